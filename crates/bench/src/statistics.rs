@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_found_values() {
+    fn quantiles_are_measured_values() {
         let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
         assert_eq!(
             [0.0, 0.25, 0.5, 1.0].map(|part| quantile(&mut values, part)),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_another_process_is_before_all_events() {
+    fn event_position_of_another_process_precedes_all_events() {
         let mark = Mark::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<Mark>().unwrap().number()), (7, 7));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_a_predecessor_starts_from_the_first_event() {
+    fn event_number_of_a_predecessor_lists_all_events() {
         let mut kept = Kept::new();
         kept.note(event("x"));
         assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));

@@ -50,7 +50,7 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     #[test]
-    fn suppressed_lines_are_counted_in_the_next_one() {
+    fn suppressed_log_lines_are_counted_in_the_next_line() {
         let mut limit = Limit::per_minute(2);
         let second = |s: u64| Time::from_micros(s * 1_000_000);
         assert_eq!((limit.allow(second(100)), limit.allow(second(101))), (Some(0), Some(0)));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_failures_are_logged_up_to_the_limit() {
+    fn endless_failures_are_logged_up_to_the_rate_limit() {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
         let mut limit = Limit::per_minute(3);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_subtracts_the_present_counts() {
+    fn missing_counts_are_the_totals_minus_the_present_counts() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);
@@ -219,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn beyond_drops_counters_of_another_uplink() {
+    fn counters_of_a_replaced_uplink_are_not_continued() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:b", 0, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 10));
     }
 
     #[test]
-    fn sums_saturate() {
+    fn sums_of_counters_saturate() {
         let mut count = u64::MAX - 1;
         count.combine(&5, u64::saturating_add);
         assert_eq!(count, u64::MAX);

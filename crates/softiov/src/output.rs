@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_printed_once() {
+    fn cause_of_an_error_is_printed_once() {
         let error = anyhow!("no such file").context("cannot read x: no such file").context("starting");
         assert_eq!(error_chain(&error), "starting: cannot read x: no such file");
     }

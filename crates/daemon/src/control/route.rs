@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn name_with_special_characters_stays_in_its_path_segment() {
+    fn vf_name_with_special_characters_is_one_path_segment() {
         let path = |vf: &str| Request::VfDisconnect { vf: vf.into() }.sent().unwrap().path;
         assert_eq!(path("pf0vf1"), "/v1/vfs/pf0vf1/disconnect");
         assert_eq!(path("../../x?y#z %"), "/v1/vfs/%2E%2E%2F%2E%2E%2Fx%3Fy%23z%20%25/disconnect");

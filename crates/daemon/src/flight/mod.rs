@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_doorbells_are_counted_in_place() {
+    fn alternating_doorbells_are_counted_in_two_entries() {
         let mut flight = Flight::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_allocate_no_memory() {
+    fn flight_recorder_allocates_no_memory() {
         let mut flight = Flight::default();
         let (accesses, events) = (flight.accesses.notes.capacity(), flight.events.notes.capacity());
         for n in 0..10_000 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_noted_by_reason() {
+    fn drops_are_recorded_by_reason() {
         let mut flight = Flight::default();
         let counters = PoolCounters { tx_spoofed: 5, ..PoolCounters::default() };
         flight.count(at(1), counters);

@@ -43,7 +43,7 @@ fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
 }
 
 #[test]
-fn requests_are_answered_while_others_ask_and_send() {
+fn pf_answers_a_vf_while_others_ask_and_send() {
     let live = Live::with(UNLIMITED);
     let (mut machine, mut asking) = boot(&live, 0);
     let loud: Vec<_> = (1..4).map(|vf| boot(&live, vf)).collect();

@@ -47,7 +47,7 @@ fn memory_without_a_descriptor_is_known_but_unreachable() {
 }
 
 #[test]
-fn hint_disappears_with_its_cause() {
+fn hint_about_unshared_memory_disappears_with_its_cause() {
     let live = Live::start();
     let mut machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     assert!(live.show(0).hint.is_some(), "a bus master without memory has no hint");

@@ -44,7 +44,7 @@ impl Bystanders {
 }
 
 #[test]
-fn half_a_message_blocks_no_other_guest() {
+fn client_that_sends_half_a_message_blocks_no_other() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);
@@ -63,7 +63,7 @@ fn half_a_message_blocks_no_other_guest() {
 }
 
 #[test]
-fn urgent_bytes_are_read_in_order() {
+fn urgent_socket_bytes_are_read_in_order() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);

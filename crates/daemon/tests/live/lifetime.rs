@@ -11,7 +11,7 @@ use i82576::MacAddress;
 use i82576::register::vf;
 
 #[test]
-fn rings_of_a_lost_client_do_not_write_to_the_next_one() {
+fn rings_of_a_lost_client_do_not_write_to_the_next_client() {
     let live = Live::start();
     let (a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let mac = a.vf.mac();

@@ -85,7 +85,7 @@ fn client_without_mapped_pages_is_served_by_messages() {
 }
 
 #[test]
-fn pages_of_a_lost_client_are_not_the_next_ones() {
+fn pages_of_a_lost_client_are_not_given_to_the_next() {
     let live = Live::with(MAPPED_PORT);
     let mut gone = Qemu::greet(&live.socket(0));
     let old = pages(&mut gone);

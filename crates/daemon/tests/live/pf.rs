@@ -137,7 +137,7 @@ fn vmm_reset_equals_power_on() {
 }
 
 #[test]
-fn next_client_cannot_reach_the_last_ones_memory() {
+fn next_client_cannot_reach_the_former_clients_memory() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
@@ -174,7 +174,7 @@ fn fired(eventfd: &EventFd) -> bool {
 }
 
 #[test]
-fn pin_is_level_triggered_and_masks_itself() {
+fn interrupt_pin_is_level_triggered_and_masks_itself() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     without_msix(&mut machine);

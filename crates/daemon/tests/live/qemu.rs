@@ -23,7 +23,7 @@ fn guest_boots_and_its_driver_completes_the_handshake() {
 }
 
 #[test]
-fn mailbox_handshake_in_raw_registers() {
+fn mailbox_handshake_works_by_register_accesses() {
     // Datasheet 7.1.5.1.2: take the buffer, write a message, set the request bit; the PF acknowledges and answers.
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));

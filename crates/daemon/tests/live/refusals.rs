@@ -53,7 +53,7 @@ fn is_counted(live: &Live, why: &str) {
 }
 
 #[test]
-fn not_ready_before_the_drivers_reset() {
+fn request_before_the_drivers_reset_is_not_ready() {
     let live = Live::start();
     // The connection stays open, because its end would remove the request.
     let mut qemu = qemu::boot(&live.socket(0));
@@ -62,7 +62,7 @@ fn not_ready_before_the_drivers_reset() {
 }
 
 #[test]
-fn address_fixed_by_the_administrator() {
+fn address_fixed_by_the_administrator_is_not_changed() {
     let mut world = guest(VfSettings { mac: Some("02:00:00:00:00:77".into()), ..VfSettings::default() });
     assert_refused(&mut world, "address-fixed", |vf, hal| vf.set_mac(hal, OTHER));
     world.0.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
@@ -70,13 +70,13 @@ fn address_fixed_by_the_administrator() {
 }
 
 #[test]
-fn address_invalid_for_a_group_address() {
+fn group_address_is_refused_as_invalid() {
     let mut world = guest(VfSettings::default());
     assert_refused(&mut world, "address-invalid", |vf, hal| vf.set_mac(hal, MacAddress::BROADCAST));
 }
 
 #[test]
-fn address_in_use_by_a_neighbour() {
+fn address_in_use_by_a_neighbour_is_refused() {
     let mut world = guest(VfSettings::default());
     let neighbour = Guest::under_qemu(&world.0, 1);
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
@@ -88,7 +88,7 @@ fn address_in_use_by_a_neighbour() {
 
 /// A VF's own address stays reserved while its guest uses another one, because the VF has it again after a reset.
 #[test]
-fn address_in_use_while_its_owner_uses_another() {
+fn address_of_a_vf_is_refused_while_it_uses_another() {
     let mut world = guest(VfSettings::default());
     let mut neighbour = Guest::under_qemu(&world.0, 1);
     let own = neighbour.vf.mac();
@@ -116,7 +116,7 @@ fn administrator_cannot_give_an_address_twice() {
 }
 
 #[test]
-fn no_filter_when_all_13_shared_filters_are_used() {
+fn filter_is_refused_when_all_13_shared_ones_are_used() {
     let mut world = guest(VfSettings::default());
     let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
     for n in 0..13 {
@@ -126,19 +126,19 @@ fn no_filter_when_all_13_shared_filters_are_used() {
 }
 
 #[test]
-fn vlan_fixed_by_the_administrator() {
+fn vlan_is_refused_to_a_guest_on_a_port_vlan() {
     let mut world = guest(VfSettings { vlan: Some(100), ..VfSettings::default() });
     assert_refused(&mut world, "vlan-fixed", |vf, hal| vf.set_vlan(hal, 5, true));
 }
 
 #[test]
-fn vlan_not_allowed_outside_the_administrators_list() {
+fn vlan_outside_the_administrators_list_is_refused() {
     let mut world = guest(VfSettings { vlans: Some("10".into()), ..VfSettings::default() });
     assert_refused(&mut world, "vlan-not-allowed", |vf, hal| vf.set_vlan(hal, 5, true));
 }
 
 #[test]
-fn no_vlan_filter_when_all_are_used() {
+fn vlan_is_refused_when_all_vlan_filters_are_used() {
     let mut world = guest(VfSettings::default());
     for vlan in 1..32 {
         world.1.vf.set_vlan(&mut world.1.machine, vlan, true).unwrap();
@@ -147,20 +147,20 @@ fn no_vlan_filter_when_all_are_used() {
 }
 
 #[test]
-fn frame_length_beyond_the_cards_limit() {
+fn frame_length_beyond_the_cards_limit_is_refused() {
     let (live, mut guest) = guest(VfSettings::default());
     raw(&mut guest.machine, &[5, 9729]);
     is_counted(&live, "frame-length");
 }
 
 #[test]
-fn mtu_limit_by_the_administrator() {
+fn mtu_above_the_administrators_limit_is_refused() {
     let mut world = guest(VfSettings { max_mtu: Some(1500), ..VfSettings::default() });
     assert_refused(&mut world, "mtu-limit", |vf, hal| vf.set_max_frame(hal, 4_000));
 }
 
 #[test]
-fn multicast_promiscuity_without_allmulti() {
+fn multicast_promiscuity_is_refused_without_allmulti() {
     let mut world = guest(VfSettings { allmulti: Some(false), ..VfSettings::default() });
     assert_refused(&mut world, "multicast-promiscuity", |vf, hal| vf.set_all_multicast(hal, true));
 }

@@ -54,12 +54,12 @@ fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
 }
 
 #[test]
-fn function_level_reset_under_traffic() {
+fn function_level_reset_under_traffic_spares_neighbours() {
     under_traffic(function_level_reset);
 }
 
 #[test]
-fn vmm_reset_under_traffic() {
+fn vmm_reset_under_traffic_spares_neighbours() {
     under_traffic(device_reset);
 }
 
@@ -85,7 +85,7 @@ fn port_reset_notifies_guests_and_they_restart() {
 }
 
 #[test]
-fn port_reset_under_traffic() {
+fn frames_pass_after_port_resets_under_traffic() {
     let live = Live::start();
     let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     for _ in 0..20 {

@@ -215,8 +215,8 @@ fn tap_in_another_namespace_stays() {
 }
 
 #[test]
-fn interface_of_other_kind_or_in_use_is_waited_for() {
-    on_a_tap("uplink_life::interface_of_other_kind_or_in_use_is_waited_for", TAP, |live| {
+fn port_waits_for_a_tap_of_other_kind_or_in_use() {
+    on_a_tap("uplink_life::port_waits_for_a_tap_of_other_kind_or_in_use", TAP, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link del softiov0");
         wait_port(&live, "gone", |port| !port.link);
@@ -302,9 +302,9 @@ fn outermost_tag_does_not_count_against_a_taps_mtu() {
 }
 
 #[test]
-fn each_port_follows_its_own_tap() {
+fn link_of_each_port_follows_its_own_tap() {
     let config = format!("{TAP}vfs = 1\n[[port]]\nuplink = {{ tap = \"softiov1\" }}\nvfs = 1\n");
-    on_a_tap("uplink_life::each_port_follows_its_own_tap", &config, |live| {
+    on_a_tap("uplink_life::link_of_each_port_follows_its_own_tap", &config, |live| {
         let ports = || match ask(&live.control_socket(), Request::PortList).unwrap() {
             Answer::Ports(ports) => ports,
             other => panic!("{other:?} to port.list"),

@@ -260,7 +260,7 @@ fn encoding_of_a_version_does_not_change() {
 }
 
 #[test]
-fn fuzz_targets_change_states_of_the_newest_version() {
+fn fuzz_targets_start_from_states_of_the_newest_version() {
     let targets = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
     for (target, kind, version) in
         [("state_reader", "card", CardState::VERSION), ("avf_state_reader", "avfs", AvfState::VERSION)]

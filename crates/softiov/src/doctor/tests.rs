@@ -40,7 +40,7 @@ fn only(findings: &[Finding], verdict: Verdict, remedy: &str) {
 }
 
 #[test]
-fn each_finding_has_its_cause_and_its_remedy() {
+fn each_doctor_finding_has_its_cause_and_its_remedy() {
     assert_eq!(found(|_| ()), []);
     let tap = |state| move |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").state = state;
     only(&found(tap(UplinkState::Down)), Verdict::Problem, "ip link set tap0 up");

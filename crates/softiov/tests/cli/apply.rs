@@ -113,7 +113,7 @@ fn settings_of_commands_stay_where_the_file_has_none() {
 }
 
 #[test]
-fn addresses_can_be_swapped() {
+fn addresses_of_two_vfs_can_be_swapped() {
     let file = |a, b| {
         format!(
             "[[port]]\n[[port.vf]]\nindex = 0\nmac = \"02:00:00:00:00:0{a}\"\n\

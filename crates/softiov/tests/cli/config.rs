@@ -44,7 +44,7 @@ fn invalid_value_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn missing_file_is_named() {
+fn missing_configuration_file_is_named() {
     let folder = tempdir().unwrap();
     let said = softiov(folder.path(), &["serve", "--config", "/nonexistent.toml"]);
     assert_eq!(said.status, Some(1));

@@ -103,7 +103,7 @@ fn starter_and_hosts_hold_none_of_each_others_descriptors() {
 }
 
 #[test]
-fn only_sigkill_ends_the_starter() {
+fn only_sigkill_ends_the_keepers_starter() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     let starter = serve.starter().unwrap();
@@ -167,7 +167,7 @@ fn killed_keeper_leaves_its_host_and_no_starter() {
 }
 
 #[test]
-fn missing_program_is_tried_again() {
+fn keeper_tries_again_to_start_a_missing_program() {
     let folder = tempdir().unwrap();
     let (program, aside) = (folder.path().join("softiov"), folder.path().join("aside"));
     fs::copy(SOFTIOV, &program).unwrap();

@@ -64,7 +64,7 @@ fn second_host_in_the_same_folder_is_refused() {
 }
 
 #[test]
-fn file_in_a_sockets_place_is_left_alone() {
+fn host_does_not_replace_a_file_at_a_sockets_path() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("pf0vf3/vf.sock");
     std::fs::create_dir(folder.path().join("pf0vf3")).unwrap();
@@ -80,14 +80,14 @@ fn file_in_a_sockets_place_is_left_alone() {
 }
 
 #[test]
-fn impossible_folder_is_named_with_a_remedy() {
+fn unusable_socket_folder_is_named_with_a_remedy() {
     let said = softiov("/proc/softiov".as_ref(), &["serve"]);
     assert_eq!(said.status, Some(1));
     assert!(said.err.contains("/proc/softiov") && said.err.contains("runtime_dir"), "{}", said.err);
 }
 
 #[test]
-fn the_limit_on_open_files_is_raised() {
+fn host_raises_its_limit_on_open_files() {
     let folder = tempdir().unwrap();
     let script = format!("ulimit -S -n 128; exec {SOFTIOV} serve \"$@\"");
     let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));

@@ -186,7 +186,7 @@ fn unknown_vf_error_lists_the_vfs() {
 }
 
 #[test]
-fn without_a_host_the_status_is_3_with_a_remedy() {
+fn command_without_a_host_exits_with_status_3() {
     let folder = tempdir().unwrap();
     for command in ["vf list", "vf list --json", "vf show pf0vf0", "vf set pf0vf0 --state auto"] {
         let said = softiov(folder.path(), &command.split(' ').collect::<Vec<_>>());
@@ -255,7 +255,7 @@ fn answer_to_a_full_output_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn wrong_usage_has_status_2() {
+fn wrong_usage_exits_with_status_2() {
     let folder = tempdir().unwrap();
     for command in
         ["vf", "vf explode", "serve --uplink none", "vf set pf0vf0 --state sideways", "vf set pf0vf0"]

@@ -192,7 +192,7 @@ fn stop_disconnects_silent_clients_in_bounded_time() {
 }
 
 #[test]
-fn visit_to_a_client_ends_with_its_turn() {
+fn visit_to_a_client_ends_after_its_time_slice() {
     let mut world = World::open();
     let mut client = world.connect();
     let version = message(0, 1, b"\0\0\x01\0{}\0");

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_received_nothing_is_none() {
+    fn flow_that_received_nothing_has_no_result() {
         let report = json!({"end": {"sum_received": {"bytes": 1000, "bits_per_second": 8e6}}});
         assert_eq!(received(&report), Some((1000, 8.0)));
         assert_eq!(received(&json!({"end": {"sum_received": {"bytes": 0, "bits_per_second": 0.0}}})), None);

@@ -41,7 +41,7 @@ fn found(journal: &Journal) -> Noted {
 }
 
 #[test]
-fn a_step_is_found_whole() {
+fn successor_finds_a_whole_journal_step_or_none_of_it() {
     let (journal, mut function) = open();
     assert_eq!(found(&journal).progress, Progress::default());
     function.step(progress(99));
@@ -79,7 +79,7 @@ fn record_of_an_earlier_version_is_read_or_torn() {
 }
 
 #[test]
-fn changes_of_a_message_count_with_its_step() {
+fn changes_by_a_message_are_valid_with_its_journal_step() {
     let (journal, mut function) = open();
     function.step(progress(0));
     assert!(function.add_window(&window(0x1000, 5)));
@@ -100,7 +100,7 @@ fn changes_of_a_message_count_with_its_step() {
 }
 
 #[test]
-fn last_eventfd_of_a_step_counts() {
+fn last_eventfd_of_a_vector_in_a_journal_step_is_found() {
     let (journal, mut function) = open();
     let set = |function: &mut FunctionJournal, number| function.set_irq(Irq { index: 0, vector: 0, number });
     let numbers = |journal| found(journal).irqs.iter().map(|irq| irq.number).collect::<Vec<_>>();
@@ -117,7 +117,7 @@ fn last_eventfd_of_a_step_counts() {
 }
 
 #[test]
-fn cleared_windows_free_their_places() {
+fn cleared_dma_windows_free_their_journal_places() {
     let (journal, mut function) = open();
     for iova in 1..=1000 {
         assert!(function.add_window(&window(iova << 12, 5)));
@@ -134,7 +134,7 @@ fn cleared_windows_free_their_places() {
 }
 
 #[test]
-fn window_beyond_the_limit_is_refused() {
+fn dma_window_beyond_the_journals_limit_is_refused() {
     let (journal, mut function) = open();
     let all = layout::MOST_WINDOWS;
     assert!((0..all).all(|n| function.add_window(&window(n << 12, 0))));
@@ -148,7 +148,7 @@ fn window_beyond_the_limit_is_refused() {
 }
 
 #[test]
-fn successor_continues_the_notes() {
+fn successor_continues_the_journal() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));
@@ -162,7 +162,7 @@ fn successor_continues_the_notes() {
 }
 
 #[test]
-fn unfinished_step_never_counts_after_later_steps() {
+fn unfinished_journal_step_never_becomes_valid_later() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.set_irq(Irq { index: 2, vector: 0, number: 11 });
@@ -184,7 +184,7 @@ fn unfinished_step_never_counts_after_later_steps() {
 }
 
 #[test]
-fn note_at_rest_counts_until_disturbed() {
+fn state_of_a_port_at_rest_is_valid_until_it_changes() {
     let journal = Journal::new(8).unwrap();
     let mut rest = journal.rest();
     assert_eq!(rest.read(), None);
@@ -196,7 +196,7 @@ fn note_at_rest_counts_until_disturbed() {
 }
 
 #[test]
-fn software_is_the_last_that_fits() {
+fn software_state_too_long_for_the_journal_is_refused() {
     let journal = Journal::new(8).unwrap();
     assert_eq!(journal.software(), b"");
     assert!(journal.note_software(b"old"));
@@ -222,7 +222,7 @@ fn journal_of_64_vfs_has_room_for_all_pending_work() {
 }
 
 #[test]
-fn each_vf_has_its_own_notes() {
+fn each_vf_has_its_own_part_of_the_journal() {
     let journal = Journal::new(64).unwrap();
     for n in 0..64 {
         journal.function(Function::Vf(n)).step(progress(n.into()));
@@ -268,7 +268,7 @@ fn configuration(journal: &Journal) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn configuration_counts_until_the_next_software() {
+fn vf_configuration_is_valid_until_software_is_saved_again() {
     let (journal, function) = open();
     assert!(!function.note_configuration(b"early"), "there is no software yet");
     for round in 0_u8..5 {

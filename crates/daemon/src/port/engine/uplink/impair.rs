@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_gives_the_same_fates() {
+    fn same_seed_drops_and_delays_the_same_frames() {
         let fates = |seed| {
             let mut of = impairment(200_000, 300_000, 1_000_000);
             of.random = Rng::with_seed(seed);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_beyond_the_line_are_dropped() {
+    fn frames_beyond_the_room_of_the_delay_line_are_dropped() {
         let mut of = impairment(0, 0, 1_000_000);
         let fates = (0..FRAMES + 9).map(|_| of.send(&[1; 60], NOW)).collect::<Vec<_>>();
         assert!(fates[..FRAMES].iter().all(|fate| *fate == Fate::Later));

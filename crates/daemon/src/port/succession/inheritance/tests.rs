@@ -38,7 +38,7 @@ fn read<const N: usize>(card: &mut dyn family::Family, region: u32, offset: u64)
 }
 
 #[test]
-fn configuration_write_notes_its_function_alone() {
+fn configuration_write_saves_the_state_of_one_function() {
     for family in [Family::I82576, Family::Avf] {
         let (config, mut bus) = port(family);
         let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
@@ -68,7 +68,7 @@ fn configuration_write_notes_its_function_alone() {
 }
 
 #[test]
-fn damaged_note_of_a_function_is_ignored() {
+fn damaged_configuration_of_a_function_is_ignored() {
     let (config, mut bus) = port(Family::Avf);
     let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
     let journal = Journal::new(64).unwrap();

@@ -94,7 +94,7 @@ fn foreign_file_is_refused_and_broken_one_ends_early() {
 
 proptest! {
     #[test]
-    fn any_file_does_no_harm(
+    fn any_replayed_file_causes_no_panic(
         turned in proptest::collection::vec((24usize..400, any::<u8>()), 0..6),
         tail in proptest::collection::vec(any::<u8>(), 0..100),
     ) {

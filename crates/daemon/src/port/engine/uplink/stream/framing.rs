@@ -213,7 +213,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_do_no_harm(
+        fn any_stream_bytes_cause_no_panic(
             bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..5000),
             pieces in proptest::collection::vec(1..500_usize, 1..5),
         ) {

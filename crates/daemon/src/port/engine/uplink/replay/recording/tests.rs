@@ -226,7 +226,7 @@ fn cut_packets_are_malformed_and_padding_is_ignored() {
 
 proptest! {
     #[test]
-    fn any_block_does_no_harm(
+    fn any_pcap_block_causes_no_panic(
         is_big in any::<bool>(),
         turned in proptest::collection::vec((28usize..400, any::<u8>()), 0..8),
     ) {
