@@ -313,7 +313,7 @@ impl<B: VfBus> Guest<B> {
         });
     }
 
-    /// Runs the watchdog of the VF's driver when its period has passed.
+    /// Runs the watchdog of the VF's driver, restarts a VF that was reset, and stores the state of the link.
     fn watch(&mut self, now_ns: u64) {
         let Port { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);

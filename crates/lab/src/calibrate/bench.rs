@@ -11,7 +11,7 @@ use crate::named::Metrics;
 use crate::runner::plan::{Assignment, Selection};
 use crate::runner::{self, LabError, Options};
 
-/// Constants by name.
+/// Values of constants, by name.
 pub(super) type Constants = Vec<(&'static str, u64)>;
 
 /// Warm-up time. The adaptive policy samples once a second, and a datagram receiver's rate is stable after
@@ -24,9 +24,9 @@ const SEED: u64 = 1;
 pub(super) struct Bench {
     catalogue: Catalogue,
     targets: Vec<&'static Target>,
-    /// Points of all targets, each once.
+    /// Points that the targets need, each once.
     points: Vec<&'static PointRef>,
-    /// Settings of every run.
+    /// Settings that every run has.
     set: Vec<Assignment>,
     jobs: NonZeroUsize,
 }

@@ -1,9 +1,10 @@
 //! Least squares in the unit cube: damped Gauss-Newton steps with finite differences. It may find a local
 //! minimum only.
 
-/// Steps, at most.
+/// Number of steps of the search, at most.
 const STEPS: usize = 5;
-/// Step of finite differences: large enough to exceed rounding to integers and the phases of interrupts.
+/// Distance between the points of finite differences: large enough to exceed rounding to integers and the phases of
+/// interrupts.
 const PROBE: f64 = 0.1;
 /// Damping factors. All are tried, whole and halved, and the best point is used, including the probes.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
@@ -57,7 +58,7 @@ fn slope(here: &[f64], probed: &[f64], moved: f64) -> Vec<f64> {
     probed.iter().zip(here).map(|(there, here)| (there - here) / moved).collect()
 }
 
-/// Returns the midpoint.
+/// Returns the midpoint between two points.
 fn middle(from: &[f64], to: &[f64]) -> Vec<f64> {
     from.iter().zip(to).map(|(from, to)| f64::midpoint(*from, *to)).collect()
 }

@@ -4,10 +4,10 @@
 use super::target::TARGETS;
 use hypervisor::cost::{Cost, CostTable};
 
-/// Constants scaled together.
+/// Constants that the calibration scales together.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// Description of the group.
+    /// Description of the group of constants.
     pub name: &'static str,
     /// Constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [Cost],
@@ -15,7 +15,7 @@ pub struct Knob {
     pub alone: Option<&'static str>,
 }
 
-/// All knobs.
+/// All groups of constants that the calibration scales.
 pub const KNOBS: &[Knob] = &[
     Knob { name: "device model", members: &[Cost::DeviceModel], alone: None },
     Knob { name: "timer writes", members: &[Cost::TimerWrites], alone: None },

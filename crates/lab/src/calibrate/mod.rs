@@ -41,31 +41,31 @@ use target::{TARGETS, Target};
 /// no target depends on stay at their seeds.
 const PULL: f64 = 0.02;
 
-/// Result of a calibration.
+/// Result of a calibration of the model's constants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
-    /// Every constant that may be moved.
+    /// Constants that the calibration may move.
     pub constants: Vec<Fitted>,
-    /// Every target, including those nothing is fitted to.
+    /// Residuals of all targets, including those that nothing is fitted to.
     pub residuals: Vec<Residual>,
 }
 
 /// Constant before and after a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
-    /// Name in the table.
+    /// Name of the constant in the table.
     pub name: &'static str,
     /// Knob that moves the constant.
     pub knob: &'static str,
-    /// Value before the calibration.
+    /// Value of the constant before the calibration.
     pub seed: u64,
-    /// Value after the calibration.
+    /// Value of the constant after the calibration.
     pub value: u64,
-    /// Plausible range.
+    /// Plausible range of the constant.
     pub range: (u64, u64),
-    /// Unit of the values.
+    /// Unit of the constant's values.
     pub unit: &'static str,
-    /// Kind in the calibrated table.
+    /// Kind of evidence for the constant in the calibrated table.
     pub kind: &'static str,
 }
 

@@ -21,12 +21,12 @@ const WORTH: f64 = 0.5;
 /// experiments.
 const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
-/// Constants, with the settings that produce them.
+/// Cost table of a run, with the settings that produce it.
 #[derive(Clone, Debug)]
 pub struct Constants {
-    /// Cost table with the constants.
+    /// Cost table that the run uses.
     pub table: CostTable,
-    /// Settings of a run.
+    /// Settings that produce the cost table.
     pub set: Vec<Assignment>,
 }
 

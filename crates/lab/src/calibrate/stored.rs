@@ -11,7 +11,7 @@ use crate::catalogue::{Residual, Sensitivity};
 
 const FILE: &str = include_str!("../../data/nehalem.toml");
 
-/// Cost table the file belongs to.
+/// Name of the cost table that the file belongs to.
 const TABLE: &str = "nehalem";
 
 const HEADER: &str = "\
@@ -33,7 +33,7 @@ const SENSITIVITY_HEADER: &str = "\
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stored {
-    /// Constants by name.
+    /// Values of the fitted constants, by name.
     #[serde(default)]
     pub constants: BTreeMap<String, u64>,
     /// Residuals of the targets.
@@ -42,7 +42,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Returns the file's text.
+    /// Returns the text of the calibration file.
     ///
     /// # Errors
     /// If a number has no TOML form.
@@ -62,7 +62,7 @@ pub fn stored() -> Result<&'static Stored, String> {
 }
 
 impl Sensitivity {
-    /// Returns the file's text.
+    /// Returns the text of the sensitivity file.
     ///
     /// # Errors
     /// If a number has no TOML form.

@@ -12,9 +12,9 @@ use crate::named::Metrics;
 /// Published value with the model's way to compute it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Name of the observation.
+    /// Name of the observation that the target is compared with.
     pub name: &'static str,
-    /// Points, in the order the formula uses them.
+    /// Points of the target, in the order in which the formula uses them.
     pub points: &'static [PointRef],
     /// Formula from the points' metrics to the value.
     pub formula: Formula,
@@ -25,9 +25,9 @@ pub struct Target {
 /// Point of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRef {
-    /// Name of the experiment.
+    /// Name of the point's experiment.
     pub experiment: &'static str,
-    /// Value for each axis, followed by settings.
+    /// Value of the point for each axis, followed by settings.
     pub axes: &'static [(&'static str, &'static str)],
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for PointRef {
     }
 }
 
-/// Formula from metrics to a value.
+/// Formula that computes a target's value from metrics.
 #[derive(Clone, Copy, Debug)]
 pub enum Formula {
     /// Metric of the only point, times a unit conversion factor.
@@ -81,11 +81,11 @@ const OLD_NONE: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.
 const OLD_MSI: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
 const NEW_ALL: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
 const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
-/// Sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays there, so a
-/// short warm-up suffices.
+/// Point with sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays there, so
+/// a short warm-up suffices.
 const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
-/// All targets; every fitted one has the same weight.
+/// All calibration targets; every fitted one has the same weight.
 pub const TARGETS: &[Target] = &[
     fitted("msi_dom0_before", &[MSI_OFF], Formula::Metric("cpu_dom0_pct", 1.0)),
     fitted("msi_dom0_after", &[MSI_ON], Formula::Metric("cpu_dom0_pct", 1.0)),

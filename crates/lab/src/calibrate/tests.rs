@@ -17,7 +17,7 @@ use crate::experiments;
 use crate::runner::plan::Assignment;
 
 #[test]
-fn file_holds_every_movable_constant_in_its_range() {
+fn calibration_file_holds_every_movable_constant_in_range() {
     let table = fitted(CostTable::nehalem()).unwrap();
     let moved: BTreeSet<_> =
         table.iter().filter(|row| row.kind == Kind::Fitted).map(|row| row.name).collect();
@@ -34,7 +34,8 @@ fn targets_outnumber_knobs() {
     assert!(degrees_of_freedom() >= 3, "{}", degrees_of_freedom());
 }
 
-/// A knob that affects only one target makes it useless as a test of the model, so the knob must name it.
+/// Checks that a knob that affects only one target names it, since such a knob makes the target useless as a test of
+/// the model.
 #[test]
 fn knob_of_a_single_target_names_it() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
@@ -70,7 +71,7 @@ fn modern_table_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
-/// Single port only: ten ports take too long in a debug build.
+/// Checks the residuals of a single port only: ten ports take too long in a debug build.
 #[test]
 fn one_port_residuals_match_the_file() {
     let targets: Vec<_> = TARGETS
@@ -116,7 +117,7 @@ fn every_prediction_has_valid_points_and_metrics() {
     assert!(sensitivity().is_ok(), "{:?}", sensitivity());
 }
 
-/// A fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
+/// Checks that a fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
 /// elsewhere.
 #[test]
 fn constant_affects_only_the_points_that_use_it() {

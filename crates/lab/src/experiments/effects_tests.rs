@@ -102,7 +102,8 @@ fn setting_affects_a_row_or_is_rejected() {
     assert_eq!(idle, Vec::<String>::new());
 }
 
-/// Without guests that share a thread, the scheduler has no decision to take.
+/// Checks that a run rejects the scheduler setting if no guests share a thread, so that the scheduler has no decision
+/// to take.
 #[test]
 fn scheduler_is_rejected_without_shared_threads() {
     let credit = ("scheduling", "credit");

@@ -33,7 +33,7 @@ fn every_experiment_is_reproducible() {
     assert_eq!(one, dealt);
 }
 
-/// The report marks a constant that is never charged.
+/// Checks that the report marks a constant that is never charged.
 #[test]
 fn uncharged_constants_are_marked_in_the_report() {
     let catalogue = catalogue();
@@ -93,7 +93,7 @@ fn out_of_range_values_are_rejected_by_name() {
     }
 }
 
-/// The expected row was found by a simulation of the scheduler alone, to the last digit.
+/// Compares with a row that was found by a simulation of the scheduler alone, to the last digit.
 #[test]
 fn audio_underruns_match_the_scheduler_simulation() {
     let row = found("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
@@ -128,7 +128,7 @@ const CHARGED: &[(&str, &[&str])] = &[
     ("fig14", &["vms=60", "warm_up_ms=5"]),
 ];
 
-/// A constant that affects no row is removed from the table or states the reason.
+/// Checks that a constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
 fn every_constant_affects_a_row_or_states_a_reason() {
     let brief = |name: &str, set: &[&str]| found(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
@@ -145,9 +145,9 @@ fn every_constant_affects_a_row_or_states_a_reason() {
     }
 }
 
-/// Relations that hold for every seed: they do not depend on clock phases and the starts of streams.
+/// Checks relations that hold for every seed, as they do not depend on clock phases and the starts of streams.
 #[test]
-fn orders_hold_for_every_seed() {
+fn relations_between_rows_hold_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[
         ("direct-net", "throughput_gbps", &[&["path=pv"], &["path=vmdq"], &["path=direct"]]),
         ("direct-disk", "throughput_mbps", &[&["path=pv", "block_kb=4"], &["path=direct", "block_kb=4"]]),

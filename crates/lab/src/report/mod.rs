@@ -36,11 +36,11 @@ use seeds::Spread;
 #[derive(Clone, Debug)]
 pub struct Report {
     version: String,
-    /// First seed.
+    /// First of the seeds of the report's rows.
     seed: u64,
     seeds: usize,
     sections: Vec<Section>,
-    /// Intervals of each row, if there are several seeds.
+    /// Intervals of each row's metrics, if there are several seeds.
     spreads: Vec<Spread>,
     stated: Vec<Stated>,
     parameters: Vec<Parameter>,
@@ -53,9 +53,9 @@ pub struct Report {
 struct Section {
     experiment: &'static Experiment,
     changed: Params,
-    /// Rows, in the order of the points.
+    /// Rows of the section, in the order of the points.
     rows: Vec<Row>,
-    /// Number of sweep points without a row.
+    /// Number of points of the sweep that have no row.
     missing: usize,
 }
 
@@ -137,7 +137,7 @@ impl Report {
         })
     }
 
-    /// Returns the page.
+    /// Returns the report's page as HTML.
     #[must_use]
     pub fn to_html(&self) -> String {
         html::page(self)
@@ -164,7 +164,7 @@ impl Report {
         self.spreads.iter().find(|spread| spread.is_of(row)).map(|spread| &spread.half)
     }
 
-    /// Returns the seeds for the command line.
+    /// Returns the seeds of the rows, for the command line.
     fn seeds(&self) -> Seeds {
         Seeds { first: self.seed, count: self.seeds }
     }
@@ -251,7 +251,7 @@ fn command(names: &str, Seeds { first, count }: Seeds, changed: &Params) -> Stri
     format!("softiov lab run {names} --seed {first}{several}{set}")
 }
 
-/// Consecutive seeds.
+/// Range of consecutive seeds.
 #[derive(Clone, Copy, Debug)]
 struct Seeds {
     first: u64,

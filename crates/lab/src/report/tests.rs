@@ -23,7 +23,7 @@ fn refusal(records: Vec<Record>, seed: Option<u64>) -> ReportError {
 }
 
 #[test]
-fn page_is_self_contained() {
+fn report_page_is_self_contained() {
     let page = report(records(1, &[])).to_html();
     let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http://", "https://", "src=", "<script", "<link", "@import", "url(h"] {
@@ -106,14 +106,14 @@ fn changed_settings_have_their_own_sections() {
 }
 
 #[test]
-fn missing_points_are_counted() {
+fn points_without_a_row_are_counted_in_the_report() {
     let mut some = records(1, &[]);
     some.truncate(13);
     assert!(report(some).to_html().contains("that have not been run: 1."));
 }
 
 #[test]
-fn csv_has_all_columns_and_empty_cells() {
+fn csv_of_a_report_has_all_columns_and_empty_cells() {
     let csv = report(records(1, &[])).to_csv();
     let mut lines = csv.lines();
     let heading = "experiment,vms,accel,guest,opts,message_bytes,throughput_mbps,cpu_dom0_pct,cpu_xen_pct,cpu_guest_pct";
@@ -123,7 +123,7 @@ fn csv_has_all_columns_and_empty_cells() {
 }
 
 #[test]
-fn json_contains_the_rows() {
+fn json_of_a_report_contains_the_rows() {
     let records = records(1, &[]);
     let json: serde_json::Value = serde_json::from_str(&report(records.clone()).to_json()).unwrap();
     assert_eq!(json["rows"][0], serde_json::to_value(&records[0].row).unwrap());

@@ -6,7 +6,8 @@ fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
     *found(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
-/// More guests on a wire have shorter bursts each, so there are more interrupts to mask.
+/// Checks the cost of masking: more guests on a wire have shorter bursts of frames each, so there are more interrupts
+/// to mask.
 #[test]
 fn dom0_cost_grows_per_guest_without_msi_acceleration() {
     let dom0 = |vms: u8| {
@@ -32,7 +33,7 @@ fn guest_cost_is_linear_and_lower_if_paravirtualized() {
     assert!(paravirtual < 0.85 * hardware, "{paravirtual} {hardware}");
 }
 
-/// Events of front ends become interrupts of a platform device, which costs dom0.
+/// Checks the cost of the back end in dom0, which also turns events of front ends into interrupts of a platform device.
 #[test]
 fn back_end_cost_grows_with_guests_and_hvm() {
     let of = |experiment: &str, vms: &str, threads: &str, metric| {
@@ -45,7 +46,7 @@ fn back_end_cost_grows_with_guests_and_hvm() {
     assert!(few < many && paravirtual < 0.96 * many, "{few} {many} {paravirtual}");
 }
 
-/// The guests' own saving is negligible: masking costs the device model and the hypervisor.
+/// Checks that the guests' own saving is negligible: masking costs the device model and the hypervisor.
 #[test]
 fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     let saved = |metric| {
@@ -56,8 +57,8 @@ fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     assert!(hypervisor > 50.0 && hypervisor > 3.0 * guests, "{hypervisor} {guests}");
 }
 
-/// The guests' kernel has the same driver as the bare machine, which starts at 2 kHz, so both steps save
-/// about as much.
+/// Checks that both steps save about as much: the guests' kernel has the same driver as the bare machine, which starts
+/// at 2 kHz.
 #[test]
 fn adaptive_coalescing_saves_about_as_much_as_fast_eoi() {
     let total =
@@ -68,13 +69,14 @@ fn adaptive_coalescing_saves_about_as_much_as_fast_eoi() {
 }
 
 #[test]
-fn bare_machine_needs_tens_of_points_less_cpu() {
+fn bare_machine_needs_tens_of_percentage_points_less_cpu() {
     let all = value("fig11", &["guest=2.6.28", "opts=aic", "warm_up_ms=1050"], "cpu_total_pct");
     let bare = value("fig11", &["guest=native", "opts=none"], "cpu_total_pct");
     assert!((15.0..60.0).contains(&(all - bare)), "{all} {bare}");
 }
 
-/// TCP announces bytes: more is in flight than a socket holds datagrams, and a larger window has an effect.
+/// Checks that TCP, which announces bytes, has more in flight than a socket holds datagrams, and that a larger window
+/// has an effect.
 #[test]
 fn larger_window_restores_a_stream_at_1_khz() {
     let at = |window| value("fig09", &["policy=1k", window, "measure_ms=100"], "throughput_mbps");
@@ -84,13 +86,13 @@ fn larger_window_restores_a_stream_at_1_khz() {
 }
 
 #[test]
-fn checked_eoi_adds_the_cost_of_the_fetch() {
+fn checked_eoi_adds_the_cost_of_fetching_the_instruction() {
     let at = |eoi| value("fig07", &["vms=1", "eoi_accel=true", eoi], "eoi_mcycles");
     let ratio = at("eoi=checked") / at("eoi=believed");
     assert!((4_300.0 / 2_500.0 / ratio - 1.0).abs() < 0.05, "{ratio}");
 }
 
-/// IF = max(pps * r / bufs, lif), with parameters from settings.
+/// Checks the interrupt rate IF = max(pps * r / bufs, lif), with parameters from settings.
 #[test]
 fn adaptive_policy_takes_its_parameters_from_settings() {
     let at =

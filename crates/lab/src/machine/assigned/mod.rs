@@ -24,12 +24,12 @@ use sim::Instant;
 /// Path from the guest to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
-    /// Split driver through the service domain.
+    /// The guest uses a split driver through the service domain.
     Pv,
     /// Split driver with a queue of the card for the guest (VMDq): the card sorts frames by address and
     /// writes them into the guest's pages.
     Vmdq,
-    /// Device assigned to the guest.
+    /// The device is assigned to the guest.
     Direct,
 }
 
@@ -40,13 +40,13 @@ impl Path {
     }
 }
 
-/// Domains of the machine.
+/// Service domain and guest of the machine.
 #[derive(Debug, Clone, Copy)]
 struct Domains {
     path: Path,
     service: VcpuId,
     guest: VcpuId,
-    /// Domain ids of the two.
+    /// Domain ids of service domain and guest.
     service_id: DomainId,
     guest_id: DomainId,
 }

@@ -18,9 +18,9 @@ use sim::{EventKey, Generator, Instant, Span};
 /// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Cost table.
+    /// Cost table of the machine's processors.
     pub table: CostTable,
-    /// Path to the wire.
+    /// Path from the guest to the wire.
     pub path: Path,
     /// Seed of the stream's start time.
     pub seed: u64,
@@ -34,10 +34,10 @@ const TURN: u64 = 64;
 const READ: u64 = 16;
 const PER_ACK: u64 = 2;
 
-/// Event of the machine.
+/// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The card interrupts.
+    /// The network card interrupts.
     Interrupt,
 }
 
@@ -51,7 +51,7 @@ struct Service {
     called: bool,
     polls: bool,
     turn: u8,
-    /// Polled frames waiting for the back end.
+    /// Number of polled frames that wait for the back end.
     queued: u64,
 }
 
@@ -60,11 +60,11 @@ struct Service {
 struct Guest {
     interrupted: bool,
     polls: bool,
-    /// Frames on the guest's ring, and frames not read by its program.
+    /// Numbers of frames on the guest's ring, and of frames not read by its program.
     inbox: u64,
     unread: u64,
     read: u64,
-    /// Acknowledgements made, and those waiting for the service domain.
+    /// Numbers of acknowledgements made, and of those waiting for the service domain.
     acknowledged: u64,
     acks: u64,
     unacknowledged: u64,
@@ -77,12 +77,12 @@ fn window(path: Path) -> u32 {
     if path == Path::Direct { RING.into() } else { split::ring::SLOTS }
 }
 
-/// Parts of the machine.
+/// Parts of the machine, which handle its events.
 #[derive(Debug)]
 pub struct Host {
     domains: Domains,
     bulk: Bulk,
-    /// Frames taken off the card by its driver, and acknowledgements sent.
+    /// Numbers of frames taken off the card by its driver, and of acknowledgements sent.
     polled: u64,
     left: u64,
     interrupt: Option<EventKey>,
@@ -92,17 +92,17 @@ pub struct Host {
     cache: LastLevelCache,
 }
 
-/// Running machine.
+/// Machine with a network card that runs in virtual time.
 pub type Net = Engine<Host>;
 
-/// Results of a measurement.
+/// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Results {
-    /// Payload read by the guest's program, Gb/s.
+    /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
     /// Use of both processors, in percent of one.
     pub cpu_total_pct: f64,
-    /// Use by the service domain, including the hypervisor's work for it, in percent of its processor.
+    /// Processor use of the service domain, including the hypervisor's work for it, in percent of its processor.
     pub service_pct: f64,
 }
 
@@ -138,7 +138,7 @@ impl Net {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`. Returns the results of the latter.
+    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`Defect`] of the model.

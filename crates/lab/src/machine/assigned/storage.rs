@@ -22,27 +22,27 @@ use split::ring::Page;
 /// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Cost table.
+    /// Cost table of the machine's processors.
     pub table: CostTable,
-    /// Path to the disk; not [`Path::Vmdq`].
+    /// Path from the guest to the disk; not [`Path::Vmdq`].
     pub path: Path,
-    /// Bytes per read of the program; 4 to 1,024 KB, whole pages.
+    /// Bytes that the program reads at a time; 4 to 1,024 KB, whole pages.
     pub block: u32,
     /// Seed of the program's start time.
     pub seed: u64,
 }
 
-/// Sectors of the disk: 64 GB.
+/// Number of sectors of the disk: 64 GB.
 const SECTORS: u64 = 1 << 27;
 /// Entries of the guest's grant table: pages of all requests.
 const GRANTS: u32 = 512;
 
-/// Event of the machine.
+/// Event of the machine with a disk.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The program starts.
+    /// The program starts to read.
     Begin,
-    /// The disk completes a command.
+    /// The disk completes a command of its queue.
     Done,
 }
 
@@ -104,7 +104,7 @@ impl BackHost for SharedState {
     }
 }
 
-/// Parts of the machine.
+/// Parts of the machine, which handle its events.
 #[derive(Debug)]
 pub struct Host {
     domains: Domains,
@@ -124,21 +124,21 @@ pub struct Host {
     /// A disk interrupt or an event is pending for the service domain, and for the guest.
     service_told: bool,
     guest_told: bool,
-    /// Completed commands not yet processed.
+    /// Commands that the disk completed and that are not yet processed.
     ended: Vec<(Command, bool)>,
-    /// Failed commands.
+    /// Number of commands that failed.
     failed: u64,
-    /// Bytes read by the program.
+    /// Bytes that the program has read.
     read: u64,
 }
 
-/// Running machine.
+/// Machine with a disk that runs in virtual time.
 pub type Storage = Engine<Host>;
 
-/// Results of a measurement.
+/// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Results {
-    /// Data read by the program, Mb/s.
+    /// Data that the program read, Mb/s.
     pub throughput_mbps: f64,
     /// Use of both processors, in percent of one.
     pub cpu_total_pct: f64,
@@ -184,7 +184,7 @@ impl Storage {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`. Returns the results of the latter.
+    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`Defect`] of the model.

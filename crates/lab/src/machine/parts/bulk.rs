@@ -4,13 +4,13 @@
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{Instant, Span};
 
-/// Bytes of preamble, frame check sequence and gap.
+/// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
 
-/// Bulk stream.
+/// Stream of full segments over a wire.
 #[derive(Debug)]
 pub(crate) struct Bulk {
-    /// Time of a frame on the wire.
+    /// Time that a frame occupies the wire.
     frame: Span,
     window: u64,
     arrived: u64,
@@ -25,7 +25,7 @@ impl Bulk {
         Self { frame: Span::of_bits(bits, bits_per_second), window, arrived: 0, counted: Instant::ZERO }
     }
 
-    /// Returns the frames that have arrived.
+    /// Returns the number of frames that have arrived.
     pub(crate) fn arrived(&self) -> u64 {
         self.arrived
     }

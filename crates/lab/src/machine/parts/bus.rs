@@ -14,7 +14,7 @@ const FIRST: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) assigned: Assigned,
-    /// Messages of its vectors, as programmed at assignment.
+    /// Messages of the VF's vectors, as programmed at assignment.
     pub(crate) messages: Vec<Message>,
     next: u64,
 }
@@ -33,13 +33,13 @@ impl Path {
         Ok(DmaRegion { iova, length })
     }
 
-    /// Reads memory the driver allocated.
+    /// Reads memory that the VF's driver allocated.
     pub(crate) fn read(&self, chipset: &Chipset, iova: u64, into: &mut [u8]) {
         let host = self.assigned.region.at(iova, into.len()).expect("the driver reads memory it allocated");
         chipset.memory.read(host, into).expect("guest memory is part of host memory");
     }
 
-    /// Writes memory the driver allocated.
+    /// Writes memory that the VF's driver allocated.
     pub(crate) fn write(&self, chipset: &mut Chipset, iova: u64, from: &[u8]) {
         let host = self.assigned.region.at(iova, from.len()).expect("the driver writes memory it allocated");
         chipset.memory.write(host, from).expect("guest memory is part of host memory");
@@ -54,11 +54,11 @@ pub(crate) struct Functions {
     pub(crate) sent: Vec<(Rid, Message)>,
     /// Bit mask of VFs whose receive vector is among `sent`.
     pub(crate) received: u8,
-    /// DMA requests of functions without a domain, or blocked by the IOMMU.
+    /// Number of DMA requests of functions without a domain, or blocked by the IOMMU.
     pub(crate) faults: u64,
 }
 
-/// Bus of a port during a call.
+/// Bus of a port's functions during a call.
 pub(crate) struct PortBus<'a> {
     pub(crate) functions: &'a mut Functions,
     pub(crate) chipset: &'a mut Chipset,

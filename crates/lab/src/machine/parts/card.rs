@@ -21,7 +21,7 @@ use sim::{Generator, Instant};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Port with its card.
+/// Port of a server, with its card.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) nic: Nic,
@@ -38,7 +38,7 @@ pub(crate) fn card_time(now: Instant) -> Time {
     Time::from_nanos(now.nanos())
 }
 
-/// Recipient of a VF.
+/// Recipient of a VF's frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipient {
     pub(crate) domain: DomainId,
@@ -52,7 +52,7 @@ pub(crate) struct Recipient {
 pub(crate) struct Outside {
     pub(crate) traffic: Traffic,
     pub(crate) wire: Wire,
-    /// Bits per second between functions.
+    /// Bandwidth between functions of the card, in bits per second.
     pub(crate) loopback: Option<NonZeroU64>,
     pub(crate) limits: Limits,
     pub(crate) seed: u64,
@@ -61,9 +61,9 @@ pub(crate) struct Outside {
 /// Limits the administrator sets through the PF driver; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Transmit rate of a VF, Mb/s.
+    /// Transmit rate limit of a VF, Mb/s.
     pub max_tx_rate: u32,
-    /// Broadcasts to a port's VFs, Kb/s.
+    /// Limit of broadcasts to a port's VFs, Kb/s.
     pub broadcast_kbps: u32,
 }
 
@@ -199,7 +199,7 @@ fn bring_up(
     Ok((pf, manager))
 }
 
-/// Registers of the PF driver before the clock runs.
+/// Register access of the PF driver before the clock runs.
 struct PfHal<'a>(&'a mut Nic);
 
 impl Hal for PfHal<'_> {

@@ -5,21 +5,21 @@ use sim::{Instant, Span};
 use std::collections::VecDeque;
 use thiserror::Error;
 
-/// Bytes of a sector.
+/// Bytes of a disk sector.
 pub(crate) const SECTOR: u64 = 512;
-/// Commands queued, at most.
+/// Commands that the disk queues, at most.
 pub(crate) const COMMANDS: usize = 32;
-/// Sectors of a command, at most.
+/// Sectors that a command reads or writes, at most.
 pub(crate) const MAX_SECTORS: u32 = 256;
 /// Bytes per second of surface and cable, and bytes of the buffer: a SATA disk of 2008 at 7,200 rpm.
 const SURFACE: u64 = 100_000_000;
 const CABLE: u64 = 300_000_000;
 const BUFFER: u64 = 16 << 20;
-/// Overhead of a command and its completion, and time of a seek.
+/// Overhead of a command and its completion, and time that a seek takes.
 const COMMAND: Span = Span::from_micros(40);
 const SEEK: Span = Span::from_millis(8);
 
-/// Disk command.
+/// Command that the disk executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Command {
     /// Tag chosen by the sender, distinct from those of queued commands.
@@ -35,10 +35,10 @@ impl Command {
     }
 }
 
-/// Error of submitting a command.
+/// Error of submitting a disk command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum SubmitError {
-    /// The queue is full.
+    /// The disk's queue is full.
     #[error("the queue is full ({COMMANDS} commands)")]
     Full,
     /// A queued command has the same tag.
@@ -52,19 +52,19 @@ pub(crate) enum SubmitError {
     Range,
 }
 
-/// Disk.
+/// State of the disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     sectors: u64,
     /// Queued commands with their submission times.
     line: VecDeque<(Command, Instant)>,
-    /// Completion time of the first queued command.
+    /// Time at which the first queued command completes.
     due: Option<Instant>,
     /// Next sector of a sequential reader, the bytes from there in the buffer, and the time of that count.
     next: u64,
     ahead: u64,
     since: Instant,
-    /// Commands accepted, and commands completed.
+    /// Numbers of commands accepted and of commands completed.
     pub(crate) taken: u64,
     pub(crate) done: u64,
 }
@@ -76,7 +76,7 @@ impl Disk {
         Self { sectors, line, due, next: 0, ahead: 0, since: Instant::ZERO, taken: 0, done: 0 }
     }
 
-    /// Queues a command.
+    /// Queues a command of the disk.
     pub(crate) fn submit(&mut self, command: Command, now: Instant) -> Result<(), SubmitError> {
         if self.line.len() == COMMANDS {
             return Err(SubmitError::Full);
@@ -99,7 +99,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns the completion time of the next command.
+    /// Returns the time at which the disk's next command completes.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -119,7 +119,7 @@ impl Disk {
         Some((command, memory(&command)))
     }
 
-    /// Starts the first queued command, which completes when surface and cable have transferred it.
+    /// Starts the first queued command, which completes when surface and cable have transferred its data.
     fn begin(&mut self, free: Instant) {
         let Some((command, since)) = self.line.front().copied() else { return };
         let now = free.max(since);
@@ -150,7 +150,7 @@ impl Disk {
     }
 }
 
-/// Returns the time to transfer bytes at a rate in bytes per second.
+/// Returns the time that a transfer takes at a rate in bytes per second.
 fn transfer_time(bytes: u64, per_second: u64) -> Span {
     Span::of_bits(bytes * 8, per_second * 8)
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_command_is_rejected_without_effect() {
+    fn invalid_disk_command_is_rejected_without_effect() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(1, 0, 8), Instant::ZERO).unwrap();
         let due = disk.due();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_transfer_fails_only_its_command() {
+    fn failed_transfer_fails_only_its_own_command() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(0, 0, 8), Instant::ZERO).unwrap();
         disk.submit(read(1, 8, 8), Instant::ZERO).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         );
     }
 
-    /// For any commands and times, data is no faster than the surface, except for the buffer's contents.
+    /// Checks that data is no faster than the surface for any commands and times, except for the buffer's contents.
     #[test]
     fn sequential_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {

@@ -21,7 +21,7 @@ use split::Front;
 #[derive(Debug)]
 pub(crate) struct Vm {
     pub(crate) system: System,
-    /// Port of its VF or bridge.
+    /// Port of the guest's VF or bridge.
     pub(crate) port: usize,
     pub(crate) hardware: Hardware,
 }
@@ -29,14 +29,14 @@ pub(crate) struct Vm {
 /// Guest's kernel, by its network device.
 #[derive(Debug)]
 pub(crate) enum System {
-    /// Kernel with a VF.
+    /// Kernel of a guest with a VF.
     Direct { kernel: Box<Kernel<Vf>>, vf: u8 },
-    /// Kernel with a front end.
+    /// Kernel of a guest with a front end.
     Split(Box<Kernel<Front>>),
 }
 
 impl Vm {
-    /// Returns the MAC address of its network device.
+    /// Returns the MAC address of the guest's network device.
     pub(crate) fn mac(&self) -> MacAddress {
         match &self.system {
             System::Direct { kernel, .. } => kernel.device().mac(),
@@ -44,7 +44,7 @@ impl Vm {
         }
     }
 
-    /// Starts its sending program.
+    /// Starts the guest's sending program.
     pub(crate) fn start_sending(&mut self, what: SenderConfig) {
         match &mut self.system {
             System::Direct { kernel, .. } => kernel.start_sending(what),
@@ -52,7 +52,7 @@ impl Vm {
         }
     }
 
-    /// Returns the counters of its kernel.
+    /// Returns the counters of the guest's kernel.
     pub(crate) fn counters(&self) -> &Counters {
         match &self.system {
             System::Direct { kernel, .. } => kernel.counters(),
@@ -69,28 +69,28 @@ const ENTRY: u64 = 16;
 const DATA: u64 = 8;
 const CONTROL: u64 = 12;
 
-/// Hardware of a guest.
+/// Interrupt controller, MSI-X table and other hardware of a guest.
 #[derive(Debug)]
 pub(crate) struct Hardware {
     pub(crate) kind: DomainKind,
     pub(crate) domain: DomainId,
     pub(crate) vcpu: VcpuId,
     pub(crate) controller: Controller,
-    /// Virtual MSI-X table of its VF, if any.
+    /// Virtual MSI-X table of the guest's VF, if any.
     table: Option<VirtualTable>,
-    /// Bit mask of vectors, as masked by the kernel.
+    /// Bit mask of the vectors that the kernel has masked.
     masked: u8,
     /// The timer was reprogrammed, and the world has to schedule it.
     pub(crate) timer_set: bool,
     /// The driver's buffers in the socket's cache.
     pub(crate) buffers: BufferRing,
-    /// Accesses waiting for the device model.
+    /// Number of accesses that wait for the device model.
     pub(crate) forwarded: u32,
     /// The guest is blocked until its device model is done.
     pub(crate) waits: bool,
-    /// Its front end sent an event.
+    /// The guest's front end sent an event.
     pub(crate) notifies: bool,
-    /// First violated invariant.
+    /// First invariant that the guest's hardware found violated.
     pub(crate) broken: Option<Broken>,
 }
 

@@ -15,14 +15,14 @@ use pcie::Function;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Ticks between rounds of visits: every 10 ms.
+/// Ticks between two rounds of visits: every 10 ms.
 const ROUND: u32 = 10;
 
-/// Visiting thread.
+/// Thread that visits the PF drivers.
 #[derive(Debug, Default)]
 pub(crate) struct Monitor {
     ticks: u32,
-    /// Ports still to visit in this round.
+    /// Ports that remain to be visited in this round.
     due: Range<usize>,
 }
 

@@ -58,7 +58,7 @@ impl<D> Env<'_, D> {
         self.pollute();
     }
 
-    /// Charges the refill after an exit to the guest's own work.
+    /// Charges the refill of caches after an exit to the guest's own work.
     fn pollute(&mut self) {
         self.step.charge(Category::Refill, self.table[Cost::ExitPollution]);
     }
@@ -171,7 +171,7 @@ impl<D> Platform for Env<'_, D> {
 pub(crate) struct Direct<'a> {
     pub(crate) port: &'a mut Port,
     pub(crate) vf: u8,
-    /// A register was accessed.
+    /// A register of the VF was accessed in this step.
     pub(crate) touched: bool,
 }
 

@@ -6,15 +6,15 @@ use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::{AfterStep, Step, VcpuId};
 use std::collections::VecDeque;
 
-/// Virtual CPU of the service domain.
+/// State of a virtual CPU of the service domain.
 #[derive(Debug)]
 pub(crate) struct ServiceCpu {
     pub(crate) vcpu: VcpuId,
-    /// Pending ticks.
+    /// Number of timer ticks that are pending.
     pub(crate) ticks: u32,
     /// Guests whose access waits for the device model on this virtual CPU.
     pub(crate) requests: VecDeque<usize>,
-    /// A pending interrupt from another virtual CPU.
+    /// An interrupt from another virtual CPU is pending.
     pub(crate) called: bool,
 }
 
@@ -23,7 +23,7 @@ impl ServiceCpu {
         Self { vcpu, ticks: 0, requests: VecDeque::new(), called: false }
     }
 
-    /// Executes one step. Returns the guest to unblock, if any.
+    /// Executes one step of the virtual CPU. Returns the guest to unblock, if any.
     pub(crate) fn step(&mut self, step: &mut Step, table: &CostTable) -> (Option<usize>, AfterStep) {
         if core::mem::take(&mut self.called) {
             step.charge(Category::EventChannel, table[Cost::EventUpcall]);

@@ -13,35 +13,35 @@ use nic::Wire;
 use sim::{Generator, Instant, Span};
 use std::collections::VecDeque;
 
-/// Traffic sent by the clients of a port.
+/// Traffic that the clients of a port send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
-    /// No traffic.
+    /// Clients send nothing.
     Silent,
-    /// Datagrams at line rate.
+    /// Clients send datagrams at line rate.
     Udp,
-    /// Datagrams at a fraction of the line rate.
+    /// Clients send datagrams at a fraction of the line rate.
     Paced {
-        /// Rate in thousandths of the wire.
+        /// Rate of the datagrams, in thousandths of the wire.
         permille: u16,
     },
-    /// Datagrams whose rate changes at an instant.
+    /// Clients send datagrams at a rate that changes at an instant.
     Step {
-        /// Rate before, in thousandths of the wire.
+        /// Rate before the change, in thousandths of the wire.
         before: u16,
-        /// Rate after, in thousandths of the wire.
+        /// Rate after the change, in thousandths of the wire.
         after: u16,
-        /// Instant of the change.
+        /// Instant at which the rate changes.
         at: Instant,
     },
-    /// Datagrams for all guests of the port, at line rate.
+    /// Clients send datagrams for all guests of the port, at line rate.
     Broadcast,
-    /// TCP stream with a bounded window; the receiver may announce less.
+    /// Clients send a TCP stream with a bounded window; the receiver may announce less.
     Tcp {
-        /// Window in segments.
+        /// Window of the stream, in segments.
         window: u16,
     },
-    /// Requests of one byte, each sent after the response to the previous one.
+    /// Clients send requests of one byte, each after the response to the previous one.
     RequestResponse,
 }
 
@@ -63,23 +63,23 @@ impl Traffic {
 
 /// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
-/// Bytes of a request.
+/// Payload bytes of a request.
 const REQUEST: usize = 1;
-/// Datagrams per burst of a rate-limited client.
+/// Datagrams that a rate-limited client sends in its turn.
 const PACED: u32 = 8;
 /// Window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
 /// Fraction of the window that must be open before a stream sends (Linux tcp_tso_win_divisor), unless nothing
 /// is in flight.
 const DEFERRED: u32 = 3;
-/// Duplicate acknowledgements that trigger a retransmission.
+/// Number of duplicate acknowledgements that trigger a retransmission.
 const DUPLICATES: u32 = 3;
 
-/// Client of a guest.
+/// Client that sends to a guest.
 #[derive(Debug)]
 struct Client {
     guest: MacAddress,
-    /// VF of the guest.
+    /// Index of the guest's VF.
     vf: u8,
     own: MacAddress,
     /// Sequence number of the next byte to send, and of the first not acknowledged.
@@ -88,13 +88,13 @@ struct Client {
     /// Window of the receiver, in segments beyond that.
     room: u16,
     duplicates: u32,
-    /// Time of sending the outstanding request.
+    /// Time at which the outstanding request was sent.
     asked: Option<Instant>,
-    /// Earliest time of the next transmission.
+    /// Earliest time of the client's next transmission.
     ready: Instant,
 }
 
-/// Frame on the wire.
+/// Frame that is on the wire.
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     arrives: Instant,
@@ -118,18 +118,18 @@ pub(crate) struct Line {
     flights: VecDeque<Flight>,
     /// Time at which the wire is free.
     free: Instant,
-    /// Index of the next client.
+    /// Index of the client whose turn is next.
     turn: usize,
-    /// Bytes of a frame without padding.
+    /// Bytes of a data frame without padding.
     length: usize,
     frame_time: Span,
     /// Time up to which frames have arrived.
     now: Instant,
     /// Bit mask of VFs that got a frame in the last poll.
     pub(crate) delivered: u8,
-    /// Frames delivered, counted per guest that gets a copy.
+    /// Number of frames delivered, counted per guest that gets a copy.
     pub(crate) frames: u64,
-    /// Frames sent by the card.
+    /// Number of frames that the card sent.
     pub(crate) taken: u64,
     /// Round-trip time of each response received by its client.
     pub(crate) round_trips: Vec<Span>,
@@ -210,7 +210,7 @@ impl Line {
         }
     }
 
-    /// Advances to `now`: frames that have arrived can be received.
+    /// Advances the wire to `now`: frames that have arrived can be received.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.delivered = 0;

@@ -16,25 +16,25 @@ use sim::{EventKey, Instant, Span};
 /// Interval between interrupts of a card: 7,500 a second, a default of drivers of the time.
 const INTERVAL: Span = Span::from_micros(133);
 
-/// Port with its card.
+/// Port of the machine, with its card.
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) inbound: Inbound,
     /// CDNA card; a guest's context has the guest's number.
     pub(super) card: Card,
     bits: InterruptBits,
-    /// Bit mask of contexts to notify.
+    /// Bit mask of the contexts that have to be notified.
     pending: u128,
     interrupt: Option<EventKey>,
     interrupted: Option<Instant>,
-    /// Frame being sent, with its guest.
+    /// Frame that the card is sending, with its guest.
     pub(super) sending: Option<Outgoing>,
     turn: usize,
     received: u64,
     dropped: u64,
     taken: u64,
     sent: u64,
-    /// Segments sent.
+    /// Number of segments that the port has sent.
     pub(super) segments: u64,
 }
 
@@ -60,7 +60,7 @@ impl Network {
         self.ports[port].sending = Some(next);
     }
 
-    /// Takes the next frame to send.
+    /// Takes the next frame that the card has to send.
     fn next_frame(&mut self, at: usize) -> Option<Outgoing> {
         if self.drive == CardDriver::Xen {
             return self.driver.to_card[at].pop_front();

@@ -15,7 +15,7 @@ use i82576::MacAddress;
 use split::Offload;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Frames per turn in each direction.
+/// Frames that the driver domain processes per turn in each direction.
 const TURN: usize = 32;
 
 /// Outgoing frame with its guest, and the packet whose pages are released with it.
@@ -32,24 +32,24 @@ impl Outgoing {
     }
 }
 
-/// Driver domain.
+/// State of the driver domain.
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) vcpu: VcpuId,
-    /// An event is pending.
+    /// An event for the driver domain is pending.
     pub(super) event_pending: bool,
     /// Cards that have interrupted.
     pub(super) interrupts: Vec<bool>,
-    /// Frames received from cards.
+    /// Frames received from cards, with their guests.
     from_card: Vec<VecDeque<(usize, Frame)>>,
-    /// Frames to be sent by cards.
+    /// Frames that wait to be sent by cards.
     pub(super) to_card: Vec<VecDeque<Outgoing>>,
-    /// Guests whose frames were sent.
+    /// Guests whose frames were sent and that await a response.
     pub(super) done: VecDeque<usize>,
     turn: usize,
-    /// Requests that were inconsistent or whose segmentation failed.
+    /// Number of requests that were inconsistent or whose segmentation failed.
     pub(super) refused: u64,
-    /// Packets a card read from a page that was not their guest's.
+    /// Number of packets that a card read from a page that was not their guest's.
     pub(super) stray_reads: u64,
 }
 
@@ -69,7 +69,7 @@ impl Turn<'_> {
         self.step.charge(category, self.table.bytes(Cost::CopyCold, bytes));
     }
 
-    /// Charges for a frame from a card over the bridge into a guest's page.
+    /// Charges for passing a frame from a card over the bridge into a guest's page.
     fn receive(&mut self, frame: Frame) {
         self.charge(Category::Driver, Cost::RxDriver, 1);
         self.charge(Category::Kernel, Cost::RxSkb, 1);
@@ -83,7 +83,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Charges for a guest's packet over the bridge to a card, in `frames` frames.
+    /// Charges for passing a guest's packet over the bridge to a card, in `frames` frames.
     fn transmit(&mut self, packet: &Packet, frame: Frame, frames: u32) {
         let is_cut = frames > 1;
         if self.channel.by_address {
@@ -120,7 +120,7 @@ impl Driver {
         }
     }
 
-    /// Takes the pending event with its interrupts.
+    /// Takes the driver domain's pending event with its interrupts.
     fn upcall(&mut self, step: &mut Step, table: &CostTable) {
         if !core::mem::take(&mut self.event_pending) {
             return;
@@ -238,7 +238,7 @@ impl Network {
         true
     }
 
-    /// Returns the frames a packet is sent in.
+    /// Returns the number of frames in which a packet is sent.
     fn frames_of(&self, frame: Frame) -> u32 {
         if self.channel.card_offloads { 1 } else { frame.segments().max(1) }
     }
@@ -263,7 +263,7 @@ impl Network {
         Request { header, pieces, offload: Offload { csum_blank: self.channel.offloads, segment } }
     }
 
-    /// Returns `true` if there is more work. Frames for a full card wait for its interrupt.
+    /// Returns `true` if the driver domain has more work. Frames for a full card wait for the card's interrupt.
     fn driver_has_work(&self) -> bool {
         let waits = |port: usize| {
             let next = self.guests.iter().filter_map(|guest| guest.streams[port].described.front());

@@ -12,7 +12,7 @@ use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::{AfterStep, Step, VcpuId};
 use std::collections::VecDeque;
 
-/// Segments per system call: 16 KB.
+/// Segments that a program sends per system call: 16 KB.
 const PER_CALL: u32 = 11;
 /// Segments of the longest packet.
 const MAX_SEGMENTS: u32 = 44;
@@ -25,17 +25,17 @@ pub(super) const fn pages(ports: usize) -> u64 {
     2 * ports as u64 * RING as u64
 }
 
-/// Guest of the machine.
+/// State of a guest of the machine.
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) vcpu: VcpuId,
-    /// An event is pending.
+    /// An event for the guest is pending.
     pub(super) event_pending: bool,
-    /// Streams by port.
+    /// Streams of the guest, by port.
     pub(super) streams: Vec<Stream>,
-    /// Payload delivered to its destination, bytes.
+    /// Bytes of payload delivered to their destination.
     pub(super) payload: u64,
-    /// Segments described to cards or the driver domain.
+    /// Number of segments described to cards or the driver domain.
     pub(super) given: u64,
 }
 
@@ -47,16 +47,16 @@ pub(super) struct Stream {
     /// Frames described to the card, in order; to the driver domain under Xen.
     pub(super) described: VecDeque<Frame>,
     pub(super) rings: [Guard; 2],
-    /// Segments not acknowledged.
+    /// Number of segments of the stream that are not acknowledged.
     in_flight: u32,
     /// Segments received since the last acknowledgement, and acknowledgements to send.
     unacknowledged: u32,
     acks: u32,
     /// Segments the client received since its last acknowledgement.
     pub(super) client_unacknowledged: u32,
-    /// Slots of requests to the driver domain without a response.
+    /// Slots of the guest's requests to the driver domain that have no response.
     pub(super) requested: u32,
-    /// Next buffers of both rings.
+    /// Indices of the next buffers of both rings.
     pub(super) buffers: [u64; 2],
 }
 
@@ -103,11 +103,11 @@ struct Turn<'a> {
     offloads: bool,
     /// Waking a program flushes the TLB.
     flushes: bool,
-    /// Slots processed per direction and port, at most.
+    /// Slots that the guest processes per direction and port in a turn, at most.
     most: u32,
 }
 
-/// Frames a guest sent over a port in a turn.
+/// Frames that a guest sent over a port in a turn.
 #[derive(Debug, Default)]
 struct Sent {
     acks: u32,
@@ -121,7 +121,7 @@ impl Turn<'_> {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
 
-    /// Charges the program's uncached copy of segments, which includes the checksum.
+    /// Charges the program's uncached copy of segments, which includes their checksum.
     fn copy(&mut self, segments: u32) {
         let bytes = Frame::Data(segments).payload();
         self.step.charge(Category::User, self.table.bytes(Cost::CopyCold, bytes));
@@ -327,7 +327,7 @@ impl Network {
         packets > 0
     }
 
-    /// Returns `true` if a guest can continue without a notification.
+    /// Returns `true` if a guest can continue without a notification from a card or the driver domain.
     fn has_work(&self, at: usize) -> bool {
         let window = if self.direction == Direction::Transmit { self.window } else { 0 };
         let largest = if self.channel.offloads { MAX_SEGMENTS } else { 1 };
@@ -343,7 +343,7 @@ impl Network {
 }
 
 impl Frame {
-    /// Returns the ring slots, or card buffers, of a frame.
+    /// Returns the number of ring slots, or card buffers, that a frame occupies.
     pub(super) fn slots(self) -> u32 {
         slots(self.payload() as usize)
     }

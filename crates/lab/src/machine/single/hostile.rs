@@ -7,39 +7,39 @@ use crate::machine::parts::cdna::guard::Guard;
 use crate::machine::parts::cdna::pages::Pages;
 use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING, SEQUENCES};
 
-/// Attack of the first guest.
+/// Attack that the first guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
-    /// Publish a producer index beyond the descriptors enqueued.
+    /// The guest publishes a producer index beyond the descriptors enqueued.
     ForgedProducer,
-    /// Publish descriptors again that the card has taken.
+    /// The guest publishes descriptors again that the card has taken.
     DuplicateSequence,
-    /// Forge an index where sequence numbers wrap.
+    /// The guest forges an index where sequence numbers wrap.
     Wrap,
-    /// Free a page the card is to read.
+    /// The guest frees a page that the card is to read.
     FreeWhileDma,
-    /// Write to mailboxes of others.
+    /// The guest writes to mailboxes of others.
     CrossContextMailbox,
-    /// Make the card interrupt until the vector buffer is full.
+    /// The guest makes the card interrupt until the vector buffer is full.
     InterruptRingFull,
-    /// Terminate while the card has descriptors.
+    /// The guest terminates while the card has descriptors.
     TeardownRace,
 }
 
-/// Guests: the attacker and well-behaved others.
+/// Number of guests: the attacker and well-behaved others.
 const GUESTS: Domain = 4;
-/// Pages per guest.
+/// Pages of each guest.
 const OWN: u64 = 8;
-/// Frames each of the others sends before, during and after an attack.
+/// Frames that each of the other guests sends before, during and after an attack.
 const FRAMES: u64 = 3;
 
 struct Bench {
     pages: Pages,
     card: Card,
     guards: Vec<Guard>,
-    /// Pages the card accessed for a domain that did not own them.
+    /// Number of pages that the card accessed for a domain that did not own them.
     stray_reads: u64,
-    /// Frames of the others that were sent.
+    /// Numbers of frames of the other guests that were sent.
     left: Vec<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Bench {
         (0..frames).all(|page| self.send(0, page.into()))
     }
 
-    /// Writes a forged index. Returns `true` if the card takes a descriptor for it.
+    /// Writes a forged producer index. Returns `true` if the card takes a descriptor for the index.
     fn forge(&mut self, index: u32) -> bool {
         self.card.mailbox(0, 0, TRANSMIT, index);
         self.take(0)

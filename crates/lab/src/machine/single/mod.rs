@@ -39,32 +39,32 @@ use hypervisor::cpu::{Config, Machine, Step, ThreadId};
 use hypervisor::domain::DomainKind;
 use sim::{Generator, Instant, Span};
 
-/// Event of the machine.
+/// Event of the machine with a single processor.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// A guest's streams start.
+    /// The streams of this guest start.
     Begin(usize),
-    /// A card has new work.
+    /// The card of this port has new work.
     Kick(usize),
-    /// A port has sent a frame.
+    /// This port has sent a frame.
     Left(usize),
-    /// Frames have arrived at a port.
+    /// Frames have arrived at this port.
     Arrived(usize),
-    /// A card interrupts.
+    /// The card of this port interrupts.
     Interrupt(usize),
 }
 
 type Core = super::engine::Core<Event>;
 
-/// Parts of the machine.
+/// Parts of the machine, which handle its events.
 #[derive(Debug)]
 pub struct Network {
     drive: CardDriver,
     channel: Channel,
     direction: Direction,
-    /// Window of a stream, in segments.
+    /// Window of each stream, in segments.
     window: u32,
-    /// Slots of a guest's turn, per direction and port.
+    /// Slots that a guest processes in a turn, per direction and port.
     turn: u32,
     ports: Vec<Port>,
     guests: Vec<Guest>,
@@ -72,23 +72,23 @@ pub struct Network {
     pages: Pages,
 }
 
-/// Running machine.
+/// Machine with a single processor that runs in virtual time.
 pub type Single = Engine<Network>;
 
-/// Results of a measurement.
+/// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Results {
-    /// Payload, Mb/s.
+    /// Payload of all streams, Mb/s.
     pub throughput_mbps: f64,
     /// Processor cycles per segment of payload.
     pub cycles_per_packet: f64,
-    /// Hypervisor's use for all domains, in percent of the processor.
+    /// Processor use of the hypervisor for all domains, in percent.
     pub hypervisor_pct: f64,
-    /// Driver domain's use, in percent of the processor.
+    /// Processor use of the driver domain, in percent.
     pub driver_pct: f64,
-    /// Guests' use, in percent of the processor.
+    /// Processor use of the guests, in percent.
     pub guest_pct: f64,
-    /// Idle time, in percent of the processor.
+    /// Idle time of the processor, in percent.
     pub idle_pct: f64,
 }
 
@@ -130,7 +130,7 @@ impl Single {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`. Returns the results of the latter.
+    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`Defect`] of the model.
@@ -164,7 +164,7 @@ impl Actor for Network {
         }
     }
 
-    /// The driver domain's virtual CPU is the first one; the guests' follow.
+    /// Executes a step. The driver domain's virtual CPU is the first one; the guests' follow.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_driver(step, core),

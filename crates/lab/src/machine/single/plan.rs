@@ -2,27 +2,27 @@
 
 use hypervisor::cost::CostTable;
 
-/// Driver of the cards.
+/// Software that drives the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardDriver {
-    /// Driver domain, over a split driver.
+    /// The driver domain drives the cards for guests, over a split driver.
     Xen,
-    /// A context per guest, with the hypervisor between it and the card's rings.
+    /// Each guest has a context of each card, with the hypervisor between the guest and the card's rings.
     Cdna,
-    /// A context per guest, which writes the card's rings itself.
+    /// Each guest has a context of each card, and writes the card's rings itself.
     Unprotected,
-    /// Driver domain, for its own programs.
+    /// The driver domain drives the cards for its own programs.
     Own,
-    /// Kernel without a hypervisor.
+    /// A kernel without a hypervisor drives the cards.
     Native,
 }
 
-/// Direction of the payload.
+/// Direction in which the payload is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From guests.
+    /// Guests send the payload.
     Transmit,
-    /// To guests.
+    /// Guests receive the payload.
     Receive,
 }
 
@@ -52,19 +52,19 @@ impl Channel {
 /// Parameters of a machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Cost table.
+    /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Driver of the cards.
+    /// Software that drives the cards.
     pub drive: CardDriver,
     /// Channel between guests and cards.
     pub channel: Channel,
-    /// Direction of the payload.
+    /// Direction in which the payload is sent.
     pub direction: Direction,
     /// Guests, each with a stream on each port; 1 to 128.
     pub guests: u8,
-    /// Number of ports.
+    /// Number of the machine's ports.
     pub ports: u8,
-    /// Window of a stream, in segments.
+    /// Window of each stream, in segments.
     pub window: u32,
     /// Slots of its rings a guest processes per direction and port before interrupts are taken; a packet once
     /// begun is completed.

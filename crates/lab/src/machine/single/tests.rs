@@ -44,7 +44,7 @@ fn sixteen_guests_fill_the_wires_only_with_contexts() {
 }
 
 #[test]
-fn every_attack_is_contained() {
+fn no_attack_of_a_guest_affects_others() {
     for what in [
         Attack::ForgedProducer,
         Attack::DuplicateSequence,

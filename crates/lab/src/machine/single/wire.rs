@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 /// Frame metadata used by the model (no payload).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Full segments in one packet.
+    /// Number of full segments in one packet.
     Data(u32),
     /// Acknowledgement of two segments.
     Ack,
 }
 
 impl Frame {
-    /// Returns the number of segments.
+    /// Returns the number of segments of the packet; 0 for an acknowledgement.
     pub(super) fn segments(self) -> u32 {
         match self {
             Self::Data(segments) => segments,
@@ -25,15 +25,15 @@ impl Frame {
         }
     }
 
-    /// Returns the bytes of payload.
+    /// Returns the bytes of payload in the frame.
     pub(super) fn payload(self) -> u64 {
         u64::from(self.segments()) * TCP_PAYLOAD as u64
     }
 }
 
-/// Segments per acknowledgement.
+/// Segments that a receiver acknowledges together.
 pub(super) const PER_ACK: u32 = 2;
-/// Bytes of preamble, frame check sequence and gap, and of the shortest frame without them.
+/// Bytes of preamble, frame check sequence and gap on the wire, and bytes of the shortest frame without them.
 const OVERHEAD: usize = 24;
 const SHORTEST: usize = 60;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
@@ -59,7 +59,7 @@ pub(super) fn time(frame: Frame) -> Span {
     Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
 }
 
-/// Inbound direction of a wire.
+/// Direction of a wire from the clients to the machine.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     flights: VecDeque<(Instant, usize, Frame)>,

@@ -83,7 +83,7 @@ fn forged_message_of_a_function_is_blocked() {
 }
 
 #[test]
-fn extra_frame_on_the_wire_violates_the_books() {
+fn extra_frame_on_the_wire_violates_conservation() {
     let mut world = World::new(&Setup { traffic: Traffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
@@ -137,7 +137,7 @@ fn end_of_interrupt_ends_one_and_delivers_the_next() {
     }
 }
 
-/// A run pays for each end of interrupt what the table says.
+/// Checks that a run pays for each end of interrupt what the cost table says.
 #[test]
 fn end_of_interrupt_is_charged_by_its_path() {
     for (eoi, price) in
@@ -164,7 +164,7 @@ fn periodic_guest_ticks_1000_times_a_second() {
     }
 }
 
-/// Registers of a VF's receive queue and interrupts, as set up by its driver.
+/// Offsets of the registers of a VF's receive queue and interrupts, which its driver sets up.
 const VF_REGISTERS: [u32; 6] = [
     vf::RX_BLOCK + rx::RDBAL,
     vf::RX_BLOCK + rx::RDLEN,

@@ -50,7 +50,7 @@ fn one_guest_reads_a_gigabit_of_datagrams() {
 }
 
 #[test]
-fn paravirtualized_guest_has_events_and_no_exits() {
+fn paravirtualized_guest_takes_events_and_has_no_exits() {
     let mut world = World::new(&Setup { kind: DomainKind::Pvm, ..setup() }).unwrap();
     let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
     assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
@@ -60,7 +60,7 @@ fn paravirtualized_guest_has_events_and_no_exits() {
     assert!(measured.mcycles_per_s(Category::EventChannel) > 0.0);
 }
 
-/// Ten programs have their own threads on a bare machine with sixteen; of ten guests, two share with two
+/// Checks that ten programs on a bare machine with sixteen threads have their own; of ten guests, two share with two
 /// others.
 #[test]
 fn bare_machine_uses_all_its_threads() {
@@ -85,7 +85,8 @@ fn equal_seeds_give_equal_traces() {
     assert_ne!(hash(7), hash(8));
 }
 
-/// Twenty guests share eight threads: with either scheduler the books close and the wires stay full.
+/// Checks that the counts balance and the wires stay full with either scheduler, when twenty guests share eight
+/// threads.
 #[test]
 fn guests_fill_their_wires_with_either_scheduler() {
     let found = [Scheduling::RoundRobin, Scheduling::Credit].map(|scheduling| {

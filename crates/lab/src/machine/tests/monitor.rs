@@ -16,14 +16,14 @@ fn at_millis(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// Returns the service domain's cycles on drivers up to `at`.
+/// Returns the cycles that the service domain spent on drivers up to `at`.
 fn spent(world: &mut World, at: Instant) -> u64 {
     world.run(at);
     let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);
     world.core.processors.snapshot(at).ledger().spent(dom0, Category::Driver)
 }
 
-/// A visit without work reads only ICR, MBVFICR and VFLRE.
+/// Checks the cost of a visit without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
 fn every_port_is_visited_100_times_a_second() {
     let quiet = Setup { ports: 3, guests: 3, traffic: Traffic::Silent, ..setup() };
@@ -33,7 +33,7 @@ fn every_port_is_visited_100_times_a_second() {
     assert_eq!(spent(&mut world, at_millis(1_100)) - before, 100 * 3 * 3 * read);
 }
 
-/// Requests a multicast group, as a VF's driver does.
+/// Requests a multicast group for a VF, as the VF's driver does.
 fn ask(world: &mut World, now: Instant) {
     let nic = &mut world.system.ports[0].nic;
     let mut write = |offset, value| nic.write(Function::Vf(0), offset, value, card_time(now));
@@ -44,7 +44,7 @@ fn ask(world: &mut World, now: Instant) {
 }
 
 #[test]
-fn request_is_answered_at_the_next_visit_by_dom0() {
+fn mailbox_request_is_answered_at_the_next_visit_by_dom0() {
     let split = Network::Split { workers: 1 };
     for (kind, network) in [(DomainKind::Hvm, Network::Direct), (DomainKind::Pvm, split)] {
         let mut world = World::new(&Setup { kind, network, traffic: Traffic::Silent, ..setup() }).unwrap();

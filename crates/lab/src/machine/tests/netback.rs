@@ -41,16 +41,16 @@ fn stock_back_end_matches_its_calibration() {
 }
 
 #[test]
-fn only_spread_events_use_further_tasklets() {
+fn only_spread_events_use_more_than_one_tasklet() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
     let [one, four] = [1, 4].map(|workers| rate(workers, Policy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
     assert!(rate(4, Policy::Spread) > 3_800.0);
 }
 
-/// The load is near both thresholds, so everything moves every few samples, with datagrams and requests.
+/// Runs datagrams and requests at a load near both thresholds, so that everything moves every few samples.
 #[test]
-fn moves_lose_and_reorder_nothing() {
+fn moves_of_the_back_end_lose_and_reorder_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
         let mut moving = of(4, Policy::Balanced(Thresholds::new(threshold, threshold).unwrap()));
         moving.traffic = Traffic::Paced { permille };
@@ -71,7 +71,7 @@ fn spreading_a_saturated_back_end_keeps_order() {
     assert_eq!((found.reordered(), found.lost_events()), (0, 0));
 }
 
-/// A request that waits when a saturated virtual CPU hands over its work is continued elsewhere. Tests of
+/// Checks that a request that waits when a saturated virtual CPU hands over its work is continued elsewhere. Tests of
 /// `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
 fn requests_continue_when_a_saturated_back_end_spreads() {

@@ -8,10 +8,10 @@ use sim::Span;
 
 /// Full frames a second at a gigabit: 10^9 / (1,538 * 8).
 const LINE_RATE: f64 = 81_274.0;
-/// Packets the program's socket holds.
+/// Packets that the program's socket holds.
 const SOCKET: f64 = 64.0;
 
-/// Returns loss in percent and receive interrupts a second for a moderation policy.
+/// Returns the loss in percent and the receive interrupts per second with a moderation policy.
 fn at(moderation: Policy, warm_up: Span) -> (f64, f64) {
     let mut world = World::new(&Setup { moderation, ..setup() }).unwrap();
     let measured = world.measure(warm_up, Span::from_millis(200)).unwrap();
@@ -30,7 +30,8 @@ fn socket_of_64_overflows_below_a_64th_of_the_packet_rate() {
     }
 }
 
-/// 957 Mb/s in datagrams of 1,472 bytes are 81,267 a second; 1.2 times a 64th of that is 1,524 Hz.
+/// Checks the rate of the adaptive policy: 957 Mb/s in datagrams of 1,472 bytes are 81,267 a second, and 1.2 times a
+/// 64th of that is 1,524 Hz.
 #[test]
 fn adaptive_policy_interrupts_at_1524_hz_without_loss() {
     let packets = 957_000_000_u64.div_ceil(8 * 1_472);

@@ -22,7 +22,7 @@ fn measured(setup: &Setup) -> Measured {
     World::new(setup).unwrap().measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
 }
 
-/// A request that arrives within the interval waits for its end: one transaction per interval.
+/// Checks that a request that arrives within the interrupt interval waits for its end: one transaction per interval.
 #[test]
 fn responder_answers_once_per_interrupt() {
     for interval_us in [1_000, 500, 100] {
@@ -50,7 +50,7 @@ const PATH: [Cost; 12] = [
     Cost::TxStack,
 ];
 
-/// Without throttling only the path remains: the processor's, and each frame's 84 bytes on the wire; copies
+/// Checks that without throttling only the path remains: the processor's, and each frame's 84 bytes on the wire; copies
 /// and card accesses are added.
 #[test]
 fn unthrottled_round_trip_is_the_processing_path() {
@@ -61,7 +61,8 @@ fn unthrottled_round_trip_is_the_processing_path() {
     assert!((path..path + 1.0).contains(&round_trip), "{round_trip} us; the path is {path} us");
 }
 
-/// A client has one outstanding request: a transaction takes a round trip and the client's turnaround.
+/// Checks that a transaction takes a round trip and the client's turnaround, since a client has one outstanding
+/// request.
 #[test]
 fn transaction_takes_a_round_trip_and_a_turnaround() {
     for interval_us in [0, 50, 1_000] {
@@ -72,7 +73,7 @@ fn transaction_takes_a_round_trip_and_a_turnaround() {
     }
 }
 
-/// Every request was read and answered, except one per client in flight.
+/// Checks that every request was read and answered, except one per client in flight.
 #[test]
 fn no_request_or_response_is_lost() {
     for network in [Network::Direct, Network::Split { workers: 1 }] {

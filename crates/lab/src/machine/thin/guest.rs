@@ -8,34 +8,34 @@ use hypervisor::cost::Cost;
 use hypervisor::cpu::{AfterStep, Step, VcpuId};
 use sim::Span;
 
-/// Tick of the guest's timer.
+/// Period of the guest's timer tick.
 pub(super) const TICK: Span = Span::from_millis(1);
-/// Frames per poll, and frames per turn of the receiver.
+/// Frames per poll of the ring, and frames per turn of the receiver.
 const POLL: u64 = 64;
 const READ: u64 = 16;
 /// Cycles of a turn of the busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
 /// Cycles by which a woken sleeper may lag, at most: 3 ms at 3 GHz, half a latency.
 const SLEEPER: u64 = 9_000_000;
-/// Category of the busy program, which nothing else of this guest uses.
+/// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
 pub(super) const BUSY: Category = Category::DeviceModel;
 
-/// Guest of the machine.
+/// State of the machine's guest.
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) vcpu: VcpuId,
     is_busy: bool,
-    /// The guest is in a handler.
+    /// The guest has disabled interrupts, because it runs a handler.
     pub(super) has_disabled_interrupts: bool,
     pub(super) interrupted: bool,
-    /// The last poll used up its budget.
+    /// The last poll of the ring used up its budget.
     polls: bool,
     pub(super) ticks: u32,
-    /// Frames polled, frames read by the program, and bytes read.
+    /// Numbers of frames polled, of frames read by the program, and of bytes read.
     pub(super) polled: u64,
     pub(super) read_frames: u64,
     pub(super) read: u64,
-    /// Cycles run by the receiver and by the busy program.
+    /// Cycles that the receiver and the busy program ran.
     receiver: u64,
     busy: u64,
 }
@@ -57,7 +57,7 @@ impl Guest {
         }
     }
 
-    /// Returns the frames on the ring, of `arrived` frames in total.
+    /// Returns the number of frames on the ring, of `arrived` frames in total.
     pub(super) fn on_ring(&self, arrived: u64) -> u64 {
         arrived.saturating_sub(self.polled)
     }

@@ -13,24 +13,24 @@ use std::collections::VecDeque;
 pub struct Plan {
     /// Exits of the guest per second; 0 if it never exits.
     pub exits_per_s: u32,
-    /// Preemption timer; `None` if it is off.
+    /// Interval of the preemption timer; `None` if the timer is off.
     pub preempt: Option<Span>,
-    /// Requests per burst, each of another VF.
+    /// Number of requests that VFs send together, each of another VF.
     pub burst: u32,
-    /// Seed of exits and bursts.
+    /// Seed of the times of exits and requests.
     pub seed: u64,
-    /// Duration of the run.
+    /// Virtual time that the run lasts.
     pub span: Span,
 }
 
-/// Results of a run.
+/// Results of a run: delays and losses of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// Times from request to answer, shortest first.
+    /// Times from each request to its answer, shortest first.
     pub delays: Vec<Span>,
-    /// Requests not answered: refused by a full queue, or waiting at the end.
+    /// Number of requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,
-    /// Visits made.
+    /// Number of visits of the PF driver.
     pub visits: u64,
 }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn burst_beyond_the_queue_is_refused() {
+    fn requests_beyond_the_queues_size_are_refused() {
         let (one, many) = (found(1_000, 0, 8), found(1_000, 0, 31));
         assert_eq!(one.lost, 0);
         assert!(many.delays.last() > one.delays.last());

@@ -32,38 +32,38 @@ use hypervisor::domain::DomainKind;
 use sim::{Generator, Instant, Span};
 use traffic::Wire;
 
-/// Notification of the PF driver.
+/// Way in which the PF driver is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfDriver {
-    /// Interrupts: every interrupt of the guest exits.
+    /// By interrupts, for which every interrupt of the guest exits.
     Classical,
-    /// Polling at exits for other reasons: no interrupt exits.
+    /// By polling at exits for other reasons, so that no interrupt exits.
     Interruptless,
-    /// Interrupts of its own: the guest's are posted, and only the PF's exit.
+    /// By interrupts of its own: the guest's are posted, and only the PF's exit.
     Posted,
 }
 
 /// Traffic on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// TCP stream at the rate of wire and window.
+    /// A TCP stream is sent at the rate of wire and window.
     Stream,
-    /// Requests of 64 bytes, each sent some time after the previous answer.
+    /// Requests of 64 bytes are sent, each some time after the previous answer.
     Requests,
 }
 
 /// Parameters of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Cost table.
+    /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Notification of the PF driver.
+    /// Way in which the PF driver is notified.
     pub pf: PfDriver,
     /// A busy program runs on the guest's processor.
     pub busy: bool,
     /// Traffic on the wire.
     pub load: Load,
-    /// Seed of the phases.
+    /// Seed of the phases of clocks and traffic.
     pub seed: u64,
 }
 
@@ -75,7 +75,7 @@ const ASKED: Span = Span::from_millis(10);
 /// Slots and buffer bytes of the PF driver's admin queue, as in Linux.
 pub(crate) const SLOTS: u16 = 32;
 const BUFFER: u16 = 4_096;
-/// Messages per visit, and visits per check for resets.
+/// Messages that the PF driver processes per visit, and visits per check for resets.
 const LIMITS: Limits = Limits { messages: 8, resets_every: 16 };
 /// Creates the PF driver's inbox of a ring; no message of the experiments fills a buffer.
 pub(crate) fn inbox(ring: &mut [u8]) -> Inbox {
@@ -85,7 +85,7 @@ pub(crate) fn inbox(ring: &mut [u8]) -> Inbox {
 /// Registers that report resets of 128 VFs.
 pub(crate) const RESET_REGISTERS: u64 = 4;
 
-/// Event of the machine.
+/// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// The VF's interrupt is due.
@@ -102,7 +102,7 @@ pub enum Event {
 
 type Core = super::engine::Core<Event>;
 
-/// Parts of the machine.
+/// Parts of the machine, which handle its events.
 #[derive(Debug)]
 pub struct Host {
     pf: PfDriver,
@@ -114,26 +114,26 @@ pub struct Host {
     card: Firmware,
     monitor: Monitor,
     served: u64,
-    /// Exits for interrupts, and for other reasons.
+    /// Number of exits for interrupts, and for other reasons.
     interrupt_exits: u64,
     other_exits: u64,
 }
 
-/// Running machine.
+/// Machine under a lightweight hypervisor that runs in virtual time.
 pub type Thin = Engine<Host>;
 
-/// Results of a measurement.
+/// Results of a measured interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// Payload read by the guest's program, Gb/s.
+    /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
-    /// Use by the guest without its busy program, in percent of the processor.
+    /// Processor use of the guest without its busy program, in percent.
     pub guest_pct: f64,
-    /// Exits for interrupts per second.
+    /// Number of exits for interrupts per second.
     pub interrupt_exits_per_s: f64,
-    /// Exits for other reasons per second.
+    /// Number of exits for other reasons per second.
     pub other_exits_per_s: f64,
-    /// Times from a request to its answer, us, shortest first.
+    /// Times from each request to its answer, us, shortest first.
     pub latencies_us: Vec<f64>,
 }
 
@@ -174,7 +174,7 @@ impl Thin {
         Self { core, system }
     }
 
-    /// Runs `warm_up`, then `span`. Returns the results of the latter.
+    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`Defect`] of the model.
@@ -205,7 +205,7 @@ impl Thin {
 }
 
 impl Host {
-    /// Handles an exit for a sensitive instruction; an interrupt-less PF driver is visited.
+    /// Handles an exit for a sensitive instruction, at which a PF driver without interrupts is visited.
     fn exit(&mut self, now: Instant, core: &mut Core) {
         let wait = Span::from_picos(self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2));
         core.schedule(now + wait, Event::Exit);
@@ -217,7 +217,7 @@ impl Host {
         self.steal(Category::OtherExit, cycles, now, core);
     }
 
-    /// Visits the PF driver. Returns the cost in cycles.
+    /// Visits the PF driver. Returns the cost of the visit in cycles.
     fn visit(&mut self, core: &Core) -> u64 {
         if !self.monitor.enter() {
             return 0;

@@ -10,7 +10,7 @@ fn found(pf: PfDriver, busy: bool, load: Load) -> Results {
 }
 
 #[test]
-fn interruptless_gain_matches_its_calibration() {
+fn gain_of_an_interruptless_pf_driver_matches_calibration() {
     let loaded = |pf| found(pf, true, Load::Stream).throughput_gbps;
     let gain = loaded(PfDriver::Interruptless) / loaded(PfDriver::Classical) - 1.0;
     assert!((gain - 0.112).abs() < 0.01, "{gain}");

@@ -11,7 +11,7 @@ const INTERVAL: Span = Span::from_micros(20);
 /// Frames in flight or unread, at most: 2 MB.
 const WINDOW: u64 = 1_448;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
-/// Time one way of a 64-byte request: wire, card and the client's machine.
+/// Time that a 64-byte request takes one way: wire, card and the client's machine.
 const ONE_WAY: Span = Span::from_nanos(8_000);
 /// Least time between an answer and the client's next request; at most twice that.
 const PAUSE: Span = Span::from_micros(100);
@@ -25,7 +25,7 @@ pub(super) struct Wire {
     pub(super) interrupted: Option<Instant>,
     phases: Generator,
     asked: Option<Instant>,
-    /// Time of each answer.
+    /// Round-trip time of each answered request.
     pub(super) answered: Vec<Span>,
 }
 
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// Schedules the VF's interrupt for when a frame has arrived and the interval is over.
+    /// Schedules the VF's interrupt for the time at which a frame has arrived and the interval is over.
     pub(super) fn await_frames(&mut self, now: Instant, core: &mut Core) {
         let bulk = &self.wire.bulk;
         let is_shut = bulk.is_shut(self.guest.read_frames) && self.guest.on_ring(bulk.arrived()) == 0;

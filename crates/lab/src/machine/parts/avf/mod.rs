@@ -34,17 +34,17 @@ use plane::{Plane, PortCounters};
 use policy::VfPolicy;
 use sim::Instant;
 
-/// Index of the VF.
+/// Index of the only VF that has a driver.
 pub(crate) const VF: u8 = 0;
 /// MAC address of the VF.
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
-/// Link speed, Mb/s.
+/// Speed of the link, Mb/s.
 const LINK: u32 = 100_000;
-/// Descriptors per ring; four pairs of rings fit a guest's memory.
+/// Descriptors of each ring; four pairs of rings fit a guest's memory.
 const RING: u16 = 256;
-/// Buffers returned per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
+/// Buffers that the driver returns per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
 const BATCH: u16 = 32;
-/// Frames per queue before the next queue is served.
+/// Frames that a queue processes before the next queue is served.
 const BUDGET: usize = 64;
 /// Clients tried in the search for flows.
 const CANDIDATES: u8 = 255;
@@ -60,7 +60,7 @@ pub(crate) struct Functions {
     faults: u64,
 }
 
-/// Port with its card.
+/// Port of the machine, with its card.
 pub(crate) struct Port {
     pub(crate) card: Card,
     plane: Box<Plane<MAX_VFS>>,
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Port {
     }
 }
 
-/// Bus of the functions during a call.
+/// Bus of the card's functions during a call.
 struct PortBus<'a> {
     functions: &'a mut Functions,
     chipset: &'a mut Chipset,

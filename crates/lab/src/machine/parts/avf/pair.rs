@@ -19,33 +19,33 @@ use std::time::Duration;
 /// Path of a guest's doorbells to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doorbell {
-    /// The VF's pages are mapped: a store without an exit.
+    /// The VF's pages are mapped: a doorbell is a store without an exit.
     Memory,
-    /// The store exits and is sent as a message; the guest continues.
+    /// A doorbell's store exits and is sent as a message; the guest continues.
     Posted,
-    /// The store exits and is sent as a message; the guest waits for the answer.
+    /// A doorbell's store exits and is sent as a message; the guest waits for the answer.
     Answered,
 }
 
 /// Doorbell counters of a guest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DoorbellCounters {
-    /// Stores to mapped pages.
+    /// Number of stores to mapped pages.
     pub(crate) stores: u64,
-    /// Accesses that exited.
+    /// Number of accesses that exited.
     pub(crate) exits: u64,
 }
 
 /// VF as seen by one processor's kernel in a step.
 pub(crate) struct PairView<'a> {
     pub(crate) port: &'a mut Port,
-    /// Driver; taken while it works with this same view.
+    /// Driver of the VF; taken while the driver works with this same view.
     pub(crate) driver: Option<&'a mut Vf>,
     pub(crate) doorbell: Doorbell,
     pub(crate) doorbells: &'a mut DoorbellCounters,
     /// Register offsets and values to write for the guest.
     pub(crate) messages: Vec<(u32, u32)>,
-    /// The card has new work.
+    /// The card has new work because of this step.
     pub(crate) touched: bool,
 }
 

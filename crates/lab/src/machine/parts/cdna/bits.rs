@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-/// Vectors in the buffer.
+/// Number of vectors that the buffer holds.
 pub(crate) const VECTORS: usize = 16;
 
 /// Circular buffer of interrupt bit vectors.

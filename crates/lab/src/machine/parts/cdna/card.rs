@@ -5,10 +5,10 @@
 use super::guard::Guard;
 use super::{Buffer, Domain, RING, SEQUENCES};
 
-/// Contexts of the card, at most.
+/// Number of contexts of the card, at most.
 pub(crate) const CONTEXTS: usize = 128;
 
-/// Reason a context was stopped.
+/// Reason why the card stopped a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The producer index is behind the consumer or more than a ring ahead.
@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     Sequence(u32),
 }
 
-/// Direction of a context.
+/// Receive or transmit direction of a context.
 #[derive(Debug, Default)]
 struct Queue {
     produced: u32,
@@ -40,7 +40,7 @@ pub(crate) const RECEIVE: usize = 1;
 #[derive(Debug, Default)]
 pub(crate) struct Card {
     contexts: Vec<Option<Context>>,
-    /// Writes to mailbox pages not mapped to the writer.
+    /// Number of writes to mailbox pages not mapped to the writer.
     pub(crate) stray_writes: u64,
 }
 
@@ -104,7 +104,7 @@ impl Card {
         self.context(context).map_or(0, |found| found.queues[direction & 1].consumed)
     }
 
-    /// Returns the reason a context was stopped, if it was.
+    /// Returns the reason why a context was stopped, if it was.
     pub(crate) fn fault(&self, context: usize) -> Option<Fault> {
         self.context(context).and_then(|found| found.fault)
     }

@@ -7,10 +7,10 @@ use super::pages::Pages;
 use super::{Buffer, Descriptor, Domain, RING, SEQUENCES};
 use thiserror::Error;
 
-/// Error of enqueueing a batch, none of which is enqueued.
+/// Error of enqueueing a batch of buffers, none of which is enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum EnqueueError {
-    /// The context belongs to another domain.
+    /// The context belongs to another domain than the caller.
     #[error("the context belongs to another domain")]
     Context,
     /// A page does not belong to the domain.
@@ -21,12 +21,12 @@ pub(crate) enum EnqueueError {
     Full,
 }
 
-/// Ring that only the hypervisor writes.
+/// Ring of a context that only the hypervisor writes.
 #[derive(Debug)]
 pub(crate) struct Guard {
     owner: Domain,
     ring: Vec<Option<Descriptor>>,
-    /// Descriptors written, and descriptors released.
+    /// Numbers of descriptors written and of descriptors released.
     produced: u32,
     released: u32,
     torn_down: bool,
@@ -69,7 +69,7 @@ impl Guard {
         Ok(self.produced)
     }
 
-    /// Returns the number of free slots.
+    /// Returns the number of free slots of the ring.
     pub(crate) fn room(&self) -> u32 {
         RING - self.produced.wrapping_sub(self.released)
     }
@@ -85,7 +85,7 @@ impl Guard {
         }
     }
 
-    /// Rejects further batches. References stay until [`Guard::quiesced`].
+    /// Rejects further batches of buffers. References to pages stay until [`Guard::quiesced`].
     pub(crate) fn tear_down(&mut self) {
         self.torn_down = true;
     }
@@ -100,7 +100,7 @@ impl Guard {
         self.ring[(index % RING) as usize]
     }
 
-    /// Returns the owner.
+    /// Returns the domain that owns the context.
     pub(super) fn owner(&self) -> Domain {
         self.owner
     }

@@ -17,7 +17,7 @@ pub(crate) mod pages;
 #[cfg(test)]
 mod tests;
 
-/// Slots of a ring.
+/// Number of slots of a ring.
 pub(crate) const RING: u32 = 256;
 
 /// Sequence numbers before wrapping. With twice as many as slots, a slot's stale descriptor never has the
@@ -30,21 +30,21 @@ pub(crate) type Domain = u16;
 /// Memory given to the card: consecutive bytes in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Buffer {
-    /// Address of the first byte.
+    /// Address of the buffer's first byte.
     pub(crate) address: u64,
-    /// Length in bytes.
+    /// Length of the buffer in bytes.
     pub(crate) length: u16,
 }
 
 impl Buffer {
-    /// Returns the pages of the buffer.
+    /// Returns the numbers of the buffer's pages.
     pub(crate) fn pages(self) -> std::ops::Range<u64> {
         let end = self.address.saturating_add(u64::from(self.length).max(1));
         self.address / PAGE..end.div_ceil(PAGE)
     }
 }
 
-/// Bytes of a page.
+/// Bytes of a page of memory.
 pub(crate) const PAGE: u64 = 4_096;
 
 /// Slot of a ring: memory, and its sequence number.

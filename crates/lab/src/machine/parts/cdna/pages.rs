@@ -3,7 +3,7 @@
 
 use super::{Buffer, Domain};
 
-/// Pages of a machine.
+/// Owners and references of a machine's pages.
 #[derive(Debug)]
 pub(crate) struct Pages(Vec<Page>);
 
@@ -30,7 +30,7 @@ impl Pages {
         })
     }
 
-    /// Frees a domain's own page. It becomes free once no descriptor references it.
+    /// Frees a domain's own page. The page becomes free once no descriptor references it.
     pub(crate) fn free(&mut self, page: u64, by: Domain) -> bool {
         let own = self.0.get_mut(page as usize).filter(|page| page.owner == Some(by) && !page.freed);
         own.is_some_and(|page| {

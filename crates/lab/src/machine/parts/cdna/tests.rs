@@ -42,7 +42,7 @@ fn descriptors_are_taken_once_in_order_across_wraps() {
     assert_eq!(card.fault(0), None);
 }
 
-/// At several positions of ring and sequence numbers, including wrapping ones.
+/// Tries several positions of ring and sequence numbers, including wrapping ones.
 #[test]
 fn forged_producer_index_fails_the_sequence_check() {
     for sent in [0, 1, RING - 1, RING, SEQUENCES - 1, SEQUENCES, SEQUENCES + RING + 3] {
@@ -116,14 +116,14 @@ fn torn_down_context_keeps_pages_until_quiesced() {
 }
 
 #[test]
-fn full_vector_buffer_loses_no_context() {
+fn interrupt_bits_of_every_context_survive_a_full_buffer() {
     let mut bits = InterruptBits::default();
     (0..VECTORS + 40).for_each(|n| bits.push(1 << n));
     assert_eq!(bits.take().count(), VECTORS + 40);
     assert_eq!(bits.take().count(), 0);
 }
 
-/// No slot, however old, can hold the expected sequence number.
+/// Checks that no slot, however old, can hold the expected sequence number.
 #[test]
 fn sequence_space_is_twice_the_ring() {
     assert_eq!((RING, SEQUENCES), (256, 512));

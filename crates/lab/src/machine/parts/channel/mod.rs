@@ -18,7 +18,7 @@ use super::cdna::{Buffer, Domain, PAGE};
 use guest::packet::{IP_HEADERS, TCP_HEADERS};
 use split::{MAX_FRAME, Offload, PIECES};
 
-/// Bytes of headers copied, at most.
+/// Bytes of headers that the driver domain copies, at most.
 pub(crate) const HEADERS: usize = 128;
 /// Segments of a packet, at most, which bounds the cost of segmentation.
 pub(crate) const SEGMENTS: usize = 128;
@@ -26,15 +26,15 @@ pub(crate) const SEGMENTS: usize = 128;
 /// Request of a guest.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// Ethernet, IP and TCP headers.
+    /// Ethernet, IP and TCP headers of the packet.
     pub(crate) header: Vec<u8>,
     /// Payload buffers, each within a page.
     pub(crate) pieces: Vec<Buffer>,
-    /// Offloads to apply.
+    /// Offloads that the packet still needs.
     pub(crate) offload: Offload,
 }
 
-/// Reason a request was refused.
+/// Reason why the driver domain refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestError {
     /// The headers are too short, too long, or not those of a packet that can be segmented as requested.
@@ -43,7 +43,7 @@ pub(crate) enum RequestError {
     Length,
     /// Segments would be empty or too many.
     Segment,
-    /// A page is not the guest's, or freed.
+    /// A page of the request is not the guest's, or freed.
     Page,
 }
 
@@ -71,22 +71,22 @@ pub(crate) fn accept(request: &Request, owner: Domain, pages: &mut Pages) -> Res
 }
 
 impl Packet {
-    /// Returns the copied headers.
+    /// Returns the packet's headers as copied.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header[..self.length]
     }
 
-    /// Returns the bytes of payload.
+    /// Returns the bytes of the packet's payload.
     pub(crate) fn payload(&self) -> usize {
         self.pieces.iter().map(|piece| usize::from(piece.length)).sum()
     }
 
-    /// Returns the number of pinned pages.
+    /// Returns the number of pages that the packet pins.
     pub(crate) fn pages(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Returns the payload buffers.
+    /// Returns the buffers of the packet's payload.
     pub(crate) fn pieces(&self) -> &[Buffer] {
         &self.pieces
     }

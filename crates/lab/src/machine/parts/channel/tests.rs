@@ -108,7 +108,7 @@ fn inconsistent_request_is_rejected_without_effect() {
     assert_eq!(change(|it| it.offload.segment = Some(40)), Some(RequestError::Segment), "150 of them");
 }
 
-/// The packet is not segmented, so the lengths in its headers do not matter.
+/// Checks the length of packets that are not segmented, so the lengths in their headers do not matter.
 #[test]
 fn packet_length_is_limited_by_the_channel() {
     let found = |change: &dyn Fn(&mut Request)| {
@@ -135,7 +135,7 @@ fn fin_is_on_the_last_and_cwr_on_the_first_segment() {
 }
 
 proptest! {
-    /// Segments have the packet's bytes once and in order, with matching headers.
+    /// Checks that segments have the packet's bytes once and in order, with matching headers.
     #[test]
     fn segments_reassemble_to_the_packet(payload in 1usize..60_000, size in 600u16..3_000) {
         let mut pages = pages();
@@ -156,7 +156,7 @@ proptest! {
         prop_assert_eq!(pages.references(), 0);
     }
 
-    /// For any request only the guest's own pages are pinned, and segmentation is bounded.
+    /// Checks that for any request only the guest's own pages are pinned, and that segmentation is bounded.
     #[test]
     fn arbitrary_requests_are_survived(
         header in prop::collection::vec(any::<u8>(), 0..140),

@@ -15,15 +15,15 @@ use sim::{Frequency, Generator, Instant, Span};
 pub struct Plan {
     /// The guest is in the real-time class.
     pub real_time: bool,
-    /// Tick of the scheduler, in milliseconds.
+    /// Period of the scheduler's tick, in milliseconds.
     pub tick_ms: u16,
-    /// Weights of guest and service domain.
+    /// Scheduling weights of guest and service domain.
     pub weights: (u16, u16),
-    /// Work of the guest per period.
+    /// Time that the guest works per period.
     pub work: Span,
     /// Seed of the phases.
     pub seed: u64,
-    /// Duration of the run.
+    /// Virtual time that the run lasts.
     pub span: Span,
 }
 
@@ -46,13 +46,13 @@ const BUSY: u64 = CLOCK / 100;
 /// Event of the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// The device has consumed a period and interrupts.
+    /// The device has consumed a period of samples and interrupts.
     Period,
 }
 
 type Core = crate::machine::engine::Core<Event>;
 
-/// Device and player.
+/// Audio device, and the guest's player.
 #[derive(Debug)]
 pub(crate) struct Audio {
     guest: VcpuId,
@@ -63,7 +63,7 @@ pub(crate) struct Audio {
     /// Work for the next period, and whether it is in progress.
     work: Span,
     makes: bool,
-    /// Periods in the buffer.
+    /// Number of periods of samples in the buffer.
     filled: u32,
     underruns: u64,
 }
@@ -174,7 +174,7 @@ mod tests {
     use sim::Span;
 
     #[test]
-    fn overfull_buffer_violates_the_books() {
+    fn overfull_audio_buffer_violates_conservation() {
         let violates = |filled| {
             let mut engine = build(&Plan {
                 real_time: false,

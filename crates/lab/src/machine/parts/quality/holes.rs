@@ -2,12 +2,12 @@
 //! address). A guest sees its device at another location, so a driver that uses them fails. An audit finds
 //! registers that change only with the location; a page that traps hides them.
 
-/// Location of a device.
+/// Physical location of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// First base address.
+    /// First base address of the device.
     pub base: u64,
-    /// Function number.
+    /// Function number of the device.
     pub function: u8,
 }
 
@@ -54,7 +54,7 @@ pub fn read(device: Device, host: Location, guest: Location, traps: &[u32], offs
     device.read(location, offset)
 }
 
-/// Returns the registers that change only with the device's location.
+/// Returns the offsets of the registers that change only with the device's location.
 #[must_use]
 pub fn audit(device: Device, locations: &[Location]) -> Vec<u32> {
     let tells = |offset: &u32| {
@@ -63,7 +63,7 @@ pub fn audit(device: Device, locations: &[Location]) -> Vec<u32> {
     (0..SPACE).step_by(4).filter(tells).collect()
 }
 
-/// Returns the pages to trap for registers.
+/// Returns the pages that have to trap to hide the registers `holes`.
 #[must_use]
 pub fn pages(holes: &[u32]) -> Vec<u32> {
     let mut pages: Vec<u32> = holes.iter().map(|offset| offset / PAGE).collect();
@@ -71,7 +71,7 @@ pub fn pages(holes: &[u32]) -> Vec<u32> {
     pages
 }
 
-/// Locations that differ in everything.
+/// Locations of a device that differ in everything.
 pub const LOCATIONS: [Location; 3] = [
     Location { base: 0xd000_0000, function: 0 },
     Location { base: 0xe000_0000, function: 1 },

@@ -5,11 +5,11 @@
 
 use sim::{EventQueue, Generator, Instant, Span};
 
-/// Interrupt line with its sources.
+/// Interrupt line of a guest, with the devices that share it.
 #[derive(Debug)]
 pub struct Line {
     sources: Vec<Source>,
-    /// The guest has an interrupt it has not ended.
+    /// The guest has taken an interrupt that it has not ended.
     in_service: bool,
 }
 
@@ -62,9 +62,9 @@ impl Line {
 pub struct Plan {
     /// Messages per second of each device; at least 1.
     pub rate_hz: u32,
-    /// Time from an interrupt to its end.
+    /// Time from an interrupt to the guest's end of it.
     pub eoi_delay: Span,
-    /// Devices that share the line; at least 1.
+    /// Number of devices that share the line; at least 1.
     pub sharers: usize,
     /// Seed of the message times.
     pub seed: u64,
@@ -75,13 +75,13 @@ pub struct Plan {
 /// Results of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
-    /// Messages whose work no handler found.
+    /// Number of messages whose work no handler found.
     pub lost: u64,
-    /// Interrupts taken by the guest.
+    /// Number of interrupts that the guest took.
     pub injected: u64,
-    /// Interrupts whose handlers found no work.
+    /// Number of interrupts whose handlers found no work.
     pub spurious: u64,
-    /// Messages sent.
+    /// Number of messages that the devices sent.
     pub messages: u64,
 }
 

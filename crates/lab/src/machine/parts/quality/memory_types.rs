@@ -2,30 +2,30 @@
 //! PAT that gives the same under the host's unchanged MTRR. If there is none, the page is uncached and
 //! counted. A page has one MTRR type and one PAT type.
 
-/// Memory type.
+/// Memory type of a page, MTRR or PAT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
-    /// Uncached.
+    /// Memory type: uncached.
     Uc,
-    /// Write combining.
+    /// Memory type: write combining.
     Wc,
-    /// Write through.
+    /// Memory type: write through.
     Wt,
-    /// Write protected.
+    /// Memory type: write protected.
     Wp,
-    /// Write back.
+    /// Memory type: write back.
     Wb,
-    /// Uncached, unless an MTRR says write combining; PAT only.
+    /// Memory type: uncached, unless an MTRR says write combining; PAT only.
     UcMinus,
 }
 
 use Type::{Uc, UcMinus, Wb, Wc, Wp, Wt};
 
 impl Type {
-    /// All types, in the order of the table's columns.
+    /// All memory types, in the order of the table's columns.
     pub const ALL: [Type; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
 
-    /// Returns the processor's encoding.
+    /// Returns the processor's encoding of the memory type.
     #[must_use]
     pub const fn encoding(self) -> u8 {
         match self {
@@ -74,7 +74,7 @@ pub const HOST_PAT: [Type; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 pub struct Entry {
     /// Index into the host's PAT.
     pub index: usize,
-    /// Resulting memory type.
+    /// Memory type that the page gets by this entry.
     pub gets: Type,
     /// The type is not the one the guest wants.
     pub is_fallback: bool,
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((pat, mtrr), (vec![0, 1, 4, 5, 6, 7], vec![0, 1, 4, 5, 6]));
     }
 
-    /// For every combination a guest gets its type or no caching, and never another kind of caching.
+    /// Checks that for every combination a guest gets its type or no caching, and never another kind of caching.
     #[test]
     fn guest_gets_its_type_or_uncached() {
         let (mut all, mut fallbacks) = (0, 0);

@@ -3,16 +3,16 @@
 pub use pcie::ladder::{Action, Device, Rung, plan};
 use sim::{Instant, Span};
 
-/// Results of a reset.
+/// Results of resetting a device that is writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
-    /// Reset method used.
+    /// Reset method that was used.
     pub rung: Option<Rung>,
-    /// Writes that arrived in pages after they had a new owner.
+    /// Number of writes that arrived in pages after they had a new owner.
     pub late_writes: u32,
-    /// Writes blocked by the IOMMU.
+    /// Number of writes that the IOMMU blocked.
     pub stopped: u32,
-    /// Time from the first action to the last.
+    /// Time from the first action of the reset to the last.
     pub took: Span,
 }
 
@@ -21,7 +21,7 @@ const INTERVAL: Span = Span::from_micros(1);
 const LATENCY: Span = Span::from_micros(40);
 /// Interval between polls of pending transactions.
 const POLL: Span = Span::from_micros(100);
-/// Time of a configuration access, and of an invalidation.
+/// Time that a configuration access takes, and time of an invalidation.
 const ACCESS: Span = Span::from_micros(2);
 
 /// Performs `actions` in order on a device that, if `busy`, writes to memory all the time.
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Shows the purpose of the order.
+    /// Shows why the steps have their order: without the first ones, writes arrive late.
     #[test]
     fn skipping_the_first_steps_allows_late_writes() {
         use Action::{BusMasterOff, HandOver, Unmap, Wait};

@@ -15,14 +15,14 @@ use std::collections::VecDeque;
 /// Ticks of the first virtual CPU between load samples: 10 ms.
 const SAMPLE: u32 = 10;
 
-/// Object the dispatcher can move.
+/// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Movable {
-    /// Worker, moved to another virtual CPU.
+    /// A worker, which moves to another virtual CPU.
     Worker(usize),
-    /// Interrupts and polls of a card, moved to another virtual CPU.
+    /// The interrupts and polls of a card, which move to another virtual CPU.
     Card(usize),
-    /// Interface, moved to another worker.
+    /// An interface, which moves to another worker.
     Interface(Vif),
 }
 
@@ -63,15 +63,15 @@ impl Location {
 pub(super) struct Placement {
     dispatcher: Dispatcher,
     ticks: u32,
-    /// Frames up to the last sample, in total and per interface.
+    /// Number of frames up to the last sample, in total and per interface.
     frames: u64,
     loads: Vec<u64>,
     pub(super) workers: Vec<Location>,
-    /// Wanted worker of each interface.
+    /// Worker that each interface should have.
     pub(super) assigned: Vec<usize>,
-    /// Interfaces being drained.
+    /// Interfaces that are being drained to move.
     moving: Vec<Vif>,
-    /// Objects that left in this step.
+    /// Workers, cards and interfaces that left in this step.
     leaving: VecDeque<Movable>,
     /// Number of completed moves.
     pub(super) arrived: u64,

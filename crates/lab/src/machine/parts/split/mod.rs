@@ -45,7 +45,7 @@ pub(crate) struct Split {
     duties: Vec<Duty>,
     /// Current and wanted locations of workers and interfaces.
     placement: Placement,
-    /// Buffer for a frame sent to a card.
+    /// Buffer for a frame that is being sent to a card.
     staging: Box<[u8]>,
     counts: Counts,
 }
@@ -67,10 +67,10 @@ struct Wires {
 struct Interface {
     domain: DomainId,
     rings: Rings,
-    /// Card of its bridge, and its port there.
+    /// Index of the card of the interface's bridge, and the interface's port there.
     card: usize,
     port: u16,
-    /// Ends of the event channel in the service domain and in the guest.
+    /// Event-channel ports of the interface in the service domain and in the guest.
     own: u16,
     theirs: u16,
 }
@@ -93,20 +93,20 @@ struct Card {
 /// Source of an event channel of the service domain.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// Vector of a card.
+    /// A vector of a card.
     Card(usize, u16),
-    /// Guest.
+    /// The interface of a guest.
     Guest(Vif),
 }
 
 /// Pending work of a virtual CPU of the service domain, besides its events.
 #[derive(Debug, Default)]
 struct Duty {
-    /// Cards to poll.
+    /// Cards that the virtual CPU has to poll.
     polls: VecDeque<usize>,
     /// Next turn: cards, frames from guests, frames to guests.
     turn: usize,
-    /// Worker of the last turn.
+    /// Worker that had the last turn.
     worker: usize,
     /// Guests are due withheld events: now, or when the timer expires.
     notify_due: bool,
@@ -116,15 +116,15 @@ struct Duty {
 /// Frame counters that belong to no interface or card.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    /// Frames received from cards.
+    /// Number of frames received from cards.
     arrived: u64,
-    /// Copies made by flooding.
+    /// Number of copies of frames made by flooding.
     duplicated: u64,
-    /// Frames given to cards.
+    /// Number of frames given to cards.
     departed: u64,
-    /// Frames dropped because a card had no room.
+    /// Number of frames dropped because a card had no room.
     no_room: u64,
-    /// Frames dropped by a bridge.
+    /// Number of frames dropped by a bridge.
     filtered: u64,
 }
 

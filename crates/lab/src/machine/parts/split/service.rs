@@ -16,9 +16,9 @@ use split::back::{Key, TransmitOutcome};
 use split::bridge::{Decision, Port};
 use split::{Backend, Offload};
 
-/// Frames per turn.
+/// Frames that a virtual CPU processes per turn.
 const TURN: usize = 64;
-/// Bridge port of the card.
+/// Port of the bridge that leads to the card.
 const CARD: Port = Port(0);
 
 /// Virtual CPU of the service domain in a step, with the hardware it accesses.
@@ -100,7 +100,7 @@ impl Split {
         self.duties[cpu].polls.front().copied()
     }
 
-    /// Takes an upcall with all its events.
+    /// Takes an upcall of the service domain with all its events.
     fn events(&mut self, view: &mut ServiceCpuView) -> bool {
         let vcpu = view.cpu as u16;
         let Ok(own) = view.chipset.channels.domain(self.domain) else { return false };

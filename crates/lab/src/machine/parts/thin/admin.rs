@@ -3,16 +3,16 @@
 
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 
-/// VFs of a card.
+/// Number of VFs of a card.
 pub(crate) const VFS: u16 = 128;
 
-/// Message of a VF.
+/// Message that a VF sent to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) vf: u16,
-    /// Requested operation (virtchnl number).
+    /// Operation that the VF requests (virtchnl number).
     pub(crate) operation: u32,
-    /// Bytes of the body.
+    /// Bytes of the message's body.
     pub(crate) length: u16,
 }
 
@@ -22,9 +22,9 @@ pub(crate) struct Firmware {
     slots: u16,
     head: u16,
     tail: u16,
-    /// Messages written.
+    /// Number of messages written to buffers.
     pub(crate) written: u64,
-    /// Messages refused because no buffer was posted.
+    /// Number of messages refused because no buffer was posted.
     pub(crate) refused: u64,
 }
 

@@ -5,15 +5,15 @@ use super::admin::{Firmware, VFS};
 use driver::avf::inbox::Inbox;
 use driver::avf::queue::Message;
 
-/// Monitor thread.
+/// Thread that polls the PF driver's inbox.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     inbox: Inbox,
-    /// A processor is running the thread.
+    /// A processor is running the monitor thread.
     entered: bool,
 }
 
-/// Result of a visit.
+/// Result of a visit of the PF driver's inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visit {
     /// Requests to answer, in order.
@@ -25,17 +25,17 @@ pub(crate) struct Visit {
 }
 
 impl Monitor {
-    /// Creates the thread of an inbox.
+    /// Creates the monitor thread of an inbox.
     pub(crate) fn new(inbox: Inbox) -> Self {
         Self { inbox, entered: false }
     }
 
-    /// Enters the thread. Returns `false` if another processor is in it.
+    /// Enters the monitor thread. Returns `false` if another processor is in it.
     pub(crate) fn enter(&mut self) -> bool {
         !core::mem::replace(&mut self.entered, true)
     }
 
-    /// Leaves the thread.
+    /// Leaves the monitor thread.
     pub(crate) fn leave(&mut self) {
         self.entered = false;
     }

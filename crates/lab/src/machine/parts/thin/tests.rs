@@ -52,7 +52,7 @@ fn messages_are_served_once_in_order_across_wraps() {
 }
 
 #[test]
-fn full_queue_refuses_messages() {
+fn full_queue_refuses_further_messages() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     let sent = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
     assert_eq!((sent, card.refused), (31, 69));
@@ -80,7 +80,7 @@ fn reset_cancels_only_that_vfs_queued_requests() {
 }
 
 #[test]
-fn only_one_processor_runs_the_thread() {
+fn only_one_processor_at_a_time_runs_the_monitor_thread() {
     let (_, _, mut monitor) = machine(LIMITS);
     assert!(monitor.enter() && !monitor.enter());
     monitor.leave();
