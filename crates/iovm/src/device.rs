@@ -4,7 +4,7 @@ use pcie::capability::express;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, walk};
 
-/// Device with VFs, as the assigner of its VFs accesses it.
+/// Device with VFs, as the manager of the VFs accesses the device.
 ///
 /// Bus mastering and reset have default bodies: the configuration writes for silicon. A card in the same process
 /// may use a shorter way.

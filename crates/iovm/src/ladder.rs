@@ -20,8 +20,8 @@ pub enum LadderError {
     NoReset(Function),
 }
 
-/// Climbs the ladder. Afterwards the function issues no request, keeps no state of its last owner, and raises no
-/// interrupt.
+/// Resets a function between two owners. Afterwards the function issues no request, keeps no state of its last owner,
+/// and raises no interrupt.
 ///
 /// # Errors
 /// [`LadderError`]; the function is stopped all the same.

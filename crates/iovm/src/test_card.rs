@@ -11,7 +11,7 @@ use pcie::{ConfigAccess, Effects, Endpoint, Function};
 /// Offset of a VF's device capabilities.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
-/// Request to the card.
+/// Request of the manager to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     BusMaster(u8, bool),
@@ -36,7 +36,7 @@ impl Card {
         Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false, resets: true }
     }
 
-    /// Returns the requests since the last call.
+    /// Returns the requests to the card since the last call.
     pub(crate) fn take_log(&mut self) -> Vec<Asked> {
         core::mem::take(&mut self.log)
     }

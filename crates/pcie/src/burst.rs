@@ -1,7 +1,7 @@
 //! Bursts of frames on a bus: heads are gathered first, and later the frames are carried from one function's memory
 //! to another's by [`crate::Bus`].
 
-/// Maximum frames of a burst.
+/// Maximum number of frames in a burst.
 pub const BURST: usize = 32;
 /// Bytes at the start of a frame that hold its headers. A card judges these bytes in a private copy, and delivers
 /// that copy.
@@ -25,19 +25,20 @@ pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 /// Frames to carry from one function's buffers to another's, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Private copies of the first [`HEAD`] bytes, with zeros behind a shorter frame.
+    /// Private copies of the frames' first [`HEAD`] bytes, with zeros behind a shorter frame.
     pub heads: &'a mut [[u8; HEAD]],
-    /// Addresses of the sender's buffers.
+    /// Addresses of the frames in the sender's buffers.
     pub sources: &'a [u64],
-    /// Bytes to deliver, [`LONGEST`] at most.
+    /// Lengths of the frames in bytes, [`LONGEST`] at most.
     pub lengths: &'a [u32],
-    /// Addresses of the receiver's buffers.
+    /// Addresses of the frames' places in the receiver's buffers.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
 }
 
-/// Payloads of one packet's segments, which go from buffers of one function to buffers of another, a slot of each slice per segment.
+/// Payloads of one packet's segments, which go from buffers of one function to buffers of another, one element of each
+/// slice per segment.
 #[derive(Debug)]
 pub struct Payloads<'a> {
     /// Addresses of the payloads in the sender's buffers.

@@ -51,9 +51,9 @@ impl fmt::Display for Rid {
 /// Function's memory, as one ring or one set of buffers accesses it.
 #[derive(Debug)]
 pub struct Space<'a> {
-    /// Owner of the memory.
+    /// Function that owns the memory.
     pub function: Function,
-    /// Last accessed part of the memory.
+    /// Part of the memory that was accessed last.
     pub hint: &'a mut Hint,
 }
 
@@ -61,13 +61,13 @@ pub struct Space<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault of {function} at {iova:#x}")]
 pub struct DmaFault {
-    /// Requesting function.
+    /// Function whose request was refused.
     pub function: Function,
-    /// First inaccessible address.
+    /// First address that the function may not access.
     pub iova: Iova,
 }
 
-/// Intended access to memory.
+/// Access for which memory is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The memory will be read.
@@ -187,7 +187,7 @@ pub trait Bus {
     }
 }
 
-/// Gathers heads by one request per frame; see [`Bus::gather`].
+/// Copies the heads of frames by one request per frame; see [`Bus::gather`].
 fn gather<B: Bus + ?Sized>(
     bus: &mut B,
     from: Function,
@@ -257,7 +257,7 @@ fn copy<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, payloads: Pa
     targets.len()
 }
 
-/// Sums 16-bit little-endian words. 2,048 bytes cannot overflow.
+/// Returns the sum of 16-bit little-endian words. 2,048 bytes cannot overflow.
 fn sum_of(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<2>();
     let sum: u64 = words.iter().map(|word| u64::from(u16::from_le_bytes(*word))).sum();

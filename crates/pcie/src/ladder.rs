@@ -14,8 +14,8 @@ pub struct Device {
     pub flr: bool,
     /// Power states D0 and D3hot are supported; the value is `No_Soft_Reset`.
     pub power: Option<NoSoftReset>,
-    /// The device is below a bridge that can reset its secondary bus; the value is true if one owner has every
-    /// function there.
+    /// The device is below a bridge that can reset its secondary bus; the value is true if one owner has every function
+    /// below the bridge.
     pub bus: Option<OneOwner>,
 }
 
@@ -24,7 +24,7 @@ pub type NoSoftReset = bool;
 /// True if one owner has all functions of a bus.
 pub type OneOwner = bool;
 
-/// Reset method of the ladder.
+/// Reset method of a device, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rung {
     /// Function-level reset.
@@ -62,7 +62,7 @@ impl Device {
         Self { flr, power, bus }
     }
 
-    /// Returns the first reset of the ladder that affects no other owner.
+    /// Returns the mildest reset method that affects no other owner.
     #[must_use]
     pub fn rung(&self) -> Option<Rung> {
         match self {
@@ -74,16 +74,16 @@ impl Device {
     }
 }
 
-/// Step of the plan, in order.
+/// Action of a reset before a new owner; the variants are in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Clears the command register's bus master bit.
+    /// Clears the bus master bit of the device's command register.
     BusMasterOff,
     /// Waits until the device reports no pending transaction.
     Wait,
     /// Removes the IOMMU's entries, and flushes its cache.
     Unmap,
-    /// Resets the device.
+    /// Resets the device by this method.
     Reset(Rung),
     /// Restores the boot configuration; no vector of the MSI state remains.
     Restore,
@@ -92,7 +92,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the action's name in a report.
+    /// Returns the name of the action, as reports show it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ impl Action {
     }
 }
 
-/// Returns the steps, or `None` if the device must stay with its owner.
+/// Returns the actions of the reset in order, or `None` if the device must stay with its owner.
 #[must_use]
 pub fn plan(device: &Device) -> Option<[Action; 6]> {
     let rung = device.rung()?;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_times_match_the_specification() {
+    fn waiting_times_of_resets_match_the_specification() {
         let times = [Rung::Function, Rung::Power, Rung::Bus].map(|rung| rung.time().as_millis());
         assert_eq!(times, [100, 20, 102]);
     }

@@ -13,7 +13,7 @@ use core::ops::Range;
 /// Memory that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are atomic,
 /// and a load that returns a guest's store also makes its earlier stores to memory visible.
 pub trait Pages {
-    /// Loads the dword at an offset.
+    /// Loads the dword at an offset of the pages.
     fn load(&self, offset: u32) -> u32;
 
     /// Loads consecutive dwords from `offset` on, the last first.
@@ -24,17 +24,18 @@ pub trait Pages {
         }
     }
 
-    /// Stores a dword.
+    /// Stores a dword at an offset of the pages.
     fn store(&self, offset: u32, value: u32);
 
-    /// Stores `new` if the dword is `old`. Returns true if it was.
+    /// Stores `new` if the dword is `old`. Returns true if the dword was `old`.
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
 /// Maximum loads of all tails in one read, while the guest keeps storing there.
 const TAIL_LOADS: usize = 4;
 
-/// Places of `N` registers, in the order in which stores are handled, and the published value of each.
+/// Offsets of `N` registers that a guest accesses as memory, in the order in which stores are handled, and the
+/// published value of each.
 #[derive(Debug, Clone)]
 pub struct Places<const N: usize> {
     offsets: &'static [u32; N],
@@ -62,7 +63,7 @@ impl<const N: usize> Places<N> {
         Self { offsets, shown: core::array::from_fn(value), tails, runs }
     }
 
-    /// Publishes the value of every place, overwriting the guest's stores.
+    /// Publishes the value of every register to the pages, overwriting the guest's stores.
     pub fn fill<P: Pages>(&self, pages: &P) {
         for (offset, value) in self.offsets.iter().zip(self.shown) {
             pages.store(*offset, value);
@@ -113,9 +114,9 @@ impl<const N: usize> Places<N> {
         any
     }
 
-    /// Loads every place, the last first: then a read that has seen a tail has not missed the guest's earlier
-    /// stores. It must not combine a ring that was set up again with its old tail either. So if a place other than
-    /// a tail has changed, tails are loaded once more, and all places again if a tail has changed meanwhile.
+    /// Loads every register from the pages, the last first: then a read that has seen a tail has not missed the guest's
+    /// earlier stores. It must not combine a ring that was set up again with its old tail either. So if a place other
+    /// than a tail has changed, tails are loaded once more, and all places again if a tail has changed meanwhile.
     #[inline]
     fn load<P: Pages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of VFs: the bits of a [`VfSet`]. SR-IOV would allow more.
 pub const MAX_VFS: usize = 64;
 
-/// Number out of the range of VFs.
+/// Error for a number out of the range of VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("virtual function {0} is out of range (0-{last})", last = MAX_VFS - 1)]
 pub struct NoSuchVf(u8);
@@ -35,13 +35,13 @@ impl VfIndex {
         (0..count.min(MAX_VFS) as u8).map(Self)
     }
 
-    /// Returns the index as a number.
+    /// Returns the VF's index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the index for arrays.
+    /// Returns the VF's index for arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -80,7 +80,7 @@ impl TryFrom<u8> for VfIndex {
 pub struct VfSet(u64);
 
 impl VfSet {
-    /// Empty set.
+    /// Set without VFs.
     pub const NONE: Self = Self(0);
 
     /// Creates the set of the VFs whose bits are set.
@@ -89,19 +89,19 @@ impl VfSet {
         Self(bits)
     }
 
-    /// Returns the bits, one per VF.
+    /// Returns the set as bits, one per VF.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns true if the set is empty.
+    /// Returns true if the set has no VF.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns the number of VFs.
+    /// Returns the number of VFs in the set.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
@@ -113,13 +113,13 @@ impl VfSet {
         self.0 >> vf.0 & 1 != 0
     }
 
-    /// Returns the union of both sets.
+    /// Returns the VFs that are in either set.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns the intersection of both sets.
+    /// Returns the VFs that are in both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -131,7 +131,7 @@ impl VfSet {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the VFs in order.
+    /// Returns the VFs of the set in order.
     pub fn iter(self) -> impl Iterator<Item = VfIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn last_vf_is_63() {
+    fn highest_vf_index_is_63() {
         assert_eq!((VfIndex::new(63).map(VfIndex::index), VfIndex::new(64)), (Some(63), None));
         assert_eq!(VfIndex::first(200).map(VfIndex::get).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
         assert_eq!((VfIndex::first(2).len(), VfIndex::of_field(64 + 9)), (2, vf(9)));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn set_has_room_for_every_vf() {
+    fn vf_set_has_room_for_every_vf() {
         let ends = VfSet::from_iter([vf(63), vf(0), vf(9)]);
         assert_eq!(ends.bits(), 1 << 63 | 1 << 9 | 1);
         assert_eq!(ends.iter().map(VfIndex::get).collect::<Vec<_>>(), [0, 9, 63]);

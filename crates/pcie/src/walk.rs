@@ -7,9 +7,9 @@ use crate::config::offset;
 
 /// Offset of the first extended capability (PCIe base specification, 7.6.3).
 pub const EXTENDED_START: u16 = 0x100;
-/// Maximum capabilities in 192 bytes.
+/// Maximum number of capabilities in the 192 bytes after the header.
 const MOST: usize = 48;
-/// Maximum extended capabilities in 3,840 bytes.
+/// Maximum number of extended capabilities in 3,840 bytes.
 const MOST_EXTENDED: usize = 960;
 
 /// Returns the offset of capability `id`. `read` returns the dword at a multiple of four.

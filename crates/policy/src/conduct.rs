@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 /// A kind of conduct by which a VF can offend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Offence {
-    /// Requests by mailbox, and resets.
+    /// The VF sends requests by mailbox, or is reset, too often.
     Mailbox,
-    /// Frames with an address or VLAN that is not its own, and link-control frames.
+    /// The VF sends frames with an address or VLAN that is not its own, or link-control frames.
     Spoofing,
-    /// Broadcasts and multicasts sent.
+    /// The VF sends too many broadcasts and multicasts.
     Storm,
-    /// Interrupts, each of which costs the host time.
+    /// The VF raises too many interrupts, each of which costs the host time.
     Interrupts,
-    /// Malformed packets, and malformed messages on cards that read messages from memory.
+    /// The VF sends malformed packets, or malformed messages on cards that read messages from memory.
     Invalid,
-    /// Accesses to memory that is not the guest's, or not shared.
+    /// The VF accesses memory that is not the guest's, or not shared.
     DmaFaults,
 }
 
@@ -24,7 +24,7 @@ pub enum Offence {
 pub const KINDS: usize = 6;
 
 impl Offence {
-    /// All kinds, in the order of [`ConductLimits`].
+    /// All kinds of conduct, in the order of [`ConductLimits`].
     pub const ALL: [Offence; KINDS] = [
         Offence::Mailbox,
         Offence::Spoofing,
@@ -34,7 +34,7 @@ impl Offence {
         Offence::DmaFaults,
     ];
 
-    /// Returns the kind's name in settings and tables.
+    /// Returns the name of the kind of conduct in settings and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,10 +48,10 @@ impl Offence {
     }
 }
 
-/// Action against an offence.
+/// Action against a VF that exceeds a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// A warning in the log.
+    /// The log has a warning about the VF.
     Warn,
     /// The VF is throttled for a while.
     Throttle,
@@ -107,7 +107,7 @@ mod tests {
     use super::{DEFAULT_CONDUCT, Offence};
 
     #[test]
-    fn kinds_are_in_the_order_of_limits() {
+    fn kinds_of_conduct_are_in_the_order_of_their_limits() {
         assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(DEFAULT_CONDUCT.iter().all(|limit| limit.warn > 0));
     }

@@ -9,28 +9,28 @@ use units::MacAddress;
 /// Reason to refuse a policy: it is invalid, the family does not support it, or the card cannot follow it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// The port has fewer VFs.
+    /// The port has fewer VFs than this number.
     #[error("the port has no VF {0}")]
     NoSuchVf(u8),
-    /// The address is zero or a group address.
+    /// The VF's address is zero or a group address.
     #[error("{0} is not a unicast address: the first byte must be even, and one byte not zero")]
     Mac(MacAddress),
-    /// Another function has the address, and would receive frames for this VF.
+    /// Another function has the VF's address, and would receive frames for this VF.
     #[error("{0} is the address of {1}; choose another")]
     MacInUse(MacAddress, AddressOwner),
-    /// The id is not that of a port VLAN; 0 needs a priority.
+    /// The VLAN id is not that of a port VLAN; 0 needs a priority.
     #[error("{0} is out of range ({first} to {last}, or 0 for none)", first = VLANS.start(), last = VLANS.end())]
     Vlan(u16),
-    /// The priority is out of range.
+    /// The port VLAN's priority is out of range.
     #[error("{0} is out of range ({first} to {last})", first = PRIORITIES.start(), last = PRIORITIES.end())]
     Priority(u8),
     /// The port VLAN is not in [`VfPolicy::vlans`](crate::VfPolicy::vlans).
     #[error("VLAN {0} is not among the VF's allowed VLANs; add it to vlans, or set vlans = \"any\"")]
     VlanNotAllowed(u16),
-    /// All VLAN filters are in use.
+    /// All VLAN filters of the card are in use.
     #[error("no VLAN filter is left; take VLANs away from other VFs")]
     NoVlanFilter,
-    /// The rate is above the speed of the link, both Mb/s.
+    /// The transmit rate is above the speed of the link, both in Mb/s.
     #[error("{0} Mb/s are more than the link's {1}; 0 is no limit")]
     Rate(u32, u32),
     /// The port has no link, and a rate is a fraction of the link's speed.
@@ -39,10 +39,10 @@ pub enum PolicyError {
     /// No family guarantees a rate.
     #[error("no card guarantees a minimum rate: it must be 0")]
     LeastRate,
-    /// The MTU is outside the family's range.
+    /// The VF's MTU is outside the family's range.
     #[error("an MTU of {0} is out of range ({1} to {2}, or 0 for no limit)")]
     Mtu(u16, u16, u16),
-    /// The ceiling is outside the family's range.
+    /// The interrupt ceiling is outside the family's range.
     #[error("{0} interrupts per second are out of range ({1} to {2}; 0 for no ceiling)")]
     InterruptCeiling(u32, u32, u32),
     /// The first number is more than the second, the ceiling.
@@ -53,7 +53,7 @@ pub enum PolicyError {
     /// The family does not have this setting.
     #[error("{1}")]
     Unsupported(&'static str, &'static str),
-    /// The rule names no traffic.
+    /// The mirror rule names no traffic.
     #[error("mirror rule {0} copies nothing; name VFs, the uplink or VLANs")]
     EmptyMirror(usize),
     /// The watcher receives that traffic anyway.
@@ -61,16 +61,16 @@ pub enum PolicyError {
         "mirror rule {0} names no traffic other than its watcher's own; name other VFs, the uplink or VLANs"
     )]
     OwnMirror(usize),
-    /// The rule names a VF that the family does not have.
+    /// The mirror rule names a VF that the family does not have.
     #[error("a port with family = \"{0}\" has no VF beyond {1}; name others")]
     MirrorVf(&'static str, usize),
     /// The window of storm control is out of range.
     #[error("a window of {0} ms is out of range ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
     Window(u16),
-    /// The threshold is more than the card can count in a window.
+    /// The threshold of storm control is more than the card can count in a window.
     #[error("{0} Kb/s are more than the card can count in {1} ms: at most {2}, or a shorter interval")]
     StormRate(u32, u16, u32),
-    /// The threshold is less than one block per window.
+    /// The threshold of storm control is less than one block per window.
     #[error(
         "{0} Kb/s are less than the card can count in {1} ms: at least {2}, or a longer interval; 0 is no limit"
     )]
@@ -99,15 +99,15 @@ impl PolicyError {
     }
 }
 
-/// A VF whose policy is refused, and the reason.
+/// VF whose policy is refused, and the reason for the refusal.
 pub type RefusedVf = (VfIndex, PolicyError);
 
-/// A function that has an address.
+/// Function that has the address that a policy wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressOwner {
-    /// The port itself.
+    /// The port itself has the address.
     Port,
-    /// A VF that uses the address, or has it by its policy.
+    /// A VF uses the address, or has the address by its policy.
     Vf(VfIndex),
 }
 

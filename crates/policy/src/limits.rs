@@ -3,29 +3,29 @@
 
 use core::ops::RangeInclusive;
 
-/// Windows of storm control, milliseconds.
+/// Valid windows of storm control, in milliseconds.
 pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 
 /// Abilities of a family of cards.
 #[derive(Debug)]
 pub struct Limits {
-    /// The family, as the configuration names it.
+    /// Name of the family in the configuration.
     pub family: &'static str,
-    /// VFs of a port.
+    /// Number of a port's VFs.
     pub vfs: usize,
-    /// Speed of the link, Mb/s.
+    /// Speed of the port's link in Mb/s.
     pub link_speed: u32,
-    /// MTUs that a VF may be limited to, bytes.
+    /// MTUs in bytes that a VF may be limited to.
     pub mtu: RangeInclusive<u16>,
-    /// Longest frame, frame check sequence included, bytes.
+    /// Longest frame of the card in bytes, frame check sequence included.
     pub max_frame: u16,
     /// Bytes of a frame around its packet, as drivers of the family count them: header, tags, frame check sequence.
     pub frame_overhead: u16,
-    /// Ceilings of a VF's interrupts, per second. `Err` is the reason why the family has none, and the remedy.
+    /// Valid ceilings of a VF's interrupts per second. `Err` is the reason why the family has none, and the remedy.
     pub interrupts: Result<RangeInclusive<u32>, &'static str>,
     /// `Ok` if RSS can be switched on and off. `Err` is the reason why not, and the remedy.
     pub rss: Result<(), &'static str>,
-    /// Highest threshold of storm control, blocks per window.
+    /// Highest threshold of storm control, in blocks per window.
     pub storm_blocks: u32,
 }
 

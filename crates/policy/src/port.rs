@@ -9,44 +9,44 @@ use serde::{Deserialize, Serialize};
 
 /// Number of mirror rules of a port.
 pub const MIRROR_RULES: usize = 4;
-/// Unit of storm control's thresholds, bytes per window.
+/// Bytes per window that are the unit of storm control's thresholds.
 pub const STORM_BLOCK: u32 = 64;
 const BLOCK_BITS: u32 = STORM_BLOCK * 8;
 
-/// A mirror rule. A frame is copied once, however many rules name it.
+/// Mirror rule: frames that a watching VF gets a copy of. A frame is copied once, however many rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mirror {
     /// VF that receives the copies.
     pub to: VfIndex,
-    /// Copy frames that these VFs receive.
+    /// VFs whose received frames are copied.
     pub vfs: VfSet,
-    /// Copy frames from the uplink.
+    /// True to copy frames from the uplink.
     pub ingress: bool,
-    /// Copy frames to the uplink.
+    /// True to copy frames to the uplink.
     pub egress: bool,
-    /// Copy frames of these VLANs, wherever they come from.
+    /// VLANs whose frames are copied, wherever the frames come from.
     pub vlans: Option<VlanSet>,
 }
 
 /// Limits of broadcasts and multicasts to VFs; the uplink receives all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormControl {
-    /// Broadcasts, Kb/s, frame check sequences included; 0 is no limit.
+    /// Limit of broadcasts in Kb/s, frame check sequences included; 0 is no limit.
     pub broadcast: u32,
-    /// Multicasts, Kb/s, frame check sequences included; 0 is no limit.
+    /// Limit of multicasts in Kb/s, frame check sequences included; 0 is no limit.
     pub multicast: u32,
-    /// Window in which they are counted, milliseconds ([`WINDOWS_MS`]).
+    /// Window in which broadcasts and multicasts are counted, in milliseconds ([`WINDOWS_MS`]).
     pub window_ms: u16,
 }
 
 /// Policy of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPolicy {
-    /// Mirror rules, by number.
+    /// Mirror rules of the port, by number.
     pub mirrors: [Option<Mirror>; MIRROR_RULES],
-    /// Limits of broadcasts and multicasts.
+    /// Limits of broadcasts and multicasts to the port's VFs.
     pub storm: StormControl,
-    /// Limits of VFs' conduct.
+    /// Limits of the conduct of the port's VFs.
     pub limits: ConductLimits,
 }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_is_the_blocks_of_a_window() {
+    fn storm_threshold_is_the_number_of_blocks_in_a_window() {
         assert_eq!(STORM.blocks(0), 0, "no limit");
         assert_eq!(STORM.blocks(1_000), 195, "100,000 bits, 512 a block");
         assert_eq!(STORM.blocks(6), 1, "the smallest limit: 600 bits");

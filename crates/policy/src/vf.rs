@@ -10,12 +10,12 @@ use units::MacAddress;
 /// Link state of a VF, in iproute2's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Link {
-    /// The port's link state.
+    /// The VF's link is up while the port's is.
     #[default]
     Auto,
-    /// Always up: VFs reach each other without the port's link.
+    /// The VF's link is always up: VFs reach each other without the port's link.
     Enable,
-    /// Always down.
+    /// The VF's link is always down.
     Disable,
 }
 
@@ -24,33 +24,33 @@ pub enum Link {
 pub struct VfPolicy {
     /// Address assigned to the VF; without one the guest chooses.
     pub mac: Option<MacAddress>,
-    /// The administrator has set the address: the VF may use no other, unless trusted.
+    /// True if the administrator has set the address: the VF may use no other, unless trusted.
     pub admin_mac: bool,
-    /// Port VLAN of the VF; `None` lets it join VLANs itself.
+    /// Port VLAN of the VF; `None` lets the VF join VLANs by itself.
     pub vlan: Option<PortVlan>,
     /// VLANs that the VF may join; `None` is any.
     pub vlans: Option<VlanSet>,
-    /// Drop frames with a source address or VLAN that is not the VF's.
+    /// True to drop the VF's frames with a source address or VLAN that is not the VF's.
     pub spoofchk: bool,
-    /// The VF may change an address in spite of `admin_mac`, and use another function's.
+    /// True if the VF may change its address in spite of `admin_mac`, and use another function's.
     pub trust: bool,
-    /// The VF may send and receive.
+    /// True if the VF may send and receive.
     pub enabled: bool,
     /// Link state that the VF sees.
     pub state: Link,
-    /// The VF may request every multicast frame.
+    /// True if the VF may request every multicast frame.
     pub allmulti: bool,
     /// Longest packet that the VF may request to receive, without Ethernet's header, bytes; `None` is the card's
     /// limit.
     pub max_mtu: Option<u16>,
-    /// RSS: spread received frames over the VF's queues by flow. A driver that uses only the first queue loses the
-    /// frames of the others.
+    /// True for RSS, which spreads received frames over the VF's queues by flow. A driver that uses only the first
+    /// queue loses the frames of the others.
     pub rss: bool,
     /// Bounds of the VF's interrupts.
     pub interrupts: InterruptBounds,
-    /// Highest rate of sent frames, Mb/s, frame check sequences included; 0 is no limit.
+    /// Highest rate of the VF's sent frames in Mb/s, frame check sequences included; 0 is no limit.
     pub max_tx_rate: u32,
-    /// The VF may have the same address as another VF with this setting.
+    /// True if the VF may have the same address as another VF with this setting.
     pub share_mac: bool,
 }
 
@@ -133,13 +133,13 @@ impl VfPolicy {
 /// Bounds of a VF's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptBounds {
-    /// Floor, interrupts per second while events are pending, so that a guest does not wait longer; 0 leaves it to
-    /// the guest.
+    /// Fewest interrupts per second while events are pending, so that a guest does not wait longer; 0 leaves it to the
+    /// guest.
     pub min_interrupts: u32,
-    /// Ceiling, interrupts per second; 0 leaves it to the guest.
+    /// Most interrupts per second; 0 leaves it to the guest.
     pub max_interrupts: u32,
-    /// Lets the host choose the lowest rate that the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the
-    /// descriptors of the VF's receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
+    /// True to let the host choose the lowest rate that the packet rate allows: IF = max(pps * r / bufs, lif), with
+    /// bufs the descriptors of the VF's receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
     pub adaptive: bool,
 }
 
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_settings_are_refused_by_name() {
+    fn settings_the_family_lacks_are_refused_by_name() {
         for (policy, setting) in [
             (bounds(1, 0, false), "min_interrupts"),
             (bounds(0, 5_000, false), "max_interrupts"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_mtu_is_the_longest_frame() {
+    fn longest_mtu_allows_the_cards_longest_frame() {
         for (limits, shortest, frame) in [(&TOY, 68, 90), (&FEW, 1_496, 1_522)] {
             assert_eq!(mtu(shortest - 1).check(limits), Err(PolicyError::Mtu(shortest - 1, shortest, 9_706)));
             assert_eq!((mtu(shortest).check(limits), mtu(shortest).longest_frame(limits)), (Ok(()), frame));

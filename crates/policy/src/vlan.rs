@@ -10,20 +10,20 @@ const WORDS: usize = 64;
 
 /// VLAN ids that may be set, listed or joined, for every family.
 pub const VLANS: RangeInclusive<u16> = 1..=LAST_VLAN;
-/// Priorities of a tag (IEEE 802.1Q).
+/// Valid priorities of a VLAN tag (IEEE 802.1Q).
 pub const PRIORITIES: RangeInclusive<u8> = 0..=7;
 
-/// A port VLAN, on which the administrator puts a VF: the guest sees untagged frames.
+/// Port VLAN, on which the administrator puts a VF: the guest sees untagged frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
     /// VLAN id, of [`VLANS`]; 0 with a priority, for tags with the priority alone and a VF on untagged frames.
     pub id: u16,
-    /// Priority of inserted tags, of [`PRIORITIES`].
+    /// Priority of the tags that the card inserts, of [`PRIORITIES`].
     pub qos: u8,
 }
 
 impl PortVlan {
-    /// Returns the tag for the VF's frames.
+    /// Returns the VLAN tag for the VF's frames.
     #[must_use]
     pub const fn tag(self) -> u16 {
         (self.qos as u16) << 13 | self.id
@@ -44,20 +44,20 @@ impl VlanSet {
         Self(words)
     }
 
-    /// Adds an id; ignores an id beyond [`LAST_VLAN`].
+    /// Adds a VLAN id; ignores an id beyond [`LAST_VLAN`].
     pub fn insert(&mut self, vlan: u16) {
         if let Some(word) = self.0.get_mut(usize::from(vlan / 64)) {
             *word |= 1 << (vlan % 64);
         }
     }
 
-    /// Returns true if an id is in the set.
+    /// Returns true if a VLAN id is in the set.
     #[must_use]
     pub fn contains(&self, vlan: u16) -> bool {
         self.0.get(usize::from(vlan / 64)).is_some_and(|word| word & 1 << (vlan % 64) != 0)
     }
 
-    /// Returns the ids, in order.
+    /// Returns the VLAN ids of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         (0..=LAST_VLAN).filter(|vlan| self.contains(*vlan))
     }
@@ -95,7 +95,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn set_holds_inserted_ids_and_untagged() {
+    fn vlan_set_holds_inserted_ids_and_untagged_frames() {
         let set: VlanSet = [5, 4095, 4096, 63, 64].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 4095]);
         assert!(!set.contains(4096) && !set.contains(6));

@@ -102,7 +102,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn text_and_words_round_trip() {
+    fn mac_address_as_text_or_words_is_read_back_the_same() {
         let mac: MacAddress = "02:1a:2b:3c:4d:5e".parse().unwrap();
         assert_eq!(mac.to_string(), "02:1a:2b:3c:4d:5e");
         let (low, high) = mac.to_words();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_text_is_refused() {
+    fn malformed_mac_address_is_refused() {
         for text in [
             "",
             "02:00:00:00:00",

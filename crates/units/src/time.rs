@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Time(u64);
 
 impl Time {
-    /// Start of time.
+    /// Time at the start that the caller defines.
     pub const ZERO: Time = Time(0);
 
     /// Returns the time `ns` nanoseconds after the start.

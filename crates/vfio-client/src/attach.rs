@@ -25,7 +25,7 @@ const CAPABILITIES: u64 = 0x34;
 const MSIX: u8 = 0x11;
 /// MSI-X message control: enable.
 const MSIX_ENABLE: u16 = 1 << 15;
-/// Capabilities that fit the first 256 bytes; a longer list is a loop.
+/// Number of capabilities that fit the first 256 bytes; a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
 /// Bytes for a region's description, with its list of mappable areas.
 const REGION_INFO: u32 = 256;
@@ -70,12 +70,12 @@ fn done(
     answer.map_err(|errno| HalError::Refused { request, errno })
 }
 
-/// Description of a function.
+/// Description of the function behind a socket.
 struct Identity {
     family: Family,
-    /// Mapped parts of BAR0.
+    /// Mapped parts of the function's BAR0.
     areas: Vec<Area>,
-    /// MSI-X vectors to use.
+    /// Number of MSI-X vectors to use.
     vectors: usize,
 }
 

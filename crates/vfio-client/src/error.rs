@@ -14,7 +14,7 @@ pub enum HalError {
     Connect {
         /// Path of the socket.
         path: PathBuf,
-        /// Error of the system call.
+        /// Error of the system call that connects.
         source: std::io::Error,
     },
     /// A system call on eventfds, epoll or the socket failed.
@@ -32,7 +32,7 @@ pub enum HalError {
     /// The server has refused a request.
     #[error("the vfio-user server refused {request}: errno {}", errno.0)]
     Refused {
-        /// Name of the request.
+        /// Name of the refused request.
         request: &'static str,
         /// Error of the server's reply.
         errno: Errno,

@@ -42,9 +42,9 @@ pub const RAM_BASE: u64 = 1 << 32;
 /// Counters of register accesses by message. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
-    /// Reads, which wait for their reply.
+    /// Number of register reads by message, which wait for a reply.
     pub reads: u64,
-    /// Writes, which are posted.
+    /// Number of register writes by message, which do not wait.
     pub writes: u64,
 }
 
@@ -56,10 +56,10 @@ pub trait VfBus: DmaHal + Send + 'static {
     /// Returns a descriptor that closes when the card is gone, if the bus has one. No data arrives on it.
     fn lifeline(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns the register accesses so far.
+    /// Returns the number of register accesses so far.
     fn accesses(&self) -> Accesses;
 
-    /// Returns true if the card is gone. Its registers then read as all ones.
+    /// Returns true if the card is gone. The card's registers then read as all ones.
     fn is_gone(&self) -> bool;
 }
 
@@ -76,7 +76,7 @@ struct Area {
 pub struct VfioUserHal {
     socket: PathBuf,
     connection: Connection,
-    /// Mapped parts of BAR0.
+    /// Mapped parts of the VF's BAR0.
     areas: Vec<Area>,
     ram: Ram,
     family: Family,

@@ -33,7 +33,7 @@ impl Ram {
         &self.memory
     }
 
-    /// Implements [`driver::DmaHal::dma_alloc`].
+    /// Allocates zeroed memory, as [`driver::DmaHal::dma_alloc`] requires.
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
@@ -43,7 +43,7 @@ impl Ram {
         Ok(DmaRegion { iova: self.base + piece.offset(), length })
     }
 
-    /// Implements [`driver::DmaHal::dma_read`].
+    /// Copies bytes out of the memory, as [`driver::DmaHal::dma_read`] requires.
     ///
     /// # Panics
     /// The driver reads outside its memory.
@@ -54,7 +54,7 @@ impl Ram {
         assert!(read.is_ok(), "the driver read {} bytes at {iova:#x}, outside its memory", into.len());
     }
 
-    /// Implements [`driver::DmaHal::read_completed`].
+    /// Copies completed descriptors, as [`driver::DmaHal::read_completed`] requires.
     ///
     /// # Panics
     /// The driver reads outside its memory.
@@ -64,13 +64,13 @@ impl Ram {
         completed.expect("the driver reads descriptors in its memory")
     }
 
-    /// Implements [`driver::DmaHal::prefetch`].
+    /// Prefetches bytes of the memory, as [`driver::DmaHal::prefetch`] requires.
     #[inline]
     pub fn prefetch(&self, iova: u64, length: usize, access: Access) {
         self.memory.memory().prefetch((iova.wrapping_sub(self.base), length), access == Access::Write);
     }
 
-    /// Implements [`driver::DmaHal::dma_write`].
+    /// Copies bytes into the memory, as [`driver::DmaHal::dma_write`] requires.
     ///
     /// # Panics
     /// The driver writes outside its memory.

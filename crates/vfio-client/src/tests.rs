@@ -36,7 +36,7 @@ struct Toy {
     memory: Option<(u64, MappedFile)>,
     eventfds: Vec<EventFd>,
     leaving: bool,
-    /// Actions of the client, in order.
+    /// Actions of the client that the toy device has seen, in order.
     said: Vec<String>,
 }
 

@@ -66,13 +66,13 @@ impl VirtualFunction {
         self.rid
     }
 
-    /// Returns the configuration space: bytes, bus master, memory enable, MSI-X control.
+    /// Returns the VF's configuration space: bytes, bus master, memory enable, MSI-X control.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Reads configuration space; beyond 4 KiB all bits are ones.
+    /// Reads the VF's configuration space; beyond 4 KiB all bits are ones.
     pub fn config_read(&self, offset: u64, into: &mut [u8]) {
         self.endpoint.read_bytes(offset, into);
     }
@@ -103,13 +103,13 @@ impl VirtualFunction {
         self.table.write(offset, from);
     }
 
-    /// Signals a vector on behalf of the card. Returns the message to send, or `None` if the vector pends or may
+    /// Signals an MSI-X vector on behalf of the card. Returns the message to send, or `None` if the vector pends or may
     /// not be sent. A message is a memory request, so a function that is no bus master sends none.
     pub fn signal(&mut self, vector: u16) -> Option<Message> {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
-    /// Returns the next message that no longer pends; call until `None`.
+    /// Returns the next message whose vector is no longer masked; call until `None`.
     pub fn release(&mut self) -> Option<(u16, Message)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
@@ -121,7 +121,7 @@ impl VirtualFunction {
         self.table.reset();
     }
 
-    /// Returns the state that a successor process needs.
+    /// Returns the VF's state that a successor process needs.
     #[must_use]
     pub fn save(&self) -> FunctionState {
         FunctionState { config: self.endpoint.save(), table: self.table.save() }
@@ -144,9 +144,9 @@ impl VirtualFunction {
 /// Serializable state of a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionState {
-    /// The configuration space.
+    /// State of the configuration space.
     pub config: SpaceState,
-    /// The MSI-X table.
+    /// State of the MSI-X table.
     pub table: TableState,
 }
 

@@ -47,7 +47,7 @@ impl SrIov {
         }
     }
 
-    /// Sets the fields that are locked once VFs exist: their number, page size and hierarchy.
+    /// Sets the fields that are locked once VFs exist: the VFs' number and page size, and the hierarchy.
     pub(super) fn prepare<D: ConfigAccess>(
         &self,
         device: &mut D,
@@ -61,7 +61,7 @@ impl SrIov {
         if kept == n { Ok(()) } else { Err(EnableError::Refused { asked: n }) }
     }
 
-    /// Enables the VFs and their memory.
+    /// Enables the VFs and the VFs' memory.
     pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: Hierarchy) {
         let control = hierarchy.control() | field::CONTROL_ENABLE | field::CONTROL_MEMORY;
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());

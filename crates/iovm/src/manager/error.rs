@@ -7,7 +7,7 @@ use i82576::VfIndex;
 /// Reason why a device has no VFs to manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoverError {
-    /// The configuration space reads as all ones.
+    /// The device's configuration space reads as all ones: no function is there.
     #[error("the physical function does not answer: check that the device is present")]
     NoFunction,
     /// The device has no SR-IOV capability.
@@ -32,7 +32,7 @@ pub enum EnableError {
         /// Number of VFs of the device.
         total: u16,
     },
-    /// The number cannot change while VFs exist.
+    /// The number of VFs cannot change while VFs exist.
     #[error("{enabled} VFs are enabled already: disable them first")]
     AlreadyEnabled {
         /// Number of VFs that exist.
@@ -41,7 +41,7 @@ pub enum EnableError {
     /// The last VF's routing id would be beyond the last bus.
     #[error("the VFs need bus numbers beyond ff: move the device to a lower bus, or enable ARI above it")]
     OffTheBus,
-    /// The device did not keep the written number.
+    /// The device did not keep the written number of VFs.
     #[error("the device did not accept {asked} VFs: reset it and try again")]
     Refused {
         /// Requested number of VFs.
@@ -85,7 +85,7 @@ pub enum AssignmentError {
     Ladder(#[from] LadderError),
 }
 
-/// Reason why a state does not fit the device.
+/// Reason why a saved state does not fit the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The device has no VFs to manage.
@@ -94,7 +94,7 @@ pub enum RestoreError {
     /// The state and the device have different numbers of VFs.
     #[error("the state has {saved} VFs and the device {enabled}: restore the device first")]
     Mismatch {
-        /// Number of VFs in the state.
+        /// Number of VFs in the saved state.
         saved: usize,
         /// Number of VFs that exist.
         enabled: u16,

@@ -27,7 +27,7 @@ use i82576::VfIndex;
 use pcie::{Effects, Function, Rid};
 use serde::{Deserialize, Serialize};
 
-/// Owner of a VF; the caller defines the number.
+/// Owner of a VF, as a number that the caller defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner(pub u64);
 
@@ -40,9 +40,9 @@ impl fmt::Display for Owner {
 /// Routing method of the bus above the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// Routes by bus, device and function: VFs are on the next bus.
+    /// The bus routes by bus, device and function: VFs are on the next bus.
     Flat,
-    /// Routes by bus and an 8-bit function number (ARI): VFs are on the PF's bus.
+    /// The bus routes by bus and an 8-bit function number (ARI): VFs are on the PF's bus.
     Ari,
 }
 
@@ -50,17 +50,17 @@ pub enum Hierarchy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OwnerState")]
 pub enum State {
-    /// Not enabled, or removed: a bus scan does not find it.
+    /// The VF is not enabled, or was removed: a bus scan does not find the VF.
     Absent,
-    /// Present, clean, and without an owner.
+    /// The VF is present, clean, and without an owner.
     Present,
-    /// Driven by its owner.
+    /// The VF is driven by this owner.
     Assigned(Owner),
-    /// Quarantined because its reset failed: it is stopped, and gets no owner before a reset succeeds.
+    /// The VF is quarantined because its reset failed: the VF is stopped, and gets no owner before a reset succeeds.
     Quarantined,
 }
 
-/// Slot of a VF that exists.
+/// The manager's record of a VF that exists.
 #[derive(Debug, Clone)]
 struct Slot {
     state: State,
@@ -147,7 +147,7 @@ impl Manager {
         self.slots.get(vf.index()).filter(|slot| slot.state != State::Absent).map(|slot| &slot.function)
     }
 
-    /// Returns a VF unless it is absent, for changes of its MSI-X table. Configuration writes must go through
+    /// Returns a VF unless it is absent, for changes of the VF's MSI-X table. Configuration writes must go through
     /// [`Manager::config_write`], which also updates the card.
     #[must_use]
     pub fn function_mut(&mut self, vf: VfIndex) -> Option<&mut VirtualFunction> {
@@ -266,7 +266,7 @@ impl Manager {
         effects
     }
 
-    /// Returns the state that a successor process needs.
+    /// Returns the manager's state that a successor process needs.
     #[must_use]
     pub fn save(&self) -> ManagerState {
         let save = |slot: &Slot| SlotState { state: slot.state, function: slot.function.save() };
@@ -294,7 +294,7 @@ impl Manager {
         Ok(manager)
     }
 
-    /// Creates the slots of `n` VFs at their current addresses. `None` if the bus has no room.
+    /// Creates the records of `n` VFs at the VFs' current addresses. `None` if the bus has no room.
     fn slots<D: Device>(&self, device: &mut D, n: u16) -> Option<Vec<Slot>> {
         let placement = self.sriov.placement(device);
         let slot = |n| {
@@ -324,14 +324,14 @@ impl Manager {
 /// Serializable state of a manager: one entry per VF that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ManagerState {
-    /// States of the VFs.
+    /// States of the VFs that exist.
     pub slots: Vec<SlotState>,
 }
 
-/// Serializable state of a VF in its slot.
+/// Serializable state of a VF that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotState {
-    /// State between owners.
+    /// State of the VF between its owners.
     pub state: State,
     /// State of the function that the guest sees.
     pub function: FunctionState,

@@ -28,20 +28,20 @@ pub const UNCORRECTABLE: u32 = 0x001f_f010;
 /// Correctable errors of version 1.
 pub const CORRECTABLE: u32 = 0x0000_31c1;
 
-/// Values that differ between functions.
+/// Values of advanced error reporting that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Aer {
-    /// Reset value of the severity register.
+    /// Reset value of the uncorrectable errors' severity register.
     pub severity: u32,
-    /// Reset value of the correctable mask.
+    /// Reset value of the correctable errors' mask.
     pub correctable_mask: u32,
-    /// True for a VF, whose masks and severities are the PF's: its own are reserved (SR-IOV specification 1.1,
+    /// True for a VF, whose masks and severities are the PF's: the VF's own are reserved (SR-IOV specification 1.1,
     /// 4.2.2).
     pub virtual_function: bool,
 }
 
 impl Aer {
-    /// Returns the capability.
+    /// Returns the advanced error reporting capability.
     #[must_use]
     pub fn capability(self) -> ExtendedCapability {
         let own = |bits: u32| if self.virtual_function { 0 } else { bits };

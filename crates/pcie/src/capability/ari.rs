@@ -11,7 +11,7 @@ pub const CAPABILITY: u16 = 4;
 /// Offset of the control word.
 pub const CONTROL: u16 = 6;
 
-/// Returns the capability; `next_function` is 0 on the last function.
+/// Returns the ARI capability; `next_function` is 0 on the last function.
 #[must_use]
 pub fn capability(next_function: u8) -> ExtendedCapability {
     let body = vec![Register::word(CAPABILITY, u16::from(next_function) << 8), Register::word(CONTROL, 0)];

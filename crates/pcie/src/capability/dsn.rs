@@ -9,7 +9,7 @@ pub const ID: u16 = 0x0003;
 /// Offset of the EUI-64, least significant byte first.
 pub const SERIAL: u16 = 4;
 
-/// Returns the capability of a card whose first port has this MAC address: company id, ff ff, the rest.
+/// Returns the serial number capability of a card whose first port has this MAC address: company id, ff ff, the rest.
 #[must_use]
 pub fn from_mac(mac: [u8; 6]) -> ExtendedCapability {
     let [a, b, c, d, e, f] = mac;

@@ -46,24 +46,24 @@ pub const LINK_CONTROL_WRITABLE: u16 = 0xcb;
 /// Writable device control 2 bits: completion timeout value and disable.
 pub const DEVICE_CONTROL_2_WRITABLE: u16 = 0x1f;
 
-/// Values that differ between functions.
+/// Values of the PCI Express capability that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Express {
-    /// Device capabilities.
+    /// Value of the device capabilities register.
     pub device_capabilities: u32,
-    /// Link capabilities.
+    /// Value of the link capabilities register.
     pub link_capabilities: u32,
-    /// Link status.
+    /// Value of the link status word.
     pub link_status: u16,
-    /// Device capabilities 2.
+    /// Value of the device capabilities 2 register.
     pub device_capabilities_2: u32,
-    /// True for a VF, which shares the PF's device and link settings: its own control words are reserved (SR-IOV
+    /// True for a VF, which shares the PF's device and link settings: the VF's own control words are reserved (SR-IOV
     /// specification 1.1, 3.5).
     pub virtual_function: bool,
 }
 
 impl Express {
-    /// Returns the capability.
+    /// Returns the PCI Express capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let own = |bits: u16| if self.virtual_function { 0 } else { bits };

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 pub struct Capability {
     /// Capability id.
     pub id: u8,
-    /// Registers from offset 2 on, relative to the capability.
+    /// Registers from offset 2 on, relative to the capability's offset.
     pub body: Vec<Register>,
 }
 
@@ -30,8 +30,8 @@ pub struct Capability {
 pub struct ExtendedCapability {
     /// Extended capability id.
     pub id: u16,
-    /// Version of the layout.
+    /// Version of the capability's layout.
     pub version: u8,
-    /// Registers from offset 4 on, relative to the capability.
+    /// Registers from offset 4 on, relative to the capability's offset.
     pub body: Vec<Register>,
 }

@@ -24,16 +24,16 @@ pub const CONTROL_64BIT: u16 = 1 << 7;
 /// Control bit: per-vector masking.
 pub const CONTROL_MASKABLE: u16 = 1 << 8;
 
-/// MSI settings of the function.
+/// MSI settings of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// True if the function signals by MSI.
     pub enabled: bool,
-    /// True if its message is masked.
+    /// True if the function's message is masked.
     pub masked: bool,
 }
 
-/// Returns the capability.
+/// Returns the MSI capability.
 #[must_use]
 pub fn capability() -> Capability {
     let body = vec![

@@ -21,38 +21,38 @@ pub const CONTROL_MASK: u16 = 1 << 14;
 /// Control bit: MSI-X enable.
 pub const CONTROL_ENABLE: u16 = 1 << 15;
 
-/// MSI-X settings of the function.
+/// MSI-X settings of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// True if the function signals by MSI-X.
     pub enabled: bool,
-    /// True if every vector is masked.
+    /// True if every vector of the function is masked.
     pub masked: bool,
 }
 
 impl Control {
-    /// Extracts the settings from the control word.
+    /// Extracts the MSI-X settings from the control word.
     #[must_use]
     pub const fn from_word(control: u16) -> Self {
         Self { enabled: control & CONTROL_ENABLE != 0, masked: control & CONTROL_MASK != 0 }
     }
 }
 
-/// Location of table and pending bits.
+/// Size of the MSI-X table, and the location of the table and of the pending bits.
 #[derive(Debug, Clone, Copy)]
 pub struct MsiX {
-    /// Number of vectors, 1 to 2048.
+    /// Number of MSI-X vectors, 1 to 2048.
     pub vectors: u16,
-    /// Number of the BAR with both.
+    /// Number of the BAR with the MSI-X table and the pending bits.
     pub bar: u8,
-    /// Offset of the table in that BAR, a multiple of 8.
+    /// Offset of the MSI-X table in that BAR, a multiple of 8.
     pub table: u32,
     /// Offset of the pending bits in that BAR, a multiple of 8.
     pub pba: u32,
 }
 
 impl MsiX {
-    /// Returns the capability.
+    /// Returns the MSI-X capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let size = self.vectors.wrapping_sub(1) & CONTROL_SIZE;

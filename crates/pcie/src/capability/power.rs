@@ -25,7 +25,7 @@ pub const CONTROL_DATA_SELECT: u16 = 0xf << 9;
 /// Control bit: a power management event is pending; write 1 to clear.
 pub const CONTROL_PME_STATUS: u16 = 1 << 15;
 
-/// Supported power states.
+/// Power states that functions support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
     /// The function works.
@@ -46,19 +46,19 @@ impl PowerState {
     }
 }
 
-/// Values that differ between functions.
+/// Values of the power management capability that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Power {
-    /// Capabilities word.
+    /// Value of the capabilities word.
     pub capabilities: u16,
     /// Scale of the data register, 0 to 3.
     pub data_scale: u8,
-    /// Data register.
+    /// Value of the data register.
     pub data: u8,
 }
 
 impl Power {
-    /// Returns the capability.
+    /// Returns the power management capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let sticky = u32::from(CONTROL_PME_ENABLE | CONTROL_PME_STATUS);

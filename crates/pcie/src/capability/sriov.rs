@@ -7,7 +7,7 @@ use alloc::vec;
 
 /// Extended capability id of SR-IOV.
 pub const ID: u16 = 0x0010;
-/// Offset of the capabilities.
+/// Offset of the SR-IOV capabilities register.
 pub const CAPABILITIES: u16 = 0x04;
 /// Offset of the control word.
 pub const CONTROL: u16 = 0x08;
@@ -41,7 +41,7 @@ pub const CONTROL_MEMORY: u16 = 1 << 3;
 /// Control bit: ARI-capable hierarchy.
 pub const CONTROL_ARI: u16 = 1 << 4;
 
-/// Values that differ between devices.
+/// Values of the SR-IOV capability that differ between devices.
 #[derive(Debug, Clone)]
 pub struct SrIov {
     /// Maximum number of VFs.
@@ -61,7 +61,7 @@ pub struct SrIov {
 }
 
 impl SrIov {
-    /// Returns the capability.
+    /// Returns the SR-IOV capability.
     ///
     /// # Panics
     /// A BAR does not fit the six registers.

@@ -45,7 +45,7 @@ fn capabilities_are_linked_in_order() {
 }
 
 #[test]
-fn serial_number_is_the_mac_with_ffff_inside() {
+fn device_serial_number_is_the_mac_with_ffff_inside() {
     let serial = dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
     let space = Builder::new(identity(), 0).extended(0x100, serial).build();
     assert_eq!((space.dword(0x104), space.dword(0x108)), (0xff2b_46e0, 0x001b_21ff));
@@ -68,14 +68,14 @@ fn msix_control_has_enable_and_mask_writable() {
 }
 
 #[test]
-fn flr_bit_reads_zero_and_vfs_have_no_device_control() {
+fn function_level_reset_bit_reads_zero() {
     assert_eq!(express(false).word(0xa8), 0x2810);
     assert_eq!(after_all_ones(express(false), 0xa8) as u16, 0x78ff);
     assert_eq!(after_all_ones(express(true), 0xa8) as u16, 0);
 }
 
 #[test]
-fn flr_keeps_the_payload_size_only() {
+fn function_level_reset_keeps_the_payload_size_only() {
     let mut space = express(false);
     space.write(0xa8, 2, 0x5050);
     space.function_level_reset();
@@ -85,7 +85,7 @@ fn flr_keeps_the_payload_size_only() {
 }
 
 #[test]
-fn error_status_survives_flr_and_clears_by_bit() {
+fn error_status_survives_a_reset_and_clears_bit_by_bit() {
     let aer = aer::Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
     let mut space = Builder::new(identity(), 0).extended(0x100, aer.capability()).build();
     space.set_dword(0x104, 0x0010_4000);

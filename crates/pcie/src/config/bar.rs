@@ -5,22 +5,22 @@ use super::register::Register;
 /// Address space of a BAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarKind {
-    /// Memory below 4 GiB.
+    /// The BAR is memory below 4 GiB.
     Memory32,
-    /// Memory at any address; uses the next BAR for its upper half.
+    /// The BAR is memory at any address; it uses the next BAR for its upper half.
     Memory64,
-    /// I/O ports.
+    /// The BAR is I/O ports.
     Io,
 }
 
 /// Base address register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar {
-    /// Address space.
+    /// Address space of the BAR.
     pub kind: BarKind,
-    /// True for memory whose reads have no side effects.
+    /// True if reads of the BAR's memory have no side effects.
     pub prefetchable: bool,
-    /// Size in bytes: a power of two, at least 16 of memory or 4 of I/O.
+    /// Size of the BAR in bytes: a power of two, at least 16 of memory or 4 of I/O.
     pub size: u32,
 }
 
@@ -54,7 +54,7 @@ impl Bar {
         if self.prefetchable { kind | 8 } else { kind }
     }
 
-    /// Returns the registers at `offset`: one, or two for 64 bits.
+    /// Returns the BAR's registers at `offset`: one, or two for 64 bits.
     pub(crate) fn registers(self, offset: u16) -> impl Iterator<Item = Register> {
         assert!(self.size.is_power_of_two() && self.size >= 4, "a BAR's size is a power of two");
         let low = Register::dword(offset, self.type_bits()).writable(!(self.size - 1));

@@ -7,20 +7,20 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Identity of a function.
+/// Ids and class of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Vendor id.
+    /// Vendor id of the function.
     pub vendor: u16,
-    /// Device id.
+    /// Device id of the function.
     pub device: u16,
     /// Class, subclass and programming interface, 24 bits.
     pub class: u32,
-    /// Revision id.
+    /// Revision id of the function.
     pub revision: u8,
-    /// Subsystem vendor id.
+    /// Subsystem vendor id of the function.
     pub subsystem_vendor: u16,
-    /// Subsystem id.
+    /// Subsystem id of the function.
     pub subsystem: u16,
 }
 
@@ -44,7 +44,7 @@ impl core::fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Starts with a type 0 header of this identity. `command` is the mask of the writable command bits.
+    /// Creates a builder with a type 0 header of this identity. `command` is the mask of the writable command bits.
     #[must_use]
     pub fn new(identity: Identity, command: u16) -> Self {
         let empty: Image = [0; SIZE];
@@ -60,7 +60,7 @@ impl Builder {
             .register(Register::word(offset::STATUS, 0).write_1_to_clear(offset::STATUS_ERRORS.into()))
     }
 
-    /// Adds one register.
+    /// Adds one register to the space.
     ///
     /// # Panics
     /// The register lies outside of the space.
@@ -132,7 +132,7 @@ impl Builder {
         capability.body.into_iter().fold(placed, |space, register| space.register(register.at(at)))
     }
 
-    /// Returns the space in its reset state.
+    /// Returns the configuration space in its reset state.
     #[must_use]
     pub fn build(mut self) -> ConfigSpace {
         self.layout.find_changeable();

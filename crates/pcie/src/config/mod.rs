@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a PCIe function's configuration space.
 pub const SIZE: usize = 4096;
 
-/// Value per byte of configuration space.
+/// One value for each byte of configuration space.
 type Image = [u8; SIZE];
 
 /// Properties of each bit. A bit in none of the masks is read-only.
@@ -46,7 +46,7 @@ impl Layout {
     }
 }
 
-/// Configuration space. Cloning copies the state and shares the layout.
+/// Configuration space of a function. Cloning copies the state and shares the layout.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigSpace {
     bytes: Box<Image>,
@@ -134,13 +134,13 @@ impl ConfigSpace {
         *self.bytes = self.layout.reset;
     }
 
-    /// Returns the current bytes.
+    /// Returns the current bytes of the space.
     #[must_use]
     pub fn bytes(&self) -> &[u8; SIZE] {
         &self.bytes
     }
 
-    /// Returns the state for [`ConfigSpace::load`] in a successor.
+    /// Returns the state of the space for [`ConfigSpace::load`] in a successor.
     #[must_use]
     pub fn save(&self) -> SpaceState {
         let changeable = self.layout.changeable.iter().map(|&i| (i, usize::from(i)));
@@ -182,7 +182,8 @@ impl ConfigSpace {
     }
 }
 
-/// Saved state: offset and value of each byte that differs from its value after a conventional reset.
+/// Saved state of a configuration space: offset and value of each byte that differs from its value after a conventional
+/// reset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SpaceState(Vec<(u16, u8)>);
 

@@ -28,7 +28,7 @@ fn space() -> ConfigSpace {
 }
 
 #[test]
-fn header_has_the_identity() {
+fn configuration_header_has_the_functions_ids() {
     let space = space();
     assert_eq!(space.dword(0x00), 0x10ca_8086);
     assert_eq!(space.dword(0x08), 0x0200_0001);
@@ -36,14 +36,14 @@ fn header_has_the_identity() {
 }
 
 #[test]
-fn every_size_and_alignment_reads_the_same_bytes() {
+fn configuration_reads_of_any_size_return_the_same_bytes() {
     let space = space();
     assert_eq!((space.read(0, 1), space.read(1, 2), space.read(2, 4)), (0x86, 0xca80, 0x0000_10ca));
     assert_eq!((space.read(0, 3), space.read(0, 0), space.read(0, 8)), (u32::MAX, u32::MAX, u32::MAX));
 }
 
 #[test]
-fn bytes_beyond_the_space_read_all_ones() {
+fn bytes_beyond_configuration_space_read_all_ones() {
     let mut space = space();
     assert_eq!((space.dword(4094), space.dword(4096), space.dword(0xffff)), (0xffff_0000, !0, !0));
     let mut bytes = [0; 3];
@@ -66,7 +66,7 @@ fn bar_sizing_returns_mask_and_type() {
 }
 
 #[test]
-fn sticky_bit_survives_flr_only() {
+fn sticky_bit_survives_a_function_level_reset_only() {
     let mut space = space();
     space.set_dword(STATUS, 0xffff_1234);
     space.function_level_reset();
@@ -76,7 +76,7 @@ fn sticky_bit_survives_flr_only() {
 }
 
 #[test]
-fn changeable_bytes_are_found_completely() {
+fn every_byte_with_a_changeable_bit_is_found() {
     let ConfigSpace { layout, .. } = space();
     let changes =
         |i: &u16| [layout.writable, layout.clearable, layout.sticky].iter().any(|m| m[usize::from(*i)] != 0);
@@ -92,7 +92,7 @@ fn extended_capabilities_out_of_order_panic() {
 }
 
 #[test]
-fn looping_or_dangling_list_ends_the_walk() {
+fn looping_or_dangling_capability_list_ends_the_search() {
     for next in [0x40u32, 0x00, 0xfc, 0x3c] {
         let read = |at| match at {
             0x04 => 0x0010_0000,
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_state_cannot_change_the_identity(noise in any::<[u8; 64]>()) {
+    fn foreign_saved_state_cannot_change_the_functions_ids(noise in any::<[u8; 64]>()) {
         let state: SpaceState = (0..).zip(noise).collect();
         let mut space = space();
         prop_assert!(space.load(&state));

@@ -11,27 +11,27 @@ use crate::config::{ConfigSpace, SIZE, SpaceState, offset};
 use crate::msix::Control;
 use crate::sriov::{self, Placement, SrIov};
 
-/// Changes by a write. The device performs a function level reset first: then every other field is set, changed or
-/// not, to its value after the reset and the rest of the write.
+/// Changes to a function by a write to configuration space. The device performs a function level reset first: then
+/// every other field is set, changed or not, to its value after the reset and the rest of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effects {
     /// True if software requested a function level reset, or left D3hot, which resets as well. The configuration
     /// space is reset already.
     pub function_reset: bool,
-    /// New bus master enable.
+    /// True if the function may now make requests; `None` if unchanged.
     pub bus_master: Option<bool>,
-    /// New memory space enable.
+    /// True if the function now accepts memory requests; `None` if unchanged.
     pub memory: Option<bool>,
-    /// New MSI-X enable and function mask.
+    /// New MSI-X enable and function mask, if changed.
     pub msix: Option<Control>,
-    /// New power state.
+    /// New power state of the function, if changed.
     pub power: Option<PowerState>,
-    /// New SR-IOV settings.
+    /// New SR-IOV settings, if changed.
     pub sriov: Option<sriov::State>,
 }
 
 impl Effects {
-    /// Returns true if nothing changed.
+    /// Returns true if the write changed nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -121,7 +121,7 @@ impl Endpoint {
         self.space.reset();
     }
 
-    /// Returns the state for [`Endpoint::load`] in a successor.
+    /// Returns the function's state for [`Endpoint::load`] in a successor.
     #[must_use]
     pub fn save(&self) -> SpaceState {
         self.space.save()
@@ -183,7 +183,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the power state; D0 for a function without power management.
+    /// Returns the function's power state; D0 for a function without power management.
     #[must_use]
     pub fn power(&self) -> PowerState {
         let control = self.power.map_or(0, |at| self.space.word(at + power::CONTROL));
@@ -261,7 +261,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the fields that differ.
+/// Returns the effects that differ between two states.
 fn changes(before: Effects, after: Effects) -> Effects {
     fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
         if before == after { None } else { after }

@@ -37,7 +37,7 @@ fn endpoint() -> Endpoint {
 }
 
 #[test]
-fn unchanging_write_has_no_effect() {
+fn write_that_changes_no_bit_has_no_effect() {
     let mut function = endpoint();
     assert!(function.write(0x00, 4, u32::MAX).is_empty());
     assert!(function.write(0x04, 2, 0).is_empty());
@@ -55,7 +55,7 @@ fn bus_master_and_memory_are_reported_once() {
 }
 
 #[test]
-fn msix_enable_is_in_the_upper_byte() {
+fn write_of_the_upper_control_byte_enables_msix() {
     let mut function = endpoint();
     let on = Control { enabled: true, masked: true };
     assert_eq!(function.write(0x73, 1, 0xc0), Effects { msix: Some(on), ..Effects::default() });
@@ -109,7 +109,7 @@ fn long_write_takes_effect_register_by_register() {
 
 proptest! {
     #[test]
-    fn effects_match_the_space(
+    fn effects_of_writes_match_the_configuration_space(
         writes in prop::collection::vec((0u64..0x130, prop::collection::vec(any::<u8>(), 0..12)), 0..60),
     ) {
         let mut function = endpoint();
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_state_obeys_the_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
+    fn foreign_saved_state_obeys_the_capabilitys_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
         let mut function = endpoint();
         prop_assert!(function.load(&(0x100..0x140).zip(noise).collect()));
         prop_assert!(function.sriov().unwrap().num_vfs <= 8);

@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes of a table entry: address, upper address, data, vector control.
 pub const ENTRY: usize = 16;
-/// Maximum vectors of a table.
+/// Maximum number of vectors in an MSI-X table.
 pub const MOST_VECTORS: u16 = 2048;
 /// Vector control bit: the vector is masked.
 const MASKED: u32 = 1;
 /// Writable bits of an entry's dwords: the address is a dword's, control has one bit.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
-/// Value of an entry after reset.
+/// Value of an MSI-X table entry after reset.
 const RESET: [u32; 4] = [0, 0, 0, MASKED];
 
 /// Interrupt message: a write to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Address of the write.
+    /// Address of the interrupt message's write.
     pub address: u64,
-    /// Data of the write.
+    /// Data of the interrupt message's write.
     pub data: u32,
 }
 
@@ -48,7 +48,7 @@ impl Table {
         Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: Control::default() }
     }
 
-    /// Returns the number of vectors.
+    /// Returns the number of vectors in the table.
     #[must_use]
     pub fn vectors(&self) -> u16 {
         self.entries.len() as u16
@@ -89,13 +89,13 @@ impl Table {
         }
     }
 
-    /// Returns the control as last set.
+    /// Returns the MSI-X control as last set.
     #[must_use]
     pub fn control(&self) -> Control {
         self.control
     }
 
-    /// Signals a vector. Returns the message to send, or `None` if it stays pending, or if the vector does not
+    /// Signals an MSI-X vector. Returns the message to send, or `None` if it stays pending, or if the vector does not
     /// exist or MSI-X is disabled.
     pub fn signal(&mut self, vector: u16) -> Option<Message> {
         let at = usize::from(vector);
@@ -121,13 +121,13 @@ impl Table {
         self.set_control(Control::default());
     }
 
-    /// Returns the state without the control word, which is in configuration space.
+    /// Returns the table's state without the control word, which is in configuration space.
     #[must_use]
     pub fn save(&self) -> TableState {
         TableState { entries: self.entries.clone(), pending: self.pending.clone() }
     }
 
-    /// Restores a state. Missing entries are as after reset; excess ones are ignored.
+    /// Restores the table from a saved state. Missing entries are as after reset; excess ones are ignored.
     pub fn load(&mut self, state: &TableState, control: Control) {
         self.reset();
         for (entry, from) in self.entries.iter_mut().zip(&state.entries) {
@@ -158,10 +158,10 @@ impl Table {
     }
 }
 
-/// Saved state of a table.
+/// Saved state of an MSI-X table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TableState {
-    /// Address, upper address, data and control of each vector.
+    /// Message address, upper address, data and control of each vector.
     pub entries: Vec<[u32; 4]>,
     /// Pending bit of each vector.
     pub pending: Vec<bool>,

@@ -28,7 +28,7 @@ fn pending(table: &Table) -> u8 {
 }
 
 #[test]
-fn every_vector_is_masked_after_reset() {
+fn every_msix_vector_is_masked_after_reset() {
     let table = Table::new(3);
     let mut entry = [0xff; 16];
     table.read(32, &mut entry);
@@ -70,7 +70,7 @@ fn function_mask_delays_and_releases_lowest_first() {
 }
 
 #[test]
-fn message_is_read_at_the_unmask() {
+fn pending_msix_message_is_read_at_the_unmask() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(0);
@@ -80,7 +80,7 @@ fn message_is_read_at_the_unmask() {
 }
 
 #[test]
-fn disabling_clears_pending_bits() {
+fn disabling_msix_clears_the_pending_bits() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(0);
@@ -111,7 +111,7 @@ fn saved_table_round_trips() {
 
 proptest! {
     #[test]
-    fn any_access_at_any_offset_is_handled(
+    fn msix_table_handles_any_access_at_any_offset(
         accesses in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..40)), 0..40),
         near in any::<bool>(),
     ) {

@@ -9,7 +9,7 @@ use crate::Rid;
 use crate::capability::sriov as field;
 use crate::config::ConfigSpace;
 
-/// Settings of the capability's control words.
+/// Settings in the control words of an SR-IOV capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State {
     /// True if VFs are enabled.
@@ -18,7 +18,7 @@ pub struct State {
     pub memory: bool,
     /// True if the hierarchy routes by ARI.
     pub ari: bool,
-    /// Requested number of VFs; kept while they are disabled.
+    /// Requested number of VFs; kept while the VFs are disabled.
     pub num_vfs: u16,
 }
 
@@ -35,7 +35,7 @@ impl State {
 pub struct Placement {
     /// Distance from the PF to the first VF.
     pub first_offset: u16,
-    /// Distance between VFs.
+    /// Distance between the routing ids of consecutive VFs.
     pub stride: u16,
 }
 
@@ -65,7 +65,7 @@ impl SrIov {
         Some(Self { at, offsets: [space.word(at + field::FIRST_OFFSET), ari_offset] })
     }
 
-    /// Returns the settings.
+    /// Returns the settings in the capability's control words.
     #[must_use]
     pub fn state(self, space: &ConfigSpace) -> State {
         let control = space.word(self.at + field::CONTROL);

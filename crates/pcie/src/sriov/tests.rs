@@ -85,7 +85,7 @@ fn first_offset_follows_the_lockable_hierarchy_bit() {
 }
 
 #[test]
-fn routing_id_is_pf_plus_offset_plus_n_strides() {
+fn vf_routing_id_is_the_pfs_plus_offset_plus_n_strides() {
     let flat = Placement { first_offset: 0x180, stride: 2 };
     let ari = Placement { first_offset: 0x80, stride: 2 };
     let pf = Rid(0x0100);
