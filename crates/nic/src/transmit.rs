@@ -62,7 +62,7 @@ impl<B: Bus> Packets for Work<'_, B> {
         Some(self.queues.tx[queue.index()].end_take(&mut io, &self.scratch.descriptors) && read)
     }
 
-    /// Of a queue that may send, only a malformed packet stops more.
+    /// Returns true if the queue may send another packet: only a malformed packet of the queue prevents that.
     #[inline]
     fn may_follow(&self, sender: Sender) -> bool {
         !self.is_blocked(policy::queue(sender))

@@ -182,12 +182,12 @@ mod tests {
     use proptest::prelude::{any, proptest};
 
     #[test]
-    fn the_example_of_rfc_1071_has_its_published_sum() {
+    fn checksum_of_the_rfc_1071_example_is_the_published_one() {
         assert_eq!(Sum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).value(), 0xddf2);
     }
 
     #[test]
-    fn all_ones_of_any_length_never_overflow() {
+    fn sum_of_all_ones_of_any_length_never_overflows() {
         let ones = [0xff; 4096];
         for length in 0..ones.len() {
             let expected = match length % 2 {
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_sum_equals_one_taken_a_word_at_a_time(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
+        fn sum_equals_that_of_single_words(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
             let mut plain = u32::from(seed);
             for word in bytes.chunks(2) {
                 plain += u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from);

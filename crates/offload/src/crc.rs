@@ -63,13 +63,13 @@ mod tests {
     use super::{crc32c, frame_check_sequence};
 
     #[test]
-    fn both_algorithms_give_their_published_check_values() {
+    fn crc32c_and_fcs_give_their_published_check_values() {
         assert_eq!(crc32c(&[b"123456789"]), 0xe306_9283);
         assert_eq!(frame_check_sequence(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn the_examples_of_rfc_3720_have_their_published_values() {
+    fn crc32c_of_the_rfc_3720_examples_is_the_published_one() {
         assert_eq!(crc32c(&[&[0; 32]]), 0x8a91_36aa);
         assert_eq!(crc32c(&[&[0xff; 32]]), 0x62a8_ab43);
     }

@@ -73,7 +73,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_first_published_vector_has_its_hash() {
+    fn first_toeplitz_vector_has_its_published_hash() {
         let (addresses, ports) =
             ([66, 9, 149, 187, 161, 142, 100, 80], [2794_u16, 1766].map(u16::to_be_bytes));
         let hash = Toeplitz::new(&KEY);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn key_bytes_beyond_forty_have_no_effect() {
+    fn hash_key_bytes_beyond_forty_have_no_effect() {
         let long = [&KEY[..], &[7; 12]].concat();
         assert_eq!(Toeplitz::new(&long), Toeplitz::new(&KEY));
     }

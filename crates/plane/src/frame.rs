@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_is_taken_out_and_put_back() {
+    fn vlan_tag_is_taken_out_of_a_frame_and_put_back() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.take_tag();

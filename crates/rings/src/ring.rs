@@ -78,20 +78,20 @@ mod tests {
     use super::Ring;
 
     #[test]
-    fn a_tail_beyond_the_ring_makes_no_ring() {
+    fn ring_with_its_tail_beyond_its_end_is_invalid() {
         assert_eq!(Ring::new(0, 8, 16, 8), None);
         assert_eq!(Ring::new(0, 0, 16, 0), None);
         assert!(Ring::new(0, 8, 16, 7).is_some());
     }
 
     #[test]
-    fn a_ring_may_be_anywhere_in_64_bits() {
+    fn ring_address_may_use_all_64_bits() {
         let ring = Ring::new(0x12_3456_7080, 8, 16, 0).unwrap();
         assert_eq!(ring.address(3), 0x12_3456_7080 + 3 * 16);
     }
 
     #[test]
-    fn available_counts_across_the_wrap() {
+    fn available_descriptors_are_counted_across_the_wrap() {
         let ring = Ring::new(0, 8, 16, 2).unwrap();
         assert_eq!((ring.available(6), ring.contiguous(6, 4), ring.advance(6, 4)), (4, 2, 2));
         assert_eq!(ring.available(2), 0);

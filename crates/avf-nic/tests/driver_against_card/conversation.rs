@@ -35,14 +35,14 @@ fn request_is_answered_within_one_round_of_the_port() {
 }
 
 #[test]
-fn probe_without_a_pf_driver_returns_no_answer() {
+fn vf_probe_without_a_pf_driver_gets_no_answer() {
     let mut world = World::new(1);
     world.pf = None;
     assert_eq!(Vf::probe(&mut world.vf(0), mac(1)).unwrap_err(), VfError::NoAnswer(1));
 }
 
 #[test]
-fn atqh_reaches_atqt_before_the_answer_is_read() {
+fn sent_request_is_completed_before_its_answer_is_read() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     vf.ask(&mut world.vf(0), Request::GetHashTypes).unwrap();

@@ -79,7 +79,7 @@ fn changed(body: &[u8], changes: &[(usize, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn undamaged_state_is_restored_and_works() {
+fn undamaged_saved_state_is_restored_and_works() {
     let [card, pf] = &*BODIES;
     let (mut card, mut plane) = card_of(card).unwrap();
     employ(pf, Some(card.clone()));
@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(Config { cases: 300, ..Config::default() })]
 
     #[test]
-    fn damaged_state_is_refused_or_harmless(of_card in changes(), of_pf in changes()) {
+    fn damaged_saved_state_is_refused_or_harmless(of_card in changes(), of_pf in changes()) {
         let [card, pf] = &*BODIES;
         let card = card_of(&changed(card, &of_card));
         employ(&changed(pf, &of_pf), card.clone().map(|(card, _)| card));
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+    fn arbitrary_bytes_as_a_state_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
         employ(&body, None);
         if let Some((mut card, mut plane)) = card_of(&body) {
             poke(&mut card, &mut plane);

@@ -193,7 +193,7 @@ fn a_move() -> impl Strategy<Value = Move> {
 proptest! {
     /// Whatever a guest does with registers and memory, the card answers, and another VF's driver notices nothing.
     #[test]
-    fn any_guest_leaves_the_others_alone(moves in prop::collection::vec(a_move(), 1..120)) {
+    fn arbitrary_guest_actions_do_not_disturb_another_vf(moves in prop::collection::vec(a_move(), 1..120)) {
         let mut world = World::new(2);
         let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
         other.start(&mut world.vf(1)).unwrap();

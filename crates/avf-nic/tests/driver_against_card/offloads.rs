@@ -135,7 +135,7 @@ fn descriptors_tag_is_inserted_and_a_port_vlan_replaces_it() {
 }
 
 #[test]
-fn each_segment_is_tagged() {
+fn each_segment_of_a_packet_gets_the_vlan_tag() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let mut away = tcp4(&[1; 2_000]);
     away[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
@@ -234,7 +234,7 @@ pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, Data) {
 }
 
 #[test]
-fn tag_may_be_in_the_context_but_not_in_both_descriptors() {
+fn tag_in_context_and_data_descriptor_is_malformed() {
     let (packet, data) = away(udp4(&[1; 30]));
     let context = Context { tag2: Some(9), ..Context::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);

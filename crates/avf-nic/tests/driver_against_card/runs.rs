@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn bursts_leave_the_same_as_single_frames(
+    fn bursts_leave_the_same_memory_and_counters_as_single_frames(
         rounds in prop::collection::vec(prop::collection::vec(prop::sample::select(&KINDS[..]), 0..12), 1..8),
         port_vlan in any::<bool>(),
     ) {
@@ -126,7 +126,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn frames_of_every_kind_arrive_once_and_in_order(kinds in prop::collection::vec(0..3_usize, 1..150)) {
+    fn frames_in_bursts_and_alone_arrive_once_and_in_order(kinds in prop::collection::vec(0..3_usize, 1..150)) {
         let (mut world, mut a, mut b) = two(|_| {});
         // The last kind has a context descriptor, which ends a burst.
         let offloads = [TxOffload::default(), SUMS, cut(1000)];

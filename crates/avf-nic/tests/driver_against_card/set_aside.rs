@@ -374,7 +374,7 @@ proptest! {
     #![proptest_config(Config { cases: 60, ..Config::default() })]
 
     #[test]
-    fn successor_has_the_same_future(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
+    fn restored_world_continues_as_without_a_hand_over(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
         assert_same_future(&acts, |i| when >> (i % 64) & 1 != 0);
     }
 }

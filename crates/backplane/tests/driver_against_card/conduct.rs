@@ -188,7 +188,7 @@ fn the_guests_interval_is_kept_within_its_bounds() {
 }
 
 #[test]
-fn a_ceiling_holds_against_any_write_of_the_guest() {
+fn interrupt_ceiling_holds_against_any_write_of_the_guest() {
     let mut bench = Bench::new(2);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 1_000, false));
     bench.advance_us(20_000);
@@ -209,7 +209,7 @@ fn a_ceiling_holds_against_any_write_of_the_guest() {
 }
 
 #[test]
-fn adaptive_coalescing_is_enforced_on_any_guest() {
+fn adaptive_interrupt_moderation_is_enforced_on_any_guest() {
     let config = Config { moderation: Policy::Fixed(50), rx_descriptors: 64, ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(200, 0, true));

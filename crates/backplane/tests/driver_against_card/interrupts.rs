@@ -51,7 +51,7 @@ fn a_vector_is_masked_until_it_is_handled() {
 }
 
 #[test]
-fn the_interval_bounds_the_rate() {
+fn interrupt_interval_bounds_the_interrupt_rate() {
     let config = Config { moderation: Policy::Fixed(200), ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
     quiet(&mut bench);
@@ -71,7 +71,7 @@ fn the_interval_bounds_the_rate() {
 }
 
 #[test]
-fn transmit_may_have_an_interval_of_its_own() {
+fn transmit_may_have_its_own_interrupt_interval() {
     let moderation = Policy::Fixed(1_000);
     let config = Config { moderation, transmit_interval_us: Some(100), ..Config::default() };
     let mut bench = Bench::with_config(2, &config);

@@ -70,7 +70,7 @@ fn a_phy_in_power_down_is_woken() {
 }
 
 #[test]
-fn a_held_mailbox_delays_a_notice_with_growing_intervals() {
+fn pf_retries_a_notice_at_a_held_mailbox_ever_later() {
     const VFU: u32 = 4;
     let mut bench = Bench::new(2);
     clear(&mut bench);

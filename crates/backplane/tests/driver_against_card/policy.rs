@@ -99,7 +99,7 @@ fn a_frame_length_beyond_the_mtu_limit_is_refused() {
 }
 
 #[test]
-fn a_lowered_mtu_limit_holds_for_earlier_grants() {
+fn lowered_mtu_limit_applies_to_vfs_with_a_longer_one() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();

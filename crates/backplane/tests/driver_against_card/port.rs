@@ -49,7 +49,7 @@ fn copies(bench: &mut Bench) -> [usize; 4] {
 }
 
 #[test]
-fn each_kind_of_rule_copies_its_traffic_in_every_slot() {
+fn each_kind_of_mirror_rule_works_in_every_slot() {
     for rule in 0..4 {
         let kinds = [
             (Mirror { vfs: VfSet::new(0b01), ..mirror() }, [0, 1, 1, 0]),
@@ -65,21 +65,21 @@ fn each_kind_of_rule_copies_its_traffic_in_every_slot() {
 }
 
 #[test]
-fn a_removed_rule_copies_no_frames() {
+fn a_removed_mirror_rule_copies_no_frames() {
     let mut bench = watched(2, Mirror { ingress: true, ..mirror() });
     set(&mut bench, PortPolicy::default()).unwrap();
     assert_eq!(copies(&mut bench), [0; 4]);
 }
 
 #[test]
-fn a_rule_that_names_no_traffic_is_refused() {
+fn a_mirror_rule_that_names_no_traffic_is_refused() {
     let mut policy = PortPolicy::default();
     policy.mirrors[3] = Some(mirror());
     assert_eq!(set(&mut Bench::new(4), policy), Err(PolicyError::EmptyMirror(3)));
 }
 
 #[test]
-fn a_rule_for_vlans_follows_them_as_vfs_join_and_leave() {
+fn vlan_mirror_rule_follows_vfs_that_join_and_leave() {
     let vlans = Some([7].into_iter().collect());
     let mut bench = watched(0, Mirror { vlans, ..mirror() });
     let seen = |bench: &mut Bench| {
@@ -104,7 +104,7 @@ fn a_rule_for_vlans_follows_them_as_vfs_join_and_leave() {
 }
 
 #[test]
-fn rules_and_thresholds_outlive_a_reset_of_the_port() {
+fn mirror_rules_and_storm_limits_outlive_a_port_reset() {
     let mut bench = watched(1, Mirror { ingress: true, ..mirror() });
     let policy = *bench.card.pf_driver().unwrap().port_policy();
     set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..policy }).unwrap();
@@ -151,7 +151,7 @@ fn a_broadcast_storm_is_counted_and_kept_from_vfs_only() {
 }
 
 #[test]
-fn multicasts_have_a_rate_of_their_own() {
+fn multicasts_have_their_own_storm_threshold() {
     let mut bench = Bench::new(2);
     bench.on(1, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
     let group = MacAddress([1, 0, 0x5e, 0, 0, 1]);

@@ -41,7 +41,7 @@ fn a_vf_sends_at_the_rate_of_its_policy() {
 }
 
 #[test]
-fn a_rate_outlives_resets_of_the_vf_and_of_the_port() {
+fn transmit_rate_outlives_resets_of_vf_and_port() {
     let mut bench = Bench::new(2);
     set_rate(&mut bench, 100);
     bench.on(0, |driver, hal| driver.restart(hal)).unwrap();

@@ -116,7 +116,7 @@ fn rss_of_a_vf_does_not_affect_its_neighbour() {
 }
 
 #[test]
-fn the_policy_outlives_resets_of_the_vf_and_of_the_port() {
+fn vf_policy_outlives_resets_of_the_vf_and_of_the_port() {
     let mut bench = Bench::new(2);
     scale(&mut bench, 0, true);
     open_second_queue(&mut bench);

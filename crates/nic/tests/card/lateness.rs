@@ -79,7 +79,7 @@ fn late_card_makes_up_for_the_window_of_rttbcnrm() {
 }
 
 #[test]
-fn idle_time_adds_no_credit() {
+fn idle_vf_earns_no_transmit_time() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     for _ in 0..2 {

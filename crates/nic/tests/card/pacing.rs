@@ -302,7 +302,7 @@ fn port_reset_clears_every_rate() {
 }
 
 #[test]
-fn blocked_pool_has_no_deadline() {
+fn pool_blocked_by_vfte_requests_no_poll() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let frame = whole(&mut bench, 0, WIRE, 1_514);

@@ -174,7 +174,7 @@ fn received(bench: &mut Bench) -> usize {
 }
 
 #[test]
-fn storm_from_the_wire_is_dropped_and_raises_sce() {
+fn storm_from_the_wire_is_dropped_and_raises_an_interrupt() {
     let mut bench = bench();
     storm_control(&mut bench);
     for _ in 0..25 {

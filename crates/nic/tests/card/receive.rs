@@ -199,7 +199,7 @@ fn received_frame_of_invalid_length_is_dropped_and_counted() {
 }
 
 #[test]
-fn frame_beyond_the_pools_rlpml_is_dropped_and_counted() {
+fn frame_longer_than_its_pools_rlpml_is_dropped_and_counted() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL & !vmolr::LPE);
     bench.wire_sends(&frame(1515));

@@ -238,7 +238,7 @@ fn gio_master_follows_gio_master_disable() {
 }
 
 #[test]
-fn read_of_swsm_takes_the_semaphore() {
+fn read_of_swsm_takes_the_software_semaphore() {
     let mut bench = Bench::bare();
     assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
     assert_eq!(bench.pf().read(r::SWSM) & 1, 1, "the semaphore is taken");

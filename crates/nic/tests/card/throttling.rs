@@ -211,7 +211,7 @@ fn vf_reset_ends_the_interval() {
 }
 
 #[test]
-fn vector_without_bus_mastering_has_no_deadline() {
+fn vector_without_bus_mastering_requests_no_poll() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);

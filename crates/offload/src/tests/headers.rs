@@ -22,7 +22,7 @@ fn the_headers_of_udp_over_ipv6_are_found() {
 }
 
 #[test]
-fn up_to_two_tags_are_skipped() {
+fn header_parser_skips_up_to_two_vlan_tags() {
     let one = built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[]);
     assert_eq!((Headers::parse(&one).tags, Headers::parse(&one).l4_offset), (1, 38));
     let two = built!(

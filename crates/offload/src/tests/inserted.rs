@@ -27,7 +27,7 @@ fn inserted(frame: &[u8], insertion: Insertion) -> Option<(Vec<u8>, usize)> {
 
 proptest! {
     #[test]
-    fn burst_and_careful_way_insert_the_same_checksums(
+    fn bursts_and_single_frames_get_the_same_checksums(
         udp: bool,
         payload in proptest::collection::vec(any::<u8>(), 0..200),
         trailing in 0_usize..3,

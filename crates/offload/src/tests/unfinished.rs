@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_yield_a_place_outside_the_frame(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
+    fn arbitrary_bytes_give_no_checksum_field_outside_the_frame(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
         if let Some((segment, place)) = unfinished(&frame) {
             prop_assert!(segment.end <= frame.len() && segment.contains(&place) && segment.contains(&(place + 1)));
         }

@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exact_addresses_are_a_map(
+        fn each_exact_address_returns_its_own_ports(
             entries in proptest::collection::vec((arbitrary_address(), 1u64..), 0..MOST)
         ) {
             let (mut exact, mut map) = (Exact::with_room(MOST), HashMap::new());

@@ -18,7 +18,7 @@ pub trait Wire {
     /// truncated: `into` is longer than the longest frame that the plane takes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// Returns the sealed transport checksum of the last received frame, if it is known to be right.
+    /// Returns the sealed transport checksum of the last received frame, if it has one.
     fn sealed(&self) -> Option<Sealed> {
         None
     }

@@ -81,7 +81,7 @@ fn seen(nested: &Nested) -> u32 {
 }
 
 #[test]
-fn checksums_are_looked_at_behind_tags_options_and_extensions() {
+fn checksums_are_verified_behind_tags_options_and_extensions() {
     for nested in all() {
         assert_eq!(told(&nested.frame), (seen(&nested), 0), "{:?}", nested.context);
         let mut spoiled = nested.frame.clone();

@@ -33,7 +33,7 @@ fn good_checksums_are_reported_as_calculated() {
 }
 
 #[test]
-fn ipv6_sets_l4cs_without_ipcs() {
+fn ipv6_reports_an_l4_checksum_and_no_ip_checksum() {
     assert_eq!(received(&tcp6(b"odd")), Receive { packet_type: IPV6 | TCP, status: L4CS });
     assert_eq!(received(&udp6(b"even")), Receive { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
 }
@@ -47,7 +47,7 @@ fn wrong_checksums_are_errors() {
 }
 
 #[test]
-fn padding_is_not_summed() {
+fn checksum_excludes_padding_behind_the_ip_packet() {
     let mut frame = udp4(b"x");
     frame.resize(60, 0xee);
     assert_eq!(status(&frame), IPCS | L4CS | UDPCS);
@@ -64,14 +64,14 @@ fn rxcsum_turns_each_offload_off() {
 }
 
 #[test]
-fn udp_without_checksum_is_not_claimed() {
+fn udp_without_checksum_is_not_reported_as_checked() {
     let mut frame = udp4(b"payload");
     frame[40..42].fill(0);
     assert_eq!(status(&frame), IPCS);
 }
 
 #[test]
-fn fragments_get_no_l4cs() {
+fn fragments_are_not_reported_with_a_checked_l4_checksum() {
     let mut header = ipv4_header(17, 0);
     header.more_fragments = true;
     let frame = ipv4_frame(header, &[], 0, &udp4(b"payload")[34..]);
@@ -79,7 +79,7 @@ fn fragments_get_no_l4cs() {
 }
 
 #[test]
-fn lengths_that_leave_the_frame_get_no_l4cs() {
+fn length_beyond_the_frame_reports_no_l4_checksum() {
     let mut frame = udp4(b"payload");
     frame[17] += 1;
     assert_eq!(status(&frame) & (L4CS | UDPCS), 0);
@@ -137,7 +137,7 @@ fn fragments_and_pseudo_header_sum_up_to_ones() {
 }
 
 #[test]
-fn a_first_fragment_without_checksum_says_so() {
+fn first_udp_fragment_reports_that_it_has_no_checksum() {
     let mut whole = udp4(b"some thirty-odd bytes of payload");
     whole[40..42].fill(0);
     assert_eq!(fragments(&whole[34..])[0].status, UDPCS);

@@ -39,7 +39,7 @@ fn v6(src: &str, dst: &str, ports: (u16, u16)) -> Vec<u8> {
 }
 
 #[test]
-fn the_published_ipv4_vectors() {
+fn rss_hash_equals_microsofts_ipv4_vectors() {
     for (src, dst, ports, addresses_only, with_ports) in [
         ([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766), 0x323e_8fc2, 0x51cc_c178),
         ([199, 92, 111, 2], [65, 69, 140, 83], (14230, 4739), 0xd718_262a, 0xc626_b0ea),
@@ -54,7 +54,7 @@ fn the_published_ipv4_vectors() {
 }
 
 #[test]
-fn the_published_ipv6_vectors() {
+fn rss_hash_equals_microsofts_ipv6_vectors() {
     for (src, dst, ports, addresses_only, with_ports) in [
         ("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1", (2794, 1766), 0x2cc1_8cd5, 0x4020_7d3d),
         ("3ffe:501:8::260:97ff:fe40:efab", "ff02::1", (14230, 4739), 0x0f0c_461c, 0xdde5_1bbf),
@@ -126,7 +126,7 @@ fn readdressed(src: &str, dst: &str, home: &str, routed: &str, ports: (u16, u16)
 }
 
 #[test]
-fn the_ex_types_hash_home_address_and_type_2_routing_header() {
+fn ipv6_ex_types_hash_home_and_routing_header_addresses() {
     // The first of the published vectors, whose addresses are in the extensions.
     let (home, routed) = ("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1");
     let frame = readdressed("fd00::1", "fd00::2", home, routed, (2794, 1766));

@@ -52,7 +52,7 @@ fn checksums_equal_those_of_an_independent_stack() {
 }
 
 #[test]
-fn nothing_asked_nothing_inserted() {
+fn without_a_request_no_checksum_is_inserted() {
     let mut frame = tcp4(&[]);
     frame[24..26].fill(0);
     let before = frame.clone();
@@ -61,7 +61,7 @@ fn nothing_asked_nothing_inserted() {
 }
 
 #[test]
-fn each_checksum_can_be_had_alone() {
+fn each_checksum_can_be_inserted_alone() {
     let right = tcp4(b"payload");
     let mut frame = right.clone();
     frame[24..26].fill(0xee);
@@ -100,7 +100,7 @@ fn a_udp_sum_of_zero_is_sent_as_all_ones() {
 }
 
 #[test]
-fn sctp_gets_its_crc_whatever_the_field_held() {
+fn sctp_crc_ignores_the_old_value_of_its_field() {
     let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &[0, 1, 0, 2, 0, 0, 0, 3, 7, 7, 7, 7, 5]);
     let mut inserted = frame.clone();
     assert!(insert(&mut inserted, &BOTH, &context(20, L4::Sctp)).is_ok());
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn inserted_is_received_as_good(payload: Vec<u8>, six: bool, tcp: bool) {
+    fn inserted_checksum_is_reported_as_right_on_reception(payload: Vec<u8>, six: bool, tcp: bool) {
         let (mut frame, l4, protocol) = match (six, tcp) {
             (false, false) => (udp4(&payload), L4::Udp, 17),
             (false, true) => (tcp4(&payload), L4::Tcp, 6),

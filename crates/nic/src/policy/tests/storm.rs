@@ -66,7 +66,7 @@ impl Control {
 }
 
 #[test]
-fn bdicw_drops_the_rest_of_a_window_over_the_threshold() {
+fn bdicw_drops_broadcasts_in_the_rest_of_a_storm_window() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(15, BROADCAST), 10);
     assert_eq!((control.file.get(r::BSCCNT), control.status()), (15, scsts::BSCA));
@@ -75,7 +75,7 @@ fn bdicw_drops_the_rest_of_a_window_over_the_threshold() {
 }
 
 #[test]
-fn bdipw_drops_the_window_after_a_storm() {
+fn bdipw_drops_broadcasts_in_the_window_after_a_storm() {
     let mut control = control(sccrl::BDIPW);
     assert_eq!(control.send(15, BROADCAST), 15, "the current window has no effect");
     assert_eq!(control.at_us(1000).send(5, BROADCAST), 0);
@@ -114,7 +114,7 @@ fn storm_control_counts_blocks_of_64_bytes() {
 }
 
 #[test]
-fn bidu_counts_unknown_unicast_as_broadcast() {
+fn storm_control_counts_unknown_unicast_as_broadcast() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(20, PEER), 20);
     control.file.update(r::SCCRL, 0, sccrl::BIDU);

@@ -6,7 +6,7 @@ use i82576::bits::dtxswc;
 use i82576::register as r;
 
 #[test]
-fn lle_returns_frames_to_its_own_pool_only() {
+fn loopback_bit_lle_returns_frames_to_its_own_pool_only() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();

@@ -6,7 +6,7 @@ use i82576::bits::{icr, sccrl};
 use i82576::register as r;
 
 #[test]
-fn storm_is_stopped_and_its_start_and_end_raise_sce() {
+fn storm_is_dropped_and_its_start_and_end_raise_an_interrupt() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::SCCRL, sccrl::BDICW);

@@ -267,7 +267,7 @@ fn frames_to_the_own_address_do_not_return() {
 }
 
 #[test]
-fn frame_beyond_the_neighbours_rlpml_is_dropped() {
+fn frame_longer_than_the_neighbours_rlpml_is_dropped() {
     let mut bench = bench();
     bench
         .pf()

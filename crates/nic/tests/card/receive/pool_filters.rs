@@ -31,7 +31,7 @@ fn filled(bench: &mut Bench, n: u8) -> [u32; 2] {
 }
 
 #[test]
-fn filter_selects_the_second_queue_of_its_pool() {
+fn queue_filter_selects_the_second_queue_of_its_pool() {
     let mut bench = bench();
     assert_eq!(filled(&mut bench, 2), [1, 0]);
     bench.pf().write(r::ftqf(0), ANY | ftqf::ANY_POOL | 10 << ftqf::QUEUE_SHIFT);
@@ -42,7 +42,7 @@ fn filter_selects_the_second_queue_of_its_pool() {
 }
 
 #[test]
-fn filter_keeps_a_frame_in_its_pool() {
+fn queue_filter_keeps_a_frame_in_its_pool() {
     let mut bench = bench();
     bench.pf().write(r::ftqf(0), ANY | ftqf::ANY_POOL | 10 << ftqf::QUEUE_SHIFT);
     bench.pf().write(r::etqf(0), 0x0800 | 10 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE);

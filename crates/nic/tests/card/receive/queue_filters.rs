@@ -177,7 +177,7 @@ fn queue_order_is_ether_type_tuple_rss_default() {
 }
 
 #[test]
-fn reset_disables_every_filter() {
+fn port_reset_disables_every_queue_filter() {
     let mut bench = port();
     tuple(&mut bench, 0, 5, 0);
     bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 9 << synqf::QUEUE_SHIFT);

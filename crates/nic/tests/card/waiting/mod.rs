@@ -179,7 +179,7 @@ fn drop_en_drops_at_once_and_counts_in_rqdpc() {
 }
 
 #[test]
-fn waiting_frames_stay_when_drops_are_enabled() {
+fn waiting_frames_stay_when_their_queue_begins_to_drop() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     bench.pf().write(r::QDE, 1);
