@@ -81,7 +81,7 @@ impl Default for Flight {
 }
 
 impl Flight {
-    /// Notes an access of the client with these bytes.
+    /// Records an access of the client to a register, with the bytes that were read or written.
     pub(crate) fn access(&mut self, now: Time, what: What, bytes: &[u8]) {
         let mut value = [0; 8];
         let length = bytes.len().min(value.len());

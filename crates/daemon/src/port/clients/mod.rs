@@ -187,7 +187,7 @@ impl Clients {
         Ok(ready)
     }
 
-    /// Notes the times at which the kernel was polled and returned, and whether it reported an event.
+    /// Records the times at which the kernel was polled and returned, and whether it reported an event.
     pub(in crate::port) fn note_wait(&mut self, asked: Time, returned: Time, news: bool) {
         self.message_times.note_poll(asked, returned, news);
     }

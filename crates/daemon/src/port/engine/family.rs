@@ -86,7 +86,7 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// A card with its PF's software, and the counters of each function.
+/// Card that a successor inherits, with its PF's software, and the counters of each function.
 #[derive(Debug)]
 pub(in crate::port) struct Inherited {
     pub(in crate::port) card: Box<dyn Family>,

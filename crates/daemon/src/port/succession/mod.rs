@@ -136,7 +136,7 @@ impl Succession {
         notes::note_software(&self.journal, card);
     }
 
-    /// Notes the whole port. [`Self::disturb`] must precede the port's next change. Returns `false` if the state
+    /// Saves the whole port for a successor. [`Self::disturb`] must precede the port's next change. Returns `false` if the state
     /// cannot be noted.
     pub(in crate::port) fn note_all(
         &mut self,

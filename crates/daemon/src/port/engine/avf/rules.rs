@@ -10,7 +10,7 @@ use policy::{Mirror, PortPolicy, VlanSet};
 /// Nanoseconds per millisecond.
 const MILLISECOND: u64 = 1_000_000;
 
-/// Policy of the port, and its storms.
+/// Policy of an AVF port, and the storms of frames that the port limits.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) policy: PortPolicy,
