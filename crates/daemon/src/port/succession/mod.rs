@@ -136,8 +136,8 @@ impl Succession {
         notes::note_software(&self.journal, card);
     }
 
-    /// Saves the whole port for a successor. [`Self::disturb`] must precede the port's next change. Returns `false` if the state
-    /// cannot be noted.
+    /// Saves the whole port for a successor. [`Self::disturb`] must precede the port's next change. Returns `false` if
+    /// the state cannot be saved.
     pub(in crate::port) fn note_all(
         &mut self,
         engine: &mut Engine,
