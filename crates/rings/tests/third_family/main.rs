@@ -208,7 +208,7 @@ fn frame_that_padding_makes_too_long_is_dropped() {
 }
 
 #[test]
-fn short_frames_of_one_port_do_not_end_bursts_of_others() {
+fn length_limit_of_one_port_leaves_bursts_to_other_ports() {
     let acts = [Act::Police(64), Act::Post(1, 0, false), Act::Send(0, 1, 9, 29), Act::Poll(1, 64)];
     let (memory, _, counters, _) = left_behind(&acts, false);
     assert_eq!((counters[1].rx_packets, memory.gathered), (29, 29));
