@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
-/// Refusal of a filter: the part of its text, and the reason or the remedy.
+/// Refusal of a filter: the refused part of the text, and the reason or the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError(String);
 

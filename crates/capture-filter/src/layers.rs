@@ -52,17 +52,17 @@ pub(crate) enum Link {
     Ppp,
 }
 
-/// Offsets of headers.
+/// Offsets of a frame's headers at a point of the filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layers {
     pub(crate) link: Link,
-    /// The link-layer header.
+    /// Offset of the link-layer header.
     pub(crate) header: Offset,
-    /// The field with the type of the payload.
+    /// Offset of the field with the type of the payload.
     pub(crate) link_type: Offset,
-    /// The payload of the link-layer header.
+    /// Offset of the payload of the link-layer header.
     pub(crate) payload: Offset,
-    /// MPLS labels precede the network header, or surround a tunnel.
+    /// True if MPLS labels precede the network header, or surround a tunnel.
     pub(crate) is_labelled: bool,
     /// Bytes of MPLS labels before the network header.
     pub(crate) label_bytes: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Layers {
     pub(crate) llc_bytes: u32,
     /// Slots of link header and payload in a Geneve packet, where both are not further inside.
     pub(crate) geneve: Option<(Slot, Slot)>,
-    /// Slots in use.
+    /// Number of slots in use.
     pub(crate) slots: Slot,
 }
 

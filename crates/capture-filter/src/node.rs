@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A test, or several joined tests.
+/// Compiled test of a frame, or several joined tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     All(Vec<Node>),
@@ -19,7 +19,7 @@ pub(crate) enum Node {
     True,
 }
 
-/// A comparison of unsigned numbers.
+/// Comparison of two unsigned numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compare {
     pub(crate) left: Value,
@@ -27,7 +27,7 @@ pub(crate) struct Compare {
     pub(crate) right: Value,
 }
 
-/// Relation of two numbers.
+/// Relation that a comparison tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relation {
     Equal,
@@ -37,11 +37,11 @@ pub(crate) enum Relation {
     CommonBits,
 }
 
-/// A number of 32 bits.
+/// Number of 32 bits that a test computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Number(u32),
-    /// Length of the whole frame.
+    /// The number is the length of the whole frame.
     Length,
     Field(Field),
     Negate(Box<Value>),
@@ -88,7 +88,7 @@ impl Offset {
     }
 }
 
-/// Bytes of a field.
+/// Number of bytes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Byte = 1,
@@ -96,14 +96,14 @@ pub(crate) enum Size {
     Word = 4,
 }
 
-/// A big-endian field of the frame.
+/// Big-endian field of the frame that a test reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
     /// Offset before the length of `ipv4` and the number of `index` are added.
     pub(crate) offset: Offset,
     /// Offset of the IPv4 header whose length is added.
     pub(crate) ipv4: Option<Offset>,
-    /// Number that is added.
+    /// Number that is added to the field's offset.
     pub(crate) index: Option<Box<Value>>,
     pub(crate) size: Size,
 }
@@ -122,7 +122,7 @@ pub(crate) struct HeaderChain {
 pub(crate) struct GeneveOffsets {
     /// Offset of the outer IP header.
     pub(crate) outer: Offset,
-    /// The outer header is an IPv6 header, of 40 bytes.
+    /// True if the outer header is an IPv6 header, of 40 bytes.
     pub(crate) is_ipv6: bool,
     /// Slots of the inner link type, link header and payload.
     pub(crate) link_type: Slot,
@@ -193,7 +193,7 @@ impl Node {
         }
     }
 
-    /// Returns the number of comparisons.
+    /// Returns the number of comparisons in the filter.
     pub(crate) fn tests(&self) -> usize {
         match self {
             Self::All(nodes) | Self::Any(nodes) => nodes.iter().map(Self::tests).sum(),

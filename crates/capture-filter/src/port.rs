@@ -33,7 +33,7 @@ impl Transport {
 pub(crate) struct Ports {
     first: u32,
     last: u32,
-    /// Compare the bounds of a range, even if both are the same.
+    /// True to compare the bounds of a range, even if both are the same.
     is_range: bool,
     transport: Option<Transport>,
     direction: Direction,

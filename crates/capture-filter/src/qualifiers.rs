@@ -57,7 +57,7 @@ pub(crate) enum Direction {
     Both,
 }
 
-/// Kind of operand.
+/// Kind of operand of a primitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// No kind is given: the same as [`Kind::Host`].

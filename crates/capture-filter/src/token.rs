@@ -7,7 +7,7 @@ use crate::words::{self, Word};
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-/// A token of a filter.
+/// Token of a filter's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     Word(Word),

@@ -38,7 +38,7 @@ fn deep_and_long_filters_run_in_little_stack_or_are_refused() {
 }
 
 #[test]
-fn headers_that_go_round_in_circles_end() {
+fn walk_of_circular_headers_ends() {
     // An authentication header whose next header is its own kind.
     let mut frame = [0; 60];
     frame[12..14].copy_from_slice(&[8, 0]);
@@ -49,7 +49,7 @@ fn headers_that_go_round_in_circles_end() {
 }
 
 #[test]
-fn a_refusal_names_the_place_or_the_remedy() {
+fn refusal_of_a_filter_names_the_place_or_the_remedy() {
     for (text, part) in [
         ("tcp prot 80", "syntax error at \"prot 80\""),
         ("tcp and", "not complete"),
@@ -85,14 +85,14 @@ fn an_empty_filter_selects_every_frame() {
 
 proptest! {
     #[test]
-    fn no_text_and_no_frame_does_harm(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
+    fn any_text_and_frame_are_handled(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
         if let Ok(filter) = compile(&text) {
             let _ = filter.selects(&frame, length.into());
         }
     }
 
     #[test]
-    fn no_words_and_no_frame_do_harm(
+    fn any_words_of_the_language_and_frame_are_handled(
         words in proptest::collection::vec(proptest::sample::select(WORDS), 0..12),
         frame in proptest::collection::vec(any::<u8>(), 0..120),
     ) {

@@ -13,9 +13,9 @@ pub use switch::{
 };
 pub use time::{tcptimer, tsync, tsyncrxcfg};
 
-/// CTRL.
+/// Bits of the device control register (CTRL).
 pub mod ctrl {
-    /// Full duplex.
+    /// The link is forced to full duplex.
     pub const FD: u32 = 1 << 0;
     /// Stop mastering the bus; STATUS.GIO_MASTER then falls.
     pub const GIO_MASTER_DISABLE: u32 = 1 << 2;
@@ -25,7 +25,7 @@ pub mod ctrl {
     pub const SPEED: u32 = 0b11 << 8;
     /// Speed is forced.
     pub const FRCSPD: u32 = 1 << 11;
-    /// Duplex is forced.
+    /// The duplex mode is forced.
     pub const FRCDPX: u32 = 1 << 12;
     /// Software reset, self-clearing.
     pub const RST: u32 = 1 << 26;
@@ -37,19 +37,19 @@ pub mod ctrl {
     pub const PHY_RST: u32 = 1 << 31;
 }
 
-/// STATUS.
+/// Bits of the device status register (STATUS).
 pub mod status {
-    /// Full duplex.
+    /// The link has full duplex.
     pub const FD: u32 = 1 << 0;
-    /// Link up.
+    /// The link is up.
     pub const LU: u32 = 1 << 1;
-    /// 1000 Mb/s.
+    /// The link's speed is 1000 Mb/s.
     pub const SPEED_1000: u32 = 0b10 << 6;
     /// NVM initialisation done.
     pub const LAN_INIT_DONE: u32 = 1 << 9;
     /// PHY reset was asserted.
     pub const PHYRA: u32 = 1 << 10;
-    /// Number of VFs field.
+    /// Position of the number of VFs.
     pub const NUM_VFS_SHIFT: u32 = 14;
     /// SR-IOV is enabled.
     pub const IOV: u32 = 1 << 18;
@@ -57,41 +57,41 @@ pub mod status {
     pub const GIO_MASTER: u32 = 1 << 19;
 }
 
-/// CTRL_EXT.
+/// Bits of the extended device control register (CTRL_EXT).
 pub mod ctrl_ext {
     /// PF reset done: VFs may start (RSTI falls, RSTD rises).
     pub const PFRSTD: u32 = 1 << 14;
-    /// Extended (outer) VLAN.
+    /// Frames have an extended (outer) VLAN tag.
     pub const EXT_VLAN: u32 = 1 << 26;
     /// A driver is loaded.
     pub const DRV_LOAD: u32 = 1 << 28;
 }
 
-/// RCTL.
+/// Bits of the receive control register (RCTL).
 pub mod rctl {
     /// Receiver enabled.
     pub const EN: u32 = 1 << 1;
-    /// Unicast promiscuous (without VMDq).
+    /// Every unicast frame is accepted (without VMDq).
     pub const UPE: u32 = 1 << 3;
-    /// Multicast promiscuous (without VMDq).
+    /// Every multicast frame is accepted (without VMDq).
     pub const MPE: u32 = 1 << 4;
-    /// Long packets accepted.
+    /// Frames above the standard length are accepted.
     pub const LPE: u32 = 1 << 5;
-    /// Loopback mode field.
+    /// Mask of the loopback mode.
     pub const LBM_MASK: u32 = 3 << 6;
     /// Loopback mode: in the MAC, before the PHY.
     pub const LBM_MAC: u32 = 1 << 6;
     /// Multicast offset: position of the 12 address bits that index MTA and UTA.
     pub const MO_SHIFT: u32 = 12;
-    /// Broadcast accepted (without VMDq).
+    /// Broadcasts are accepted (without VMDq).
     pub const BAM: u32 = 1 << 15;
-    /// VLAN filter enabled.
+    /// The VLAN filter is enabled.
     pub const VFE: u32 = 1 << 18;
     /// The tag's canonical form indicator is compared with CFI.
     pub const CFIEN: u32 = 1 << 19;
     /// Required value of the canonical form indicator.
     pub const CFI: u32 = 1 << 20;
-    /// Discard pause frames.
+    /// Pause frames are discarded.
     pub const DPF: u32 = 1 << 22;
     /// Pass MAC control frames other than pauses to software.
     pub const PMCF: u32 = 1 << 23;
@@ -111,25 +111,25 @@ pub mod rctl {
     }
 }
 
-/// TCTL.
+/// Bits of the transmit control register (TCTL).
 pub mod tctl {
     /// Transmitter enabled.
     pub const EN: u32 = 1 << 1;
-    /// Pad short packets.
+    /// The card pads short packets.
     pub const PSP: u32 = 1 << 3;
 }
 
-/// ICR, ICS, IMS, IMC: causes other than those of queues.
+/// Interrupt causes other than those of queues (ICR, ICS, IMS, IMC).
 pub mod icr {
-    /// Transmit descriptor written back.
+    /// The card has written a transmit descriptor back.
     pub const TXDW: u32 = 1 << 0;
-    /// Link status change.
+    /// The state of the link has changed.
     pub const LSC: u32 = 1 << 2;
     /// The number of free receive descriptors is low.
     pub const RXDMT0: u32 = 1 << 4;
     /// Receive buffers ran out.
     pub const RXO: u32 = 1 << 6;
-    /// Receive descriptor written back.
+    /// The card has written a receive descriptor back.
     pub const RXDW: u32 = 1 << 7;
     /// An MDIC access has finished.
     pub const MDAC: u32 = 1 << 9;
@@ -139,7 +139,7 @@ pub mod icr {
     pub const SCE: u32 = 1 << 25;
     /// The TCP timer has expired.
     pub const TIMER: u32 = 1 << 30;
-    /// Transmit out of sync: a VF's packet was blocked.
+    /// Transmit is out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
     /// The interrupt was asserted.
     pub const INTA: u32 = 1 << 31;
@@ -147,27 +147,28 @@ pub mod icr {
     pub const SETTABLE: u32 = 0x77d4_fbfd;
 }
 
-/// EICR, EICS, EIMS, EIMC: vectors in 24:0, or queues in 15:0 while there is a single interrupt.
+/// Extended interrupt causes (EICR, EICS, EIMS, EIMC): vectors in 24:0, or queues in 15:0 while there is a single
+/// interrupt.
 pub mod eicr {
-    /// The TCP timer.
+    /// The TCP timer has expired.
     pub const TIMER: u32 = 1 << 30;
-    /// A cause of ICR.
+    /// A cause in ICR has occurred.
     pub const OTHER: u32 = 1 << 31;
 }
 
-/// GPIE.
+/// Bits of the general interrupt control (GPIE).
 pub mod gpie {
     /// Every read of ICR clears it.
     pub const NSICR: u32 = 1 << 0;
-    /// Several MSI-X vectors.
+    /// The card uses several MSI-X vectors.
     pub const MULTIPLE_MSIX: u32 = 1 << 4;
-    /// Extended interrupt auto-mask.
+    /// An interrupt masks its extended causes (auto-mask).
     pub const EIAME: u32 = 1 << 30;
-    /// Pending-bit array support.
+    /// The pending-bit array is in use.
     pub const PBA: u32 = 1 << 31;
     /// Position of the time per credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
-    /// Writable bits.
+    /// Writable bits of GPIE.
     pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << CREDIT_SHIFT | EIAME | PBA;
 
     /// Returns the microseconds per credit; 0 if no credits accrue.
@@ -177,7 +178,7 @@ pub mod gpie {
     }
 }
 
-/// IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC: one byte per entry.
+/// Assignment of causes to vectors (IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC), one byte per entry.
 pub mod ivar {
     /// The entry has a vector.
     pub const VALID: u8 = 0x80;
@@ -191,11 +192,11 @@ pub mod ivar {
     pub const VTIVAR_MISC_MASK: u32 = 0x83;
 }
 
-/// EITR.
+/// Bits of a vector's interrupt throttle (EITR).
 pub mod eitr {
-    /// Interval in microseconds, bits 14:2.
+    /// Mask of the interval between interrupts in microseconds, bits 14:2.
     pub const INTERVAL_MASK: u32 = 0x7ffc;
-    /// Position of the interval.
+    /// Position of the interval between interrupts.
     pub const INTERVAL_SHIFT: u32 = 2;
     /// On a write: keep the running counter.
     pub const CNT_IGNR: u32 = 1 << 31;
@@ -211,10 +212,10 @@ pub mod eitr {
     pub const CREDITS_SHIFT: u32 = 16;
     /// Maximum number of credits.
     pub const MOST_CREDITS: u32 = 31;
-    /// Writable bits that are stored.
+    /// Writable bits of EITR that are stored.
     pub const KEPT: u32 = 0x001f_fffc;
 
-    /// Returns the interval in microseconds.
+    /// Returns the interval between interrupts in microseconds.
     #[must_use]
     pub const fn interval_us(eitr: u32) -> u32 {
         (eitr & INTERVAL_MASK) >> INTERVAL_SHIFT
@@ -231,15 +232,15 @@ pub mod v2p {
     pub const VFU: u32 = 1 << 2;
     /// The PF holds the buffer.
     pub const PFU: u32 = 1 << 3;
-    /// The PF has sent a message; cleared on read.
+    /// The PF has sent the VF a message; cleared on read.
     pub const PFSTS: u32 = 1 << 4;
-    /// The PF has acknowledged; cleared on read.
+    /// The PF has acknowledged the VF's message; cleared on read.
     pub const PFACK: u32 = 1 << 5;
     /// The PF is in reset: a level.
     pub const RSTI: u32 = 1 << 6;
     /// The reset is over; cleared on read.
     pub const RSTD: u32 = 1 << 7;
-    /// Bits that a read clears.
+    /// Bits of V2PMAILBOX that a read clears.
     pub const READ_CLEARS: u32 = PFSTS | PFACK | RSTD;
 }
 
@@ -257,7 +258,7 @@ pub mod p2v {
     pub const RVFU: u32 = 1 << 4;
 }
 
-/// MBVFICR.
+/// Bits of the PF's register of mailbox events (MBVFICR).
 pub mod mbvficr {
     /// Position of the VFs' requests, a bit per VF.
     pub const VFREQ_SHIFT: u32 = 0;
@@ -265,9 +266,9 @@ pub mod mbvficr {
     pub const VFACK_SHIFT: u32 = 16;
 }
 
-/// RXDCTL and TXDCTL.
+/// Bits of the queue control registers (RXDCTL and TXDCTL).
 pub mod dctl {
-    /// Write-back threshold field.
+    /// Position of the write-back threshold.
     pub const WTHRESH_SHIFT: u32 = 16;
     /// The queue is enabled.
     pub const ENABLE: u32 = 1 << 25;
@@ -275,11 +276,11 @@ pub mod dctl {
     pub const SWFLSH: u32 = 1 << 26;
 }
 
-/// SRRCTL.
+/// Bits of a receive queue's buffers and descriptor format (SRRCTL).
 pub mod srrctl {
     /// Drop packets without a descriptor, instead of delaying the port.
     pub const DROP_EN: u32 = 1 << 31;
-    /// Descriptor type field.
+    /// Position of the descriptor type.
     pub const DESCTYPE_SHIFT: u32 = 25;
     /// Descriptor type: legacy.
     pub const LEGACY: u32 = 0;
@@ -308,64 +309,64 @@ pub mod srrctl {
         ((srrctl >> 20) & 0x1f) * 16
     }
 
-    /// Returns the descriptor type.
+    /// Returns the descriptor type of the receive queue.
     #[must_use]
     pub const fn descriptor_type(srrctl: u32) -> u32 {
         (srrctl >> DESCTYPE_SHIFT) & 7
     }
 }
 
-/// RAH.
+/// Bits of the upper half of a receive address (RAH).
 pub mod rah {
     /// The entry is valid.
     pub const AV: u32 = 1 << 31;
-    /// Position of the pools, a bit each.
+    /// Position of the pools that receive by the address, a bit each.
     pub const POOLSEL_SHIFT: u32 = 18;
-    /// Mask of the pools.
+    /// Mask of the pools that receive by the address.
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
 }
 
-/// MRQC.
+/// Bits of the queue selection by pools and hash (MRQC).
 pub mod mrqc {
-    /// Mode field.
+    /// Mask of the mode of queue selection.
     pub const MODE_MASK: u32 = 7;
-    /// Receive-side scaling over all queues.
+    /// Mode: receive-side scaling over all queues.
     pub const RSS: u32 = 2;
-    /// A queue per pool.
+    /// Mode: a queue per pool.
     pub const VMDQ: u32 = 3;
-    /// Two queues per pool, selected by hash.
+    /// Mode: two queues per pool, selected by hash.
     pub const VMDQ_RSS: u32 = 5;
     /// Position of the default queue, 3 bits; not with VMDq.
     pub const DEFAULT_QUEUE_SHIFT: u32 = 3;
     /// Position of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
-    /// Hash TCP over IPv4 by addresses and ports.
+    /// Hash type: TCP over IPv4 by addresses and ports.
     pub const TCP_IPV4: u32 = 1 << HASH_TYPES_SHIFT;
-    /// Hash IPv4 by addresses.
+    /// Hash type: IPv4 by addresses.
     pub const IPV4: u32 = 1 << 17;
-    /// Hash TCP over IPv6 with extensions by addresses and ports.
+    /// Hash type: TCP over IPv6 with extensions by addresses and ports.
     pub const TCP_IPV6_EX: u32 = 1 << 18;
-    /// Hash IPv6 with extensions by addresses.
+    /// Hash type: IPv6 with extensions by addresses.
     pub const IPV6_EX: u32 = 1 << 19;
-    /// Hash IPv6 by addresses.
+    /// Hash type: IPv6 by addresses.
     pub const IPV6: u32 = 1 << 20;
-    /// Hash TCP over IPv6 by addresses and ports.
+    /// Hash type: TCP over IPv6 by addresses and ports.
     pub const TCP_IPV6: u32 = 1 << 21;
-    /// Hash UDP over IPv4 by addresses and ports.
+    /// Hash type: UDP over IPv4 by addresses and ports.
     pub const UDP_IPV4: u32 = 1 << 22;
-    /// Hash UDP over IPv6 by addresses and ports.
+    /// Hash type: UDP over IPv6 by addresses and ports.
     pub const UDP_IPV6: u32 = 1 << 23;
-    /// Hash UDP over IPv6 with extensions by addresses and ports.
+    /// Hash type: UDP over IPv6 with extensions by addresses and ports.
     pub const UDP_IPV6_EX: u32 = 1 << 24;
 }
 
-/// RXCSUM.
+/// Bits of the receive checksum control (RXCSUM).
 pub mod rxcsum {
-    /// IP checksum offload.
+    /// The card verifies IPv4 header checksums.
     pub const IPOFL: u32 = 1 << 8;
-    /// TCP and UDP checksum offload.
+    /// The card verifies TCP and UDP checksums.
     pub const TUOFL: u32 = 1 << 9;
-    /// SCTP checksum offload.
+    /// The card verifies SCTP checksums.
     pub const CRCOFL: u32 = 1 << 11;
     /// Report the checksum of IP fragments instead of the packet checksum.
     pub const IPPCSE: u32 = 1 << 12;
@@ -375,7 +376,7 @@ pub mod rxcsum {
     pub const PCSS_MASK: u32 = 0xff;
 }
 
-/// TDWBAL.
+/// Bits of the lower half of the head write-back address (TDWBAL).
 pub mod tdwbal {
     /// Write the head back to memory instead of descriptors.
     pub const HEAD_WB_EN: u32 = 1 << 0;

@@ -11,19 +11,19 @@ pub const REVISION: u8 = 0x01;
 /// Class code of an Ethernet controller.
 pub const CLASS: u32 = 0x02_0000;
 
-/// Virtual functions of a port, and pools of its switch.
+/// Number of virtual functions of a port, and of pools of the port's switch.
 pub const MAX_VFS: usize = 8;
-/// Receive (and transmit) queues of a port.
+/// Number of receive queues, and of transmit queues, of a port.
 pub const QUEUES: usize = 16;
-/// Internal interrupt vectors of a port.
+/// Number of internal interrupt vectors of a port.
 pub const VECTORS: usize = 25;
-/// MSI-X vectors of a virtual function: Linux igbvf refuses any other number.
+/// Number of MSI-X vectors of a virtual function: Linux igbvf refuses any other number.
 pub const VF_VECTORS: usize = 3;
-/// Exact-match unicast address filters (RAL/RAH).
+/// Number of exact-match unicast address filters (RAL/RAH).
 pub const RECEIVE_ADDRESSES: usize = 24;
-/// VLAN pool filters (VLVF).
+/// Number of VLAN pool filters (VLVF).
 pub const VLAN_FILTERS: usize = 32;
-/// Mirror rules (VMRCTL).
+/// Number of mirror rules (VMRCTL).
 pub const MIRROR_RULES: usize = 4;
 /// Bytes of the PF's register BAR.
 pub const PF_BAR0_SIZE: usize = 0x2_0000;

@@ -1,7 +1,7 @@
 //! Mailbox messages between PF and VF in the shared mailbox memory (VMBMEM): 16 dwords, the first of which has the
 //! message id. Lock and doorbell bits are register bits (`bits`).
 
-/// Dwords of a mailbox.
+/// Number of dwords in a mailbox.
 pub const WORDS: usize = 16;
 
 /// Message identifiers, bits 15:0 of the first dword.
@@ -36,23 +36,23 @@ pub const NACK: u32 = 0x4000_0000;
 /// Clear to send: the PF serves this VF's requests.
 pub const CTS: u32 = 0x2000_0000;
 
-/// Info values of SET_MAC_ADDR.
+/// Info values of SET_MAC_ADDR: what to do with the VF's additional addresses.
 pub mod mac_filter {
-    /// Remove the VF's additional filters.
+    /// The VF's additional address filters are removed.
     pub const CLEAR: u32 = 1;
-    /// Add a filter beside the VF's main address.
+    /// An address filter is added beside the VF's main address.
     pub const ADD: u32 = 2;
 }
 
 /// Info bits of SET_PROMISC.
 pub mod promisc {
-    /// Every unicast frame: the 82576 refuses it.
+    /// The VF requests every unicast frame, which the 82576 refuses.
     pub const UNICAST: u32 = 1;
-    /// Every multicast frame.
+    /// The VF requests every multicast frame.
     pub const MULTICAST: u32 = 2;
 }
 
-/// Maximum multicast hashes in one message.
+/// Maximum number of multicast hashes in one message.
 pub const MAX_MULTICAST: usize = 30;
 /// Mask of SET_MULTICAST's count within the info field.
 pub const MULTICAST_COUNT_MASK: u32 = 0x1f;

@@ -4,7 +4,7 @@ use crate::ids;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// Index out of the port's range.
+/// Error for an index out of the port's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {number} is out of the port's range")]
 pub struct NoSuch {
@@ -67,13 +67,13 @@ impl VfIndex {
         (0..ids::MAX_VFS as u8).map(Self)
     }
 
-    /// Returns the index as a number.
+    /// Returns the VF's index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the index for arrays.
+    /// Returns the VF's index for arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -116,7 +116,7 @@ impl fmt::Display for VfIndex {
 pub struct Pool(u8);
 
 impl Pool {
-    /// First pool.
+    /// First pool of the switch.
     pub const FIRST: Self = Self(0);
 
     /// All pools, in order.
@@ -140,13 +140,13 @@ impl Pool {
         (0..ids::MAX_VFS as u8).filter(move |n| set & 1 << n != 0).map(Self)
     }
 
-    /// Returns the index as a number.
+    /// Returns the pool's index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the index for arrays of all pools, without a bounds check.
+    /// Returns the pool's index for arrays of all pools, without a bounds check.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -167,7 +167,7 @@ impl Pool {
         Queue((self.0 & 7) + 8 * (which & 1))
     }
 
-    /// Returns both of the pool's queues, a bit each.
+    /// Returns both queues of the pool, a bit each.
     #[must_use]
     pub const fn queues(self) -> u16 {
         0x101 << (self.0 & 7)
@@ -208,13 +208,13 @@ impl Queue {
         })
     }
 
-    /// Returns the index as a number.
+    /// Returns the queue's index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the index for arrays of all queues, without a bounds check.
+    /// Returns the queue's index for arrays of all queues, without a bounds check.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -246,13 +246,13 @@ impl Vector {
         if (n as usize) < ids::VECTORS { Some(Self(n)) } else { None }
     }
 
-    /// Returns the index as a number.
+    /// Returns the vector's index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the index for arrays.
+    /// Returns the vector's index for arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn generic_vf_index_converts_if_in_range() {
+    fn vf_index_of_any_device_converts_if_in_range() {
         let of_any = |n| pcie::VfIndex::new(n).unwrap();
         let last = VfIndex::new(7).unwrap();
         assert_eq!((VfIndex::try_from(of_any(7)), pcie::VfIndex::from(last)), (Ok(last), of_any(7)));

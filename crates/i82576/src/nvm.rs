@@ -5,7 +5,7 @@ use crate::{MacAddress, ids};
 
 /// Words of the NVM, as reported by EECD.SIZE_EX: 64 shifted left by 2.
 pub const WORDS: usize = 256;
-/// Words covered by the checksum, its own included.
+/// Words covered by the checksum, the checksum's own included.
 pub const SUMMED: usize = 64;
 /// Required sum of the covered words.
 pub const SUM: u16 = 0xbaba;
@@ -18,10 +18,10 @@ pub const MSIX: usize = 0x16;
 pub const IOV: usize = 0x25;
 /// Word with the location of alternative addresses; all ones for none.
 pub const ALTERNATIVE_MAC: usize = 0x37;
-/// Word that completes the sum.
+/// Word that completes the checksum.
 pub const CHECKSUM: usize = 0x3f;
 
-/// Value of an unwritten word.
+/// Value of an unwritten word of the NVM.
 const ERASED: u16 = 0xffff;
 /// Words 0x03 to 0x27 of a board with one copper port.
 const BOARD: [u16; 0x25] = [
@@ -51,7 +51,7 @@ pub fn sum(words: &[u16; WORDS]) -> u16 {
     words[..SUMMED].iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// Returns the address in words 0 to 2.
+/// Returns the port's MAC address in words 0 to 2.
 #[must_use]
 pub fn mac(words: &[u16; WORDS]) -> MacAddress {
     let low = u32::from(words[MAC]) | u32::from(words[MAC + 1]) << 16;

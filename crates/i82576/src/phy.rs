@@ -45,7 +45,7 @@ pub const PAGE: usize = 0x1f;
 
 /// Bits of [`CONTROL`].
 pub mod control {
-    /// Reset, self-clearing.
+    /// The PHY is reset; clears itself.
     pub const RESET: u16 = 1 << 15;
     /// Sent frames are looped back, and do not reach the wire.
     pub const LOOPBACK: u16 = 1 << 14;
@@ -57,7 +57,7 @@ pub mod control {
     pub const ISOLATE: u16 = 1 << 10;
     /// Negotiate again, self-clearing.
     pub const RESTART: u16 = 1 << 9;
-    /// Reserved bits.
+    /// Reserved bits of the control register.
     pub const RESERVED: u16 = 0x3f;
 }
 

@@ -17,11 +17,11 @@ pub enum Backing {
     PerVf(u32, u32),
     /// Three bits of the VF's vectors in a mask: bits 22-3n and up.
     VectorBits(u32),
-    /// Three EITRs of the VF.
+    /// EITRs of the VF's three vectors.
     Throttle,
-    /// Offset within the receive block of queue n or n + 8.
+    /// Offset within the receive block of the VF's queue, n or n + 8.
     Receive(u32),
-    /// Offset within the transmit block of queue n or n + 8.
+    /// Offset within the transmit block of the VF's queue, n or n + 8.
     Transmit(u32),
 }
 
@@ -45,9 +45,9 @@ pub struct VfRegister {
 /// VF register resolved for one VF: bits `mask << shift` of the PF register at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Canonical offset in the PF's file.
+    /// Main offset of the PF register that holds the bits.
     pub offset: u32,
-    /// Position of the bits there.
+    /// Position of the bits in the PF register.
     pub shift: u32,
     /// Mask of the bits, as the VF sees them.
     pub mask: u32,
@@ -246,26 +246,26 @@ mod tests {
     }
 
     #[test]
-    fn throttle_of_vector_2_of_vf_1_is_eitr_21() {
+    fn interrupt_throttle_of_vector_2_of_vf_1_is_eitr_21() {
         assert_eq!(resolve(vf(1), r::vf::VTEITR + 8).unwrap().offset, 0x1680 + 4 * 21);
     }
 
     #[test]
-    fn register_has_a_name() {
+    fn vf_register_has_the_datasheets_name() {
         assert_eq!(name(r::vf::VMBMEM + 8), Some(("VMBMEM", 2, 16)));
         assert_eq!(name(r::vf::TX_BLOCK + r::tx::TDT), Some(("TDT", 0, 2)));
         assert_eq!(name(0x0018), None);
     }
 
     #[test]
-    fn unknown_offsets_have_no_register() {
+    fn unknown_vf_offsets_have_no_register() {
         assert_eq!(resolve(vf(0), 0x0018), None);
         assert_eq!(resolve(vf(0), 0x4000), None);
         assert_eq!(resolve(vf(0), 0xffff_fffc), None);
     }
 
     #[test]
-    fn every_row_resolves_to_itself() {
+    fn every_vf_register_resolves_to_its_own_row() {
         for row in TABLE {
             for element in 0..row.count {
                 let slot = resolve(vf(5), row.offset + element * row.stride).unwrap();

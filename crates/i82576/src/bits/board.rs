@@ -1,6 +1,6 @@
 //! Bit fields of NVM and PHY access.
 
-/// EECD.
+/// Bits of the NVM's access control (EECD).
 pub mod eecd {
     /// Software requests the NVM.
     pub const REQ: u32 = 1 << 6;
@@ -8,7 +8,7 @@ pub mod eecd {
     pub const GNT: u32 = 1 << 7;
 }
 
-/// EERD and EEWR.
+/// Bits of the NVM's read and write registers (EERD and EEWR).
 pub mod eerw {
     /// Start reading or writing the word.
     pub const START: u32 = 1 << 0;
@@ -22,7 +22,7 @@ pub mod eerw {
     pub const DATA_SHIFT: u32 = 16;
 }
 
-/// MDIC.
+/// Bits of the access to PHY registers (MDIC).
 pub mod mdic {
     /// Data word.
     pub const DATA: u32 = 0xffff;
@@ -30,13 +30,13 @@ pub mod mdic {
     pub const REGISTER_SHIFT: u32 = 16;
     /// Position of the PHY address, 5 bits.
     pub const PHY_SHIFT: u32 = 21;
-    /// Operation field.
+    /// Mask of the operation.
     pub const OPERATION: u32 = 3 << 26;
-    /// Write the word.
+    /// Operation: write the word.
     pub const WRITE: u32 = 1 << 26;
-    /// Read the word.
+    /// Operation: read the word.
     pub const READ: u32 = 2 << 26;
-    /// The access is complete.
+    /// The access to the PHY is complete.
     pub const READY: u32 = 1 << 28;
     /// Interrupt on completion.
     pub const INTERRUPT: u32 = 1 << 29;

@@ -1,7 +1,7 @@
 //! Bit fields of the filters that select a queue within the pool, an immediate interrupt, or a time stamp.
 //! Addresses and ports in registers have the byte order of the frame: the first byte is the lowest.
 
-/// ETQF.
+/// Bits of an EtherType filter (ETQF).
 pub mod etqf {
     /// EtherType, as a number.
     pub const TYPE: u32 = 0xffff;
@@ -15,21 +15,21 @@ pub mod etqf {
     pub const TIMED: u32 = 1 << 30;
     /// A match goes to the queue.
     pub const QUEUE_ENABLE: u32 = 1 << 31;
-    /// Stored bits.
+    /// Stored bits of ETQF.
     pub const KEPT: u32 = TYPE | 0xf << QUEUE_SHIFT | ENABLE | IMMEDIATE | TIMED | QUEUE_ENABLE;
 }
 
-/// SYNQF.
+/// Bits of the filter of TCP SYN segments (SYNQF).
 pub mod synqf {
     /// TCP SYN segments go to the queue.
     pub const QUEUE_ENABLE: u32 = 1 << 0;
     /// Position of the queue, 4 bits.
     pub const QUEUE_SHIFT: u32 = 1;
-    /// Stored bits.
+    /// Stored bits of SYNQF.
     pub const KEPT: u32 = QUEUE_ENABLE | 0xf << QUEUE_SHIFT;
 }
 
-/// FTQF. SAQF, DAQF, SPQF, IMIR and IMIREXT of the same index belong to it.
+/// Bits of a five-tuple filter (FTQF). SAQF, DAQF, SPQF, IMIR and IMIREXT of the same index belong to it.
 pub mod ftqf {
     /// IP protocol number.
     pub const PROTOCOL: u32 = 0xff;
@@ -51,13 +51,13 @@ pub mod ftqf {
     pub const ANY_DESTINATION: u32 = 1 << 30;
     /// The source port is not compared.
     pub const ANY_SOURCE_PORT: u32 = 1 << 31;
-    /// Stored bits.
+    /// Stored bits of FTQF.
     pub const KEPT: u32 = 0xf80f_f1ff;
 }
 
-/// IMIR.
+/// Bits of a five-tuple filter's port and interrupt (IMIR).
 pub mod imir {
-    /// Destination port.
+    /// Mask of the destination port.
     pub const PORT: u32 = 0xffff;
     /// A match interrupts immediately.
     pub const IMMEDIATE: u32 = 1 << 16;
@@ -65,11 +65,11 @@ pub mod imir {
     pub const ANY_PORT: u32 = 1 << 17;
     /// Position of the priority, 3 bits: the match with the highest priority applies.
     pub const PRIORITY_SHIFT: u32 = 29;
-    /// Stored bits.
+    /// Stored bits of IMIR.
     pub const KEPT: u32 = 0xe003_ffff;
 }
 
-/// IMIREXT.
+/// Bits of a five-tuple filter's size and TCP flags (IMIREXT).
 pub mod imirext {
     /// Size in bytes below which a frame matches.
     pub const SIZE: u32 = 0xfff;
@@ -79,21 +79,21 @@ pub mod imirext {
     pub const FLAGS_SHIFT: u32 = 13;
     /// The TCP flags are not compared.
     pub const ANY_FLAGS: u32 = 1 << 19;
-    /// Stored bits.
+    /// Stored bits of IMIREXT.
     pub const KEPT: u32 = 0x000f_ffff;
 }
 
-/// IMIRVP.
+/// Bits of the immediate interrupt by VLAN priority (IMIRVP).
 pub mod imirvp {
     /// Lowest priority of a VLAN tag that interrupts immediately.
     pub const PRIORITY: u32 = 7;
     /// Priorities are compared.
     pub const ENABLE: u32 = 1 << 3;
-    /// Stored bits.
+    /// Stored bits of IMIRVP.
     pub const KEPT: u32 = PRIORITY | ENABLE;
 }
 
-/// RFCTL.
+/// Bits of the receive filter control (RFCTL).
 pub mod rfctl {
     /// Frames shorter than their length field are accepted.
     pub const LEF: u32 = 1 << 18;

@@ -1,36 +1,36 @@
 //! Bit fields of the switch between pools.
 
-/// VT_CTL.
+/// Bits of the control of pools (VT_CTL).
 pub mod vt_ctl {
-    /// Default pool field.
+    /// Position of the default pool.
     pub const DEF_PL_SHIFT: u32 = 7;
-    /// Default pool mask.
+    /// Mask of the default pool.
     pub const DEF_PL_MASK: u32 = 7 << DEF_PL_SHIFT;
     /// Pools are selected by VLAN alone.
     pub const IGNORE_MAC: u32 = 1 << 28;
-    /// No default pool.
+    /// There is no default pool.
     pub const DIS_DEF_PL: u32 = 1 << 29;
     /// Replicate a frame to every matching pool.
     pub const REPL_EN: u32 = 1 << 30;
 }
 
-/// VMOLR.
+/// Bits of a pool's receive options (VMOLR).
 pub mod vmolr {
-    /// Longest packet mask.
+    /// Mask of the longest packet that the pool accepts (RLPML).
     pub const RLPML_MASK: u32 = 0x3fff;
-    /// Long packets accepted.
+    /// The pool accepts long packets.
     pub const LPE: u32 = 1 << 16;
     /// Receive-side scaling within the pool.
     pub const RSSE: u32 = 1 << 17;
-    /// Untagged packets accepted.
+    /// The pool accepts untagged packets.
     pub const AUPE: u32 = 1 << 24;
-    /// Accept packets that hit the multicast table.
+    /// The pool accepts packets that hit the multicast table.
     pub const ROMPE: u32 = 1 << 25;
-    /// Accept packets that hit the unicast table.
+    /// The pool accepts packets that hit the unicast table.
     pub const ROPE: u32 = 1 << 26;
-    /// Broadcast accepted.
+    /// The pool accepts broadcasts.
     pub const BAM: u32 = 1 << 27;
-    /// Accept every multicast packet.
+    /// The pool accepts every multicast packet.
     pub const MPME: u32 = 1 << 28;
     /// Strip the VLAN tag.
     pub const STRVLAN: u32 = 1 << 30;
@@ -38,11 +38,11 @@ pub mod vmolr {
     pub const STRCRC: u32 = 1 << 31;
 }
 
-/// VMVIR.
+/// Bits of a pool's default VLAN tag (VMVIR).
 pub mod vmvir {
-    /// VLAN tag.
+    /// Mask of the default VLAN tag.
     pub const TAG_MASK: u32 = 0xffff;
-    /// Action field.
+    /// Position of the action.
     pub const VLANA_SHIFT: u32 = 30;
     /// Always insert the default tag.
     pub const DEFAULT: u32 = 1 << VLANA_SHIFT;
@@ -50,13 +50,13 @@ pub mod vmvir {
     pub const NEVER: u32 = 2 << VLANA_SHIFT;
 }
 
-/// VLVF.
+/// Bits of a VLAN pool filter (VLVF).
 pub mod vlvf {
-    /// VLAN id.
+    /// Mask of the VLAN id.
     pub const VLANID_MASK: u32 = 0xfff;
-    /// Position of the pools, a bit each.
+    /// Position of the pools that are members of the VLAN, a bit each.
     pub const POOLSEL_SHIFT: u32 = 12;
-    /// Mask of the pools.
+    /// Mask of the pools that are members of the VLAN.
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
     /// Local VLAN: frames never go to the wire.
     pub const LVLAN: u32 = 1 << 20;
@@ -64,7 +64,7 @@ pub mod vlvf {
     pub const VLANID_EN: u32 = 1 << 31;
 }
 
-/// DTXSWC.
+/// Bits of the transmit switch control (DTXSWC).
 pub mod dtxswc {
     /// MAC anti-spoof, a bit per pool.
     pub const MAC_SPOOF_SHIFT: u32 = 0;
@@ -98,7 +98,7 @@ pub mod lvmmc {
     pub const QUEUE_SHIFT: u32 = 16;
 }
 
-/// VMRCTL.
+/// Bits of a mirror rule (VMRCTL).
 pub mod vmrctl {
     /// Mirror frames received by the pools in VMRVM.
     pub const VPME: u32 = 1 << 0;
@@ -136,7 +136,7 @@ pub mod sccrl {
     pub const BASIC_INTERVAL_RESET: u32 = 6_250_000;
 }
 
-/// SCSTS.
+/// Bits of the storm control status (SCSTS).
 pub mod scsts {
     /// This window exceeds the broadcast threshold.
     pub const BSCA: u32 = 1 << 0;
@@ -148,7 +148,7 @@ pub mod scsts {
     pub const MSCAP: u32 = 1 << 3;
 }
 
-/// DTXCTL.
+/// Bits of the transmit control of pools (DTXCTL).
 pub mod dtxctl {
     /// Malicious driver protection: a queue with invalid descriptors is blocked.
     pub const MDP_EN: u32 = 1 << 5;
@@ -158,7 +158,7 @@ pub mod dtxctl {
     pub const VLAN_ADDED: u32 = 1 << 3;
 }
 
-/// RTTBCNRC.
+/// Bits of a queue's rate limit (RTTBCNRC).
 pub mod rttbcnrc {
     /// The rate is limited.
     pub const RS_ENA: u32 = 1 << 31;
@@ -168,7 +168,7 @@ pub mod rttbcnrc {
     pub const INTEGER_SHIFT: u32 = 14;
 }
 
-/// RPLOLR.
+/// Bits of the options of replicated packets (RPLOLR).
 pub mod rplolr {
     /// Strip the VLAN tag of replicated packets.
     pub const STRVLAN: u32 = 1 << 30;

@@ -1,6 +1,6 @@
 //! Bit fields of timers and of packet time stamps.
 
-/// TCPTIMER.
+/// Bits of the TCP timer (TCPTIMER).
 pub mod tcptimer {
     /// Duration of a count in milliseconds.
     pub const DURATION: u32 = 0xff;
@@ -10,13 +10,13 @@ pub mod tcptimer {
     pub const COUNT_EN: u32 = 1 << 9;
     /// Interrupt now, before the end of the count; reads as zero.
     pub const FINISH: u32 = 1 << 10;
-    /// Restart at the end.
+    /// The count restarts at its end.
     pub const LOOP: u32 = 1 << 11;
-    /// Stored bits.
+    /// Stored bits of TCPTIMER.
     pub const KEPT: u32 = DURATION | COUNT_EN | LOOP;
 }
 
-/// TSYNCRXCTL and TSYNCTXCTL.
+/// Bits of the control of time stamps (TSYNCRXCTL and TSYNCTXCTL).
 pub mod tsync {
     /// A stamp is valid, and no other is taken until its high half is read.
     pub const VALID: u32 = 1 << 0;
@@ -34,7 +34,7 @@ pub mod tsync {
     pub const ENABLE: u32 = 1 << 4;
 }
 
-/// TSYNCRXCFG.
+/// Bits of the selection of packets to stamp (TSYNCRXCFG).
 pub mod tsyncrxcfg {
     /// Control field of version 1 packets to stamp.
     pub const CONTROL: u32 = 0xff;

@@ -21,14 +21,14 @@ pub struct Checksum {
     pub field: u8,
 }
 
-/// Transmit descriptor. Tag and checksum apply in the packet's first descriptor.
+/// Legacy transmit descriptor. Tag and checksum apply in the packet's first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transmit {
     /// Address of the buffer.
     pub address: u64,
-    /// Bytes of the buffer.
+    /// Bytes of the packet in the buffer.
     pub length: u16,
-    /// Last buffer of the packet.
+    /// True for the last buffer of the packet.
     pub end_of_packet: bool,
     /// True to request a write-back of DD.
     pub report_status: bool,
@@ -89,9 +89,9 @@ impl Transmit {
 /// format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
-    /// Address of the packet buffer, as posted.
+    /// Address of the packet buffer, as the driver posted it.
     pub address: u64,
-    /// Bytes in the buffer.
+    /// Bytes of the packet in the buffer.
     pub length: u16,
     /// Packet checksum: the sum of the frame from RXCSUM.PCSS on.
     pub checksum: u16,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn checksum_and_tag_have_the_datasheets_positions() {
+    fn legacy_checksum_and_tag_have_the_datasheets_positions() {
         let descriptor = Transmit {
             checksum: Some(Checksum { start: 0x22, field: 0x32 }),
             vlan_tag: Some(0x6064),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn write_back_keeps_address_and_folds_errors() {
+    fn legacy_write_back_keeps_the_address_and_folds_errors() {
         let back = WriteBack {
             address: 0xffff_ffff_8000_0000,
             length: 60,

@@ -7,7 +7,7 @@ use super::{SIZE, dword, qword};
 /// Data descriptor in its raw words: each request is one bit test, where [`Data`] parses the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Orders {
-    /// Address of the buffer.
+    /// Address of the descriptor's buffer.
     address: u64,
     /// Command in the low half, status in the high half.
     asked: u64,
@@ -27,31 +27,31 @@ impl Orders {
         self.asked & (command as u64 | (status as u64) << 32) != 0
     }
 
-    /// [`Data::insert_vlan`].
+    /// Returns [`Data::insert_vlan`] of the descriptor.
     #[must_use]
     pub const fn insert_vlan(self) -> bool {
         self.has(VLE, 0)
     }
 
-    /// [`Data::segment`].
+    /// Returns [`Data::segment`] of the descriptor.
     #[must_use]
     pub const fn segment(self) -> bool {
         self.has(TSE, 0)
     }
 
-    /// [`Data::time_stamp`].
+    /// Returns [`Data::time_stamp`] of the descriptor.
     #[must_use]
     pub const fn time_stamp(self) -> bool {
         self.has(TSTAMP, 0)
     }
 
-    /// [`Data::insert_ip_checksum`].
+    /// Returns [`Data::insert_ip_checksum`] of the descriptor.
     #[must_use]
     pub const fn insert_ip_checksum(self) -> bool {
         self.has(0, IXSM)
     }
 
-    /// [`Data::insert_l4_checksum`].
+    /// Returns [`Data::insert_l4_checksum`] of the descriptor.
     #[must_use]
     pub const fn insert_l4_checksum(self) -> bool {
         self.has(0, TXSM)
@@ -63,7 +63,7 @@ impl Orders {
         self.has(0, IXSM | TXSM)
     }
 
-    /// [`Data::context`].
+    /// Returns [`Data::context`] of the descriptor.
     #[must_use]
     pub const fn context(self) -> u8 {
         (self.asked >> (32 + IDX_SHIFT)) as u8 & 7
@@ -90,7 +90,7 @@ mod tests {
     use super::Orders;
 
     #[test]
-    fn orders_match_the_parsed_descriptor() {
+    fn requests_of_raw_words_match_the_parsed_descriptor() {
         for bits in 0u8..64 {
             let on = |bit: u8| bits & 1 << bit != 0;
             let data = Data {

@@ -4,7 +4,7 @@
 use super::{DD, SIZE, dword, from_dwords, qword};
 use serde::{Deserialize, Serialize};
 
-/// Posted descriptor.
+/// Receive descriptor as the driver posts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Posted {
     /// Address of the packet buffer.
@@ -14,7 +14,7 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// Parses a posted descriptor.
+    /// Parses a posted receive descriptor.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -32,41 +32,41 @@ impl Posted {
 
 /// Packet types, bits of [`WriteBack::packet_type`] (PKTTYPE, bits 15:4 of the first dword).
 pub mod packet_type {
-    /// IPv4 header.
+    /// The packet has an IPv4 header.
     pub const IPV4: u16 = 0x001;
-    /// IPv4 header with options.
+    /// The packet has an IPv4 header with options.
     pub const IPV4_OPTIONS: u16 = 0x002;
-    /// IPv6 header.
+    /// The packet has an IPv6 header.
     pub const IPV6: u16 = 0x004;
-    /// IPv6 header with extensions.
+    /// The packet has an IPv6 header with extensions.
     pub const IPV6_EXTENSIONS: u16 = 0x008;
-    /// TCP header.
+    /// The packet has a TCP header.
     pub const TCP: u16 = 0x010;
-    /// UDP header.
+    /// The packet has a UDP header.
     pub const UDP: u16 = 0x020;
-    /// SCTP header.
+    /// The packet has an SCTP header.
     pub const SCTP: u16 = 0x040;
-    /// Match of an EtherType filter: its index is in bits 2:0, and there are no header bits.
+    /// The packet matches an EtherType filter: the filter's index is in bits 2:0, and there are no header bits.
     pub const ETHER_TYPE: u16 = 0x800;
 }
 
 /// Status and error bits, the third dword.
 pub mod status {
-    /// Last descriptor of the packet.
+    /// The descriptor is the packet's last.
     pub const EOP: u32 = 1 << 1;
     /// The packet was tagged, and the descriptor has the tag.
     pub const VP: u32 = 1 << 3;
-    /// UDP checksum calculated.
+    /// The card has calculated the UDP checksum.
     pub const UDPCS: u32 = 1 << 4;
-    /// TCP or UDP checksum calculated.
+    /// The card has calculated the TCP or UDP checksum.
     pub const L4CS: u32 = 1 << 5;
-    /// IPv4 header checksum calculated.
+    /// The card has calculated the IPv4 header checksum.
     pub const IPCS: u32 = 1 << 6;
-    /// Passed an inexact filter.
+    /// The packet passed an inexact filter.
     pub const PIF: u32 = 1 << 7;
     /// The frame had an outer tag, with two tags in use.
     pub const VEXT: u32 = 1 << 9;
-    /// First fragment of a UDP datagram with a checksum.
+    /// The packet is the first fragment of a UDP datagram with a checksum.
     pub const UDPV: u32 = 1 << 10;
     /// The frame was to interrupt immediately.
     pub const DYNINT: u32 = 1 << 11;
@@ -74,9 +74,9 @@ pub mod status {
     pub const TS: u32 = 1 << 16;
     /// The headers exceed the header buffer. Independent of [`super::WriteBack::split`].
     pub const HBO: u32 = 1 << 23;
-    /// TCP or UDP checksum wrong.
+    /// The TCP or UDP checksum is wrong.
     pub const L4E: u32 = 1 << 29;
-    /// IPv4 header checksum wrong.
+    /// The IPv4 header checksum is wrong.
     pub const IPE: u32 = 1 << 30;
     /// Not all data reached memory: software must drop the packet.
     pub const RXE: u32 = 1 << 31;
@@ -84,25 +84,25 @@ pub mod status {
 
 /// RSS types, the low four bits of the first dword.
 pub mod rss_type {
-    /// Not hashed.
+    /// The packet was not hashed.
     pub const NONE: u8 = 0;
-    /// TCP over IPv4.
+    /// The hash covers TCP over IPv4.
     pub const TCP_IPV4: u8 = 1;
-    /// IPv4.
+    /// The hash covers IPv4.
     pub const IPV4: u8 = 2;
-    /// TCP over IPv6.
+    /// The hash covers TCP over IPv6.
     pub const TCP_IPV6: u8 = 3;
-    /// IPv6 with extensions.
+    /// The hash covers IPv6 with extensions.
     pub const IPV6_EX: u8 = 4;
-    /// IPv6.
+    /// The hash covers IPv6.
     pub const IPV6: u8 = 5;
-    /// TCP over IPv6 with extensions.
+    /// The hash covers TCP over IPv6 with extensions.
     pub const TCP_IPV6_EX: u8 = 6;
-    /// UDP over IPv4.
+    /// The hash covers UDP over IPv4.
     pub const UDP_IPV4: u8 = 7;
-    /// UDP over IPv6.
+    /// The hash covers UDP over IPv6.
     pub const UDP_IPV6: u8 = 8;
-    /// UDP over IPv6 with extensions.
+    /// The hash covers UDP over IPv6 with extensions.
     pub const UDP_IPV6_EX: u8 = 9;
 }
 
@@ -122,7 +122,7 @@ pub struct WriteBack {
     pub hash: u32,
     /// Status and errors, see [`status`]. DD included.
     pub status: u32,
-    /// Bytes in the packet buffer.
+    /// Bytes of the packet in the packet buffer.
     pub length: u16,
     /// Stripped VLAN tag, if [`status::VP`].
     pub vlan_tag: u16,
@@ -170,14 +170,14 @@ mod tests {
     use super::{Posted, WriteBack, packet_type, status};
 
     #[test]
-    fn posted_descriptor_is_not_done() {
+    fn posted_receive_descriptor_is_not_done() {
         let posted = Posted { packet: 0xffff_ffff_ffff_fffe, header: 0xffff_ffff_ffff_fffe };
         assert_eq!(Posted::parse(&posted.emit()), posted);
         assert_eq!(WriteBack::parse(&posted.emit()), None);
     }
 
     #[test]
-    fn write_back_round_trips() {
+    fn receive_write_back_is_parsed_as_written() {
         let back = WriteBack {
             rss_type: 1,
             packet_type: packet_type::IPV4 | packet_type::TCP,

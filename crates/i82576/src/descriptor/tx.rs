@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 /// Parsed transmit descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transmit {
-    /// Buffer of a packet.
+    /// The descriptor names a buffer of a packet.
     Data(Data),
-    /// Offload parameters of later packets.
+    /// The descriptor has offload parameters of later packets.
     Context(Context),
-    /// Buffer of a packet, in the legacy format.
+    /// The descriptor names a buffer of a packet, in the legacy format.
     Legacy(legacy::Transmit),
-    /// Descriptor of a reserved type.
+    /// The descriptor is of a reserved type.
     Other,
 }
 
 /// Fields that both formats of data descriptors have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
-    /// Address of the buffer.
+    /// Address of the packet's buffer.
     pub address: u64,
-    /// Length in bytes.
+    /// Bytes of the packet in the buffer.
     pub length: u16,
     /// True for the last buffer of the packet.
     pub end_of_packet: bool,
@@ -53,15 +53,15 @@ pub(super) const TXSM: u32 = 1 << 9;
 pub(super) const IDX_SHIFT: u32 = 4;
 const PAYLEN_SHIFT: u32 = 14;
 
-/// Data descriptor.
+/// Advanced transmit data descriptor: a buffer of a packet, and the packet's offloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Data {
-    /// Address of the buffer.
+    /// Address of the packet's buffer.
     pub address: u64,
-    /// Bytes of the buffer.
+    /// Bytes of the packet in the buffer.
     pub length: u16,
-    /// Last buffer of the packet.
+    /// True for the last buffer of the packet.
     pub end_of_packet: bool,
     /// True to request a write-back of DD.
     pub report_status: bool,
@@ -77,23 +77,23 @@ pub struct Data {
     pub insert_l4_checksum: bool,
     /// Index of the queue's context, 0 or 1.
     pub context: u8,
-    /// True to check the context.
+    /// True to check the packet against the context.
     pub check_context: bool,
     /// Bytes of the packet; of its payload without headers, when it is to be segmented.
     pub payload_length: u32,
 }
 
-/// Transport protocol of a context.
+/// Transport protocol of the packets that use a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4 {
-    /// UDP, and "generic" in Linux.
+    /// The packets are of UDP, or "generic" in Linux.
     #[default]
     Udp,
-    /// TCP.
+    /// The packets are of TCP.
     Tcp,
-    /// SCTP.
+    /// The packets are of SCTP.
     Sctp,
-    /// The reserved value.
+    /// The context has the reserved value.
     Reserved,
 }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn context_descriptor_round_trips() {
+    fn offload_context_descriptor_is_parsed_as_written() {
         let context = Context {
             mac_length: 14,
             ip_length: 20,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn buffer_has_the_same_position_in_both_formats() {
+    fn transmit_buffer_has_one_position_in_both_formats() {
         let data = Data { address: 0x1234_5678_9abc, length: 66, end_of_packet: true, ..Data::default() };
         let legacy = legacy::Transmit { address: data.address, length: 66, ..legacy::Transmit::default() };
         let (one, two) = (buffer(&data.emit()).unwrap(), buffer(&legacy.emit()).unwrap());
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptor_of_a_reserved_type_is_other() {
+    fn transmit_descriptor_of_a_reserved_type_is_other() {
         assert_eq!(parse(&[0xff; 16]), Transmit::Other);
         let mut raw = Data::default().emit();
         raw[10] |= 0x40;
