@@ -23,7 +23,7 @@ pub enum FolderError {
     System {
         /// Path of the folder on which the call failed.
         path: PathBuf,
-        /// What failed, as a past participle: "created".
+        /// Failed action on the folder, as a past participle.
         doing: &'static str,
         /// Kernel's error for the call.
         source: io::Error,

@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
 use policy::Limits;
 
-/// What the 82576 supports of a policy.
+/// Settings of a policy that the 82576 supports.
 pub const LIMITS: Limits = Limits {
     family: "82576",
     vfs: MAX_VFS,

@@ -52,7 +52,7 @@ pub enum HeritageError {
 pub enum From {
     /// No sender: the process was started by hand.
     NoSender,
-    /// The keeper, which goes on keeping the descriptors.
+    /// The keeper, which continues to keep the descriptors.
     Keeper(Store),
     /// The previous process, which waits for the hand-over's result.
     Predecessor(Line),

@@ -55,7 +55,7 @@ pub enum BindError {
     NotGiven {
         /// Path of the socket file.
         path: PathBuf,
-        /// What failed, as a past participle: "created".
+        /// Failed action on the socket file, as a past participle.
         doing: &'static str,
     },
     /// Another process replaced the socket's file at once.
@@ -69,7 +69,7 @@ pub enum BindError {
     System {
         /// Path of the socket file.
         path: PathBuf,
-        /// What failed, as a past participle: "created".
+        /// Failed action on the socket file, as a past participle.
         doing: &'static str,
         /// Kernel's error for the socket file.
         #[source]

@@ -44,7 +44,7 @@ pub enum TapError {
     NotPermitted {
         /// Name of the tap that could not be opened.
         name: InterfaceName,
-        /// What failed, as a gerund: "creating".
+        /// Failed action on the tap, as a gerund.
         doing: &'static str,
     },
     /// Another process is attached to the tap.
@@ -93,7 +93,7 @@ pub enum TapError {
     System {
         /// Name of the tap.
         name: InterfaceName,
-        /// What failed, as a gerund: "creating".
+        /// Failed action on the tap, as a gerund.
         doing: &'static str,
         /// Kernel's error for the tap.
         #[source]

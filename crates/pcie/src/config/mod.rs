@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a PCIe function's configuration space.
 pub const SIZE: usize = 4096;
 
-/// One value for each byte of configuration space.
+/// Value for each byte of configuration space.
 type Image = [u8; SIZE];
 
 /// Properties of each bit. A bit in none of the masks is read-only.

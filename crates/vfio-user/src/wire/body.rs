@@ -162,7 +162,7 @@ pub struct MultiWriteBody {
     pub wr_cnt: U64,
 }
 
-/// One of the writes in a `REGION_WRITE_MULTI`.
+/// Write of a value, in a `REGION_WRITE_MULTI`.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MultiWriteEntry {
