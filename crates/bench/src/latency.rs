@@ -1,7 +1,7 @@
 //! Latency through the served card under load. Frames are due at a steady pace, and the latency counts from when a
 //! frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
 //!
-//! It is the latency in one direction. The peers' generator cannot stamp frames, so they have no row. There is no wire,
+//! The latency is that of one direction. The peers' generator cannot stamp frames, so they have no row. There is no wire,
 //! so no time on one.
 
 use crate::contender::Contender;

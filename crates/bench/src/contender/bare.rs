@@ -5,7 +5,7 @@
 //! A descriptor is a box: its owner has the buffer. So no thread reads memory that another writes, and no check is
 //! needed.
 //!
-//! It has no policy, offloads, memory of other processes or doorbells.
+//! The path has no policy, offloads, memory of other processes or doorbells.
 
 use super::work::Work;
 use super::{Contender, Mode, Slice, WARM_UP};

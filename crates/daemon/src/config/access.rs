@@ -1,6 +1,6 @@
 //! Access keys of the configuration: owner, group and mode of sockets, and the paths of sockets.
 //!
-//! Whether the host may give a socket these rights shows when the socket is created.
+//! The host finds out that it may give a socket these rights when it creates the socket.
 
 use super::{ConfigError, Unique, value};
 use host::socket::Access;

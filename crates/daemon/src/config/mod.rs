@@ -1,7 +1,7 @@
 //! Configuration of the host: the configuration file, checked as a whole before the host opens anything. `resolve`
 //! applies later changes by command on top of it.
 //!
-//! Whether interfaces and paths are available shows when the host opens them.
+//! The host finds out about interfaces and paths when it opens them.
 
 pub mod access;
 mod check;

@@ -1,6 +1,6 @@
 //! Common parts of the tests: a host in a temporary folder, and virtual machine monitors to attach to it.
 //!
-//! These peers show every step and misbehave on request, unlike embedded guests.
+//! Unlike embedded guests, these peers show every step and misbehave on request.
 
 pub(crate) mod alone;
 pub(crate) mod cloud_hypervisor;
