@@ -105,6 +105,14 @@ impl Sum {
     pub fn checksum(self) -> u16 {
         !self.value()
     }
+
+    /// Returns the checksum of a UDP datagram, in which 0 would mean "no checksum" (RFC 768).
+    #[must_use]
+    #[inline]
+    pub fn udp_checksum(self) -> u16 {
+        let checksum = self.checksum();
+        if checksum == 0 { 0xffff } else { checksum }
+    }
 }
 
 /// Largest quotient by 65,535 of a word, and the inverse of 65,535 modulo 2^64.

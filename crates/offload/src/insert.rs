@@ -75,9 +75,8 @@ fn seal_ipv4(header: &mut [u8]) {
 /// Writes the checksum of a TCP segment or UDP datagram over the seed in its field, and returns the seed.
 fn seal_l4(segment: &mut [u8], field: usize, transport: Transport) -> u16 {
     let seed = be16(segment, field).unwrap_or(0);
-    let checksum = Sum::of(segment).checksum();
-    // In UDP a zero would mean "no checksum".
-    put16(segment, field, if checksum == 0 && transport == Transport::Udp { 0xffff } else { checksum });
+    let sum = Sum::of(segment);
+    put16(segment, field, if transport == Transport::Udp { sum.udp_checksum() } else { sum.checksum() });
     seed
 }
 

@@ -146,9 +146,8 @@ impl Glance {
         }
         let field = TRANSPORT + if insertion.udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
         let seed = u16::from_le_bytes([head[field], head[field + 1]]);
-        let checksum = Sum::of(&head[TRANSPORT..]).words(rest).checksum();
-        // In UDP a zero would mean "no checksum".
-        let checksum = if checksum == 0 && insertion.udp { 0xffff } else { checksum };
+        let sum = Sum::of(&head[TRANSPORT..]).words(rest);
+        let checksum = if insertion.udp { sum.udp_checksum() } else { sum.checksum() };
         put(head, field, checksum);
         // The sum so far includes the seed, which the checksum has replaced.
         self.sum = self.sum.words((!seed).into()).words(checksum.swap_bytes().into());

@@ -323,9 +323,7 @@ impl Cut {
         if self.request.l4_checksum {
             // The length counts twice: in the header, and in the pseudo header.
             let sum = self.same.l4.number(length).number(length).bytes(more);
-            let checksum = sum.sum(payload.behind(more.len())).checksum();
-            // A zero would mean "no checksum".
-            let checksum = if checksum == 0 { 0xffff } else { checksum };
+            let checksum = sum.sum(payload.behind(more.len())).udp_checksum();
             [header[6], header[7]] = checksum.to_be_bytes();
         }
     }
