@@ -15,6 +15,11 @@ use super::*;
 
 const PAGE: u64 = PAGE_SIZE;
 
+/// Returns the sum of 16-bit little-endian words.
+fn sum_of(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
+}
+
 impl DmaTable {
     /// Admits, maps and inserts a region.
     fn map(

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 
-use super::{PAGE, Permissions, Run, memfd, table};
+use super::{PAGE, Permissions, Run, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
 /// Gathers and carries frames. Returns the number of carried frames, and the sums of their bytes.
@@ -186,11 +186,6 @@ impl Frames {
         }
         (moved, sums)
     }
-}
-
-/// Returns the sum of a frame's 16-bit little-endian words.
-fn sum_of(bytes: &[u8]) -> u64 {
-    bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
 }
 
 proptest! {

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::{PAGE, Payloads, Permissions, memfd, table};
+use super::{PAGE, Payloads, Permissions, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
 /// Bytes between two receive buffers.
@@ -23,11 +23,6 @@ fn copied(
     let copied = from.copy(&mut 7, to, &mut 7, payloads);
     sums.truncate(copied);
     (copied, sums)
-}
-
-/// Returns the sum of a payload's 16-bit little-endian words.
-fn sum_of(bytes: &[u8]) -> u64 {
-    bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
 }
 
 #[test]
