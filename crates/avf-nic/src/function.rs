@@ -155,6 +155,14 @@ impl Function {
         }
     }
 
+    /// Clears the tails of the queues that are not set up. Called when the driver enables its mailbox: a driver that has not
+    /// noticed a reset stores tails of its old rings before that.
+    fn forget_early_tails(&mut self) {
+        self.tx.iter_mut().for_each(TxQueue::forget_early_tail);
+        self.rx.iter_mut().for_each(RxQueue::forget_early_tail);
+        self.stale = all();
+    }
+
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         let Some((row, index)) = find(offset) else { return 0 };
         let at = usize::from(index);
@@ -194,9 +202,13 @@ impl Function {
             Kind::EnabledCauses => self.interrupts.enable_causes(value),
             Kind::Mailbox(side, field) => {
                 let kept = if let Access::Rw(mask) = row.access { value & mask } else { value };
+                let was_on = self.mailbox.send.is_on();
                 match side {
                     Side::Send => self.mailbox.send.set(field, kept),
                     Side::Receive => self.mailbox.receive.set(field, kept),
+                }
+                if self.mailbox.send.is_on() && !was_on {
+                    self.forget_early_tails();
                 }
             }
             Kind::HashTypes => self.scaling.types[at] = value,

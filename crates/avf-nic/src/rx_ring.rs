@@ -47,6 +47,13 @@ impl RxQueue {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
 
+    /// Clears the tail of a queue that is not set up.
+    pub(crate) fn forget_early_tail(&mut self) {
+        if self.context.is_none() {
+            *self = Self::default();
+        }
+    }
+
     /// Returns `true` if a PF driver can have set up the queue like this.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: RxContext| {

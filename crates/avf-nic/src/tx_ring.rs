@@ -60,12 +60,19 @@ pub(crate) struct Gathered {
 }
 
 impl TxQueue {
-    /// Sets up the queue, stopped. After a reset the queue begins with the tail that its driver has stored since: Linux
-    /// sends before the PF has set the queue up. A queue that is set up once more begins empty: Linux leaves the tail
+    /// Sets up the queue, stopped. After a reset the queue begins with the tail that its driver has stored since it enabled
+    /// its mailbox: Linux sends before the PF has set the queue up. A queue that is set up once more begins empty: Linux leaves the tail
     /// as it was when the interface went down, and begins at 0 again, so the descriptors between are old ones.
     pub(crate) fn configure(&mut self, context: TxContext) {
         let stored = if self.context.is_none() { *self } else { Self::default() };
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
+    }
+
+    /// Clears the tail of a queue that is not set up.
+    pub(crate) fn forget_early_tail(&mut self) {
+        if self.context.is_none() {
+            *self = Self::default();
+        }
     }
 
     /// Applies a write of the tail.

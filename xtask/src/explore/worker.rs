@@ -11,7 +11,7 @@ use super::cases::{self, Case};
 use super::properties::{self, Program, Property};
 use super::seed::{SEED, WRITES_NOTHING};
 use crate::test::process::{self, Show};
-use crate::test::tally::Tally;
+use crate::test::tally::{Failure, Tally};
 
 /// Runs every property with the seed. Returns a case for each that fails.
 pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
@@ -57,7 +57,7 @@ pub(crate) fn repeat(root: &Path) -> Result<Tally> {
         match failure(program, test, seed)? {
             Some(_) => {
                 tally.failed += 1;
-                tally.failures.push(case.name());
+                tally.failures.push(Failure { name: case.name(), reason: None });
             }
             None => tally.passed += 1,
         }

@@ -1,12 +1,15 @@
 //! Reads what `cargo test` prints: the count of each test program, which tests failed, and which tests say that
 //! they did not run. Such a test counts as passed where it ran; here it counts as skipped instead.
 
-use super::tally::Tally;
+use super::tally::{Failure, Tally};
+use std::collections::BTreeMap;
 
 /// The sum over all test programs of a run.
 pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
     let mut tally = Tally::default();
+    let mut reasons = Reasons::default();
     for line in lines {
+        reasons.read(line);
         if let Some(counts) = line.strip_prefix("test result: ") {
             tally.passed += count(counts, "passed");
             tally.failed += count(counts, "failed");
@@ -14,11 +17,42 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
         } else if let Some(skipped) = skipped(line) {
             tally.skipped.push(skipped.to_owned());
         } else if let Some((name, "FAILED")) = verdict(line) {
-            tally.failures.push(name.to_owned());
+            tally.failures.push(Failure { name: name.to_owned(), reason: None });
         }
+    }
+    for failure in &mut tally.failures {
+        failure.reason = reasons.found.remove(failure.name.as_str());
     }
     tally.passed = tally.passed.saturating_sub(tally.skipped.len());
     tally
+}
+
+/// Reads the reason of each failed test: the text of its panic, or the line after the verdict of a check of guests.
+#[derive(Debug, Default)]
+struct Reasons<'a> {
+    found: BTreeMap<&'a str, String>,
+    /// Test whose reason follows.
+    test: Option<&'a str>,
+    /// True if the next line is the reason.
+    is_next: bool,
+}
+
+impl<'a> Reasons<'a> {
+    fn read(&mut self, line: &'a str) {
+        if let Some((name, "FAILED")) = verdict(line) {
+            // Only a check of guests has a duration after its verdict.
+            (self.test, self.is_next) = (Some(name), line.ends_with(')'));
+        } else if let Some(name) =
+            line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----"))
+        {
+            (self.test, self.is_next) = (Some(name), false);
+        } else if line.starts_with("thread '") && line.contains(" panicked at ") {
+            self.is_next = true;
+        } else if let Some(test) = self.test.filter(|_| self.is_next) {
+            self.found.entry(test).or_insert_with(|| line.to_owned());
+            (self.test, self.is_next) = (None, false);
+        }
+    }
 }
 
 /// Returns the output of a failed run without the tests that passed and their output.
@@ -88,7 +122,20 @@ mod tests {
             test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 5 filtered out; finished in 1.00s\n";
         let tally = read(output.lines());
         assert_eq!((tally.passed, tally.failed, tally.ignored), (15, 2, 1));
-        assert_eq!(tally.failures, ["b::c", "d"]);
+        assert!(tally.failures.iter().map(|failure| failure.name.as_str()).eq(["b::c", "d"]));
+    }
+
+    #[test]
+    fn failure_has_the_reason_that_its_test_printed() {
+        let output = "test a::b ... FAILED\ntest c ... FAILED\n\nsuccesses:\n\n---- d stdout ----\nSKIPPED: d: no tap\n\n\
+            failures:\n\n---- a::b stdout ----\nseen\n\nthread 'a::b' (7) panicked at crates/a.rs:3:5:\n\
+            assertion failed: one\nnote: run\n\n---- c stdout ----\nError: none\n\nfailures:\n    a::b\n    c\n\
+            test e ... FAILED (1.2 s)\nguest: the link should be up\nmore\ntest f ... ok (1.0 s)\n";
+        let reasons: Vec<_> =
+            read(output.lines()).failures.into_iter().map(|failure| failure.reason).collect();
+        let [one, guest] =
+            ["assertion failed: one", "guest: the link should be up"].map(|text| Some(text.to_owned()));
+        assert_eq!(reasons, [one, None, guest]);
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl fmt::Display for Summary<'_> {
         for Finished { stage, tally, .. } in self.0.iter().filter(|done| done.tally.failed > 0) {
             match tally.failures.as_slice() {
                 [] => writeln!(f, "FAILED: {}: {}", stage.name(), stage.title())?,
-                names => names.iter().try_for_each(|name| writeln!(f, "FAILED: {}: {name}", stage.name()))?,
+                tests => tests.iter().try_for_each(|test| writeln!(f, "FAILED: {}: {test}", stage.name()))?,
             }
         }
         for (reason, times) in reasons {
@@ -73,6 +73,7 @@ impl fmt::Display for Summary<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tally::Failure;
     use super::*;
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
             failed: 1,
             ignored: 2,
             skipped: skips,
-            failures: vec!["rings::wrap".to_owned()],
+            failures: vec![Failure { name: "rings::wrap".to_owned(), reason: Some("left: 1".to_owned()) }],
         };
         let took = Duration::from_millis(1500);
         let finished = [
@@ -96,7 +97,7 @@ mod tests {
         assert!(text.contains("fmt      ok             1       0        0     1.5 s\n"), "{text}");
         assert!(text.contains("test     FAILED        40       1        5     1.5 s\n"), "{text}");
         assert!(text.contains("linux    skipped        0       0        1     1.5 s\n"), "{text}");
-        assert!(text.contains("FAILED: test: rings::wrap\n"), "{text}");
+        assert!(text.contains("FAILED: test: rings::wrap: left: 1\n"), "{text}");
         assert!(text.contains("FAILED: doc: documentation builds without warnings\n"), "{text}");
         assert!(text.contains("SKIPPED: taps: no tun (2 times)\n"), "{text}");
         assert!(text.contains("SKIPPED: 2 tests marked to be ignored\n"), "{text}");

@@ -11,8 +11,25 @@ pub(crate) struct Tally {
     pub(crate) ignored: usize,
     /// Name and reason of each test that did not run.
     pub(crate) skipped: Vec<String>,
-    /// The names of the tests that failed; a stage that is one test has none.
-    pub(crate) failures: Vec<String>,
+    /// The tests that failed; a stage that is one test has none.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// A failed test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) name: String,
+    /// Text that the test printed about its failure, if it is known.
+    pub(crate) reason: Option<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            None => f.write_str(&self.name),
+            Some(reason) => write!(f, "{}: {reason}", self.name),
+        }
+    }
 }
 
 impl Tally {

@@ -225,6 +225,23 @@ fn reset_publishes_reset_values_before_the_driver_continues() {
 }
 
 #[test]
+fn mailbox_enabling_publishes_forgotten_tails() {
+    let (mut world, mut a, _) = two();
+    world.access(|card| card.function_level_reset(0));
+    assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]), "the driver has not noticed");
+    world.vf(0).write(r::qrx_tail(3), 7);
+    world.vf(0).write(r::VF_ATQLEN, avf::bits::aqlen::ENABLE | 32);
+    for tail in [r::qtx_tail(0), r::qrx_tail(3)] {
+        assert_eq!(world.vf(0).read(tail), 0, "{tail:#x}");
+    }
+    world.round();
+    a.restart(&mut world.vf(0)).unwrap();
+    assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
+    world.round();
+    assert_eq!(world.packets.len(), 1);
+}
+
+#[test]
 fn queue_setup_publishes_tails_before_its_reply() {
     let (mut world, mut a, _) = two();
     a.transmit(&mut world.vf(0), 0, &[0; 60]);

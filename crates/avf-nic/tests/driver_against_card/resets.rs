@@ -109,6 +109,54 @@ fn reset_by_the_pf_is_announced_by_reset_impending() {
     assert_eq!(vf.look(&mut world.vf(0)), Some(25_000));
 }
 
+/// A driver that has not noticed a reset stores the tails of its old rings. DPDK stores the tails of its new
+/// rings before CONFIG_VSI_QUEUES, and Linux sends before its reply; both enable the mailbox first.
+#[test]
+fn tails_stored_before_the_mailbox_is_enabled_are_forgotten() {
+    let (mut world, mut vf) = running();
+    world.card.function_level_reset(0);
+    world.round();
+    let tails = [r::qtx_tail(0), r::qtx_tail(15), r::qrx_tail(0), r::qrx_tail(15)];
+    let store = |world: &mut World| tails.into_iter().for_each(|tail| world.vf(0).write(tail, 5));
+    let stored = |world: &mut World| tails.map(|tail| world.vf(0).read(tail));
+    store(&mut world);
+    world.round();
+    assert_eq!(stored(&mut world), [5; 4], "a register keeps what is written");
+    world.vf(0).write(r::VF_ARQLEN, aqlen::ENABLE | 32);
+    assert_eq!(stored(&mut world), [5; 4], "the receive queue's enabling alone");
+    world.vf(0).write(r::VF_ATQLEN, aqlen::ENABLE | 32);
+    assert_eq!(stored(&mut world), [0; 4]);
+    store(&mut world);
+    world.vf(0).write(r::VF_ATQLEN, aqlen::ENABLE | 32);
+    assert_eq!(stored(&mut world), [5; 4], "it is enabled already");
+    vf.restart(&mut world.vf(0)).unwrap();
+    world.vf(0).write(r::VF_ATQLEN, 0);
+    world.vf(0).write(r::VF_ATQLEN, aqlen::ENABLE | 32);
+    assert_ne!(world.vf(0).read(r::qrx_tail(0)), 0, "a queue that is set up keeps its tail");
+}
+
+#[test]
+fn restarted_driver_sends_nothing_of_the_rings_from_before_the_reset() {
+    let (mut world, mut vf) = running();
+    for sent_late in [1, 3, 40] {
+        (0..3).for_each(|_| assert!(vf.transmit(&mut world.vf(0), 0, &[0; 60])));
+        world.round();
+        world.card.function_level_reset(0);
+        world.round();
+        (0..sent_late).for_each(|_| assert!(vf.transmit(&mut world.vf(0), 0, &[1; 60])));
+        world.round();
+        world.packets.clear();
+        vf.restart(&mut world.vf(0)).unwrap();
+        world.round();
+        assert!(world.packets.is_empty(), "nothing is sent of the old ring");
+        assert!(vf.transmit(&mut world.vf(0), 0, &[2; 60]));
+        world.round();
+        let sent: Vec<_> = world.packets.iter().map(|(_, _, bytes)| bytes.as_slice()).collect();
+        assert_eq!(sent, [[2; 60]]);
+        assert_eq!(world.card.counters(0).unwrap().malformed, 0);
+    }
+}
+
 #[test]
 fn reset_does_not_disturb_another_vf() {
     let (mut world, _) = running();

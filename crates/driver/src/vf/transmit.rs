@@ -59,9 +59,8 @@ impl TxRing {
         hal.write(block + tx::TDWBAH, 0);
         hal.write(block + tx::TXDCTL, dctl::ENABLE | PREFETCH);
         hal.write(block + tx::TDH, 0);
-        hal.write(block + tx::TDT, 0);
         self.context = None;
-        self.ring.start();
+        self.ring.start(hal);
     }
 
     pub(super) fn disable<H: DmaHal>(&mut self, hal: &mut H) {

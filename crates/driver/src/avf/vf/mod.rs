@@ -224,7 +224,7 @@ impl Vf {
         let described: Vec<_> = rings.map(pair).collect();
         self.ask(hal, Request::ConfigureQueues(vsi, Packed::new(&described).list()))?;
         for (tx, rx) in self.tx.iter_mut().zip(&mut self.rx).take(pairs.into()) {
-            tx.start();
+            tx.start(hal);
             rx.start(hal);
         }
         self.ask(hal, Request::SwitchQueues(true, self.all_queues()))?;

@@ -140,12 +140,14 @@ impl<P: Piece> TxRing<P> {
         self.counters
     }
 
-    /// Starts transmission with an empty ring. The card's ring must be empty too.
-    pub(crate) fn start(&mut self) {
+    /// Starts transmission with an empty ring, and writes the tail. The card's head must be 0.
+    pub(crate) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         (self.next, self.clean, self.published, self.unreported, self.waiting) = (0, 0, 0, 0, 0);
         self.staged.clear();
         self.reports.clear();
         self.running = true;
+        // After a reset without notice the ring may have been sent on, which leaves a tail of the old ring.
+        hal.write(self.doorbell, 0);
     }
 
     /// Stops transmission: frames are refused.

@@ -63,7 +63,7 @@ impl Family for TxRing<adaptive::Data> {
 
     fn create(desk: &mut Desk, batch: u16) -> Self {
         let mut queue = Self::new(desk, SLOTS, batch, Self::TAIL).unwrap();
-        queue.start();
+        queue.start(desk);
         queue
     }
 
