@@ -136,7 +136,7 @@ fn tails_stored_before_the_mailbox_is_enabled_are_forgotten() {
 }
 
 #[test]
-fn restarted_driver_sends_nothing_of_the_rings_from_before_the_reset() {
+fn restarted_driver_sends_nothing_of_its_old_rings() {
     let (mut world, mut vf) = running();
     for sent_late in [1, 3, 40] {
         (0..3).for_each(|_| assert!(vf.transmit(&mut world.vf(0), 0, &[0; 60])));
