@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 /// Maximum number of VFs of a card.
 const MOST: u8 = 64;
 /// Indices of VFs to test: first and last, and those beside the edges of words and of the other family.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::machine;
 
 /// Timeout of QEMU's start and connection of the control channel, which precede the machine.
-const CONNECT: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(120);
 const TAIL_LINES: usize = 40;
 
 /// Reason why QEMU did not start.

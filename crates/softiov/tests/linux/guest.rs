@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Timeout of a boot, which takes four seconds on an idle machine.
-pub(crate) const BOOT: Duration = Duration::from_secs(240);
+pub(crate) const BOOT: Duration = Duration::from_secs(600);
 /// Timeout of a command on a busy machine.
-pub(crate) const COMMAND: Duration = Duration::from_secs(120);
+pub(crate) const COMMAND: Duration = Duration::from_secs(600);
 /// Timeout of a condition that is polled.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Running guest of the scenario.
 #[derive(Debug)]

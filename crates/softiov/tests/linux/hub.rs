@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 const PINGS: u16 = 50;
 /// Answers required: a QEMU without a processor for a while loses frames, since a stream does not wait.
 const ANSWERED: usize = 25;

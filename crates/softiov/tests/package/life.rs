@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 const BOOT: Duration = Duration::from_secs(180);
-const COMMAND: Duration = Duration::from_secs(60);
+const COMMAND: Duration = Duration::from_secs(240);
 /// Highest exposure that `systemd-analyze security` may find, in tenths.
 const EXPOSURE: u32 = 25;
 /// Script that pings from one guest to the other until told to stop, and prints a word for each ping.

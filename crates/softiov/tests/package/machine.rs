@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(50);
 const NAMESPACES: [&str; 6] = ["--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net"];
 

@@ -16,7 +16,7 @@ pub(crate) mod tap;
 use std::time::{Duration, Instant};
 
 /// Longest wait before a test fails, far longer than any operation takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Waits until a condition holds.
 #[track_caller]

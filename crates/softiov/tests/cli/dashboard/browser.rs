@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Timeout of each operation of the browser.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(100);
 
 const START: &str = r#"exec chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \

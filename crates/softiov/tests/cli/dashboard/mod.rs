@@ -156,7 +156,7 @@ fn capture(browser: &mut Browser, folder: &Path) {
     browser.write("tcp");
     press(browser, ENTER);
     browser.wait("document.querySelector('#capture p').innerText.startsWith('pf0vf1.pcapng: ')");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(240);
     while !kept.exists() {
         assert!(Instant::now() < deadline, "the browser has saved no capture");
         std::thread::sleep(Duration::from_millis(100));
