@@ -3,15 +3,12 @@
 use crate::admin::Admin;
 use crate::counters::Counters;
 use crate::function::Function;
-use crate::plain::Descriptors;
-use crate::tx_ring::Gathered;
-use alloc::boxed::Box;
+use crate::scratch::Scratch;
 use alloc::vec;
 use alloc::vec::Vec;
 use avf::admin::MAX_BODY;
 use avf::ids::MAX_VFS;
 use pcie::{VfIndex, VfSet};
-use rings::Places;
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -30,28 +27,12 @@ pub struct Card {
     /// Time at which a frame that waits for its VF's rate may leave, as of the last visit.
     #[serde(skip)]
     pub(crate) due: Option<Time>,
-    /// VFs with receive descriptors that were filled and not yet given back, a bit each. None between two calls of the
-    /// card.
+    /// Private memory of a call for its frames and descriptors.
     #[serde(skip)]
-    pub(crate) reached: u64,
-    /// True if every frame is sent alone, and none in a burst.
-    #[serde(skip)]
-    pub(crate) careful: bool,
-    /// Private memory of frames and packets, once some have passed; `None` while it is lent to `rings`.
-    #[serde(skip)]
-    pub(crate) places: Option<Box<Places>>,
-    /// Transmit descriptors of a burst of frames.
-    #[serde(skip)]
-    pub(crate) plain: Descriptors,
-    /// Descriptors of the packet that was taken last.
-    #[serde(skip)]
-    pub(crate) gathered: Gathered,
+    pub(crate) scratch: Scratch,
     /// Body of the message that is being passed on.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
-    /// Bytes of a received frame with its check sequence.
-    #[serde(skip)]
-    pub(crate) checked: Vec<u8>,
 }
 
 fn body() -> Vec<u8> {
@@ -64,30 +45,14 @@ impl Card {
     pub fn new(vfs: u8) -> Self {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
         let (admin, body) = (Admin::default(), body());
-        let (masters, flr, turn, due, reached, careful) = (VfSet::NONE, 0, 0, None, 0, false);
-        let (places, plain, checked) = (None, Descriptors::default(), Vec::new());
-        let gathered = Gathered::default();
-        Self {
-            functions,
-            masters,
-            admin,
-            flr,
-            turn,
-            due,
-            reached,
-            careful,
-            places,
-            plain,
-            gathered,
-            body,
-            checked,
-        }
+        let (masters, flr, turn, due) = (VfSet::NONE, 0, 0, None);
+        Self { functions, masters, admin, flr, turn, due, scratch: Scratch::default(), body }
     }
 
     /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a
     /// card with one that sends bursts.
     pub fn take_no_shortcuts(&mut self) {
-        self.careful = true;
+        self.scratch.careful = true;
     }
 
     /// Adds VFs in the state after power-on, until the card has `vfs` of them, 64 at most. Existing VFs stay as they

@@ -18,14 +18,14 @@
 //! | `brake` | the PF's restraint of a VF |
 //! | `reset` | resets, and the state that each keeps |
 //! | `control` | orders of the PF driver |
-//! | [`tx_ring`], `sending` | transmit rings |
+//! | [`tx_ring`], `transmit` | transmit rings; their VFs as sources of frames |
 //! | [`packet`], `held` | a packet's offload requests; the saved form of a pending packet |
 //! | `rounds` | visits to the transmit queues, frames from the uplink |
-//! | `work` | VFs as sources and sinks of frames (crate `rings`) |
+//! | `work`, `scratch` | parts of the card that the frame path uses; its private memory |
 //! | `ports` | VFs as ports of the plane: tables, rates |
 //! | [`contents`], `scaling` | packet type and checksums of a received frame; its hash and queue |
-//! | `plain` | descriptors of plain frames, which pass in bursts (crate `rings`) |
-//! | [`rx_ring`], `delivery` | receive rings |
+//! | `bursts`, `plain` | rings and descriptors of plain frames, which pass in bursts (crate `rings`) |
+//! | [`rx_ring`], `receive` | receive rings; their VFs as sinks of frames |
 //! | [`saved`] | saved state of the card and its plane, and its check |
 //!
 //! The crate `plane` forwards frames; `avf::config` has the configuration space.
@@ -36,11 +36,11 @@ extern crate alloc;
 
 mod admin;
 mod brake;
+mod bursts;
 pub mod card;
 pub mod contents;
 mod control;
 mod counters;
-mod delivery;
 pub mod doorbell;
 mod function;
 mod held;
@@ -52,21 +52,23 @@ mod pf;
 mod plain;
 pub mod poll;
 mod ports;
+mod receive;
 mod reset;
 mod ring;
 mod rounds;
 pub mod rx_ring;
 pub mod saved;
 mod scaling;
-mod sending;
+mod scratch;
+mod transmit;
 pub mod tx_ring;
 mod work;
 
 pub use card::Card;
 pub use counters::Counters;
-pub use delivery::Arrival;
 pub use packet::PacketOrders;
 pub use poll::Poll;
+pub use receive::Arrival;
 pub use rings::{Staging, Taken};
 pub use rx_ring::Missed;
 pub use saved::{Basis, RestoreError, State};

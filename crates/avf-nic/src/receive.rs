@@ -1,12 +1,102 @@
 //! Delivers frames into the receive queues of VFs and counts them. Descriptors are written back together, with one interrupt.
-//! `rx_ring` has the queues, `scaling` the choice of a queue.
+//! `rx_ring` has the queues, `scaling` the choice of a queue, `ports` the switch's tables.
 
 use crate::card::Card;
+use crate::contents::Contents;
 use crate::function::Function;
-use crate::rx_ring::Missed;
+use crate::ports::{strips_tags, told_of_tag};
+use crate::rx_ring::{self, RxQueue};
+use crate::scratch::Scratch;
+use crate::work::Work;
+use alloc::vec::Vec;
 use avf::descriptor::rx::{Cast, WriteBack};
-use avf::ids::FCS;
+use avf::ids::{FCS, MAX_VFS};
+use offload::crc::frame_check_sequence;
 use pcie::{Bus, Function as BusFunction};
+use plane::frame::{Ends, Frame, HEADER};
+use plane::{About, Missed, Port, Sink};
+use rings::Arrivals;
+
+/// Ether type of MAC control frames, such as pause, which end at the MAC (IEEE 802.3, 31.3).
+const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
+
+impl<B: Bus> Sink for Work<'_, B> {
+    type Findings = Option<Contents>;
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Option<Contents>,
+    ) -> Result<usize, Missed> {
+        rings::deliver(self, port, frame, about, findings)
+    }
+}
+
+impl<B: Bus> Arrivals for Work<'_, B> {
+    type Contents = Contents;
+
+    fn look(&mut self, frame: &mut Frame<'_>, _about: About) -> Contents {
+        let seal = frame.seal();
+        Contents::of(frame.untagged(), seal)
+    }
+
+    fn put(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        contents: Contents,
+    ) -> Result<usize, Missed> {
+        let (vf, Self { functions, scratch: Scratch { checked, reached, .. }, bus }) = (port.get(), self);
+        let function = functions.get_mut(usize::from(vf)).filter(|function| function.master);
+        let function = function.ok_or(Missed::Disabled)?;
+        let (hash, queue) = function.scaling.spread(frame.untagged(), contents);
+        let tags = function.filters.tags;
+        let fcs = function.rx.get(usize::from(queue)).is_some_and(RxQueue::keeps_check_sequence);
+        let said = WriteBack {
+            packet_type: contents.packet_type(),
+            checksums: contents.checksums(),
+            hash,
+            tag: told_of_tag(tags, frame.tag),
+            loopback: !about.from_uplink,
+            end_of_packet: true,
+            cast: cast(frame.ends()),
+            fcs,
+            ..WriteBack::default()
+        };
+        let bytes = frame.delivered(!strips_tags(tags));
+        let length = bytes.len();
+        let with_check = if fcs { append_check_sequence(bytes, checked) } else { bytes };
+        *reached |= 1 << (vf % MAX_VFS as u8);
+        match function.put((BusFunction::Vf(vf), queue), with_check, said, *bus) {
+            Ok(()) => Ok(length),
+            Err(rx_ring::Missed::NoFunction | rx_ring::Missed::NotRunning) => Err(Missed::Disabled),
+            Err(rx_ring::Missed::TooLong | rx_ring::Missed::NoBuffer) => Err(Missed::Dropped),
+            Err(rx_ring::Missed::Fault) => Err(Missed::Fault),
+        }
+    }
+
+    fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
+        frame.get(HEADER - 2..HEADER) == Some(&MAC_CONTROL)
+    }
+}
+
+impl<B: Bus> Work<'_, B> {
+    /// Writes back the descriptors of all VFs with filled queues, and raises their interrupts.
+    pub(crate) fn give_back(&mut self) {
+        let mut reached = core::mem::take(&mut self.scratch.reached);
+        while reached != 0 {
+            let vf = reached.trailing_zeros() as u8;
+            reached &= reached - 1;
+            if let Some(function) = self.functions.get_mut(usize::from(vf)) {
+                function.give_back(BusFunction::Vf(vf), self.bus);
+            }
+        }
+    }
+}
 
 /// Description of a received frame for its receive descriptors.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,8 +114,8 @@ impl Function {
         frame: &[u8],
         said: WriteBack,
         bus: &mut B,
-    ) -> Result<(), Missed> {
-        let ring = self.rx.get_mut(usize::from(queue)).ok_or(Missed::NotRunning)?;
+    ) -> Result<(), rx_ring::Missed> {
+        let ring = self.rx.get_mut(usize::from(queue)).ok_or(rx_ring::Missed::NotRunning)?;
         if let Err(missed) = ring.fill(own, frame, said, bus) {
             return Err(self.count_missed(missed));
         }
@@ -52,9 +142,9 @@ impl Function {
     }
 
     #[cold]
-    fn count_missed(&mut self, missed: Missed) -> Missed {
+    fn count_missed(&mut self, missed: rx_ring::Missed) -> rx_ring::Missed {
         self.statistics.rx_discards += 1;
-        self.counters.dma_faults += u64::from(missed == Missed::Fault);
+        self.counters.dma_faults += u64::from(missed == rx_ring::Missed::Fault);
         missed
     }
 
@@ -77,7 +167,7 @@ impl Card {
     /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt.
     ///
     /// # Errors
-    /// [`Missed`]: the frame was dropped.
+    /// [`rx_ring::Missed`]: the frame was dropped.
     pub fn receive<B: Bus>(
         &mut self,
         vf: u8,
@@ -85,25 +175,32 @@ impl Card {
         frame: &[u8],
         arrival: &Arrival,
         bus: &mut B,
-    ) -> Result<(), Missed> {
+    ) -> Result<(), rx_ring::Missed> {
         let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let function = function.ok_or(Missed::NoFunction)?;
+        let function = function.ok_or(rx_ring::Missed::NoFunction)?;
         let own = BusFunction::Vf(vf);
         let said = WriteBack { end_of_packet: true, ..arrival.said };
         let put = function.put((own, queue), frame, said, bus);
         function.give_back(own, bus);
         put
     }
+}
 
-    /// Writes back the descriptors of all VFs with filled queues, and raises their interrupts.
-    pub(crate) fn give_back<B: Bus>(&mut self, bus: &mut B) {
-        let mut reached = core::mem::take(&mut self.reached);
-        while reached != 0 {
-            let vf = reached.trailing_zeros() as u8;
-            reached &= reached - 1;
-            if let Some(function) = self.functions.get_mut(usize::from(vf)) {
-                function.give_back(BusFunction::Vf(vf), bus);
-            }
-        }
+/// Returns the kind of a frame's destination: one station, a group or all stations.
+#[inline]
+fn cast(ends: Ends) -> Cast {
+    match ends.is_to_group() {
+        false => Cast::Unicast,
+        true if ends.destination().is_broadcast() => Cast::Broadcast,
+        true => Cast::Multicast,
     }
+}
+
+/// Returns a frame with its check sequence, in the memory of `place`.
+#[cold]
+fn append_check_sequence<'a>(frame: &[u8], place: &'a mut Vec<u8>) -> &'a [u8] {
+    place.clear();
+    place.extend_from_slice(frame);
+    place.extend_from_slice(&frame_check_sequence(frame).to_le_bytes());
+    place
 }

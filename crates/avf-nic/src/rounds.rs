@@ -2,7 +2,6 @@
 //! queues to the frame path.
 
 use crate::card::Card;
-use crate::work::Work;
 use avf::ids::MAX_VFS;
 use pcie::{Bus, VfIndex};
 use plane::{Plane, Port, Sender, Wire};
@@ -19,23 +18,23 @@ impl Card {
         wire: &mut W,
     ) -> bool {
         let (mut more, mut due) = (false, None);
-        for vf in self.masters.iter().map(VfIndex::get) {
-            let mut ready = self.functions[usize::from(vf)].tx_ready;
+        let (masters, mut work) = (self.masters, self.work(bus));
+        for vf in masters.iter().map(VfIndex::get) {
+            let mut ready = work.functions[usize::from(vf)].tx_ready;
             while ready != 0 {
                 let queue = ready.trailing_zeros() as u8;
                 ready &= ready - 1;
-                let mut work = Work { card: self, bus };
                 let sender = Sender { port: Port::of_field(vf.into()), queue };
                 let visited = plane.visit(sender, budget, &mut work, wire).unwrap_or_default();
                 // A queue whose frames wait for a rate stays ready: nothing else would cause its next visit.
                 if !visited.left && visited.due.is_none() {
-                    self.functions[usize::from(vf)].tx_ready &= !(1 << queue);
+                    work.functions[usize::from(vf)].tx_ready &= !(1 << queue);
                 }
                 more |= visited.left && visited.due.is_none();
                 due = [due, visited.due].into_iter().flatten().min();
             }
         }
-        self.give_back(bus);
+        work.give_back();
         self.due = due;
         more
     }
@@ -48,8 +47,9 @@ impl Card {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
-        let more = rings::arrive(&mut Work { card: self, bus }, plane, budget, wire);
-        self.give_back(bus);
+        let mut work = self.work(bus);
+        let more = rings::arrive(&mut work, plane, budget, wire);
+        work.give_back();
         more
     }
 }
