@@ -70,5 +70,5 @@ pub use packet::PacketOrders;
 pub use poll::Poll;
 pub use receive::Arrival;
 pub use rings::{Staging, Taken};
-pub use rx_ring::Missed;
+pub use rx_ring::RxError;
 pub use saved::{Basis, RestoreError, State};

@@ -80,7 +80,7 @@ pub(crate) fn fetch_body<'a, B: Bus>(
 
 /// Result of taking a mailbox descriptor from a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum MessageOutcome {
     /// The message is in the PF's receive queue.
     Given,
     /// The card itself completed the command in the descriptor.

@@ -1,7 +1,7 @@
 //! Polls mailboxes and sends interrupts. Frames pass in [`Card::forward`] and [`Card::arrive`].
 
 use crate::card::Card;
-use crate::mailbox::Taken;
+use crate::mailbox::MessageOutcome;
 use pcie::{Bus, VfIndex, VfSet};
 use units::Time;
 
@@ -25,8 +25,8 @@ impl Card {
         let in_turn = self.masters.without(before).iter().chain(self.masters.and(before).iter());
         for vf in in_turn.map(VfIndex::get) {
             match self.take_mail(vf, now, bus) {
-                Some(Taken::Given) => poll.for_pf |= 1 << vf,
-                Some(Taken::Later) => turned_away = turned_away.or(Some(vf)),
+                Some(MessageOutcome::Given) => poll.for_pf |= 1 << vf,
+                Some(MessageOutcome::Later) => turned_away = turned_away.or(Some(vf)),
                 _ => {}
             }
             self.deliver_waiting(vf, bus);
@@ -45,13 +45,13 @@ impl Card {
     }
 
     /// Takes a message of a VF, if there is one and no restraint delays it.
-    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Taken> {
+    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<MessageOutcome> {
         let function = &self.functions[usize::from(vf)];
         if function.next_message().is_none() || function.brake.mail_due(now).is_some() {
             return None;
         }
         let taken = self.take_message(vf, bus);
-        if taken != Some(Taken::Later) {
+        if taken != Some(MessageOutcome::Later) {
             self.functions[usize::from(vf)].brake.took_mail(now);
         }
         taken

@@ -5,7 +5,7 @@ use crate::card::Card;
 use crate::contents::Contents;
 use crate::function::Function;
 use crate::ports::{strips_tags, told_of_tag};
-use crate::rx_ring::{self, RxQueue};
+use crate::rx_ring::{RxError, RxQueue};
 use crate::scratch::Scratch;
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -73,9 +73,9 @@ impl<B: Bus> Arrivals for Work<'_, B> {
         *reached |= 1 << (vf % MAX_VFS as u8);
         match function.put((BusFunction::Vf(vf), queue), with_check, said, *bus) {
             Ok(()) => Ok(length),
-            Err(rx_ring::Missed::NoFunction | rx_ring::Missed::NotRunning) => Err(Missed::Disabled),
-            Err(rx_ring::Missed::TooLong | rx_ring::Missed::NoBuffer) => Err(Missed::Dropped),
-            Err(rx_ring::Missed::Fault) => Err(Missed::Fault),
+            Err(RxError::NoFunction | RxError::NotRunning) => Err(Missed::Disabled),
+            Err(RxError::TooLong | RxError::NoBuffer) => Err(Missed::Dropped),
+            Err(RxError::Fault) => Err(Missed::Fault),
         }
     }
 
@@ -114,8 +114,8 @@ impl Function {
         frame: &[u8],
         said: WriteBack,
         bus: &mut B,
-    ) -> Result<(), rx_ring::Missed> {
-        let ring = self.rx.get_mut(usize::from(queue)).ok_or(rx_ring::Missed::NotRunning)?;
+    ) -> Result<(), RxError> {
+        let ring = self.rx.get_mut(usize::from(queue)).ok_or(RxError::NotRunning)?;
         if let Err(missed) = ring.fill(own, frame, said, bus) {
             return Err(self.count_missed(missed));
         }
@@ -142,9 +142,9 @@ impl Function {
     }
 
     #[cold]
-    fn count_missed(&mut self, missed: rx_ring::Missed) -> rx_ring::Missed {
+    fn count_missed(&mut self, missed: RxError) -> RxError {
         self.statistics.rx_discards += 1;
-        self.counters.dma_faults += u64::from(missed == rx_ring::Missed::Fault);
+        self.counters.dma_faults += u64::from(missed == RxError::Fault);
         missed
     }
 
@@ -167,7 +167,7 @@ impl Card {
     /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt.
     ///
     /// # Errors
-    /// [`rx_ring::Missed`]: the frame was dropped.
+    /// [`RxError`]: the frame was dropped.
     pub fn receive<B: Bus>(
         &mut self,
         vf: u8,
@@ -175,9 +175,9 @@ impl Card {
         frame: &[u8],
         arrival: &Arrival,
         bus: &mut B,
-    ) -> Result<(), rx_ring::Missed> {
+    ) -> Result<(), RxError> {
         let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let function = function.ok_or(rx_ring::Missed::NoFunction)?;
+        let function = function.ok_or(RxError::NoFunction)?;
         let own = BusFunction::Vf(vf);
         let said = WriteBack { end_of_packet: true, ..arrival.said };
         let put = function.put((own, queue), frame, said, bus);

@@ -28,7 +28,7 @@ pub(crate) struct RxQueue {
 
 /// Reason why a frame did not reach a receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
+pub enum RxError {
     /// The VF does not exist, or may not use the bus.
     NoFunction,
     /// The receive queue is not set up, or is stopped.
@@ -124,9 +124,9 @@ impl RxQueue {
 
     /// Stops the queue after a memory fault.
     #[cold]
-    fn stop(&mut self) -> Missed {
+    fn stop(&mut self) -> RxError {
         self.running = false;
-        Missed::Fault
+        RxError::Fault
     }
 
     /// Puts a frame into the ring. [`RxQueue::give_back`] notifies the driver.
@@ -136,17 +136,19 @@ impl RxQueue {
         frame: &[u8],
         said: WriteBack,
         bus: &mut B,
-    ) -> Result<(), Missed> {
-        let Self { context: Some(context), running: true, .. } = self else { return Err(Missed::NotRunning) };
+    ) -> Result<(), RxError> {
+        let Self { context: Some(context), running: true, .. } = self else {
+            return Err(RxError::NotRunning);
+        };
         let apart = stripped(said.tag) + if said.fcs { 0 } else { FCS };
         if frame.is_empty() || frame.len() + apart > context.max_frame as usize {
-            return Err(Missed::TooLong);
+            return Err(RxError::TooLong);
         }
         let piece = context.buffer_bytes.max(1) as usize;
         let wanted = if frame.len() <= piece { 1 } else { frame.len().div_ceil(piece) };
         let context = *context;
         let Some(ring) = self.ring().filter(|ring| wanted <= ring.available(self.head) as usize) else {
-            return Err(Missed::NoBuffer);
+            return Err(RxError::NoBuffer);
         };
         let posted = self.posted.get_or_insert_with(|| Box::new(Posted::at(self.head)));
         match Self::scatter(&context, &ring, posted, own, (frame, said), bus) {
