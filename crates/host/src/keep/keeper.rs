@@ -51,6 +51,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// Messages that wait at most for a disk that stalls.
+const MESSAGES: usize = 100;
+
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
@@ -73,6 +76,8 @@ struct Keeper {
     ending: bool,
     deaths: VecDeque<Instant>,
     closer: Worker,
+    /// Thread that writes messages. A disk that stalls blocks a write, and must not delay the next host.
+    writer: Worker,
     /// Successor that has not taken over yet.
     successor: Option<Process>,
     /// Processes that have handed over, or were abandoned, and may still run.
@@ -100,6 +105,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Resul
         ending: false,
         deaths: VecDeque::new(),
         closer: Worker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
+        writer: Worker::start_confined("writer", &gives_up).map_err(io::Error::other)?,
         successor: None,
         former: Vec::new(),
     };
@@ -182,7 +188,7 @@ impl Keeper {
             if let Some(socket) = message.fd {
                 // The closed socket tells the host that no successor started.
                 let started = self.starter.start(PREDECESSOR, socket);
-                self.successor = started.inspect_err(|error| say(&format!("no successor: {error}"))).ok();
+                self.successor = started.inspect_err(|error| self.say(format!("no successor: {error}"))).ok();
             }
             if let Some(successor) = &self.successor {
                 poller.add(successor, OTHERS, Interest::READ)?;
@@ -234,7 +240,7 @@ impl Keeper {
         } else {
             "start `softiov serve` anew when guests can do without it"
         };
-        say(&format!(
+        self.say(format!(
             "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper can replace it no \
              longer; {remedy}"
         ));
@@ -245,6 +251,13 @@ impl Keeper {
         if let Some(successor) = self.successor.take() {
             successor.signal(Kill::KILL);
             self.former.push(successor);
+        }
+    }
+
+    /// Has a message written, unless too many wait already.
+    fn say(&self, text: String) {
+        if self.writer.backlog() < MESSAGES {
+            self.writer.run(move || say(&text));
         }
     }
 
@@ -261,7 +274,8 @@ impl Keeper {
                 continue;
             }
             if signal == Signal::HandOver && !self.backed && !self.starter.is_alive() {
-                say("SIGUSR2: no starter and no systemd store to start another host; this host continues");
+                let why = "no starter and no systemd store to start another host";
+                self.say(format!("SIGUSR2: {why}; this host continues"));
                 continue;
             }
             host.signal(number);
@@ -278,10 +292,10 @@ impl Keeper {
             }
             Death::Signal(_) | Death::Exit(_) if self.ending => return Some(1),
             Death::Signal(number) => {
-                say(&format!("the host was killed by signal {number}; starting it again"));
+                self.say(format!("the host was killed by signal {number}; starting it again"));
             }
             Death::Exit(status) => {
-                say(&format!("the host has failed with status {status}; starting it again"));
+                self.say(format!("the host has failed with status {status}; starting it again"));
             }
         }
         self.deaths.push_back(Instant::now());
@@ -295,7 +309,7 @@ impl Keeper {
         }
         let Some(excess) = self.deaths.len().checked_sub(DEATHS) else { return true };
         let wait = (FIRST_WAIT * (1 << excess.min(8))).min(LONGEST_WAIT);
-        say(&format!("{} deaths within {PERIOD:?}: the next start is in {wait:?}", self.deaths.len()));
+        self.say(format!("{} deaths within {PERIOD:?}: the next start is in {wait:?}", self.deaths.len()));
         let end = Instant::now() + wait;
         loop {
             let left = end.saturating_duration_since(Instant::now());

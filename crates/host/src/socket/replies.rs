@@ -146,8 +146,8 @@ impl ReplyLog {
     }
 
     /// Prepares room for `bytes` of replies: on the next page if everything is sent and they would cross the end of
-    /// this one, and after held bytes. If it returns true, record [`ReplyLog::extent`] and then call
-    /// [`ReplyLog::settle`].
+    /// this one, and after held bytes. If it returns true, call [`ReplyLog::settle`] once [`ReplyLog::extent`] is
+    /// recorded with the replies.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
@@ -161,7 +161,7 @@ impl ReplyLog {
         true
     }
 
-    /// Moves the file's position to the new page, after the extent of [`ReplyLog::make_room`] was recorded.
+    /// Moves the file's position to the new page, after the replies there were recorded and before they are sent.
     ///
     /// # Errors
     /// The kernel's error.

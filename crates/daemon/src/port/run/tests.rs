@@ -2,6 +2,8 @@
 //! Errands run on threads of their own, so a round that needs one is repeated, at the same time, until the errand
 //! is done.
 
+mod deaths;
+
 use super::*;
 use crate::config::{Config, PortConfig};
 use crate::confine::Threads;

@@ -20,12 +20,12 @@ impl World {
     }
 
     fn append(&mut self, bytes: &[u8]) {
-        if self.log.make_room(bytes.len()) {
-            self.noted = self.log.extent();
-            self.log.settle().unwrap();
-        }
+        let moves = self.log.make_room(bytes.len());
         self.log.append(bytes).unwrap();
         self.noted = self.log.extent();
+        if moves {
+            self.log.settle().unwrap();
+        }
     }
 
     fn send(&mut self, bytes: usize) {
@@ -95,10 +95,14 @@ fn death_before_moving_to_the_next_page_loses_nothing() {
     let mut world = World::new();
     world.append(&[7; 4000]);
     world.send(4000);
-    assert!(world.log.make_room(200), "200 bytes more would cross the page");
-    world.noted = world.log.extent();
-    assert_eq!(world.die(), b"");
-    world.append(&[8; 200]);
+    for recorded in [false, true] {
+        assert!(world.log.make_room(200), "200 bytes more would cross the page");
+        world.log.append(&[8; 200]).unwrap();
+        if recorded {
+            world.noted = world.log.extent();
+        }
+        assert_eq!(world.die(), [8; 200][..if recorded { 200 } else { 0 }]);
+    }
     world.send(200);
     world.hears(&[[7; 4000].as_slice(), &[8; 200]].concat());
 }

@@ -226,14 +226,8 @@ impl Connection {
         // The taken part begins the first message, so it is done together with that message.
         let handled = done.saturating_sub(self.taken);
         let fresh = self.outbox.fresh();
-        if !fresh.is_empty() {
-            if self.replies.make_room(fresh.len()) {
-                let extent = self.replies.extent();
-                device.own.successor.step(Progress { extent, ..device.own.successor.progress() });
-                self.replies.settle()?;
-            }
-            self.replies.append(fresh)?;
-        }
+        let moves = !fresh.is_empty() && self.replies.make_room(fresh.len());
+        self.replies.append(fresh)?;
         let before = device.own.successor.progress();
         let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
         let mut progress = Progress { extent: self.replies.extent(), agreed, ..before };
@@ -246,6 +240,9 @@ impl Connection {
             return Ok(());
         }
         self.step(handled, progress, device, buffer)?;
+        if moves {
+            self.replies.settle()?;
+        }
         if done > 0 && std::mem::take(&mut self.taken) > 0 {
             self.replies.release()?;
         }

@@ -1,0 +1,310 @@
+//! A process may die at any moment while it handles a request. Its successor sends the request's one reply. Each
+//! test kills the port before and after each of its notes, and a part of the tests while it sends.
+
+use super::*;
+use crate::port::clients::journal::{Irq, Noted, Progress, Window};
+use crate::port::clients::keeper::Keeper;
+use crate::port::clients::successor::Successor;
+use crate::port::engine::family::Family;
+use host::eventfd::EventFd;
+use host::memory::FileIdentity;
+use host::socket::{ReplyLog, Sent, Stream};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Commands of vfio-user.
+const VERSION: u16 = 1;
+const DMA_MAP: u16 = 2;
+const DMA_UNMAP: u16 = 3;
+const SET_IRQS: u16 = 8;
+const REGION_READ: u16 = 9;
+const REGION_WRITE: u16 = 10;
+const DEVICE_RESET: u16 = 13;
+
+/// Region numbers: the MSI-X table of a VF, and the configuration space.
+const TABLE: u32 = 3;
+const CONFIG: u32 = 7;
+const MEMORY: u64 = 1 << 20;
+const NEVER: usize = usize::MAX;
+
+/// Saved state of a client whose port dies before or after a note.
+#[derive(Debug)]
+struct Doomed {
+    inner: Box<dyn Successor>,
+    /// Moments before and after notes that remain until the death.
+    left: Arc<AtomicUsize>,
+}
+
+impl Doomed {
+    fn pass_moment(&self) {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            resume_unwind(Box::new("the port dies"));
+        }
+        if left != NEVER {
+            self.left.store(left - 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Successor for Doomed {
+    fn progress(&self) -> Progress {
+        self.inner.progress()
+    }
+    fn is_touched(&self) -> bool {
+        self.inner.is_touched()
+    }
+    fn step(&mut self, progress: Progress) {
+        self.pass_moment();
+        self.inner.step(progress);
+        self.pass_moment();
+    }
+    fn begin(&mut self) -> [u64; 3] {
+        self.inner.begin()
+    }
+    fn arrived(&mut self) {
+        self.inner.arrived();
+    }
+    fn end(&mut self) {
+        self.inner.end();
+    }
+    fn keeper(&self, count: usize) -> Keeper {
+        self.inner.keeper(count)
+    }
+    fn forget(&self, numbers: Vec<u64>) {
+        self.inner.forget(numbers);
+    }
+    fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>) {
+        self.inner.mapped(window, identity);
+    }
+    fn mapped_again(&mut self, window: &Window, identity: FileIdentity) {
+        self.inner.mapped_again(window, identity);
+    }
+    fn unmapped(&mut self, iova: u64, size: u64) {
+        self.inner.unmapped(iova, size);
+    }
+    fn unmapped_all(&mut self) {
+        self.inner.unmapped_all();
+    }
+    fn eventfd(&mut self, irq: Irq) {
+        self.inner.eventfd(irq);
+    }
+    fn partial_kept(&mut self, numbers: Vec<u64>) {
+        self.inner.partial_kept(numbers);
+    }
+    fn partial_fds(&self) -> usize {
+        self.inner.partial_fds()
+    }
+    fn take_partial_fds(&mut self) -> Vec<u64> {
+        self.inner.take_partial_fds()
+    }
+    fn release_held(&mut self) {
+        self.inner.release_held();
+    }
+    fn note_configuration(&self, card: &mut dyn Family) {
+        self.inner.note_configuration(card);
+    }
+    fn noted(&self) -> Noted {
+        self.inner.noted()
+    }
+    fn kept(&self, number: u64) -> Option<OwnedFd> {
+        self.inner.kept(number)
+    }
+    fn kept_pages(&self) -> Option<OwnedFd> {
+        self.inner.kept_pages()
+    }
+    fn held_fds(&self, other: BorrowedFd<'_>) -> std::io::Result<Option<Vec<OwnedFd>>> {
+        self.inner.held_fds(other)
+    }
+    fn needed(&self) -> Vec<u64> {
+        self.inner.needed()
+    }
+}
+
+/// A port with a client on its last VF, whose port can be killed.
+struct Scene {
+    world: World,
+    left: Arc<AtomicUsize>,
+    client: UnixStream,
+    memory: OwnedFd,
+    eventfd: EventFd,
+    /// Received bytes of the next reply.
+    received: Vec<u8>,
+}
+
+impl Scene {
+    /// Connects a client that has negotiated the version.
+    fn open() -> Self {
+        let mut world = World::open();
+        let left = Arc::new(AtomicUsize::new(NEVER));
+        let Port { clients, engine, succession, .. } = &mut world.port;
+        let mut slot = clients.remove_last(engine, world.clock.now.get()).unwrap();
+        let worker = engine.reach(slot.function).worker().clone();
+        let inner = succession.of_client(slot.function, worker);
+        slot.own.successor = Box::new(Doomed { inner, left: Arc::clone(&left) });
+        clients.add(slot).unwrap();
+        let client = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let memory = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, MEMORY).unwrap();
+        let eventfd = EventFd::new().unwrap();
+        let mut scene = Self { world, left, client, memory, eventfd, received: Vec::new() };
+        scene.ask(1, VERSION, b"\0\0\x01\0{}\0");
+        scene
+    }
+
+    fn progress(&self) -> Progress {
+        self.world.port.clients.slots()[1].own.successor.progress()
+    }
+
+    fn send(&self, id: u16, command: u16, body: &[u8]) {
+        let fds = match command {
+            DMA_MAP => vec![self.memory.as_fd()],
+            SET_IRQS => vec![self.eventfd.as_fd()],
+            _ => Vec::new(),
+        };
+        let copy = Stream::adopt(OwnedFd::from(self.client.try_clone().unwrap())).unwrap();
+        copy.send(&message(id, command, body), &fds).unwrap();
+    }
+
+    /// Runs rounds until the next reply is there, and returns the id and body of the reply; or `None` if the port
+    /// dies before.
+    fn reply(&mut self) -> Option<(u16, Vec<u8>)> {
+        for _ in 0..5_000 {
+            catch_unwind(AssertUnwindSafe(|| self.world.round())).ok()?;
+            let mut buffer = [0; 8192];
+            if let Ok(count) = self.client.read(&mut buffer) {
+                assert!(count > 0, "the client was disconnected");
+                self.received.extend_from_slice(&buffer[..count]);
+            }
+            let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| self.received[at + n]));
+            if self.received.len() >= 16 && self.received.len() >= word(4) as usize {
+                let (id, size, error) = (word(0) as u16, word(4) as usize, word(12));
+                assert_eq!(error, 0, "request {id} was refused");
+                let body = self.received[16..size].to_vec();
+                self.received.drain(..size);
+                return Some((id, body));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        panic!("no reply");
+    }
+
+    /// Sends a request and returns the body of the reply.
+    fn ask(&mut self, id: u16, command: u16, body: &[u8]) -> Vec<u8> {
+        self.send(id, command, body);
+        let (answered, body) = self.reply().expect("the port lives");
+        assert_eq!(answered, id);
+        body
+    }
+
+    /// Has the next reply of 16 bytes or more begin on another page of the reply file.
+    fn fill_page(&mut self) {
+        let after = 16 + 16;
+        let used = self.progress().extent.end % 4096;
+        let count = (4090 - after - used) as u32;
+        assert_eq!(self.ask(2, REGION_READ, &read(count)).len() as u32, 16 + count);
+        assert_eq!(self.progress().extent.end % 4096, 4090);
+    }
+
+    /// Checks that the successor sends the one reply to the request, and that the client is in step.
+    fn check_successor(&mut self, id: u16, what: &str) {
+        self.world.succeed();
+        assert_eq!(self.reply().expect("the successor lives").0, id, "{what}");
+        assert_eq!(self.ask(id + 1, REGION_READ, &read(4)).len(), 20, "{what}");
+        assert!(self.received.is_empty(), "{what}: more bytes");
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn read(count: u32) -> Vec<u8> {
+    words(&[0, 0, CONFIG, count])
+}
+
+fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
+    let rest = rest.iter().flat_map(|word| word.to_le_bytes());
+    words(&sizes).into_iter().chain(rest).collect()
+}
+
+/// Kills the port at each moment before and after a note while it handles a request. Returns the number of deaths.
+fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) -> usize {
+    for moment in 0.. {
+        let mut scene = Scene::open();
+        prepare(&mut scene);
+        scene.left.store(moment, Ordering::Relaxed);
+        scene.send(7, command, body);
+        let what = format!("command {command}, death at moment {moment}");
+        match scene.reply() {
+            Some((id, _)) => {
+                assert_eq!(id, 7, "{what}");
+                return moment;
+            }
+            None => scene.check_successor(7, &what),
+        }
+    }
+    unreachable!("a request ends");
+}
+
+#[test]
+fn request_is_answered_once_wherever_its_port_dies() {
+    let map = window([32, 3], &[0, 0, MEMORY]);
+    let requests = [
+        (REGION_READ, read(4)),
+        (REGION_WRITE, [words(&[0, 0, TABLE, 16]), vec![0x5a; 16]].concat()),
+        (DMA_MAP, map.clone()),
+        (DMA_UNMAP, window([24, 0], &[0, MEMORY])),
+        (SET_IRQS, words(&[20, 0x24, 2, 1, 1])),
+        (DEVICE_RESET, Vec::new()),
+    ];
+    for (command, body) in requests {
+        for fills in [false, true] {
+            let deaths = kill_at_each_moment(command, &body, |scene| {
+                if command == DMA_UNMAP {
+                    scene.ask(3, DMA_MAP, &map);
+                }
+                if fills {
+                    scene.fill_page();
+                }
+            });
+            // Before and after three notes: the request is handled, it is consumed, the reply is sent.
+            assert!(deaths >= 6, "command {command}, next page {fills}: {deaths} deaths");
+        }
+    }
+}
+
+#[test]
+fn successor_sends_the_rest_of_a_reply() {
+    for sent in [1, 15, 16, 17, 35, 36] {
+        let mut scene = Scene::open();
+        scene.fill_page();
+        scene.left.store(3, Ordering::Relaxed);
+        scene.send(7, REGION_READ, &read(4));
+        assert!(scene.reply().is_none(), "the port dies before it sends");
+        let Progress { stream, replies, extent, held, .. } = scene.progress();
+        let kept = |number| scene.world.vault.copy(&format!("pf0.#{number}")).unwrap();
+        let (mut log, owed, _) = ReplyLog::adopt(kept(replies), extent, held).unwrap();
+        assert_eq!(owed.len(), 36);
+        let socket = Stream::adopt(kept(stream)).unwrap();
+        assert_eq!(log.send(&socket, sent).unwrap(), Sent::Bytes(sent));
+        scene.check_successor(7, &format!("{sent} bytes sent"));
+    }
+}
+
+#[test]
+fn successor_answers_requests_that_came_without_a_port() {
+    let mut scene = Scene::open();
+    for id in 7..12 {
+        scene.send(id, REGION_READ, &read(4));
+    }
+    scene.world.succeed();
+    for id in 7..12 {
+        assert_eq!(scene.reply().expect("the successor lives").0, id);
+    }
+    assert!(scene.received.is_empty(), "no more bytes");
+}
