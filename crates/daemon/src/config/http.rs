@@ -30,7 +30,7 @@ pub struct Http {
 pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
     let Some(text) = &keys.listen else {
         return match keys.token_file {
-            Some(_) => Err(value("http.token_file", "needs a listen beside it, such as \"127.0.0.1:9582\"")),
+            Some(_) => Err(value("http.token_file", "needs http.listen too, such as \"127.0.0.1:9582\"")),
             None => Ok(None),
         };
     };
@@ -48,8 +48,8 @@ pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
         return Err(value("http.listen", problem));
     }
     let Some(token_file) = keys.token_file.clone() else {
-        let problem = "is missing: every user of this machine could connect; write a token to a file that only the host's \
-                       user can read";
+        let problem = "is missing, so every user of this machine could connect; name a file with a token that only \
+                       the host's user can read";
         return Err(value("http.token_file", problem));
     };
     check_absolute(&token_file, "http.token_file")?;

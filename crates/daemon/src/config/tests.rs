@@ -227,9 +227,9 @@ fn invalid_uplink_is_refused_with_the_valid_ones() {
         ("7", ["integer `7`", "{ wire = \"NAME\" }"]),
         ("{ tun = \"x\" }", ["`tun`", "`tap`"]),
         ("{ tap = \"x\", mtu = 1 }", ["`mtu`", "`tap`"]),
-        ("{}", ["no uplink is named", "{ tap = \"NAME\" }"]),
-        ("{ tap = \"x\", wire = \"y\" }", ["a port has one uplink", "{ wire = \"NAME\" }"]),
-        ("{ tap = \"x\", xdp = \"native\" }", ["xdp says how", "name the interface"]),
+        ("{}", ["no uplink is given", "{ tap = \"NAME\" }"]),
+        ("{ tap = \"x\", wire = \"y\" }", ["two uplinks are given", "{ wire = \"NAME\" }"]),
+        ("{ tap = \"x\", xdp = \"native\" }", ["xdp needs an interface", "interface = \"NAME\""]),
         ("{ interface = \"x\", xdp = \"fast\" }", ["`fast`", "`best-effort`"]),
     ] {
         let message = Config::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
@@ -258,10 +258,13 @@ fn interface_uses_a_packet_socket_without_xdp() {
 #[test]
 fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
     for (text, parts) in [
-        ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is not 1 to 64", "add a port"]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is not 1 to 64", "\"avf\""]),
-        ("[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\""]),
+        ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64 VFs"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "\"avf\""]),
+        (
+            "[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8",
+            ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\""],
+        ),
         ("[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.vf]]\nindex = 64", ["pf0.vf.index", "64 VFs"]),
         (
             "[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.mirror]]\nto = 64\nvfs = [0]",
@@ -277,14 +280,14 @@ fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
 fn refusal_names_the_key_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
-        ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
+        ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "two VFs"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", ["pf0vf0.vlan", "1 to 4095"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "any"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nproto = \"802.1ad\"", ["pf0vf0.proto", "802.1Q"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_mtu = 9707", ["pf0vf0.max_mtu", "9706"]),
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
-        ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "a port of their own"]),
+        ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "add another port"]),
         ("[[port]]\npf = \"guest\"\nstorm = { broadcast = 1 }", ["pf0.pf", "leave them out"]),
         ("[[port]]\nlimits = { noise = { warn = 1 } }", ["pf0.limits", "dma-faults"]),
         ("[[port]]\nstorm = { interval = 0 }", ["pf0.storm.interval", "1 to 1000"]),
@@ -310,22 +313,22 @@ fn refusal_names_the_key_and_the_remedy() {
         ("[[port]]\npf = \"guest\"\nname = \"control\"", ["port.name", "choose another"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_tx_rate = 1001", ["pf0vf0.max_tx_rate", "1000"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
-        ("[[port]]\n[[port.vf]]\nindex = 0\nsocket = \"web.sock\"", ["pf0vf0.socket", "from / on"]),
-        ("[[port]]\npf = \"guest\"\nsocket = \"x/y\"", ["pf0.socket", "from / on"]),
-        ("state_dir = \"kept\"", ["state_dir", "from / on"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nsocket = \"web.sock\"", ["pf0vf0.socket", "absolute path"]),
+        ("[[port]]\npf = \"guest\"\nsocket = \"x/y\"", ["pf0.socket", "absolute path"]),
+        ("state_dir = \"kept\"", ["state_dir", "absolute path"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
         ("[[port]]\nuplink = { tap = \"a/b\" }", ["pf0.uplink", "1 to 15"]),
         ("[[port]]\nuplink.wire = \"a b\"", ["pf0.uplink", "1 to 32"]),
         (
             "[[port]]\nuplink.wire = \"w\"\n[[port]]",
-            ["pf0.uplink: the wire \"w\" ends nowhere", "one more port"],
+            ["pf0.uplink: the wire \"w\" has only one end", "second port"],
         ),
         (
             "[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"",
-            ["pf2.uplink: the wire \"w\" is given to pf0, pf1, pf2", "two ends"],
+            ["pf2.uplink: the wire \"w\" has two ends", "is the uplink of pf0, pf1, pf2"],
         ),
-        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are called \"a\"", "another name"]),
+        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are named \"a\"", "rename one"]),
     ] {
         let message = refused(text);
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");

@@ -191,9 +191,9 @@ fn commands_show_the_uplinks() {
     );
     assert!(show(&serve, "pf0").contains("    wire drops: too long 0, no room 0, no link 0\n"));
     let said = apply("[[port]]\nuplink.wire = \"w\"\n");
-    assert!(said.err.contains("ends nowhere: give it to one more port"), "{}", said.err);
+    assert!(said.err.contains("has only one end; set it as the uplink of a second port"), "{}", said.err);
     let said = apply("[[port]]\nuplink.stream = { connect = \"here.sock\" }\n");
-    assert!(said.err.contains("pf0.uplink") && said.err.contains("write it from / on"), "{}", said.err);
+    assert!(said.err.contains("pf0.uplink") && said.err.contains("write an absolute path"), "{}", said.err);
     let said = softiov(serve.folder(), &["port", "show", "pf0", "--json"]);
     assert!(
         said.out.contains("\"uplink_status\"") && said.out.contains("\"kind\": \"wire\""),
