@@ -89,13 +89,13 @@ fn assert_checks_pass(config: &str) {
     .unwrap();
     let others = report.checks.iter().filter(|check| check.result != Verdict::Passes);
     let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
-    let without_pf = "it needs our PF driver";
+    let without_pf = "the check needs the PF driver of this program";
     assert_eq!(
         others,
         [
             ("port-vlan", Verdict::Skipped, without_pf),
             ("pf-reset", Verdict::Skipped, without_pf),
-            ("wire", Verdict::Skipped, "no station is given; see --peer"),
+            ("wire", Verdict::Skipped, "the check needs a station on the wire: name one with --peer"),
         ]
     );
     assert!(report.is_good());

@@ -182,7 +182,8 @@ impl Keeper {
             if let Some(socket) = message.fd {
                 // The closed socket tells the host that no successor started.
                 let started = self.starter.start(PREDECESSOR, socket);
-                self.successor = started.inspect_err(|error| say(&format!("no successor: {error}"))).ok();
+                self.successor =
+                    started.inspect_err(|error| say(&format!("cannot start a successor: {error}"))).ok();
             }
             if let Some(successor) = &self.successor {
                 poller.add(successor, OTHERS, Interest::READ)?;
@@ -230,13 +231,13 @@ impl Keeper {
         let _ = poller.remove(self.starter.process());
         self.starter.reap();
         let remedy = if self.backed {
-            "restart the unit, which guests do not notice"
+            "restart the unit; guests stay connected"
         } else {
-            "start `softiov serve` anew when guests can do without it"
+            "restart `softiov serve` when guests can do without their VFs"
         };
         say(&format!(
-            "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper can replace it no \
-             longer; {remedy}"
+            "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper \
+             can no longer replace the host; {remedy}"
         ));
     }
 
@@ -261,7 +262,10 @@ impl Keeper {
                 continue;
             }
             if signal == Signal::HandOver && !self.backed && !self.starter.is_alive() {
-                say("SIGUSR2: no starter and no systemd store to start another host; this host continues");
+                say(
+                    "SIGUSR2 ignored: softiov-starter and a systemd store are missing, so no other host can \
+                     start; this host continues",
+                );
                 continue;
             }
             host.signal(number);
@@ -278,10 +282,10 @@ impl Keeper {
             }
             Death::Signal(_) | Death::Exit(_) if self.ending => return Some(1),
             Death::Signal(number) => {
-                say(&format!("the host was killed by signal {number}; starting it again"));
+                say(&format!("the host was killed by signal {number}; starting the host again"));
             }
             Death::Exit(status) => {
-                say(&format!("the host has failed with status {status}; starting it again"));
+                say(&format!("the host failed with status {status}; starting the host again"));
             }
         }
         self.deaths.push_back(Instant::now());
@@ -295,7 +299,10 @@ impl Keeper {
         }
         let Some(excess) = self.deaths.len().checked_sub(DEATHS) else { return true };
         let wait = (FIRST_WAIT * (1 << excess.min(8))).min(LONGEST_WAIT);
-        say(&format!("{} deaths within {PERIOD:?}: the next start is in {wait:?}", self.deaths.len()));
+        say(&format!(
+            "the host ended {} times within {PERIOD:?}: the next start is in {wait:?}",
+            self.deaths.len()
+        ));
         let end = Instant::now() + wait;
         loop {
             let left = end.saturating_duration_since(Instant::now());

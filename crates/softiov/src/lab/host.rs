@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn failed_measurement_names_its_reason_and_substitute() {
-        let why_not = Some("KVM does not work here: opening /dev/kvm: No such file".to_owned());
+        let why_not = Some("KVM does not work on this machine: opening /dev/kvm failed: No such file".to_owned());
         let text = measurements(&[
             Measurement { median: Some(1009.21), least: Some(912.0), most: Some(99.123), ..UNMEASURED },
             Measurement { what: "an exit", why_not, ..UNMEASURED },
@@ -199,7 +199,7 @@ mod tests {
             "measured  unit  median  least   most\n\
              a switch  ns      1009    912  99.12\n\
              an exit   ns         -      -      -\n\
-             not measured: an exit: KVM does not work here: opening /dev/kvm: No such file; \
+             not measured: an exit: KVM does not work on this machine: opening /dev/kvm failed: No such file; \
              the table has another machine's value\n"
         );
     }
