@@ -53,7 +53,7 @@ A VF's registers are bits of the PF's registers: each value is stored once. n is
 /// Writes the page.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
-    fs::write(&path, page()).with_context(|| format!("write {}", path.display()))
+    fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns the page of the present tables.

@@ -65,7 +65,7 @@ impl fmt::Display for Summary<'_> {
             writeln!(f, "SKIPPED: {reason}{times}")?;
         }
         if sum.ignored > 0 {
-            writeln!(f, "SKIPPED: {} tests marked to be ignored", sum.ignored)?;
+            writeln!(f, "SKIPPED: {} tests with #[ignore]", sum.ignored)?;
         }
         writeln!(f, "\n{sum}")
     }

@@ -82,7 +82,7 @@ fn rate_is_limited_by_the_familys_link() {
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
         check(&file(most)).unwrap();
         let problem =
-            format!("pf0vf0.max_tx_rate: {} Mb/s are more than the link's {most}; 0 is no limit", most + 1);
+            format!("pf0vf0.max_tx_rate: transmit rate {} Mb/s exceeds the link's {most} Mb/s; 0 is no limit", most + 1);
         assert_eq!(refused(&file(most + 1)), problem);
     }
 }

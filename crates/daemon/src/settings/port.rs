@@ -166,7 +166,7 @@ impl MirrorRule {
     fn resolve(&self, vfs: usize) -> Result<Mirror, SettingError> {
         let known = |key, n: u8| match VfIndex::new(n).filter(|vf| vf.index() < vfs) {
             Some(vf) => Ok(vf),
-            None => refuse(key, format!("{n} is beyond the port's {vfs} VFs")),
+            None => refuse(key, format!("VF {n} is out of range: the port has {vfs} VFs, counted from 0")),
         };
         let watched: Result<VfSet, _> = self.vfs.iter().map(|vf| known("mirror.vfs", *vf)).collect();
         let on = |direction| self.uplink.is_some_and(|on| on == direction || on == Direction::Both);

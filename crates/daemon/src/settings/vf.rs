@@ -216,12 +216,12 @@ impl VfSettings {
 
     fn port_vlan(&self) -> Result<Option<PortVlan>, SettingError> {
         if let Some(proto) = self.proto.as_ref().filter(|proto| !proto.eq_ignore_ascii_case(PROTOCOL)) {
-            return refuse("proto", format!("{proto:?} is not {PROTOCOL}, the only one that the card has"));
+            return refuse("proto", format!("{proto:?} is not supported; the card supports {PROTOCOL} only"));
         }
         match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
             // VLAN 0 must be explicit: a priority without a VLAN is more often a forgotten VLAN.
             (0, 1..) if self.vlan.is_none() => {
-                refuse("qos", "needs a vlan beside it; vlan 0 is for a tag with the priority alone")
+                refuse("qos", "needs vlan too; vlan 0 stands for a tag with the priority alone")
             }
             (0, 0) => Ok(None),
             (id, qos) => Ok(Some(PortVlan { id, qos })),

@@ -45,7 +45,7 @@ fn spoof(serve: &Serve) {
         drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
     }
     let mut drive = drive.spawn().unwrap();
-    serve.wait_logged("the VF does too much");
+    serve.wait_logged("the VF exceeds a threshold");
     drive.kill().unwrap();
     drive.wait().unwrap();
 }
@@ -55,7 +55,7 @@ fn quarantine_writes_a_recording_that_the_log_names() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     spoof(&serve);
-    serve.wait_logged("a flight recording of the VF was written");
+    serve.wait_logged("wrote a flight recording of the VF");
     let kept = folder.path().join("state/flight");
     let [name] = &files(&kept)[..] else { panic!("{:?}", files(&kept)) };
     serve.wait_logged(name);

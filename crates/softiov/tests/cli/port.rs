@@ -117,7 +117,7 @@ fn unknown_port_error_lists_the_ports() {
     for words in ["show pf9", "reset pf9", "limit pf9 storm --warn 1", "mirror pf9 0 --off"] {
         let said = port(&serve, words);
         assert!(
-            said.status == Some(1) && said.err.contains("pf9") && said.err.contains("there are pf0"),
+            said.status == Some(1) && said.err.contains("pf9") && said.err.contains("valid names are pf0"),
             "{said:?}"
         );
     }

@@ -145,7 +145,7 @@ fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
         told("state UP");
         assert!(guest.wait_link(PATIENCE), "the guest keeps its VF");
         eventually("the log reports the uplink", || {
-            serve.log().contains(&format!("the {kind} is the uplink again"))
+            serve.log().contains(&format!("the port is attached to the {kind} again"))
         });
     });
 }
@@ -250,7 +250,7 @@ fn impairments_recording_and_replay_work_on_a_running_port() {
     fs::write(&file, "[[port]]\nuplink.replay = \"/etc/passwd\"\n").unwrap();
     let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()]);
     assert!(
-        said.err.contains("cannot play /etc/passwd: it is neither a pcap nor a pcapng file"),
+        said.err.contains("cannot replay /etc/passwd: the file is neither pcap nor pcapng"),
         "{}",
         said.err
     );
@@ -273,9 +273,9 @@ fn replay_out_of_reach_names_landlock_and_the_remedy() {
         return skipped("a recording out of reach", "no Landlock here");
     }
     assert!(
-        said.err.contains(&format!("cannot play {}: Permission denied", recording.display())),
+        said.err.contains(&format!("cannot replay {}: Permission denied", recording.display())),
         "{}",
         said.err
     );
-    assert!(said.err.contains("Landlock") && said.err.contains("Move it there"), "{}", said.err);
+    assert!(said.err.contains("Landlock") && said.err.contains("Move the recording there"), "{}", said.err);
 }

@@ -50,7 +50,9 @@ fn malformed_packets_are_skipped_and_counted() {
 
 #[test]
 fn only_a_regular_file_is_opened() {
-    assert!(regular(Path::new("/dev/null")).unwrap_err().to_string().contains("not a regular file"));
+    assert!(
+        regular(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file")
+    );
     let folder = tempfile::tempdir().unwrap();
     assert!(regular(folder.path()).is_err() && regular(&folder.path().join("absent")).is_err());
     let file = folder.path().join("some.pcap");
