@@ -111,7 +111,10 @@ fn vf_of_another_family_is_refused_by_name() {
     let refused =
         run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(()));
     let error = refused.map(|report| report.is_good()).unwrap_err().to_string();
-    assert!(error.contains("pf0vf0/vf.sock is no 82576") && error.contains("family = \"82576\""), "{error}");
+    assert!(
+        error.contains("pf0vf0/vf.sock is not an 82576") && error.contains("family = \"82576\""),
+        "{error}"
+    );
 }
 
 /// Checks the findings on a VF of our card: the guest's own rings, mailbox and vectors. STATUS is the port's, so it

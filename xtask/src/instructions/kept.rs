@@ -108,7 +108,10 @@ mod tests {
 
     #[test]
     fn a_gain_is_to_be_kept_and_a_new_way_too() {
-        assert_eq!(said(&[("queue", 200.0), ("switch", 100.0)])[0], "a: 300 instructions per frame instead of the kept 400");
+        assert_eq!(
+            said(&[("queue", 200.0), ("switch", 100.0)])[0],
+            "a: 300 instructions per frame instead of the kept 400"
+        );
         let text = r#"{"compiler": "rustc 1", "instructions": {}}"#;
         let said = compare(&read(text).unwrap(), &[("b".to_owned(), counts(&[]))]);
         assert!(said[0].starts_with("b: no instruction count is kept"), "{said:?}");

@@ -83,9 +83,9 @@ mod tests {
             *demo.pointer_mut(pointer).unwrap() = value;
             check(&demo.to_string(), EMBEDDED_GUESTS).unwrap_err()
         };
-        assert!(spoiled("/pings/0/received", json!(4)).contains("unanswered"));
-        assert!(spoiled("/pings/0", json!({})).contains("unanswered"));
-        assert!(spoiled("/flows/0/bytes", json!(0)).contains("nothing"));
+        assert!(spoiled("/pings/0/received", json!(4)).contains("not answered"));
+        assert!(spoiled("/pings/0", json!({})).contains("not answered"));
+        assert!(spoiled("/flows/0/bytes", json!(0)).contains("no bytes"));
         assert!(spoiled("/flows", json!([])).contains("flows"));
         assert!(spoiled("/guests", json!([{}])).contains("1 guests"));
         assert!(spoiled("/guests/0/mac", Value::Null).contains("mac"));

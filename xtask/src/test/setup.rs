@@ -173,7 +173,7 @@ mod tests {
         let need = Need { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" };
         assert_eq!(
             reason(&need, "there is no apt"),
-            "a VF as lspci describes it: `lspci` is missing (Debian package pciutils), and there is no apt"
+            "tests of a VF with lspci: `lspci` is missing (Debian package pciutils), and there is no apt"
         );
     }
 }

@@ -49,6 +49,12 @@ mod tests {
         assert_eq!(compare("| `a::b` | x | passes |\n| `a::c` | x | passes |\n", checks), []);
         let found = compare("| `a::b` | x | passes |\n| `a::d` | x | passes |\n", checks);
         let found: Vec<_> = found.into_iter().map(|finding| finding.what).collect();
-        assert_eq!(found, ["no row for the check a::c", "a row for a::d, which is no check"]);
+        assert_eq!(
+            found,
+            [
+                "the page has no row for the Linux check a::c",
+                "the page has a row for a::d, which is not a Linux check"
+            ]
+        );
     }
 }

@@ -49,6 +49,6 @@ mod tests {
         };
         let found = check(&[package], |_| PathBuf::new());
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].what, "the test `forgotten` is never run");
+        assert_eq!(found[0].what, "no stage runs the test target `forgotten`");
     }
 }

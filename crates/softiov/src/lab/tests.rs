@@ -90,7 +90,10 @@ fn refused_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "unknown experiment `triple`; known: double"),
         ("run all --set fctor=3", "unknown axis or setting `fctor`; did you mean factor?"),
-        ("run all --set vms=2 --set factor=-1", "double vms=2 factor=-1: invariant of the model violated: frames came"),
+        (
+            "run all --set vms=2 --set factor=-1",
+            "double vms=2 factor=-1: invariant of the model violated: frames came",
+        ),
         ("run all triple", "unknown experiment `all`; known: double"),
         ("run all --out Cargo.toml", "cannot store the rows of the run: Cargo.toml/rows: "),
         ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),

@@ -175,7 +175,10 @@ fn keeper_tries_again_to_start_a_missing_program() {
     let host = next_host(&serve, None);
     fs::rename(&program, &aside).unwrap();
     kill_process(host, Signal::KILL).unwrap();
-    serve.wait_logged(&format!("{} cannot be run: No such file or directory", program.display()));
+    serve.wait_logged(&format!(
+        "cannot run the host's program {}: No such file or directory",
+        program.display()
+    ));
     serve.wait_logged("the host failed with status 127; starting the host again");
     fs::rename(&aside, &program).unwrap();
     next_host(&serve, Some(host));

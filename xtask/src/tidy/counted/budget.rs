@@ -133,9 +133,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "avf: 1 riddles, and the budget is 0",
-                "nic: 4 openings, and the budget is 3",
-                "nic: 1 riddles, and the budget is 2"
+                "avf has 1 places that break the rule `riddles`; the budget is 0",
+                "nic has 4 places that break the rule `openings`; the budget is 3",
+                "nic has 1 places that break the rule `riddles`; the budget is 2"
             ]
         );
     }

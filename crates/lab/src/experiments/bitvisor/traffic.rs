@@ -69,9 +69,9 @@ pub(super) const LATENCY: Experiment = Experiment {
     axes: AXES,
     points: Points::All,
     metrics: &[
-        metric("latency_us_mean", "us", "from request to answer, mean"),
-        metric("latency_us_p50", "us", "half of all answers took at most this"),
-        metric("latency_us_p99", "us", "99 of 100 took at most this"),
+        metric("latency_us_mean", "us", "mean time from a request to its answer"),
+        metric("latency_us_p50", "us", "median time from a request to its answer"),
+        metric("latency_us_p99", "us", "99th percentile of the time from a request to its answer"),
     ],
     figures: &[Figure {
         title: "From request to answer",

@@ -70,7 +70,8 @@ fn types(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     };
     let (host, guest, pat) = (of("host_mtrr")?, of("guest_mtrr")?, of("guest_pat")?);
     let found = effective(guest, pat).and_then(|wanted| entry(wanted, host, &HOST_PAT));
-    let found = found.ok_or_else(|| RunError::Refused("an MTRR has the type UC, WC, WT, WP or WB".into()))?;
+    let found = found
+        .ok_or_else(|| RunError::Refused("invalid MTRR type: it must be UC, WC, WT, WP or WB".into()))?;
     let metrics = Metrics::default()
         .with("effective", found.gets.encoding().into())
         .with("fallbacks", f64::from(u8::from(found.is_fallback)));
