@@ -144,7 +144,7 @@ pub(crate) fn named_range(
         match text.parse::<u32>() {
             // Versions of libpcap differ on whether it is octal.
             Ok(_) if text.len() > 1 && text.starts_with('0') => {
-                refuse!("port {text} has leading zeros: write it without them")
+                refuse!("port {text} has leading zeros: write the number without zeros")
             }
             Ok(port) => Ok((port, transport)),
             Err(_) => named(text, transport, names),

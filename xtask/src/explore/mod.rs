@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     properties.retain(|property| property.test.contains(&options.only));
     ensure!(
         !properties.is_empty(),
-        "no property test has `{}` in its name; `cargo xtask explore` without it runs all of them",
+        "no property test has `{}` in its name; give a part of a test's name, or none for all tests",
         options.only
     );
     let end = Instant::now() + Duration::from_secs(60 * options.minutes);

@@ -147,7 +147,7 @@ fn collect(
                     return Ok(lines);
                 }
                 if ended.is_none() && heard.elapsed() > hangs {
-                    println!("   the command printed nothing for {} s, so it is killed", hangs.as_secs());
+                    println!("   killing the command, which printed nothing for {} s", hangs.as_secs());
                     end(child.id(), &lines);
                     heard = Instant::now();
                 }

@@ -155,7 +155,7 @@ impl Contender for Bridge {
 
 /// Creates two taps and a bridge in a new network namespace, which this thread stays in.
 fn make(size: usize) -> Result<([End; 2], File)> {
-    enter_new_network().context("cannot create a network namespace: it needs root or CAP_SYS_ADMIN")?;
+    enter_new_network().context("cannot create a network namespace without root or CAP_SYS_ADMIN")?;
     let namespace = File::open("/proc/thread-self/ns/net")?;
     let address = |end: u8| MacAddress([2, 0, 0, 0, 0x20, end]);
     let end = |own: u8| -> Result<End> {

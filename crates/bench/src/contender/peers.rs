@@ -198,7 +198,7 @@ impl Peer {
         match (&self.generator, &self.forwarder) {
             (Some(counter), _) | (None, Forwarder::Testpmd(counter)) => counter.received(),
             (None, Forwarder::Switch(_)) => {
-                bail!("Open vSwitch does not count frames itself: it needs testpmd as the generator")
+                bail!("Open vSwitch does not count frames itself, so its generator must be testpmd")
             }
         }
     }

@@ -150,7 +150,7 @@ impl Setup<'_> {
         command.args([&format!("unix:{}", self.at("db.sock")), "-vconsole:info"]);
         let start = || {
             let entered = self.namespace.map_or_else(enter_new_network, enter_network);
-            entered.context("cannot create a network namespace: it needs root or CAP_SYS_ADMIN")?;
+            entered.context("cannot create a network namespace without root or CAP_SYS_ADMIN")?;
             self.spawn(&mut command, "switch")
         };
         let started = thread::scope(|scope| scope.spawn(start).join());

@@ -37,8 +37,8 @@ pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
         return passes("");
     }
     unexpected(format!(
-        "the VF received the group before it joined: {before}, as a member: {member}, another group: \
-         {other}, after it left: {after}"
+        "the VF received frames of the group before joining: {before}, as a member: {member}, of another \
+         group: {other}, after leaving: {after}"
     ))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     b.vf.set_all_multicast(&mut b.hal, false)?;
     match (all, reaches(a, b, OTHER_GROUP)?) {
         (true, false) => passes(""),
-        (true, true) => unexpected("multicast frames still arrive after the VF requested to stop them"),
+        (true, true) => unexpected("multicast frames still arrive after the VF requested their end"),
         (false, _) => differs("no multicast frame arrives: VMOLR.MPME has no effect"),
     }
 }

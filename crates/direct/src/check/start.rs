@@ -65,8 +65,8 @@ fn without_link(state: LinkCheck) -> &'static str {
     match state {
         LinkCheck::Up(_) => "up",
         LinkCheck::Down => {
-            "down; the port may have no link, or the VF may be quarantined or its state be disable (on our own card \
-             `softiov vf show` reports it)"
+            "down: the port has no link, or the VF is quarantined or its state is disable (on SoftIOV's card \
+             `softiov vf show` reports the state)"
         }
         LinkCheck::ResetNeeded => "not negotiated: the PF lost the VF's state, so the VF must be reset",
         LinkCheck::Gone => "unknown: the function was removed from the bus",

@@ -109,7 +109,9 @@ impl fmt::Display for ResetReport {
             writeln!(f, "    {step:<16} {ms:.3} ms")?;
         }
         match self.busy_pages {
-            None => writeln!(f, "before: the device was idle, because no way is known to make it write")?,
+            None => {
+                writeln!(f, "before: the device was idle, because no way is known to make the device write")?
+            }
             Some(0) => writeln!(f, "before: the device was idle; send frames to it from the wire")?,
             Some(pages) => {
                 writeln!(f, "before: the device wrote to its owner's memory ({pages} pages changed)")?

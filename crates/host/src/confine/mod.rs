@@ -135,7 +135,7 @@ impl Starting {
     /// not run.
     pub fn wait(self) -> Result<JoinHandle<()>, ConfineError> {
         let ended =
-            || Err(ConfineError::Thread(io::Error::other("the thread ended before it was restricted")));
+            || Err(ConfineError::Thread(io::Error::other("the new thread ended before its restriction")));
         self.confined.recv().unwrap_or_else(|_| ended())?;
         Ok(self.thread)
     }

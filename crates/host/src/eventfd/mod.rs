@@ -50,9 +50,9 @@ impl AdoptError {
             Self::System(error) if error.kind() == io::ErrorKind::NotFound => {
                 "mount /proc where the host runs"
             }
-            Self::System(error) => {
-                limits::remedy(error).unwrap_or("let the host read /proc/self/fd: check its confinement")
-            }
+            Self::System(error) => limits::remedy(error).unwrap_or(
+                "let the host read /proc/self/fd: check the host's confinement",
+            ),
         }
     }
 }

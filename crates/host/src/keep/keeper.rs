@@ -106,7 +106,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Resul
     gives_up.apply().map_err(io::Error::other)?;
     Ok(keeper.run().unwrap_or_else(|error| {
         // Reported here: confined as it is now, the process may not make the caller's system calls.
-        say(&format!("the host cannot be started: {error}"));
+        say(&format!("cannot start the host: {error}"));
         1
     }))
 }

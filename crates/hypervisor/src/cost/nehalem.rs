@@ -174,7 +174,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (3_000, 5_000),
         Kind::Estimate,
-        "engineering estimate: domain switch, direct",
+        "engineering estimate: direct cost of a domain switch",
     ),
     row(
         Cost::SwitchIndirect,

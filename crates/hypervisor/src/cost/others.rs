@@ -38,21 +38,21 @@ pub(super) const OPTERON: &[Value] = &[
         4_000,
         (3_000, 5_000),
         Kind::Estimate,
-        "engineering estimate: domain switch, direct",
+        "engineering estimate: direct cost of a domain switch",
     ),
     (
         Cost::SwitchIndirect,
         8_000,
         (5_000, 20_000),
         Kind::Estimate,
-        "engineering estimate: domain switch, indirect; a small cache is soon full",
+        "engineering estimate: indirect cost of a domain switch; a small cache is soon full",
     ),
     (
         Cost::TlbKernel,
         0,
         (0, 0),
         Kind::Estimate,
-        "engineering estimate: in the indirect part of a domain switch",
+        "engineering estimate: zero, because the indirect cost of a domain switch includes it",
     ),
     (Cost::EventSend, 850, (700, 1_000), Kind::Estimate, SEED),
     (
@@ -78,13 +78,19 @@ pub(super) const OPTERON: &[Value] = &[
     (Cost::RxDriver, 900, (700, 1_500), Kind::Derived, RECEIVE),
     (Cost::RxSkb, 600, (400, 1_000), Kind::Derived, RECEIVE),
     (Cost::RxTcp, 2_000, (1_300, 3_000), Kind::Derived, RECEIVE),
-    (Cost::RxPureAck, 2_000, (1_000, 3_000), Kind::Estimate, "engineering estimate: as a segment"),
+    (
+        Cost::RxPureAck,
+        2_000,
+        (1_000, 3_000),
+        Kind::Estimate,
+        "engineering estimate: as much as for a TCP segment",
+    ),
     (
         Cost::SwitchDisplacement,
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
 ];
 
@@ -107,7 +113,8 @@ pub(super) const SKYLAKE: &[Value] = &[
     ),
 ];
 
-const CORE: &str = "engineering estimate: a Core microarchitecture's cycles are near those of its successor";
+const CORE: &str = "engineering estimate: nehalem's value, because a Core microarchitecture's cycles are \
+    near those of its successor";
 const BUS: &str = "engineering estimate: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
 
 /// Constants of the Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset hub.
@@ -168,12 +175,12 @@ pub(super) const HARPERTOWN: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
 ];
 
-const NETBURST: &str =
-    "engineering estimate: twice that of nehalem, since a deep pipeline pays for traps, locks and misses";
+const NETBURST: &str = "engineering estimate: twice the value of nehalem, because a deep pipeline pays for \
+    traps, locks and misses";
 const RECEIVED: &str =
     "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
 
@@ -237,7 +244,7 @@ pub(super) const PRESTONIA: &[Value] = &[
         8_000,
         (5_000, 20_000),
         Kind::Estimate,
-        "engineering estimate: domain switch, indirect; a small cache is soon full",
+        "engineering estimate: indirect cost of a domain switch; a small cache is soon full",
     ),
     (
         Cost::TlbKernel,
@@ -264,7 +271,7 @@ pub(super) const PRESTONIA: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
 ];
 
@@ -283,9 +290,21 @@ pub(super) const SERVER_2009: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
     (Cost::ExitHlt, 4_000, (2_500, 6_000), Kind::Estimate, SEED),
-    (Cost::NestedPaging, 0, (0, 0), Kind::Estimate, "included in the costs of the guest's own work"),
-    (Cost::ExitPollution, 0, (0, 0), Kind::Estimate, "included in the costs of the guest's own work"),
+    (
+        Cost::NestedPaging,
+        0,
+        (0, 0),
+        Kind::Estimate,
+        "zero, because the costs of the guest's own work include it",
+    ),
+    (
+        Cost::ExitPollution,
+        0,
+        (0, 0),
+        Kind::Estimate,
+        "zero, because the costs of the guest's own work include it",
+    ),
 ];

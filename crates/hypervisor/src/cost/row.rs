@@ -298,7 +298,9 @@ impl Cost {
     /// Returns the reason a constant is never charged. Returns `None` if experiments charge it.
     pub const fn uncharged(self) -> Option<&'static str> {
         match self {
-            Cost::VmTransition => Some("only a lower bound: the cost of every exit includes it"),
+            Cost::VmTransition => Some(
+                "the constant is only a lower bound: the cost of every exit includes the transition",
+            ),
             Cost::ExitInterruptWindow => {
                 Some("charged for interrupts during a handler, which the experiments do not have")
             }

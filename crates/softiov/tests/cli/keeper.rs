@@ -151,8 +151,7 @@ fn host_without_a_starter_serves_but_is_not_replaced() {
     assert_eq!(next_host(&serve, None), host, "the host keeps serving");
     kill_process(host, Signal::KILL).unwrap();
     assert_eq!(serve.wait().code(), Some(1));
-    serve
-        .wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, has ended");
+    serve.wait_logged("cannot start the host: the process that starts hosts, softiov-starter, has ended");
 }
 
 #[test]
