@@ -95,7 +95,7 @@ impl Stage {
             Self::Doc => "documentation builds without warnings",
             Self::Build => "the workspace and its tests build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
-            Self::Instructions => "instructions that the card spends on a frame, by function",
+            Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
             Self::Package => "the Debian package on a new Debian system, with guests and libvirt",

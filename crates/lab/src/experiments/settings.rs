@@ -93,8 +93,7 @@ pub(crate) fn all() -> Vec<Setting> {
             WARM_UP,
             Value::Int(5_050),
             "ms",
-            "longest warm-up before the measured time: the adaptive policy uses all of it, net_dim and \
-             hybrids 500 ms, others 20 ms",
+            "longest warm-up: all of it with the adaptive policy, 500 ms with net_dim and hybrids, else 20 ms",
             &[],
         ),
     ];

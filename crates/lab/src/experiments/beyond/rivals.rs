@@ -30,7 +30,7 @@ const POLICY: Axis = Axis {
 
 const LOAD: Axis = Axis {
     name: "load",
-    what: "what a client sends",
+    what: "traffic that a client sends",
     values: Values::List(&[Value::name("datagrams"), Value::name("stream"), Value::name("requests")]),
     labels: &["datagrams", "a stream", "requests"],
 };

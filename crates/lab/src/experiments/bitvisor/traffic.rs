@@ -39,9 +39,9 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
     points: Points::All,
     metrics: &[
         metric("throughput_gbps", "Gb/s", "payload that the guest's program has read"),
-        metric("cpu_guest_pct", "%", "the guest's networking, in percent of the processor"),
-        metric("interrupt_exits_per_s", "1/s", "exits for interrupts"),
-        metric("other_exits_per_s", "1/s", "exits for sensitive instructions"),
+        metric("cpu_guest_pct", "%", "CPU use of the guest's networking, in percent of the processor"),
+        metric("interrupt_exits_per_s", "1/s", "exits of the guest for interrupts"),
+        metric("other_exits_per_s", "1/s", "exits of the guest for sensitive instructions"),
     ],
     figures: &[Figure {
         title: "Throughput, and exits for interrupts",
