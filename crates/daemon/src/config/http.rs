@@ -36,7 +36,8 @@ pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
     };
     let Ok(listen) = text.parse::<SocketAddr>() else {
         let problem = format!(
-            "{text:?} is not an address with a port; write it as in \"127.0.0.1:9582\" or \"[::1]:9582\""
+            "{text:?} is not an address with a port; write an address such as \"127.0.0.1:9582\" or \
+             \"[::1]:9582\""
         );
         return Err(value("http.listen", problem));
     };
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn tcp_requires_a_token() {
         let error = check(&keys("127.0.0.1:9582", None)).unwrap_err().to_string();
-        assert!(error.contains("http.token_file") && error.contains("write a token"), "{error}");
+        assert!(error.contains("http.token_file") && error.contains("name a file with a token"), "{error}");
         assert!(check(&keys("127.0.0.1:9582", Some("token"))).is_err(), "it has to be absolute");
         assert!(check(&keys("localhost", Some("/etc/token"))).is_err());
         assert!(check(&HttpKeys { listen: None, token_file: Some("/etc/token".into()) }).is_err());

@@ -81,8 +81,10 @@ fn rate_is_limited_by_the_familys_link() {
         let file =
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
         check(&file(most)).unwrap();
-        let problem =
-            format!("pf0vf0.max_tx_rate: transmit rate {} Mb/s exceeds the link's {most} Mb/s; 0 is no limit", most + 1);
+        let problem = format!(
+            "pf0vf0.max_tx_rate: transmit rate {} Mb/s exceeds the link's {most} Mb/s; 0 is no limit",
+            most + 1
+        );
         assert_eq!(refused(&file(most + 1)), problem);
     }
 }
@@ -265,7 +267,7 @@ fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
             "[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8",
             ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\""],
         ),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.vf]]\nindex = 64", ["pf0.vf.index", "64 VFs"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.vf]]\nindex = 64", ["pf0.vf.index", "(0-63)"]),
         (
             "[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.mirror]]\nto = 64\nvfs = [0]",
             ["pf0.mirror.to", "64 VFs"],
@@ -293,9 +295,9 @@ fn refusal_names_the_key_and_the_remedy() {
         ("[[port]]\nstorm = { interval = 0 }", ["pf0.storm.interval", "1 to 1000"]),
         ("[[port]]\nstorm = { interval = 1000, broadcast = 268435 }", ["pf0.storm", "268434"]),
         ("[[port]]\n[[port.mirror]]\nto = 7\nvfs = [0]", ["pf0.mirror.to", "7 VFs"]),
-        ("[[port]]\n[[port.mirror]]\nto = 0", ["pf0.mirror", "copies nothing"]),
+        ("[[port]]\n[[port.mirror]]\nto = 0", ["pf0.mirror", "names no traffic to copy"]),
         ("[[port]]\n[[port.mirror]]\nto = 0\nvfs = [0]", ["pf0.mirror", "name other VFs"]),
-        ("[[port]]\nstorm = { interval = 1, broadcast = 1 }", ["pf0.storm", "at least 512"]),
+        ("[[port]]\nstorm = { interval = 1, broadcast = 1 }", ["pf0.storm", "below the 512 Kb/s"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 9\nvlans = \"10\"", ["pf0vf0.vlan", "add it"]),
         (
             "[[port]]\n[[port.vf]]\nindex = 0\nmax_interrupts = 122",

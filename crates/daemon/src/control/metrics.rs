@@ -27,7 +27,7 @@ const KNOWN: [(&str, &str, Read); 9] = [
 /// Gauges of a VF. Labels: `pf`, `vf`.
 const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
-    ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
+    ("softiov_vf_driver_active", "1 if a driver has enabled the VF", |vf| u64::from(vf.active)),
     ("softiov_vf_client_connected", "1 if a VMM is connected", |vf| u64::from(vf.peer.is_some())),
     ("softiov_vf_quarantined", "1 if the VF is quarantined", |vf| u64::from(vf.conduct.quarantine.is_some())),
     ("softiov_vf_throttled", "1 if the VF is throttled", |vf| u64::from(vf.conduct.throttled)),

@@ -109,7 +109,7 @@ impl Kind {
                 "The change was refused as a whole",
                 "correct the problem that detail names, and send the request again",
             ),
-            Self::TooLong => ("too-long", "The body is too long", "send at most one MiB"),
+            Self::TooLong => ("too-long", "The body is too long", "send a body of at most one MiB"),
             Self::NotJson => {
                 ("not-json", "The body's Content-Type is not JSON", "send \"Content-Type: application/json\"")
             }

@@ -159,7 +159,7 @@ mod tests {
             assert!(error.contains(says) && error.contains("http.token_file"), "{error}");
         }
         let missing = Token::read(&folder.path().join("none")).unwrap_err().to_string();
-        assert!(missing.contains("make it with"), "{missing}");
+        assert!(missing.contains("create the file with"), "{missing}");
     }
 
     #[test]

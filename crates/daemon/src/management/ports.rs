@@ -72,16 +72,12 @@ impl Ports {
             if !life.may_go_on() {
                 tracing::error!(
                     port = name,
-                    "the port has failed too often and is given up; open the port with `softiov upgrade` or \
-                     a restart of the host"
+                    "the port has failed too often and is given up; restart or upgrade the host"
                 );
                 self.give_up(name);
                 continue;
             }
-            tracing::error!(
-                port = name,
-                "the port has failed; the host opens the port again, and guest drivers restart"
-            );
+            tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
             let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port, life));
@@ -265,8 +261,8 @@ impl Ports {
 }
 
 fn given_up() -> Failure {
-    let message = "the port has failed too often and is given up; see the host's log, and open the port \
-                   with `softiov upgrade` or a restart of the host";
+    let message =
+        "the port has failed too often and is given up; see the host's log, then restart or upgrade the host";
     Failure::new(Kind::Unavailable, message)
 }
 

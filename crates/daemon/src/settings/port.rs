@@ -32,15 +32,15 @@ pub struct PortSettings {
 #[serde(default, deny_unknown_fields)]
 #[group(id = "limit", required = true, multiple = true)]
 pub struct Limit {
-    /// From this many on, the host writes a warning to its log.
+    /// Events per second from which the host logs a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub warn: Option<u32>,
-    /// From this many on, the VF is throttled for ten seconds.
+    /// Events per second from which the VF is throttled for ten seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub throttle: Option<u32>,
-    /// From this many on, the VF is quarantined until it is released by hand.
+    /// Events per second from which the VF is quarantined, until an administrator releases the VF.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub quarantine: Option<u32>,

@@ -100,7 +100,7 @@ fn refused_arguments_name_the_remedy() {
         ("report --out page.json", "page.json: the page's name must not end in .csv or .json"),
         ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
         ("host --save nowhere/file", "cannot write nowhere/file: No such file or directory"),
-        ("report --in nowhere", "keep some with `softiov lab run all --out DIR`"),
+        ("report --in nowhere", "store rows with `softiov lab run all --out DIR`"),
     ] {
         let error = format!("{:#}", softiov_lab(arguments).unwrap_err());
         assert!(error.contains(message), "{error}");

@@ -32,7 +32,11 @@ fn recording_is_printed_and_written_as_text_and_json() {
     let unknown = softiov(serve.folder(), &["vf", "flight", "pf0vf9"]);
     assert!(unknown.status == Some(1) && unknown.err.contains("pf0vf6"), "{}", unknown.err);
     let none = softiov(serve.folder(), &["vf", "flight", "--read", "/dev/null"]);
-    assert!(none.status == Some(1) && none.err.contains("/dev/null is no recording"), "{}", none.err);
+    assert!(
+        none.status == Some(1) && none.err.contains("/dev/null is not a flight recording"),
+        "{}",
+        none.err
+    );
 }
 
 /// Makes the host quarantine VFs at the first spoofed frame, and sends spoofed frames until it has done so.

@@ -59,7 +59,7 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
                 tracing::error!(
                     port = config.name,
                     "the saved state of the previous process is not used: earlier processes failed with the \
-                     state, or the family has changed"
+                     state, or the card family has changed"
                 );
             }
             Err(error) => {

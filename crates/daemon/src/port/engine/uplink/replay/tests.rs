@@ -79,8 +79,7 @@ fn frames_without_a_time_follow_the_one_before() {
 
 #[test]
 fn foreign_file_is_refused_and_broken_one_ends_early() {
-    for (file, why) in [(&b""[..], "neither a pcap"), (b"dear reader, what is this about?", "neither a pcap")]
-    {
+    for (file, why) in [(&b""[..], "neither pcap"), (b"dear reader, what is this about?", "neither pcap")] {
         let refused = play(file.to_vec()).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");
     }
