@@ -45,7 +45,7 @@ each message, and the lengths that are refused. Every request except RESET_VF ha
 /// Writes the page.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
-    fs::write(&path, page()).with_context(|| format!("write {}", path.display()))
+    fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns the page of the present tables.

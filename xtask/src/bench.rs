@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     // This program lies in a profile's folder of the target folder, wherever that is.
     let this = env::current_exe()?;
-    let target = this.ancestors().nth(2).context("this program lies in a target folder")?;
+    let target = this.ancestors().nth(2).context("this program does not lie in a target folder")?;
     let mut measure = Command::new(target.join("release/bench"));
     let status = measure.args(&options.arguments).current_dir(&root).status()?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

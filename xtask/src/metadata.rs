@@ -16,8 +16,9 @@ pub(crate) fn cargo() -> Command {
 
 /// The folder of the workspace, whatever folder `cargo xtask` was called in.
 pub(crate) fn workspace_root() -> Result<PathBuf> {
-    let manifest_folder = env::var_os("CARGO_MANIFEST_DIR").context("start this as `cargo xtask`")?;
-    let root = Path::new(&manifest_folder).parent().context("xtask lies in a workspace")?;
+    let manifest_folder = env::var_os("CARGO_MANIFEST_DIR")
+        .context("CARGO_MANIFEST_DIR is not set: start this program as `cargo xtask`")?;
+    let root = Path::new(&manifest_folder).parent().context("xtask does not lie in a workspace")?;
     Ok(root.to_owned())
 }
 
@@ -73,18 +74,22 @@ fn platform() -> Result<String> {
     let output = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output()?;
     let text = String::from_utf8(output.stdout)?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc -vV names no host")?.to_owned())
+    Ok(host.context("`rustc -vV` names no host platform")?.to_owned())
 }
 
 /// Returns the compiler's version.
 pub(crate) fn compiler() -> Result<String> {
-    let output = Command::new("rustc").arg("--version").output().context("rustc does not say its version")?;
+    let output = Command::new("rustc").arg("--version").output().context("cannot run `rustc --version`")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn packages(command: &mut Command) -> Result<Vec<Package>> {
-    let output = command.output().context("cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let output = command.output().context("cannot run `cargo metadata`")?;
+    ensure!(
+        output.status.success(),
+        "`cargo metadata` failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     list(&metadata["packages"]).map(package).collect()
 }
@@ -118,5 +123,7 @@ fn list(json: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn text(json: &Value) -> Result<String> {
-    json.as_str().map(str::to_owned).with_context(|| format!("cargo metadata: {json} where a text belongs"))
+    json.as_str()
+        .map(str::to_owned)
+        .with_context(|| format!("unexpected output of `cargo metadata`: {json} instead of a string"))
 }

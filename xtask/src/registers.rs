@@ -53,7 +53,7 @@ A VF's registers are bits of the PF's registers: each value is stored once. n is
 /// Writes the page.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
-    fs::write(&path, page()).with_context(|| format!("write {}", path.display()))
+    fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns the page of the present tables.
@@ -171,7 +171,7 @@ mod tests {
     fn row_has_offset_access_reset_and_notes() {
         let page = page();
         let lines = [
-            "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | unmasked causes interrupt |",
+            "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | causes interrupt while their bits are one |",
             "| TXPBS | 03404 | RW | 00000028* | never |  | stored only |",
             "| VTEIMS | 01524 | W1S 00000007 | bits 24-3n to 22-3n of EIMS |",
             "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | the same register of queue n (i = 0) and of queue n + 8 (i = 1) |",

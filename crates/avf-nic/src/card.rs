@@ -66,10 +66,13 @@ impl Card {
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();
         let rules = [
-            (vfs <= MAX_VFS, "it has more VFs than a card"),
-            (self.flr.checked_shr(vfs as u32).unwrap_or(0) == 0, "a VF was reset that there is not"),
-            (usize::from(self.turn) < vfs.max(1), "its round of VFs starts beyond the last"),
-            (self.admin.is_sound(), "a register of the PF's queues holds what cannot be written"),
+            (vfs <= MAX_VFS, "the card has more than 64 VFs"),
+            (
+                self.flr.checked_shr(vfs as u32).unwrap_or(0) == 0,
+                "a function-level reset is pending for a VF that does not exist",
+            ),
+            (usize::from(self.turn) < vfs.max(1), "the next VF to visit is beyond the last VF"),
+            (self.admin.is_sound(), "a register of the PF's admin queues has an invalid value"),
         ];
         let of_card = rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what);
         of_card.or_else(|| self.functions.iter().find_map(Function::flaw))

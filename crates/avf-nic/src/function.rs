@@ -121,14 +121,20 @@ impl Function {
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let counted = self.counters.all().into_iter().chain(self.statistics.all());
         let rules = [
-            (self.mailbox.is_sound(), "a VF's mailbox holds what cannot be written, or too much"),
-            (self.interrupts.is_sound(), "a vector's register holds what cannot be written"),
-            (self.rstat <= rstat::STATE, "a VF's reset is in no state"),
-            (self.rx.iter().all(RxQueue::is_sound), "a receive queue is set up as none can be"),
-            (self.tx.iter().all(TxQueue::is_sound), "a transmit queue is set up as none can be"),
-            (held::is_sound(&self.held), "a packet waits that is not cut into segments"),
-            (self.filters.is_sound(), "a VF has more filters than it may, or a VLAN that there is not"),
-            (counted.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is about to overflow"),
+            (
+                self.mailbox.is_sound(),
+                "a VF's mailbox has an invalid register value or too many pending messages",
+            ),
+            (self.interrupts.is_sound(), "a register of an interrupt vector has an invalid value"),
+            (self.rstat <= rstat::STATE, "a VF's reset state (VFGEN_RSTAT) is invalid"),
+            (self.rx.iter().all(RxQueue::is_sound), "the configuration of a receive queue is invalid"),
+            (self.tx.iter().all(TxQueue::is_sound), "the configuration of a transmit queue is invalid"),
+            (held::is_sound(&self.held), "the segmentation state of an unfinished packet is invalid"),
+            (
+                self.filters.is_sound(),
+                "a VF has too many address or VLAN filters, or a VLAN that is out of range",
+            ),
+            (counted.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is 2^62 or more"),
         ];
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }

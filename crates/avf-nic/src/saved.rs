@@ -47,7 +47,7 @@ struct PortState {
 
 /// Error: a state that no card can be in; names the violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the state of the card is damaged: {0}; start the port again without it")]
+#[error("the saved state of the AVF card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(&'static str);
 
 impl Card {
@@ -106,14 +106,20 @@ impl State {
         let counted = ports.iter().flat_map(|port| port.counters.all());
         let accounts = ports.iter().map(|port| port.debt.rate).chain([*crossing]);
         let rules = [
-            (ports.len() == self.vfs(), "the number of ports is not the number of VFs"),
-            (self.brakes.len() == self.vfs(), "the number of restraints is not the number of VFs"),
+            (ports.len() == self.vfs(), "the number of the VFs' switch ports differs from the number of VFs"),
+            (
+                self.brakes.len() == self.vfs(),
+                "the number of the VFs' interrupt restraints differs from the number of VFs",
+            ),
             (
                 accounts.into_iter().all(|account| account.is_sound()),
-                "a port's debt has a fraction of a nanosecond or more",
+                "the fraction in a switch port's rate-limit debt is a nanosecond or more",
             ),
-            (counted.into_iter().all(|count| count < MOST_COUNTED), "a port's counter is about to overflow"),
-            (!storm.is_on() || storm.limits.window > 0, "a storm has windows of length 0"),
+            (
+                counted.into_iter().all(|count| count < MOST_COUNTED),
+                "a switch port's counter is 2^62 or more",
+            ),
+            (!storm.is_on() || storm.limits.window > 0, "storm control is enabled with a window of length 0"),
         ];
         let of_plane = rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what);
         card.flaw().or(of_plane)

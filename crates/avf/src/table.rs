@@ -146,13 +146,14 @@ const KEPT_IN_CONTROL: u32 = dyn_ctl::INTENA
     | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT
     | 3 << dyn_ctl::ITR_SHIFT;
 
-const TX_TAIL: &str = "the next index that the driver fills; one beyond the ring is ignored. Configuring the queue sets it to 0";
-const RX_TAIL: &str =
-    "the next index that the driver fills; one beyond the ring is ignored. Configuring the queue keeps it";
-const CONTROL: &str = "INTENA clears itself when the vector interrupts; ITR_INDX 0 to 2 sets that interval too; SWINT_TRIG \
-    interrupts; INTENA_MSK leaves INTENA alone";
-const BASE: &str = "may be written after the length: only a tail makes the card look";
-const ON: &str = "ENABLE switches the queue on; written while it is on, only the error bits change";
+const TX_TAIL: &str = "index of the next descriptor that the driver fills; an index beyond the ring is \
+    ignored. Configuring the queue sets the index to 0";
+const RX_TAIL: &str = "index of the next descriptor that the driver fills; an index beyond the ring is \
+    ignored. Configuring the queue keeps the index";
+const CONTROL: &str = "INTENA clears itself when the vector interrupts; ITR_INDX 0 to 2 also sets the \
+    interval of that index; SWINT_TRIG interrupts; INTENA_MSK keeps INTENA";
+const BASE: &str = "may be written after the length: the card reads the ring only after a write of the tail";
+const ON: &str = "ENABLE starts the queue; a write to a running queue changes only the error bits";
 
 const fn mailbox(
     name: &'static str,
@@ -183,7 +184,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 16,
                 Access::Rw(dyn_ctl::INTERVAL),
                 Kind::Interval(0),
-                "of vector i + 1, in units of 2 us",
+                "interval of vector i + 1, in units of 2 us",
             ),
             Register::many(
                 "VFINT_ITRN1(1)",
@@ -191,7 +192,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 16,
                 Access::Rw(dyn_ctl::INTERVAL),
                 Kind::Interval(1),
-                "of vector i + 1, in units of 2 us",
+                "interval of vector i + 1, in units of 2 us",
             ),
             Register::many(
                 "VFINT_ITRN1(2)",
@@ -199,7 +200,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 16,
                 Access::Rw(dyn_ctl::INTERVAL),
                 Kind::Interval(2),
-                "of vector i + 1, in units of 2 us",
+                "interval of vector i + 1, in units of 2 us",
             ),
             Register::many(
                 "VFINT_DYN_CTLN1",
@@ -214,7 +215,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 r::VFINT_ICR01,
                 Access::Rc,
                 Kind::Causes,
-                "causes are set whether they interrupt or not: DPDK looks here every 50 ms",
+                "causes are set even if they do not interrupt: DPDK polls the register every 50 ms",
             ),
             Register::many(
                 "VFINT_ITR01",
@@ -222,7 +223,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 3,
                 Access::Rw(dyn_ctl::INTERVAL),
                 Kind::IntervalOfVector0,
-                "in units of 2 us",
+                "interval of vector 0, in units of 2 us",
             ),
             Register::one(
                 "VFINT_ICR0_ENA1",
@@ -259,7 +260,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 INDEX,
                 Side::Receive,
                 Field::Head,
-                "moves when a message is there",
+                "advances when the card has written a message",
             ),
             mailbox(
                 "VF_ARQT1",
@@ -267,7 +268,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 INDEX,
                 Side::Receive,
                 Field::Tail,
-                "the card fills up to the one before",
+                "the card fills descriptors up to the one before this index",
             ),
             mailbox("VF_ATQBAH1", r::VF_ATQBAH, u32::MAX, Side::Send, Field::BaseHigh, BASE),
             mailbox("VF_ATQBAL1", r::VF_ATQBAL, RING_BASE, Side::Send, Field::BaseLow, BASE),
@@ -278,7 +279,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 INDEX,
                 Side::Send,
                 Field::Head,
-                "moves when a message was taken; a RESET_VF leaves it at the tail",
+                "advances when the card has read a message; RESET_VF leaves the head at the tail",
             )
             .kept(),
             mailbox(
@@ -287,7 +288,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 INDEX,
                 Side::Send,
                 Field::Tail,
-                "has the card take the messages up to here",
+                "the card reads messages up to the one before this index",
             )
             .kept(),
             Register::one(
@@ -295,7 +296,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 r::VFGEN_RSTAT,
                 Access::Ro,
                 Kind::Reset,
-                "0 in progress, 1 completed, 2 active: what the PF says",
+                "reset state that the PF reports: 0 in progress, 1 completed, 2 active",
             )
             .reset(rstat::ACTIVE),
         ],
@@ -309,7 +310,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 2,
                 Access::Rw(u32::MAX),
                 Kind::HashTypes,
-                "counts while RSS_PF is not negotiated",
+                "used only while RSS_PF is not negotiated",
             ),
             Register::many(
                 "VFQF_HKEY",
@@ -317,7 +318,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 13,
                 Access::Rw(u32::MAX),
                 Kind::HashKey,
-                "counts while RSS_PF is not negotiated",
+                "used only while RSS_PF is not negotiated",
             ),
             Register::many(
                 "VFQF_HLUT",
@@ -325,7 +326,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 16,
                 Access::Rw(u32::MAX),
                 Kind::LookupTable,
-                "counts while RSS_PF is not negotiated; an entry beyond the pairs names queue 0",
+                "used only while RSS_PF is not negotiated; an entry beyond the queue pairs names queue 0",
             ),
         ],
     ),

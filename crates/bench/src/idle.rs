@@ -66,7 +66,7 @@ pub fn naps(processors: Processors) -> Result<Row> {
         })
     });
     let mut row = Row::new("naps of 160 us, and nothing else", "this machine", 0, Mode::Raw);
-    row.idle_share = Some(napping.join().map_err(|_| anyhow!("a thread has panicked"))???);
+    row.idle_share = Some(napping.join().map_err(|_| anyhow!("the thread that measures naps panicked"))???);
     Ok(row)
 }
 

@@ -8,6 +8,6 @@ fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let report = bench::run(&options)?;
     println!("{report}");
-    println!("\n{} has summary.json and the charts", options.out.display());
+    println!("\nsummary.json and the charts are in {}", options.out.display());
     Ok(())
 }

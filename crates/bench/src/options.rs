@@ -100,6 +100,8 @@ impl Options {
         if self.no_peers {
             return Ok(None);
         }
-        HostDpdk::prepare().map(Some).context("DPDK is not available; --no-peers measures without the peers")
+        HostDpdk::prepare()
+            .map(Some)
+            .context("cannot prepare DPDK for the peers; use --no-peers to measure without the peers")
     }
 }

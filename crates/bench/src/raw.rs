@@ -39,8 +39,9 @@ impl Reference {
 
 /// Runs a probe of the machine by its name.
 fn probe(name: &str) -> Result<Sample> {
-    let probe = PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("no probe {name}"))?;
-    (probe.run)().with_context(|| format!("{} cannot be measured", probe.what))
+    let probe =
+        PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("unknown probe `{name}`"))?;
+    (probe.run)().with_context(|| format!("cannot measure {}", probe.what))
 }
 
 /// Measures the limits, and returns a row each.
@@ -85,9 +86,9 @@ fn socket_round_trip(processors: Processors) -> Result<f64> {
             here.read_exact(&mut message)?;
             took.push(begun.elapsed().as_nanos() as f64);
         }
-        crate::statistics::median(&mut took).context("no round trip")
+        crate::statistics::median(&mut took).context("no socket round trip was measured")
     })??;
     drop(here);
-    echo.join().map_err(|_| anyhow!("the thread that echoes has panicked"))??;
+    echo.join().map_err(|_| anyhow!("the thread that echoes messages panicked"))??;
     Ok(found)
 }

@@ -70,7 +70,7 @@ impl Expression {
             1 => Size::Byte,
             2 => Size::Half,
             4 => Size::Word,
-            _ => refuse!("{}[...:{size}]: a field has 1, 2 or 4 bytes", proto.word()),
+            _ => refuse!("{}[...:{size}]: a field's size must be 1, 2 or 4 bytes", proto.word()),
         };
         let network = layers.network();
         let mut ipv4 = None;
@@ -114,7 +114,7 @@ impl Expression {
                 let value = Value::Field(Field { offset: network.plus(40), ipv4, index, size });
                 return Ok(Self { value, checks: Some(check) });
             }
-            _ => refuse!("{}[...]: bytes of {} cannot be read", proto.word(), proto.word()),
+            _ => refuse!("{}[...]: a filter cannot read bytes of {}", proto.word(), proto.word()),
         };
         let checks = match check {
             Some(check) => Some(join(self.checks, None, check)),

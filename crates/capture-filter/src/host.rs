@@ -43,7 +43,7 @@ impl Ipv4 {
     pub(crate) fn under(self, mask: u32, text: &str) -> Result<Self, FilterError> {
         if self.address & !mask != 0 {
             let network = core::net::Ipv4Addr::from(self.address & mask);
-            refuse!("{text} has bits outside of its mask; the network is {network}");
+            refuse!("{text} has bits outside its mask; write the network as {network}");
         }
         Ok(Self { mask, ..self })
     }
@@ -85,7 +85,7 @@ impl Layers {
         let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
         if address.to_bits() & !mask != 0 {
             let network = Ipv6Addr::from_bits(address.to_bits() & mask);
-            refuse!("{address}/{prefix} has bits outside of its mask; the network is {network}/{prefix}");
+            refuse!("{address}/{prefix} has bits outside its mask; write the network as {network}/{prefix}");
         }
         if !matches!(q.proto, Proto::Any | Proto::Ipv6) {
             refuse!("{} has no IPv6 addresses; ip6 has", q.proto.word());

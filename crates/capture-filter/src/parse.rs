@@ -26,11 +26,11 @@ const MAX_TESTS: usize = 4096;
 /// Compiles a text.
 pub(crate) fn compile(text: &str, names: &Names) -> Result<Node, FilterError> {
     if text.len() > MAX_TEXT {
-        refuse!("the filter has {} bytes; {MAX_TEXT} at most", text.len());
+        refuse!("the filter has {} bytes; the maximum is {MAX_TEXT}", text.len());
     }
     let tokens = tokens(text)?;
     if tokens.len() > MAX_TOKENS {
-        refuse!("the filter has {} words and signs; {MAX_TOKENS} at most", tokens.len());
+        refuse!("the filter has {} words and operators; the maximum is {MAX_TOKENS}", tokens.len());
     }
     if tokens.is_empty() {
         return Ok(Node::True);
@@ -42,7 +42,7 @@ pub(crate) fn compile(text: &str, names: &Names) -> Result<Node, FilterError> {
     }
     let tests = node.tests();
     if tests > MAX_TESTS {
-        refuse!("the filter makes {tests} tests of a frame; {MAX_TESTS} at most");
+        refuse!("the filter makes {tests} tests of a frame; the maximum is {MAX_TESTS}");
     }
     slots::check(&node)?;
     node.optimize();
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
     fn unexpected<T>(&self) -> Result<T, FilterError> {
         match self.tokens.get(self.at) {
             Some((offset, _)) => refuse!("syntax error at \"{:.30}\"", &self.text[*offset..]),
-            None => refuse!("the filter is not complete"),
+            None => refuse!("the filter ends too early: a word or a bracket is missing"),
         }
     }
 
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         parse: impl FnOnce(&mut Self) -> Result<T, FilterError>,
     ) -> Result<T, FilterError> {
         if self.depth == MAX_DEPTH {
-            refuse!("more than {MAX_DEPTH} brackets, `not` and signs inside each other");
+            refuse!("brackets, `not` and operators are nested deeper than {MAX_DEPTH}");
         }
         self.depth += 1;
         let parsed = parse(self)?;

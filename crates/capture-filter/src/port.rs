@@ -126,7 +126,7 @@ pub(crate) fn named(
     if let (Some(asked), Some(only)) = (transport, only)
         && asked != only
     {
-        refuse!("port {name} is of {only:?} in /etc/services, not of {asked:?}: write its number");
+        refuse!("/etc/services lists port {name} for {only:?}, not for {asked:?}: write its number");
     }
     Ok((port.into(), transport.or(only)))
 }
@@ -144,7 +144,7 @@ pub(crate) fn named_range(
         match text.parse::<u32>() {
             // Versions of libpcap differ on whether it is octal.
             Ok(_) if text.len() > 1 && text.starts_with('0') => {
-                refuse!("write the port {text} without leading zeros")
+                refuse!("port {text} has leading zeros: write the number without zeros")
             }
             Ok(port) => Ok((port, transport)),
             Err(_) => named(text, transport, names),

@@ -67,7 +67,7 @@ impl Layers {
             Proto::IsisCsnp => any_of(&[L1_CSNP, L2_CSNP]),
             Proto::IsisPsnp => any_of(&[L1_PSNP, L2_PSNP]),
             Proto::Any | Proto::Link | Proto::Radio => {
-                refuse!("{} is not a protocol of a packet", proto.word())
+                refuse!("{} does not name a protocol that a packet can have", proto.word())
             }
         }
     }

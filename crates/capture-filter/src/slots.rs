@@ -18,8 +18,8 @@ pub(crate) fn check(filter: &Node) -> Result<(), FilterError> {
     match behind(filter, 0) {
         Some(_) => Ok(()),
         None => refuse!(
-            "offsets inside geneve are known for geneve packets only: join everything after it by `and`, \
-             and put other packets before it, as in: tcp or geneve and udp"
+            "a test after geneve reads inside geneve packets only: join the tests after geneve by `and`, and \
+             write the tests of other packets before geneve, as in: tcp or geneve and udp"
         ),
     }
 }

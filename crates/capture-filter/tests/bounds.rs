@@ -30,11 +30,11 @@ fn deep_and_long_filters_run_in_little_stack_or_are_refused() {
         [("(", ")"), ("not ", ""), ("ether[", "]"), ("-", ""), ("1 + (", ")"), ("ip[1+(", ")]"), ("1 % ", "")]
     {
         let refused = runs(nested(open, "1", close, 70) + " = 1");
-        assert!(refused.clone().is_err_and(|why| why.contains("more than 64")), "{open}: {refused:?}");
+        assert!(refused.clone().is_err_and(|why| why.contains("deeper than 64")), "{open}: {refused:?}");
     }
-    assert!(runs(joined("1", "+", 600) + " = 1").is_err_and(|why| why.contains("1024 at most")));
-    assert!(runs(joined("port 1", " or ", 200)).is_err_and(|why| why.contains("4096 at most")));
-    assert!(runs(" ".repeat(MAX_TEXT) + "ip").is_err_and(|why| why.contains("4096 at most")));
+    assert!(runs(joined("1", "+", 600) + " = 1").is_err_and(|why| why.contains("the maximum is 1024")));
+    assert!(runs(joined("port 1", " or ", 200)).is_err_and(|why| why.contains("the maximum is 4096")));
+    assert!(runs(" ".repeat(MAX_TEXT) + "ip").is_err_and(|why| why.contains("the maximum is 4096")));
 }
 
 #[test]
@@ -52,24 +52,24 @@ fn walk_of_circular_headers_ends() {
 fn refusal_of_a_filter_names_the_place_or_the_remedy() {
     for (text, part) in [
         ("tcp prot 80", "syntax error at \"prot 80\""),
-        ("tcp and", "not complete"),
+        ("tcp and", "the filter ends too early"),
         ("tcp and 80", "80 needs a word before it"),
         ("host example.org", "names of hosts and networks are not looked up: write the address"),
         ("port ssh", "not in /etc/services: write its number"),
         ("ip proto ospf", "not in /etc/protocols: write its number"),
         ("ether proto what", "ether has no protocol what"),
-        ("gateway router", "is not looked up"),
-        ("inbound", "an Ethernet frame does not have this"),
+        ("gateway router", "names are not looked up"),
+        ("inbound", "a captured Ethernet frame does not have this property"),
         ("byte 12 & 1", "write ether[12] & 1 != 0"),
-        ("net 10.0.0.1/8", "the network is 10.0.0.0"),
-        ("net 2001:db8::1/32", "the network is 2001:db8::/32"),
+        ("net 10.0.0.1/8", "write the network as 10.0.0.0"),
+        ("net 2001:db8::1/32", "write the network as 2001:db8::/32"),
         ("net 10.0.0.0/33", "33 is out of range (0-32)"),
         ("vlan 4096", "VLAN 4096 is out of range (0-4095)"),
         ("mpls and arp", "behind mpls only ip and ip6 can be tested"),
         ("geneve or tcp", "tcp or geneve and udp"),
         ("host 02:00:00:00:00:01", "ether host 02:00:00:00:00:01"),
         ("tcp[0:3] = 1", "1, 2 or 4 bytes"),
-        ("portrange 080-90", "without leading zeros"),
+        ("portrange 080-90", "port 080 has leading zeros"),
         ("port 65536", "out of range (0-65535)"),
         ("tcp ü", "unknown character"),
     ] {

@@ -47,7 +47,11 @@ impl ReadyHost {
         let listener = control_listener(&config, vault)?;
         // A failure of TCP is no reason to leave guests without their VFs.
         let tcp = tcp::open(config.http.as_ref(), vault).unwrap_or_else(|error| {
-            tracing::error!(%error, "the host starts without TCP; correct the problem, and restart or upgrade the host");
+            tracing::error!(
+                %error,
+                "cannot serve over TCP, and the host starts without; correct the problem, and restart or \
+                 upgrade the host"
+            );
             None
         });
         let threads = Threads::prepare(&config)?;

@@ -65,9 +65,9 @@ mod tests {
         let mut limit = Limit::per_minute(3);
         tracing::subscriber::with_default(subscriber, || {
             for n in 0..1_000 {
-                limit.warn(Time::from_micros(n), "pf0vf0", "its policy is not in force", &"no such VF");
+                limit.warn(Time::from_micros(n), "pf0vf0", "cannot apply the VF's policy", &"no such VF");
             }
-            limit.warn(Time::from_micros(60_000_000), "pf0vf0", "its policy is not in force", &"again");
+            limit.warn(Time::from_micros(60_000_000), "pf0vf0", "cannot apply the VF's policy", &"again");
         });
         let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert_eq!(written.lines().count(), 4, "{written}");

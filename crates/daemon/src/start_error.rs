@@ -27,6 +27,6 @@ pub enum StartError {
     #[error(transparent)]
     Confine(#[from] ConfineError),
     /// An epoll, an eventfd or a thread cannot be created.
-    #[error("cannot start: {0}")]
+    #[error("cannot start the host: {0}")]
     System(#[from] std::io::Error),
 }

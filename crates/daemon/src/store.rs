@@ -41,13 +41,14 @@ struct Applied {
 pub enum StoreError {
     /// No folder is configured for the file.
     #[error(
-        "there is no folder to keep the change in; set state_dir, or give --volatile to change until the host ends"
+        "no directory to save the change in; set state_dir, or use --volatile for a change until the host \
+         ends"
     )]
     NoPlace,
     /// The file cannot be written.
     #[error(
-        "cannot keep the change in {path}: {source}; nothing was changed. Make room there or set state_dir to a folder \
-         that can be written to, or give --volatile to change until the host ends"
+        "cannot save the change in {path}: {source}; nothing was changed. Free space, or set state_dir to a \
+         writable directory, or use --volatile for a change until the host ends"
     )]
     Write {
         /// Path of the file.
@@ -65,7 +66,8 @@ pub enum StoreError {
     },
     /// The file is damaged, or has a later version.
     #[error(
-        "{path} is not a state file of this version ({problem}); move it away to start without kept changes"
+        "{path} is not a state file of this version ({problem}); move the file away to start without saved \
+         changes"
     )]
     Damaged {
         /// Path of the file.
@@ -75,7 +77,7 @@ pub enum StoreError {
     },
     /// The kept changes conflict with the configuration file.
     #[error(
-        "{source}; this comes from changes kept in {path}: change the configuration file, or move {path} away"
+        "{source}; the value is a change saved in {path}: change the configuration file, or move {path} away"
     )]
     Contradiction {
         /// Path of the file.
@@ -97,14 +99,16 @@ impl Config {
         let mut config = match state.applied {
             Some(applied) if applied.instead_of == self.text => {
                 tracing::info!(
-                    "serving the configuration that was applied last, until the configuration file changes"
+                    "the host uses the configuration that was applied last, until the configuration file \
+                     changes"
                 );
                 let next = self.parse_like(&applied.text).map_err(contradiction)?;
                 Self { text: self.text, applied: Some(applied.text), ..next }
             }
             Some(_) => {
                 tracing::info!(
-                    "the configuration file has changed: the configuration that was applied before is dropped"
+                    "the configuration file has changed; the host drops the configuration that was applied \
+                     before"
                 );
                 self
             }
@@ -122,7 +126,7 @@ impl Config {
         for name in ports.keys().chain(vfs.keys()) {
             tracing::warn!(
                 name,
-                "kept changes of a port or VF that does not exist; the next change drops them"
+                "saved changes are for a port or VF that does not exist; the next saved change drops them"
             );
         }
         config.resolve().map_err(contradiction)?;
@@ -192,7 +196,7 @@ fn read(path: &Path) -> Result<Option<State>, StoreError> {
     let state: State = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     match state.version {
         VERSION => Ok(Some(state)),
-        other => Err(damaged(format!("its version is {other}, not {VERSION}"))),
+        other => Err(damaged(format!("the version is {other}, not {VERSION}"))),
     }
 }
 

@@ -209,7 +209,13 @@ impl PortVault {
     pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
         let Err(error) = self.vault.keep(&self.inside(name), fd) else { return };
         if let Some(suppressed) = self.vault.contents().complaints.allow(now()) {
-            tracing::error!(port = self.port, %error, suppressed, "a descriptor cannot be kept for a successor");
+            tracing::error!(
+                port = self.port,
+                %error,
+                suppressed,
+                "the keeper did not accept a descriptor; if this process dies now, guests of the port may \
+                 lose their VFs"
+            );
         }
     }
 

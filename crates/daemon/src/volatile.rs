@@ -28,7 +28,7 @@ pub(crate) fn note(config: &Config, vault: &Vault) {
         vault.keep(VOLATILE, memory.as_fd()).map_err(|error| error.to_string())
     });
     if let Err(error) = noted {
-        tracing::error!(error, "volatile changes are lost if this process dies");
+        tracing::error!(error, "cannot save volatile changes; the changes are lost if this process dies");
     }
 }
 
@@ -47,7 +47,10 @@ pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
     match next.resolve() {
         Ok(()) => next,
         Err(error) => {
-            tracing::error!(%error, "volatile changes conflict with the configuration, and are dropped");
+            tracing::error!(
+                %error,
+                "saved volatile changes conflict with the configuration, and are dropped"
+            );
             config
         }
     }

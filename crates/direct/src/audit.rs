@@ -193,11 +193,11 @@ impl AuditReport {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let resource = match self.resource {
-            Resource::DmaRing => "address of a DMA ring",
+            Resource::DmaRing => "address of a descriptor ring in memory",
             Resource::Mailbox => "mailbox to the PF",
             Resource::MsixVector => "MSI-X vectors",
             Resource::StationAddress => "station address",
-            Resource::FunctionNumber => "number of the function",
+            Resource::FunctionNumber => "PCI number of the function",
             Resource::Bar => "address of a BAR",
         };
         let value = self.value.map_or_else(|| "not read".to_owned(), |value| format!("{value:#010x}"));
@@ -219,7 +219,7 @@ impl fmt::Display for AuditReport {
             writeln!(f, "{entry}")?;
         }
         let holes = self.registers.iter().filter(|entry| entry.whose == Whose::Machine).count();
-        write!(f, "{} registers, {holes} of them the machine's", self.registers.len())?;
+        write!(f, "{} registers, {holes} of them with values of the physical machine", self.registers.len())?;
         let pages: Vec<String> = self.trap_pages.iter().map(|page| format!("{page:#x}")).collect();
         if pages.is_empty() { Ok(()) } else { write!(f, "; pages of BAR0 to trap: {}", pages.join(", ")) }
     }

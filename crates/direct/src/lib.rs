@@ -34,7 +34,7 @@ pub enum DirectError {
     #[error(transparent)]
     Vfio(#[from] VfioError),
     /// The function is of another device.
-    #[error("{address} is {:04x}:{:04x}, not {wanted} of an 82576", found.vendor, found.device)]
+    #[error("device {address} has ID {:04x}:{:04x}, which is not {wanted} of an 82576", found.vendor, found.device)]
     NotOurs {
         /// Address of the function.
         address: PciAddress,
@@ -44,13 +44,20 @@ pub enum DirectError {
         wanted: &'static str,
     },
     /// The socket is of a VF of another family.
-    #[error("{} is no 82576, the only supported family; give VFs of a port with family = \"82576\"", .0.display())]
+    #[error(
+        "the VF behind {} is not an 82576, the only supported family; name sockets of a port with family = \
+         \"82576\"",
+        .0.display()
+    )]
     OtherFamily(PathBuf),
     /// The PF has virtual functions, which may be in use.
-    #[error("{0} already has virtual functions; write 0 to its sriov_numvfs if they are not in use")]
+    #[error(
+        "physical function {0} already has virtual functions; write 0 to its sriov_numvfs if none of them is \
+         in use"
+    )]
     HasVirtualFunctions(PciAddress),
     /// The kernel made another number of virtual functions than requested.
-    #[error("{address} has {found} virtual functions instead of the requested {wanted}")]
+    #[error("physical function {address} has {found} virtual functions instead of the requested {wanted}")]
     VirtualFunctions {
         /// Address of the physical function.
         address: PciAddress,
@@ -78,7 +85,8 @@ pub enum DirectError {
     Hal(#[from] HalError),
     /// The function still has transactions in flight.
     #[error(
-        "{0} still has transactions in flight a second after it was stopped; switch the machine off and on"
+        "function {0} still has transactions in flight a second after it was stopped; switch the machine off \
+         and on"
     )]
     NotQuiet(PciAddress),
     /// The system refuses shared memory.

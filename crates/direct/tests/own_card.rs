@@ -89,13 +89,13 @@ fn assert_checks_pass(config: &str) {
     .unwrap();
     let others = report.checks.iter().filter(|check| check.result != Verdict::Passes);
     let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
-    let without_pf = "it needs our PF driver";
+    let without_pf = "the check needs the PF driver of this program";
     assert_eq!(
         others,
         [
             ("port-vlan", Verdict::Skipped, without_pf),
             ("pf-reset", Verdict::Skipped, without_pf),
-            ("wire", Verdict::Skipped, "no station is given; see --peer"),
+            ("wire", Verdict::Skipped, "the check needs a station on the wire: name one with --peer"),
         ]
     );
     assert!(report.is_good());
@@ -111,7 +111,10 @@ fn vf_of_another_family_is_refused_by_name() {
     let refused =
         run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(()));
     let error = refused.map(|report| report.is_good()).unwrap_err().to_string();
-    assert!(error.contains("pf0vf0/vf.sock is no 82576") && error.contains("family = \"82576\""), "{error}");
+    assert!(
+        error.contains("pf0vf0/vf.sock is not an 82576") && error.contains("family = \"82576\""),
+        "{error}"
+    );
 }
 
 /// Checks the findings on a VF of our card: the guest's own rings, mailbox and vectors. STATUS is the port's, so it

@@ -23,7 +23,7 @@ impl Desk {
     /// Returns the allocation that an address is in, and the address's offset in it.
     fn find(&self, iova: u64) -> (usize, usize) {
         let at = self.memory.partition_point(|(start, _)| *start <= iova);
-        assert!(at > 0, "{iova:#x} was not allocated");
+        assert!(at > 0, "DMA address {iova:#x} was not allocated");
         (at - 1, (iova - self.memory[at - 1].0) as usize)
     }
 }

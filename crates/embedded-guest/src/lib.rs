@@ -88,13 +88,13 @@ pub enum GuestError {
     #[error("VF driver: {0}")]
     Vf(#[from] AnyVfError),
     /// The PF gave the VF an address that is not a station's.
-    #[error("the VF's address {0} is not a station's")]
+    #[error("the VF's MAC address {0} is not a valid unicast address")]
     Address(MacAddress),
     /// The system refuses a thread, epoll or an eventfd.
-    #[error("cannot run the guest: {0}")]
+    #[error("the embedded guest's system call failed: {0}")]
     System(#[from] std::io::Error),
     /// The guest has ended, because its card is gone.
-    #[error("the guest has ended: its card is gone")]
+    #[error("the embedded guest has ended: the connection to its VF was lost")]
     Ended,
     /// The flow has no verdict.
     #[error(transparent)]

@@ -19,7 +19,7 @@ use crate::user::is_private_group;
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A system call on the folder failed.
-    #[error("{} could not be {doing}: {source}", path.display())]
+    #[error("folder {} could not be {doing}: {source}", path.display())]
     System {
         /// Path of the folder on which the call failed.
         path: PathBuf,
@@ -29,14 +29,15 @@ pub enum FolderError {
         source: io::Error,
     },
     /// The path leads to a file, or to a symbolic link.
-    #[error("{} is not a folder; remove it, or choose another path", path.display())]
+    #[error("{} is a file or a link where a folder is needed; remove it, or choose another path", path.display())]
     NotAFolder {
         /// Path of the file or link in the folder's place.
         path: PathBuf,
     },
     /// Another user owns the folder.
     #[error(
-        "{} belongs to user {owner}, who could replace the sockets in it; it must belong to root or to user {wanted}",
+        "folder {} belongs to user {owner}, who could replace the sockets in the folder; it must belong to \
+         root or to user {wanted}",
         path.display()
     )]
     NotOurs {
@@ -49,7 +50,8 @@ pub enum FolderError {
     },
     /// The user that the host becomes does not own the folder.
     #[error(
-        "{0} belongs to user {owner}, and user {uid} could not remove its sockets there; chown -R {uid} {0}",
+        "folder {0} belongs to user {owner}, and user {uid} could not remove the host's sockets there; chown \
+         -R {uid} {0}",
         path.display()
     )]
     NotTheirs {
@@ -62,7 +64,8 @@ pub enum FolderError {
     },
     /// Other users may write to the folder.
     #[error(
-        "{0} can be written to by others (mode {mode:04o}), who could replace the sockets in it; chmod go-w {0}",
+        "folder {0} is writable by other users (mode {mode:04o}), who could replace the sockets in the \
+         folder; chmod go-w {0}",
         path.display()
     )]
     Writable {
@@ -72,7 +75,7 @@ pub enum FolderError {
         mode: u32,
     },
     /// The user that the host becomes cannot enter the folder.
-    #[error("{} cannot be entered by user {uid}; choose another path", path.display())]
+    #[error("user {uid} cannot enter folder {}; choose another path", path.display())]
     Closed {
         /// Path of the folder, or of a parent folder, that the user cannot enter.
         path: PathBuf,

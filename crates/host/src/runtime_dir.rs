@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 
 /// Another user's folder is in the default place, perhaps with a host of that user.
 #[derive(Debug, thiserror::Error)]
-#[error("{} is not a folder of user {uid}; choose another with --runtime-dir", path.display())]
+#[error("runtime folder {} does not belong to user {uid}; choose another with --runtime-dir", path.display())]
 pub struct NotOurs {
     /// Path of the folder.
     pub path: PathBuf,

@@ -142,7 +142,7 @@ pub fn free_address() -> SocketAddr {
         let port = FREE_PORTS.start + (number % FREE_PORTS.len() as u32) as u16;
         SocketAddr::from((Ipv4Addr::LOCALHOST, port))
     });
-    addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a port is free")
+    addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a TCP port must be free")
 }
 
 /// Ports outside the ranges of usual servers and of outgoing connections.

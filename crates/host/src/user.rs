@@ -17,10 +17,10 @@ pub enum UserError {
     #[error("no group is called {0:?}; give an existing name or a number")]
     NoGroup(String),
     /// The user was given by number only and is in no database, so its group is unknown.
-    #[error("user {0} is in no user database; add a group: {0}:GROUP")]
+    #[error("no user database has user {0}; add a group: {0}:GROUP")]
     GroupMissing(u32),
     /// The user database is not readable.
-    #[error("cannot read the user database: {0}; give a number")]
+    #[error("cannot read the user database: {0}; give the user's number")]
     Database(String),
 }
 

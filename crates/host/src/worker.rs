@@ -128,7 +128,7 @@ impl LateFd {
     /// Never: only this function takes the descriptor, and it consumes `self`.
     #[must_use]
     pub fn into_inner(mut self) -> OwnedFd {
-        self.fd.take().expect("only into_inner and drop take it")
+        self.fd.take().expect("only into_inner and drop take the descriptor")
     }
 }
 
@@ -144,7 +144,7 @@ impl AsFd for LateFd {
     /// # Panics
     /// Never, for the same reason as [`LateFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_ref().expect("only into_inner and drop take it").as_fd()
+        self.fd.as_ref().expect("only into_inner and drop take the descriptor").as_fd()
     }
 }
 

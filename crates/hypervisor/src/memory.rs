@@ -53,7 +53,7 @@ impl Chunk {
 
 /// The address range exceeds the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("address range {address:#x} + {length} exceeds the memory")]
+#[error("address range {address:#x} + {length} exceeds the guest's memory")]
 pub struct OutOfMemoryRange {
     /// First address of the range that exceeds the memory.
     pub address: u64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Error for an index out of the port's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what} {number} is out of the port's range")]
+#[error("{what} {number} does not exist: its number is out of the port's range")]
 pub struct NoSuch {
     what: &'static str,
     number: u8,
@@ -284,6 +284,6 @@ mod tests {
         let last = VfIndex::new(7).unwrap();
         assert_eq!((VfIndex::try_from(of_any(7)), pcie::VfIndex::from(last)), (Ok(last), of_any(7)));
         let refused = VfIndex::try_from(of_any(8)).unwrap_err().to_string();
-        assert_eq!(refused, "virtual function 8 is out of the port's range");
+        assert_eq!(refused, "virtual function 8 does not exist: its number is out of the port's range");
     }
 }

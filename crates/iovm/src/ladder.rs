@@ -13,10 +13,10 @@ use pcie::{Function, ladder as rungs, walk};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
     /// The function still has requests in flight.
-    #[error("{0} still has requests in flight: try the reset again once they have arrived")]
+    #[error("{0} still has DMA requests in flight: try the reset again after they have finished")]
     Busy(Function),
     /// The function cannot be reset alone.
-    #[error("{0} has no function level reset: it can serve one owner until the whole port is reset")]
+    #[error("{0} has no function-level reset: it can serve only one owner until the whole port is reset")]
     NoReset(Function),
 }
 

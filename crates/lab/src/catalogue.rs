@@ -205,14 +205,14 @@ impl Catalogue {
         for axis in experiment.axes {
             let values = axis.values.list();
             if values.is_empty() || values.iter().any(|value| value.kind() != values[0].kind()) {
-                problems.push(format!("axis {} has no values, or of several kinds", axis.name));
+                problems.push(format!("axis {} has no values, or values of several kinds", axis.name));
             }
             if !axis.labels.is_empty() && axis.labels.len() != values.len() {
                 problems.push(format!("axis {} has different numbers of labels and values", axis.name));
             }
             let setting = self.settings.iter().find(|setting| setting.name == axis.name);
             if setting.is_some_and(|setting| !values.iter().all(|value| setting.takes(value))) {
-                problems.push(format!("axis {} has values the setting does not permit", axis.name));
+                problems.push(format!("axis {} has values that the setting does not permit", axis.name));
             }
         }
         if let Points::Listed(points) = experiment.points {
@@ -231,7 +231,7 @@ fn repeated<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Vec<String>
 fn misplaced(experiment: &Experiment, point: &[Value]) -> Option<String> {
     let on_axes = point.len() == experiment.axes.len()
         && point.iter().zip(experiment.axes).all(|(value, axis)| axis.values.list().contains(value));
-    (!on_axes).then(|| format!("point {point:?} is not on the axes"))
+    (!on_axes).then(|| format!("point {point:?} does not lie on the experiment's axes"))
 }
 
 fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
@@ -239,7 +239,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
     let drawn: Vec<_> = figure.x.iter().chain(&figure.split).collect();
     for axis in experiment.axes {
         if drawn.iter().filter(|name| ***name == axis.name).count() != 1 {
-            problems.push(format!("figure {:?} does not show axis {} once", figure.title, axis.name));
+            problems.push(format!("figure {:?} does not show axis {} exactly once", figure.title, axis.name));
         }
     }
     if drawn.len() != experiment.axes.len() {

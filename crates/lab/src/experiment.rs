@@ -274,9 +274,9 @@ pub enum RunError {
     #[error("{0}")]
     Refused(String),
     /// The point has changed settings that the run did not read.
-    #[error("{0}: no effect on this point; remove the setting, or keep such rows with --unaffected")]
+    #[error("settings without effect on this point: {0}; remove them, or keep such rows with --unaffected")]
     NoEffect(String),
     /// Cycles or packets were not conserved: the model has a defect.
-    #[error("invariant violated: {0}")]
+    #[error("invariant of the model violated: {0}")]
     Invariant(String),
 }

@@ -20,7 +20,7 @@ pub type Metrics = Named<f64>;
 
 /// Error: the list has no value of this name and kind.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("no value `{name}` that is {kind}")]
+#[error("the list has no value `{name}` that is {kind}")]
 pub struct NoSuchValue {
     /// Name of the requested value.
     pub name: String,
@@ -205,6 +205,9 @@ mod tests {
         let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
         assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
         assert_eq!(params.text("policy"), Ok("aic"));
-        assert_eq!(params.bool("vms").unwrap_err().to_string(), "no value `vms` that is true or false");
+        assert_eq!(
+            params.bool("vms").unwrap_err().to_string(),
+            "the list has no value `vms` that is true or false"
+        );
     }
 }

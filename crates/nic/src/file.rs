@@ -44,7 +44,7 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
         for (word, value) in words {
             let word = usize::from(word);
             if most.get(word).is_none_or(|most| value & !most != 0) {
-                return Err(Damaged("a register has bits that software cannot set"));
+                return Err(Damaged("a register has a bit set that software cannot set"));
             }
             file.words[word] = value;
         }

@@ -14,7 +14,7 @@ pub(crate) type PerQueue<T> = Box<[T; QUEUES]>;
 
 /// Returns the values of all sixteen queues, in their order.
 pub(crate) fn per_queue<T>(all: Vec<T>) -> PerQueue<T> {
-    let Ok(all) = all.into_boxed_slice().try_into() else { unreachable!("there are sixteen queues") };
+    let Ok(all) = all.into_boxed_slice().try_into() else { unreachable!("a port has sixteen queues") };
     all
 }
 

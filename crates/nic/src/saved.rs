@@ -118,7 +118,7 @@ struct SavedPacing {
 
 /// Error: a saved state that no port can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the state of the card is damaged: {0}; start the port anew")]
+#[error("the saved state of the 82576 card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(#[from] Damaged);
 
 /// Upper bound of a restored counter. A counter below it can count for centuries, and sums of several do not overflow.
@@ -191,16 +191,16 @@ impl Basis {
             && self.tx.iter().all(|queue| queue.is_in_its_ring(&self.file));
         let counted = self.counters.iter().flat_map(PoolCounters::all).all(|count| count < MOST_COUNTED);
         let rules = [
-            (rx && tx, "the sixteen queues are not complete and in order"),
+            (rx && tx, "the sixteen queues are incomplete or out of order"),
             (in_rings, "a queue's position is beyond the end of its ring"),
             (
                 self.owners.vfs == self.spaces.active_vfs(),
                 "the number of VFs differs from the SR-IOV capability",
             ),
             (self.owners.masters >> (MAX_VFS + 1) == 0, "bus mastering is set for a function beyond VF 7"),
-            (self.interrupts.is_sound(), "a message is pending for a vector beyond the last"),
+            (self.interrupts.is_sound(), "an interrupt message is pending for a vector beyond the last"),
             (usize::from(self.first) < QUEUES, "the next transmit queue to visit is beyond the last"),
-            (self.pacing.is_sound(), "the fraction of a pool's debt is a nanosecond or more"),
+            (self.pacing.is_sound(), "the fraction in a pool's rate-limit debt is a nanosecond or more"),
             (counted, "a counter is 2^62 or more"),
         ];
         rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(Damaged(rule)))

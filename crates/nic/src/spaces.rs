@@ -47,7 +47,11 @@ impl TryFrom<SavedSpaces> for Spaces {
         for (space, state) in spaces.vfs.iter_mut().zip(&saved.vfs) {
             whole &= space.load(state);
         }
-        if whole { Ok(spaces) } else { Err(Damaged("a configuration space has bytes beyond its end")) }
+        if whole {
+            Ok(spaces)
+        } else {
+            Err(Damaged("the saved bytes of a configuration space exceed its size"))
+        }
     }
 }
 

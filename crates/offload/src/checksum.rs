@@ -53,7 +53,7 @@ impl Sum {
     #[must_use]
     #[inline(always)]
     pub fn whole<const N: usize>(self, bytes: &[u8; N]) -> Self {
-        const { assert!(N.is_multiple_of(8), "whole words") };
+        const { assert!(N.is_multiple_of(8), "the length of the array must be a multiple of 8 bytes") };
         Self(of_words(self.0, bytes))
     }
 

@@ -16,13 +16,13 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Error {
     /// The IPv4 header of the request is too short or not inside the frame.
-    #[error("IP header outside the frame")]
+    #[error("cannot insert the checksum: the IP header is outside the frame")]
     IpHeader,
     /// The transport checksum field is not inside the frame.
-    #[error("transport header outside the frame")]
+    #[error("cannot insert the checksum: the transport header is outside the frame")]
     L4Header,
     /// The card does not know the transport, so it has no checksum to insert.
-    #[error("unknown transport")]
+    #[error("cannot insert the checksum: the transport protocol is unknown")]
     Transport,
 }
 

@@ -21,16 +21,16 @@ const SHORTEST: usize = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Error {
     /// The requested segment size is zero.
-    #[error("segment size of zero")]
+    #[error("cannot segment the packet: the segment size is zero")]
     SegmentSize,
     /// The request gives a header less than its minimum length.
-    #[error("header too short")]
+    #[error("cannot segment the packet: a header is shorter than the protocol's minimum")]
     HeaderTooShort,
     /// The headers are longer than the packet.
-    #[error("headers longer than the packet")]
+    #[error("cannot segment the packet: the headers are longer than the packet")]
     HeaderTooLong,
     /// The transport is neither TCP nor UDP.
-    #[error("transport cannot be segmented")]
+    #[error("cannot segment the packet: the transport is neither TCP nor UDP")]
     Transport,
 }
 

@@ -59,7 +59,7 @@ pub struct Space<'a> {
 
 /// Memory request that the bus refused: part of the range is not mapped for the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("DMA fault of {function} at {iova:#x}")]
+#[error("DMA fault: function {function} cannot access address {iova:#x}")]
 pub struct DmaFault {
     /// Function whose request was refused.
     pub function: Function,

@@ -34,7 +34,12 @@ impl Port {
     #[must_use]
     #[inline]
     pub const fn index<const N: usize>(self) -> usize {
-        const { assert!(N.is_power_of_two() && N <= MAX_PORTS, "a plane has 1, 2, 4 .. 64 ports") };
+        const {
+            assert!(
+                N.is_power_of_two() && N <= MAX_PORTS,
+                "the number of a plane's ports must be a power of two up to 64"
+            );
+        };
         self.0 as usize % N
     }
 

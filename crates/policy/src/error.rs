@@ -13,66 +13,68 @@ pub enum PolicyError {
     #[error("the port has no VF {0}")]
     NoSuchVf(u8),
     /// The VF's address is zero or a group address.
-    #[error("{0} is not a unicast address: the first byte must be even, and one byte not zero")]
+    #[error(
+        "{0} is not a unicast MAC address: the first byte must be even, and the address must not be zero"
+    )]
     Mac(MacAddress),
     /// Another function has the VF's address, and would receive frames for this VF.
-    #[error("{0} is the address of {1}; choose another")]
+    #[error("MAC address {0} is in use by {1}; choose another address")]
     MacInUse(MacAddress, AddressOwner),
     /// The VLAN id is not that of a port VLAN; 0 needs a priority.
-    #[error("{0} is out of range ({first} to {last}, or 0 for none)", first = VLANS.start(), last = VLANS.end())]
+    #[error("VLAN {0} is out of range ({first} to {last}, or 0 for none)", first = VLANS.start(), last = VLANS.end())]
     Vlan(u16),
     /// The port VLAN's priority is out of range.
-    #[error("{0} is out of range ({first} to {last})", first = PRIORITIES.start(), last = PRIORITIES.end())]
+    #[error("VLAN priority {0} is out of range ({first} to {last})", first = PRIORITIES.start(), last = PRIORITIES.end())]
     Priority(u8),
     /// The port VLAN is not in [`VfPolicy::vlans`](crate::VfPolicy::vlans).
     #[error("VLAN {0} is not among the VF's allowed VLANs; add it to vlans, or set vlans = \"any\"")]
     VlanNotAllowed(u16),
     /// All VLAN filters of the card are in use.
-    #[error("no VLAN filter is left; take VLANs away from other VFs")]
+    #[error("all VLAN filters of the card are in use; remove VLANs from other VFs")]
     NoVlanFilter,
     /// The transmit rate is above the speed of the link, both in Mb/s.
-    #[error("{0} Mb/s are more than the link's {1}; 0 is no limit")]
+    #[error("transmit rate {0} Mb/s exceeds the link's {1} Mb/s; 0 is no limit")]
     Rate(u32, u32),
     /// The port has no link, and a rate is a fraction of the link's speed.
-    #[error("the rate cannot change while the port has no link; bring the link up first")]
+    #[error("the transmit rate cannot change while the port has no link; bring the link up first")]
     NoLink,
     /// No family guarantees a rate.
-    #[error("no card guarantees a minimum rate: it must be 0")]
+    #[error("the minimum transmit rate must be 0, because no card guarantees a rate")]
     LeastRate,
     /// The VF's MTU is outside the family's range.
-    #[error("an MTU of {0} is out of range ({1} to {2}, or 0 for no limit)")]
+    #[error("MTU {0} is out of range ({1} to {2}, or 0 for no limit)")]
     Mtu(u16, u16, u16),
     /// The interrupt ceiling is outside the family's range.
-    #[error("{0} interrupts per second are out of range ({1} to {2}; 0 for no ceiling)")]
+    #[error("interrupt ceiling {0} per second is out of range ({1} to {2}, or 0 for no ceiling)")]
     InterruptCeiling(u32, u32, u32),
     /// The first number is more than the second, the ceiling.
-    #[error(
-        "a floor of {0} interrupts a second is above the ceiling of {1}; lower the floor or raise the ceiling"
-    )]
+    #[error("interrupt floor {0} per second is above the ceiling {1}; lower the floor or raise the ceiling")]
     InterruptFloor(u32, u32),
     /// The family does not have this setting.
     #[error("{1}")]
     Unsupported(&'static str, &'static str),
     /// The mirror rule names no traffic.
-    #[error("mirror rule {0} copies nothing; name VFs, the uplink or VLANs")]
+    #[error("mirror rule {0} names no traffic to copy; name VFs, the uplink or VLANs")]
     EmptyMirror(usize),
     /// The watcher receives that traffic anyway.
-    #[error(
-        "mirror rule {0} names no traffic other than its watcher's own; name other VFs, the uplink or VLANs"
-    )]
+    #[error("mirror rule {0} copies only its watcher's own traffic; name other VFs, the uplink or VLANs")]
     OwnMirror(usize),
     /// The mirror rule names a VF that the family does not have.
-    #[error("a port with family = \"{0}\" has no VF beyond {1}; name others")]
+    #[error("a mirror rule names a VF above {1}, the last VF of family = \"{0}\"; name other VFs")]
     MirrorVf(&'static str, usize),
     /// The window of storm control is out of range.
-    #[error("a window of {0} ms is out of range ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
+    #[error("storm-control interval {0} ms is out of range ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
     Window(u16),
     /// The threshold of storm control is more than the card can count in a window.
-    #[error("{0} Kb/s are more than the card can count in {1} ms: at most {2}, or a shorter interval")]
+    #[error(
+        "storm threshold {0} Kb/s exceeds the {2} Kb/s that the card counts in {1} ms: lower it, or shorten \
+         the interval"
+    )]
     StormRate(u32, u16, u32),
     /// The threshold of storm control is less than one block per window.
     #[error(
-        "{0} Kb/s are less than the card can count in {1} ms: at least {2}, or a longer interval; 0 is no limit"
+        "storm threshold {0} Kb/s is below the {2} Kb/s that the card counts in {1} ms: raise it, or \
+         lengthen the interval; 0 is no limit"
     )]
     SmallStormRate(u32, u16, u32),
 }

@@ -172,7 +172,7 @@ impl<E> EventQueue<E> {
         let slot = &mut self.slots[entry.slot as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(entry.slot);
-        slot.event.take().expect("an entry's slot has its event")
+        slot.event.take().expect("a queue entry's slot must hold its event")
     }
 
     /// Moves an entry towards the front until it is not before its parent. Returns its new position.

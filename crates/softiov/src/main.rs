@@ -43,8 +43,8 @@ enum Command {
     Demo(demo::Args),
     /// Run the card in the foreground: ports, their VFs' sockets, uplinks, and a keeper that starts the host.
     ///
-    /// Send signals to the keeper, the process that you start. SIGTERM and SIGINT end the host, and its guests'
-    /// machines live on; a second signal ends it at once. SIGHUP loads the configuration file again. SIGUSR2 restarts
+    /// Send signals to the keeper, the process that you start. SIGTERM and SIGINT end the host, and virtual machines
+    /// keep running; a second signal ends the host at once. SIGHUP loads the configuration file again. SIGUSR2 restarts
     /// the host with its guests. `softiov upgrade` replaces the program.
     Serve(serve::Args),
     /// Replace a running host with the installed version of the program; guests stay connected.

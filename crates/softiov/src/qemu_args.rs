@@ -16,8 +16,8 @@ pub(crate) struct Args {
     /// Memory of the guest, in QEMU's form: a number with M, G or T, or of MiB without a unit.
     #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
     memory: String,
-    /// Form of the output: arguments for a shell that starts QEMU, the same as a JSON array of strings, additions to
-    /// a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
+    /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
+    /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
     format: Format,
     #[command(flatten)]

@@ -85,7 +85,7 @@ fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
         Ok(Answer::Version { major, .. }) => Some(major),
         _ => None,
     })?;
-    expect(major == Some(VERSION_MAJOR), "the server's protocol version is not supported")?;
+    expect(major == Some(VERSION_MAJOR), "the server's vfio-user protocol version is unsupported")?;
     let info = connection.ask(Client::device_info, |answer| match answer {
         Ok(Answer::DeviceInfo(info)) => Some(info),
         _ => None,
@@ -109,7 +109,7 @@ fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
         },
     )?;
     let (least, most) = family.vectors();
-    expect(offered >= least, "too few MSI-X vectors")?;
+    expect(offered >= least, "the device has too few MSI-X vectors")?;
     Ok(Identity { family, areas, vectors: offered.min(most) })
 }
 
@@ -140,13 +140,15 @@ fn registers(connection: &mut Connection, family: Family) -> Result<Vec<Area>, H
 fn share(connection: &mut Connection, ram: &Ram) -> Result<(), HalError> {
     let fd = ram.shared().as_fd().try_clone_to_owned()?;
     let window = Window { iova: ram.base(), size: ram.shared().memory().len(), offset: 0, writable: true };
-    done(connection, "shared memory", |client, out| client.dma_map(out, window, Some(fd)))
+    done(connection, "the mapping of shared memory", |client, out| client.dma_map(out, window, Some(fd)))
 }
 
 fn assign(connection: &mut Connection, eventfds: &[EventFd]) -> Result<(), HalError> {
     let copies: Result<Vec<OwnedFd>, _> = eventfds.iter().map(|e| e.as_fd().try_clone_to_owned()).collect();
     let copies = copies?;
-    done(connection, "eventfds", |client, out| client.assign_irqs(out, pci_irq::MSIX, 0, copies))
+    done(connection, "the assignment of eventfds to MSI-X vectors", |client, out| {
+        client.assign_irqs(out, pci_irq::MSIX, 0, copies)
+    })
 }
 
 /// Enables memory space, bus mastering and MSI-X.
@@ -178,5 +180,5 @@ fn find_capability(connection: &mut Connection, wanted: u8) -> Result<u8, HalErr
         }
         pointer = [header[1]];
     }
-    Err(HalError::NotAVf("no MSI-X capability"))
+    Err(HalError::NotAVf("the device has no MSI-X capability"))
 }

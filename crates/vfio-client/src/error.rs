@@ -18,16 +18,16 @@ pub enum HalError {
         source: std::io::Error,
     },
     /// A system call on eventfds, epoll or the socket failed.
-    #[error("vfio-user connection: {0}")]
+    #[error("a system call of the vfio-user connection failed: {0}")]
     System(#[from] std::io::Error),
     /// The system refused shared memory.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// Registers that the server offers as memory cannot be mapped.
-    #[error("registers that the server offers cannot be mapped: {0}")]
+    #[error("cannot map the registers of the vfio-user server: {0}")]
     Registers(#[from] MapError),
     /// The server has violated the protocol.
-    #[error("vfio-user server: {0}")]
+    #[error("the vfio-user server violated the protocol: {0}")]
     Protocol(#[from] ClientError),
     /// The server has refused a request.
     #[error("the vfio-user server refused {request}: errno {}", errno.0)]
@@ -38,12 +38,12 @@ pub enum HalError {
         errno: Errno,
     },
     /// No driver supports the device, or the device lacks a part of a VF.
-    #[error("not a VF: {0}")]
+    #[error("the vfio-user device is not a usable VF: {0}")]
     NotAVf(&'static str),
     /// The server has closed the connection.
     #[error("the vfio-user server has closed the connection")]
     Gone,
     /// The server did not reply, or did not read, within the timeout.
-    #[error("the vfio-user server does not reply")]
+    #[error("the vfio-user server did not reply within the timeout")]
     Late,
 }

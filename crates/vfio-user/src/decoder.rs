@@ -36,19 +36,19 @@ const MAX_HELD_FDS: usize = 4 * MAX_MESSAGE_FDS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// A message's size is below that of its header.
-    #[error("message size {size} is below the header's 16 bytes")]
+    #[error("vfio-user message size {size} is below the 16 bytes of its header")]
     SizeBelowHeader {
         /// Size in bytes that the header claims.
         size: u32,
     },
     /// The protocol's major version is not 0; the specification requires closing the connection.
-    #[error("unsupported protocol version {major} (supported: 0)")]
+    #[error("unsupported vfio-user protocol version {major} (supported: 0)")]
     UnsupportedVersion {
         /// Major version that the client proposes.
         major: u16,
     },
     /// More bytes were pushed before earlier ones were taken.
-    #[error("too many unread bytes are buffered")]
+    #[error("too many received bytes are buffered before their messages are read")]
     Overrun,
 }
 

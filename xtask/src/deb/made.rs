@@ -41,7 +41,7 @@ pub(super) fn completions(tree: &Tree, program: &Path) -> Result<()> {
 pub(super) fn changelog(root: &Path, version: &str) -> Result<String> {
     let control = String::from_utf8(read(&root.join("packaging/debian/control"))?)?;
     let maintainer = control.lines().find_map(|line| line.strip_prefix("Maintainer: "));
-    let maintainer = maintainer.context("the package has no maintainer")?;
+    let maintainer = maintainer.context("the package's Cargo metadata name no maintainer")?;
     let git = run_tool(Command::new("git").args(["log", "-1", "--format=%cD"]).current_dir(root));
     // Not a checkout: now.
     let date = git.or_else(|_| run_tool(Command::new("date").arg("-R")))?;
@@ -78,7 +78,8 @@ pub(super) fn licences(root: &Path) -> Result<Vec<u8>> {
     for package in &packages {
         let licence = package.licence.as_deref().unwrap_or("no stated licence");
         text.extend(format!("===== {} {}: {licence}\n\n", package.name, package.version).into_bytes());
-        let folder = package.manifest.parent().context("a manifest lies in a folder")?;
+        let folder =
+            package.manifest.parent().context("the manifest of a dependency does not lie in a folder")?;
         let mut files: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
         files.retain(|path| is_notice(path));
         files.sort();

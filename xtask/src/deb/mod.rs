@@ -65,14 +65,14 @@ fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
     let mut command = metadata::cargo();
     command.args(["build", "--release", "--locked", "--package", "softiov"]).current_dir(root);
     command.args(triple.into_iter().flat_map(|triple| ["--target", triple]));
-    ensure!(command.status()?.success(), "the program cannot be built");
+    ensure!(command.status()?.success(), "cannot build the program of the Debian package");
     Ok(target.join(triple.unwrap_or_default()).join("release/softiov"))
 }
 
 /// This program lies in a profile's folder of the target folder, wherever that is.
 fn target_folder() -> Result<PathBuf> {
     let this = env::current_exe()?;
-    Ok(this.ancestors().nth(2).context("this program lies in a target folder")?.to_owned())
+    Ok(this.ancestors().nth(2).context("this program does not lie in a target folder")?.to_owned())
 }
 
 fn version_of(root: &Path) -> Result<String> {
@@ -84,7 +84,7 @@ fn version_of(root: &Path) -> Result<String> {
 /// Runs a program to its end; what it printed.
 fn run_tool(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("{:?} cannot be run", command.get_program()))?;
-    ensure!(output.status.success(), "{:?}: {}", command.get_program(), output.status);
+    let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(output.status.success(), "{:?} failed: {}", command.get_program(), output.status);
     Ok(output.stdout)
 }

@@ -96,13 +96,13 @@ pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
     all.dedup();
     let values: Vec<_> = all.iter().map(Case::to_json).collect();
     fs::write(root.join(FILE), serde_json::to_string_pretty(&values)? + "\n")
-        .with_context(|| format!("{FILE} cannot be written"))
+        .with_context(|| format!("cannot write {FILE}"))
 }
 
 /// Reads the file of cases.
 pub(super) fn load(root: &Path) -> Result<Vec<Case>> {
-    let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("{FILE} cannot be read"))?;
-    read(&text).with_context(|| format!("{FILE} is not a list of cases"))
+    let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
+    read(&text).with_context(|| format!("{FILE} is not a list of failing cases"))
 }
 
 fn read(text: &str) -> Option<Vec<Case>> {

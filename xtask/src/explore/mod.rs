@@ -36,7 +36,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     let mut properties = properties::all(&root)?;
     properties.retain(|property| property.test.contains(&options.only));
-    ensure!(!properties.is_empty(), "no property test has `{}` in its name", options.only);
+    ensure!(
+        !properties.is_empty(),
+        "no property test has `{}` in its name; give a part of a test's name, or none for all tests",
+        options.only
+    );
     let end = Instant::now() + Duration::from_secs(60 * options.minutes);
     let first = options.seed.unwrap_or_else(seed_of_the_clock);
     println!("{} property tests, first seed {first}, {} minutes", properties.len(), options.minutes);
@@ -61,7 +65,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if found.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("kept in {}: mend each, write its input as a test of its own, and remove the case", cases::FILE);
+    println!(
+        "cases are kept in {}: for each one mend the defect, write the input as a test, and remove the case",
+        cases::FILE
+    );
     Ok(ExitCode::FAILURE)
 }
 

@@ -49,9 +49,12 @@ pub(super) fn all(root: &Path) -> Result<Vec<Property>> {
 pub(super) fn programs(root: &Path) -> Result<Vec<Program>> {
     let mut command = metadata::cargo();
     command.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]);
-    let output =
-        command.current_dir(root).stderr(Stdio::inherit()).output().context("cargo test --no-run")?;
-    ensure!(output.status.success(), "the tests do not build");
+    let output = command
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run `cargo test --no-run`")?;
+    ensure!(output.status.success(), "the property tests do not build");
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(program).collect())
 }
@@ -72,7 +75,8 @@ fn program(message: &str) -> Option<Program> {
 fn list(program: &Program) -> Result<Vec<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--list", "--format", "terse"]).current_dir(&program.folder).stdin(Stdio::null());
-    let output = command.output().with_context(|| format!("{} --list", program.path.display()))?;
+    let output =
+        command.output().with_context(|| format!("cannot run `{} --list`", program.path.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }

@@ -32,7 +32,9 @@ pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let mut cases = Vec::new();
         for worker in workers {
-            cases.extend(worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a worker panicked")))?);
+            cases.extend(worker.join().unwrap_or_else(|_| {
+                Err(anyhow::anyhow!("a worker thread that runs property tests panicked"))
+            })?);
         }
         Ok(cases)
     })
@@ -51,8 +53,9 @@ pub(crate) fn repeat(root: &Path) -> Result<Tally> {
     let programs = properties::programs(root)?;
     for case in &cases {
         let program = programs.iter().find(|program| case.is_in(program));
-        let program =
-            program.with_context(|| format!("{} names a test program that is gone: {case}", cases::FILE))?;
+        let program = program.with_context(|| {
+            format!("{} names a test program that does not exist: {case}; remove the case", cases::FILE)
+        })?;
         let (test, seed) = case.call();
         match failure(program, test, seed)? {
             Some(_) => {

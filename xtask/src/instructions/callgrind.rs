@@ -40,7 +40,7 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} instructions a frame:", self.total())?;
+        write!(f, "{:.0} instructions per frame:", self.total())?;
         self.0.iter().try_for_each(|(stop, count)| write!(f, " {stop} {count}"))
     }
 }
@@ -52,10 +52,11 @@ pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Counts> {
     command.args(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]);
     command.arg(format!("--callgrind-out-file={}", out.display())).arg(program).arg(case);
     command.env("FRAME_PATH_CALLS", calls.to_string()).stdin(Stdio::null());
-    let output = command.output().context("valgrind cannot be started")?;
+    let output = command.output().context("cannot start valgrind: install Debian's package valgrind")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "the benchmark fails under valgrind:\n{said}");
-    let text = fs::read_to_string(&out).with_context(|| format!("no {}", out.display()))?;
+    let text = fs::read_to_string(&out)
+        .with_context(|| format!("cannot read callgrind's output {}", out.display()))?;
     fs::remove_file(&out)?;
     Ok(parse(&text))
 }

@@ -10,7 +10,7 @@ use crate::metadata;
 
 /// Path of the kept count, relative to the workspace.
 const PATH: &str = "crates/nic/benches/instructions.json";
-const REMEDY: &str = "find out why, or keep it: cargo xtask instructions --keep";
+const REMEDY: &str = "find the cause, or keep the new counts: cargo xtask instructions --keep";
 /// Tolerated change of a frame's count, as a share: a compiler may decide otherwise.
 const FRAME: f64 = 0.03;
 /// Tolerated change of a stop's count, as a share, since inlining moves code between stops.
@@ -27,9 +27,10 @@ pub(super) struct Kept {
 
 pub(super) fn load() -> Result<Kept> {
     let path = metadata::workspace_root()?.join(PATH);
-    let text = fs::read_to_string(&path).with_context(|| format!("{PATH} cannot be read"))?;
-    read(&text)
-        .with_context(|| format!("{PATH} is not a kept count; cargo xtask instructions --keep writes it"))
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {PATH}"))?;
+    read(&text).with_context(|| {
+        format!("{PATH} has no instruction counts; cargo xtask instructions --keep writes the file")
+    })
 }
 
 fn read(text: &str) -> Option<Kept> {
@@ -49,7 +50,7 @@ pub(super) fn keep(counted: &[(String, Counts)]) -> Result<()> {
     let value = json!({ "compiler": metadata::compiler()?, "instructions": cases });
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, serde_json::to_string_pretty(&value)? + "\n")
-        .with_context(|| format!("{PATH} cannot be written"))
+        .with_context(|| format!("cannot write {PATH}"))
 }
 
 /// Returns a complaint for each count that differs by more than is tolerated.
@@ -57,22 +58,25 @@ pub(super) fn compare(kept: &Kept, counted: &[(String, Counts)]) -> Vec<String> 
     let mut complaints = Vec::new();
     for (case, counts) in counted {
         let Some((_, before)) = kept.cases.iter().find(|(kept, _)| kept == case) else {
-            complaints.push(format!("{case}: no count is kept; {REMEDY}"));
+            complaints.push(format!("{case}: no instruction count is kept; {REMEDY}"));
             continue;
         };
         let (total, kept_total) = (counts.total(), before.total());
         if (total - kept_total).abs() > FRAME * kept_total {
-            complaints.push(format!("{case}: {total:.0} instructions a frame, kept {kept_total:.0}"));
+            complaints.push(format!(
+                "{case}: {total:.0} instructions per frame instead of the kept {kept_total:.0}"
+            ));
         }
         for (stop, count) in &counts.0 {
             let kept = before.0.get(stop).copied().unwrap_or(0.0);
             if *count > kept * (1.0 + STOP) + STOP_LEAST {
-                complaints.push(format!("{case}: {count} instructions in `{stop}`, kept {kept}"));
+                complaints
+                    .push(format!("{case}: {count} instructions in `{stop}` instead of the kept {kept}"));
             }
         }
     }
     if !complaints.is_empty() {
-        complaints.push(format!("kept with {}; {REMEDY}", kept.compiler));
+        complaints.push(format!("the counts were kept with {}; {REMEDY}", kept.compiler));
     }
     complaints
 }
@@ -98,15 +102,18 @@ mod tests {
     #[test]
     fn dearer_stop_is_reported_beside_a_cheaper_one() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
-        assert_eq!(said[0], "a: 120 instructions in `switch`, kept 100");
-        assert!(said[1].starts_with("kept with rustc 1"), "{said:?}");
+        assert_eq!(said[0], "a: 120 instructions in `switch` instead of the kept 100");
+        assert!(said[1].starts_with("the counts were kept with rustc 1"), "{said:?}");
     }
 
     #[test]
     fn a_gain_is_to_be_kept_and_a_new_way_too() {
-        assert_eq!(said(&[("queue", 200.0), ("switch", 100.0)])[0], "a: 300 instructions a frame, kept 400");
+        assert_eq!(
+            said(&[("queue", 200.0), ("switch", 100.0)])[0],
+            "a: 300 instructions per frame instead of the kept 400"
+        );
         let text = r#"{"compiler": "rustc 1", "instructions": {}}"#;
         let said = compare(&read(text).unwrap(), &[("b".to_owned(), counts(&[]))]);
-        assert!(said[0].starts_with("b: no count is kept"), "{said:?}");
+        assert!(said[0].starts_with("b: no instruction count is kept"), "{said:?}");
     }
 }

@@ -71,12 +71,12 @@ pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
     let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
     let case = |&(package, case, frames): &(&str, &str, u64)| {
         let program = programs.iter().find(|(of, _)| *of == package).map(|(_, program)| program);
-        let program = program.context("a package without a benchmark")?;
+        let program = program.context("a package of the counted cases has no benchmark frame_path")?;
         let [short, long] = CALLS.map(|calls| callgrind::count(program, case, calls));
         let counts = long?.since(&short?).per((CALLS[1] - CALLS[0]) * frames);
         ensure!(
             !counts.is_empty(),
-            "nothing was counted for {case:?}: has the benchmark another name for it?"
+            "no instruction was counted for {case:?}: check the name of the case in the benchmark"
         );
         Ok((case.to_owned(), counts))
     };
@@ -108,5 +108,5 @@ fn build(package: &str) -> Result<PathBuf> {
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let program =
         messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
-    program.context("cargo does not say where the benchmark is")
+    program.context("the output of cargo does not name the program of the benchmark frame_path")
 }

@@ -44,7 +44,7 @@ impl Ahead {
     pub(super) fn wait(&mut self) {
         let Some(builds) = self.0.take() else { return };
         if !builds.is_finished() {
-            println!("   waiting for the builds that were begun beside the guests");
+            println!("   waiting for the builds that run beside the guests' tests");
         }
         // There is nothing in it that panics.
         let _ = builds.join();

@@ -10,23 +10,24 @@ pub(super) const LINUX_GUESTS: usize = 2;
 /// # Errors
 /// What is wrong with it.
 pub(super) fn check(json: &str, expected: usize) -> Result<String, String> {
-    let demo: Value = serde_json::from_str(json).map_err(|error| format!("not JSON: {error}"))?;
+    let demo: Value =
+        serde_json::from_str(json).map_err(|error| format!("the output of the demo is not JSON: {error}"))?;
     let guests = list(&demo, "guests")?;
     if guests.len() < expected {
-        return Err(format!("{} guests, {expected} expected", guests.len()));
+        return Err(format!("the demo reports {} guests instead of {expected}", guests.len()));
     }
     for key in ["vf", "kind", "mac", "driver"] {
         if let Some(guest) = guests.iter().find(|guest| guest[key].is_null()) {
-            return Err(format!("a guest without \"{key}\": {guest}"));
+            return Err(format!("a guest of the demo has no \"{key}\": {guest}"));
         }
     }
     let pings = list(&demo, "pings")?;
     if let Some(lost) = pings.iter().find(|ping| !is_answered(ping)) {
-        return Err(format!("a ping went unanswered: {lost}"));
+        return Err(format!("a ping of the demo was not answered: {lost}"));
     }
     let flows = list(&demo, "flows")?;
     if let Some(dry) = flows.iter().find(|flow| flow["bytes"].as_u64().unwrap_or(0) == 0) {
-        return Err(format!("a flow carried nothing: {dry}"));
+        return Err(format!("a flow of the demo carried no bytes: {dry}"));
     }
     let interventions = &demo["interventions_per_1000_packets"];
     if let Some(key) =
@@ -36,14 +37,14 @@ pub(super) fn check(json: &str, expected: usize) -> Result<String, String> {
     }
     let vfs = list(&demo, "vfs")?;
     if let Some(idle) = vfs.iter().find(|vf| vf["rx"]["packets"].as_u64().is_none()) {
-        return Err(format!("a VF without counters: {idle}"));
+        return Err(format!("a VF of the demo has no counters: {idle}"));
     }
     Ok(format!("{} guests, {} pings, {} flows", guests.len(), pings.len(), flows.len()))
 }
 
 fn list<'a>(demo: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {
     let list = demo[key].as_array().filter(|list| !list.is_empty());
-    list.ok_or_else(|| format!("\"{key}\" is not a list with something in it: {}", demo[key]))
+    list.ok_or_else(|| format!("\"{key}\" of the demo's output is not a list, or is empty: {}", demo[key]))
 }
 
 fn is_answered(ping: &Value) -> bool {
@@ -82,9 +83,9 @@ mod tests {
             *demo.pointer_mut(pointer).unwrap() = value;
             check(&demo.to_string(), EMBEDDED_GUESTS).unwrap_err()
         };
-        assert!(spoiled("/pings/0/received", json!(4)).contains("unanswered"));
-        assert!(spoiled("/pings/0", json!({})).contains("unanswered"));
-        assert!(spoiled("/flows/0/bytes", json!(0)).contains("nothing"));
+        assert!(spoiled("/pings/0/received", json!(4)).contains("not answered"));
+        assert!(spoiled("/pings/0", json!({})).contains("not answered"));
+        assert!(spoiled("/flows/0/bytes", json!(0)).contains("no bytes"));
         assert!(spoiled("/flows", json!([])).contains("flows"));
         assert!(spoiled("/guests", json!([{}])).contains("1 guests"));
         assert!(spoiled("/guests/0/mac", Value::Null).contains("mac"));

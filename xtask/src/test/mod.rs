@@ -87,9 +87,9 @@ impl Options {
 
     fn reason_to_skip(&self, stage: Stage, built: bool) -> Option<&'static str> {
         if self.quick && !stage.is_quick() {
-            Some("left out by --quick")
+            Some("skipped by --quick")
         } else if !built && stage.needs_build() {
-            Some("the build failed")
+            Some("skipped because the build failed")
         } else {
             None
         }
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn skipped_stage_has_a_reason() {
         let options = Options { quick: true, only: Vec::new() };
-        assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("left out by --quick"));
+        assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("skipped by --quick"));
         let options = Options { quick: false, only: Vec::new() };
-        assert_eq!(options.reason_to_skip(Stage::Test, false), Some("the build failed"));
+        assert_eq!(options.reason_to_skip(Stage::Test, false), Some("skipped because the build failed"));
         assert_eq!(options.reason_to_skip(Stage::Test, true), None);
         assert_eq!(options.reason_to_skip(Stage::Tree, false), None);
     }

@@ -95,7 +95,7 @@ fn run_while(command: &mut Command, show: Show, hangs: Duration) -> Result<Outpu
             Show::OnFailure => println!("{}", output.all()),
             Show::FailedTests => println!("{}", results::without_successes(output.texts()).join("\n")),
         }
-        println!("{}: {status}", shown(command));
+        println!("`{}` failed: {status}", shown(command));
     }
     Ok(output)
 }
@@ -147,7 +147,7 @@ fn collect(
                     return Ok(lines);
                 }
                 if ended.is_none() && heard.elapsed() > hangs {
-                    println!("   nothing was printed for {} s, so it is ended", hangs.as_secs());
+                    println!("   killing the command, which printed nothing for {} s", hangs.as_secs());
                     end(child.id(), &lines);
                     heard = Instant::now();
                 }
@@ -155,7 +155,7 @@ fn collect(
         }
         if show != Show::Live && begun.elapsed() > sign_at {
             let last = lines.last().map_or("", |line| line.text.as_str());
-            println!("   {} s: {last}", sign_at.as_secs());
+            println!("   after {} s: {last}", sign_at.as_secs());
             sign_at += SIGN_OF_LIFE;
         }
     }
@@ -164,7 +164,7 @@ fn collect(
 /// Ends a process that hangs and what it has started, and says which tests had not ended.
 fn end(process: u32, lines: &[Line]) {
     for name in results::unfinished(lines.iter().map(|line| line.text.as_str())) {
-        println!("   still under way: {name}");
+        println!("   unfinished test: {name}");
     }
     descendants(process).into_iter().for_each(kill);
 }

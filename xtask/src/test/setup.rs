@@ -20,18 +20,30 @@ struct Need {
 }
 
 const NEEDS: [Need; 8] = [
-    Need { program: "ip", package: "iproute2", what: "taps and bridges in a network namespace" },
-    Need { program: "ping", package: "iputils-ping", what: "a machine beyond an interface that asks" },
-    Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
+    Need { program: "ip", package: "iproute2", what: "tests of taps and bridges in a network namespace" },
+    Need {
+        program: "ping",
+        package: "iputils-ping",
+        what: "tests of pings from a machine beyond an interface",
+    },
+    Need { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" },
     Need {
         program: "chromium",
         package: "chromium",
-        what: "the lab's report and the dashboard in a browser",
+        what: "tests of the lab's report and the dashboard in a browser",
     },
-    Need { program: "curl", package: "curl", what: "the commands of docs/api.md" },
-    Need { program: "tcpdump", package: "tcpdump", what: "capture filters beside libpcap" },
-    Need { program: "mmdebstrap", package: "mmdebstrap", what: "the Debian package on a Debian of its own" },
-    Need { program: "valgrind", package: "valgrind", what: "instructions that the card spends on a frame" },
+    Need { program: "curl", package: "curl", what: "tests of the commands of docs/api.md" },
+    Need { program: "tcpdump", package: "tcpdump", what: "tests that compare capture filters with libpcap" },
+    Need {
+        program: "mmdebstrap",
+        package: "mmdebstrap",
+        what: "tests of the Debian package on a new Debian system",
+    },
+    Need {
+        program: "valgrind",
+        package: "valgrind",
+        what: "count of the instructions that the card spends on a frame",
+    },
 ];
 
 /// Variables that replace Debian packages when guests are made.
@@ -53,7 +65,7 @@ pub(super) fn run() -> Result<Tally> {
     if still_missing.is_empty() {
         return Ok(Tally::PASSED);
     }
-    let obstacle = obstacle.unwrap_or("the packages did not bring them into PATH");
+    let obstacle = obstacle.unwrap_or("the installed packages did not put the program into PATH");
     Ok(Tally {
         skipped: still_missing.iter().map(|need| reason(need, obstacle)).collect(),
         ..Tally::default()
@@ -88,17 +100,20 @@ pub(super) fn guest_obstacle() -> Option<String> {
         return None;
     }
     if env::consts::ARCH != "x86_64" {
-        return Some(format!("guests are made for x86-64 hosts only, this one is {}", env::consts::ARCH));
+        return Some(format!("guests need an x86-64 host, but this host is {}", env::consts::ARCH));
     }
     let missing = GUEST_TOOLS.into_iter().find(|tool| !in_path(tool))?;
     let variables = GUEST_VARIABLES.join(", ");
-    Some(format!("guests are made from Debian packages, here is no `{missing}`, and {variables} are not set"))
+    Some(format!(
+        "guests are prepared from Debian packages, but this system has no `{missing}`, and {variables} are \
+         not set"
+    ))
 }
 
 /// Why instructions cannot be counted here, if they cannot. The count that is kept is of x86-64.
 pub(super) fn valgrind_obstacle() -> Option<&'static str> {
     if env::consts::ARCH != "x86_64" {
-        Some("the kept count is of x86-64")
+        Some("the kept instruction counts are for x86-64")
     } else if !in_path("valgrind") {
         Some("`valgrind` is missing (Debian package valgrind)")
     } else {
@@ -109,10 +124,10 @@ pub(super) fn valgrind_obstacle() -> Option<&'static str> {
 /// Installs the packages of what is missing; returns what stood in the way.
 fn install(missing: &[&Need]) -> Result<Option<&'static str>> {
     if !in_path("apt-get") {
-        return Ok(Some("this system has no apt-get to install it with"));
+        return Ok(Some("this system has no apt-get to install the package"));
     }
     if !is_root() && !succeeds("sudo", &["-n", "true"]) {
-        return Ok(Some("installing it takes root or passwordless sudo"));
+        return Ok(Some("the installation of the package needs root or passwordless sudo"));
     }
     let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
     println!("   installing {}", packages.join(" "));
@@ -120,7 +135,7 @@ fn install(missing: &[&Need]) -> Result<Option<&'static str>> {
     process::run(apt_get(["update"]).arg("-q"), Show::Live)?;
     let mut command = apt_get(["install", "-q", "-y", "--no-install-recommends"]);
     let output = process::run(command.args(packages), Show::Live)?;
-    Ok(if output.success { None } else { Some("apt-get could not install it") })
+    Ok(if output.success { None } else { Some("apt-get could not install the package") })
 }
 
 fn apt_get<const N: usize>(arguments: [&str; N]) -> Command {
@@ -155,10 +170,10 @@ mod tests {
 
     #[test]
     fn missing_program_is_named_with_the_reason() {
-        let need = Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" };
+        let need = Need { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" };
         assert_eq!(
             reason(&need, "there is no apt"),
-            "a VF as lspci describes it: `lspci` is missing (Debian package pciutils), and there is no apt"
+            "tests of a VF with lspci: `lspci` is missing (Debian package pciutils), and there is no apt"
         );
     }
 }

@@ -87,20 +87,20 @@ impl Stage {
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Self::Setup => "host programs that tests use",
+            Self::Setup => "installed host programs that tests use",
             Self::Fmt => "formatting",
-            Self::Tidy => "layering, lengths, unsafe code, licences, words",
+            Self::Tidy => "checks of layering, lengths, unsafe code, licences and words",
             Self::Clippy => "lints",
             Self::Unit => "unit tests of the pure crates",
             Self::Doc => "documentation builds without warnings",
-            Self::Build => "everything builds",
+            Self::Build => "the workspace and its tests build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
-            Self::Instructions => "instructions that the card spends on a frame, by stop",
+            Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
-            Self::Package => "the Debian package on a Debian of its own, with guests and libvirt",
+            Self::Package => "the Debian package on a new Debian system, with guests and libvirt",
             Self::Demo => "the demo with embedded guests, by the program that cargo install makes",
-            Self::DemoLinux => "the demo with stock Linux guests, by the same program",
+            Self::DemoLinux => "the demo with stock Linux guests, by the program that cargo install makes",
             Self::Tree => "the build leaves the checkout as it was",
         }
     }
@@ -190,7 +190,7 @@ fn test(command: &mut Command, show: Show) -> Result<Tally> {
     let output = process::run(command, show)?;
     let (success, tally) = (output.success, results::read(output.texts()));
     if success && tally.is_empty() {
-        println!("no test ran");
+        println!("no test of this stage ran");
         return Ok(Tally::FAILED);
     }
     // A build that failed and a test that took its whole process along are in nobody's count.
@@ -209,7 +209,7 @@ fn unit_tests(context: &Context) -> Result<Tally> {
 fn test_all(context: &Context) -> Result<Tally> {
     match env::var(SEED) {
         Ok(seed) => println!("   property tests: seed {seed} ({})", SEED),
-        Err(_) => println!("   property tests: seeds by chance, since {} is not set", SEED),
+        Err(_) => println!("   property tests: random seeds, because {} is not set", SEED),
     }
     // The output of tests that pass is wanted for what they say they skipped.
     let mut all = cargo(context, "test --workspace --no-fail-fast -- --show-output");
@@ -264,7 +264,11 @@ fn tree(context: &Context) -> Tally {
             println!("git status before:\n{before}and after:\n{after}");
             Tally::FAILED
         }
-        _ => Tally::skip("the build leaves the checkout as it was: no git, or not a checkout".to_owned()),
+        _ => Tally::skip(
+            "cannot check that the build leaves the checkout as it was: git is missing, or this is not a \
+             checkout"
+                .to_owned(),
+        ),
     }
 }
 

@@ -17,8 +17,8 @@ fn finding(map: &Tracked, name: &str) -> Finding {
         file: map.path.clone(),
         line: 1,
         rule: "architecture",
-        what: format!("the crate `{name}` is not on the map"),
-        remedy: "name its purpose, with its name in backquotes or as a folder (`name/`)",
+        what: format!("ARCHITECTURE.md does not list the crate `{name}`"),
+        remedy: "add the crate and its purpose, with its name in backquotes or as a folder (`name/`)",
     }
 }
 

@@ -24,8 +24,11 @@ fn compare(page: &str, checks: &str) -> Vec<Finding> {
         what,
         remedy: "run the Linux tests with SOFTIOV_RECORD=1",
     };
-    let missing = there.difference(&told).map(|name| format!("no row for the check {name}"));
-    let left_over = told.difference(&there).map(|name| format!("a row for {name}, which is no check"));
+    let missing =
+        there.difference(&told).map(|name| format!("the page has no row for the Linux check {name}"));
+    let left_over = told
+        .difference(&there)
+        .map(|name| format!("the page has a row for {name}, which is not a Linux check"));
     missing.chain(left_over).map(finding).collect()
 }
 
@@ -46,6 +49,12 @@ mod tests {
         assert_eq!(compare("| `a::b` | x | passes |\n| `a::c` | x | passes |\n", checks), []);
         let found = compare("| `a::b` | x | passes |\n| `a::d` | x | passes |\n", checks);
         let found: Vec<_> = found.into_iter().map(|finding| finding.what).collect();
-        assert_eq!(found, ["no row for the check a::c", "a row for a::d, which is no check"]);
+        assert_eq!(
+            found,
+            [
+                "the page has no row for the Linux check a::c",
+                "the page has a row for a::d, which is not a Linux check"
+            ]
+        );
     }
 }

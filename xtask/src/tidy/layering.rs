@@ -100,16 +100,16 @@ pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathB
         };
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == member.name) else {
             found(
-                format!("`{}` has no layer", member.name),
-                "add it to the table in xtask/src/tidy/layering.rs",
+                format!("the crate `{}` has no layer", member.name),
+                "add the crate to the table in xtask/src/tidy/layering.rs",
             );
             continue;
         };
         for dependency in member.dependencies.iter().filter(|dependency| is_member(&dependency.name)) {
             if !may(&member.name, allowed, dependency) {
                 let way = if dependency.dev { "test with" } else { "build on" };
-                let what = format!("`{}` may not {way} `{}`", member.name, dependency.name);
-                found(what, "let the crate above tie the two together, or move the shared part down");
+                let what = format!("the crate `{}` may not {way} `{}`", member.name, dependency.name);
+                found(what, "let a higher crate connect the two, or move the shared part to a lower crate");
             }
         }
     }
@@ -150,7 +150,7 @@ mod tests {
         let below = [package("pcie", &[]), package("i82576", &[("pcie", false)]), package("driver", &[])];
         let nic = package("nic", &[("pcie", false), ("driver", false), ("thiserror", false)]);
         let members = [below.as_slice(), &[nic]].concat();
-        assert_eq!(found(&members), ["`nic` may not build on `driver`"]);
+        assert_eq!(found(&members), ["the crate `nic` may not build on `driver`"]);
     }
 
     #[test]
@@ -160,12 +160,12 @@ mod tests {
             package("driver", &[]),
             package("nic", &[("driver", true), ("daemon", true)]),
         ];
-        assert_eq!(found(&members), ["`nic` may not test with `daemon`"]);
+        assert_eq!(found(&members), ["the crate `nic` may not test with `daemon`"]);
     }
 
     #[test]
     fn a_new_crate_needs_a_layer() {
-        assert_eq!(found(&[package("novel", &[])]), ["`novel` has no layer"]);
+        assert_eq!(found(&[package("novel", &[])]), ["the crate `novel` has no layer"]);
     }
 
     #[test]

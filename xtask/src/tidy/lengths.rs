@@ -13,12 +13,12 @@ pub(super) fn file(rust: &Rust) -> Vec<Finding> {
     if lines <= FILE {
         return Vec::new();
     }
-    let what = format!("{lines} lines, {FILE} at most");
+    let what = format!("the file has {lines} lines; the maximum is {FILE}");
     vec![rust.finding(
         lines,
         "file-length",
         what,
-        "divide it by idea; long tests go into a `tests.rs` beside",
+        "divide the file by idea; move long tests into a `tests.rs` beside the file",
     )]
 }
 
@@ -27,8 +27,8 @@ pub(super) fn functions(rust: &Rust) -> Vec<Finding> {
     rust.each(|tokens| {
         let Some((name, lines)) = function(tokens) else { return };
         if lines > FUNCTION {
-            let what = format!("`{name}` has {lines} lines, {FUNCTION} at most");
-            let remedy = "give its parts names of their own";
+            let what = format!("function `{name}` has {lines} lines; the maximum is {FUNCTION}");
+            let remedy = "move parts of the function into named functions";
             findings.push(rust.finding(line(&tokens[0]), "function-length", what, remedy));
         }
     });
@@ -83,7 +83,7 @@ mod tests {
         let long = format!("\n{}", function_of("pub fn long() -> Ring<{ LEN }> where A: B,", FUNCTION + 1));
         let findings = functions(&Rust::sample(&long));
         assert_eq!((findings.len(), findings[0].line), (1, 2));
-        assert!(findings[0].what.starts_with("`long` has 61 lines"), "{}", findings[0].what);
+        assert!(findings[0].what.starts_with("function `long` has 61 lines"), "{}", findings[0].what);
     }
 
     #[test]

@@ -36,8 +36,11 @@ fn finding(package: &Package) -> Option<Finding> {
         file: "Cargo.lock".into(),
         line: 1,
         rule: "licence",
-        what: format!("{name} {version} is under {}", licence.unwrap_or("no stated licence")),
-        remedy: "do without it, or add a permissive licence to the list in xtask/src/tidy/licences.rs",
+        what: format!(
+            "dependency {name} {version} has the licence {}",
+            licence.unwrap_or("no stated licence")
+        ),
+        remedy: "remove the dependency, or add a permissive licence to the list in xtask/src/tidy/licences.rs",
     })
 }
 

@@ -11,9 +11,11 @@ use super::source::{Rust, attribute, group, ident, inside, is_punct};
 
 pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> Vec<Finding> {
     let reached = reach(roots, sources);
-    let remedy = "declare it with `mod`, or remove it";
+    let remedy = "declare the file with `mod`, or remove the file";
     let orphans = sources.iter().filter(|source| !reached.contains(&source.path));
-    orphans.map(|source| source.finding(1, "orphan", "no `mod` declaration leads here", remedy)).collect()
+    orphans
+        .map(|source| source.finding(1, "orphan", "no `mod` declaration names this file", remedy))
+        .collect()
 }
 
 fn reach(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> BTreeSet<PathBuf> {

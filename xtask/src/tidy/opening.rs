@@ -7,7 +7,7 @@ pub(super) fn check(rust: &Rust) -> Vec<Finding> {
     if rust.text.starts_with("//! ") {
         return Vec::new();
     }
-    let remedy = "begin with a `//!` line that names the file's purpose and what it leaves out";
+    let remedy = "begin the file with a `//!` line that names the file's purpose";
     vec![rust.finding(1, "opening", "the file does not open with `//! `", remedy)]
 }
 

@@ -21,8 +21,8 @@ fn compare(path: &str, kept: &str, wanted: &str) -> Option<Finding> {
         file: path.into(),
         line: same + 1,
         rule: "printed",
-        what: "the page is not what the register table says".to_owned(),
-        remedy: "print it: cargo xtask registers",
+        what: "the page differs from the register table".to_owned(),
+        remedy: "generate the page: cargo xtask registers",
     })
 }
 

@@ -43,11 +43,11 @@ fn attributes(library: &Rust) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !has_inner(library, is_no_std) {
         let remedy = "add `#![no_std]`, and `extern crate std` under `#[cfg(test)]` at most";
-        findings.push(library.finding(1, "pure", "a pure crate without `#![no_std]`", remedy));
+        findings.push(library.finding(1, "pure", "this pure crate has no `#![no_std]`", remedy));
     }
     if !has_inner(library, forbids_unsafe) {
-        let what = "a pure crate without `#![forbid(unsafe_code)]`";
-        findings.push(library.finding(1, "pure", what, "add it"));
+        let what = "this pure crate has no `#![forbid(unsafe_code)]`";
+        findings.push(library.finding(1, "pure", what, "add `#![forbid(unsafe_code)]`"));
     }
     findings
 }

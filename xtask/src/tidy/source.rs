@@ -27,8 +27,16 @@ impl Tracked {
 /// All text files of the checkout that git does not ignore.
 pub(crate) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let output = Command::new("git").args(arguments).current_dir(root).output().context("git ls-files")?;
-    ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .context("cannot run `git ls-files`")?;
+    ensure!(
+        output.status.success(),
+        "`git ls-files` failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
     // What cannot be read as text is a picture, a link, or deleted and not yet committed.
     let file = |name: &str| Some((PathBuf::from(name), fs::read_to_string(root.join(name)).ok()?));
@@ -59,7 +67,7 @@ impl Rust {
                 line: error.span().start().line,
                 rule: "rust",
                 what: error.to_string(),
-                remedy: "make it compile",
+                remedy: "mend the syntax, so that the file compiles",
             }),
         }
     }

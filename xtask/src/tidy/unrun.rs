@@ -18,8 +18,8 @@ pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathB
                 file: manifest_of(member),
                 line: 1,
                 rule: "unrun",
-                what: format!("the test `{}` is never run", target.name),
-                remedy: "remove `test = false`, or give it a stage in xtask/src/test",
+                what: format!("no stage runs the test target `{}`", target.name),
+                remedy: "remove `test = false`, or add a stage that runs the target in xtask/src/test",
             });
         }
     }
@@ -49,6 +49,6 @@ mod tests {
         };
         let found = check(&[package], |_| PathBuf::new());
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].what, "the test `forgotten` is never run");
+        assert_eq!(found[0].what, "no stage runs the test target `forgotten`");
     }
 }

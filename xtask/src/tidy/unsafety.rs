@@ -15,7 +15,7 @@ pub(super) fn check(rust: &Rust) -> Vec<Finding> {
     }
     rust.each(|tokens| {
         if ident(tokens.first()).is_some_and(|ident| ident == "unsafe") {
-            let remedy = "put it into crates/host behind a safe interface";
+            let remedy = "move the code into crates/host behind a safe interface";
             findings.push(rust.finding(
                 line(&tokens[0]),
                 "unsafe",

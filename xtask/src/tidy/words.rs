@@ -17,13 +17,13 @@ pub(super) fn unfinished(rust: &Rust) -> Vec<Finding> {
     let mut findings = Vec::new();
     rust.each(|tokens| {
         if let Some(name) = macro_call(tokens).filter(|name| MACROS.contains(&name.as_str())) {
-            let remedy = "write what belongs there; what is left out is said in the file's opening";
+            let remedy = "write the missing text, or state the limit in the file's `//!` opening";
             findings.push(rust.finding(line(&tokens[0]), "unfinished", format!("`{name}!`"), remedy));
         }
     });
     for (at, text) in rust.text.lines().enumerate() {
         for word in REMARKS.iter().filter(|word| has_word(text, word)) {
-            let remedy = "do it, or say it as a limit";
+            let remedy = "do the work, or state a limit";
             findings.push(rust.finding(at + 1, "unfinished", format!("`{word}`"), remedy));
         }
     }
@@ -48,9 +48,12 @@ pub(super) fn silenced(rust: &Rust) -> Vec<Finding> {
     rust.each(|tokens| {
         let Some(attribute) = attribute(tokens) else { return };
         let (what, remedy) = if is_ignore(&inside(attribute)) {
-            ("a test that does not run", "let it run, or let it print `SKIPPED: what: why` where it cannot")
+            (
+                "the test is ignored, so it never runs",
+                "remove `#[ignore]`; a test that cannot run prints `SKIPPED: what: why`",
+            )
         } else if allows_dead_code(&inside(attribute)) {
-            ("dead code", "remove what nothing uses")
+            ("`allow(dead_code)` hides unused code", "remove the unused code")
         } else {
             return;
         };

@@ -69,13 +69,13 @@ pub enum Request<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The request's operation is unknown, or only a PF sends it.
-    #[error("operation {0} is unknown")]
+    #[error("unknown virtchnl operation {0}")]
     Unknown(u32),
     /// The request's body is too short, or too long.
-    #[error("{1} bytes are not a valid body of {name}", name = .0.name())]
+    #[error("a body of {1} bytes is invalid for message {name}", name = .0.name())]
     Length(Op, usize),
     /// The request's list is empty.
-    #[error("{name} has an empty list", name = .0.name())]
+    #[error("the list in message {name} is empty", name = .0.name())]
     Empty(Op),
 }
 

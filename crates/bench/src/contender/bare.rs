@@ -190,7 +190,7 @@ impl Bare {
                 (arrived, begun.elapsed())
             });
             over.store(true, Ordering::Relaxed);
-            forwards.join().map_err(|_| anyhow!("the forwarder's thread has panicked"))??;
+            forwards.join().map_err(|_| anyhow!("the forwarder's thread panicked"))??;
             Ok(exchanged?)
         })
     }

@@ -55,14 +55,15 @@ struct End {
 impl Bridge {
     /// Creates the bridge, and waits until frames pass.
     pub(super) fn start(processors: Processors, size: usize) -> Result<Self> {
-        ensure!(size <= LONGEST, "frames of {size} bytes: a tap has up to {LONGEST}");
+        ensure!(size <= LONGEST, "frame size {size} is too large for a tap (at most {LONGEST} bytes)");
         // A separate thread enters the namespace, so that the calling one stays outside.
         let made = thread::spawn(move || make(size)).join();
-        let (ends, namespace) = made.map_err(|_| anyhow!("the thread that makes it has panicked"))??;
+        let (ends, namespace) =
+            made.map_err(|_| anyhow!("the thread that creates the bridge panicked"))??;
         let bridge = Self { ends, processors, _namespace: namespace };
         let begun = Instant::now();
         while bridge.exchange(WARM_UP)?.0 == 0 {
-            ensure!(begun.elapsed() < PATIENCE, "no frame comes through the bridge");
+            ensure!(begun.elapsed() < PATIENCE, "no frame passed the Linux bridge within the timeout");
         }
         Ok(bridge)
     }
@@ -76,7 +77,9 @@ impl Bridge {
             let sides = [(one, other, generator), (other, one, forwarder)].map(|(own, far, processor)| {
                 scope.spawn(move || Processors::held(processor, || own.exchange(far, begun, length))?)
             });
-            let arrived = sides.map(|side| side.join().map_err(|_| anyhow!("a thread has panicked")));
+            let arrived = sides.map(|side| {
+                side.join().map_err(|_| anyhow!("a thread that exchanges frames over the bridge panicked"))
+            });
             arrived.into_iter().map(|arrived| Ok(arrived??)).sum()
         });
         Ok((arrived?, begun.elapsed()))
@@ -152,7 +155,7 @@ impl Contender for Bridge {
 
 /// Creates two taps and a bridge in a new network namespace, which this thread stays in.
 fn make(size: usize) -> Result<([End; 2], File)> {
-    enter_new_network().context("a network namespace takes root or CAP_SYS_ADMIN")?;
+    enter_new_network().context("cannot create a network namespace without root or CAP_SYS_ADMIN")?;
     let namespace = File::open("/proc/thread-self/ns/net")?;
     let address = |end: u8| MacAddress([2, 0, 0, 0, 0x20, end]);
     let end = |own: u8| -> Result<End> {
@@ -171,7 +174,11 @@ fn make(size: usize) -> Result<([End; 2], File)> {
 
 fn ip(words: &str) -> Result<()> {
     let output = Command::new("ip").args(words.split(' ')).output();
-    let output = output.context("cannot run `ip`, which creates the bridge: Debian's iproute2 has it")?;
-    ensure!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let output = output.context("cannot run `ip`, which creates the bridge: install Debian's iproute2")?;
+    ensure!(
+        output.status.success(),
+        "`ip {words}` failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     Ok(())
 }

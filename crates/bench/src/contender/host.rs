@@ -111,12 +111,12 @@ fn serve(program: &Path, configuration: &str, processors: Processors, folder: &T
         .stdout(Stdio::null())
         .stderr(File::create(at("log"))?);
     let child = Processors::spawn(processors.forwarder, &mut command)
-        .with_context(|| format!("{} cannot be started", program.display()))?;
+        .with_context(|| format!("cannot start {}", program.display()))?;
     let mut process = Process::new(child, at("log"));
     let begun = Instant::now();
     while !process.log().contains("serving") {
         if process.has_ended() || begun.elapsed() > PATIENCE {
-            bail!("`softiov serve` does not start:\n{}", process.log());
+            bail!("`softiov serve` did not start; its log:\n{}", process.log());
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -139,7 +139,7 @@ pub fn all(
         match peers::Peer::start(recipe, dpdk, huge, processors, work) {
             Ok(peer) => contenders.push(Box::new(peer)),
             Err(error) if recipe.takes_root() => skipped.push(format!("{}: {error:#}", recipe.name)),
-            Err(error) => return Err(error.context(format!("the peer {}", recipe.name))),
+            Err(error) => return Err(error.context(format!("cannot start the peer {}", recipe.name))),
         }
     }
     if let Work::Frames(size) = work {

@@ -183,7 +183,11 @@ impl Peer {
         let begun = Instant::now();
         while self.received()? == 0 {
             let name = self.recipe.name;
-            ensure!(begun.elapsed() < PATIENCE, "{name} moves no frame:\n{}", self.forwarder.process().log());
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "{name} forwarded no frame within the timeout; its log:\n{}",
+                self.forwarder.process().log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
@@ -194,7 +198,7 @@ impl Peer {
         match (&self.generator, &self.forwarder) {
             (Some(counter), _) | (None, Forwarder::Testpmd(counter)) => counter.received(),
             (None, Forwarder::Switch(_)) => {
-                bail!("Open vSwitch needs a testpmd as generator: it does not count frames itself")
+                bail!("Open vSwitch does not count frames itself, so its generator must be testpmd")
             }
         }
     }

@@ -60,11 +60,15 @@ impl Served {
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(
             circle.rings_in_memory() == (mode == Mode::Mapped),
-            "`wait = \"{wait}\"` does not decide how doorbells are rung"
+            "the guests do not ring doorbells as `wait = \"{wait}\"` requires"
         );
         let begun = Instant::now();
         while circle.exchange(WARM_UP).arrived.contains(&0) {
-            ensure!(begun.elapsed() < PATIENCE, "no frame comes through the card:\n{}", host.log());
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "no frame passed the card within the timeout; the host's log:\n{}",
+                host.log()
+            );
         }
         host.pause()?;
         Ok(Self { name, circle, host, mode })

@@ -79,7 +79,7 @@ impl Circle {
     pub fn attach(vfs: usize, socket: impl Fn(usize) -> PathBuf, card: Card, work: Work) -> Result<Self> {
         ensure!(
             (60..=1514).contains(&work.size()),
-            "frames of {} bytes: 60 to 1514 can be sent",
+            "frame size {} is out of range (60-1514 bytes)",
             work.size()
         );
         let wanted = card.wanted(work.descriptors(), BURST);
@@ -239,12 +239,12 @@ impl Station {
                 // The PF's driver may not have started yet. Or a program that this process is starting still has a copy
                 // of the former guest's socket, so that the host turns this client away.
                 Err(_) if begun.elapsed() < PATIENCE => thread::sleep(RETRY),
-                Err(error) => return Err(error).with_context(|| format!("the VF of {name} does not start")),
+                Err(error) => return Err(error).with_context(|| format!("the VF of {name} did not start")),
             }
         };
-        vf.start(&mut hal).with_context(|| format!("the VF of {name} does not start"))?;
+        vf.start(&mut hal).with_context(|| format!("the VF of {name} did not start"))?;
         while vf.check_link(&mut hal) != LinkState::Up {
-            ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link");
+            ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
             hal.wait(Duration::from_millis(5));
         }
         Ok(Self { hal, vf, frame, under_way: 0 })

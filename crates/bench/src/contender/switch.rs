@@ -150,11 +150,11 @@ impl Setup<'_> {
         command.args([&format!("unix:{}", self.at("db.sock")), "-vconsole:info"]);
         let start = || {
             let entered = self.namespace.map_or_else(enter_new_network, enter_network);
-            entered.context("a network namespace takes root or CAP_SYS_ADMIN")?;
+            entered.context("cannot create a network namespace without root or CAP_SYS_ADMIN")?;
             self.spawn(&mut command, "switch")
         };
         let started = thread::scope(|scope| scope.spawn(start).join());
-        started.map_err(|_| anyhow!("the thread that starts the switch has panicked"))?
+        started.map_err(|_| anyhow!("the thread that starts Open vSwitch panicked"))?
     }
 
     fn spawn(&self, command: &mut Command, name: &str) -> Result<Process> {
@@ -176,7 +176,7 @@ impl Setup<'_> {
         let begun = Instant::now();
         while !self.folder.join(socket).exists() {
             if begun.elapsed() > PATIENCE {
-                bail!("Open vSwitch does not start:\n{}", process.log());
+                bail!("Open vSwitch did not start; its log:\n{}", process.log());
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -195,7 +195,7 @@ impl Setup<'_> {
     fn run(&self, program: &str, words: &[&str]) -> Result<()> {
         let output = self.here(self.dpdk.switch_program(program).args(words)).output()?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{program} {}: {}", words.join(" "), said.trim());
+        ensure!(output.status.success(), "`{program} {}` failed: {}", words.join(" "), said.trim());
         Ok(())
     }
 }

@@ -48,7 +48,6 @@ impl Telemetry {
     fn receive(&self) -> Result<Value> {
         let mut answer = vec![0; LONGEST];
         let (count, _) = recv(&self.0, &mut answer[..], RecvFlags::empty())?;
-        serde_json::from_slice(&answer[..count])
-            .context("DPDK's telemetry answers with something else than JSON")
+        serde_json::from_slice(&answer[..count]).context("the reply of DPDK's telemetry is not JSON")
     }
 }

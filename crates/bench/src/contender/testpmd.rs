@@ -54,7 +54,7 @@ impl Testpmd {
         let log = logs.join(format!("{}.log", start.prefix));
         let file = File::create(&log)?;
         command.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file);
-        let mut child = command.spawn().context("testpmd cannot be started")?;
+        let mut child = command.spawn().context("cannot start testpmd")?;
         let stdin = child.stdin.take();
         let mut process = Process::new(child, log);
         let begun = Instant::now();
@@ -65,7 +65,7 @@ impl Testpmd {
                 break telemetry;
             }
             if process.has_ended() || begun.elapsed() > PATIENCE {
-                bail!("testpmd does not start:\n{}", process.log());
+                bail!("testpmd did not start; its log:\n{}", process.log());
             }
             std::thread::sleep(Duration::from_millis(20));
         };
@@ -74,7 +74,11 @@ impl Testpmd {
 
     /// Returns the number of frames that testpmd's two ports have received.
     pub(super) fn received(&self) -> Result<u64> {
-        let port = |at| self.telemetry.received(at)?.context("testpmd has lost a port");
+        let port = |at| {
+            self.telemetry
+                .received(at)?
+                .context("DPDK's telemetry has no counter for one of testpmd's two ports")
+        };
         Ok(port(0)? + port(1)?)
     }
 }

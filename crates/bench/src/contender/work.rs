@@ -87,7 +87,7 @@ fn datagram(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2(from.0, to.0).ipv4([10, 0, 0, from.0[5]], [10, 0, 0, to.0[5]], 64);
     let mut frame = Vec::with_capacity(size);
     let written = builder.udp(9, 9).write(&mut frame, &payload);
-    written.expect("a datagram of the bench's sizes fits, and a vector takes it");
+    written.expect("a datagram of the bench must fit into its frame");
     frame[UDP_HEADERS - 2..UDP_HEADERS].fill(0);
     frame
 }

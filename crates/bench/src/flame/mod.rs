@@ -41,15 +41,18 @@ pub fn record(options: &Options, mode: Mode, processors: Processors, size: usize
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .context("no `perf`: Debian's linux-perf has it")?;
+        .context("cannot run `perf`: install Debian's linux-perf")?;
     served.running(|circle| circle.exchange(TRAFFIC))?;
-    ensure!(perf.wait()?.success(), "`perf record` may not sample the host; see perf_event_paranoid");
+    ensure!(
+        perf.wait()?.success(),
+        "`perf record` cannot sample the host: see /proc/sys/kernel/perf_event_paranoid"
+    );
     let mut script = Command::new("perf");
     let output = script.args(["script", "--fields", "comm,ip,sym", "--input"]).arg(&data).output()?;
     fs::remove_file(&data)?;
     let tree = fold::fold(&String::from_utf8_lossy(&output.stdout));
-    ensure!(tree.samples > 0, "`perf` has taken no sample of the host");
-    let title = format!("The host's cycles: VF to VF, {mode}, {size} bytes, {} samples", tree.samples);
+    ensure!(tree.samples > 0, "`perf` recorded no sample of the host");
+    let title = format!("CPU cycles of the host: VF to VF, {mode}, {size} bytes, {} samples", tree.samples);
     fs::write(options.out.join("flame.svg"), draw::draw(&tree, &title))?;
     Ok(())
 }

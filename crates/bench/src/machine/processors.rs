@@ -24,7 +24,9 @@ impl Processors {
         let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&at| set.is_set(at)).collect();
         match usable[..] {
             [generator, .., forwarder] => Ok(Self { generator, forwarder }),
-            _ => bail!("this process may use one processor only; forwarder and generator need one each"),
+            _ => bail!(
+                "only one processor is available to this process: forwarder and generator need one each"
+            ),
         }
     }
 

@@ -32,14 +32,20 @@ const LOADS: Along =
 type Kind = (&'static str, &'static str, &'static str, Along, Value);
 
 const FORWARDING: [Kind; 2] = [
-    ("forwarding", "Frames forwarded", "millions a second", SIZES, |row| row.mpps),
-    ("cycles", "Cycles a frame", "cycles", SIZES, |row| row.cycles_per_packet),
+    ("forwarding", "Frames forwarded", "millions per second", SIZES, |row| row.mpps),
+    ("cycles", "Cycles per frame", "cycles", SIZES, |row| row.cycles_per_packet),
 ];
 const INTERRUPTS: [Kind; 4] = [
-    ("interrupts", "Interrupts", "a second", LOADS, |row| Some(row.interrupts?.hertz)),
+    ("interrupts", "Interrupts", "per second", LOADS, |row| Some(row.interrupts?.hertz)),
     ("interrupts-lost", "Frames lost", "%", LOADS, |row| Some(row.interrupts?.lost * 100.0)),
-    ("interrupts-p50", "Until the frame is taken, or answered: median", "us", LOADS, PERCENTILES[0].1),
-    ("interrupts-p99", "Until the frame is taken, or answered: p99", "us", LOADS, PERCENTILES[1].1),
+    (
+        "interrupts-p50",
+        "Delay until the frame is received or answered: median",
+        "us",
+        LOADS,
+        PERCENTILES[0].1,
+    ),
+    ("interrupts-p99", "Delay until the frame is received or answered: p99", "us", LOADS, PERCENTILES[1].1),
 ];
 
 /// Draws the charts, and returns names of files without extension, with the SVG.
@@ -98,7 +104,13 @@ fn latencies(rows: &[&Row]) -> String {
     let series = PERCENTILES.iter().enumerate().map(|(at, (label, value))| {
         bars((*label).to_owned(), at, rows.iter().map(|row| value(row)).collect())
     });
-    chart("One way through the served card", "us", "load", rows.iter().map(name).collect(), series.collect())
+    chart(
+        "One-way latency through the served card",
+        "us",
+        "load",
+        rows.iter().map(name).collect(),
+        series.collect(),
+    )
 }
 
 fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> Series {

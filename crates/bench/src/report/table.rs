@@ -18,7 +18,7 @@ impl fmt::Display for Row {
             write!(f, "  max/min {unfairness:.2}")?;
         }
         if let Some(under_way) = self.under_way {
-            write!(f, "  {:.0} % under way", under_way * 100.0)?;
+            write!(f, "  {:.0} % of the frames in flight", under_way * 100.0)?;
         }
         if let Some(nanoseconds) = self.nanoseconds {
             write!(f, "  {nanoseconds:.0} ns")?;

@@ -87,7 +87,8 @@ impl Parser<'_> {
             Word::Foreign => {
                 let text = &self.text[self.tokens[start].0..];
                 refuse!(
-                    "at \"{text:.20}\": an Ethernet frame does not have this; its direction is in the flags of its packet"
+                    "at \"{text:.20}\": a captured Ethernet frame does not have this property; for its \
+                     direction, read the packet's flags in the file"
                 )
             }
             _ => {
@@ -109,8 +110,12 @@ impl Parser<'_> {
             Sign::Less => Ok(field.compare(Relation::GreaterOrEqual, Value::Number(number)).negated()),
             Sign::Greater => Ok(field.compare(Relation::Greater, Value::Number(number))),
             // libpcap up to 1.10 does not load the byte.
-            Sign::BitAnd => refuse!("write ether[{offset}] & {number} != 0"),
-            Sign::BitOr => refuse!("write ether[{offset}] | {number} != 0"),
+            Sign::BitAnd => {
+                refuse!("`byte {offset} & {number}` is unsupported: write ether[{offset}] & {number} != 0")
+            }
+            Sign::BitOr => {
+                refuse!("`byte {offset} | {number}` is unsupported: write ether[{offset}] | {number} != 0")
+            }
             _ => self.unexpected(),
         }
     }
@@ -257,7 +262,9 @@ impl Parser<'_> {
             }
             Kind::Gateway => gateway(),
             Kind::Any | Kind::Host | Kind::Net => {
-                refuse!("{name} is a name; names of hosts and networks are not looked up: write the address")
+                refuse!(
+                    "{name} is a name, and names of hosts and networks are not looked up: write the address"
+                )
             }
         }
     }
@@ -265,7 +272,8 @@ impl Parser<'_> {
 
 fn gateway() -> Result<Node, FilterError> {
     refuse!(
-        "gateway needs a host's name, which is not looked up: write ether host ADDRESS and not host ADDRESS"
+        "gateway needs a host's name, and names are not looked up: write ether host ADDRESS and not host \
+         ADDRESS"
     )
 }
 

@@ -10,21 +10,21 @@ pub(super) fn text(loss: Loss) -> &'static str {
         Loss::Dropped(reason) => dropped(reason),
         Loss::Missed(missed) => self::missed(missed),
         Loss::Storm => "storm control",
-        Loss::Truncated => "shorter than its length field says",
-        Loss::Unclaimed => "no function has this address",
-        Loss::Uplink => "the uplink has no link, or no room",
+        Loss::Truncated => "the frame is shorter than its length field says",
+        Loss::Unclaimed => "no function has the destination address",
+        Loss::Uplink => "the uplink has no link, or its queue is full",
     }
 }
 
 fn dropped(reason: Reason) -> &'static str {
     match reason {
-        Reason::LinkControl => "a guest may not send link-control frames",
+        Reason::LinkControl => "guests may not send link-control frames",
         Reason::SourceSpoofed => "the source address is not the sender's (spoof check)",
-        Reason::VlanSpoofed => "the sender is not in this VLAN (spoof check)",
-        Reason::Unwanted => "no function takes this address in this VLAN",
-        Reason::OnlySender => "only the sender itself has this address",
-        Reason::Disabled => "the receiving function has reception switched off",
-        Reason::TooLong => "longer than the receiving function accepts",
+        Reason::VlanSpoofed => "the sender is not a member of the frame's VLAN (spoof check)",
+        Reason::Unwanted => "no function accepts the destination address in the frame's VLAN",
+        Reason::OnlySender => "only the sender has the destination address",
+        Reason::Disabled => "the receiving function's driver has disabled reception",
+        Reason::TooLong => "the frame is longer than the receiving function accepts",
     }
 }
 
@@ -32,8 +32,8 @@ fn missed(missed: Missed) -> &'static str {
     match missed {
         Missed::Disabled => "the driver has not set up the receive queue",
         Missed::Dropped => "no receive descriptors",
-        Missed::Waits => "it waits for receive descriptors",
-        Missed::Full => "no receive descriptors, and no room to wait",
-        Missed::Fault => "the memory of the receive buffers is not there",
+        Missed::Waits => "the frame waits for receive descriptors",
+        Missed::Full => "no receive descriptors, and the receive buffer is full",
+        Missed::Fault => "the guest memory of the receive buffers is not mapped",
     }
 }

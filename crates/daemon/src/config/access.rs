@@ -64,7 +64,7 @@ impl Visitor<'_> for NameOrNumber {
     type Value = Id;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name or a number")
+        f.write_str("a user or group, by name or number")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Id, E> {
@@ -139,7 +139,7 @@ pub(super) fn socket(
     }
     let socket = given.unwrap_or_else(|| runtime_dir.join(name).join(file));
     if socket.starts_with(runtime_dir.join(CONTROL)) {
-        let why = "this folder is the control socket's, which no VMM may enter; choose another";
+        let why = "this directory is reserved for the control socket; choose another";
         return Err(value(key, format!("{}: {why}", socket.display())));
     }
     unique.claim("socket", &socket.display().to_string(), &key)?;
@@ -214,6 +214,10 @@ mod tests {
             let message = Config::parse(&format!("access = {{ mode = {mode} }}")).unwrap_err();
             assert!(message.contains("\"0660\" (the group too)"), "{mode}: {message}");
         }
-        assert!(Config::parse("access = { owner = true }").unwrap_err().contains("a name or a number"));
+        assert!(
+            Config::parse("access = { owner = true }")
+                .unwrap_err()
+                .contains("a user or group, by name or number")
+        );
     }
 }

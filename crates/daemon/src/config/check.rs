@@ -72,5 +72,5 @@ pub(super) fn check_absolute(path: &Path, key: &str) -> Result<(), ConfigError> 
     if path.is_absolute() {
         return Ok(());
     }
-    Err(value(key, format!("{} is a relative path; write it from / on", path.display())))
+    Err(value(key, format!("{} is a relative path; write an absolute path", path.display())))
 }

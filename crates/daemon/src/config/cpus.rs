@@ -7,7 +7,7 @@ pub(super) fn check(given: Option<&[u32]>, port: &str) -> Result<Cpus, ConfigErr
     let refused = |problem: String| Err(value(format!("{port}.cpus"), problem));
     let Some(given) = given else { return Ok(Cpus::default()) };
     if given.is_empty() {
-        return refused("the list is empty: name a CPU, or leave it out".to_owned());
+        return refused("the list is empty; name a CPU, or leave cpus out".to_owned());
     }
     match given.iter().find(|cpu| **cpu > Cpus::LAST) {
         Some(cpu) => refused(format!("CPU {cpu} is out of range (0-{})", Cpus::LAST)),
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn invalid_cpu_is_refused_by_name() {
         for (text, parts) in
-            [("cpus = []", ["pf0.cpus", "leave it out"]), ("cpus = [5000]", ["pf0.cpus", "CPU 5000"])]
+            [("cpus = []", ["pf0.cpus", "leave cpus out"]), ("cpus = [5000]", ["pf0.cpus", "CPU 5000"])]
         {
             let message = refused(&format!("[[port]]\n{text}"));
             assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");

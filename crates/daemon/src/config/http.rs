@@ -30,13 +30,14 @@ pub struct Http {
 pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
     let Some(text) = &keys.listen else {
         return match keys.token_file {
-            Some(_) => Err(value("http.token_file", "needs a listen beside it, such as \"127.0.0.1:9582\"")),
+            Some(_) => Err(value("http.token_file", "needs http.listen too, such as \"127.0.0.1:9582\"")),
             None => Ok(None),
         };
     };
     let Ok(listen) = text.parse::<SocketAddr>() else {
         let problem = format!(
-            "{text:?} is not an address with a port; write it as in \"127.0.0.1:9582\" or \"[::1]:9582\""
+            "{text:?} is not an address with a port; write an address such as \"127.0.0.1:9582\" or \
+             \"[::1]:9582\""
         );
         return Err(value("http.listen", problem));
     };
@@ -48,8 +49,8 @@ pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
         return Err(value("http.listen", problem));
     }
     let Some(token_file) = keys.token_file.clone() else {
-        let problem = "is missing: every user of this machine could connect; write a token to a file that only the host's \
-                       user can read";
+        let problem = "is missing, so every user of this machine could connect; name a file with a token that only \
+                       the host's user can read";
         return Err(value("http.token_file", problem));
     };
     check_absolute(&token_file, "http.token_file")?;
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn tcp_requires_a_token() {
         let error = check(&keys("127.0.0.1:9582", None)).unwrap_err().to_string();
-        assert!(error.contains("http.token_file") && error.contains("write a token"), "{error}");
+        assert!(error.contains("http.token_file") && error.contains("name a file with a token"), "{error}");
         assert!(check(&keys("127.0.0.1:9582", Some("token"))).is_err(), "it has to be absolute");
         assert!(check(&keys("localhost", Some("/etc/token"))).is_err());
         assert!(check(&HttpKeys { listen: None, token_file: Some("/etc/token".into()) }).is_err());

@@ -55,11 +55,11 @@ impl Impair {
             return Err(value(key("delay_us"), format!("{delay_us} is out of range (0-{LONGEST})")));
         }
         if jitter_us > delay_us {
-            let why = format!("{jitter_us} is more than the delay: at most delay_us, which is {delay_us}");
+            let why = format!("{jitter_us} is out of range (0-{delay_us}, the value of delay_us)");
             return Err(value(key("jitter_us"), why));
         }
         if reorder > 0 && delay_us == 0 {
-            let why = "without a delay all frames keep their order: set delay_us too";
+            let why = "needs delay_us too: frames without a delay keep their order";
             return Err(value(key("reorder"), why));
         }
         let [delay, jitter] = [delay_us, jitter_us].map(|us| Duration::from_micros(us.into()));

@@ -188,11 +188,11 @@ fn check_port(
     let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
     well_formed(&name).map_err(|problem| value("port.name", format!("{name:?} is not {problem}")))?;
     if name == access::CONTROL {
-        let why = "name control is also given to the host itself, for commands; choose another";
+        let why = "the name \"control\" is reserved for the control socket; choose another";
         return Err(value("port.name", why));
     }
     if unique.claim("name", &name, "port.name").is_err() {
-        let problem = format!("two ports are called {name:?}; give one of them another name");
+        let problem = format!("two ports are named {name:?}; rename one");
         return Err(value("port.name", problem));
     }
     check_family(&name, &port)?;
@@ -247,9 +247,9 @@ fn check_vfs(
         let place = given
             .get_mut(usize::from(index))
             .filter(|_| usize::from(index) < count)
-            .ok_or_else(|| value(&key, format!("{index} is beyond the port's {count} VFs; raise vfs")))?;
+            .ok_or_else(|| value(&key, format!("{index} is out of range (0-{}); raise vfs", count - 1)))?;
         if place.replace(vf).is_some() {
-            return Err(value(key, format!("{index} is given twice")));
+            return Err(value(key, format!("{index} is the index of two VFs of the port; change one")));
         }
     }
     let vfs = VfIndex::first(family.limits().vfs).zip(given);
@@ -277,24 +277,27 @@ fn check_pf(
     let key = |key: &str| format!("{name}.{key}");
     if port.pf == Pf::Host {
         return match port.socket {
-            Some(_) => Err(value(key("socket"), "only a PF with pf = \"guest\" has one; VFs have their own")),
+            Some(_) => Err(value(
+                key("socket"),
+                "only a port with pf = \"guest\" has a socket; set vf.socket instead",
+            )),
             None => Ok(None),
         };
     }
     if (PortSettings { vfs: None, ..port_settings(port) }) != PortSettings::default() {
         let why =
-            "limits, storm and mirror are the host's PF driver's, and a guest drives this PF; leave them out";
+            "a guest drives this PF, and limits, storm and mirror need the host's PF driver; leave them out";
         return Err(value(key("pf"), why));
     }
     if port.wait != Wait::Sleep {
         return Err(value(
             key("wait"),
-            "VFs alone have doorbells to map, and this port has none; leave it out",
+            "wait needs doorbells of VFs, and a port with pf = \"guest\" has no VFs; leave wait out",
         ));
     }
     if port.vfs.is_some() || !port.vf.is_empty() {
-        let why = "a port with pf = \"guest\" has no VFs: its guest drives the whole port, and VMMs hide \
-                   SR-IOV from guests; leave them out, or give them a port of their own";
+        let why = "a port with pf = \"guest\" has no VFs: its guest drives the whole port, and VMMs hide SR-IOV \
+                   from guests; leave vfs and vf out, or add another port";
         return Err(value(key("vfs"), why));
     }
     access::socket(port.socket.clone(), (runtime_dir, name, "pf.sock"), unique).map(Some)

@@ -22,7 +22,7 @@ impl FromStr for Size {
             number.checked_mul(1 << shift)
         });
         let bytes = bytes.filter(|bytes| *bytes > 0).map(Self);
-        bytes.ok_or_else(|| format!("{text:?} is not an amount of memory; write it as 512M, 64G or 2T"))
+        bytes.ok_or_else(|| format!("{text:?} is not a size; write a size such as 512M, 64G or 2T"))
     }
 }
 

@@ -81,8 +81,10 @@ fn rate_is_limited_by_the_familys_link() {
         let file =
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
         check(&file(most)).unwrap();
-        let problem =
-            format!("pf0vf0.max_tx_rate: {} Mb/s are more than the link's {most}; 0 is no limit", most + 1);
+        let problem = format!(
+            "pf0vf0.max_tx_rate: transmit rate {} Mb/s exceeds the link's {most} Mb/s; 0 is no limit",
+            most + 1
+        );
         assert_eq!(refused(&file(most + 1)), problem);
     }
 }
@@ -227,9 +229,9 @@ fn invalid_uplink_is_refused_with_the_valid_ones() {
         ("7", ["integer `7`", "{ wire = \"NAME\" }"]),
         ("{ tun = \"x\" }", ["`tun`", "`tap`"]),
         ("{ tap = \"x\", mtu = 1 }", ["`mtu`", "`tap`"]),
-        ("{}", ["no uplink is named", "{ tap = \"NAME\" }"]),
-        ("{ tap = \"x\", wire = \"y\" }", ["a port has one uplink", "{ wire = \"NAME\" }"]),
-        ("{ tap = \"x\", xdp = \"native\" }", ["xdp says how", "name the interface"]),
+        ("{}", ["no uplink is given", "{ tap = \"NAME\" }"]),
+        ("{ tap = \"x\", wire = \"y\" }", ["two uplinks are given", "{ wire = \"NAME\" }"]),
+        ("{ tap = \"x\", xdp = \"native\" }", ["xdp needs an interface", "interface = \"NAME\""]),
         ("{ interface = \"x\", xdp = \"fast\" }", ["`fast`", "`best-effort`"]),
     ] {
         let message = Config::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
@@ -258,11 +260,14 @@ fn interface_uses_a_packet_socket_without_xdp() {
 #[test]
 fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
     for (text, parts) in [
-        ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is not 1 to 64", "add a port"]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is not 1 to 64", "\"avf\""]),
-        ("[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\""]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.vf]]\nindex = 64", ["pf0.vf.index", "64 VFs"]),
+        ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64 VFs"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "\"avf\""]),
+        (
+            "[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8",
+            ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\""],
+        ),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.vf]]\nindex = 64", ["pf0.vf.index", "(0-63)"]),
         (
             "[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.mirror]]\nto = 64\nvfs = [0]",
             ["pf0.mirror.to", "64 VFs"],
@@ -277,22 +282,22 @@ fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
 fn refusal_names_the_key_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
-        ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
+        ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "two VFs"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", ["pf0vf0.vlan", "1 to 4095"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "any"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nproto = \"802.1ad\"", ["pf0vf0.proto", "802.1Q"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_mtu = 9707", ["pf0vf0.max_mtu", "9706"]),
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
-        ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "a port of their own"]),
+        ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "add another port"]),
         ("[[port]]\npf = \"guest\"\nstorm = { broadcast = 1 }", ["pf0.pf", "leave them out"]),
         ("[[port]]\nlimits = { noise = { warn = 1 } }", ["pf0.limits", "dma-faults"]),
         ("[[port]]\nstorm = { interval = 0 }", ["pf0.storm.interval", "1 to 1000"]),
         ("[[port]]\nstorm = { interval = 1000, broadcast = 268435 }", ["pf0.storm", "268434"]),
         ("[[port]]\n[[port.mirror]]\nto = 7\nvfs = [0]", ["pf0.mirror.to", "7 VFs"]),
-        ("[[port]]\n[[port.mirror]]\nto = 0", ["pf0.mirror", "copies nothing"]),
+        ("[[port]]\n[[port.mirror]]\nto = 0", ["pf0.mirror", "names no traffic to copy"]),
         ("[[port]]\n[[port.mirror]]\nto = 0\nvfs = [0]", ["pf0.mirror", "name other VFs"]),
-        ("[[port]]\nstorm = { interval = 1, broadcast = 1 }", ["pf0.storm", "at least 512"]),
+        ("[[port]]\nstorm = { interval = 1, broadcast = 1 }", ["pf0.storm", "below the 512 Kb/s"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 9\nvlans = \"10\"", ["pf0vf0.vlan", "add it"]),
         (
             "[[port]]\n[[port.vf]]\nindex = 0\nmax_interrupts = 122",
@@ -310,22 +315,22 @@ fn refusal_names_the_key_and_the_remedy() {
         ("[[port]]\npf = \"guest\"\nname = \"control\"", ["port.name", "choose another"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_tx_rate = 1001", ["pf0vf0.max_tx_rate", "1000"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
-        ("[[port]]\n[[port.vf]]\nindex = 0\nsocket = \"web.sock\"", ["pf0vf0.socket", "from / on"]),
-        ("[[port]]\npf = \"guest\"\nsocket = \"x/y\"", ["pf0.socket", "from / on"]),
-        ("state_dir = \"kept\"", ["state_dir", "from / on"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nsocket = \"web.sock\"", ["pf0vf0.socket", "absolute path"]),
+        ("[[port]]\npf = \"guest\"\nsocket = \"x/y\"", ["pf0.socket", "absolute path"]),
+        ("state_dir = \"kept\"", ["state_dir", "absolute path"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
         ("[[port]]\nuplink = { tap = \"a/b\" }", ["pf0.uplink", "1 to 15"]),
         ("[[port]]\nuplink.wire = \"a b\"", ["pf0.uplink", "1 to 32"]),
         (
             "[[port]]\nuplink.wire = \"w\"\n[[port]]",
-            ["pf0.uplink: the wire \"w\" ends nowhere", "one more port"],
+            ["pf0.uplink: the wire \"w\" has only one end", "second port"],
         ),
         (
             "[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"",
-            ["pf2.uplink: the wire \"w\" is given to pf0, pf1, pf2", "two ends"],
+            ["pf2.uplink: the wire \"w\" has two ends", "is the uplink of pf0, pf1, pf2"],
         ),
-        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are called \"a\"", "another name"]),
+        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are named \"a\"", "rename one"]),
     ] {
         let message = refused(text);
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");

@@ -133,9 +133,9 @@ pub(super) fn check_wires<'a>(ports: impl Iterator<Item = (&'a str, &'a Uplink)>
     Err(value(
         key,
         match ports[..] {
-            [_] => format!("the wire {wire:?} ends nowhere: give it to one more port"),
+            [_] => format!("the wire {wire:?} has only one end; set it as the uplink of a second port"),
             _ => format!(
-                "the wire {wire:?} is given to {}, and it has two ends: give the others wires of their own",
+                "the wire {wire:?} has two ends, but is the uplink of {}; give each further port another wire",
                 ports.join(", ")
             ),
         },
@@ -199,12 +199,12 @@ impl<'de> Visitor<'de> for WordOrTable {
         ];
         let mut given = given.into_iter().flatten();
         if xdp.is_some() && !is_interface {
-            return Err(A::Error::custom("xdp says how an interface's frames pass: name the interface"));
+            return Err(A::Error::custom("xdp needs an interface: { interface = \"NAME\", xdp = \"MODE\" }"));
         }
         match (given.next(), given.next()) {
             (Some(uplink), None) => Ok(uplink),
-            (None, _) => Err(A::Error::custom(format!("no uplink is named: it is one of {KINDS}"))),
-            (Some(_), Some(_)) => Err(A::Error::custom(format!("a port has one uplink, one of {KINDS}"))),
+            (None, _) => Err(A::Error::custom(format!("no uplink is given; use one of {KINDS}"))),
+            (Some(_), Some(_)) => Err(A::Error::custom(format!("two uplinks are given; use one of {KINDS}"))),
         }
     }
 }

@@ -13,10 +13,10 @@ pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<us
         return Ok(count);
     }
     let remedy = match family {
-        Family::I82576 => format!("family = \"avf\" has up to {}", Family::Avf.limits().vfs),
-        Family::Avf => "add a port for more".to_owned(),
+        Family::I82576 => format!("family = \"avf\" has up to {} VFs", Family::Avf.limits().vfs),
+        Family::Avf => "add a port for more VFs".to_owned(),
     };
     let name = family.name();
-    let problem = format!("{count} is not 1 to {most}, which a port with family = \"{name}\" has; {remedy}");
+    let problem = format!("{count} is out of range (1-{most} with family = \"{name}\"); {remedy}");
     Err(value(format!("{port}.vfs"), problem))
 }

@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
         let range = id(first).zip(id(last)).filter(|(first, last)| first <= last);
         let (first, last) = range.ok_or_else(|| {
             format!(
-                "{part:?} is neither a VLAN, {} to {}, nor a range such as 100-199; \"any\" is all",
+                "{part:?} is neither a VLAN ({}-{}) nor a range such as 100-199; \"any\" allows all VLANs",
                 VLANS.start(),
                 VLANS.end()
             )

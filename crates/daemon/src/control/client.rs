@@ -39,11 +39,14 @@ pub enum ClientError {
     #[error("the softiov host does not answer: {0}")]
     Io(#[from] io::Error),
     /// The answer is not valid JSON of the expected type.
-    #[error("the softiov host's answer is not valid: {0}; check that host and command have the same version")]
+    #[error(
+        "the softiov host sent an invalid answer: {0}; check that host and command have the same version"
+    )]
     Garbled(#[from] serde_json::Error),
     /// The answer is of another type than the request asks for.
     #[error(
-        "the softiov host's answer is of another type; check that host and command have the same version"
+        "the softiov host sent an answer of an unexpected type; check that host and command have the same \
+         version"
     )]
     OtherAnswer,
     /// The host refused the request.

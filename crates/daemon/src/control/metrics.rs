@@ -17,33 +17,37 @@ const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
     ("sriov_vf_rx_multicast", "Multicast frames received by the guest", |vf| vf.rx.multicast),
     ("sriov_vf_rx_broadcast", "Broadcast frames received by the guest", |vf| vf.rx.broadcast),
-    ("sriov_vf_rx_dropped", "Frames for the guest that were lost", |vf| vf.rx.dropped),
+    ("sriov_vf_rx_dropped", "Frames for the guest that were dropped", |vf| vf.rx.dropped),
     ("sriov_vf_tx_bytes", "Bytes sent by the guest", |vf| vf.tx.bytes),
     ("sriov_vf_tx_packets", "Frames sent by the guest", |vf| vf.tx.packets),
-    ("sriov_vf_tx_dropped", "Frames of the guest that were refused", |vf| vf.tx.dropped),
+    ("sriov_vf_tx_dropped", "Frames of the guest that were dropped", |vf| vf.tx.dropped),
     ("sriov_vf_tx_errors", "Transmit requests of the guest that were invalid", |vf| vf.drops.tx_invalid),
 ];
 
 /// Gauges of a VF. Labels: `pf`, `vf`.
 const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
-    ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
+    ("softiov_vf_driver_active", "1 if a driver has enabled the VF", |vf| u64::from(vf.active)),
     ("softiov_vf_client_connected", "1 if a VMM is connected", |vf| u64::from(vf.peer.is_some())),
     ("softiov_vf_quarantined", "1 if the VF is quarantined", |vf| u64::from(vf.conduct.quarantine.is_some())),
     ("softiov_vf_throttled", "1 if the VF is throttled", |vf| u64::from(vf.conduct.throttled)),
-    ("softiov_vf_shared_memory_bytes", "Guest memory that the card can reach", |vf| {
+    ("softiov_vf_shared_memory_bytes", "Bytes of guest memory that the card can access", |vf| {
         vf.peer.as_ref().map_or(0, |peer| peer.shareable_bytes)
     }),
 ];
 
 /// Counters of a VF. Labels: `pf`, `vf`.
 const COUNTS: [(&str, &str, Read); 4] = [
-    ("softiov_vf_mailbox_granted_total", "Requests to the PF that were granted", |vf| vf.mailbox.granted),
-    ("softiov_vf_mailbox_unanswered_total", "Requests to the PF without an answer", |vf| {
+    ("softiov_vf_mailbox_granted_total", "Requests of the VF that the PF driver granted", |vf| {
+        vf.mailbox.granted
+    }),
+    ("softiov_vf_mailbox_unanswered_total", "Requests of the VF that the PF driver did not answer", |vf| {
         vf.mailbox.unanswered
     }),
     ("softiov_vf_resets_total", "Resets of the VF", |vf| vf.mailbox.resets),
-    ("softiov_vf_notices_total", "Notices of a changed link or of a reset", |vf| vf.mailbox.notices),
+    ("softiov_vf_notices_total", "Notices to the VF's driver of a link change or a reset", |vf| {
+        vf.mailbox.notices
+    }),
 ];
 
 /// Function that reads several values, each with a label, from a VF's status.
@@ -51,14 +55,17 @@ type Several = fn(&VfStatus) -> Vec<(String, u64)>;
 
 /// Counters with a further label.
 const BY_KIND: [(&str, &str, &str, Several); 5] = [
-    ("softiov_vf_drops_total", "Frames lost, by reason", "reason", drops),
+    ("softiov_vf_drops_total", "Dropped frames of a VF, by reason", "reason", drops),
     ("softiov_vf_interventions_total", "VMM interventions, by kind", "kind", interventions),
-    ("softiov_vf_mailbox_requests_total", "Requests to the PF, by subject", "about", |vf| {
+    ("softiov_vf_mailbox_requests_total", "Requests of the VF to the PF driver, by subject", "about", |vf| {
         vf.mailbox.requests.clone().into_iter().collect()
     }),
-    ("softiov_vf_mailbox_refused_total", "Requests that were refused, by reason", "reason", |vf| {
-        vf.mailbox.refused.clone().into_iter().collect()
-    }),
+    (
+        "softiov_vf_mailbox_refused_total",
+        "Requests of the VF that the PF driver refused, by reason",
+        "reason",
+        |vf| vf.mailbox.refused.clone().into_iter().collect(),
+    ),
     (
         "softiov_vf_offence_seconds_total",
         "Seconds in which the VF exceeded a threshold, by offence",
@@ -137,16 +144,20 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
 /// Registers the metrics of ports and uplinks.
 fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> {
     let link = gauge(registry, "softiov_port_link_up", "1 if the port's link is up", &["pf"])?;
-    let waiting = "Frames in the port's receive buffer, which wait for descriptors";
+    let waiting = "Frames in the port's receive buffer that wait for receive descriptors";
     let waiting = gauge(registry, "softiov_port_waiting_frames", waiting, &["pf"])?;
     let waiting_bytes = "Bytes in the port's receive buffer";
     let waiting_bytes = gauge(registry, "softiov_port_waiting_bytes", waiting_bytes, &["pf"])?;
     let storms =
         counter(registry, "softiov_port_storms_total", "Storms that storm control has limited", &["pf"])?;
-    let visits = "Visits of the PF driver that answered a VF";
+    let visits = "Visits of the PF driver in which it answered at least one VF";
     let visits = counter(registry, "softiov_port_pf_visits_total", visits, &["pf"])?;
-    let lost =
-        counter(registry, "softiov_port_uplink_drops_total", "Frames lost at the uplink", &["pf", "reason"])?;
+    let lost = counter(
+        registry,
+        "softiov_port_uplink_drops_total",
+        "Frames dropped at the uplink",
+        &["pf", "reason"],
+    )?;
     let unrecorded = "Frames that are missing from the recording of the uplink";
     let unrecorded = counter(registry, "softiov_port_uplink_unrecorded_total", unrecorded, &["pf"])?;
     let frames = "Frames that passed the uplink";

@@ -27,7 +27,7 @@ const OTHERS: [(&str, &str, &str, &str); 4] = [
                  has their number. At most 4 captures run at a time.",
         "application/x-pcapng",
     ),
-    ("/v1/openapi.json", "describe", "This description.", "application/json"),
+    ("/v1/openapi.json", "describe", "OpenAPI description of the control interface.", "application/json"),
 ];
 
 /// Creates the description.

@@ -78,16 +78,18 @@ impl Kind {
     pub(super) const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Malformed => {
-                ("malformed", "The request is not valid", "compare it with GET /v1/openapi.json")
+                ("malformed", "The request is not valid", "compare the request with GET /v1/openapi.json")
             }
             Self::Unauthorized => (
                 "unauthorized",
                 "A token is needed",
                 "send \"Authorization: Bearer TOKEN\" with the token of the configuration's token_file",
             ),
-            Self::LocalOnly => {
-                ("local-only", "The request is not allowed over TCP", "send it over the control socket")
-            }
+            Self::LocalOnly => (
+                "local-only",
+                "The request is not allowed over TCP",
+                "send the request over the control socket",
+            ),
             Self::NoSuchName => {
                 ("no-such-name", "No port or VF has this name", "GET /v1/ports has all names")
             }
@@ -99,13 +101,15 @@ impl Kind {
                 "The path does not support this method",
                 "the header Allow has the supported methods",
             ),
-            Self::TooSlow => ("too-slow", "The request did not arrive in time", "send it at once"),
+            Self::TooSlow => {
+                ("too-slow", "The request did not arrive in time", "send the whole request at once")
+            }
             Self::Refused => (
                 "refused",
                 "The change was refused as a whole",
-                "correct the problem in detail, and try again",
+                "correct the problem that detail names, and send the request again",
             ),
-            Self::TooLong => ("too-long", "The body is too long", "send at most one MiB"),
+            Self::TooLong => ("too-long", "The body is too long", "send a body of at most one MiB"),
             Self::NotJson => {
                 ("not-json", "The body's Content-Type is not JSON", "send \"Content-Type: application/json\"")
             }
@@ -115,8 +119,8 @@ impl Kind {
             }
             Self::HandedOver => (
                 "handed-over",
-                "Another process serves the host now, and the request was not begun",
-                "try again",
+                "A new process serves the host now, and the request was not carried out",
+                "send the request again",
             ),
         }
     }

@@ -91,7 +91,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::PATCH,
         path: "/v1/ports/{port}",
         id: "changePort",
-        summary: "Changes settings of a port: all that have a value here, or none. Other settings stay.",
+        summary: "Changes the given settings of a port, all or none. Other settings stay.",
         body: Some(form::<Change<PortSettings>>),
         answer: form::<PortStatus>,
         local_only: false,
@@ -121,7 +121,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         method: Method::PATCH,
         path: "/v1/vfs/{vf}",
         id: "changeVf",
-        summary: "Changes settings of a VF: all that have a value here, or none. Other settings stay.",
+        summary: "Changes the given settings of a VF, all or none. Other settings stay.",
         body: Some(form::<Change<VfSettings>>),
         answer: form::<VfStatus>,
         local_only: false,
@@ -187,7 +187,7 @@ fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
 impl Input {
     fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            Failure::new(Kind::Malformed, format!("the body is not valid for this request: {error}"))
+            Failure::new(Kind::Malformed, format!("the body is invalid for this request: {error}"))
         })
     }
 }

@@ -64,19 +64,20 @@ impl Token {
         let wrong = |problem: String| HttpError::Token { path: path.to_owned(), problem };
         let failed = |error: io::Error| {
             wrong(format!(
-                "{error}; make it with: (umask 077; head -c 24 /dev/urandom | base64 > {})",
+                "{error}; create the file with: (umask 077; head -c 24 /dev/urandom | base64 > {})",
                 path.display()
             ))
         };
         let file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.mode() & 0o007 != 0 {
-            return Err(wrong(format!("every user can open it; chmod o= {}", path.display())));
+            return Err(wrong(format!("every user can open the file; run: chmod o= {}", path.display())));
         }
         let mut text = String::new();
         file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
         let token = text.trim();
         if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let problem = format!("it must contain one word of {SHORTEST} printable characters or more");
+            let problem =
+                format!("the file must contain one word of at least {SHORTEST} printable characters");
             return Err(wrong(problem));
         }
         Ok(Self(token.to_owned()))
@@ -158,7 +159,7 @@ mod tests {
             assert!(error.contains(says) && error.contains("http.token_file"), "{error}");
         }
         let missing = Token::read(&folder.path().join("none")).unwrap_err().to_string();
-        assert!(missing.contains("make it with"), "{missing}");
+        assert!(missing.contains("create the file with"), "{missing}");
     }
 
     #[test]

@@ -42,11 +42,20 @@ fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
         match write(folder, &recording) {
             Ok(path) => {
                 let file = path.display();
-                tracing::warn!(function, %file, "a flight recording of the VF was written; `softiov vf flight --read` prints it");
+                tracing::warn!(
+                    function,
+                    %file,
+                    "wrote a flight recording of the VF; print the file with `softiov vf flight --read`"
+                );
             }
             Err(error) => {
                 let folder = folder.display();
-                tracing::warn!(function, %error, "cannot write the VF's flight recording to {folder}; `softiov vf flight` has it");
+                tracing::warn!(
+                    function,
+                    %error,
+                    "cannot write the VF's flight recording to {folder}; print the recording with `softiov \
+                     vf flight`"
+                );
             }
         }
     }

@@ -12,14 +12,16 @@ impl Management {
     /// Applies a file, or with `dry_run` returns the difference alone.
     pub(super) fn apply(&mut self, file: &Apply) -> Outcome<Difference> {
         if file.reload && file.text == self.config.text {
-            tracing::info!(file = %file.name.display(), "the file has not changed, so nothing changes");
+            let file_name = file.name.display();
+            tracing::info!(file = %file_name, "the configuration file has not changed; nothing to apply");
             return Ok(Difference { dry_run: file.dry_run, changes: Vec::new() });
         }
         let next = self.planned(file)?;
         let changes = difference(&self.config, &next);
         if !file.dry_run {
             self.carry_out(next, None)?;
-            tracing::info!(file = %file.name.display(), changes = changes.len(), "the file was applied");
+            let file = file.name.display();
+            tracing::info!(%file, changes = changes.len(), "applied the configuration file");
         }
         Ok(Difference { dry_run: file.dry_run, changes })
     }
@@ -37,7 +39,7 @@ impl Management {
             ("http", next.http == self.config.http),
         ] {
             if !same {
-                return Err(refused(format!("{key}: a running host cannot change it; restart the host")));
+                return Err(refused(format!("{key} cannot change while the host runs; restart the host")));
             }
         }
         (next.text, next.applied) = match file.reload {

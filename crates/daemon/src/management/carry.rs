@@ -38,7 +38,10 @@ impl Management {
         }
         if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
             if let Err(error) = self.config.keep(&next) {
-                tracing::error!(%error, "a change that was refused is still in the state file");
+                tracing::error!(
+                    %error,
+                    "cannot remove a refused change from the state file; the next start would apply it"
+                );
             }
             retire(prepared.refits);
             return Err(failure);
@@ -70,8 +73,8 @@ impl Management {
             if let Some((key, _)) = parts.iter().find(|(_, same)| !same) {
                 let name = &old.name;
                 return Err(refused(format!(
-                    "{name}.{key}: a running port cannot change it; restart the host, or give the port another name, \
-                     which takes {name} from its guests"
+                    "{name}.{key} cannot change while the port runs; restart the host, or give the port \
+                     another name, which takes {name} from its guests"
                 )));
             }
         }
@@ -177,7 +180,7 @@ impl Management {
                 let added = next.ports.iter().filter(|port| !self.config.has_port(&port.name));
                 added.take(place).for_each(|port| self.ports.end(&port.name));
                 self.go_back(next, changed);
-                return Err(refused(format!("{}: cannot start its thread: {error}", config.name)));
+                return Err(refused(format!("{}: cannot start the port's thread: {error}", config.name)));
             }
         }
         for (old, new) in self.config.common_ports(next) {
@@ -186,7 +189,11 @@ impl Management {
             }
             let withdrawn = self.ports.ask(&new.name, |answer| Command::Withdraw(new.vfs.len(), answer));
             if let Err(late) = withdrawn {
-                tracing::warn!(port = new.name, why = late.message, "the port is late to withdraw VFs");
+                tracing::warn!(
+                    port = new.name,
+                    why = late.message,
+                    "the port has not yet withdrawn the removed VFs"
+                );
             }
         }
         Ok(())
@@ -206,7 +213,7 @@ impl Management {
                 tracing::error!(
                     port = old.name,
                     why = failure.message,
-                    "the port keeps a change that was refused"
+                    "cannot undo a refused change of the port"
                 );
             }
         }

@@ -181,7 +181,9 @@ impl Management {
         let mut next = self.config.clone();
         let Some(port) = next.port_mut(name) else { return Err(unavailable()) };
         if port.pf_socket.is_some() {
-            return Err(refused("a guest drives this port's PF: its settings are that guest's"));
+            return Err(refused(
+                "a guest drives this port's PF, and only the guest can change settings of the port",
+            ));
         }
         change_layers(&mut port.layers, &change.set, change);
         next.resolve().map_err(refused)?;
@@ -198,13 +200,13 @@ fn change_layers<S: Settings>(layers: &mut Layers, set: &S, change: &Change<S>) 
 /// Refuses names that are no settings.
 fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> Outcome<()> {
     match named.iter().find(|key| !is_known(key)) {
-        Some(key) => Err(refused(format!("{key:?} is not a setting; the settings are {}", all.join(", ")))),
+        Some(key) => Err(refused(format!("{key:?} is not a setting; valid settings are {}", all.join(", ")))),
         None => Ok(()),
     }
 }
 
 fn no_such_name(kind: &str, name: &str, known: &[&str]) -> Failure {
-    let message = format!("no {kind} is called {name:?}; there are {}", known.join(", "));
+    let message = format!("no {kind} is named {name:?}; valid names are {}", known.join(", "));
     Failure::new(Kind::NoSuchName, message)
 }
 

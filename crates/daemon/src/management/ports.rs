@@ -72,12 +72,12 @@ impl Ports {
             if !life.may_go_on() {
                 tracing::error!(
                     port = name,
-                    "the port fails again and again, and is given up; `softiov upgrade` or a restart opens it again"
+                    "the port has failed too often and is given up; restart or upgrade the host"
                 );
                 self.give_up(name);
                 continue;
             }
-            tracing::error!(port = name, "the port has failed and is opened again; guest drivers restart");
+            tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
             let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port, life));
@@ -92,7 +92,7 @@ impl Ports {
                     tracing::error!(
                         port = name,
                         %error,
-                        "the port cannot be opened again; correct the problem and restart the host"
+                        "cannot open the failed port again; correct the problem and restart the host"
                     );
                     self.give_up(name);
                 }
@@ -261,8 +261,8 @@ impl Ports {
 }
 
 fn given_up() -> Failure {
-    let message = "the port failed again and again, and was given up; see the host's log; `softiov upgrade` or a restart \
-                   opens it again";
+    let message =
+        "the port has failed too often and is given up; see the host's log, then restart or upgrade the host";
     Failure::new(Kind::Unavailable, message)
 }
 

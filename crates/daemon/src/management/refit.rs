@@ -63,13 +63,13 @@ impl Management {
             match self.ports.ask(&name, |answer| Command::Refit(before, answer)) {
                 Ok(Ok(given)) => drop(refits.insert(name, given)),
                 Ok(Err((why, _))) => {
-                    tracing::error!(port = name, %why, "the port keeps a change that was refused");
+                    tracing::error!(port = name, %why, "cannot undo a refused change of the port");
                 }
                 Err(late) => {
                     tracing::error!(
                         port = name,
                         why = late.message,
-                        "the port keeps a change that was refused"
+                        "cannot undo a refused change of the port"
                     );
                 }
             }

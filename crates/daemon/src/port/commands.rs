@@ -98,7 +98,7 @@ impl Port {
         if serving && !noted {
             tracing::error!(
                 port = self.name,
-                "the port's state is too large for the notes; no successor takes it, and the port keeps running"
+                "the port's state is too large to hand over; this process keeps running the port"
             );
         }
         let mut ended = false;
@@ -213,7 +213,7 @@ impl Port {
             if let Some(vf) = slot.function.vf()
                 && let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now)
             {
-                slot.warn(now, "cannot withdraw the VF cleanly", &error);
+                slot.warn(now, "cannot withdraw the removed VF from the card", &error);
             }
             self.engine.remove_vf();
         }

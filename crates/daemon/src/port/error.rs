@@ -50,7 +50,7 @@ pub enum RefusedChange {
     #[error(transparent)]
     Card(#[from] CardRefusal),
     /// The VF has no client to disconnect.
-    #[error("no virtual machine is connected to it")]
+    #[error("no client is attached to the VF")]
     NoClient,
     /// The journal has no room for the wanted number of VFs.
     #[error("{name}.vfs: {error}")]
@@ -61,7 +61,7 @@ pub enum RefusedChange {
         error: JournalError,
     },
     /// The poller does not accept a new VF's socket.
-    #[error("cannot wait for a new VF's clients: {0}")]
+    #[error("cannot poll the socket of a new VF: {0}")]
     System(#[from] std::io::Error),
     /// The poller does not accept the new uplink, or the thread cannot be pinned to the processors.
     #[error("{name}.{key}: {source}")]

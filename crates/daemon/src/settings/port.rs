@@ -32,15 +32,15 @@ pub struct PortSettings {
 #[serde(default, deny_unknown_fields)]
 #[group(id = "limit", required = true, multiple = true)]
 pub struct Limit {
-    /// From this many on, the host writes a warning to its log.
+    /// Events per second from which the host logs a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub warn: Option<u32>,
-    /// From this many on, the VF is throttled for ten seconds.
+    /// Events per second from which the VF is throttled for ten seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub throttle: Option<u32>,
-    /// From this many on, the VF is quarantined until it is released by hand.
+    /// Events per second from which the VF is quarantined, until an administrator releases the VF.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub quarantine: Option<u32>,
@@ -166,7 +166,7 @@ impl MirrorRule {
     fn resolve(&self, vfs: usize) -> Result<Mirror, SettingError> {
         let known = |key, n: u8| match VfIndex::new(n).filter(|vf| vf.index() < vfs) {
             Some(vf) => Ok(vf),
-            None => refuse(key, format!("{n} is beyond the port's {vfs} VFs")),
+            None => refuse(key, format!("VF {n} is out of range: the port has {vfs} VFs, counted from 0")),
         };
         let watched: Result<VfSet, _> = self.vfs.iter().map(|vf| known("mirror.vfs", *vf)).collect();
         let on = |direction| self.uplink.is_some_and(|on| on == direction || on == Direction::Both);

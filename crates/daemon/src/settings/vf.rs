@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
 pub struct VfSettings {
-    /// Its link: as the port's (the default), up, or down.
+    /// Link of the VF: as the port's (the default), up, or down.
     #[serde(skip_serializing_if = "Option::is_none", alias = "link_state")]
     #[arg(long, value_enum)]
     pub state: Option<LinkState>,
-    /// Its address, which the guest may then not change; all zeros, the default, leave the choice to the guest. A
-    /// running guest takes a new one when its driver is loaded anew.
+    /// MAC address of the VF, which the guest may not change; all zeros, the default, leave the choice to the guest. A
+    /// running guest uses a new address after its driver is loaded again.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "ADDRESS")]
     pub mac: Option<String>,
-    /// Port VLAN, 1 to 4095: the guest sends and receives in this one, untagged; 0, the default, is none and clears
-    /// the priority too, unless one is given beside it.
+    /// Port VLAN, 1 to 4095: the guest sends and receives in this VLAN, untagged; 0, the default, is no VLAN, and
+    /// clears the priority unless a priority is given too.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "ID")]
     pub vlan: Option<u16>,
@@ -33,11 +33,11 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "PRIORITY")]
     pub qos: Option<u8>,
-    /// Protocol of the port VLAN: 802.1Q is all that the card has.
+    /// Protocol of the port VLAN; the card supports 802.1Q only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "PROTOCOL")]
     pub proto: Option<String>,
-    /// The VLANs that the guest may join: any (the default), or ids and ranges such as 10,20,100-199; "" is none.
+    /// VLANs that the guest may join: any (the default), or ids and ranges such as 10,20,100-199; "" is no VLAN.
     #[serde(skip_serializing_if = "Option::is_none", alias = "allowed_vlans")]
     #[arg(long, value_name = "LIST")]
     pub vlans: Option<String>,
@@ -45,48 +45,48 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none", alias = "spoof_check")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub spoofchk: Option<bool>,
-    /// Let the guest change an address that was set here; off by default.
+    /// Let the guest change a MAC address that the administrator has set; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub trust: Option<bool>,
-    /// Let the guest use the address of another VF that has this setting too; off by default. Addresses of virtual
+    /// Let the guest use the MAC address of another VF that has this setting too; off by default. Addresses of virtual
     /// routers (VRRP) are shared without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub share_mac: Option<bool>,
-    /// The most that the guest may send, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000; 0, the
+    /// Limit of the guest's transmit rate, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000; 0, the
     /// default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "MBPS", alias = "max_tx_rate")]
     pub max_tx_rate: Option<u32>,
-    /// The least that the guest may send: 0, because the card guarantees nothing.
+    /// Guaranteed transmit rate of the guest: only 0, because the card guarantees no rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "MBPS", alias = "min_tx_rate")]
     pub min_tx_rate: Option<u32>,
-    /// Let the guest ask for every multicast frame; on by default.
+    /// Let the guest request all multicast frames; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub allmulti: Option<bool>,
-    /// The longest packet that the guest may ask to receive, bytes, 68 to 9706; 0, the default, is no limit.
+    /// Limit of the packet length that the guest may request to receive, bytes, 68 to 9706; 0, the default, is no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "BYTES", alias = "max_mtu")]
     pub max_mtu: Option<u16>,
-    /// Spread what the guest receives over its two queues by flow; off by default. Its driver has to use both, as
-    /// DPDK's can and Linux igbvf does not: otherwise half of the flows are lost.
+    /// Spread received frames over the guest's two queues by flow; off by default. The guest's driver has to use both
+    /// queues, as DPDK's can and Linux igbvf does not; otherwise half of the flows are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub rss: Option<bool>,
-    /// Interrupt the guest at least this often, a second, when there is something to say; 0, the default, leaves it
-    /// to the guest.
+    /// Least interrupts per second while causes are pending; 0, the default, leaves the rate to the guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "min_interrupts")]
     pub min_interrupts: Option<u32>,
-    /// Interrupt the guest at most this often, a second; 0, the default, leaves it to the guest.
+    /// Most interrupts per second; 0, the default, leaves the rate to the guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "max_interrupts")]
     pub max_interrupts: Option<u32>,
-    /// Chooser of the guest's interrupt rate within these bounds: its driver (the default), or the host by the packet
-    /// rate.
+    /// Chooser of the interrupt rate within min_interrupts and max_interrupts: the guest's driver (the default), or the
+    /// host by the packet rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_enum)]
     pub coalesce: Option<Coalesce>,
@@ -216,12 +216,12 @@ impl VfSettings {
 
     fn port_vlan(&self) -> Result<Option<PortVlan>, SettingError> {
         if let Some(proto) = self.proto.as_ref().filter(|proto| !proto.eq_ignore_ascii_case(PROTOCOL)) {
-            return refuse("proto", format!("{proto:?} is not {PROTOCOL}, the only one that the card has"));
+            return refuse("proto", format!("{proto:?} is not supported; the card supports {PROTOCOL} only"));
         }
         match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
             // VLAN 0 must be explicit: a priority without a VLAN is more often a forgotten VLAN.
             (0, 1..) if self.vlan.is_none() => {
-                refuse("qos", "needs a vlan beside it; vlan 0 is for a tag with the priority alone")
+                refuse("qos", "needs vlan too; vlan 0 stands for a tag with the priority alone")
             }
             (0, 0) => Ok(None),
             (id, qos) => Ok(Some(PortVlan { id, qos })),

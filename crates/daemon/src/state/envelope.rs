@@ -33,10 +33,10 @@ pub trait Saved: Serialize + DeserializeOwned {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// The bytes are no saved state.
-    #[error("this is not a state of softiov: it does not begin as one")]
+    #[error("not a saved state of softiov: wrong first bytes")]
     NotAState,
     /// The state is of another kind.
-    #[error("this is the state of a {}, not of a {}", letters(.found), letters(.expected))]
+    #[error("wrong kind of saved state: found {}, expected {}", letters(.found), letters(.expected))]
     Kind {
         /// Kind in the envelope.
         found: [u8; 4],
@@ -45,7 +45,8 @@ pub enum StateError {
     },
     /// The state's version is newer than this program supports, or 0.
     #[error(
-        "this state has version {found} and this program reads versions 1 to {newest}: use the program that wrote it, or a newer one"
+        "the saved state has version {found}, and this program reads versions 1 to {newest}; use the \
+         program that wrote the state, or a newer one"
     )]
     Version {
         /// Version in the envelope.
@@ -54,7 +55,7 @@ pub enum StateError {
         newest: u32,
     },
     /// The state is truncated, or has bytes after its end.
-    #[error("this state is damaged: it should have {said} bytes and has {there}; restart the port")]
+    #[error("the saved state is damaged: {there} bytes instead of {said}; restart the port")]
     Length {
         /// Length in the envelope, bytes.
         said: u64,
@@ -62,13 +63,13 @@ pub enum StateError {
         there: u64,
     },
     /// The checksum is wrong.
-    #[error("this state is damaged: its checksum is wrong; restart the port")]
+    #[error("the saved state is damaged: wrong checksum; restart the port")]
     Checksum,
     /// The checksum is correct, but the body is invalid for its version.
-    #[error("this state is damaged: its contents are not those of its version; restart the port")]
+    #[error("the saved state is damaged: contents invalid for the version; restart the port")]
     Body,
     /// The state cannot be encoded.
-    #[error("this state cannot be written; the port continues as it is")]
+    #[error("cannot encode the state; the port continues unchanged")]
     Unwritable,
 }
 
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn other_kind_is_refused_by_name() {
         let refused = read::<Today>(&write(&Number::<b'b', 2>(5)).unwrap()).unwrap_err();
-        assert_eq!(refused.to_string(), "this is the state of a best, not of a test");
+        assert_eq!(refused.to_string(), "wrong kind of saved state: found best, expected test");
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn unknown_interfaces_and_invalid_filters_are_refused() {
     let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };
     assert!(refusal(&live, &filter).starts_with("filter: tcp prot 80: "), "{}", refusal(&live, &filter));
     let long = CaptureQuery { filter: "not ".repeat(1500), ..query(&[]) };
-    assert!(refusal(&live, &long).contains("6000 bytes; 4096 at most"));
+    assert!(refusal(&live, &long).contains("6000 bytes; the maximum is 4096"));
     let other = CaptureQuery { port: "pf7".into(), ..query(&[]) };
     assert!(refusal(&live, &other).contains("pf7"));
     assert_eq!(http::ask(&live.control_socket(), "GET", "/v1/ports/pf0/capture?what=1", "").status, 400);

@@ -133,5 +133,5 @@ fn disconnecting_one_client_does_not_disturb_others() {
     assert!(next.shows_link());
     exchange(&mut next, &mut b, 5);
     let refused = live.disconnect(6).expect_err("there is no client").to_string();
-    assert!(refused.contains("no virtual machine is connected"), "{refused}");
+    assert!(refused.contains("no client is attached to the VF"), "{refused}");
 }

@@ -87,7 +87,9 @@ fn recording_survives_resets_and_the_end_of_its_client() {
     assert!(has(&flight(&live, "pf0vf0"), "reset by the client", ""));
     live.reset_port().unwrap();
     drop(guest);
-    eventually("the end of the client is noted", || has(&flight(&live, "pf0vf0"), "the client has gone", ""));
+    eventually("the end of the client is noted", || {
+        has(&flight(&live, "pf0vf0"), "the client has closed the connection", "")
+    });
     let recording = flight(&live, "pf0vf0");
     for (what, name) in
         [("a client has connected", ""), ("write", "VMBMEM[0] reset"), ("reset by the client", "")]

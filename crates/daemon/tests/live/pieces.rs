@@ -248,7 +248,7 @@ fn client_that_stops_within_a_message_is_shown_and_cut_off() {
     stopped.send(&map[..20]);
     let began = Instant::now();
     let hint = || live.show(0).function.hint.unwrap_or_default();
-    eventually("the hint shows it", || hint().contains("it has sent 20 of 48 bytes of a message"));
+    eventually("the hint shows it", || hint().contains("received 20 of 48 bytes of a message"));
     stopped.send(&map[20..30]);
     eventually("more bytes arrive", || !hint().contains("20 of 48"));
     let mut over = false;

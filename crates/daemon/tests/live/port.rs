@@ -75,9 +75,9 @@ fn unsupported_settings_are_refused_as_a_whole() {
     let too_few = Some(Storm { multicast: Some(1), interval: Some(1), ..Storm::default() });
     for (change, part) in [
         (PortSettings { storm, ..PortSettings::default() }, "storm.interval"),
-        (PortSettings { storm: too_few, ..PortSettings::default() }, "at least 512"),
+        (PortSettings { storm: too_few, ..PortSettings::default() }, "below the 512 Kb/s"),
         (mirror(Some(MirrorRule { vfs: vec![0], ..rule.clone() })), "watcher's own"),
-        (mirror(Some(rule)), "copies nothing"),
+        (mirror(Some(rule)), "names no traffic to copy"),
     ] {
         let error = live.change_port(change).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");

@@ -95,8 +95,8 @@ fn removed_port_takes_the_link_and_its_heir_restores_it() {
 fn wire_without_exactly_two_ends_is_refused() {
     let live = Live::keeping(WIRED);
     for (text, why) in [
-        ("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n".to_owned(), "ends nowhere"),
-        (format!("{WIRED}[[port]]\nuplink.wire = \"w\"\n"), "it has two ends"),
+        ("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n".to_owned(), "has only one end"),
+        (format!("{WIRED}[[port]]\nuplink.wire = \"w\"\n"), "has two ends"),
     ] {
         let refused = live.apply(&text).expect_err("is refused").to_string();
         assert!(refused.contains(why), "{refused}");

@@ -139,7 +139,10 @@ fn running_host_loads_no_program_and_names_a_remedy() {
         let live = Live::keeping("[[port]]\n");
         let mut guest = Guest::under_qemu(&live, 0);
         let refused = live.apply(&config("native")).expect_err("is refused").to_string();
-        assert!(refused.contains("a host that starts with") && refused.contains("best-effort"), "{refused}");
+        assert!(
+            refused.contains("restart the host with an AF_XDP uplink") && refused.contains("best-effort"),
+            "{refused}"
+        );
         live.apply(&config("best-effort")).unwrap();
         wait_mode(&live, InterfaceMode::PacketSocket);
         guest.wait_for_link();

@@ -36,7 +36,10 @@ pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     if (before, member, other, after) == (false, true, false, false) {
         return passes("");
     }
-    unexpected(format!("before: {before}, as a member: {member}, another group: {other}, after: {after}"))
+    unexpected(format!(
+        "the VF received frames of the group before joining: {before}, as a member: {member}, of another \
+         group: {other}, after leaving: {after}"
+    ))
 }
 
 pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
@@ -46,8 +49,8 @@ pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     b.vf.set_all_multicast(&mut b.hal, false)?;
     match (all, reaches(a, b, OTHER_GROUP)?) {
         (true, false) => passes(""),
-        (true, true) => unexpected("they still arrive after the request to stop"),
-        (false, _) => differs("none arrives: VMOLR.MPME has no effect"),
+        (true, true) => unexpected("multicast frames still arrive after the VF requested their end"),
+        (false, _) => differs("no multicast frame arrives: VMOLR.MPME has no effect"),
     }
 }
 
@@ -70,11 +73,11 @@ pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     a.vf.set_vlan(&mut a.hal, VLAN, false)?;
     let tag = received?.vlan;
     if stray {
-        return unexpected("frames still arrive after the VF has left");
+        return unexpected("frames of the VLAN still arrive after the VF left it");
     }
     match tag {
-        Some(tag) if tag == PRIORITY | VLAN => passes(format!("tag {tag:#06x}")),
-        tag => unexpected(format!("tag {tag:?}")),
+        Some(tag) if tag == PRIORITY | VLAN => passes(format!("received VLAN tag {tag:#06x}")),
+        tag => unexpected(format!("received VLAN tag {tag:?} differs from the sent one")),
     }
 }
 
@@ -119,7 +122,8 @@ pub(super) fn change_address<B: Subject>(world: &mut World<B>) -> CheckResult {
         return passes("");
     }
     unexpected(format!(
-        "the new one receives: {new_receives}, the old one: {old_receives}, the old one after its return: {back}"
+        "the new address receives: {new_receives}, the old address: {old_receives}, the restored address: \
+         {back}"
     ))
 }
 
@@ -132,13 +136,19 @@ pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     if (added, own, after) == (true, true, false) {
         return passes("");
     }
-    unexpected(format!("the added one receives: {added}, its own: {own}, the removed one: {after}"))
+    unexpected(format!(
+        "the added address receives: {added}, the VF's own address: {own}, the removed address: {after}"
+    ))
 }
 
 pub(super) fn spoofed_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.send_bytes(&frame(b.vf.mac(), FOREIGN, 0, LENGTH), &TxOffload::default())?;
-    if b.receives_before(a)? { differs("it arrives: the card does not check sources") } else { passes("") }
+    if b.receives_before(a)? {
+        differs("the frame arrives: the card does not check source addresses")
+    } else {
+        passes("")
+    }
 }
 
 pub(super) fn spoofed_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
@@ -147,5 +157,5 @@ pub(super) fn spoofed_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     send_tagged(a, b.vf.mac())?;
     let arrives = b.receives_before(a)?;
     b.vf.set_vlan(&mut b.hal, VLAN, false)?;
-    if arrives { differs("it arrives: the card does not check tags") } else { passes("") }
+    if arrives { differs("the frame arrives: the card does not check VLAN tags") } else { passes("") }
 }

@@ -30,15 +30,15 @@ const LOOK: Duration = Duration::from_micros(50);
 pub(super) enum FrameError {
     #[error("the driver refused a frame of {length} bytes: {error}")]
     NotSent { length: usize, error: TxError },
-    #[error("frame {0} did not arrive")]
+    #[error("frame {0} did not arrive in time")]
     Lost(u32),
-    #[error("frame {found} arrived instead of frame {wanted}")]
+    #[error("expected frame {wanted}, received frame {found}")]
     Order { wanted: u32, found: u32 },
-    #[error("frame {0} arrived with other bytes")]
+    #[error("frame {0} arrived with changed bytes")]
     Changed(u32),
-    #[error("frame {0} arrived at the wrong station")]
+    #[error("frame {0} arrived at a VF that must not receive it")]
     Stray(u32),
-    #[error("the driver could not receive a frame: {0}")]
+    #[error("the driver failed to receive a frame: {0}")]
     Receive(RxError),
 }
 

@@ -65,7 +65,7 @@ pub(super) struct GuestWorld<'a, B: Subject, G> {
 impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
     pub(super) const CHECKS: [Check<Self>; 3] = [
         check("ping", "20 pings between TCP/IP stacks on two VFs are answered", Self::ping),
-        check("tcp", "1 MiB over TCP arrives, segments and checksums by the card", Self::tcp),
+        check("tcp", "1 MiB over TCP arrives; the card cuts segments and inserts checksums", Self::tcp),
         check("wire", "20 pings to a station on the wire are answered", Self::wire),
     ];
 
@@ -92,13 +92,13 @@ impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
         let guests = self.guests()?;
         let (_, ip) = guests.second()?;
         let received = guests.first.send_tcp(*ip, BYTES).map_err(CheckError::Guest)?;
-        let saw = format!("{received} of {BYTES} bytes");
+        let saw = format!("{received} of {BYTES} bytes arrived");
         if received == BYTES { passes(saw) } else { unexpected(saw) }
     }
 
     fn wire(&mut self) -> CheckResult {
         let Some(wire) = self.world.wire else {
-            return Err(CheckError::NotHere("no station is given; see --peer"));
+            return Err(CheckError::NotHere("the check needs a station on the wire: name one with --peer"));
         };
         judge(self.guests()?.first.ping(wire.peer, PINGS))
     }
@@ -106,7 +106,7 @@ impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
 
 impl<G> Guests<G> {
     fn second(&self) -> Result<&(G, Ipv4Addr), CheckError> {
-        self.second.as_ref().ok_or(CheckError::NotHere("it needs two VFs"))
+        self.second.as_ref().ok_or(CheckError::NotHere("the check needs two VFs"))
     }
 }
 
@@ -118,7 +118,7 @@ fn start<B: Subject, G: GuestStack>(
     let next = |ip: Ipv4Addr| Ipv4Addr::from_bits(ip.to_bits() + 1);
     let neighbour = if wire.is_some_and(|wire| wire.peer == next(ip)) { next(next(ip)) } else { next(ip) };
     let mut taken = stations.drain(..stations.len().min(2));
-    let Some(station) = taken.next() else { return Err(CheckError::NotHere("it needs a VF")) };
+    let Some(station) = taken.next() else { return Err(CheckError::NotHere("the check needs a VF")) };
     let first = guest(station, "first", ip)?;
     let second = taken.next().map(|station| guest(station, "second", neighbour)).transpose()?;
     Ok(Guests { first, second: second.map(|guest| (guest, neighbour)) })
@@ -133,6 +133,6 @@ fn guest<B: Subject, G: GuestStack>(station: Station<B>, name: &str, ip: Ipv4Add
 
 fn judge(echoes: Result<Echoes, StackError>) -> CheckResult {
     let Echoes { received, median } = echoes.map_err(CheckError::Guest)?;
-    let saw = format!("{received} of {PINGS}, median {} us", median.as_micros());
+    let saw = format!("{received} of {PINGS} pings answered, median round trip {} us", median.as_micros());
     if received == usize::from(PINGS) { passes(saw) } else { unexpected(saw) }
 }

@@ -78,8 +78,12 @@ pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> CheckResult {
     match (transmit && receive, mailbox) {
         (true, true) => passes(""),
         // Reported as a difference, since the driver's watchdog also checks the mailbox.
-        (true, false) if a.take(RECEIVE_VECTOR) > 0 => differs("the mailbox signals the vector of receive"),
-        _ => unexpected(format!("transmit: {transmit}, receive: {receive}, mailbox: {mailbox}")),
+        (true, false) if a.take(RECEIVE_VECTOR) > 0 => {
+            differs("a mailbox message signals the receive vector")
+        }
+        _ => unexpected(format!(
+            "vectors that signalled: transmit {transmit}, receive {receive}, mailbox {mailbox}"
+        )),
     }
 }
 
@@ -102,9 +106,9 @@ pub(super) fn masking<B: Subject>(world: &mut World<B>) -> CheckResult {
     expect_signal(a, b)?;
     b.catch_up(a)?;
     if signals {
-        return differs("it still signals while it is masked");
+        return differs("the masked vector still signals");
     }
-    passes(format!("no signal for {MASKED_FRAMES} frames"))
+    passes(format!("the masked vector did not signal for {MASKED_FRAMES} frames"))
 }
 
 /// Sends frames from `a` to `b`, each after the arrival of the one before: so the card had the chance to signal for
@@ -137,12 +141,16 @@ pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> CheckResult {
     let most = (Clock.now_ns() - start) / INTERVAL.as_nanos() as u64 + SLACK;
     b.hal.write(RECEIVE_INTERVAL, before);
     b.catch_up(a)?;
-    let saw = format!("{signals} signals of {most} at the most, {frames} frames");
+    let saw = format!("{signals} signals for {frames} frames, at most {most} permitted");
     if (1..=most).contains(&signals) { passes(saw) } else { unexpected(saw) }
 }
 
 /// Checks that a frame of `a` signals `b`'s receive vector.
 fn expect_signal<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), CheckError> {
     a.send(b.vf.mac(), 0, LENGTH)?;
-    if b.signals(RECEIVE_VECTOR, PATIENCE) { Ok(()) } else { unexpected("a frame did not signal") }
+    if b.signals(RECEIVE_VECTOR, PATIENCE) {
+        Ok(())
+    } else {
+        unexpected("a received frame did not signal the receive vector")
+    }
 }

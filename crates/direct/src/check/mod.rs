@@ -117,24 +117,36 @@ const fn check<W>(name: &'static str, expected: &'static str, make: fn(&mut W) -
 impl<B: Subject> World<B> {
     /// Checks of the drivers, in order: later ones depend on earlier ones.
     const CHECKS: &[Check<Self>] = &[
-        check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
+        check("handshake", "the PF replies to repeated VF_RESET messages", start::handshake),
         check("address", "each VF has its assigned address, or a valid one", start::address),
-        check("link", "a link within 10 s", start::link),
+        check("link", "each VF has a link within 10 s", start::link),
         check("unicast", "frames of 60 to 1514 bytes arrive unchanged", traffic::unicast),
         check("broadcast", "a broadcast reaches the other VFs, and not its sender", traffic::broadcast),
         check("burst", "1,024 frames arrive unchanged and in order", traffic::burst),
-        check("jumbo", "frames of up to 9,000 bytes arrive at a VF that has requested them", traffic::jumbo),
+        check(
+            "jumbo",
+            "frames of up to 9,000 bytes arrive at a VF that requested that length",
+            traffic::jumbo,
+        ),
         check("statistics", "the card counts sent and received frames", traffic::statistics),
         check(
             "loopback-statistics",
-            "the card counts frames between VFs as such",
+            "the card counts frames between VFs as loopback frames",
             traffic::loopback_statistics,
         ),
-        check("multicast", "a group's frames arrive as long as the VF is a member", filters::multicast),
-        check("all-multicast", "every group's frames arrive on request", filters::all_multicast),
+        check(
+            "multicast",
+            "a multicast group's frames arrive only while the VF is a member",
+            filters::multicast,
+        ),
+        check(
+            "all-multicast",
+            "frames of every multicast group arrive while the VF requests them",
+            filters::all_multicast,
+        ),
         check(
             "vlan",
-            "a VLAN's frames arrive, tag beside them, as long as the VF is a member",
+            "a VLAN's frames arrive, with the tag in the descriptor, only while the VF is a member",
             filters::vlan,
         ),
         check("port-vlan", "VFs on one port VLAN reach only each other, untagged", filters::port_vlan),
@@ -142,21 +154,21 @@ impl<B: Subject> World<B> {
         check("added-address", "an added address receives until it is removed", filters::added_address),
         check(
             "spoofed-address",
-            "a frame with a foreign source address is dropped",
+            "a frame with another source address than the VF's is dropped",
             filters::spoofed_address,
         ),
-        check("spoofed-vlan", "a frame of a foreign VLAN is dropped", filters::spoofed_vlan),
+        check(
+            "spoofed-vlan",
+            "a frame of a VLAN that the sender has not joined is dropped",
+            filters::spoofed_vlan,
+        ),
         check(
             "checksum",
-            "TCP and UDP over IPv4 and IPv6 get checksums and pass their check",
+            "the card inserts and verifies checksums of TCP and UDP over IPv4 and IPv6",
             offload::checksum,
         ),
-        check("bad-checksum", "a wrong checksum is reported", offload::bad_checksum),
-        check(
-            "segmentation",
-            "20,000 bytes are cut into segments that TCP reassembles",
-            offload::segmentation,
-        ),
+        check("bad-checksum", "the card reports a wrong checksum", offload::bad_checksum),
+        check("segmentation", "the card cuts 20,000 bytes into valid TCP segments", offload::segmentation),
         check("interrupts", "each of the three vectors signals", interrupts::each_vector),
         check("masking", "a vector that signalled stays masked until it is unmasked", interrupts::masking),
         check("moderation", "a vector signals at most once per interval", interrupts::moderation),
@@ -232,7 +244,7 @@ enum CheckError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// A guest failed.
-    #[error("guest: {0}")]
+    #[error("TCP/IP guest: {0}")]
     Guest(StackError),
     /// The card behaved otherwise than expected.
     #[error("{0}")]
@@ -285,13 +297,13 @@ impl<B: Subject> World<B> {
     fn pair(&mut self) -> Result<(&mut Station<B>, &mut Station<B>), CheckError> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
-            _ => Err(CheckError::NotHere("it needs two VFs")),
+            _ => Err(CheckError::NotHere("the check needs two VFs")),
         }
     }
 
     /// Returns the PF, if our driver drives it.
     fn port(&self) -> Result<&Port, CheckError> {
-        self.port.as_ref().ok_or(CheckError::NotHere("it needs our PF driver"))
+        self.port.as_ref().ok_or(CheckError::NotHere("the check needs the PF driver of this program"))
     }
 
     /// Discards late frames of the check before.

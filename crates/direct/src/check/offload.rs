@@ -21,7 +21,7 @@ fn payload(length: usize) -> Vec<u8> {
 
 fn next<B: Subject>(station: &mut Station<B>, kind: Kind) -> Result<Arrived, CheckError> {
     let arrived = station.next_where(PATIENCE, |bytes| is_ours(kind, bytes))?;
-    arrived.ok_or_else(|| CheckError::Unexpected(format!("{kind:?} did not arrive")))
+    arrived.ok_or_else(|| CheckError::Unexpected(format!("the packet did not arrive: {kind:?}")))
 }
 
 pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
@@ -32,24 +32,27 @@ pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
             a.send_bytes(&raw, &SUMS)?;
             let arrived = next(b, kind)?;
             if let Some(change) = first_change(&complete(kind, raw), &arrived.bytes) {
-                return unexpected(format!("{kind:?} with {length} bytes of payload: {change}"));
+                return unexpected(format!(
+                    "packet {kind:?} with {length} bytes of payload changed: {change}"
+                ));
             }
             let (ip, l4) = (arrived.received.ip_checksum, arrived.received.l4_checksum);
             if l4 != Checksum::Good || (ip != Checksum::Good && !kind.ipv6) {
                 return unexpected(format!(
-                    "{kind:?} with {length} bytes: IP is {ip:?}, the transport {l4:?}"
+                    "packet {kind:?} with {length} bytes of payload: IP checksum is {ip:?}, transport \
+                     checksum {l4:?}"
                 ));
             }
         }
     }
-    passes(format!("{} packets", KINDS.len() * PAYLOADS.len()))
+    passes(format!("{} packets arrived with right checksums", KINDS.len() * PAYLOADS.len()))
 }
 
 /// Returns the first difference of a frame, which may be padded, from the wanted one.
 fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
     let pairs = wanted.iter().zip(found.iter().map(Some).chain(std::iter::repeat(None)));
     let (at, (wanted, found)) = pairs.enumerate().find(|(_, (wanted, found))| Some(*wanted) != *found)?;
-    Some(format!("byte {at} is {found:02x?}, not {wanted:02x}"))
+    Some(format!("byte {at} is {found:02x?} instead of {wanted:02x}"))
 }
 
 /// Checks wrong checksums of frames between VFs, which the card verifies like those from the wire.
@@ -62,8 +65,12 @@ pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
         let verdict = next(b, kind)?.received.l4_checksum;
         match verdict {
             Checksum::Bad => {}
-            Checksum::Unknown => return differs(format!("{kind:?} is not checked")),
-            Checksum::Good => return unexpected(format!("{kind:?} is reported as right")),
+            Checksum::Unknown => {
+                return differs(format!("the card does not verify the checksum of {kind:?}"));
+            }
+            Checksum::Good => {
+                return unexpected(format!("the card reports the wrong checksum of {kind:?} as right"));
+            }
         }
     }
     passes("")
@@ -89,16 +96,16 @@ pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> CheckResult {
         let found = segment(&arrived.bytes);
         early_or_lost_push |= found.push != wanted.push;
         if found != (Segment { push: found.push, ..wanted }) {
-            return unexpected(format!("segment {index} is {found:?}, not {wanted:?}"));
+            return unexpected(format!("segment {index} is {found:?} instead of {wanted:?}"));
         }
         let whole = TCP_IPV4.headers()..TCP_IPV4.headers() + piece.len();
         if arrived.bytes.get(whole) != Some(piece) || !is_right(TCP_IPV4, &arrived.bytes) {
-            return unexpected(format!("segment {index} has other bytes, or a wrong checksum"));
+            return unexpected(format!("segment {index} has changed bytes or a wrong checksum"));
         }
         at += piece.len();
     }
     if early_or_lost_push {
-        return differs(format!("{count} segments, and the push flag not in the last alone"));
+        return differs(format!("{count} segments arrived, but not only the last has the PSH flag"));
     }
-    passes(format!("{count} segments"))
+    passes(format!("{count} segments arrived"))
 }

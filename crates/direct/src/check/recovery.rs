@@ -57,9 +57,11 @@ pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
     exchange(world)?;
     match (before, resets(world)) {
         // The restart resets the function, too, so the PF must count two.
-        (Some(before), Some(after)) if after < before + 2 => unexpected("the PF has not noticed it"),
+        (Some(before), Some(after)) if after < before + 2 => {
+            unexpected("the PF did not notice the reset of the VF")
+        }
         // Reported as a difference only: on most systems the driver is notified of a reset by the system.
-        _ if !noticed => differs("RSTD does not show it to the VF"),
+        _ if !noticed => differs("RSTD does not show the reset to the VF"),
         _ => passes(""),
     }
 }
@@ -72,7 +74,7 @@ pub(super) fn pf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
     for station in &mut world.stations {
         if !notices(station) {
-            return unexpected("a VF driver does not notice the reset");
+            return unexpected("a VF driver did not notice the reset of the port");
         }
         come_back(station)?;
     }

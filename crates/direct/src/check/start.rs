@@ -20,7 +20,7 @@ pub(super) fn handshake<B: Subject>(world: &mut World<B>) -> CheckResult {
             station.vf.restart(&mut station.hal)?;
         }
     }
-    passes(format!("{HANDSHAKES} times by {} VFs", world.stations.len()))
+    passes(format!("{HANDSHAKES} handshakes by each of {} VFs", world.stations.len()))
 }
 
 /// Checks the VFs' addresses: those that our PF set; under another's PF any valid ones that differ from each other.
@@ -42,7 +42,7 @@ pub(super) fn link<B: Subject>(world: &mut World<B>) -> CheckResult {
         wait_for_link(station)?;
         saw.push(format!("{} ms", (Clock.now_ns() - start) / 1_000_000));
     }
-    passes(format!("after {}", saw.join(", ")))
+    passes(format!("link up after {}", saw.join(", ")))
 }
 
 /// Waits for the link.
@@ -52,7 +52,7 @@ pub(super) fn wait_for_link<B: Subject>(station: &mut Station<B>) -> Result<(), 
         match station.vf.check_link(&mut station.hal) {
             LinkCheck::Up(_) => return Ok(()),
             state if Clock.now_ns() >= end => {
-                return unexpected(format!("{}: {}", station.hal.name(), without_link(state)));
+                return unexpected(format!("link of {}: {}", station.hal.name(), without_link(state)));
             }
             _ => std::thread::sleep(LOOK),
         }
@@ -65,11 +65,11 @@ fn without_link(state: LinkCheck) -> &'static str {
     match state {
         LinkCheck::Up(_) => "up",
         LinkCheck::Down => {
-            "down; the port may have no link, or the VF may be quarantined or its state be disable (on our own card \
-             `softiov vf show` reports it)"
+            "down: the port has no link, or the VF is quarantined or its state is disable (on SoftIOV's card \
+             `softiov vf show` reports the state)"
         }
-        LinkCheck::ResetNeeded => "the PF has no state of the VF, which has to be reset",
-        LinkCheck::Gone => "the function has gone from the bus",
+        LinkCheck::ResetNeeded => "not negotiated: the PF lost the VF's state, so the VF must be reset",
+        LinkCheck::Gone => "unknown: the function was removed from the bus",
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn unicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     each_length(a, b, &LENGTHS)?;
     each_length(b, a, &LENGTHS)?;
-    passes(format!("{} lengths each way", LENGTHS.len()))
+    passes(format!("frames of {} lengths arrived in both directions", LENGTHS.len()))
 }
 
 fn each_length<B: Subject>(
@@ -38,12 +38,12 @@ fn each_length<B: Subject>(
 
 pub(super) fn broadcast<B: Subject>(world: &mut World<B>) -> CheckResult {
     world.pair()?;
-    let [sender, others @ ..] = world.stations.as_mut_slice() else { return unexpected("no VF") };
+    let [sender, others @ ..] = world.stations.as_mut_slice() else { return unexpected("the run has no VF") };
     let sent = sender.send(MacAddress::BROADCAST, 0, 200)?;
     for other in others.iter_mut() {
         other.expect(&sent)?;
     }
-    let Some(other) = others.first_mut() else { return unexpected("no other VF") };
+    let Some(other) = others.first_mut() else { return unexpected("the run has no second VF") };
     if sender.receives_before(other)? { differs("the sender receives its own broadcast") } else { passes("") }
 }
 
@@ -65,7 +65,11 @@ pub(super) fn burst<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
     a.vf.clean(&mut a.hal);
     let pending = a.vf.tx_pending();
-    if pending == 0 { passes("") } else { unexpected(format!("the card holds {pending} descriptors back")) }
+    if pending == 0 {
+        passes("")
+    } else {
+        unexpected(format!("the card has not returned {pending} transmit descriptors"))
+    }
 }
 
 pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> CheckResult {
@@ -79,7 +83,11 @@ pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> CheckResult {
         station.vf.set_max_frame(&mut station.hal, ORDINARY)?;
     }
     outcome?;
-    if unasked { differs("one arrived at a VF that had not requested them") } else { passes("") }
+    if unasked {
+        differs("a long frame arrived at a VF that had not requested that length")
+    } else {
+        passes("")
+    }
 }
 
 /// Returns the counters of both VFs before and after a number of frames.
@@ -106,7 +114,10 @@ pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
     let octets = u64::from(COUNT) * (LENGTH + FCS) as u64;
     let sent = (a_after.tx_packets - a.tx_packets, a_after.tx_octets - a.tx_octets);
     let got = (b_after.rx_packets - b.rx_packets, b_after.rx_octets - b.rx_octets);
-    let saw = format!("{} frames of {} octets sent, {} of {} received", sent.0, sent.1, got.0, got.1);
+    let saw = format!(
+        "the card counted {} sent frames ({} bytes) and {} received frames ({} bytes)",
+        sent.0, sent.1, got.0, got.1
+    );
     let right = sent == (COUNT.into(), octets) && got.0 >= u64::from(COUNT) && got.1 >= octets;
     if right { passes(saw) } else { unexpected(saw) }
 }
@@ -116,6 +127,6 @@ pub(super) fn loopback_statistics<B: Subject>(world: &mut World<B>) -> CheckResu
     let [(a, a_after), (b, b_after)] = counted(world, 100, COUNT)?;
     let sent = a_after.tx_loopback_packets - a.tx_loopback_packets;
     let got = b_after.rx_loopback_packets - b.rx_loopback_packets;
-    let saw = format!("{sent} of {COUNT} sent, {got} received");
+    let saw = format!("the card counted {sent} of {COUNT} sent loopback frames, and {got} received");
     if sent == u64::from(COUNT) && got >= sent { passes(saw) } else { differs(saw) }
 }

@@ -100,8 +100,8 @@ impl fmt::Display for ResetReport {
         if self.refused {
             return write!(
                 f,
-                "REFUSED: it cannot be reset without disturbing others, so it stays with its owner; give the whole bus \
-                 to one owner, or put the device on a port of its own"
+                "REFUSED: a reset of the function would disturb other owners, so the function stays with its \
+                 owner; give the whole bus to one owner, or put the device on a port of its own"
             );
         }
         writeln!(f, "rung {rung}, {:.3} ms:", self.duration_ms)?;
@@ -109,9 +109,13 @@ impl fmt::Display for ResetReport {
             writeln!(f, "    {step:<16} {ms:.3} ms")?;
         }
         match self.busy_pages {
-            None => writeln!(f, "before: idle, since no way is known to make this device write")?,
-            Some(0) => writeln!(f, "before: idle; send frames to it from the wire")?,
-            Some(pages) => writeln!(f, "before: it wrote to its owner's memory ({pages} pages changed)")?,
+            None => {
+                writeln!(f, "before: the device was idle, because no way is known to make the device write")?;
+            }
+            Some(0) => writeln!(f, "before: the device was idle; send frames to it from the wire")?,
+            Some(pages) => {
+                writeln!(f, "before: the device wrote to its owner's memory ({pages} pages changed)")?;
+            }
         }
         match self.late_pages {
             0 => write!(f, "after: no page of the new owner changed"),

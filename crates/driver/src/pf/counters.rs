@@ -70,43 +70,46 @@ pub enum Refusal {
     #[error("the VF has not sent VF_RESET")]
     NotReady,
     /// The VF sent VF_RESET while it has no address.
-    #[error("no address is set for the VF")]
+    #[error("the VF has no MAC address")]
     NoAddress,
     /// The administrator has set the VF's address.
-    #[error("the address was set by the administrator")]
+    #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
     AddressFixed,
     /// The requested address is zero or a group address.
-    #[error("invalid address: zero or a group")]
+    #[error("the requested MAC address is invalid: zero or a group address")]
     AddressInvalid,
     /// Another function has the requested address, and does not share it.
-    #[error("the address is in use by another function; allow it with share_mac for both, or with trust")]
+    #[error(
+        "the requested MAC address is in use by another function; allow it with share_mac for both \
+         functions, or with trust"
+    )]
     AddressInUse,
     /// Every receive-address entry is in use.
     #[error("all address filters are in use")]
     NoFilter,
     /// The administrator has put the VF on one VLAN.
-    #[error("the VLAN was set by the administrator")]
+    #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
     /// Every VLVF entry is in use.
     #[error("all VLAN filters are in use")]
     NoVlanFilter,
     /// The requested VLAN is not in the administrator's list.
-    #[error("the administrator does not allow the VLAN")]
+    #[error("the requested VLAN is not among the VF's allowed VLANs")]
     VlanNotAllowed,
     /// The requested frame length exceeds the MAC's maximum.
-    #[error("the frame length exceeds the card's maximum")]
+    #[error("the requested frame length exceeds the card's maximum")]
     FrameLength,
     /// The requested frame length exceeds the administrator's limit.
-    #[error("the frame length exceeds the administrator's MTU")]
+    #[error("the requested frame length exceeds the VF's MTU, which the administrator set")]
     MtuLimit,
     /// The administrator does not allow multicast promiscuity.
-    #[error("the administrator does not allow every multicast")]
+    #[error("the VF's policy does not allow reception of every multicast frame")]
     MulticastPromiscuity,
     /// The 82576 has no unicast promiscuity for VFs.
-    #[error("the 82576 does not support unicast promiscuity of VFs")]
+    #[error("the 82576 does not support unicast promiscuous mode for VFs")]
     UnicastPromiscuity,
     /// The message is unknown.
-    #[error("unknown message")]
+    #[error("unknown mailbox message")]
     Unknown,
 }
 

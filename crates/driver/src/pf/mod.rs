@@ -59,13 +59,13 @@ use switch::{Filters, Groups, Vlans};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PfError {
     /// Registers read as all ones: the function was removed.
-    #[error("the function does not respond on the bus")]
+    #[error("the physical function does not respond on the bus: check that the device is present")]
     Gone,
     /// CTRL.RST stays set.
-    #[error("the card stays in reset")]
+    #[error("the card stays in reset: CTRL.RST does not clear")]
     ResetStuck,
     /// More VFs were requested than the port has.
-    #[error("{0} virtual functions are out of range (0-8)")]
+    #[error("number of virtual functions {0} is out of range (0-8)")]
     TooManyVfs(u8),
 }
 

@@ -12,10 +12,10 @@ use policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResizeError {
     /// More VFs were requested than a port has.
-    #[error("{0} virtual functions are out of range (0-8)")]
+    #[error("number of virtual functions {0} is out of range (0-8)")]
     TooManyVfs(u8),
     /// Addresses that other guests have added occupy the filter that a new VF needs.
-    #[error("all address filters are in use; remove addresses in the guests, or offer fewer VFs")]
+    #[error("all MAC address filters are in use; remove addresses in the guests, or offer fewer VFs")]
     NoFilter,
 }
 

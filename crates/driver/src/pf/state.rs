@@ -15,7 +15,7 @@ pub struct PfState(pub(super) Pf);
 
 /// Error for an invalid saved state of the driver, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the state of the PF driver is damaged: {0}; start the port again without it")]
+#[error("the saved state of the 82576 PF driver is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(pub(super) &'static str);
 
 /// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
@@ -40,11 +40,11 @@ impl Pf {
 
     fn check(&self) -> Result<(), RestoreError> {
         let rules = [
-            (usize::from(self.enabled) <= MAX_VFS, "it has more VFs than a port"),
-            (usize::from(self.turn) < MAX_VFS, "its next VF is out of range"),
-            (self.storms < MOST_COUNTED, "the counter of storms is about to overflow"),
+            (usize::from(self.enabled) <= MAX_VFS, "the port has more than 8 VFs"),
+            (usize::from(self.turn) < MAX_VFS, "the next VF to serve is out of range (0-7)"),
+            (self.storms < MOST_COUNTED, "the counter of broadcast storms is 2^58 or more"),
             (self.port_policy.0.check(&LIMITS).is_ok(), "the port's policy is invalid"),
-            (self.vlans.is_sound(), "the VLAN table has an id or a pool out of range"),
+            (self.vlans.is_sound(), "the VLAN filter table has a VLAN or a pool that is out of range"),
         ];
         let of_vfs = self.vfs.iter().flat_map(VfState::rules);
         rules
@@ -59,20 +59,23 @@ impl VfState {
     fn rules(&self) -> [(bool, &'static str); 6] {
         let mut counters = self.counters.all().chain([self.sampler.packets()]);
         [
-            (self.groups <= self.hashes.len(), "a VF has more multicast groups than a message holds"),
-            (self.locked < LOCK_PATIENCE, "a VF's count of locked visits is out of range"),
+            (self.groups <= self.hashes.len(), "a VF has more multicast groups than a mailbox message holds"),
+            (
+                self.locked < LOCK_PATIENCE,
+                "the number of visits that found a VF's mailbox locked is out of range",
+            ),
             (
                 self.asked_length.is_none_or(|length| length <= MAX_FRAME as u32),
                 "a VF's requested frame length is out of range",
             ),
             (
                 counters.all(|count| count < MOST_COUNTED) && self.monitor.is_sound(),
-                "a VF's counter is about to overflow",
+                "a VF's counter is 2^58 or more",
             ),
             (self.policy.check(&LIMITS).is_ok(), "a VF's policy is invalid"),
             (
                 self.withheld.len() <= VLAN_FILTERS && self.withheld.iter().all(|vlan| *vlan <= LAST_VLAN),
-                "a VF has requested more VLANs than exist",
+                "a VF has too many refused VLANs, or a VLAN that is out of range (0-4095)",
             ),
         ]
     }

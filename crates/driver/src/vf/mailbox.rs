@@ -23,25 +23,25 @@ const NOTICES: u32 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MailboxError {
     /// Registers read as all ones: the function was removed.
-    #[error("the function does not respond on the bus")]
+    #[error("the virtual function does not respond on the bus: check that the device is present")]
     Gone,
     /// An earlier reply was lost.
-    #[error("an earlier reply was lost: reset the VF first")]
+    #[error("an earlier PF reply was lost: reset the VF before the next request")]
     Lost,
     /// The PF holds the mailbox buffer.
     #[error("the PF keeps the mailbox locked")]
     Locked,
     /// The PF has not acknowledged the message.
-    #[error("the PF did not acknowledge message {0:#x}")]
+    #[error("the PF did not acknowledge mailbox message {0:#x}")]
     NotAcknowledged(u32),
     /// The PF has acknowledged the message without a reply.
-    #[error("the PF did not reply to message {0:#x}")]
+    #[error("the PF did not reply to mailbox message {0:#x}")]
     NoReply(u32),
     /// The PF refused the message.
-    #[error("the PF refused message {0:#x}")]
+    #[error("the PF refused mailbox message {0:#x}")]
     Refused(u32),
     /// The reply belongs to another message.
-    #[error("unexpected PF reply {reply:#010x} to message {sent:#x}")]
+    #[error("unexpected PF reply {reply:#010x} to mailbox message {sent:#x}")]
     Unexpected {
         /// First dword of the message that was sent.
         sent: u32,

@@ -113,13 +113,13 @@ pub enum VfError {
     #[error(transparent)]
     Memory(#[from] OutOfDmaMemory),
     /// The number of a ring's descriptors is invalid.
-    #[error("invalid ring size {0}: must be a multiple of 8 from 64 to 4096")]
+    #[error("ring size {0} is invalid: descriptors must be a multiple of 8 from 64 to 4096")]
     RingSize(u16),
     /// The requested VLAN id is out of range.
     #[error("VLAN {0} is out of range (0-4095)")]
     Vlan(u16),
     /// The requested frame length exceeds the MAC's maximum.
-    #[error("frame length {0} exceeds the card's maximum")]
+    #[error("requested frame length {0} exceeds the card's maximum")]
     FrameLength(usize),
 }
 

@@ -50,10 +50,10 @@ impl Flow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The receiver did not answer, or refused the flow's connection.
-    #[error("no connection")]
+    #[error("the TCP flow could not connect to its peer")]
     NoConnection,
     /// The connection ended before the verdict.
-    #[error("the connection broke after {acknowledged} bytes were acknowledged")]
+    #[error("the TCP connection was lost after {acknowledged} acknowledged bytes")]
     Broken {
         /// Number of the flow's bytes that were acknowledged, its header included.
         acknowledged: u64,

@@ -27,7 +27,7 @@ pub use trap::EXIT_STATUS;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     /// The process cannot switch to the user.
-    #[error("cannot become user {user}: {source}; start as root, or leave the user out")]
+    #[error("cannot become user {user}: {source}; start the host as root, or leave the user out")]
     User {
         /// The user's name or number.
         user: String,
@@ -38,13 +38,13 @@ pub enum ConfineError {
     #[error("cannot drop capabilities: {0}")]
     Capabilities(io::Error),
     /// The kernel has no seccomp, or refuses the filter.
-    #[error("cannot restrict system calls: {0}; start with --seccomp false to run without")]
+    #[error("cannot restrict system calls: {0}; start with --seccomp false to run without the filter")]
     Seccomp(io::Error),
     /// The kernel has Landlock and refuses the rules.
-    #[error("cannot restrict files: {0}; start with --landlock false to run without")]
+    #[error("cannot restrict file access: {0}; start with --landlock false to run without the restriction")]
     Landlock(io::Error),
     /// The kernel refuses to start another thread.
-    #[error("cannot start a thread: {0}")]
+    #[error("cannot start a restricted thread: {0}")]
     Thread(io::Error),
 }
 
@@ -135,7 +135,7 @@ impl Starting {
     /// not run.
     pub fn wait(self) -> Result<JoinHandle<()>, ConfineError> {
         let ended =
-            || Err(ConfineError::Thread(io::Error::other("the thread ended before it was restricted")));
+            || Err(ConfineError::Thread(io::Error::other("the new thread ended before its restriction")));
         self.confined.recv().unwrap_or_else(|_| ended())?;
         Ok(self.thread)
     }

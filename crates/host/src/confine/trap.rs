@@ -66,8 +66,8 @@ fn format_report(line: &mut [u8], thread: &[u8], call: i32) -> usize {
     // A report longer than the buffer is cut off.
     let _ = writeln!(
         line,
-        "softiov: thread {thread} made system call {call}, which its seccomp list lacks; its process \
-         ends. With --seccomp log it continues; please report the call"
+        "softiov: thread {thread} made system call {call}, which its seccomp list does not allow, so the \
+         process ends. Start with --seccomp log to continue at such calls, and please report the call"
     );
     line.position() as usize
 }

@@ -10,7 +10,7 @@ const WORD: usize = size_of::<u64>();
 
 /// Access to guest memory that the device was not permitted. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("address {iova:#x}: {kind}")]
+#[error("DMA address {iova:#x} is {kind}")]
 pub struct DmaFault {
     /// First I/O virtual address that was not permitted.
     pub iova: u64,
@@ -28,10 +28,10 @@ pub enum FaultKind {
     #[error("in a region that is not shared")]
     NotShared,
     /// The permissions of the region at the address exclude the access.
-    #[error("not permitted by the region")]
+    #[error("not accessible: the region does not permit the access")]
     Forbidden,
     /// The access runs past the last address.
-    #[error("runs past the end of the address space")]
+    #[error("too high: the access runs past the end of the address space")]
     Wraps,
 }
 

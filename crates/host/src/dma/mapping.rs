@@ -137,7 +137,7 @@ pub struct MappedRegion(pub(super) Region);
 /// Regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
 /// closes their files, which may block.
 #[derive(Debug)]
-#[must_use = "have a worker drop it: that may take long"]
+#[must_use = "drop the unmapped region in a worker thread: munmap may take long"]
 pub struct RemovedRegions(pub(super) Vec<Region>);
 
 impl RemovedRegions {

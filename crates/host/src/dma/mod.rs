@@ -68,7 +68,7 @@ impl Default for DmaLimits {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapRegionError {
     /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
-    #[error("region {iova:#x}+{size:#x} is empty, unaligned or wraps")]
+    #[error("DMA region {iova:#x}+{size:#x} is invalid: empty, unaligned, or beyond the address space")]
     Invalid {
         /// First address of the refused region.
         iova: u64,
@@ -76,7 +76,7 @@ pub enum MapRegionError {
         size: u64,
     },
     /// Another region holds some of the refused region's addresses.
-    #[error("region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
+    #[error("DMA region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
     Overlap {
         /// First address of the refused region.
         iova: u64,
@@ -86,10 +86,10 @@ pub enum MapRegionError {
         existing: u64,
     },
     /// [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
-    #[error("the client has reached its limit of regions, mappings or files")]
+    #[error("the client has reached its limit of DMA regions, mappings or files")]
     LimitReached,
     /// [`DmaLimits::bytes`] would be exceeded.
-    #[error("region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
+    #[error("DMA region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
     TooMuchMemory {
         /// Size of the refused region in bytes.
         size: u64,
@@ -120,7 +120,7 @@ impl MapRegionError {
 
 /// Address range to unmap that holds no region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("no whole regions in {iova:#x}+{size:#x}")]
+#[error("cannot unmap {iova:#x}+{size:#x}: the range must cover whole DMA regions")]
 pub struct NotMapped {
     /// First address of the range to unmap.
     pub iova: u64,

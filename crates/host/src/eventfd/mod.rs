@@ -25,10 +25,10 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// The descriptor is a pipe, a socket, a file or another object.
-    #[error("the descriptor for an interrupt is not an eventfd")]
+    #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// The kernel did not report the descriptor's kind.
-    #[error("the descriptor for an interrupt cannot be examined in /proc/self/fd: {0}")]
+    #[error("cannot examine the client's descriptor for an interrupt in /proc/self/fd: {0}")]
     System(io::Error),
 }
 
@@ -50,9 +50,8 @@ impl AdoptError {
             Self::System(error) if error.kind() == io::ErrorKind::NotFound => {
                 "mount /proc where the host runs"
             }
-            Self::System(error) => {
-                limits::remedy(error).unwrap_or("let the host read /proc/self/fd: look at what confines it")
-            }
+            Self::System(error) => limits::remedy(error)
+                .unwrap_or("let the host read /proc/self/fd: check the host's confinement"),
         }
     }
 }

@@ -40,10 +40,10 @@ pub enum HeritageError {
     #[error("cannot receive the descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
     /// The sender ended before it had sent everything.
-    #[error("the process that started this one has ended")]
+    #[error("the process that started this host has ended")]
     Gone,
     /// An environment variable has an invalid value.
-    #[error("environment variable {0} is invalid: systemd or a keeper sets it")]
+    #[error("environment variable {0} is invalid: only systemd or a keeper must set it")]
     Environment(&'static str),
 }
 

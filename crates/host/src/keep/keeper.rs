@@ -112,7 +112,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Resul
     gives_up.apply().map_err(io::Error::other)?;
     Ok(keeper.run().unwrap_or_else(|error| {
         // Reported here: confined as it is now, the process may not make the caller's system calls.
-        say(&format!("the host cannot be started: {error}"));
+        say(&format!("cannot start the host: {error}"));
         1
     }))
 }
@@ -188,7 +188,8 @@ impl Keeper {
             if let Some(socket) = message.fd {
                 // The closed socket tells the host that no successor started.
                 let started = self.starter.start(PREDECESSOR, socket);
-                self.successor = started.inspect_err(|error| self.say(format!("no successor: {error}"))).ok();
+                self.successor =
+                    started.inspect_err(|error| self.say(format!("cannot start a successor: {error}"))).ok();
             }
             if let Some(successor) = &self.successor {
                 poller.add(successor, OTHERS, Interest::READ)?;
@@ -236,13 +237,13 @@ impl Keeper {
         let _ = poller.remove(self.starter.process());
         self.starter.reap();
         let remedy = if self.backed {
-            "restart the unit, which guests do not notice"
+            "restart the unit; guests stay connected"
         } else {
-            "start `softiov serve` anew when guests can do without it"
+            "restart `softiov serve` when guests can do without their VFs"
         };
         self.say(format!(
-            "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper can replace it no \
-             longer; {remedy}"
+            "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper \
+             can no longer replace the host; {remedy}"
         ));
     }
 
@@ -274,8 +275,8 @@ impl Keeper {
                 continue;
             }
             if signal == Signal::HandOver && !self.backed && !self.starter.is_alive() {
-                let why = "no starter and no systemd store to start another host";
-                self.say(format!("SIGUSR2: {why}; this host continues"));
+                let missing = "softiov-starter and a systemd store are missing, so no other host can start";
+                self.say(format!("SIGUSR2 ignored: {missing}; this host continues"));
                 continue;
             }
             host.signal(number);
@@ -292,10 +293,10 @@ impl Keeper {
             }
             Death::Signal(_) | Death::Exit(_) if self.ending => return Some(1),
             Death::Signal(number) => {
-                self.say(format!("the host was killed by signal {number}; starting it again"));
+                self.say(format!("the host was killed by signal {number}; starting the host again"));
             }
             Death::Exit(status) => {
-                self.say(format!("the host has failed with status {status}; starting it again"));
+                self.say(format!("the host failed with status {status}; starting the host again"));
             }
         }
         self.deaths.push_back(Instant::now());
@@ -309,7 +310,10 @@ impl Keeper {
         }
         let Some(excess) = self.deaths.len().checked_sub(DEATHS) else { return true };
         let wait = (FIRST_WAIT * (1 << excess.min(8))).min(LONGEST_WAIT);
-        self.say(format!("{} deaths within {PERIOD:?}: the next start is in {wait:?}", self.deaths.len()));
+        self.say(format!(
+            "the host ended {} times within {PERIOD:?}: the next start is in {wait:?}",
+            self.deaths.len()
+        ));
         let end = Instant::now() + wait;
         loop {
             let left = end.saturating_duration_since(Instant::now());

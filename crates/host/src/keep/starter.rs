@@ -154,7 +154,7 @@ fn obey(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> io::Result<()> 
 /// Runs the host's program in this process. On failure reports the error and ends the process.
 fn become_host(mut command: Command, from: &str, socket: OwnedFd) -> ! {
     let error = heritage::arrange(&mut command, from, socket).exec();
-    say(&format!("{} cannot be run: {error}", command.get_program().display()));
+    say(&format!("cannot run the host's program {}: {error}", command.get_program().display()));
     // SAFETY: ends the process, which is a copy.
     unsafe { libc::_exit(NO_PROGRAM) }
 }

@@ -47,16 +47,16 @@ pub struct Sample {
 #[derive(Debug, thiserror::Error)]
 pub enum Unmeasured {
     /// The measurement needs two processors.
-    #[error("only one processor is available to this process; this needs two")]
+    #[error("only one processor is available to this process, but the measurement needs two")]
     OneProcessor,
     /// The measurement is not written for this processor architecture.
-    #[error("this measurement needs x86-64")]
+    #[error("the measurement needs an x86-64 processor")]
     Architecture,
     /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
     /// A KVM call failed.
-    #[error("KVM does not work here: {what}: {error}")]
+    #[error("KVM does not work on this machine: {what} failed: {error}")]
     Kvm {
         /// Failed action on the virtual machine.
         what: &'static str,
@@ -64,10 +64,10 @@ pub enum Unmeasured {
         error: io::Error,
     },
     /// The virtual machine exited for a reason other than the measured one.
-    #[error("KVM does not work here: the virtual machine stopped with {0}")]
+    #[error("KVM does not work on this machine: the measured virtual machine stopped with {0}")]
     Exit(String),
     /// The virtual machine did not exit.
-    #[error("KVM does not work here: the virtual machine does not exit")]
+    #[error("KVM does not work on this machine: the measured virtual machine does not exit")]
     Stuck,
 }
 
@@ -86,26 +86,36 @@ pub const PROBES: &[Probe] = &[
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),
     probe("eventfd_write", "ns", "an eventfd write without a waiting reader", calls::eventfd_write),
     probe("eventfd_read", "ns", "an eventfd read that does not wait", calls::eventfd_read),
-    probe("wake_call", "ns", "an eventfd write that wakes a thread elsewhere: the call", threads::wake_call),
-    probe("wake", "ns", "an eventfd write until a thread elsewhere is awake", threads::wake),
-    probe("switch", "ns", "an eventfd write, and its reader runs on the same processor", threads::switch),
-    probe("cache_line", "ns", "a cache line from one processor to another", threads::cache_line),
+    probe(
+        "wake_call",
+        "ns",
+        "the call of an eventfd write that wakes a thread on another processor",
+        threads::wake_call,
+    ),
+    probe("wake", "ns", "an eventfd write until a thread on another processor is awake", threads::wake),
+    probe("switch", "ns", "an eventfd write until its reader runs on the same processor", threads::switch),
+    probe("cache_line", "ns", "transfer of a cache line from one processor to another", threads::cache_line),
     probe("copy_warm", "ns/1000 B", "copying frames that are in the cache", copies::warm),
     probe("copy_shared", "ns/1000 B", "copying frames from the last-level cache", copies::shared),
     probe("copy_cold", "ns/1000 B", "copying frames from memory", copies::cold),
     #[cfg(target_arch = "x86_64")]
-    probe("exit_cpuid", "ns", "KVM: cpuid, there and back", kvm::cpuid),
+    probe("exit_cpuid", "ns", "KVM: exit and entry for cpuid", kvm::cpuid),
     #[cfg(target_arch = "x86_64")]
-    probe("exit_hypercall", "ns", "KVM: a hypercall, there and back", kvm::hypercall),
+    probe("exit_hypercall", "ns", "KVM: exit and entry for a hypercall", kvm::hypercall),
     #[cfg(target_arch = "x86_64")]
     probe(
         "exit_mmio_kernel",
         "ns",
-        "KVM: a write to a device in the kernel, there and back",
+        "KVM: exit and entry for a write to a device in the kernel",
         kvm::mmio_kernel,
     ),
     #[cfg(target_arch = "x86_64")]
-    probe("exit_mmio_user", "ns", "KVM: a write to a device in user space, there and back", kvm::mmio_user),
+    probe(
+        "exit_mmio_user",
+        "ns",
+        "KVM: exit and entry for a write to a device in user space",
+        kvm::mmio_user,
+    ),
     #[cfg(target_arch = "x86_64")]
-    probe("exit_pio_user", "ns", "KVM: `out` to user space, there and back", kvm::pio_user),
+    probe("exit_pio_user", "ns", "KVM: exit and entry for `out` to user space", kvm::pio_user),
 ];

@@ -38,5 +38,8 @@ fn repetitions_grow_until_long_enough_for_the_median() {
 #[test]
 fn failing_operation_ends_the_measurement() {
     let failed = per_operation(|_| Err(Unmeasured::OneProcessor)).unwrap_err();
-    assert_eq!(failed.to_string(), "only one processor is available to this process; this needs two");
+    assert_eq!(
+        failed.to_string(),
+        "only one processor is available to this process, but the measurement needs two"
+    );
 }

@@ -50,19 +50,19 @@ pub enum MapError {
     #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
     WrongKind,
     /// The descriptor was opened, or is sealed, without the requested access.
-    #[error("the descriptor does not permit the requested access")]
+    #[error("the descriptor of guest memory does not permit the requested access")]
     Permission,
     /// The range is empty, or its end exceeds 2^64.
-    #[error("an empty or wrapping range cannot be mapped")]
+    #[error("cannot map an empty range, or a range beyond 2^64")]
     BadRange,
     /// The file offset is not a multiple of the page size.
-    #[error("file offset {offset:#x} is not page aligned")]
+    #[error("file offset {offset:#x} of a mapping is not page aligned")]
     Unaligned {
         /// Requested file offset in bytes.
         offset: u64,
     },
     /// The file is too short for the range.
-    #[error("range {offset:#x}+{len:#x} lies outside the file of {size:#x} bytes")]
+    #[error("range {offset:#x}+{len:#x} lies outside the memory file of {size:#x} bytes")]
     OutsideFile {
         /// First requested byte in the file.
         offset: u64,
@@ -72,7 +72,7 @@ pub enum MapError {
         size: u64,
     },
     /// The process-wide table of mappings is full.
-    #[error("no room for another mapping in this process")]
+    #[error("the mapping table of this process is full")]
     TooManyMappings,
     /// The kernel refused the mapping.
     #[error("the kernel refused the mapping: {0}")]
@@ -99,7 +99,7 @@ impl MapError {
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AccessError {
     /// Part of the range lies outside the mapping.
-    #[error("access to {offset:#x}+{len:#x} lies outside the mapping")]
+    #[error("access to {offset:#x}+{len:#x} lies outside the memory mapping")]
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
         offset: u64,
@@ -107,7 +107,7 @@ pub enum AccessError {
         len: usize,
     },
     /// The access is a store to a read-only mapping.
-    #[error("the mapping is read-only")]
+    #[error("cannot write: the memory mapping is read-only")]
     ReadOnly,
 }
 

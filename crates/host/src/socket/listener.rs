@@ -27,7 +27,7 @@ const BACKLOG: i32 = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The path does not fit into a socket address.
-    #[error("socket path {} is longer than {MAX_PATH} bytes", path.display())]
+    #[error("socket path {} is longer than {MAX_PATH} bytes; choose a shorter path", path.display())]
     PathTooLong {
         /// Path that is too long.
         path: PathBuf,
@@ -39,7 +39,10 @@ pub enum BindError {
         path: PathBuf,
     },
     /// The path holds a file that is not a socket, which stays.
-    #[error("{} exists and is not a socket", path.display())]
+    #[error(
+        "cannot create socket {}: a file that is not a socket has this path; remove the file, or choose another path",
+        path.display()
+    )]
     NotASocket {
         /// Path of the file.
         path: PathBuf,

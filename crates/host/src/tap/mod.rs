@@ -34,7 +34,7 @@ pub enum TapError {
     #[error("/dev/net/tun does not exist: load the tun module, or give the container the device")]
     NoDriver,
     /// The device file may not be opened.
-    #[error("/dev/net/tun may not be opened: give this user read and write access to it")]
+    #[error("cannot open /dev/net/tun: give this user read and write access to the device")]
     NoAccess,
     /// The user has neither the privilege nor an existing interface.
     #[error(
@@ -54,7 +54,7 @@ pub enum TapError {
         name: InterfaceName,
     },
     /// An interface of another kind has that name.
-    #[error("{name} exists and is not a tap with one queue")]
+    #[error("interface {name} exists and is not a tap with one queue")]
     NotATap {
         /// Name of the interface that is no tap.
         name: InterfaceName,
@@ -81,8 +81,8 @@ pub enum TapError {
     },
     /// The device file of a macvtap may not be opened.
     #[error(
-        "{path} may not be opened: give this user read and write access to it; a host with Landlock opens only the \
-         file that was there when it started"
+        "cannot open {path}: give this user read and write access to the file; a host with Landlock opens \
+         only a file that existed when the host started"
     )]
     NoFileAccess {
         /// Path of the device file.

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum VfioError {
     /// No PCI function has this address.
-    #[error("no PCI function has address {0}; `lspci -D` lists the existing ones")]
+    #[error("no PCI function has address {0}; `lspci -D` lists the existing functions")]
     NoSuchFunction(PciAddress),
     /// A file of sysfs is not readable or writable.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("cannot access {path}: {source}", path = path.display())]
     Sysfs {
         /// Path of the file in sysfs.
         path: PathBuf,
@@ -20,21 +20,21 @@ pub enum VfioError {
     },
     /// The function is behind no IOMMU.
     #[error(
-        "no IOMMU is in front of {0}; the machine needs one, and the kernel intel_iommu=on (or amd_iommu=on) on \
-         its command line"
+        "function {0} is behind no IOMMU; enable the machine's IOMMU, and start the kernel with \
+         intel_iommu=on (or amd_iommu=on)"
     )]
     NoIommu(PciAddress),
     /// The function's group has no IOMMU.
     #[error(
-        "{0} is in a noiommu group, in which its DMA could go anywhere; give the machine an IOMMU \
+        "function {0} is in a noiommu group, so its DMA could reach all memory; give the machine an IOMMU \
          (intel_iommu=on) and bind the function again"
     )]
     NoIommuGroup(PciAddress),
     /// The function is bound to another driver, or to none.
     #[error(
-        "{address} is bound to {}, not to vfio-pci; `modprobe vfio-pci`, then in /sys/bus/pci/devices/{address} \
-         write vfio-pci to driver_override and {address} to driver/unbind, and {address} to \
-         /sys/bus/pci/drivers_probe",
+        "function {address} is bound to {}, not to vfio-pci; `modprobe vfio-pci`, then in \
+         /sys/bus/pci/devices/{address} write vfio-pci to driver_override and {address} to driver/unbind, \
+         and {address} to /sys/bus/pci/drivers_probe",
         driver.as_deref().unwrap_or("no driver")
     )]
     NotBound {
@@ -54,7 +54,7 @@ pub enum VfioError {
         remedy: &'static str,
     },
     /// The kernel's VFIO has no IOMMU of a supported type.
-    #[error("this kernel's VFIO has no type 1 IOMMU, version 2; `modprobe vfio_iommu_type1`")]
+    #[error("VFIO of this kernel does not support a type 1 IOMMU (version 2); `modprobe vfio_iommu_type1`")]
     NoType1,
     /// Other functions of the group are bound to other drivers.
     #[error(
@@ -68,7 +68,7 @@ pub enum VfioError {
         members: String,
     },
     /// The kernel refused a request.
-    #[error("{address}: VFIO refuses {request}: {source}{}", remedy.unwrap_or(""))]
+    #[error("{address}: VFIO request failed: {request}: {source}{}", remedy.unwrap_or(""))]
     Refused {
         /// Address of the function.
         address: PciAddress,
@@ -88,7 +88,7 @@ pub enum VfioError {
         what: &'static str,
     },
     /// The kernel refused to change the number of VFs.
-    #[error("cannot give {address} {count} virtual functions: {source}{remedy}")]
+    #[error("cannot set the number of virtual functions of {address} to {count}: {source}{remedy}")]
     VirtualFunctions {
         /// Address of the PF.
         address: PciAddress,

@@ -67,15 +67,17 @@ impl Function {
         }
         let group = open(&PathBuf::from(format!("/dev/vfio/{number}")))?;
         let refused = |request, remedy| refusal(address, request, remedy);
-        let flags = request::group_flags(&group).map_err(refused("the group's state", None))?;
+        let flags =
+            request::group_flags(&group).map_err(refused("reading the state of the IOMMU group", None))?;
         if flags & VFIO_GROUP_FLAGS_VIABLE == 0 {
             return Err(VfioError::NotViable { group: number, members: pci.group_members(address) });
         }
-        request::set_container(&group, &container).map_err(refused("the group a container", None))?;
+        request::set_container(&group, &container)
+            .map_err(refused("adding the IOMMU group to a container", None))?;
         request::set_type1(&container)
-            .map_err(refused("the container its IOMMU", Some(UNSAFE_INTERRUPTS)))?;
+            .map_err(refused("setting the container's IOMMU type", Some(UNSAFE_INTERRUPTS)))?;
         let device = request::device(&group, &device_name(address, token))
-            .map_err(refused("the device", Some(TOKEN)))?;
+            .map_err(refused("opening the device", Some(TOKEN)))?;
         let configuration = configuration(address, &device)?;
         Ok(Self { address, device: device.into(), configuration, container, group, number })
     }
@@ -94,17 +96,17 @@ impl Function {
         let address = self.address;
         let info = request::region_info(&self.device, index).map_err(refusal(
             address,
-            "a region's description",
+            "reading the description of a region",
             None,
         ))?;
         let len = usize::try_from(info.size).unwrap_or(0);
         let pages = len > 0 && len.is_multiple_of(rustix::param::page_size());
         if info.flags & VFIO_REGION_INFO_FLAG_MMAP == 0 || !pages {
-            return Err(VfioError::Unexpected { address, what: "its registers cannot be mapped" });
+            return Err(VfioError::Unexpected { address, what: "the function's registers cannot be mapped" });
         }
         Registers::map(self.device.as_fd(), info.offset, len).map_err(refusal(
             address,
-            "to map registers",
+            "mapping the registers",
             None,
         ))
     }
@@ -138,7 +140,7 @@ impl Function {
     fn config_done(&self, done: io::Result<()>) -> Result<(), VfioError> {
         let refused = |source| VfioError::Refused {
             address: self.address,
-            request: "its configuration space",
+            request: "accessing configuration space",
             source,
             remedy: None,
         };
@@ -152,7 +154,7 @@ impl Function {
     pub fn share(&self, memory: &SharedMemory, iova: u64) -> Result<(), VfioError> {
         request::map_dma(&self.container, memory.memory(), iova).map_err(refusal(
             self.address,
-            "to map memory for the device",
+            "mapping memory for the device",
             Some(LOCKED),
         ))
     }
@@ -165,7 +167,7 @@ impl Function {
         let fds: Vec<BorrowedFd<'_>> = eventfds.iter().map(AsFd::as_fd).collect();
         request::set_eventfds(&self.device, VFIO_PCI_MSIX_IRQ_INDEX, &fds).map_err(refusal(
             self.address,
-            "MSI-X vectors",
+            "assigning eventfds to MSI-X vectors",
             None,
         ))
     }
@@ -175,14 +177,14 @@ impl Function {
     /// # Errors
     /// [`VfioError::Refused`].
     pub fn reset(&self) -> Result<(), VfioError> {
-        request::reset(&self.device).map_err(refusal(self.address, "a reset", None))
+        request::reset(&self.device).map_err(refusal(self.address, "resetting the function", None))
     }
 }
 
 const UNSAFE_INTERRUPTS: &str = "; without interrupt remapping (intremap) in the machine's IOMMU, and only if its \
     devices can be trusted, write 1 to /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts";
-const TOKEN: &str = "; if it is a virtual function and vfio-pci holds the physical one, both have to be opened \
-    together, by the address of the physical one";
+const TOKEN: &str = "; if the device is a virtual function and vfio-pci holds its physical function, open \
+    both together, by the address of the physical function";
 const LOCKED: &str = "; the kernel locks the memory: raise `ulimit -l`";
 
 pub(super) fn refusal(
@@ -198,9 +200,9 @@ fn open(path: &Path) -> Result<OwnedFd, VfioError> {
     opened.map(OwnedFd::from).map_err(|source| {
         let remedy = match source.kind() {
             io::ErrorKind::NotFound => "`modprobe vfio-pci`",
-            io::ErrorKind::PermissionDenied => "become root, or give the file to your user",
+            io::ErrorKind::PermissionDenied => "become root, or give the file to this user",
             io::ErrorKind::ResourceBusy => {
-                "another program holds it, or a function of the same IOMMU group is taken"
+                "another program holds this function, or another function of the same IOMMU group"
             }
             _ => "check that this kernel has VFIO",
         };
@@ -217,10 +219,17 @@ pub(super) fn device_name(address: PciAddress, token: Option<&Token>) -> CString
 
 /// Returns the offset of configuration space. Refuses a device that is no PCI function.
 fn configuration(address: PciAddress, device: &OwnedFd) -> Result<u64, VfioError> {
-    let info = request::device_info(device).map_err(refusal(address, "the device's description", None))?;
+    let info = request::device_info(device).map_err(refusal(
+        address,
+        "reading the description of the device",
+        None,
+    ))?;
     if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 || info.num_regions <= VFIO_PCI_CONFIG_REGION_INDEX {
-        return Err(VfioError::Unexpected { address, what: "VFIO does not present it as a PCI function" });
+        return Err(VfioError::Unexpected {
+            address,
+            what: "VFIO does not present the device as a PCI function",
+        });
     }
     let region = request::region_info(device, VFIO_PCI_CONFIG_REGION_INDEX);
-    Ok(region.map_err(refusal(address, "the offset of configuration space", None))?.offset)
+    Ok(region.map_err(refusal(address, "reading the offset of configuration space", None))?.offset)
 }

@@ -13,7 +13,7 @@ impl Function {
     /// [`VfioError::Refused`].
     pub fn unshare(&self, memory: &SharedMemory, iova: u64) -> Result<(), VfioError> {
         let done = request::unmap_dma(&self.container, iova, memory.memory().len());
-        done.map_err(refusal(self.address, "to take memory from the device", None))
+        done.map_err(refusal(self.address, "unmapping memory from the device", None))
     }
 
     /// Returns true if this process holds every function that a reset of its bus would reset. Returns `None` if the
@@ -26,7 +26,7 @@ impl Function {
             Ok(groups) => Ok(Some(groups.iter().all(|group| *group == self.number))),
             Err(Errno::NODEV) => Ok(None),
             Err(Errno::NOSPC) => Ok(Some(false)),
-            Err(errno) => Err(refusal(self.address, "the functions on its bus", None)(errno)),
+            Err(errno) => Err(refusal(self.address, "listing the functions on the bus", None)(errno)),
         }
     }
 
@@ -36,7 +36,7 @@ impl Function {
     /// [`VfioError::Refused`].
     pub fn reset_bus(&self) -> Result<(), VfioError> {
         let done = request::reset_bus(&self.device, &self.group);
-        done.map_err(refusal(self.address, "a reset of its bus", Some(NO_LINK)))
+        done.map_err(refusal(self.address, "resetting the bus", Some(NO_LINK)))
     }
 }
 

@@ -131,7 +131,7 @@ impl Pci {
     pub fn set_virtual_functions(&self, address: PciAddress, count: u8) -> Result<(), VfioError> {
         let path = self.folder(address).join("sriov_numvfs");
         if path.symlink_metadata().is_err() {
-            return Err(VfioError::Unexpected { address, what: "it has no SR-IOV capability" });
+            return Err(VfioError::Unexpected { address, what: "the function has no SR-IOV capability" });
         }
         fs::write(path, count.to_string()).map_err(|source| {
             // vfio-pci returns this error unless its parameter is set.

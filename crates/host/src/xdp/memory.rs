@@ -82,7 +82,7 @@ impl Drop for Mapping {
         // SAFETY: every reference into a mapping holds it, and this is the last holder. The kernel's later writes
         // go to pages that it holds itself.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
-        debug_assert!(unmapped.is_ok(), "a mapping can be unmapped");
+        debug_assert!(unmapped.is_ok(), "a mapping must be unmapped");
     }
 }
 

@@ -86,7 +86,7 @@ pub enum XdpError {
         mtu: u32,
     },
     /// Every requested mode failed.
-    #[error("cannot use interface {name} by AF_XDP: {reasons}")]
+    #[error("cannot open interface {name} by AF_XDP: {reasons}")]
     Refused {
         /// Name of the interface.
         name: InterfaceName,
@@ -299,7 +299,7 @@ impl Frames {
 }
 
 fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "AF_XDP ring index out of range")
+    io::Error::new(io::ErrorKind::InvalidData, "an index of an AF_XDP ring is out of range")
 }
 
 /// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.
@@ -312,10 +312,11 @@ fn attach(
     let queues = queues(hold.index(), mode == Mode::NativeWithZerocopy, until)?;
     for (number, queue) in (0..).zip(&queues) {
         let set = program.set_socket(number, queue.socket().as_fd());
-        set.map_err(|source| Refusal { step: "cannot add a socket to the program's map", source })?;
+        set.map_err(|source| Refusal { step: "cannot add a socket to the map of the XDP program", source })?;
     }
     let attachment = retry_while_busy(until, || program.attach(hold.index(), mode));
-    let attachment = attachment.map_err(|source| Refusal { step: "cannot attach the program", source })?;
+    let attachment = attachment
+        .map_err(|source| Refusal { step: "cannot attach the XDP program to the interface", source })?;
     Ok((attachment, queues))
 }
 
@@ -327,12 +328,14 @@ fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, 
             Ok(None) => break,
             Ok(Some(_)) if number == MAX_QUEUES => {
                 return Err(Refusal {
-                    step: "more than 16 queues (ethtool -L NAME combined 16)",
+                    step: "the interface has more than 16 queues (ethtool -L NAME combined 16)",
                     source: io::Error::from(io::ErrorKind::Unsupported),
                 });
             }
             Ok(Some(queue)) => queues.push(queue),
-            Err(source) => return Err(Refusal { step: "cannot bind a socket to a queue", source }),
+            Err(source) => {
+                return Err(Refusal { step: "cannot bind a socket to a queue of the interface", source });
+            }
         }
     }
     Ok(queues)
@@ -375,12 +378,17 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let remedy = match self.source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
-                "; this needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+                "; AF_XDP needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
             }
-            Some(libc::EBUSY | libc::EEXIST) => "; another program uses it (ip link set dev NAME xdp off)",
-            Some(libc::ENOBUFS | libc::ENOMEM) => "; this needs more locked memory (LimitMEMLOCK= in a unit)",
+            Some(libc::EBUSY | libc::EEXIST) => {
+                "; another program uses the interface (ip link set dev NAME xdp off)"
+            }
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                "; raise the limit of locked memory (LimitMEMLOCK= of the host's unit)"
+            }
             Some(libc::EAFNOSUPPORT) => {
-                "; the kernel has no AF_XDP, or RestrictAddressFamilies= of a unit lacks it"
+                "; the kernel has no AF_XDP, or RestrictAddressFamilies= of the host's unit does not list \
+                 AF_XDP"
             }
             _ => "",
         };

@@ -8,7 +8,7 @@ use crate::domain::{Domain, DomainId, DomainKind};
 
 /// Error of an account whose spent and idle cycles differ from the cycles that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("accounts do not balance: {accounted} cycles accounted for, {passed} elapsed")]
+#[error("CPU accounts do not balance: {accounted} cycles are in the accounts, but {passed} elapsed")]
 pub struct ConservationError {
     /// Cycles in the ledger, spent and idle.
     pub accounted: u64,

@@ -27,7 +27,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Permille,
         (1_250, 1_700),
         Kind::Estimate,
-        "engineering seed: two threads of a core do 1.2 to 1.6 times the work of one",
+        "engineering estimate: two threads of a core do 1.2 to 1.6 times the work of one",
     ),
     row(
         Cost::LastLevelCache,
@@ -54,7 +54,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_200, 2_600),
         Kind::Estimate,
-        "engineering seed: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and an interrupt handler",
+        "engineering estimate: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and an interrupt handler",
     ),
     row(
         Cost::EoiEmulated,
@@ -108,7 +108,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (2_600, 4_500),
         Kind::Estimate,
-        "engineering seed: exit handled in the kernel, 2,565 (Dall et al., ISCA 2016 and ATC 2017), and the way out to a process",
+        "engineering estimate: exit handled in the kernel, 2,565 (Dall et al., ISCA 2016 and ATC 2017), and the way out to a process",
     ),
     row(
         Cost::DeviceModel,
@@ -135,7 +135,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (2_500, 6_000),
         Kind::Estimate,
-        "engineering seed: exit, blocking, idle loop, waking, entry",
+        "engineering estimate: exit, blocking, idle loop, waking, entry",
     ),
     row(
         Cost::ExitInterruptWindow,
@@ -144,7 +144,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_000, 1_700),
         Kind::Estimate,
-        "engineering seed: transition and an injection; only without APIC virtualization",
+        "engineering estimate: transition and an injection; only without APIC virtualization",
     ),
     row(
         Cost::ExitMsr,
@@ -153,7 +153,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_100, 1_600),
         Kind::Estimate,
-        "engineering seed: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and a handler",
+        "engineering estimate: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and a handler",
     ),
     row(
         Cost::ExitOther,
@@ -171,7 +171,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (100, 400),
         Kind::Estimate,
-        "engineering seed: posting a bit and a notification; nothing if the device posts it",
+        "engineering estimate: posting a bit and a notification; nothing if the device posts it",
     ),
     seed(Cost::HypervisorTick, "hypervisor_tick", 2_000, (1_000, 4_000)),
     row(
@@ -181,7 +181,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_500, 4_000),
         Kind::Estimate,
-        "engineering seed: domain switch, direct",
+        "engineering estimate: direct cost of a domain switch",
     ),
     row(
         Cost::SwitchIndirect,
@@ -190,7 +190,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (3_000, 20_000),
         Kind::Estimate,
-        "engineering seed: domain switch, indirect; TLB entries are tagged",
+        "engineering estimate: indirect cost of a domain switch; TLB entries are tagged",
     ),
     seed(Cost::HypercallPv, "hypercall_pv", 450, (300, 700)),
     seed(Cost::EventSend, "event_send", 700, (500, 1_000)),
@@ -207,7 +207,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::CyclesPerKilobyte,
         (30, 150),
         Kind::Estimate,
-        "engineering seed: 16 bytes a cycle from L2",
+        "engineering estimate: 16 bytes a cycle from L2",
     ),
     row(
         Cost::CopyCold,
@@ -230,7 +230,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_800, 3_600),
         Kind::Estimate,
-        "engineering seed: 0.9 us, near the round trips of Neugebauer et al., SIGCOMM 2018",
+        "engineering estimate: 0.9 us, near the round trips of Neugebauer et al., SIGCOMM 2018",
     ),
     seed(Cost::MmioWrite, "mmio_write", 300, (100, 600)),
     row(
@@ -240,7 +240,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (400, 1_200),
         Kind::Estimate,
-        "engineering seed: with mitigations",
+        "engineering estimate: a system call with mitigations of processor vulnerabilities",
     ),
     seed(Cost::InterruptHandler, "interrupt_handler", 500, (300, 1_000)),
     seed(Cost::GuestTick, "guest_tick", 2_500, (1_500, 5_000)),
@@ -251,7 +251,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_000, 8_000),
         Kind::Estimate,
-        "engineering seed: softirqs, kernel threads and management daemons, spread over the ticks",
+        "engineering estimate: softirqs, kernel threads and management daemons, spread over the ticks",
     ),
     seed(Cost::NapiEntry, "napi_entry", 300, (200, 500)),
     seed(Cost::RxDriver, "rx_driver", 350, (200, 600)),
@@ -265,7 +265,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (100, 600),
         Kind::Estimate,
-        "engineering seed: as on nehalem, with cheaper atomic operations",
+        "engineering estimate: nehalem's value, with cheaper atomic operations",
     ),
     seed(Cost::RxWake, "rx_wake", 900, (600, 1_500)),
     row(
@@ -289,7 +289,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (2_000, 8_000),
         Kind::Estimate,
-        "engineering seed: a queue for each processor, and no elevator",
+        "engineering estimate: a queue for each processor, and no elevator",
     ),
     row(
         Cost::TimerWrites,
@@ -298,7 +298,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Permille,
         (300, 1_000),
         Kind::Derived,
-        "as on nehalem: a property of the kernel",
+        "nehalem's value, because the value is a property of the kernel",
     ),
     seed(Cost::EnqueueCheck, "enqueue_check", 500, (250, 1_000)),
     seed(Cost::MergeSegment, "merge_segment", 120, (60, 250)),
@@ -311,7 +311,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (0, 2_000),
         Kind::Estimate,
-        "engineering seed: entries are tagged, most survive a switch",
+        "engineering estimate: entries are tagged, most survive a switch",
     ),
     seed(Cost::RxPureAck, "rx_pure_ack", 600, (300, 1_000)),
     row(
@@ -321,7 +321,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (200_000, 1_600_000),
         Kind::Estimate,
-        "engineering seed: 2 MB of a core's second-level cache, a line in 20 cycles",
+        "engineering estimate: 2 MB of a core's second-level cache, a line in 20 cycles",
     ),
     row(
         Cost::NestedPaging,
@@ -330,7 +330,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Permille,
         (10, 150),
         Kind::Estimate,
-        "engineering seed: walks in two dimensions, with caches for them",
+        "engineering estimate: walks in two dimensions, with caches for them",
     ),
     seed(Cost::ExitPollution, "exit_pollution", 400, (100, 1_000)),
     seed(Cost::EventConvert, "event_convert", 1_500, (500, 3_000)),
@@ -350,5 +350,5 @@ const fn row(
 
 /// Creates an estimate in cycles without a publication behind it.
 const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
-    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering seed")
+    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering estimate")
 }

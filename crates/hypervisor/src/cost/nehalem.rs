@@ -1,6 +1,6 @@
 //! Costs of the Xeon 5500 (Nehalem-EP) at 2.8 GHz under Xen 3.4 with kernels of its time.
 //!
-//! The source "engineering seed" marks an estimate without a publication behind it; calibration may move it
+//! The source "engineering estimate" marks an estimate without a publication behind it; calibration may move it
 //! within its range.
 
 use super::row::{Cost, Kind, Row, Unit};
@@ -28,7 +28,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Permille,
         (1_250, 1_700),
         Kind::Estimate,
-        "engineering seed: two threads of a core do 1.2 to 1.6 times the work of one",
+        "engineering estimate: two threads of a core do 1.2 to 1.6 times the work of one",
     ),
     row(
         Cost::LastLevelCache,
@@ -118,7 +118,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (10_000, 35_000),
         Kind::Estimate,
-        "engineering seed: event, select, system calls; bounded by 14 % of a thread for two accesses an interrupt (Dong et al., HPCA 2010)",
+        "engineering estimate: event, select, system calls; bounded by 14 % of a thread for two accesses an interrupt (Dong et al., HPCA 2010)",
     ),
     row(
         Cost::HypercallHvm,
@@ -136,7 +136,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_500, 6_000),
         Kind::Estimate,
-        "engineering seed: exit, blocking, idle loop, waking, entry; 154 M - 139 M cycles/s leave 2.0 K an interrupt for it and the injection (Dong et al., HPCA 2010)",
+        "engineering estimate: exit, blocking, idle loop, waking, entry; 154 M - 139 M cycles/s leave 2.0 K an interrupt for it and the injection (Dong et al., HPCA 2010)",
     ),
     row(
         Cost::ExitInterruptWindow,
@@ -145,7 +145,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_400, 2_500),
         Kind::Estimate,
-        "engineering seed: transition of 1,009 and an injection",
+        "engineering estimate: transition of 1,009 and an injection",
     ),
     row(
         Cost::ExitMsr,
@@ -154,7 +154,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_600, 3_000),
         Kind::Estimate,
-        "engineering seed: transition of 1,009 and a handler",
+        "engineering estimate: transition of 1,009 and a handler",
     ),
     row(
         Cost::ExitOther,
@@ -163,7 +163,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_600, 4_000),
         Kind::Estimate,
-        "engineering seed: transition of 1,009 and a handler",
+        "engineering estimate: transition of 1,009 and a handler",
     ),
     seed(Cost::Injection, "injection", 500, (300, 900)),
     seed(Cost::HypervisorTick, "hypervisor_tick", 2_500, (1_500, 5_000)),
@@ -174,7 +174,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (3_000, 5_000),
         Kind::Estimate,
-        "engineering seed: domain switch, direct",
+        "engineering estimate: direct cost of a domain switch",
     ),
     row(
         Cost::SwitchIndirect,
@@ -183,7 +183,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (5_000, 60_000),
         Kind::Estimate,
-        "engineering seed: a kernel's and a program's working set of 130 to 1,500 lines from the third-level cache at 40 cycles; Li, Ding and Shen, ExpCS 2007, find several microseconds and more",
+        "engineering estimate: a kernel's and a program's working set of 130 to 1,500 lines from the third-level cache at 40 cycles; Li, Ding and Shen, ExpCS 2007, find several microseconds and more",
     ),
     seed(Cost::HypercallPv, "hypercall_pv", 450, (300, 600)),
     seed(Cost::EventSend, "event_send", 850, (700, 1_000)),
@@ -196,7 +196,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (600, 1_500),
         Kind::Estimate,
-        "engineering seed: bounce frame, scan of the pending words, return by hypercall",
+        "engineering estimate: bounce frame, scan of the pending words, return by hypercall",
     ),
     row(
         Cost::GrantMapUnmap,
@@ -205,7 +205,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (3_000, 4_000),
         Kind::Estimate,
-        "engineering seed; 3.8 K follows from Menon et al., ATC 2006",
+        "engineering estimate; 3.8 K follows from Menon et al., ATC 2006",
     ),
     seed(Cost::GrantCopy, "grant_copy", 600, (400, 900)),
     seed(Cost::PageFlip, "page_flip", 5_000, (4_000, 6_000)),
@@ -216,7 +216,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::CyclesPerKilobyte,
         (250, 500),
         Kind::Estimate,
-        "engineering seed",
+        "engineering estimate",
     ),
     row(
         Cost::CopyCold,
@@ -225,7 +225,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::CyclesPerKilobyte,
         (1_000, 1_300),
         Kind::Estimate,
-        "engineering seed",
+        "engineering estimate",
     ),
     seed(Cost::Bridge, "bridge", 800, (600, 1_000)),
     seed(Cost::Softirq, "softirq", 400, (300, 500)),
@@ -246,7 +246,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (500, 1_000),
         Kind::Estimate,
-        "engineering seed: page-table switch through Xen",
+        "engineering estimate: page-table switch through Xen",
     ),
     row(
         Cost::MmioRead,
@@ -255,7 +255,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_500, 3_000),
         Kind::Estimate,
-        "engineering seed: uncached PCIe read",
+        "engineering estimate: uncached PCIe read",
     ),
     seed(Cost::MmioWrite, "mmio_write", 250, (100, 500)),
     seed(Cost::InterruptEntry, "interrupt_entry", 600, (400, 1_000)),
@@ -268,7 +268,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (2_000, 12_000),
         Kind::Estimate,
-        "engineering seed: softirqs, kernel threads and the toolstack's daemons, spread over the ticks",
+        "engineering estimate: softirqs, kernel threads and the toolstack's daemons, spread over the ticks",
     ),
     seed(Cost::NapiEntry, "napi_entry", 300, (200, 500)),
     seed(Cost::RxDriver, "rx_driver", 700, (500, 900)),
@@ -282,7 +282,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (200, 1_000),
         Kind::Estimate,
-        "engineering seed: Linux 2.6.25 and later take the socket's lock and account for memory at each datagram, twice two atomic operations",
+        "engineering estimate: Linux 2.6.25 and later take the socket's lock and account for memory at each datagram, twice two atomic operations",
     ),
     row(
         Cost::RxWake,
@@ -291,7 +291,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (700, 1_200),
         Kind::Estimate,
-        "engineering seed: for UDP, each packet",
+        "engineering estimate: for UDP, each packet",
     ),
     row(
         Cost::RxCopy,
@@ -300,7 +300,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::CyclesPerKilobyte,
         (276, 484),
         Kind::Estimate,
-        "engineering seed: 400 to 700 for 1,448 B",
+        "engineering estimate: 400 to 700 for 1,448 B",
     ),
     seed(Cost::RxAck, "rx_ack", 375, (300, 450)),
     seed(Cost::TxSyscall, "tx_syscall", 900, (600, 1_400)),
@@ -314,7 +314,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (4_000, 16_000),
         Kind::Estimate,
-        "engineering seed: a request's structures, queue, elevator, command, completion and end",
+        "engineering estimate: a request's structures, queue, elevator, command, completion and end",
     ),
     row(
         Cost::TimerWrites,
@@ -338,7 +338,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (100_000, 400_000),
         Kind::Estimate,
-        "engineering seed: 256 KB of a core's second-level cache, a line in 50 cycles of packet processing",
+        "engineering estimate: 256 KB of a core's second-level cache, a line in 50 cycles of packet processing",
     ),
     row(
         Cost::NestedPaging,
@@ -347,7 +347,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Permille,
         (20, 200),
         Kind::Estimate,
-        "engineering seed: a walk in two dimensions has up to 24 references in place of 4 (Bhargava et al., ASPLOS 2008)",
+        "engineering estimate: a walk in two dimensions has up to 24 references in place of 4 (Bhargava et al., ASPLOS 2008)",
     ),
     row(
         Cost::ExitPollution,
@@ -356,7 +356,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (300, 2_000),
         Kind::Estimate,
-        "engineering seed: 30 to 200 lines of the first-level caches from the second at 10 cycles",
+        "engineering estimate: 30 to 200 lines of the first-level caches from the second at 10 cycles",
     ),
     row(
         Cost::EventConvert,
@@ -365,7 +365,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Unit::Cycles,
         (1_500, 5_000),
         Kind::Estimate,
-        "engineering seed: a virtual line under its lock, through the interrupt controllers to the virtual APIC",
+        "engineering estimate: a virtual line under its lock, through the interrupt controllers to the virtual APIC",
     ),
 ];
 
@@ -383,5 +383,5 @@ const fn row(
 
 /// Creates an estimate in cycles without a publication behind it.
 const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
-    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering seed")
+    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering estimate")
 }

@@ -6,7 +6,7 @@ use super::row::{Cost, Kind};
 /// Row that differs from the base table: constant, value, plausible range, kind and source.
 pub(super) type Value = (Cost, u64, (u64, u64), Kind, &'static str);
 
-const SEED: &str = "engineering seed";
+const SEED: &str = "engineering estimate";
 const RECEIVE: &str = "a part of the 11 K cycles a segment that 2,508 Mb/s take on a Pentium 4 (Menon et al., ATC 2006), at half of its cycles";
 
 /// Constants of the Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
@@ -33,22 +33,34 @@ pub(super) const OPTERON: &[Value] = &[
         Kind::Fitted,
         "1,602 Mb/s that Xen transmits over two ports (Willmann et al., HPCA 2007)",
     ),
-    (Cost::SwitchDirect, 4_000, (3_000, 5_000), Kind::Estimate, "engineering seed: domain switch, direct"),
+    (
+        Cost::SwitchDirect,
+        4_000,
+        (3_000, 5_000),
+        Kind::Estimate,
+        "engineering estimate: direct cost of a domain switch",
+    ),
     (
         Cost::SwitchIndirect,
         8_000,
         (5_000, 20_000),
         Kind::Estimate,
-        "engineering seed: domain switch, indirect; a small cache is soon full",
+        "engineering estimate: indirect cost of a domain switch; a small cache is soon full",
     ),
-    (Cost::TlbKernel, 0, (0, 0), Kind::Estimate, "engineering seed: in the indirect part of a domain switch"),
+    (
+        Cost::TlbKernel,
+        0,
+        (0, 0),
+        Kind::Estimate,
+        "engineering estimate: zero, because the indirect cost of a domain switch includes it",
+    ),
     (Cost::EventSend, 850, (700, 1_000), Kind::Estimate, SEED),
     (
         Cost::EventBlocked,
         1_000,
         (500, 4_000),
         Kind::Estimate,
-        "engineering seed: waking on the same processor",
+        "engineering estimate: waking on the same processor",
     ),
     (Cost::EventUpcall, 700, (500, 1_500), Kind::Estimate, SEED),
     (Cost::GrantMapUnmap, 3_000, (3_000, 4_000), Kind::Estimate, SEED),
@@ -60,19 +72,25 @@ pub(super) const OPTERON: &[Value] = &[
         1_600,
         (1_200, 3_000),
         Kind::Estimate,
-        "engineering seed: TCP, IP and queue for each segment",
+        "engineering estimate: TCP, IP and queue for each segment",
     ),
     (Cost::TxDriver, 600, (400, 900), Kind::Estimate, SEED),
     (Cost::RxDriver, 900, (700, 1_500), Kind::Derived, RECEIVE),
     (Cost::RxSkb, 600, (400, 1_000), Kind::Derived, RECEIVE),
     (Cost::RxTcp, 2_000, (1_300, 3_000), Kind::Derived, RECEIVE),
-    (Cost::RxPureAck, 2_000, (1_000, 3_000), Kind::Estimate, "engineering seed: as a segment"),
+    (
+        Cost::RxPureAck,
+        2_000,
+        (1_000, 3_000),
+        Kind::Estimate,
+        "engineering estimate: as much as for a TCP segment",
+    ),
     (
         Cost::SwitchDisplacement,
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
 ];
 
@@ -84,7 +102,7 @@ pub(super) const SKYLAKE: &[Value] = &[
         3_000_000_000,
         (2_600_000_000, 4_000_000_000),
         Kind::Estimate,
-        "engineering seed: a Skylake-class machine",
+        "engineering estimate: a Skylake-class machine",
     ),
     (
         Cost::ExitExternalInterrupt,
@@ -95,8 +113,9 @@ pub(super) const SKYLAKE: &[Value] = &[
     ),
 ];
 
-const CORE: &str = "engineering seed: a Core microarchitecture's cycles are near those of its successor";
-const BUS: &str = "engineering seed: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
+const CORE: &str = "engineering estimate: nehalem's value, because a Core microarchitecture's cycles are \
+    near those of its successor";
+const BUS: &str = "engineering estimate: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
 
 /// Constants of the Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset hub.
 pub(super) const HARPERTOWN: &[Value] = &[
@@ -156,12 +175,12 @@ pub(super) const HARPERTOWN: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
 ];
 
-const NETBURST: &str =
-    "engineering seed: twice that of nehalem, since a deep pipeline pays for traps, locks and misses";
+const NETBURST: &str = "engineering estimate: twice the value of nehalem, because a deep pipeline pays for \
+    traps, locks and misses";
 const RECEIVED: &str =
     "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
 
@@ -179,7 +198,7 @@ pub(super) const PRESTONIA: &[Value] = &[
         512,
         (512, 1_024),
         Kind::Estimate,
-        "engineering seed: a Xeon of the time has 512 KB",
+        "engineering estimate: a Xeon of the time has 512 KB",
     ),
     (
         Cost::Backend,
@@ -198,7 +217,7 @@ pub(super) const PRESTONIA: &[Value] = &[
     (Cost::RxDriver, 1_400, (900, 2_500), Kind::Derived, RECEIVED),
     (Cost::RxSkb, 800, (600, 2_000), Kind::Derived, RECEIVED),
     (Cost::RxAck, 750, (600, 1_600), Kind::Derived, RECEIVED),
-    (Cost::CopyCold, 2_000, (1_500, 2_500), Kind::Estimate, "engineering seed: 1.5 to 2.5 cycles a byte"),
+    (Cost::CopyCold, 2_000, (1_500, 2_500), Kind::Estimate, "engineering estimate: 1.5 to 2.5 cycles a byte"),
     (Cost::GrantCopy, 1_200, (600, 2_000), Kind::Estimate, NETBURST),
     (
         Cost::GrantMapUnmap,
@@ -216,7 +235,7 @@ pub(super) const PRESTONIA: &[Value] = &[
         1_500,
         (800, 4_000),
         Kind::Estimate,
-        "engineering seed: waking on the same processor",
+        "engineering estimate: waking on the same processor",
     ),
     (Cost::EventUpcall, 2_000, (1_200, 3_000), Kind::Estimate, NETBURST),
     (Cost::SwitchDirect, 8_000, (5_000, 10_000), Kind::Estimate, NETBURST),
@@ -225,14 +244,14 @@ pub(super) const PRESTONIA: &[Value] = &[
         8_000,
         (5_000, 20_000),
         Kind::Estimate,
-        "engineering seed: domain switch, indirect; a small cache is soon full",
+        "engineering estimate: indirect cost of a domain switch; a small cache is soon full",
     ),
     (
         Cost::TlbKernel,
         4_000,
         (2_000, 6_000),
         Kind::Estimate,
-        "engineering seed: 64 entries of 4 KB pages, a walk of 60 cycles each",
+        "engineering estimate: 64 entries of 4 KB pages, a walk of 60 cycles each",
     ),
     (Cost::InterruptEntry, 1_200, (800, 2_500), Kind::Estimate, NETBURST),
     (Cost::InterruptHandler, 1_200, (600, 2_000), Kind::Estimate, NETBURST),
@@ -252,7 +271,7 @@ pub(super) const PRESTONIA: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
 ];
 
@@ -271,9 +290,21 @@ pub(super) const SERVER_2009: &[Value] = &[
         0,
         (0, 0),
         Kind::Estimate,
-        "its paper's values were fitted with a full refill at each switch",
+        "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
     (Cost::ExitHlt, 4_000, (2_500, 6_000), Kind::Estimate, SEED),
-    (Cost::NestedPaging, 0, (0, 0), Kind::Estimate, "included in the costs of the guest's own work"),
-    (Cost::ExitPollution, 0, (0, 0), Kind::Estimate, "included in the costs of the guest's own work"),
+    (
+        Cost::NestedPaging,
+        0,
+        (0, 0),
+        Kind::Estimate,
+        "zero, because the costs of the guest's own work include it",
+    ),
+    (
+        Cost::ExitPollution,
+        0,
+        (0, 0),
+        Kind::Estimate,
+        "zero, because the costs of the guest's own work include it",
+    ),
 ];

@@ -114,10 +114,10 @@ impl Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// No constant has that name.
-    #[error("unknown constant")]
+    #[error("unknown constant of the cost table")]
     Unknown,
     /// The value is out of the constant's range.
-    #[error("must be from {least} to {most} {name}", name = unit.name())]
+    #[error("the constant must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
         /// Unit of the bounds.
         unit: Unit,
@@ -127,7 +127,7 @@ pub enum SetError {
         most: u64,
     },
     /// The exit would cost less than the processor's own transition alone.
-    #[error("below vm_transition ({least} cycles), the least cost of an exit")]
+    #[error("the constant is below vm_transition ({least} cycles), the least cost of an exit")]
     BelowTransition {
         /// Cycles of the processor's transition.
         least: u64,
@@ -298,7 +298,9 @@ impl Cost {
     /// Returns the reason a constant is never charged. Returns `None` if experiments charge it.
     pub const fn uncharged(self) -> Option<&'static str> {
         match self {
-            Cost::VmTransition => Some("only a lower bound: the cost of every exit includes it"),
+            Cost::VmTransition => {
+                Some("the constant is only a lower bound: the cost of every exit includes the transition")
+            }
             Cost::ExitInterruptWindow => {
                 Some("charged for interrupts during a handler, which the experiments do not have")
             }

@@ -157,8 +157,8 @@ impl<S: Scheduler> Machine<S> {
     /// # Panics
     /// If the machine has no such thread or domain.
     pub fn add_vcpu_with(&mut self, domain: DomainId, home: ThreadId, share: Share) -> VcpuId {
-        assert!(home.index() < self.threads.len(), "no thread {}", home.index());
-        assert!(domain.index() < self.domains.len(), "no domain {}", domain.index());
+        assert!(home.index() < self.threads.len(), "the machine has no thread {}", home.index());
+        assert!(domain.index() < self.domains.len(), "the machine has no domain {}", domain.index());
         let vcpu = VcpuId(self.vcpus.len() as u16);
         self.vcpus.push(Vcpu { domain, home, state: State::Blocked, unfinished: None, last_run: None });
         self.scheduler.add_vcpu(home, vcpu, share);

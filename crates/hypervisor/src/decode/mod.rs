@@ -33,10 +33,10 @@ pub enum Trap {
     #[error(transparent)]
     Page(#[from] PageFault),
     /// The address is not canonical.
-    #[error("address is not canonical")]
+    #[error("the instruction's memory address is not canonical")]
     GeneralProtection,
     /// The instruction is illegal or not emulated.
-    #[error("instruction is not emulated")]
+    #[error("the emulator does not support the instruction")]
     Undefined,
 }
 

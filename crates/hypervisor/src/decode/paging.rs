@@ -32,7 +32,7 @@ pub enum Intent {
 
 /// Page fault of a guest's access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("page fault at {linear:#x}, error code {code:#x}")]
+#[error("page fault at linear address {linear:#x}, error code {code:#x}")]
 pub struct PageFault {
     /// Linear address that faulted, for CR2.
     pub linear: u64,

@@ -50,22 +50,22 @@ pub enum EventDelivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The domain has no event channels.
-    #[error("domain has no event channels")]
+    #[error("the domain has no event channels")]
     Domain,
     /// The port number is invalid or the port is free.
-    #[error("port is not in use")]
+    #[error("the event-channel port is not in use")]
     Port,
     /// The vCPU does not exist.
-    #[error("vCPU does not exist")]
+    #[error("the virtual CPU of the event channel does not exist")]
     Vcpu,
     /// The remote port is not unbound for this domain.
-    #[error("remote port is not unbound for this domain")]
+    #[error("the remote event-channel port is not reserved for this domain")]
     NotWaiting,
     /// The port's binding does not permit sending.
-    #[error("port is not bound to a port or IPI")]
+    #[error("the event-channel port is not bound to another port or to an IPI")]
     NoOtherEnd,
     /// All ports are in use.
-    #[error("no free port")]
+    #[error("the domain has no free event-channel port")]
     Full,
 }
 

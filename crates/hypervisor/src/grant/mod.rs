@@ -40,31 +40,31 @@ pub struct GrantAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The domain has no grant table.
-    #[error("domain has no grant table")]
+    #[error("the domain has no grant table")]
     Domain,
     /// The entry does not exist or grants nothing.
-    #[error("grant entry is unused or out of range")]
+    #[error("the grant entry is unused or out of range")]
     Reference,
     /// The entry grants access to another domain.
-    #[error("page is granted to another domain")]
+    #[error("the page is granted to another domain")]
     NotGranted,
     /// The entry names a page that its domain does not have.
-    #[error("granted page does not exist in the granting domain")]
+    #[error("the granted page does not exist in the granting domain")]
     Page,
     /// The entry permits reading only.
-    #[error("page is granted for reading only")]
+    #[error("the page is granted for reading only")]
     ReadOnly,
     /// The range exceeds the page.
-    #[error("range exceeds the page")]
+    #[error("the byte range exceeds the granted page")]
     Bounds,
     /// The page is still mapped.
-    #[error("page is still mapped")]
+    #[error("the granted page is still mapped")]
     InUse,
     /// The mapping does not exist or belongs to another domain.
-    #[error("mapping does not exist")]
+    #[error("the grant mapping does not exist")]
     Handle,
     /// All entries, or all mappings of the machine, are in use.
-    #[error("grant table or mapping table is full")]
+    #[error("the grant table or the mapping table is full")]
     Full,
 }
 

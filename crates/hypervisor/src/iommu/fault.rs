@@ -23,7 +23,7 @@ pub enum FaultReason {
 
 /// Request that the IOMMU blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("DMA {access:?} of {rid} at {iova:#x} blocked: {reason:?}")]
+#[error("the IOMMU blocked a DMA {access:?} by function {rid} at {iova:#x}: {reason:?}")]
 pub struct Fault {
     /// Routing id of the function that made the blocked request.
     pub rid: Rid,

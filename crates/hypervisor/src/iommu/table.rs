@@ -93,19 +93,19 @@ impl Page {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// An address is not a multiple of the page size.
-    #[error("address is not a multiple of the page's size")]
+    #[error("the IOMMU mapping's address is not a multiple of the page size")]
     Misaligned,
     /// An address is too wide: 48 bits for the device, 52 for the host.
-    #[error("address is too wide (device: 48 bits, host: 52 bits)")]
+    #[error("the IOMMU mapping's address is too wide (device: at most 48 bits, host: at most 52 bits)")]
     Width,
     /// The address is mapped already.
-    #[error("address is already mapped")]
+    #[error("the device address is already mapped in the IOMMU")]
     Occupied,
     /// No page of this size is mapped at the address.
-    #[error("no page of this size is mapped at the address")]
+    #[error("the IOMMU maps no page of this size at the device address")]
     Unmapped,
     /// The rights are empty, which an entry cannot distinguish from unmapped.
-    #[error("page rights are empty")]
+    #[error("the IOMMU page's access rights are empty")]
     NoRights,
 }
 

@@ -73,7 +73,7 @@ pub enum WriteEffect {
 
 /// General-protection fault of a rejected x2APIC MSR access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("general-protection fault at an x2APIC register")]
+#[error("general-protection fault: invalid access to an x2APIC register")]
 pub struct GeneralProtection;
 
 /// Local vector table of an APIC.

@@ -50,16 +50,16 @@ pub struct Interrupt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RemapError {
     /// The message is not an interrupt that a device may request.
-    #[error("message is not an interrupt with a vector")]
+    #[error("the device's message is not an interrupt with a vector")]
     Message,
     /// No physical vector is free.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
     /// The table entry belongs to another domain.
-    #[error("the function belongs to another domain")]
+    #[error("the interrupt's function belongs to another domain")]
     Owner,
     /// The table is full.
-    #[error("no remapping entry left")]
+    #[error("the interrupt-remapping table has no free entry")]
     Full,
 }
 

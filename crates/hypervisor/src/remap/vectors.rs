@@ -11,7 +11,7 @@ pub const LAST: u8 = 0xdf;
 
 /// All physical vectors are in use; vectors are never shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no physical vector left")]
+#[error("the host has no free physical interrupt vector")]
 pub struct Exhausted;
 
 /// Physical vector: an interrupt table and an entry of it.

@@ -7,9 +7,10 @@ use crate::numbers::Pool;
 use crate::register as r;
 
 /// Note of the registers of a five-tuple filter.
-const TUPLE: &str = "of five-tuple filter i, with FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
-const RECEIVE: &str = "SBP, RDMTS and PSP are stored only: no bad frame comes, SRRCTL has the threshold, and a stripped frame is not padded";
-const TRANSMIT: &str = "EN counts; the rest is stored only, and short frames are always padded";
+const TUPLE: &str = "part of five-tuple filter i, as are FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
+const RECEIVE: &str = "SBP, RDMTS and PSP are stored only: bad frames do not arrive, SRRCTL has the \
+    threshold, and a stripped frame is not padded";
+const TRANSMIT: &str = "only EN has an effect; the other bits are stored; short frames are always padded";
 const LOADED: &str = "element 0 is loaded from the NVM at every reset";
 
 pub(super) const ROWS: &[Register] = &[
@@ -24,20 +25,20 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("RLPML", r::RLPML, Rw(0x3fff))
         .decoded(Forms::SWITCH)
         .reset(0x2600)
-        .more("the longest frame under RCTL.LPE; with pools VMOLR has it"),
+        .more("longest frame if RCTL.LPE is set; with pools, VMOLR has the limit"),
     Register::one("RFCTL", r::RFCTL, Rw(ALL))
         .decoded(Forms::STEERING)
-        .more("LEF and SYNQFP count; the rest is stored only"),
+        .more("only LEF and SYNQFP have an effect; the other bits are stored"),
     Register::many("MTA", r::mta(0), 4, 128, Rw(ALL)).decoded(Forms::SWITCH),
     Register::many("RAL", r::ral(0), 8, 16, Rw(ALL)).decoded(Forms::SWITCH).more(LOADED),
     Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).decoded(Forms::SWITCH).more(LOADED),
     Register::many("RAL16", r::ral(16), 8, 8, Rw(ALL)).decoded(Forms::SWITCH),
     Register::many("RAH16", r::rah(16), 8, 8, Rw(0x83ff_ffff)).decoded(Forms::SWITCH),
     Register::many("PSRTYPE", r::psrtype(Pool::FIRST), 4, 8, Rw(ALL))
-        .more("of queues i and i + 8; NFS (18:11) and IPv6 within IPv4 (6:4) are not looked for"),
+        .more("for queues i and i + 8; NFS (18:11) and IPv6 within IPv4 (6:4) are not detected"),
     Register::one("SYNQF", r::SYNQF, Rw(synqf::KEPT))
         .decoded(Forms::STEERING)
-        .more("before the five-tuple filters if RFCTL.SYNQFP is set, else behind them"),
+        .more("the filter precedes the five-tuple filters if RFCTL.SYNQFP is set, else it follows them"),
     Register::many("VFTA", r::vfta(0), 4, 128, Rw(ALL)).decoded(Forms::SWITCH),
     Register::many("SAQF", r::saqf(0), 4, 8, Rw(ALL)).decoded(Forms::STEERING).more(TUPLE),
     Register::many("DAQF", r::daqf(0), 4, 8, Rw(ALL)).decoded(Forms::STEERING).more(TUPLE),
@@ -47,14 +48,14 @@ pub(super) const ROWS: &[Register] = &[
     Register::many("IMIREXT", r::imirext(0), 4, 8, Rw(imirext::KEPT)).decoded(Forms::STEERING).more(TUPLE),
     Register::one("IMIRVP", r::IMIRVP, Rw(imirvp::KEPT))
         .decoded(Forms::STEERING)
-        .more("tags of this priority and above interrupt at once"),
+        .more("frames with this VLAN priority or a higher one interrupt at once"),
     Register::many("RETA", r::reta(0), 4, 32, Rw(ALL)).decoded(Forms::RSS),
     Register::many("ETQF", r::etqf(0), 4, 8, Rw(etqf::KEPT))
         .decoded(Forms::STEERING)
-        .more("of several that know a frame the last decides"),
+        .more("if several filters match a frame, the last one decides"),
     Register::many("RSSRK", r::rssrk(0), 4, 10, Rw(ALL)).decoded(Forms::RSS),
     Register::one("MRQC", r::MRQC, Rw(0x01ff_003f))
         .decoded(Forms::ALL)
-        .more("DEF_Q (5:3) has what nothing else chooses a queue for, without pools"),
+        .more("without pools, DEF_Q (5:3) is the queue of frames for which no filter chooses a queue"),
     Register::many("UTA", r::uta(0), 4, 128, Rw(ALL)).decoded(Forms::SWITCH),
 ];

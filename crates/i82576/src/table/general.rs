@@ -7,7 +7,7 @@ use super::{ALL, Forms, Register};
 use crate::bits::tcptimer;
 use crate::register as r;
 
-const READ_STAMP: &str = "reading it makes room for the next stamp";
+const READ_STAMP: &str = "a read makes room for the next time stamp";
 const NEVER: &str = "stays zero";
 
 pub(super) const ROWS: &[Register] = &[
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("EECD", r::EECD, Rw(0x0000_004f)).acts(Board).reset(0x0000_1300).more("GNT follows REQ"),
     Register::one("EERD", r::EERD, Rw(0x0000_fffc))
         .acts(Board)
-        .more("START reads a word of the NVM, DONE at once"),
+        .more("START reads a word of the NVM; DONE is set at once"),
     Register::one("CTRL_EXT", r::CTRL_EXT, Rw(!0x8000_3000))
         .decoded(Forms::SWITCH)
         .acts(Board)
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("MDIC", r::MDIC, Rw(0x2fff_ffff))
         .acts(Board)
         .reset(0x1000_0000)
-        .more("reads or writes a PHY register, READY at once; ERROR where no PHY answers"),
+        .more("reads or writes a PHY register; READY is set at once, ERROR if no PHY has the address"),
     Register::one("FCAL", 0x0028, Rw(ALL)).stored(),
     Register::one("FCAH", 0x002c, Rw(ALL)).stored(),
     Register::one("FCT", 0x0030, Rw(ALL)).stored(),
@@ -40,16 +40,16 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("VET", r::VET, Rw(ALL))
         .decoded(Forms::SWITCH)
         .reset(0x8100_8100)
-        .more("the types of tags (15:0) and of outer tags (31:16)"),
+        .more("EtherTypes of VLAN tags (15:0) and of outer tags (31:16)"),
     Register::one("FCTTV", 0x0170, Rw(ALL)).stored(),
     Register::one("LEDCTL", 0x0e00, Rw(ALL)).reset(0x0706_8302).stored(),
     Register::one("EEMNGCTL", 0x1010, Ro).reset(0x000c_0000).still(),
     Register::one("EEWR", r::EEWR, Rw(0xffff_fffc))
         .acts(Board)
-        .more("START writes a word of the NVM, DONE at once"),
+        .more("START writes a word of the NVM; DONE is set at once"),
     Register::one("FRTIMER", r::FRTIMER, Ro)
         .acts(Board)
-        .more("the time: microseconds 9:0, milliseconds 19:10, seconds"),
+        .more("free-running time: microseconds in 9:0, milliseconds in 19:10, seconds above"),
     Register::one("TCPTIMER", r::TCPTIMER, Rw(tcptimer::KEPT))
         .acts(Board)
         .more("KICK_START and FINISH clear themselves; counts milliseconds, and interrupts at the end"),
@@ -66,34 +66,34 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("FACTPS", 0x5b30, Ro).still(),
     Register::one("SWSM", r::SWSM, Rw(0x0000_0003))
         .acts(Board)
-        .more("reading sets SMBI after the old value was read"),
+        .more("a read returns the old SMBI and sets it"),
     Register::one("FWSM", 0x5b54, Ro).still(),
     Register::one("SW_FW_SYNC", 0x5b5c, Rw(0x0000_ffff)).stored(),
-    Register::one("PBACL", r::PBACL, Wo)
-        .never("does nothing: pending bits are cleared where the vector table is kept"),
+    Register::one("PBACL", r::PBACL, Wo).never("no effect: the owner of the MSI-X table clears pending bits"),
     Register::one("CIAA", 0x5b88, Rw(ALL)).stored(),
-    Register::one("CIAD", 0x5b8c, Wo)
-        .never("VF configuration is not reached this way: reads zero, does nothing"),
+    Register::one("CIAD", 0x5b8c, Wo).never(
+        "reads zero and ignores writes: the card gives no access to VF configuration by this register",
+    ),
     Register::one("IOVCTL", 0x5bbc, Rw(1)).stored(),
     Register::one("LEDMUX", 0x8130, Rw(ALL)).stored(),
     Register::one("SYSTIML", r::SYSTIML, Rw(ALL))
         .acts(Board)
-        .more("the clock's low half; reading it holds the high half; writes set the clock"),
-    Register::one("SYSTIMH", r::SYSTIMH, Rw(ALL)).acts(Board).more("the clock's high half"),
+        .more("low half of the clock; a read latches the high half; a write sets the clock"),
+    Register::one("SYSTIMH", r::SYSTIMH, Rw(ALL)).acts(Board).more("high half of the clock"),
     Register::one("TIMINCA", r::TIMINCA, Rw(ALL))
         .acts(Board)
-        .more("what the clock adds (23:0) every 16 ns times 31:24"),
+        .more("increment of the clock (23:0), added every 16 ns times 31:24"),
     Register::one("TIMADJL", r::TIMADJL, Rw(ALL)),
     Register::one("TIMADJH", r::TIMADJH, Rw(ALL))
         .acts(Board)
-        .more("adds TIMADJ to the clock, or with bit 31 subtracts it"),
+        .more("a write adds TIMADJ to the clock, or subtracts TIMADJ if bit 31 is one"),
     Register::one("TSYNCRXCFG", r::TSYNCRXCFG, Rw(0xffff)).decoded(Forms::STEERING),
-    Register::one("TSYNCTXCTL", r::TSYNCTXCTL, Rw(0x0000_0010)).more("VALID (0) rises with a stamp"),
+    Register::one("TSYNCTXCTL", r::TSYNCTXCTL, Rw(0x0000_0010)).more("VALID (0) is set with a time stamp"),
     Register::one("TXSTMPL", r::TXSTMPL, Ro),
     Register::one("TXSTMPH", r::TXSTMPH, Ro).acts(Board).more(READ_STAMP),
     Register::one("TSYNCRXCTL", r::TSYNCRXCTL, Rw(0x0000_001e))
         .decoded(Forms::STEERING)
-        .more("VALID (0) rises with a stamp"),
+        .more("VALID (0) is set with a time stamp"),
     Register::one("RXSTMPL", r::RXSTMPL, Ro),
     Register::one("RXSTMPH", r::RXSTMPH, Ro).acts(Board).more(READ_STAMP),
     Register::one("RXSATRL", 0xb62c, Ro).never(NEVER),

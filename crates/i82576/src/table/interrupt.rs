@@ -18,36 +18,46 @@ const V0: Vector = match Vector::new(0) {
 };
 /// Mask bits of vectors and legacy causes.
 const EXTENDED: u32 = 0xc1ff_ffff;
-const TO_CAUSE: &str = "ones set causes; reads as they are, and clears none";
-const TO_EXTENDED: &str = "ones set causes; reads as they are, and clears none; 30, the TCP timer's, counts unless \
-    GPIE.MULTIPLE_MSIX is set, and 31 never: ICS is for the others";
-const OWN: &str =
-    "the bits of VFs' vectors are the VFs': the PF reads them, and writes them through VTEIAC and VTEIAM";
-const TO_MASK: &str = "ones clear bits of the mask; reads as the mask";
+const TO_CAUSE: &str = "ones set causes; a read returns the causes and clears none";
+const TO_EXTENDED: &str = "ones set causes; a read returns the causes and clears none; bit 30 (TCP timer) \
+    has an effect unless GPIE.MULTIPLE_MSIX is set, bit 31 never: ICS sets the other causes";
+const OWN: &str = "the bits of a VF's vectors belong to the VF: the PF reads the bits, and writes them \
+    through VTEIAC and VTEIAM";
+const TO_MASK: &str = "ones clear bits of the mask; a read returns the mask";
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("ICR", r::ICR, W1c(ALL)).acts(Interrupt)
-        .also_at(0x00c0, 4, 1)
-        .more("reading clears if GPIE.NSICR, if nothing is unmasked, or if INTA is set; both mask by IAM"),
+    Register::one("ICR", r::ICR, W1c(ALL)).acts(Interrupt).also_at(0x00c0, 4, 1).more(
+        "a read clears the causes if GPIE.NSICR is set, no cause is unmasked, or INTA is set; reads and \
+         writes mask the causes of IAM",
+    ),
     Register::one("ICS", r::ICS, Wo).acts(Interrupt).also_at(0x00c8, 4, 1).more(TO_CAUSE),
-    Register::one("IMS", r::IMS, W1s(icr::SETTABLE)).acts(Interrupt).also_at(0x00d0, 4, 1).more("unmasked causes interrupt"),
+    Register::one("IMS", r::IMS, W1s(icr::SETTABLE))
+        .acts(Interrupt)
+        .also_at(0x00d0, 4, 1)
+        .more("causes interrupt while their bits are one"),
     Register::one("IMC", r::IMC, Wo).acts(Interrupt).also_at(0x00d8, 4, 1).more(TO_MASK),
     Register::one("IAM", r::IAM, Rw(ALL)).also_at(0x00e0, 4, 1),
     Register::one("GPIE", r::GPIE, Rw(gpie::KEPT)),
     Register::one("EICS", r::EICS, Wo).acts(Interrupt).more(TO_EXTENDED),
-    Register::one("EIMS", r::EIMS, W1s(EXTENDED)).acts(Interrupt).more("unmasked causes interrupt"),
+    Register::one("EIMS", r::EIMS, W1s(EXTENDED))
+        .acts(Interrupt)
+        .more("causes interrupt while their bits are one"),
     Register::one("EIMC", r::EIMC, Wo).acts(Interrupt).more(TO_MASK),
     Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)).acts(Interrupt).more(OWN),
     Register::one("EIAM", r::EIAM, Rw(EXTENDED)).acts(Interrupt).more(OWN),
-    Register::one("EICR", r::EICR, W1c(EXTENDED)).acts(Interrupt)
-        .more("reading clears; both mask by EIAM; the bits of VFs' vectors are not here but in VTEICR"),
-    Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT)).acts(Interrupt)
-        .sticky()
-        .more("30:21 and 20:16 read the counter and the credits and, unless CNT_IGNR (31) is written as one, set them"),
-    Register::many("IVAR", r::ivar(0), 4, 8, Rw(0x9f9f_9f9f)).acts(Interrupt)
-        .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
-    Register::one("IVAR_MISC", r::IVAR_MISC, Rw(0x0000_9f9f)).acts(Interrupt)
-        .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
+    Register::one("EICR", r::EICR, W1c(EXTENDED)).acts(Interrupt).more(
+        "a read clears the causes; reads and writes mask the causes of EIAM; the bits of a VF's vectors are \
+         in VTEICR instead",
+    ),
+    Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT)).acts(Interrupt).sticky().more(
+        "bits 30:21 are the counter, 20:16 the credits; a write sets both unless its CNT_IGNR (31) is one",
+    ),
+    Register::many("IVAR", r::ivar(0), 4, 8, Rw(0x9f9f_9f9f))
+        .acts(Interrupt)
+        .more("with MSI-X, writes have an effect only while GPIE.MULTIPLE_MSIX is set"),
+    Register::one("IVAR_MISC", r::IVAR_MISC, Rw(0x0000_9f9f))
+        .acts(Interrupt)
+        .more("with MSI-X, writes have an effect only while GPIE.MULTIPLE_MSIX is set"),
     Register::many("VTIVAR", r::vtivar(VF0), 0x100, 8, Rw(ivar::VTIVAR_MASK)),
     Register::many("VTIVAR_MISC", r::vtivar_misc(VF0), 0x100, 8, Rw(ivar::VTIVAR_MISC_MASK)),
 ];

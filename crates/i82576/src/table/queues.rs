@@ -25,8 +25,9 @@ const Q0: numbers::Queue = match numbers::Queue::new(0) {
     Some(q) => q,
     None => panic!(),
 };
-const DOORBELL: &str = "a doorbell: the card looks for descriptors up to here";
-const WAIT: &str = "KB in which frames wait for descriptors, 64 at the most; 0 is none";
+const DOORBELL: &str = "doorbell: the card processes descriptors up to this index";
+const WAIT: &str =
+    "size of the buffer in which frames wait for descriptors, in KB (at most 64); 0: no buffer";
 const RUNS: &str =
     "SWFLSH clears itself; a queue starts and stops with ENABLE; thresholds and priority are stored only";
 const FORMATS: &str = "the replication formats (3, 4) work as one buffer; TIMESTAMP (30) is stored only";
@@ -42,7 +43,7 @@ const fn tx(name: &'static str, at: u32, access: Access) -> Register {
 pub(super) const ROWS: &[Register] = &[
     Register::one("RXPBS", r::RXPBS, Rw(ALL)).reset(0x40).sticky().more(WAIT),
     Register::one("QDE", r::QDE, Rw(0xffff))
-        .more("a queue without its bit, and without DROP_EN, has frames wait"),
+        .more("frames of a queue wait for descriptors if neither the queue's bit nor DROP_EN is set"),
     Register::one("PBRWAC", 0x24e8, Ro).still(),
     Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14).stored(),
     Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky().stored(),
@@ -62,7 +63,7 @@ pub(super) const ROWS: &[Register] = &[
         .reset(0x0001_0000)
         .first(0x0001_0000 | dctl::ENABLE)
         .more(RUNS),
-    rx("RQDPC", r::rx::RQDPC, Rc).more("counts to its end, 0xfff"),
+    rx("RQDPC", r::rx::RQDPC, Rc).more("the count stops at 0xfff"),
     tx("TDBAL", r::tx::TDBAL, Rw(RING_BASE)).acts(Queue),
     tx("TDBAH", r::tx::TDBAH, Rw(ALL)).acts(Queue),
     tx("TDLEN", r::tx::TDLEN, Rw(RING_LENGTH)).acts(Queue),

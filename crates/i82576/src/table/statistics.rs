@@ -8,7 +8,7 @@ use crate::register as r;
 
 /// Half duplex, bad cables, management and own pauses do not exist here.
 const NEVER: &str = "never counts";
-const PAIR: &str = "reading it clears the low half too";
+const PAIR: &str = "a read clears the register of the low half too";
 
 pub(super) const ROWS: &[Register] = &[
     Register::one("CRCERRS", 0x4000, Rc).never(NEVER),

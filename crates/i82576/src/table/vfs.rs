@@ -14,7 +14,7 @@ const VF0: VfIndex = match VfIndex::new(0) {
 };
 /// Mask of a VF's three vectors.
 const VECTORS: u32 = 0b111;
-const THE_VFS: &str = "the VF's own register of this name; nothing if there is no such VF";
+const THE_VFS: &str = "access to the VF's register of this name; no effect if the VF does not exist";
 
 const fn per_vf(name: &'static str, at: u32, access: Access) -> Register {
     Register::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
@@ -30,18 +30,19 @@ pub(super) const ROWS: &[Register] = &[
     // Memory, not a register: a driver's reset must not clear the word that igbvf reads again to check CTS. A VF
     // that changes its owner starts with zeros.
     Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
-    Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)).acts(Vf)
-        .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer; nothing if \
-            there is no such VF"),
+    Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)).acts(Vf).more(
+        "PFU takes the buffer unless the VF has it; STS and ACK interrupt the VF; RVFU frees the buffer; no \
+         effect if the VF does not exist",
+    ),
     Register::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro)
         .reset(v2p::RSTI)
-        .more("the VF's own register of this name, without what its reads and writes do"),
+        .more("value of the VF's register of this name; reads and writes have no side effects"),
     Register::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),
     Register::one("MBVFIMR", r::MBVFIMR, Rw(0xff)).reset(0xff),
     Register::one("VFLRE", r::VFLRE, W1c(0xff)),
     Register::one("VFRE", r::VFRE, Rw(0xff)).decoded(Forms::SWITCH).reset(0xff),
     Register::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
-    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).acts(Vf).more("RST resets the VF, if there is one"),
+    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).acts(Vf).more("RST resets the VF, if the VF exists"),
     per_vf("VTEICS", vf_stats::VTEICS, Wo).acts(Vf).more(THE_VFS),
     per_vf("VTEIMS", vf_stats::VTEIMS, W1s(VECTORS)).acts(Vf).more(THE_VFS),
     per_vf("VTEIMC", vf_stats::VTEIMC, Wo).acts(Vf).more(THE_VFS),

@@ -8,7 +8,7 @@ use i82576::VfIndex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoverError {
     /// The device's configuration space reads as all ones: no function is there.
-    #[error("the physical function does not answer: check that the device is present")]
+    #[error("the physical function does not respond: check that the device is present")]
     NoFunction,
     /// The device has no SR-IOV capability.
     #[error("the physical function has no SR-IOV capability: this device has no VFs")]
@@ -25,7 +25,7 @@ pub enum EnableError {
     #[error("0 VFs were requested: disable SR-IOV instead")]
     None,
     /// The request was for more VFs than the device has.
-    #[error("{asked} VFs were requested and the device has {total}: request at most {total}")]
+    #[error("{asked} VFs were requested, but the device has {total}: request at most {total}")]
     TooMany {
         /// Requested number of VFs.
         asked: u16,
@@ -67,7 +67,7 @@ pub enum AssignmentError {
     #[error("{0} is already present")]
     AlreadyPresent(VfIndex),
     /// The VF has an owner.
-    #[error("{vf} is assigned to {owner}: take it back first")]
+    #[error("{vf} is assigned to {owner}: take the VF back first")]
     Assigned {
         /// Number of the VF.
         vf: VfIndex,
@@ -78,7 +78,7 @@ pub enum AssignmentError {
     #[error("{0} has no owner")]
     NotAssigned(VfIndex),
     /// The last reset of the VF failed.
-    #[error("{0} is quarantined because its last reset failed: reset it first")]
+    #[error("{0} is quarantined because its last reset failed: reset the VF first")]
     Quarantined(VfIndex),
     /// The VF could not be made safe, and is quarantined.
     #[error(transparent)]
@@ -92,7 +92,7 @@ pub enum RestoreError {
     #[error(transparent)]
     Discover(#[from] DiscoverError),
     /// The state and the device have different numbers of VFs.
-    #[error("the state has {saved} VFs and the device {enabled}: restore the device first")]
+    #[error("the saved state has {saved} VFs and the device has {enabled}: restore the device first")]
     Mismatch {
         /// Number of VFs in the saved state.
         saved: usize,
@@ -101,7 +101,8 @@ pub enum RestoreError {
     },
     /// The state has a configuration space with bytes beyond the last.
     #[error(
-        "the state of {0} is damaged: it names bytes beyond the 4096 of configuration space; start the port anew"
+        "the saved state of {0} is damaged: bytes lie beyond the 4096 of configuration space; restart the \
+         port without the saved state"
     )]
     Damaged(VfIndex),
 }

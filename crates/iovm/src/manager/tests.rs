@@ -70,7 +70,7 @@ fn a_refusal_to_enable_names_the_remedy() {
     let mut card = Card::new();
     let mut manager = Manager::discover(&mut card, PF).unwrap();
     let nine = manager.enable(&mut card, 9, Hierarchy::Flat).unwrap_err();
-    assert_eq!(nine.to_string(), "9 VFs were requested and the device has 8: request at most 8");
+    assert_eq!(nine.to_string(), "9 VFs were requested, but the device has 8: request at most 8");
     assert_eq!(manager.enable(&mut card, 0, Hierarchy::Flat), Err(EnableError::None));
     manager.enable(&mut card, 7, Hierarchy::Flat).unwrap();
     let again = manager.enable(&mut card, 8, Hierarchy::Flat).unwrap_err();
@@ -127,7 +127,7 @@ fn a_change_of_owner_resets_the_vf_completely() {
     manager.config_write(&mut card, vf(0), 0x10, &[0, 0, 0xbf, 0xfe]);
     card.take_log();
     let taken = manager.assign(&mut card, vf(0), BOB).unwrap_err();
-    assert_eq!(taken.to_string(), "vf0 is assigned to owner 1: take it back first");
+    assert_eq!(taken.to_string(), "vf0 is assigned to owner 1: take the VF back first");
     manager.unassign(&mut card, vf(0)).unwrap();
     assert_eq!(card.take_log(), [Asked::BusMaster(0, false), Asked::Quiesce(0), Asked::Reset(0)]);
     manager.assign(&mut card, vf(0), BOB).unwrap();

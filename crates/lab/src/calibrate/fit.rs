@@ -20,7 +20,7 @@ pub(super) fn minimise<E>(
 ) -> Result<Vec<f64>, E> {
     let mut here = misfits(std::slice::from_ref(&at))?.swap_remove(0);
     for step in 1..=STEPS {
-        tell(&format!("step {step} of at most {STEPS}: sum of squares {:.4}", squares(&here)));
+        tell(&format!("fit step {step} of at most {STEPS}: sum of squared residuals {:.4}", squares(&here)));
         let probes: Vec<_> = (0..at.len()).map(|side| probe(&at, side)).collect();
         let probed = misfits(&probes)?;
         let slopes: Vec<_> =
@@ -38,7 +38,7 @@ pub(super) fn minimise<E>(
             break;
         }
     }
-    tell(&format!("sum of squares {:.4}", squares(&here)));
+    tell(&format!("fit finished: sum of squared residuals {:.4}", squares(&here)));
     Ok(at)
 }
 

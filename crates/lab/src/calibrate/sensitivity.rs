@@ -54,7 +54,7 @@ pub fn sensitivity(
     let bench = Bench::new(targets, jobs).with(&constants.set);
     let brief =
         Bench::new(bench.targets().to_vec(), jobs).with(&constants.set).with(&BRIEF.map(Assignment::from));
-    tell("unchanged constants");
+    tell("computing the predictions with unchanged constants");
     let nothing = bench::Constants::new();
     let base = bench.find(&every(&bench, &nothing))?;
     let brief_base = brief.find(&every(&brief, &nothing))?;
@@ -64,7 +64,7 @@ pub fn sensitivity(
     let rows: Vec<_> =
         constants.table.iter().filter(|row| row.cost != Cost::ClockHertz && row.value > 0).collect();
     for (at, row) in rows.iter().enumerate() {
-        tell(&format!("{} of {}: {}", at + 1, rows.len(), row.name));
+        tell(&format!("computing with constant {} of {}: {}", at + 1, rows.len(), row.name));
         let felt = differing(&brief_base, &brief.find(&every(&brief, &moved(row, 6)))?);
         let less = bench.values(&instead(&bench, &base, &moved(row, 4), &felt)?);
         let more = bench.values(&instead(&bench, &base, &moved(row, 6), &felt)?);

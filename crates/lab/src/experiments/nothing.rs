@@ -15,7 +15,8 @@ pub fn why_nothing(row: &Row) -> Option<&'static str> {
         Some("a datagram has more fragments than the receiver buffers, so none is ever reassembled")
     } else if is("msi_accel", Value::Bool(false)) || is("opts", Value::name("none")) {
         Some(
-            "livelock: the next interrupt comes before the device model has handled the mask bits of the last",
+            "livelock: each interrupt arrives before the device model has handled the mask bits of the \
+             previous interrupt",
         )
     } else {
         None

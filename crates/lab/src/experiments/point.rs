@@ -16,16 +16,23 @@ pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'stati
     Metric { name, unit, what }
 }
 
-pub(crate) const DOM0: Metric = metric("cpu_dom0_pct", "%", "the service domain, in percent of a thread");
+pub(crate) const DOM0: Metric = metric(
+    "cpu_dom0_pct",
+    "%",
+    "CPU use of the service domain, in percent of a \
+    thread",
+);
 pub(crate) const DOM0_ATTRIBUTED: Metric = metric(
     "cpu_dom0_attributed_pct",
     "%",
-    "the service domain's virtual CPUs with the hypercalls that they run, in percent of a thread",
+    "CPU use of the service domain and of its hypercalls, in percent of a thread",
 );
-pub(crate) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
-pub(crate) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
+pub(crate) const XEN: Metric =
+    metric("cpu_xen_pct", "%", "CPU use of the hypervisor, in percent of a thread");
+pub(crate) const GUEST: Metric =
+    metric("cpu_guest_pct", "%", "CPU use of the guests, in percent of a thread");
 pub(crate) const TOTAL: Metric =
-    metric("cpu_total_pct", "%", "service domain, hypervisor and guests, in percent of a thread");
+    metric("cpu_total_pct", "%", "CPU use of service domain, hypervisor and guests, in percent of a thread");
 
 /// Scale of processor use by domain.
 pub(crate) const CPU: Scale = Scale {

@@ -93,7 +93,7 @@ pub(crate) fn all() -> Vec<Setting> {
             WARM_UP,
             Value::Int(5_050),
             "ms",
-            "longest warm-up before it: used in full by the adaptive policy, 500 ms of it by net_dim and hybrids, 20 ms otherwise",
+            "longest warm-up: all of it with the adaptive policy, 500 ms with net_dim and hybrids, else 20 ms",
             &[],
         ),
     ];
@@ -127,9 +127,27 @@ fn rates() -> Vec<Setting> {
             "ends of interrupt that are not emulated: trusted by exit qualification (believed), or with the instruction fetched and checked",
             &["believed", "checked"],
         ),
-        setting(AIC_REDUNDANCY, Value::Int(1_200), "permille", "r of the adaptive policy, in tenths", &[]),
-        setting(AIC_LOWEST, Value::Int(1_000), "Hz", "lif of the adaptive policy", &[]),
-        setting(AIC_BUFFERS, Value::Int(64), "", "bufs of the adaptive policy", &[]),
+        setting(
+            AIC_REDUNDANCY,
+            Value::Int(1_200),
+            "permille",
+            "redundancy r of the adaptive policy, in steps of 100",
+            &[],
+        ),
+        setting(
+            AIC_LOWEST,
+            Value::Int(1_000),
+            "Hz",
+            "lowest interrupt frequency (lif) of the adaptive policy",
+            &[],
+        ),
+        setting(
+            AIC_BUFFERS,
+            Value::Int(64),
+            "",
+            "number of buffers (bufs) in the formula of the adaptive policy",
+            &[],
+        ),
     ]
 }
 
@@ -184,7 +202,9 @@ pub(crate) fn table(context: &Context) -> Result<CostTable, RunError> {
 pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<CostTable, RunError> {
     let seeds = match context.settings.text(TABLE)? {
         OWN_TABLE => own(),
-        name => CostTable::named(name).ok_or_else(|| RunError::Refused(format!("unknown table {name}")))?,
+        name => {
+            CostTable::named(name).ok_or_else(|| RunError::Refused(format!("unknown cost table {name}")))?
+        }
     };
     let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
@@ -193,7 +213,7 @@ pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<Cost
         if value != FROM_TABLE {
             let refused =
                 |why: &dyn Display| RunError::Refused(format!("{CONSTANT}{name} is {value}: {why}"));
-            let value = u64::try_from(value).map_err(|_| refused(&"no constant is negative"))?;
+            let value = u64::try_from(value).map_err(|_| refused(&"a constant must not be negative"))?;
             table.set(name, value).map_err(|error| refused(&error))?;
         }
     }

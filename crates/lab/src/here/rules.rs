@@ -34,17 +34,29 @@ const RULES: &[Rule] = &[
         Cost::EventBlocked,
         "wake_call",
         &["eventfd_write"],
-        "an eventfd write that wakes a thread on another processor, less one without a waiting thread",
+        "an eventfd write that wakes a thread on another processor, less a write without a waiting thread",
     ),
-    rule(Cost::ExitOther, "exit_cpuid", &[], "KVM: cpuid"),
-    rule(Cost::HypercallHvm, "exit_hypercall", &[], "KVM: a nonexistent hypercall"),
-    rule(Cost::ExitMsixMmio, "exit_mmio_kernel", &[], "KVM: a write to a device in the kernel"),
-    rule(Cost::ExitOtherMmio, "exit_mmio_kernel", &[], "KVM: a write to a device in the kernel"),
+    rule(Cost::ExitOther, "exit_cpuid", &[], "KVM: exit and entry for cpuid"),
+    rule(Cost::HypercallHvm, "exit_hypercall", &[], "KVM: exit and entry for a nonexistent hypercall"),
+    rule(
+        Cost::ExitMsixMmio,
+        "exit_mmio_kernel",
+        &[],
+        "KVM: exit and entry for a write to a device in the \
+        kernel",
+    ),
+    rule(
+        Cost::ExitOtherMmio,
+        "exit_mmio_kernel",
+        &[],
+        "KVM: exit and entry for a write to a device in the \
+        kernel",
+    ),
     rule(
         Cost::DeviceModel,
         "exit_mmio_user",
         &["exit_mmio_kernel"],
-        "KVM: a write to a device in user space, less one to a device in the kernel",
+        "KVM: exit and entry for a write to a device in user space, less those for a device in the kernel",
     ),
 ];
 

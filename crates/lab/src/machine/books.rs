@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Two counts that must be equal differ: a defect of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what}: expected {owed}, found {found}")]
+#[error("the counts of {what} differ: expected {owed}, found {found}")]
 pub struct Unbalanced {
     /// Quantity that was counted.
     pub what: String,

@@ -8,15 +8,15 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Broken {
     /// A physical vector was delivered to two domains.
-    #[error("two domains share physical vector {0:?}")]
+    #[error("two domains share physical interrupt vector {0:?}")]
     SharedVector(PhysicalVector),
     /// A masked vector was delivered, its interrupt was lost, or an unmasked one was held back.
-    #[error("VF vector {0} did not follow its mask bit")]
+    #[error("interrupt vector {0} of a VF did not follow its mask bit")]
     Mask(u16),
     /// An end of interrupt did not end exactly the in-service interrupt of highest priority.
-    #[error("an end of interrupt did not end exactly the one of highest priority")]
+    #[error("an end of interrupt did not end the interrupt of highest priority alone")]
     EndOfInterrupt,
     /// The instruction of an exit did not write the expected APIC register.
-    #[error("exit for APIC register {0:#x}: the instruction does not write it")]
+    #[error("exit for APIC register {0:#x}, but the exiting instruction does not write the register")]
     Instruction(u16),
 }

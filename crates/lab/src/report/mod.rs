@@ -69,11 +69,15 @@ pub enum ReportError {
     #[error("no rows with seed {0}")]
     NoSuchSeed(u64),
     /// The rows are of different versions, which cannot share a figure.
-    #[error("rows of different versions: {0}; run again with the same --out to replace the old ones")]
+    #[error(
+        "the rows come from different versions of the model: {0}; run again with the same --out to replace \
+         the old rows"
+    )]
     Versions(String),
     /// A row's experiment is unknown.
     #[error(
-        "rows of `{0}`, an experiment unknown to this version: remove them, or use the version that made them"
+        "experiment `{0}` of some rows is unknown to this version: remove the rows, or use the version that \
+         made them"
     )]
     UnknownExperiment(String),
     /// The page would be overwritten by the CSV or JSON file.

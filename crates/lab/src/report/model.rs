@@ -76,7 +76,7 @@ pub(super) fn sensitivity(report: &Report) -> Markup {
                             @for effect in value.effects.iter().take(SHOWN) {
                                 div { code { (effect.constant) } ": " (signed(effect.less_pct)) ", " (signed(effect.more_pct)) }
                             }
-                            @if value.effects.is_empty() { "no constant changes it by half a percent" }
+                            @if value.effects.is_empty() { "no constant changes this value by half a percent" }
                         }
                     } }
                 }

@@ -99,7 +99,7 @@ pub enum LabError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// Rows cannot be stored.
-    #[error("cannot store rows: {0}")]
+    #[error("cannot store the rows of the run: {0}")]
     Store(#[from] StoreError),
     /// Some points failed. The others were run, and stored if requested.
     #[error("{} of {points} points failed: {}", .failures.len(), first(.failures))]

@@ -52,7 +52,7 @@ impl Record {
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// A file or the folder cannot be read or written.
-    #[error("{}: {error}", .path.display())]
+    #[error("cannot read or write {}: {error}", .path.display())]
     Io {
         /// Path of the file or folder.
         path: PathBuf,

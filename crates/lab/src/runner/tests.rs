@@ -141,7 +141,7 @@ fn changed_setting_without_effect_is_reported_once() {
     for _ in 0..2 {
         let error = go(&names(&["queue"]), &changed).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("cpu: no effect on this point; remove the setting"), "{text}");
+        assert!(text.contains("settings without effect on this point: cpu; remove them"), "{text}");
         assert!(text.ends_with("(and 13 more of its points)") && text.lines().count() == 2, "{text}");
         let LabError::Failed { run, .. } = error else { panic!("{error}") };
         assert!(run.records.is_empty(), "such rows are not kept either");
@@ -183,8 +183,7 @@ fn failed_points_are_named_and_other_points_are_run() {
     let options = Options { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
     let error = go(&names(&["queue"]), &options).unwrap_err();
     let text = error.to_string();
-    let start =
-        "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant violated: the sum";
+    let start = "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant of the model violated: the sum";
     assert!(text.starts_with(start), "{text}");
     assert!(text.ends_with("is not the time that passed (and 6 more of its points)"), "one line: {text}");
     let LabError::Failed { failures, points: 7, .. } = error else { panic!("{error}") };

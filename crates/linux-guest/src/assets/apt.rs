@@ -41,7 +41,11 @@ impl AptRoot {
         };
         match root.update(mirror, &keyring) {
             Err(AssetError::Program { detail, .. }) if output::is_missing_key(&detail) => {
-                progress.step(&format!("{} does not know Debian {} yet", keyring.display(), archive.name()));
+                progress.step(&format!(
+                    "the package lists of {} do not name Debian {} yet",
+                    keyring.display(),
+                    archive.name()
+                ));
                 let keyring = keyring_from_host_archive(work, progress)?;
                 root.update(mirror, &keyring)?;
             }
@@ -91,7 +95,8 @@ impl AptRoot {
         command.current_dir(self.downloads()).args(["-q", "download", package]);
         let files = self.planned(&mut command)?;
         run(&mut command)?;
-        let unexpected = || AssetError::Contents(format!("{package} has no file"));
+        let unexpected =
+            || AssetError::Contents(format!("apt-get downloaded no file of the package {package}"));
         files.into_iter().next().ok_or_else(unexpected)
     }
 
@@ -195,7 +200,7 @@ fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
 
 /// Returns the newest Debian archive keyring that the host's own, signed archive offers.
 fn keyring_from_host_archive(work: &Path, progress: &mut Progress) -> Result<PathBuf> {
-    progress.step("fetching a newer debian-archive-keyring through the host's own apt sources");
+    progress.step("fetching a newer debian-archive-keyring from the host's own apt sources");
     let folder = work.join("apt-keyring");
     configure(&folder, None)?;
     let attempt = || -> Result<PathBuf> {
@@ -210,7 +215,7 @@ fn keyring_from_host_archive(work: &Path, progress: &mut Progress) -> Result<Pat
             unpack(&entry.path(), &folder.join("root"))?;
         }
         let found = KEYRINGS.iter().map(|keyring| folder.join("root").join(&keyring[1..]));
-        let missing = || AssetError::Contents("debian-archive-keyring holds no keyring".into());
+        let missing = || AssetError::Contents("the package debian-archive-keyring has no keyring".into());
         found.into_iter().find(|keyring| keyring.exists()).ok_or_else(missing)
     };
     attempt().map_err(|error| AssetError::Keyring(error.to_string()))

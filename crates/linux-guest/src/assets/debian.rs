@@ -37,7 +37,7 @@ impl DebianRoot {
         let part = builder.cache.part("debian", &format!("1 trixie {PACKAGES:?} {LEFT_OUT:?}"));
         if builder.needs_build(&part)? {
             let sources = builder.apt(Archive::Trixie)?.sources();
-            builder.progress.step("installing a Debian 13 into a folder");
+            builder.progress.step("installing Debian 13 into a folder for the guest");
             let build_folder = builder.cache.build_folder("debian")?;
             run(mmdebstrap(&build_folder).arg(sources))?;
             builder.cache.publish(&build_folder, &part)?;

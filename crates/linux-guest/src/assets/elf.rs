@@ -137,7 +137,7 @@ pub(super) mod tests {
         let file = program();
         let kept = loaded(&file).unwrap();
         assert_eq!(kept.len(), file.len() - b"symbols".len());
-        assert_eq!(kept[0x28..0x30], [0; 8], "no sections");
+        assert_eq!(kept[0x28..0x30], [0; 8], "the ELF header must name no sections");
         assert_eq!(kept[0x40..], file[0x40..kept.len()]);
         assert_eq!(interpreter(&file), Some("/lib/ld.so"));
         assert_eq!(interpreter(&kept), Some("/lib/ld.so"));

@@ -16,13 +16,13 @@ pub enum AssetError {
     )]
     MissingTool(&'static str),
     /// The host is not x86-64.
-    #[error("Linux guests are prepared for x86-64 hosts only, this one is {0}")]
+    #[error("Linux guests need an x86-64 host, but this host is {0}")]
     Architecture(&'static str),
     /// Environment variables contradict each other.
     #[error("{0}")]
     Environment(&'static str),
     /// The QEMU that the environment names cannot be used.
-    #[error("{program} is not a QEMU 10.1 or later with vfio-user-pci: it reports {found}")]
+    #[error("{program} is not QEMU 10.1 or later with vfio-user-pci; it reports {found}")]
     Qemu {
         /// Path of the QEMU that was asked for its version.
         program: String,
@@ -43,7 +43,7 @@ pub enum AssetError {
         detail: String,
     },
     /// A file could not be read or written.
-    #[error("{path}: {source}")]
+    #[error("cannot read or write {path}: {source}")]
     File {
         /// Path of the file or folder.
         path: String,

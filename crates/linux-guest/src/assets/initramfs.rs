@@ -95,7 +95,12 @@ fn add_tree<W: Write>(cpio: &mut CpioWriter<W>, name: &str, folder: &Path) -> Re
     // The entries are sorted, so that the same inputs give the same bytes.
     paths.sort();
     for path in paths {
-        let unnamed = || AssetError::Contents(format!("{} has no plain name", path.display()));
+        let unnamed = || {
+            AssetError::Contents(format!(
+                "the name of {} is not plain text, so the initramfs cannot hold the file",
+                path.display()
+            ))
+        };
         let base = path.file_name().and_then(|name| name.to_str()).ok_or_else(unnamed)?;
         let name = format!("{name}/{base}");
         if path.is_dir() { add_tree(cpio, &name, &path)? } else { copy(cpio, &name, &path)? }

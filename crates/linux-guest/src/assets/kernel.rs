@@ -78,7 +78,7 @@ fn packages(apt: &AptRoot, series: KernelSeries) -> Result<Vec<String>> {
 
 fn install(root: &Path, build_folder: &Path, tools: &Tools) -> Result<()> {
     let modules = [root.join("lib/modules"), root.join("usr/lib/modules")];
-    let absent = || AssetError::Contents("the kernel package holds no modules".into());
+    let absent = || AssetError::Contents("the kernel package has no modules".into());
     let from = only_entry(modules.iter().find(|path| path.is_dir()).ok_or_else(absent)?, "")?;
     let boot = root.join("boot");
     let vmlinuz = if boot.is_dir() { only_entry(&boot, "vmlinuz-")? } else { from.join("vmlinuz") };

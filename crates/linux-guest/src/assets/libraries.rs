@@ -44,7 +44,7 @@ fn listed(command: &mut Command, root: &Path) -> Result<Vec<(String, PathBuf)>> 
     match libraries.iter().find(|(_, path)| !path.starts_with(root)) {
         Some((name, path)) => {
             let (root, path) = (root.display(), path.display());
-            Err(AssetError::Contents(format!("the needed library {name} is not in {root}: {path}")))
+            Err(AssetError::Contents(format!("{path} needs the library {name}, which is not in {root}")))
         }
         None => Ok(libraries),
     }

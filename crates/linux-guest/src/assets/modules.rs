@@ -40,7 +40,7 @@ pub(super) fn pick(wanted: &[&str], from: &Path, to: &Path, tools: &Tools) -> Re
         if picked.contains_key(&name) || builtin.contains(&name) {
             continue;
         }
-        let absent = || AssetError::Contents(format!("the kernel has no module {name}"));
+        let absent = || AssetError::Contents(format!("the kernel package has no module {name}"));
         let file = files.get(&name).ok_or_else(absent)?;
         let module = read(file, from, to, tools)?;
         missing.extend(module.info.depends.iter().cloned());
@@ -78,7 +78,7 @@ fn read(file: &Path, from: &Path, build_folder: &Path, tools: &Tools) -> Result<
         fs::remove_file(&plain).at(&plain)?;
     }
     let modinfo = elf::section(&contents, ".modinfo");
-    let info = info(modinfo.ok_or_else(|| AssetError::Contents(format!("{path} is not a module")))?);
+    let info = info(modinfo.ok_or_else(|| AssetError::Contents(format!("{path} is not a kernel module")))?);
     Ok(Module { path, contents, info })
 }
 

@@ -28,7 +28,8 @@ pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
 /// Builds an archive of the program, its libraries, and a script in /bin with the program's name that starts it with
 /// them.
 fn archive(program: &Path) -> Result<Vec<u8>> {
-    let unfit = || AssetError::Contents(format!("{} is no program for a guest", program.display()));
+    let unfit =
+        || AssetError::Contents(format!("{} is not a program that a guest can run", program.display()));
     let contents = fs::read(program).at(program)?;
     let name = program.file_name().and_then(|name| name.to_str()).ok_or_else(unfit)?;
     let folder = format!("{FOLDER}/{name}");

@@ -103,6 +103,6 @@ mod tests {
     #[test]
     fn program_that_is_not_qemu_is_refused_with_its_name() {
         let error = Qemu::at("/bin/true".into()).unwrap_err();
-        assert!(error.to_string().starts_with("/bin/true is not a QEMU 10.1"), "{error}");
+        assert!(error.to_string().starts_with("/bin/true is not QEMU 10.1"), "{error}");
     }
 }

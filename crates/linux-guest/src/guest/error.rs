@@ -9,7 +9,7 @@ use super::control::Output;
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// QEMU or its files could not be started.
-    #[error("guest {name}: {source}")]
+    #[error("cannot start guest {name}: {source}")]
     Start {
         /// Name of the guest.
         name: String,
@@ -39,7 +39,7 @@ pub enum GuestError {
         tail: String,
     },
     /// The guest booted again while a command ran.
-    #[error("guest {name} rebooted during: {what}; the end of its console:\n{tail}")]
+    #[error("guest {name} rebooted during {what}; the end of its console:\n{tail}")]
     Rebooted {
         /// Name of the guest.
         name: String,

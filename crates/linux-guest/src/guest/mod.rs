@@ -243,7 +243,7 @@ impl LinuxGuest {
                 let (name, tail) = (self.name.clone(), self.process.tail());
                 Err(GuestError::Ended { name, status: status.to_string(), tail })
             }
-            None => Err(self.lost(NoAnswer::Late, "turning off", timeout)),
+            None => Err(self.lost(NoAnswer::Late, "the power-off of the guest", timeout)),
         }
     }
 

@@ -23,7 +23,7 @@ const TAIL_LINES: usize = 40;
 pub(super) enum StartError {
     #[error(transparent)]
     System(#[from] io::Error),
-    #[error("it ended at once ({status}): {tail}")]
+    #[error("the program ended at once ({status}): {tail}")]
     Ended { status: ExitStatus, tail: String },
 }
 

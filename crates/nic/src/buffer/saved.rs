@@ -53,10 +53,10 @@ impl PacketBuffer {
                 description: *description,
             };
             if trailer > FCS || !(HEADER + trailer..=MAX_FRAME).contains(&frame.length) {
-                return Err(Damaged("the length of a waiting frame is out of range"));
+                return Err(Damaged("the length of a frame in the packet buffer is out of range"));
             }
             if buffer.used + frame.size() > BYTES {
-                return Err(Damaged("the waiting frames exceed the packet buffer"));
+                return Err(Damaged("the saved frames exceed the packet buffer"));
             }
             buffer.push(frame, bytes);
         }

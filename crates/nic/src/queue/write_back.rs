@@ -72,7 +72,9 @@ impl TryFrom<SavedBatch> for Batch {
 /// [`Damaged`] if they are more than a burst.
 pub(in crate::queue) fn burst<T: Copy>(saved: &[T], empty: T) -> Result<([T; BURST], usize), Damaged> {
     let mut all = [empty; BURST];
-    let place = all.get_mut(..saved.len()).ok_or(Damaged("more than 32 descriptors are pending"))?;
+    let place = all
+        .get_mut(..saved.len())
+        .ok_or(Damaged("a queue has more than 32 descriptors with a pending write-back"))?;
     place.copy_from_slice(saved);
     Ok((all, saved.len()))
 }

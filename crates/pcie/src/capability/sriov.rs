@@ -83,7 +83,10 @@ impl SrIov {
             Register::dword(PAGE_SIZE, 1).writable(self.pages),
         ];
         for &(number, bar) in self.bars {
-            assert!(number + u8::from(bar.kind == BarKind::Memory64) < 6, "VFs have six BARs");
+            assert!(
+                number + u8::from(bar.kind == BarKind::Memory64) < 6,
+                "a VF's BAR index must be below six"
+            );
             body.extend(bar.registers(VF_BAR0 + 4 * u16::from(number)));
         }
         ExtendedCapability { id: ID, version: 1, body }

@@ -56,7 +56,7 @@ impl Bar {
 
     /// Returns the BAR's registers at `offset`: one, or two for 64 bits.
     pub(crate) fn registers(self, offset: u16) -> impl Iterator<Item = Register> {
-        assert!(self.size.is_power_of_two() && self.size >= 4, "a BAR's size is a power of two");
+        assert!(self.size.is_power_of_two() && self.size >= 4, "a BAR's size must be a power of two");
         let low = Register::dword(offset, self.type_bits()).writable(!(self.size - 1));
         let high = Register::dword(offset + 4, 0).writable(u32::MAX);
         [low].into_iter().chain((self.kind == BarKind::Memory64).then_some(high))

@@ -86,7 +86,7 @@ impl Builder {
     #[must_use]
     pub fn bar(self, number: u8, bar: Bar) -> Self {
         let last = number + u8::from(bar.kind == super::BarKind::Memory64);
-        assert!(last < 6, "a function has six BARs");
+        assert!(last < 6, "a function's BAR index must be below six");
         self.bar_at(offset::BAR0 + 4 * u16::from(number), bar)
     }
 
@@ -102,7 +102,10 @@ impl Builder {
     /// `at` is not a multiple of four after the header.
     #[must_use]
     pub fn capability(mut self, at: u8, capability: Capability) -> Self {
-        assert!(at >= 0x40 && at.is_multiple_of(4), "capabilities are dwords behind the header");
+        assert!(
+            at >= 0x40 && at.is_multiple_of(4),
+            "a capability must be dword-aligned and lie behind the header"
+        );
         self.layout.reset[usize::from(self.link)] = at;
         self.layout.reset[usize::from(offset::STATUS)] |= offset::STATUS_CAPABILITIES as u8;
         let at = u16::from(at);
@@ -118,9 +121,12 @@ impl Builder {
     #[must_use]
     pub fn extended(mut self, at: u16, capability: ExtendedCapability) -> Self {
         match self.last_extended {
-            None => assert!(at == EXTENDED_START, "the first extended capability is at 100h"),
+            None => assert!(at == EXTENDED_START, "the first extended capability must be at offset 100h"),
             Some(last) => {
-                assert!(at > last && at.is_multiple_of(4), "extended capabilities are in order");
+                assert!(
+                    at > last && at.is_multiple_of(4),
+                    "extended capabilities must be added in the order of their offsets"
+                );
                 let version = self.layout.reset[usize::from(last) + 2] & 0xf;
                 self = self.register(Register::word(last + 2, at << 4 | u16::from(version)));
             }

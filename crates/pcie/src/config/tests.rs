@@ -85,7 +85,7 @@ fn every_byte_with_a_changeable_bit_is_found() {
 }
 
 #[test]
-#[should_panic(expected = "in order")]
+#[should_panic(expected = "in the order of their offsets")]
 fn extended_capabilities_out_of_order_panic() {
     let ari = || crate::capability::ari::capability(0);
     let _ = builder().extended(0x100, ari()).extended(0x100, ari());

@@ -33,7 +33,8 @@ impl BlockBuffer {
         let (kind, length) = (word(0), word(4) as usize);
         ensure!(
             (12..=LONGEST).contains(&length),
-            "the host's capture is not pcapng (block of {length} bytes): are host and command of the same version?"
+            "the host's capture is not pcapng (block of {length} bytes); check that host and command have \
+             the same version"
         );
         if self.0.len() < length {
             return Ok(None);

@@ -46,7 +46,7 @@ impl FrameLines {
             let _ = write!(line, ", {}", output::escape_controls(comment));
         }
         if let Some(missing) = option(MISSING).and_then(|count| count.as_u64_le().ok()) {
-            let _ = write!(line, " ({missing} frames before it are missing)");
+            let _ = write!(line, " ({missing} frames before this one are missing)");
         }
         line.push('\n');
         line

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     captured?;
     if left > 0 {
         output::print_error(
-            "softiov: the capture has ended: the host stopped or was replaced; start it again",
+            "softiov: the capture has ended: the host stopped or was replaced; run the command again",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -91,7 +91,7 @@ fn choose(ports: &[PortStatus], names: &[String]) -> anyhow::Result<(String, Vec
         let Some(port) = ports.iter().find(|port| has(port, name)) else {
             let known: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
             bail!(
-                "no port or VF is called {name:?}; ports: {}; `softiov vf list` shows the VFs",
+                "no port or VF is named {name:?}; ports: {}; `softiov vf list` shows the VFs",
                 known.join(", ")
             );
         };

@@ -62,7 +62,7 @@ fn attach(vf: &VfConfig) -> Result<EmbeddedGuest> {
     print_progress(format_args!("attaching a guest to {}", vf.name));
     let ip = Ipv4Addr::new(10, 82, 0, vf.index.get() + 1);
     let config = Config { socket: vf.socket.clone(), name: vf.name.clone(), ip };
-    EmbeddedGuest::start(config).with_context(|| format!("the guest on {}", vf.name))
+    EmbeddedGuest::start(config).with_context(|| format!("cannot start the guest on {}", vf.name))
 }
 
 fn describe(guest: &EmbeddedGuest) -> Guest {

@@ -118,7 +118,7 @@ pub(super) fn unreachable(error: &ClientError, socket: &Path) -> Finding {
         ClientError::Unreachable { .. } => {
             "start a host with `softiov serve`, or name the running one with --config or --runtime-dir"
         }
-        _ => "read the host's log; if its version differs from this program's, run `softiov upgrade`",
+        _ => "read the host's log; if host and command differ in version, run `softiov upgrade`",
     };
     let seen = match error {
         ClientError::Unreachable { source, .. } => {
@@ -178,8 +178,8 @@ fn uplink(port: &PortStatus) -> Finding {
 fn absence_of(kind: &str) -> &'static str {
     match kind {
         "tap" => "the tap was deleted",
-        "wire" => "no port has its other end",
-        "stream" => "no process is connected at its other end",
+        "wire" => "no other port has this wire as its uplink",
+        "stream" => "no process is connected to the stream",
         _ => "the interface does not exist",
     }
 }
@@ -187,10 +187,10 @@ fn absence_of(kind: &str) -> &'static str {
 /// Returns the remedy for an uplink's absence.
 fn remedy_of(kind: &str, name: &str) -> String {
     match kind {
-        "tap" => format!("ip tuntap add {name} mode tap: the host attaches it again by itself"),
+        "tap" => format!("run `ip tuntap add {name} mode tap`; the host then attaches to the tap again"),
         "wire" => "run `softiov port list`: the other port may have failed".to_owned(),
         "stream" => format!("start the process that uses {name}"),
-        _ => format!("bring {name} back: the host attaches it again by itself"),
+        _ => format!("create {name} again; the host then attaches to the interface again"),
     }
 }
 
@@ -202,7 +202,7 @@ fn vf(vf: &VfStatus, family: Family) -> Vec<Finding> {
         findings.push(Finding::warning("vf", format!("{name} is quarantined: {cause}"), remedy));
     }
     if function.peer.is_some() && !active && function.hint.is_none() {
-        let seen = format!("{name} has a client, but no driver has enabled it");
+        let seen = format!("{name} has a client, but no driver has enabled the VF");
         let driver = family.vf_driver();
         let remedy = format!("load {driver} in the guest (modprobe {driver}), and bring the interface up");
         findings.push(Finding::warning("vf", seen, remedy));

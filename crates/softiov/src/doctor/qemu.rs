@@ -38,7 +38,7 @@ pub(super) fn find(named: Option<&Path>) -> Option<Qemu> {
 
 pub(super) fn judge(qemu: Option<&Qemu>) -> Finding {
     let Some(Qemu { path, version, devices }) = qemu else {
-        return Finding::warning(CHECK, format!("no {PROGRAM} runs"), INSTALL);
+        return Finding::warning(CHECK, format!("cannot run {PROGRAM}"), INSTALL);
     };
     let path = path.display();
     let first = version.lines().next().unwrap_or_default();

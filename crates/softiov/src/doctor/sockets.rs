@@ -81,8 +81,9 @@ pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[Use
     let mut findings = Vec::new();
     for (name, rights) in sockets {
         if let Err(error) = rights {
-            let seen = format!("{name}: cannot inspect its socket: {error}");
-            let remedy = "it was removed, or you may not search a directory above it: restart the host, or run this as its user";
+            let seen = format!("{name}: cannot inspect the socket: {error}");
+            let remedy =
+                "restart the host if the socket was removed; otherwise run this command as the host's user";
             findings.push(Finding::problem(CHECK, seen, remedy));
         }
     }
@@ -101,7 +102,7 @@ pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[Use
         } else {
             let seen = format!("{name}, the user of libvirt's QEMU, may not connect to {}", shut.join(", "));
             let remedy = format!(
-                "to admit it, set access = {{ group = {} }} in the configuration, and let all users search the \
+                "to admit the user, set access = {{ group = {} }} in the configuration, and let all users search the \
                       directories (chmod o+x)",
                 gids[0]
             );

@@ -71,7 +71,8 @@ fn as_text(found: &Calibration) -> String {
     let (free, knobs) = (degrees_of_freedom(), KNOBS.len());
     let alone: Vec<_> = KNOBS.iter().filter_map(|knob| knob.alone).collect();
     let freedom = format!(
-        "{knobs} knobs, {free} more values than knobs; not a test of the model, since each has a knob of its own: {}\n",
+        "{knobs} fitted knobs, {free} more values than knobs; values with a knob of their own do not test \
+         the model: {}\n",
         alone.join(", ")
     );
     format!("{constants}\n{residuals}\n{freedom}")

@@ -106,8 +106,10 @@ fn measurements(measured: &[Measurement]) -> String {
                 .collect(),
         );
         if let Some(why_not) = &it.why_not {
-            missing +=
-                &format!("not measured: {}: {why_not}; the table has another machine's value\n", it.what);
+            missing += &format!(
+                "not measured here: {}: {why_not}; the table shows another machine's value\n",
+                it.what
+            );
         }
     }
     format!("{table}{missing}")
@@ -125,7 +127,7 @@ fn constants(parameters: &[Parameter]) -> String {
         ]);
     }
     let rest = parameters.iter().find(|it| it.kind != "measured").map_or("", |it| it.table.as_str());
-    format!("{table}all others: as in the table `{rest}`\n")
+    format!("{table}all other constants: as in table `{rest}`\n")
 }
 
 fn predictions(predictions: &[Prediction]) -> String {
@@ -141,9 +143,9 @@ fn predictions(predictions: &[Prediction]) -> String {
 /// Returns a line for an assumption, and whether this machine agrees.
 fn assumption_text(Assumption { what, here, source }: &Assumption) -> String {
     let says = match here {
-        Some(true) => "this machine has it",
-        Some(false) => "this machine does not have it, so interrupts cost more here",
-        None => "this machine does not report it",
+        Some(true) => "present on this machine",
+        Some(false) => "absent on this machine, where interrupts cost more",
+        None => "not reported by this machine",
     };
     format!("assumed: {what}; {says} ({source})\n")
 }
@@ -189,7 +191,8 @@ mod tests {
 
     #[test]
     fn failed_measurement_names_its_reason_and_substitute() {
-        let why_not = Some("KVM does not work here: opening /dev/kvm: No such file".to_owned());
+        let why_not =
+            Some("KVM does not work on this machine: opening /dev/kvm failed: No such file".to_owned());
         let text = measurements(&[
             Measurement { median: Some(1009.21), least: Some(912.0), most: Some(99.123), ..UNMEASURED },
             Measurement { what: "an exit", why_not, ..UNMEASURED },
@@ -199,8 +202,8 @@ mod tests {
             "measured  unit  median  least   most\n\
              a switch  ns      1009    912  99.12\n\
              an exit   ns         -      -      -\n\
-             not measured: an exit: KVM does not work here: opening /dev/kvm: No such file; \
-             the table has another machine's value\n"
+             not measured here: an exit: KVM does not work on this machine: opening /dev/kvm failed: No such file; \
+             the table shows another machine's value\n"
         );
     }
 
@@ -209,7 +212,7 @@ mod tests {
         let table = here::table(&[("clock", 2e9), ("copy_warm", 20.0)]);
         let text = constants(&here::parameters(&table));
         assert_eq!(text.lines().count(), 1 + 2 + 1, "{text}");
-        assert!(text.ends_with("all others: as in the table `modern`\n"), "{text}");
+        assert!(text.ends_with("all other constants: as in table `modern`\n"), "{text}");
         let kept = file(&here::settings(&table));
         assert_eq!(kept, format!("{HEADER}table=modern\ncost.clock_hertz=2000000000\ncost.copy_warm=40\n"));
     }

@@ -23,10 +23,10 @@ pub(super) fn report(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result
 }
 
 fn read_rows(folder: &Path) -> anyhow::Result<Vec<Record>> {
-    let (records, broken) =
-        store::read(folder).context("cannot read rows; keep some with `softiov lab run all --out DIR`")?;
+    let (records, broken) = store::read(folder)
+        .context("cannot read stored rows; store rows with `softiov lab run all --out DIR`")?;
     for error in broken {
-        super::print_progress(&format!("ignored: {error}"));
+        super::print_progress(&format!("ignored stored rows: {error}"));
     }
     Ok(records)
 }

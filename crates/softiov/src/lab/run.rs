@@ -52,7 +52,8 @@ fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
     let Some(file) = file else { return Ok(Vec::new()) };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let parse = |line: &str| line.parse().with_context(|| format!("{}: {line}", file.display()));
+    let parse =
+        |line: &str| line.parse().with_context(|| format!("{}: invalid setting {line:?}", file.display()));
     lines.map(parse).collect()
 }
 

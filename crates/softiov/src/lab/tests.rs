@@ -90,14 +90,17 @@ fn refused_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "unknown experiment `triple`; known: double"),
         ("run all --set fctor=3", "unknown axis or setting `fctor`; did you mean factor?"),
-        ("run all --set vms=2 --set factor=-1", "double vms=2 factor=-1: invariant violated: frames came"),
+        (
+            "run all --set vms=2 --set factor=-1",
+            "double vms=2 factor=-1: invariant of the model violated: frames came",
+        ),
         ("run all triple", "unknown experiment `all`; known: double"),
-        ("run all --out Cargo.toml", "cannot store rows: Cargo.toml/rows: "),
+        ("run all --out Cargo.toml", "cannot store the rows of the run: Cargo.toml/rows: "),
         ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),
         ("report --out page.json", "page.json: the page's name must not end in .csv or .json"),
         ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
         ("host --save nowhere/file", "cannot write nowhere/file: No such file or directory"),
-        ("report --in nowhere", "keep some with `softiov lab run all --out DIR`"),
+        ("report --in nowhere", "store rows with `softiov lab run all --out DIR`"),
     ] {
         let error = format!("{:#}", softiov_lab(arguments).unwrap_err());
         assert!(error.contains(message), "{error}");

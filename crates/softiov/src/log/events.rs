@@ -92,7 +92,7 @@ mod tests {
         let subscriber = tracing_subscriber::registry().with(Records);
         tracing::subscriber::with_default(subscriber, || {
             let (name, count) = ("pf0vf3", 7_u64);
-            tracing::warn!(function = name, count, suppressed = 0_u64, "the VF does {}", "too much");
+            tracing::warn!(function = name, count, suppressed = 0_u64, "the VF exceeds {}", "a threshold");
             tracing::info!(tap = %"tap0", up = true, suppressed = 2_u64, "the tap is back");
         });
         let kept = serde_json::to_value(events::after(0).events).expect("JSON");
@@ -105,8 +105,8 @@ mod tests {
         };
         assert_eq!(
             without_time(first),
-            json!({"number": 1, "time": null, "level": "warn", "about": "pf0vf3", "event": "the VF does too much",
-                "fields": {"count": 7}})
+            json!({"number": 1, "time": null, "level": "warn", "about": "pf0vf3",
+                   "event": "the VF exceeds a threshold", "fields": {"count": 7}})
         );
         assert_eq!(
             without_time(second),

@@ -24,11 +24,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         output: OutputOptions,
     },
-    /// Change one port; settings that are not given stay.
+    /// Change one port; other settings stay.
     Set {
         /// The port, such as pf0.
         port: String,
-        /// Number of VFs: 1 to 8, with family "avf" 1 to 64. VFs beyond that are taken from their guests.
+        /// Number of VFs: 1 to 8, with family "avf" 1 to 64. A lower number removes VFs from their guests.
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
         #[command(flatten)]
@@ -38,14 +38,14 @@ pub(crate) enum Command {
         #[command(flatten)]
         output: OutputOptions,
     },
-    /// Reset one port: its guests' drivers are notified and start anew, and its rules stay.
+    /// Reset one port: drivers of its guests are notified and restart; settings stay.
     Reset {
         /// The port, such as pf0.
         port: String,
         #[command(flatten)]
         output: OutputOptions,
     },
-    /// Set the events per second at which a VF's conduct has consequences; thresholds that are not given stay.
+    /// Set thresholds, in events per second, for a warning, throttling and quarantine of VFs; other thresholds stay.
     Limit {
         /// The port, such as pf0.
         port: String,

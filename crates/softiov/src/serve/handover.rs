@@ -46,7 +46,7 @@ pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
         line.tell(READY)?;
         if line.hear(PAUSE_TIMEOUT).ok().flatten().as_deref() != Some(GO) {
             // The predecessor resumes with everything as it was, so this process must clean up nothing.
-            tracing::error!("no GO from the predecessor, which resumes; this process ends");
+            tracing::error!("the previous process did not release the ports, and resumes; this process ends");
             std::process::exit(1);
         }
     }
@@ -57,15 +57,15 @@ pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
 
 /// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave.
 pub(super) fn hand_over(host: &Host) -> anyhow::Result<u32> {
-    let Some(successor) = host.vault().succeed().context("the keeper is gone")? else {
-        bail!("no keeper could start a new process: start the host without --no-keeper");
+    let Some(successor) = host.vault().succeed().context("cannot ask the keeper for a new process")? else {
+        bail!("an upgrade needs a keeper, which starts the new process; start the host without --no-keeper");
     };
-    tracing::info!("handing over");
+    tracing::info!("handing over to the new process");
     let outcome = transfer(host, &successor);
     if let Err(error) = &outcome {
         host.vault().abandon();
         host.resume();
-        tracing::error!(%error, "the hand-over failed; this process resumes");
+        tracing::error!(%error, "the hand-over to the new process failed; this process resumes");
     }
     outcome
 }
@@ -79,7 +79,7 @@ fn transfer(host: &Host, successor: &Line) -> anyhow::Result<u32> {
         Err(_) => bail!("the new process did not report within {START_TIMEOUT:?}"),
     };
     ensure!(host.pause(PAUSE_TIMEOUT), "a port did not pause; see the log");
-    host.vault().give(successor, KEEPER).context("the new process accepted no descriptors")?;
+    host.vault().give(successor, KEEPER).context("cannot send file descriptors to the new process")?;
     match successor.hear(TAKE_OVER_TIMEOUT) {
         Ok(Some(word)) if word == READY => {}
         Ok(Some(_) | None) => {
@@ -88,7 +88,7 @@ fn transfer(host: &Host, successor: &Line) -> anyhow::Result<u32> {
         Err(_) => bail!("the new process did not take over within {TAKE_OVER_TIMEOUT:?}"),
     }
     host.vault().say(&format!("MAINPID={pid}"));
-    successor.tell(GO).context("the new process is gone")?;
+    successor.tell(GO).context("cannot tell the new process to start")?;
     Ok(pid)
 }
 
@@ -96,14 +96,12 @@ fn transfer(host: &Host, successor: &Line) -> anyhow::Result<u32> {
 /// port does not pause.
 pub(super) fn pause_for_successor(host: &Host) -> bool {
     if !host.vault().is_kept() {
-        tracing::error!(
-            "SIGUSR2: no keeper holds descriptors for a successor; start the host without --no-keeper"
-        );
+        tracing::error!("SIGUSR2: a restart needs a keeper; start the host without --no-keeper");
         return false;
     }
     let paused = host.pause(PAUSE_TIMEOUT);
     if paused {
-        tracing::info!("ports are paused for the next process");
+        tracing::info!("SIGUSR2: ports are paused for the next process");
     } else {
         tracing::error!("SIGUSR2: a port did not pause; this process resumes");
     }

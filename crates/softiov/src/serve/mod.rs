@@ -29,8 +29,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) struct Args {
     #[command(flatten)]
     target: TargetHost,
-    /// Start no keeper. A keeper starts a host that has died again with its guests; without one they lose their VFs,
-    /// and the host cannot be upgraded under them.
+    /// Start no keeper. A keeper restarts a host that has died, and guests keep their VFs. Without a keeper, guests
+    /// lose their VFs, and the host cannot be upgraded while guests run.
     #[arg(long)]
     no_keeper: bool,
     /// User and group to become before any guest is served, by name or number (default: as configured).
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let prepared = prepare(args);
     // Not earlier: a running thread would keep the privileges that the others give up.
     start_log(&log, prepared.as_ref().ok().map(|prepared| &prepared.config))
-        .context("cannot start the log")?;
+        .context("cannot start the thread of the log")?;
     let outcome = prepared.and_then(|prepared| serve(args, prepared));
     log.finish(LOG_TIMEOUT);
     outcome
@@ -146,7 +146,7 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
         }
     }
     host.stop();
-    anyhow::bail!("a thread of the host has ended; see the log above")
+    anyhow::bail!("a thread of the host has ended unexpectedly; see the log above")
 }
 
 /// Returns the configuration file's directory: an editor replaces the file by a new one.
@@ -173,10 +173,13 @@ fn log_sockets(config: &Config, host: &Host) {
     tracing::info!(%control, pid, "serving");
 }
 
+/// Log message after a failed reload.
+const RELOAD_FAILED: &str = "SIGHUP: cannot apply the configuration file; nothing was changed";
+
 /// Loads the host's configuration file again. A refused file changes nothing.
 fn reload(host: &Host, target: &TargetHost) {
     let Some(file) = target.config.clone() else {
-        tracing::info!("SIGHUP: no configuration file was given, so nothing is loaded");
+        tracing::info!("SIGHUP: the host was started without a configuration file; nothing was changed");
         return;
     };
     let (socket, target) = (host.control_socket().to_owned(), target.clone());
@@ -187,20 +190,24 @@ fn reload(host: &Host, target: &TargetHost) {
             .and_then(|request| Ok(client::ask(&socket, request)?));
         match asked {
             Ok(Answer::Difference(Difference { changes, .. })) => {
-                tracing::info!(file = %file.display(), changes = changes.len(), "SIGHUP: the file was loaded again");
+                tracing::info!(
+                    file = %file.display(),
+                    changes = changes.len(),
+                    "SIGHUP: loaded the configuration file again"
+                );
             }
-            Ok(_) => tracing::error!(error = %ClientError::OtherAnswer, "SIGHUP: nothing was changed"),
-            Err(error) => tracing::error!(error = crate::output::error_chain(&error), "SIGHUP: nothing was changed"),
+            Ok(_) => tracing::error!(error = %ClientError::OtherAnswer, "{RELOAD_FAILED}"),
+            Err(error) => tracing::error!(error = crate::output::error_chain(&error), "{RELOAD_FAILED}"),
         }
     });
     if let Err(error) = thread {
-        tracing::error!(%error, "SIGHUP: nothing was changed");
+        tracing::error!(%error, "{RELOAD_FAILED}");
     }
 }
 
 /// Disconnects every client so that its machine lives on. A second signal ends the process at once.
 fn end_gracefully(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<ExitCode> {
-    tracing::info!("ending; guests are notified, and their machines live on");
+    tracing::info!("the host ends; guests are notified, and their virtual machines keep running");
     host.end();
     while !host.has_ended() {
         poller.wait(Some(END_CHECK_INTERVAL))?.for_each(drop);

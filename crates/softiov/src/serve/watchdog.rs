@@ -22,12 +22,15 @@ pub(super) fn start(host: &Host) -> anyhow::Result<()> {
         match check() {
             Ok(()) => vault.say(ALIVE),
             Err(error) => {
-                tracing::warn!(%error, "systemd's watchdog is not notified: the host does not answer");
+                tracing::warn!(%error, "the host does not answer, so systemd's watchdog is not notified");
             }
         }
         std::thread::sleep(timeout / NOTICES_PER_TIMEOUT);
     };
-    std::thread::Builder::new().name("watchdog".into()).spawn(watch).context("cannot start a thread")?;
+    std::thread::Builder::new()
+        .name("watchdog".into())
+        .spawn(watch)
+        .context("cannot start the watchdog thread")?;
     Ok(())
 }
 

@@ -124,8 +124,8 @@ fn no_such_device(command: Command) -> ToolExit {
 fn not_supported(command: Command) -> ToolExit {
     let exit = ToolExit::new("netlink error: Operation not supported", 1);
     exit.with_hint(match command {
-        Command::Features => "offloads are the guest driver's: run ethtool in the guest",
-        Command::Channels => "channels are the guest driver's: run ethtool in the guest",
+        Command::Features => "the guest's driver sets offloads; run ethtool in the guest",
+        Command::Channels => "the guest's driver sets channels; run ethtool in the guest",
         _ => "a port has no rings and no interrupts: name one of its VFs",
     })
 }

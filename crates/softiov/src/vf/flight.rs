@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Write JSON to this file, or to standard output (`-`).
     #[arg(long, short = 'w', value_name = "FILE|-")]
     write: Option<PathBuf>,
-    /// Print a file of `--write`, or one that a host wrote when it quarantined a VF, and ask no host.
+    /// Print a recording from a file that `--write` or a host has written; needs no running host.
     #[arg(long, short, value_name = "FILE", conflicts_with = "vf")]
     read: Option<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn load(file: &Path) -> anyhow::Result<Recording> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no recording of a VF", file.display()))
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} is not a flight recording of a VF", file.display()))
 }
 
 fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {

@@ -23,7 +23,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         output: OutputOptions,
     },
-    /// Change one VF; settings that are not given stay.
+    /// Change one VF; other settings stay.
     Set {
         /// The VF, such as pf0vf0.
         vf: String,
@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Print the recent events of a VF and its client: registers read and written, requests refused, frames dropped,
     /// resets.
     ///
-    /// When the host quarantines a VF, it writes the same to a file, `flight/VF-TIME.json` in its state directory.
+    /// When the host quarantines a VF, it writes these events to a file, `flight/VF-TIME.json` in its state directory.
     Flight(flight::Args),
     /// Disconnect a VF's client: its guest loses the VF, and another client may connect.
     Disconnect {

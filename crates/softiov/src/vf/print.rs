@@ -126,7 +126,7 @@ pub(crate) fn shown(value: &Value) -> String {
 
 fn conduct(text: &mut String, conduct: &Conduct) {
     if let Some(cause) = &conduct.quarantine {
-        let _ = writeln!(text, "    quarantined: {cause}; release it with --quarantine off");
+        let _ = writeln!(text, "    quarantined: {cause}; release the VF with --quarantine off");
     }
     if !conduct.offences.is_empty() {
         let _ = writeln!(text, "    seconds above a threshold: {}", list_of(&conduct.offences));

@@ -133,7 +133,7 @@ fn a_folder_where_others_could_replace_sockets_is_refused() {
     fs::set_permissions(&sockets, Permissions::from_mode(0o777)).unwrap();
     let refused = softiov(&sockets, &["serve"]);
     assert_eq!(refused.status, Some(1));
-    for part in ["sockets can be written to by others (mode 0777)", "chmod go-w", "runtime_dir"] {
+    for part in ["sockets is writable by other users (mode 0777)", "chmod go-w", "runtime_dir"] {
         assert!(refused.err.contains(part), "{part} in {}", refused.err);
     }
     // The same holds for a folder that the file names for one socket.
@@ -141,7 +141,7 @@ fn a_folder_where_others_could_replace_sockets_is_refused() {
     let file = configured(&folder, &file);
     let refused = softiov(&folder.path().join("other"), &["serve", "--config", file.to_str().unwrap()]);
     assert_eq!(refused.status, Some(1));
-    assert!(refused.err.contains("pf0vf0: ") && refused.err.contains("by others"), "{}", refused.err);
+    assert!(refused.err.contains("pf0vf0: ") && refused.err.contains("by other users"), "{}", refused.err);
 }
 
 #[test]

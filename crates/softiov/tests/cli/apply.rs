@@ -166,7 +166,7 @@ fn sighup_reloads_the_file_and_refuses_a_bad_one() {
     let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
     assert_eq!(softiov(serve.folder(), &["vf", "set", "pf0vf0", "--trust", "on"]).status, Some(0));
     serve.signal(Signal::HUP);
-    wait_for(|| serve.log().contains("the file has not changed"));
+    wait_for(|| serve.log().contains("the configuration file has not changed"));
     fs::write(&file, "[[port]]\nvfs = 12\n").unwrap();
     serve.signal(Signal::HUP);
     wait_for(|| serve.log().contains("1 to 8"));

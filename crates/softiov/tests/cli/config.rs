@@ -27,8 +27,8 @@ fn an_unknown_key_is_refused_by_name_and_line() {
 fn invalid_value_is_refused_with_a_remedy() {
     let folder = tempdir().unwrap();
     for (text, key, remedy) in [
-        ("[[port]]\nvfs = 9", "pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 65", "pf0.vfs: 65 is not 1 to 64", "add a port"),
+        ("[[port]]\nvfs = 9", "pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64"),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 65", "pf0.vfs: 65 is out of range (1-64 ", "add a port"),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", "pf0vf0.vlan", "1 to 4095"),
         ("[[port]]\nmac = \"01:00:00:00:00:00\"", "pf0.mac", "even"),
         ("[[port]]\nuplink = { tap = \"a/b\" }", "pf0.uplink", "printable"),

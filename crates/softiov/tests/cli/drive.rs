@@ -29,9 +29,11 @@ fn audit_lists_registers_and_the_pages_to_trap() {
     let text = finish(Command::new(SOFTIOV).args(["drive", "--audit", "--socket"]).arg(&socket));
     assert_eq!((text.status, text.err.as_str()), (Some(0), ""), "{}", text.out);
     let status = text.out.lines().find(|line| line.contains(" STATUS ")).unwrap();
-    assert!(status.ends_with("number of the function, THE MACHINE'S"), "{status}");
+    assert!(status.ends_with("PCI number of the function, THE MACHINE'S"), "{status}");
     assert!(
-        text.out.ends_with("registers, 1 of them the machine's; pages of BAR0 to trap: 0x0\n"),
+        text.out.ends_with(
+            "registers, 1 of them with values of the physical machine; pages of BAR0 to trap: 0x0\n"
+        ),
         "{}",
         text.out
     );

@@ -24,7 +24,8 @@ fn connect_and_disconnect_are_events_in_order() {
     let serve = Serve::start(&folder, &[]);
     assert_eq!(stored_events(&serve, "pf0vf0"), ["ready"]);
     drop(attach(serve.folder(), 0));
-    let story = ["ready", "a client has connected", "a driver runs the VF", "the client has gone"];
+    let story =
+        ["ready", "a client has connected", "a driver runs the VF", "the client has closed the connection"];
     let begun = Instant::now();
     loop {
         let mut events = stored_events(&serve, "pf0vf0");

@@ -119,7 +119,7 @@ fn the_last_of_64_vfs_is_in_lists_metrics_and_commands() {
     let gone = run(place, "vf show pf0vf63");
     assert_eq!(gone.status, Some(1), "{}", gone.out);
     let refused = run(place, "port set pf0 --vfs 65");
-    let parts = ["pf0.vfs: 65 is not 1 to 64", "add a port"];
+    let parts = ["pf0.vfs: 65 is out of range (1-64 ", "add a port"];
     assert!(parts.iter().all(|part| refused.err.contains(part)), "{}", refused.err);
 }
 

@@ -32,7 +32,11 @@ fn recording_is_printed_and_written_as_text_and_json() {
     let unknown = softiov(serve.folder(), &["vf", "flight", "pf0vf9"]);
     assert!(unknown.status == Some(1) && unknown.err.contains("pf0vf6"), "{}", unknown.err);
     let none = softiov(serve.folder(), &["vf", "flight", "--read", "/dev/null"]);
-    assert!(none.status == Some(1) && none.err.contains("/dev/null is no recording"), "{}", none.err);
+    assert!(
+        none.status == Some(1) && none.err.contains("/dev/null is not a flight recording"),
+        "{}",
+        none.err
+    );
 }
 
 /// Makes the host quarantine VFs at the first spoofed frame, and sends spoofed frames until it has done so.
@@ -45,7 +49,7 @@ fn spoof(serve: &Serve) {
         drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
     }
     let mut drive = drive.spawn().unwrap();
-    serve.wait_logged("the VF does too much");
+    serve.wait_logged("the VF exceeds a threshold");
     drive.kill().unwrap();
     drive.wait().unwrap();
 }
@@ -55,7 +59,7 @@ fn quarantine_writes_a_recording_that_the_log_names() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     spoof(&serve);
-    serve.wait_logged("a flight recording of the VF was written");
+    serve.wait_logged("wrote a flight recording of the VF");
     let kept = folder.path().join("state/flight");
     let [name] = &files(&kept)[..] else { panic!("{:?}", files(&kept)) };
     serve.wait_logged(name);

@@ -147,7 +147,7 @@ fn host_without_its_token_file_serves_guests() {
     let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     let log = serve.log();
-    assert!(log.contains("/nonexistent/token") && log.contains("make it with"), "{log}");
+    assert!(log.contains("/nonexistent/token") && log.contains("create the file with"), "{log}");
 }
 
 /// Returns the names of metrics in a text.

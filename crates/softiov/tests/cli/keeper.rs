@@ -147,12 +147,11 @@ fn host_without_a_starter_serves_but_is_not_replaced() {
     assert!(refused.err.contains("ended at once"), "{}", refused.err);
     serve.wait_logged("no successor: the process that starts hosts, softiov-starter, has ended");
     serve.signal(Signal::USR2);
-    serve.wait_logged("SIGUSR2: no starter and no systemd store to start another host");
+    serve.wait_logged("SIGUSR2 ignored: softiov-starter and a systemd store are missing");
     assert_eq!(next_host(&serve, None), host, "the host keeps serving");
     kill_process(host, Signal::KILL).unwrap();
     assert_eq!(serve.wait().code(), Some(1));
-    serve
-        .wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, has ended");
+    serve.wait_logged("cannot start the host: the process that starts hosts, softiov-starter, has ended");
 }
 
 #[test]
@@ -175,8 +174,11 @@ fn keeper_tries_again_to_start_a_missing_program() {
     let host = next_host(&serve, None);
     fs::rename(&program, &aside).unwrap();
     kill_process(host, Signal::KILL).unwrap();
-    serve.wait_logged(&format!("{} cannot be run: No such file or directory", program.display()));
-    serve.wait_logged("the host has failed with status 127; starting it again");
+    serve.wait_logged(&format!(
+        "cannot run the host's program {}: No such file or directory",
+        program.display()
+    ));
+    serve.wait_logged("the host failed with status 127; starting the host again");
     fs::rename(&aside, &program).unwrap();
     next_host(&serve, Some(host));
 }

@@ -167,6 +167,6 @@ fn invalid_state_file_is_named_and_stops_the_start() {
     for damaged in ["", "{}", &kept.replace("qos", "qux"), &kept.replace("\"version\": 1", "\"version\": 2")]
     {
         fs::write(&path, damaged).unwrap();
-        refused("move it away");
+        refused("move the file away");
     }
 }

@@ -114,7 +114,7 @@ fn host_killed_between_two_pieces_loses_nothing() {
                 // message is.
                 let is_shown = |vf: u8| {
                     let shown = softiov(serve.folder(), &["vf", "show", &format!("pf0vf{vf}")]);
-                    shown.out.contains("has sent")
+                    shown.out.contains("bytes of a message, and nothing more")
                 };
                 eventually("all are kept", || (0..VFS).all(is_shown));
             }

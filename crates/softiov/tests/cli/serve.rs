@@ -71,7 +71,7 @@ fn host_does_not_replace_a_file_at_a_sockets_path() {
     std::fs::write(&path, "precious").unwrap();
     let said = softiov(folder.path(), &["serve"]);
     assert_eq!(said.status, Some(1));
-    assert!(said.err.contains("pf0vf3/vf.sock exists and is not a socket"), "{}", said.err);
+    assert!(said.err.contains("pf0vf3/vf.sock: a file that is not a socket has this path"), "{}", said.err);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     for (vf, there) in [(2, vec![]), (3, vec!["vf.sock"])] {
         let found = files(&folder.path().join(format!("pf0vf{vf}")));
@@ -123,7 +123,7 @@ fn host_out_of_descriptors_refuses_clients_and_recovers() {
     let away = || clients.iter().filter(|client| is_turned_away(client)).count();
     eventually("some of 7 are turned away: a few descriptors were left", || (1..7).contains(&away()));
     // The host runs out either at the client's connection, or at a descriptor that serving it needs.
-    let told = ["cannot accept a client", "cannot serve a client"];
+    let told = ["cannot accept a client", "cannot set up a client's connection"];
     eventually("the log says so", || told.iter().any(|told| serve.log().contains(told)));
     // A VF's client takes several descriptors; a refused one leaves the rest of them for control clients.
     let ask = |_| UnixStream::connect(serve.folder().join("control/control.sock")).unwrap();

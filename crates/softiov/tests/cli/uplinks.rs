@@ -145,7 +145,7 @@ fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
         told("state UP");
         assert!(guest.wait_link(PATIENCE), "the guest keeps its VF");
         eventually("the log reports the uplink", || {
-            serve.log().contains(&format!("the {kind} is the uplink again"))
+            serve.log().contains(&format!("the port is attached to the {kind} again"))
         });
     });
 }
@@ -191,9 +191,9 @@ fn commands_show_the_uplinks() {
     );
     assert!(show(&serve, "pf0").contains("    wire drops: too long 0, no room 0, no link 0\n"));
     let said = apply("[[port]]\nuplink.wire = \"w\"\n");
-    assert!(said.err.contains("ends nowhere: give it to one more port"), "{}", said.err);
+    assert!(said.err.contains("has only one end; set it as the uplink of a second port"), "{}", said.err);
     let said = apply("[[port]]\nuplink.stream = { connect = \"here.sock\" }\n");
-    assert!(said.err.contains("pf0.uplink") && said.err.contains("write it from / on"), "{}", said.err);
+    assert!(said.err.contains("pf0.uplink") && said.err.contains("write an absolute path"), "{}", said.err);
     let said = softiov(serve.folder(), &["port", "show", "pf0", "--json"]);
     assert!(
         said.out.contains("\"uplink_status\"") && said.out.contains("\"kind\": \"wire\""),
@@ -250,7 +250,7 @@ fn impairments_recording_and_replay_work_on_a_running_port() {
     fs::write(&file, "[[port]]\nuplink.replay = \"/etc/passwd\"\n").unwrap();
     let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()]);
     assert!(
-        said.err.contains("cannot play /etc/passwd: it is neither a pcap nor a pcapng file"),
+        said.err.contains("cannot replay /etc/passwd: the file is neither pcap nor pcapng"),
         "{}",
         said.err
     );
@@ -273,9 +273,9 @@ fn replay_out_of_reach_names_landlock_and_the_remedy() {
         return skipped("a recording out of reach", "no Landlock here");
     }
     assert!(
-        said.err.contains(&format!("cannot play {}: Permission denied", recording.display())),
+        said.err.contains(&format!("cannot replay {}: Permission denied", recording.display())),
         "{}",
         said.err
     );
-    assert!(said.err.contains("Landlock") && said.err.contains("Move it there"), "{}", said.err);
+    assert!(said.err.contains("Landlock") && said.err.contains("Move the recording there"), "{}", said.err);
 }

@@ -89,7 +89,7 @@ fn set_changes_a_policy_completely_or_not_at_all() {
     assert_eq!(
         (&vf["settings"]["vlan"], &vf["settings"]["qos"]),
         (&20.into(), &3.into()),
-        "settings that are not given stay"
+        "other settings stay"
     );
     let vf = json(
         &set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --share-mac on --state enable")
@@ -99,11 +99,7 @@ fn set_changes_a_policy_completely_or_not_at_all() {
     assert_eq!((&is["vlan"], &is["qos"], &is["vlans"]), (&0.into(), &0.into(), &"10-12".into()));
     assert_eq!((&is["allmulti"], &is["max_mtu"], &is["rss"]), (&false.into(), &1500.into(), &true.into()));
     assert_eq!(is["share_mac"], true);
-    assert_eq!(
-        (&is["state"], &is["trust"]),
-        (&"enable".into(), &true.into()),
-        "settings that are not given stay"
-    );
+    assert_eq!((&is["state"], &is["trust"]), (&"enable".into(), &true.into()), "other settings stay");
     for (words, part) in [
         ("--min-tx-rate 5 --trust off", "min_tx_rate"),
         ("--proto 802.1ad --trust off", "802.1Q"),

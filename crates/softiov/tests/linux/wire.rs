@@ -46,7 +46,10 @@ impl Wire {
         wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0")).context("a bridge")?;
         wire.ip(&format!("addr add {}/24 dev {BRIDGE}", wire.address()))?;
         wire.ip(&format!("link set {BRIDGE} up"))?;
-        wire.iperf3 = Some(wire.start(wire.tools.iperf3().arg("-s")).context("iperf3 in the namespace")?);
+        wire.iperf3 = Some(
+            wire.start(wire.tools.iperf3().arg("-s"))
+                .context("cannot start iperf3 in the network namespace")?,
+        );
         Ok(wire)
     }
 

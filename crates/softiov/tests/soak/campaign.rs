@@ -24,7 +24,7 @@ const ALIVE: u64 = 30;
 /// Memory by which keeper and host may grow, KiB: allocators do not return everything.
 const GROWTH: u64 = 2_048;
 /// Messages of the keeper: a host has died; hosts died so often that the keeper delays the next.
-const DEATH: &str = "; starting it again";
+const DEATH: &str = "; starting the host again";
 const WAITS: &str = "the next start is in";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

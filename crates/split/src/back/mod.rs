@@ -45,7 +45,7 @@ pub struct GrantedAddress {
 
 /// Error of an access that the grant does not permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the grant does not permit this access")]
+#[error("the grant does not permit the back end's access to the page")]
 pub struct NotGranted;
 
 /// The machine interface a back end needs. Costs are charged by the implementer.

@@ -25,10 +25,10 @@ pub trait Hal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// The ring or the grant table is full; retry after a response.
-    #[error("the request ring or the grant table is full")]
+    #[error("the block request ring or the grant table is full")]
     Full,
     /// The number of sectors is zero or more than a request holds.
-    #[error("request length is out of range (1-88 sectors)")]
+    #[error("block request length is out of range (1-88 sectors)")]
     Length,
 }
 

@@ -28,7 +28,7 @@ pub enum ClientError {
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// A reply matches no pending request.
-    #[error("unexpected reply {id} to command {command}")]
+    #[error("unexpected vfio-user reply {id} to command {command}")]
     UnexpectedReply {
         /// Message id of the reply.
         id: u16,
@@ -36,10 +36,10 @@ pub enum ClientError {
         command: u16,
     },
     /// The body of a reply is too short, too long, or inconsistent.
-    #[error("malformed reply to {0:?}")]
+    #[error("malformed vfio-user reply to command {0:?}")]
     MalformedReply(Command),
     /// The server has sent a request.
-    #[error("unsupported request of the server: command {0}")]
+    #[error("unsupported vfio-user request from the server: command {0}")]
     UnexpectedRequest(u16),
 }
 

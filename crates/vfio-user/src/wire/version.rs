@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// The version text is not JSON. (A capability of the wrong type is ignored.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the version text is not JSON")]
+#[error("the capabilities in the vfio-user version message are not JSON")]
 pub struct MalformedCapabilities;
 
 /// Capabilities of client or server, as `VERSION` states them. `None` stands for the specification's default.

@@ -13,8 +13,10 @@ pub(super) fn check(rust: &Rust) -> Vec<Place> {
     let mut places = Vec::new();
     rust.each(|tokens| {
         let Some((name, count)) = function(tokens).filter(|(_, count)| *count > MOST) else { return };
-        let text =
-            format!("`{name}` takes {count} arguments, {MOST} at most: what travels together is a type");
+        let text = format!(
+            "`{name}` takes {count} arguments; the maximum is {MOST}: combine arguments that belong together \
+             in a type"
+        );
         places.push(Place { file: rust.path.clone(), line: line(&tokens[0]), text });
     });
     places

@@ -19,7 +19,7 @@ pub(super) struct Budget(BTreeMap<String, BTreeMap<String, usize>>);
 
 impl Budget {
     pub(super) fn load(root: &Path) -> Result<Self> {
-        let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("{FILE} cannot be read"))?;
+        let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
         Self::read(&text)
     }
 
@@ -38,7 +38,7 @@ impl Budget {
 
     pub(super) fn store(&self, root: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&serde_json::json!(self.0))? + "\n";
-        fs::write(root.join(FILE), text).with_context(|| format!("{FILE} cannot be written"))
+        fs::write(root.join(FILE), text).with_context(|| format!("cannot write {FILE}"))
     }
 
     fn of(&self, owner: &str, rule: &str) -> usize {
@@ -65,11 +65,14 @@ impl Budget {
             let (count, budget) = (count(counts, &owner, rule), self.of(&owner, rule));
             if count != budget {
                 let remedy = if count > budget {
-                    "mend what you added (`cargo xtask tidy --list CRATE` lists the places); the budget never rises"
+                    "mend the added places (`cargo xtask tidy --list CRATE` lists all places); the budget \
+                     never rises"
                 } else {
                     "lower the budget: cargo xtask tidy --lower"
                 };
-                let what = format!("{owner}: {count} {rule}, and the budget is {budget}");
+                let what = format!(
+                    "{owner} has {count} places that break the rule `{rule}`; the budget is {budget}"
+                );
                 findings.push(Finding { file: FILE.into(), line: 1, rule: "budget", what, remedy });
             }
         }
@@ -130,9 +133,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "avf: 1 riddles, and the budget is 0",
-                "nic: 4 openings, and the budget is 3",
-                "nic: 1 riddles, and the budget is 2"
+                "avf has 1 places that break the rule `riddles`; the budget is 0",
+                "nic has 4 places that break the rule `openings`; the budget is 3",
+                "nic has 1 places that break the rule `riddles`; the budget is 2"
             ]
         );
     }

@@ -19,7 +19,11 @@ fn in_crate(modules: &Modules) -> Vec<Place> {
         for file in &circle {
             let next: Vec<_> =
                 arrows[file].intersection(&circle).map(|file| file.to_string_lossy()).collect();
-            let text = format!("one of {} files in a circle; imports {}", circle.len(), next.join(", "));
+            let text = format!(
+                "the file is one of {} files that import each other in a circle; it imports {}",
+                circle.len(),
+                next.join(", ")
+            );
             places.push(Place { file: file.clone(), line: 1, text });
         }
     }

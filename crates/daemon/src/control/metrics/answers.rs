@@ -10,7 +10,7 @@ pub(super) fn family(ports: &[PortStatus]) -> Option<MetricFamily> {
         ports.iter().filter_map(|port| Some(metric(&port.name, port.answers.as_ref()?))).collect();
     let mut family = MetricFamily::default();
     family.set_name("softiov_port_pf_answer_seconds".to_owned());
-    family.set_help("From a VF's mailbox write to the PF driver's answer".to_owned());
+    family.set_help("Seconds from a VF's mailbox write to the PF driver's answer".to_owned());
     family.set_field_type(MetricType::HISTOGRAM);
     let any = !metrics.is_empty();
     family.set_metric(metrics);

@@ -93,11 +93,14 @@ impl CaptureService {
         let filter = compile(&query.filter, &self.names)?;
         let answer = sender.ask(Request::PortShow { port: port.clone() }).await?;
         let Answer::Port(status) = answer else {
-            return Err(Failure::new(Kind::Unavailable, "the port did not return its status"));
+            return Err(Failure::new(
+                Kind::Unavailable,
+                "the port did not return its status; see the host's log",
+            ));
         };
         let (wanted, places) = wanted(&status, &query)?;
         let Ok(permit) = self.permits.try_acquire_owned() else {
-            let message = format!("{} captures are running already; end one", capture::MOST);
+            let message = format!("{} captures are running, the most at a time; end one", capture::MOST);
             return Err(Failure::new(Kind::Busy, message));
         };
         let (begun, mut frames) = capture::begin(wanted);
@@ -134,7 +137,8 @@ fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String
     if let Some(unknown) = names.iter().find(|name| all.iter().all(|(_, known)| known != *name)) {
         let mut known: Vec<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
         known.dedup();
-        let message = format!("at: {} has no {unknown:?}; it has {}", status.name, known.join(", "));
+        let message =
+            format!("at: port {} has no function {unknown:?}; it has {}", status.name, known.join(", "));
         return Err(Failure::new(Kind::Malformed, message));
     }
     let places: Vec<_> =

@@ -16,7 +16,8 @@ pub(super) async fn check_host(request: Request, next: Next) -> Response {
     match fault(request.version(), request.headers()) {
         None => next.run(request).await,
         Some(fault) => {
-            let message = format!("{fault}; send one, such as \"Host: localhost\" (RFC 9112, section 3.2)");
+            let message =
+                format!("{fault}; send exactly one, such as \"Host: localhost\" (RFC 9112, section 3.2)");
             refuse(Failure::new(Kind::Malformed, message), request.uri().path())
         }
     }

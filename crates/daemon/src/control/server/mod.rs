@@ -205,14 +205,14 @@ impl Listening {
     fn admit(&mut self, accepted: io::Result<impl Connection>, stop: &watch::Receiver<bool>) {
         let stream = match accepted {
             Ok(stream) => stream,
-            Err(error) => return tracing::debug!(%error, "a control client was turned away"),
+            Err(error) => return tracing::debug!(%error, "cannot accept a control client"),
         };
         self.open.retain(|client| !client.task.is_finished());
         if self.open.len() >= MAX_CLIENTS {
             let silent = self.open.iter().position(|client| !client.has_asked.get());
             if let Some(client) = self.open.remove(silent.unwrap_or(0)) {
                 client.task.abort();
-                tracing::debug!("too many control clients: the oldest is disconnected");
+                tracing::debug!("too many control clients: disconnected the oldest");
             }
         }
         let has_asked = HasAsked::default();
@@ -252,7 +252,7 @@ async fn attend(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a control client is disconnected");
+        tracing::debug!(%error, "disconnected a control client after an error");
     }
 }
 

@@ -89,7 +89,10 @@ fn send(
 }
 
 fn busy() -> Failure {
-    Failure::new(Kind::Busy, format!("{MOST} requests are pending already; try again in a second"))
+    Failure::new(
+        Kind::Busy,
+        format!("{MOST} requests are pending, the most at a time; try again in a second"),
+    )
 }
 
 impl Queue {
@@ -119,7 +122,10 @@ impl Queue {
 }
 
 fn handed_over() -> Failure {
-    Failure::new(Kind::HandedOver, "another process serves the host now, and nothing was done; ask again")
+    Failure::new(
+        Kind::HandedOver,
+        "a new process serves the host now, and the request was not carried out; send the request again",
+    )
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ async fn authorize(
         has_asked.note();
         return next.run(request).await;
     }
-    let message = "over TCP a token is needed, in the header Authorization, as in \"Bearer TOKEN\"";
+    let message = "a request over TCP needs the header \"Authorization: Bearer TOKEN\"";
     let mut response = refuse(Failure::new(Kind::Unauthorized, message), request.uri().path());
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
@@ -81,14 +81,15 @@ async fn answer(route: &Route, context: &Context, request: Request) -> Response 
     let caller = request.extensions().get::<Caller>().copied().unwrap_or(Caller::Unknown);
     let outcome = async {
         if route.local_only && context.token.is_some() {
-            let message =
-                format!("{path} is not for TCP; ask over the control socket, as the softiov command does");
+            let message = format!(
+                "{path} is not available over TCP; use the control socket, as the softiov command does"
+            );
             return Err(Failure::new(Kind::LocalOnly, message));
         }
         let input = input(route, request).await?;
         let answer = context.sender.ask((route.request)(&input)?).await?;
         if route.method != Method::GET {
-            tracing::info!(by = %caller, method = %route.method, path, "carried out");
+            tracing::info!(by = %caller, method = %route.method, path, "carried out a request");
         }
         encode(&answer)
     };
@@ -129,16 +130,22 @@ async fn query(parts: &mut Parts) -> Result<After, Failure> {
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     if kind.split(';').next().map(str::trim) != Some("application/json") {
-        let message =
-            format!("the body's Content-Type is {kind:?}; send it with \"Content-Type: application/json\"");
+        let message = format!(
+            "the Content-Type of the request's body is {kind:?}; send the body with \"Content-Type: \
+             application/json\""
+        );
         return Err(Failure::new(Kind::NotJson, message));
     }
     match timeout(PATIENCE, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => {
-            Err(Failure::new(Kind::TooLong, format!("the body is broken, or longer than {MAX_BODY} bytes")))
-        }
-        Err(_) => Err(Failure::new(Kind::TooSlow, format!("the body did not arrive within {PATIENCE:?}"))),
+        Ok(Err(_)) => Err(Failure::new(
+            Kind::TooLong,
+            format!("the body of the request is incomplete, or longer than {MAX_BODY} bytes"),
+        )),
+        Err(_) => Err(Failure::new(
+            Kind::TooSlow,
+            format!("the body of the request did not arrive within {PATIENCE:?}"),
+        )),
     }
 }
 
@@ -180,7 +187,7 @@ async fn metrics_text(State(context): State<Context>, request: Request) -> Respo
     let open = accept::prefers_openmetrics(request.headers());
     let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {
         Answer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),
-        _ => Err(unavailable("the ports did not return their status")),
+        _ => Err(unavailable("the ports did not return their status; see the host's log")),
     });
     // Caches must not give one client's form to another.
     let head = [

@@ -40,7 +40,9 @@ pub(super) fn open(
     places: Arc<Semaphore>,
 ) -> Result<Response, Failure> {
     let Ok(place) = places.try_acquire_owned() else {
-        let message = format!("{MOST} streams of events are open already; close one, or read GET /v1/events");
+        let message = format!(
+            "{MOST} streams of events are open, the most at a time; close one, or read GET /v1/events"
+        );
         return Err(Failure::new(Kind::Busy, message));
     };
     let reader = Reader { after, ready: VecDeque::new(), stop, _place: place };

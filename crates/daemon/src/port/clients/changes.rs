@@ -24,8 +24,8 @@ impl Default for ChangeLog {
 }
 
 /// Event of a guest with more multicast groups than fit, with the remedy.
-const CUT: &str =
-    "the guest's list of addresses was cut: frames of further groups do not arrive without trust on";
+const CUT: &str = "the guest's list of multicast addresses is too long, and frames for further groups are \
+                   dropped; set trust on for the VF";
 
 /// Returns the driver's events and link changes since `old`.
 fn events(old: &DriverState, new: &DriverState) -> impl Iterator<Item = &'static str> {
@@ -79,7 +79,7 @@ impl ChangeLog {
                     remedy = remedy(reason),
                     count,
                     suppressed,
-                    "the PF driver has refused a request"
+                    "the PF driver refused a request of the VF"
                 );
             }
         }

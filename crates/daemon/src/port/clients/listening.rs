@@ -71,7 +71,8 @@ impl<'a> FunctionPlace<'a> {
             let (name, closed) = (self.name, closed.display());
             tracing::warn!(
                 function = name,
-                "users that may connect cannot reach the socket: {closed} is closed to them"
+                "users that may connect to the socket may not search directory {closed}; run: chmod o+x \
+                 {closed}"
             );
         }
         let listener = Listener::bind(self.socket, self.access)?;

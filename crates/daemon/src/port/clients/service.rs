@@ -80,7 +80,7 @@ impl Clients {
                         function = name,
                         peer,
                         suppressed,
-                        "turned away: another client has this function"
+                        "refused a client: another client is attached to the function"
                     );
                 }
             }
@@ -136,14 +136,19 @@ impl Clients {
         let (function, own) = (slot.function, &mut slot.own);
         let mut device = FunctionDevice { function, engine, own, now };
         if !device.reset_function() {
-            tracing::error!(function = slot.name, "cannot reset the function of the former client");
+            tracing::error!(
+                function = slot.name,
+                "cannot reset the function after the disconnection of its client"
+            );
         }
         let stream = connection.close(&mut device);
         slot.own.pages = None;
         if let Some(suppressed) = slot.log.allow(now) {
             let name = &slot.name;
             match end {
-                EndReason::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
+                EndReason::Closed => {
+                    tracing::info!(function = name, suppressed, "the client has closed the connection");
+                }
                 EndReason::Ended => {
                     tracing::info!(function = name, suppressed, "the client was disconnected");
                 }
@@ -210,7 +215,7 @@ fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: T
         }
         Err(error) => {
             if let Some(suppressed) = slot.log.allow(now) {
-                tracing::error!(function = name, %error, suppressed, "cannot serve a client");
+                tracing::error!(function = name, %error, suppressed, "cannot set up a client's connection");
             }
         }
     }
@@ -222,7 +227,12 @@ fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<Sh
     let vf = slot.function.vf().filter(|_| wait != Wait::Sleep)?;
     let pages = SharedPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now)) {
-        tracing::warn!(function = slot.name, %error, suppressed, "cannot create doorbell pages: doorbells are messages");
+        tracing::warn!(
+            function = slot.name,
+            %error,
+            suppressed,
+            "cannot create doorbell pages; each doorbell write is a message to the host"
+        );
     }
     pages.ok().flatten()
 }
@@ -234,7 +244,7 @@ fn warn_of_refusals(slot: &mut Slot, now: Time) {
         && let Some(suppressed) = slot.log.allow(now)
     {
         let remedy = error.remedy();
-        tracing::warn!(function = name, %error, remedy, suppressed, "refused an interrupt's eventfd");
+        tracing::warn!(function = name, %error, remedy, suppressed, "refused an eventfd for an interrupt");
     }
     let Some(error) = own.refused.take() else { return };
     let remedy = match &error {
@@ -245,7 +255,7 @@ fn warn_of_refusals(slot: &mut Slot, now: Time) {
         _ => return,
     };
     if let Some(suppressed) = slot.log.allow(now) {
-        tracing::warn!(function = name, %error, remedy, suppressed, "refused a window of guest memory");
+        tracing::warn!(function = name, %error, remedy, suppressed, "refused to map guest memory");
     }
 }
 

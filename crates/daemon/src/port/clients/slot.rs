@@ -112,7 +112,7 @@ impl Slot {
         if let Some(vf) = self.function.vf()
             && let Err(error) = engine.show_link(vf, self.ending.is_some(), now)
         {
-            self.warn(now, "its policy is not in force", &error);
+            self.warn(now, "cannot apply the VF's policy", &error);
         }
     }
 
@@ -139,7 +139,7 @@ impl Slot {
         self.show_link(engine, now);
         if let Some(suppressed) = self.log.allow(now) {
             let (name, offence) = (&self.name, offence.name());
-            tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF does too much");
+            tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF exceeds a threshold");
         }
         Some(verdict)
     }

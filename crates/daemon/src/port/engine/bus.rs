@@ -192,8 +192,8 @@ impl LiveBus {
         let notifier = Notifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
-                "Linux AIO is not available (a seccomp filter, or fs.aio-max-nr): a client that races for its own \
-                 eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
+                "Linux AIO is not available (a seccomp filter, or fs.aio-max-nr): a client can block its \
+                 port through an eventfd; allow io_setup, io_submit and io_getevents"
             );
         }
         Ok(Self { functions, limits, notifier })

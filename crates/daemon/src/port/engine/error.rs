@@ -19,7 +19,7 @@ pub enum EngineError {
     #[error(transparent)]
     Confine(#[from] ConfineError),
     /// The process's table of mappings has no share left.
-    #[error("this process has too many functions to map the memory of their clients; run a second host")]
+    #[error("the host has too many functions to map the memory of further clients; start a second host")]
     NoMappings,
     /// The card and its drivers disagree, which is a defect of this program.
     #[error("cannot bring up the card: {0}")]
@@ -39,7 +39,7 @@ card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 #[derive(Debug, Error)]
 pub enum CardRefusal {
     /// A guest drives the PF.
-    #[error("a guest drives this port's PF: policy and resets are that guest's")]
+    #[error("a guest drives this port's PF, and only the guest can set policy or reset the port")]
     Guests,
     /// The PF driver refuses the number of VFs.
     #[error("{name}.vfs: {error}")]
@@ -82,7 +82,7 @@ pub(in crate::port) enum InheritanceError {
     #[error(transparent)]
     AvfPf(#[from] AvfPfError),
     /// The configuration offers other functions than the saved state has.
-    #[error("the configuration offers other functions than the predecessor had")]
+    #[error("the configuration has other functions than the previous process's saved state")]
     Functions,
     /// Bringing up the card fails.
     #[error(transparent)]

@@ -25,13 +25,15 @@ use vfio_user::wire::{Capabilities, MAX_DMA_MAPS};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AdoptError {
     /// A descriptor was not kept, or is of the wrong kind.
-    #[error("the {0} was not kept")]
+    #[error("the previous process did not save the {0}")]
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
-    #[error("part of a message is lost: the earlier version of softiov did not keep it")]
+    #[error(
+        "part of a message is lost: the previous process, an earlier version of softiov, did not save it"
+    )]
     Torn,
     /// The held bytes are not the beginning of a message.
-    #[error("the held part of a message is invalid: {0}")]
+    #[error("the saved part of a message is invalid: {0}")]
     Held(#[from] ProtocolError),
     /// A system call fails.
     #[error(transparent)]
@@ -69,7 +71,11 @@ impl Adopter<'_> {
                 None
             }
             Err(error) => {
-                tracing::error!(function = slot.name, %error, "cannot resume the predecessor's client");
+                tracing::error!(
+                    function = slot.name,
+                    %error,
+                    "cannot resume the connection of a client of the previous process"
+                );
                 self.reach.unmap_all();
                 self.reach.clear_eventfds();
                 slot.own.successor.end();
@@ -103,7 +109,7 @@ impl Adopter<'_> {
         }
         // A client may have thousands of windows, so one line reports them all.
         if let (windows, Some(error)) = lost {
-            tracing::warn!(?function, windows, %error, "cannot map windows of the client again");
+            tracing::warn!(?function, windows, %error, "cannot map guest memory of a resumed client again");
         }
         for irq in &noted.irqs {
             connect(self.reach, *irq, successor)?;

@@ -26,7 +26,10 @@ impl Counters {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
         let Some(notes) = Notes::open(left) else {
-            tracing::error!(port, "no memory to note counters: they restart at 0 with the next process");
+            tracing::error!(
+                port,
+                "cannot save the counters of the port; the counters restart at 0 in the next process"
+            );
             return None;
         };
         if is_new {
@@ -35,7 +38,9 @@ impl Counters {
         let noted = notes.read().map(|note| state::read::<Totals>(&note));
         self.notes = Some(notes);
         noted?
-            .inspect_err(|error| tracing::warn!(port, %error, "counters restart at 0: cannot read the note"))
+            .inspect_err(|error| {
+                tracing::warn!(port, %error, "cannot read the port's saved counters; they restart at 0");
+            })
             .ok()
     }
 

@@ -33,7 +33,11 @@ pub(super) fn card(
         match at_rest(config, &bytes, bus, now) {
             Ok(card) => return Ok((card, true)),
             Err(error) => {
-                tracing::error!(port = config.name, %error, "cannot resume the predecessor's card; guests see a reset");
+                tracing::error!(
+                    port = config.name,
+                    %error,
+                    "cannot restore the card of the previous process; guests see a reset"
+                );
             }
         }
     }
@@ -42,7 +46,11 @@ pub(super) fn card(
         match by_software(config, link, (&software, configurations(config, journal)), bus, now) {
             Ok(card) => return Ok((card, false)),
             Err(error) => {
-                tracing::error!(port = config.name, %error, "no policy restored: the configuration applies");
+                tracing::error!(
+                    port = config.name,
+                    %error,
+                    "cannot restore the policy of the previous process; the configuration applies"
+                );
             }
         }
     }

@@ -150,7 +150,11 @@ impl Succession {
         match engine.save_all(watched, functions, now) {
             Ok(bytes) => self.rest.note(&bytes),
             Err(error) => {
-                tracing::error!(port = self.vault.port(), %error, "cannot encode the port for a successor");
+                tracing::error!(
+                    port = self.vault.port(),
+                    %error,
+                    "cannot save the port's state for a hand-over"
+                );
                 false
             }
         }

@@ -29,7 +29,11 @@ pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfI
         let bytes = journal.configuration(vf.function())?;
         let read = state::read(&bytes).map(|state| (vf, state));
         let older = |error: &StateError| {
-            tracing::error!(port = config.name, %error, "cannot read the latest configuration of {vf}; an older one is used");
+            tracing::error!(
+                port = config.name,
+                %error,
+                "cannot read the latest saved configuration of {vf}; the port uses an older one"
+            );
         };
         read.inspect_err(older).ok()
     };
@@ -40,6 +44,6 @@ pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfI
 pub(super) fn note_software(journal: &Journal, card: &mut dyn Family) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
-        tracing::error!("cannot note the policy for a successor");
+        tracing::error!("cannot save the port's policy for the next process");
     }
 }

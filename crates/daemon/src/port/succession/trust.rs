@@ -48,17 +48,26 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
                     attempt if attempt <= TRUST_NOTES => Trust::Notes,
                     _ => Trust::Clients,
                 };
-                tracing::info!(port = config.name, attempt, "going on with what a predecessor has left");
+                tracing::info!(
+                    port = config.name,
+                    attempt,
+                    "restoring the port from the state of the previous process"
+                );
                 if trust.has_clients() {
                     return Ok((journal, trust));
                 }
                 tracing::error!(
                     port = config.name,
-                    "notes are not used: earlier successors failed with them, or the family has changed"
+                    "the saved state of the previous process is not used: earlier processes failed with the \
+                     state, or the card family has changed"
                 );
             }
             Err(error) => {
-                tracing::error!(port = config.name, %error, "notes are not used: clients are disconnected");
+                tracing::error!(
+                    port = config.name,
+                    %error,
+                    "cannot use the saved state of the previous process; clients are disconnected"
+                );
             }
         }
         trust = Trust::Clients;

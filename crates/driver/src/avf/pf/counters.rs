@@ -12,58 +12,61 @@ pub enum Refusal {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The VF must request its resources first; only version, resources and reset are served before.
-    #[error("the VF has not requested its resources")]
+    #[error("the VF has not requested its resources (GET_VF_RESOURCES)")]
     NotReady,
     /// The request needs a capability that was not negotiated.
-    #[error("the capability was not negotiated")]
+    #[error("the request needs a capability that the VF did not negotiate")]
     NotAgreed,
     /// The request names another VF's VSI.
-    #[error("the request names another VF's VSI")]
+    #[error("the request names the switch port (VSI) of another VF")]
     NotItsVsi,
     /// The request names no queue, or one that the VF does not have.
-    #[error("the VF does not have the queue")]
+    #[error("the request names a queue that the VF does not have")]
     NoSuchQueue,
     /// The requested ring's base, length, buffer size or descriptor format is invalid.
     #[error("invalid base, length, buffer size or descriptor format of a ring")]
     Ring,
     /// The VF does not have the interrupt vector that the request names.
-    #[error("the VF does not have the vector")]
+    #[error("the request names an interrupt vector that the VF does not have")]
     NoSuchVector,
     /// The administrator has set the VF's address.
-    #[error("the address was set by the administrator")]
+    #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
     AddressFixed,
     /// The requested address is zero or broadcast.
     #[error("invalid receive address: zero or broadcast")]
     AddressInvalid,
     /// Another VF has the requested address, and does not share it.
-    #[error("the address is in use by another VF; allow it with share_mac for both, or with trust")]
+    #[error(
+        "the requested MAC address is in use by another VF; allow it with share_mac for both VFs, or with \
+         trust"
+    )]
     AddressInUse,
     /// The VF's quota of addresses is used up.
     #[error("the VF has reached its address quota")]
     TooManyAddresses,
     /// The administrator has put the VF on one VLAN.
-    #[error("the VLAN was set by the administrator")]
+    #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
     /// The VLAN id is out of range, or the tag type was not offered.
-    #[error("VLAN out of range (0-4095), or unsupported tag type")]
+    #[error("the requested VLAN is out of range (0-4095), or its tag type is unsupported")]
     VlanInvalid,
     /// The VLAN is not in the administrator's list: granted in the reply, and withheld.
-    #[error("the administrator does not allow the VLAN")]
+    #[error("the requested VLAN is not among the VF's allowed VLANs")]
     VlanNotAllowed,
     /// The VF's quota of VLANs is used up: granted in the reply, and ignored.
     #[error("the VF has reached its VLAN quota")]
     TooManyVlans,
     /// The VF may not be promiscuous: granted in the reply, and ignored.
-    #[error("the administrator does not allow promiscuity")]
+    #[error("the VF's policy does not allow promiscuous mode")]
     Promiscuity,
     /// The VF is disabled or quarantined.
     #[error("the VF is disabled or quarantined")]
     Disabled,
     /// The RSS key, lookup table or hash function is unsupported.
-    #[error("unsupported RSS key, lookup table or hash function")]
+    #[error("the requested RSS key, lookup table or hash function is unsupported")]
     Hash,
     /// The VF requests no queue pair, or more than it may have.
-    #[error("the number of queue pairs exceeds the VF's limit")]
+    #[error("the requested number of queue pairs exceeds the VF's limit")]
     TooManyQueues,
 }
 

@@ -89,10 +89,10 @@ impl Pf {
         monitors: Vec<Monitor>,
     ) -> Result<(), RestoreError> {
         if monitors.len() != self.vfs.len() {
-            return Err(RestoreError("it has the conduct of another number of VFs"));
+            return Err(RestoreError("the saved number of conduct records differs from the number of VFs"));
         }
         if !monitors.iter().all(Monitor::is_sound) {
-            return Err(RestoreError("a count of a VF's offences is about to overflow"));
+            return Err(RestoreError("the counter of a VF's offences is 2^58 or more"));
         }
         self.vfs.iter_mut().zip(monitors).for_each(|(state, monitor)| state.monitor = monitor);
         self.vfs().for_each(|vf| self.apply_restraint(hal, vf));

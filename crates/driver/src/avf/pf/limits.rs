@@ -13,10 +13,12 @@ pub const LIMITS: Limits = Limits {
     max_frame: MAX_FRAME as u16,
     frame_overhead: AROUND,
     interrupts: Err(
-        "the guest of a port with family = \"avf\" moderates its interrupts itself; leave it out, or use family = \"82576\"",
+        "a port with family = \"avf\" does not limit interrupts, because the guest moderates them; remove \
+         the setting, or use family = \"82576\"",
     ),
     rss: Err(
-        "a VF of family = \"avf\" always spreads what it receives over its queue pairs; leave it out, or use family = \"82576\"",
+        "a VF of family = \"avf\" always spreads received frames over its queue pairs (RSS); remove the \
+         setting, or use family = \"82576\"",
     ),
     storm_blocks: (1 << 19) - 1,
 };

@@ -143,15 +143,18 @@ impl Mail {
 
     /// Restores the admin queues from a saved state. `hal` must allocate the same addresses as before.
     pub(super) fn restore<H: DmaHal>(hal: &mut H, vfs: u16, state: &MailState) -> Result<Self, RestoreError> {
-        let no_memory = RestoreError("no memory for its queues");
+        let no_memory = RestoreError("no DMA memory is left for the admin queues");
         let (mut mail, _) = Self::lay_out(hal, vfs).map_err(|_| no_memory)?;
         let MailState { places, inbox, bodies, next } = state;
         let mut ring = InDma(hal, mail.receive.iova);
         if *places != [mail.receive.iova, mail.send.iova] || *next >= SLOTS {
-            return Err(RestoreError("its queues are not at the card's addresses"));
+            return Err(RestoreError(
+                "the addresses of the admin queues differ from the saved ones, or the next send slot is out \
+                 of range",
+            ));
         }
         if !mail.inbox.resume(inbox, &mut ring) {
-            return Err(RestoreError("its inbox is invalid"));
+            return Err(RestoreError("the admin receive queue is invalid"));
         }
         mail.next = *next;
         let slots: Vec<u16> = mail.inbox.waiting(&ring).collect();

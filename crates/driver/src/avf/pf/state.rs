@@ -23,7 +23,7 @@ pub struct PfState {
 
 /// Error for an invalid saved state of the driver, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the state of the PF driver is damaged: {0}; start the port again without it")]
+#[error("the saved state of the AVF PF driver is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(pub(super) &'static str);
 
 impl Pf {
@@ -40,7 +40,7 @@ impl Pf {
     pub fn restore<H: DmaHal>(hal: &mut H, state: PfState) -> Result<Self, RestoreError> {
         let PfState { vfs, mail, wire } = state;
         if vfs.len() > MAX_VFS {
-            return Err(RestoreError("it has more VFs than a port"));
+            return Err(RestoreError("the port has more than 64 VFs"));
         }
         if let Some(what) = vfs.iter().find_map(VfState::flaw) {
             return Err(RestoreError(what));
@@ -71,14 +71,20 @@ impl VfState {
                 "a VF has negotiated a capability that is not offered",
             ),
             ((1..=MAX_PAIRS).contains(&self.pairs.into()), "a VF's number of queue pairs is out of range"),
-            (u32::from(self.rx | self.tx) >> self.pairs.min(16) == 0, "a running queue is out of range"),
-            (self.mac.is_none_or(MacAddress::is_valid_unicast), "a VF's address is no valid unicast address"),
-            (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF exceeds its address quota"),
+            (
+                u32::from(self.rx | self.tx) >> self.pairs.min(16) == 0,
+                "a running queue is not among the VF's queue pairs",
+            ),
+            (
+                self.mac.is_none_or(MacAddress::is_valid_unicast),
+                "a VF's MAC address is not a valid unicast address",
+            ),
+            (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF has more MAC addresses than its quota"),
             (
                 asked().count() <= vlans && asked().all(|vlan| *vlan <= LAST_VLAN),
-                "a VF is in a VLAN out of range",
+                "a VF has too many VLANs, or a VLAN that is out of range (0-4095)",
             ),
-            (self.counters.is_sound(), "a VF's counter is about to overflow, or missing"),
+            (self.counters.is_sound(), "a VF's counter is missing, or is 2^56 or more"),
         ];
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }

@@ -44,13 +44,13 @@ pub enum VfError {
     #[error("the VF stays in reset; check that the PF driver runs")]
     NoReset,
     /// The PF has sent no reply to a request in time.
-    #[error("the PF does not reply to request {0}")]
+    #[error("the PF did not reply to virtchnl request {0} in time")]
     NoAnswer(u32),
     /// The PF refuses a request, with a status.
-    #[error("the PF refuses request {0} with status {1}")]
+    #[error("the PF refused virtchnl request {0} with status {1}")]
     Refused(u32, i32),
     /// The PF's reply to a request is malformed.
-    #[error("malformed PF reply to request {0}")]
+    #[error("malformed PF reply to virtchnl request {0}")]
     Malformed(u32),
     /// DMA memory is exhausted.
     #[error(transparent)]

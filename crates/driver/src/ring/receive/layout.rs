@@ -30,9 +30,9 @@ pub trait Layout: Copy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RxError {
     /// The caller's buffer is too short for the frame.
-    #[error("a frame of {0} bytes does not fit the buffer")]
+    #[error("a received frame of {0} bytes exceeds the caller's buffer")]
     TooLong(usize),
     /// The card wrote back a length beyond the buffer, or did not end the frame.
-    #[error("the card wrote back a malformed descriptor")]
+    #[error("the card wrote back a malformed receive descriptor")]
     Malformed,
 }

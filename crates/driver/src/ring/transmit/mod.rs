@@ -50,13 +50,13 @@ pub enum TxError {
     #[error("the transmit ring is full")]
     Full,
     /// The frame is shorter than an Ethernet header, or longer than the limit.
-    #[error("frame length {0} is out of range")]
+    #[error("transmit frame length {0} is out of range: below an Ethernet header, or above the limit")]
     Length(usize),
     /// The frame's headers do not fit the offload (TCP or UDP over IP, all in the first piece).
-    #[error("the frame's headers do not allow the offload")]
+    #[error("the frame's headers do not fit the requested offload, which needs TCP or UDP over IP")]
     Headers,
     /// The function is stopped.
-    #[error("the function is stopped")]
+    #[error("the driver's function is stopped")]
     Stopped,
 }
 

@@ -11,7 +11,7 @@ use crate::value::Value;
 use hypervisor::cost::CostTable;
 
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over four ports");
-const CYCLES: Metric = metric("cycles_per_packet", "cycles", "of the processor, for each segment");
+const CYCLES: Metric = metric("cycles_per_packet", "cycles", "cycles of the processor for each segment");
 
 const STEP: Axis = Axis {
     name: "step",

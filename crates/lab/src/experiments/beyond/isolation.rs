@@ -56,7 +56,7 @@ pub(crate) const ISOLATION: Experiment = Experiment {
         x_title: "Policy",
         split: Some("attack"),
         left: CPU,
-        right: Some(Scale { title: "Read", unit: "Mb/s", series: &[("unasked_mbps", "of the attack")] }),
+        right: Some(Scale { title: "Read", unit: "Mb/s", series: &[("unasked_mbps", "attack payload")] }),
     }],
     run: attack,
 };

@@ -40,7 +40,7 @@ pub(crate) const REPLICATION: Experiment = Experiment {
         GUEST,
     ],
     figures: &[Figure {
-        title: "CPU by domain, and what programs read",
+        title: "CPU by domain, and payload read by programs",
         kind: Kind::StackedBars,
         x: &["vms"],
         x_title: "Guests",

@@ -30,7 +30,7 @@ const POLICY: Axis = Axis {
 
 const LOAD: Axis = Axis {
     name: "load",
-    what: "what a client sends",
+    what: "traffic that a client sends",
     values: Values::List(&[Value::name("datagrams"), Value::name("stream"), Value::name("requests")]),
     labels: &["datagrams", "a stream", "requests"],
 };
@@ -87,8 +87,16 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
             "%",
             "frames that no program has read, in the first second after the step",
         ),
-        metric("loss_second_s_pct", "%", "in the second after that"),
-        metric("loss_third_s_pct", "%", "in the third"),
+        metric(
+            "loss_second_s_pct",
+            "%",
+            "frames that no program has read, in the second second after the step",
+        ),
+        metric(
+            "loss_third_s_pct",
+            "%",
+            "frames that no program has read, in the third second after the step",
+        ),
         INTERRUPTS,
     ],
     figures: &[Figure {

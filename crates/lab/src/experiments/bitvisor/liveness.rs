@@ -32,21 +32,21 @@ pub(super) const LIVENESS: Experiment = Experiment {
         },
         Axis {
             name: "preempt_ms",
-            what: "the preemption timer; 0: off",
+            what: "interval of the preemption timer; 0: off",
             values: Values::List(&[Value::Int(0), Value::Int(1), Value::Int(10)]),
             labels: &["off", "1 ms", "10 ms"],
         },
         Axis {
             name: "burst",
-            what: "requests at once",
+            what: "requests that arrive at once",
             values: Values::List(&[Value::Int(1), Value::Int(16), Value::Int(64)]),
             labels: &[],
         },
     ],
     points: Points::All,
     metrics: &[
-        metric("request_delay_us_p50", "us", "half of the answered requests waited at most this"),
-        metric("request_delay_us_max", "us", "the longest wait"),
+        metric("request_delay_us_p50", "us", "median waiting time of answered requests"),
+        metric("request_delay_us_max", "us", "longest waiting time of a request"),
         metric("lost", "", "requests without an answer: refused by a full queue, or waiting at the end"),
     ],
     figures: &[Figure {

@@ -39,9 +39,9 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
     points: Points::All,
     metrics: &[
         metric("throughput_gbps", "Gb/s", "payload that the guest's program has read"),
-        metric("cpu_guest_pct", "%", "the guest's networking, in percent of the processor"),
-        metric("interrupt_exits_per_s", "1/s", "exits for interrupts"),
-        metric("other_exits_per_s", "1/s", "exits for sensitive instructions"),
+        metric("cpu_guest_pct", "%", "CPU use of the guest's networking, in percent of the processor"),
+        metric("interrupt_exits_per_s", "1/s", "exits of the guest for interrupts"),
+        metric("other_exits_per_s", "1/s", "exits of the guest for sensitive instructions"),
     ],
     figures: &[Figure {
         title: "Throughput, and exits for interrupts",
@@ -69,9 +69,9 @@ pub(super) const LATENCY: Experiment = Experiment {
     axes: AXES,
     points: Points::All,
     metrics: &[
-        metric("latency_us_mean", "us", "from request to answer, mean"),
-        metric("latency_us_p50", "us", "half of all answers took at most this"),
-        metric("latency_us_p99", "us", "99 of 100 took at most this"),
+        metric("latency_us_mean", "us", "mean time from a request to its answer"),
+        metric("latency_us_p50", "us", "median time from a request to its answer"),
+        metric("latency_us_p99", "us", "99th percentile of the time from a request to its answer"),
     ],
     figures: &[Figure {
         title: "From request to answer",

@@ -44,10 +44,10 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
     points: Points::All,
     metrics: &[
         MBPS,
-        metric("cpu_hypervisor_pct", "%", "the hypervisor, in percent of the processor"),
-        metric("cpu_driver_domain_pct", "%", "the driver domain, in percent of the processor"),
-        metric("cpu_guest_pct", "%", "the guest, in percent of the processor"),
-        metric("cpu_idle_pct", "%", "idle time, in percent of the processor"),
+        metric("cpu_hypervisor_pct", "%", "CPU use of the hypervisor, in percent of the processor"),
+        metric("cpu_driver_domain_pct", "%", "CPU use of the driver domain, in percent of the processor"),
+        metric("cpu_guest_pct", "%", "CPU use of the guest, in percent of the processor"),
+        metric("cpu_idle_pct", "%", "idle time of the processor, in percent"),
     ],
     figures: &[Figure {
         title: "Processor use, and throughput",

@@ -31,7 +31,7 @@ pub(crate) const FIG10: Experiment = Experiment {
         GUEST,
     ],
     figures: &[Figure {
-        title: "CPU by domain, and what is sent and received",
+        title: "CPU by domain, and payload sent and received",
         kind: Kind::StackedBars,
         x: &["policy"],
         x_title: "Interrupt policy",

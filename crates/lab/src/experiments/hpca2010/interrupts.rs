@@ -69,15 +69,15 @@ fn fig06(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 const EXITS: &[Metric] = &[
     metric("total_mcycles_per_s", "Mcycles/s", "the hypervisor's work for the guests"),
     metric("apic_access_mcycles", "Mcycles/s", "accesses to the APIC page"),
-    metric("eoi_mcycles", "Mcycles/s", "of these, end-of-interrupt writes"),
+    metric("eoi_mcycles", "Mcycles/s", "accesses to the APIC page for end-of-interrupt writes"),
     metric("external_interrupt_mcycles", "Mcycles/s", "physical interrupts while a guest ran"),
-    metric("other_mcycles", "Mcycles/s", "everything else"),
-    metric("eoi_share_pct", "%", "end-of-interrupt writes in the accesses to the APIC page"),
-    metric("total_mcycles_per_s_per_vm", "Mcycles/s", "total for each guest"),
+    metric("other_mcycles", "Mcycles/s", "all other virtualization work of the hypervisor"),
+    metric("eoi_share_pct", "%", "share of end-of-interrupt writes in the cycles of APIC-page accesses"),
+    metric("total_mcycles_per_s_per_vm", "Mcycles/s", "all work of the hypervisor for each guest"),
     metric("apic_access_mcycles_per_vm", "Mcycles/s", "accesses to the APIC page for each guest"),
     metric("eoi_mcycles_per_vm", "Mcycles/s", "end-of-interrupt writes for each guest"),
     metric("external_interrupt_mcycles_per_vm", "Mcycles/s", "physical interrupts for each guest"),
-    metric("other_mcycles_per_vm", "Mcycles/s", "everything else for each guest"),
+    metric("other_mcycles_per_vm", "Mcycles/s", "all other virtualization work for each guest"),
 ];
 
 pub(crate) const FIG07: Experiment = Experiment {

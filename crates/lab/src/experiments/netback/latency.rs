@@ -11,8 +11,8 @@ use crate::value::Value;
 use guest::Load;
 use split::dispatch::Policy;
 
-const HALF: Metric = metric("round_trip_us_p50", "us", "half of the round trips took at most this");
-const MOST: Metric = metric("round_trip_us_p99", "us", "99 of 100 took at most this");
+const HALF: Metric = metric("round_trip_us_p50", "us", "median round trip");
+const MOST: Metric = metric("round_trip_us_p99", "us", "99th percentile of the round trips");
 const TASKLETS: u8 = 4;
 
 pub(super) const LATENCY: Experiment = Experiment {
@@ -66,13 +66,13 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
     axes: &[
         Axis {
             name: "high_kfps",
-            what: "the higher threshold, thousand frames a second",
+            what: "higher threshold of the dispatcher, thousand frames per second",
             values: Values::List(&[Value::Int(64), Value::Int(112), Value::Int(240)]),
             labels: &[],
         },
         Axis {
             name: "low_pct",
-            what: "the lower threshold, percent of the higher",
+            what: "lower threshold of the dispatcher, percent of the higher",
             values: Values::List(&[Value::Int(50), Value::Int(100)]),
             labels: &["lower at half", "one threshold"],
         },

@@ -13,7 +13,7 @@ use crate::value::Value;
 use guest::Load;
 
 const CYCLES: Metric =
-    metric("cycles_per_packet", "cycles", "of all processors, for each segment that came over a wire");
+    metric("cycles_per_packet", "cycles", "cycles of all processors for each segment that came over a wire");
 
 pub(super) const MERGE: Experiment = Experiment {
     name: "netfront-lro",

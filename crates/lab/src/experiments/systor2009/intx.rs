@@ -19,13 +19,13 @@ pub(super) const INTX: Experiment = Experiment {
     axes: &[
         Axis {
             name: "rate_hz",
-            what: "messages of each device, a second",
+            what: "messages of each device per second",
             values: Values::List(&[Value::Int(1_000), Value::Int(20_000), Value::Int(100_000)]),
             labels: &[],
         },
         Axis {
             name: "eoi_delay_us",
-            what: "time from an interrupt to its end",
+            what: "time from an interrupt to the guest's end of interrupt",
             values: Values::List(&[Value::Int(2), Value::Int(20), Value::Int(200)]),
             labels: &[],
         },

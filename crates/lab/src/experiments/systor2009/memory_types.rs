@@ -24,11 +24,21 @@ pub(super) const TYPES: Experiment = Experiment {
             it) under the host's MTRR. If it is missing the page is uncached and counted. Encodings: UC 0, WC \
             1, WT 4, WP 5, WB 6. Predicted: all; exhaustive. Not modelled: overlapping ranges.",
     axes: &[
-        Axis { name: "host_mtrr", what: "the host's MTRR for the page", values: MTRR, labels: &[] },
-        Axis { name: "guest_mtrr", what: "the guest's MTRR for the page", values: MTRR, labels: &[] },
+        Axis {
+            name: "host_mtrr",
+            what: "type that the host's MTRR has for the page",
+            values: MTRR,
+            labels: &[],
+        },
+        Axis {
+            name: "guest_mtrr",
+            what: "type that the guest's MTRR has for the page",
+            values: MTRR,
+            labels: &[],
+        },
         Axis {
             name: "guest_pat",
-            what: "the guest's PAT for the page",
+            what: "type that the guest's PAT has for the page",
             values: Values::List(&[
                 Value::name("UC"),
                 Value::name("WC"),
@@ -51,7 +61,7 @@ pub(super) const TYPES: Experiment = Experiment {
         x: &["host_mtrr", "guest_mtrr"],
         x_title: "Host's MTRR, and guest's",
         split: Some("guest_pat"),
-        left: Scale { title: "Uncached instead", unit: "", series: &[("fallbacks", "fallback")] },
+        left: Scale { title: "Pages uncached instead", unit: "", series: &[("fallbacks", "fallback")] },
         right: None,
     }],
     run: types,
@@ -70,7 +80,8 @@ fn types(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     };
     let (host, guest, pat) = (of("host_mtrr")?, of("guest_mtrr")?, of("guest_pat")?);
     let found = effective(guest, pat).and_then(|wanted| entry(wanted, host, &HOST_PAT));
-    let found = found.ok_or_else(|| RunError::Refused("an MTRR has the type UC, WC, WT, WP or WB".into()))?;
+    let found = found
+        .ok_or_else(|| RunError::Refused("invalid MTRR type: it must be UC, WC, WT, WP or WB".into()))?;
     let metrics = Metrics::default()
         .with("effective", found.gets.encoding().into())
         .with("fallbacks", f64::from(u8::from(found.is_fallback)));

@@ -370,8 +370,8 @@ impl Actor for Host {
     fn check_books(&self, books: &mut Books) {
         let Host { bulk, service, guest, .. } = self;
         let inside = service.queued + guest.inbox + guest.unread;
-        books.balance("frames that were polled", self.polled, inside + guest.read);
-        books.never("frames beyond the window", bulk.beyond(guest.read));
+        books.balance("frames that the driver polled", self.polled, inside + guest.read);
+        books.never("frames beyond the TCP window", bulk.beyond(guest.read));
         books.balance("acknowledgements", guest.acknowledged, self.left + guest.acks);
         books.balance(
             "segments acknowledged",

@@ -137,7 +137,7 @@ impl Port {
     fn hand_over(&mut self, vf: VfIndex, to: Recipient, chipset: &mut Chipset) -> Result<(), String> {
         let owner = Owner(to.domain.index() as u64);
         self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
-        let function = self.manager.function(vf).ok_or("the VF does not exist")?;
+        let function = self.manager.function(vf).ok_or("the card has no such VF")?;
         let assigned = Assigned { rid: function.rid(), region: to.region };
         let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY, VECTORS)?;
         self.functions.paths.push(Path::new(assigned, messages, to.part));

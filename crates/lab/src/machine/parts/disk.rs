@@ -39,16 +39,16 @@ impl Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum SubmitError {
     /// The disk's queue is full.
-    #[error("the queue is full ({COMMANDS} commands)")]
+    #[error("the disk's command queue is full ({COMMANDS} commands)")]
     Full,
     /// A queued command has the same tag.
-    #[error("a queued command has the same tag")]
+    #[error("a queued disk command has the same tag")]
     Tag,
     /// The number of sectors is zero or too large.
-    #[error("command length is out of range (1-{MAX_SECTORS} sectors)")]
+    #[error("the length of the disk command is out of range (1-{MAX_SECTORS} sectors)")]
     Length,
     /// The sectors are beyond the end of the disk.
-    #[error("the sectors are beyond the end of the disk")]
+    #[error("the command's sectors are beyond the end of the disk")]
     Range,
 }
 

@@ -45,7 +45,7 @@ impl Queues {
     /// A message naming an invalid number of pairs, or the failure of a driver or the chipset.
     pub fn new(plan: &Plan) -> Result<Self, String> {
         if !(1..=MAX_PAIRS).contains(&plan.pairs) {
-            return Err(format!("{} queue pairs are out of range (1-{MAX_PAIRS})", plan.pairs));
+            return Err(format!("number of queue pairs {} is out of range (1-{MAX_PAIRS})", plan.pairs));
         }
         let config = Config::from_table(&plan.table, u16::from(plan.pairs) + 1, 1);
         let mut core = Core::new(plan.table.clone(), Machine::new(config));
@@ -112,7 +112,8 @@ impl Host {
             Load::Requests => Program::RequestResponse,
         };
         let spec = Spec { stream_segments: WINDOW.into(), ..Spec::linux_2_6_28(program) };
-        let code = Code::load(&mut self.chipset.memory, VF.region).ok_or("no room for a kernel")?;
+        let code = Code::load(&mut self.chipset.memory, VF.region)
+            .ok_or("the guest's memory has no room for a kernel")?;
         let channels = &mut self.chipset.channels;
         let controller = Controller::direct(DomainKind::Hvm, domain, (code, spec.tick), channels);
         let hardware = Hardware::bare(DomainKind::Hvm, (domain, vcpu), controller, RING.into());

@@ -65,7 +65,7 @@ fn courier_limits_the_throughput_of_all_queue_pairs() {
 fn number_of_pairs_out_of_range_is_rejected() {
     for pairs in [0, 5] {
         let error = Queues::new(&plan(pairs, Doorbell::Memory, Load::Stream)).unwrap_err();
-        assert_eq!(error, format!("{pairs} queue pairs are out of range (1-4)"));
+        assert_eq!(error, format!("number of queue pairs {pairs} is out of range (1-4)"));
     }
 }
 

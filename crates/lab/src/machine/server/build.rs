@@ -183,7 +183,10 @@ impl Server {
         let code = Code::load(&mut self.chipset.memory, guest.region);
         self.guests.resize(self.guests.len().max(guest.domain.index() + 1), None);
         self.guests[guest.domain.index()] = Some(self.vms.len());
-        Ok((vcpu, code.ok_or_else(|| BuildError::Card("no room for a kernel".into()))?))
+        Ok((
+            vcpu,
+            code.ok_or_else(|| BuildError::Card("the guest's memory has no room for a kernel".into()))?,
+        ))
     }
 
     /// Starts ticks at random phases, and schedules the first poll of every port.

@@ -156,7 +156,7 @@ impl Server {
         books.never("frames sent by a card without a kernel's request", sent.saturating_sub(given));
         // A 2 KB buffer is part of at most two segments.
         let lost = given.saturating_sub(sent).saturating_sub(2 * waiting);
-        books.never("frames given to a card and lost", lost);
+        books.never("frames that a card got and lost", lost);
     }
 }
 

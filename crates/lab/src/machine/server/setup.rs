@@ -117,7 +117,7 @@ impl Netback {
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// The numbers of guests and ports do not match.
-    #[error("{guests} guests on {ports} ports: each port takes 1 to {room}")]
+    #[error("cannot place {guests} guests on {ports} ports: each port takes 1 to {room} guests")]
     Guests {
         /// Number of guests.
         guests: u8,
@@ -130,7 +130,10 @@ pub enum BuildError {
     #[error("traffic inside the server needs {0}")]
     Inside(&'static str),
     /// The number of workers is zero or exceeds the service domain's virtual CPUs; a bare machine has none.
-    #[error("{workers} back-end workers: a hypervisor's service domain has 1 to {cpus}")]
+    #[error(
+        "number of back-end workers {workers} is out of range: a service domain has 1 to {cpus}, a bare \
+         machine none"
+    )]
     Workers {
         /// Number of workers.
         workers: u8,
@@ -138,7 +141,7 @@ pub enum BuildError {
         cpus: u16,
     },
     /// Card and driver failed to start: a defect of this program.
-    #[error("the card failed to start: {0}")]
+    #[error("the modelled card failed to start: {0}")]
     Card(String),
 }
 

@@ -44,7 +44,7 @@ impl Port {
         books.balance("frames of clients", line.sent, line.arrived + line.in_flight());
         books.balance("frames that arrived", line.arrived, self.received + self.dropped);
         books.balance("frames that a card took", self.taken, self.sent + u64::from(self.sending.is_some()));
-        books.never("mailboxes of others written", self.card.stray_writes);
+        books.never("writes to mailboxes of other guests", self.card.stray_writes);
     }
 }
 

@@ -45,7 +45,7 @@ impl Wire {
     pub(super) fn check_books(&self, guest: &Guest, books: &mut Books) {
         let arrived = self.bulk.arrived();
         books.balance("frames of a wire", arrived, guest.polled + guest.on_ring(arrived));
-        books.never("frames beyond the window", self.bulk.beyond(guest.read_frames));
+        books.never("frames beyond the TCP window", self.bulk.beyond(guest.read_frames));
     }
 }
 

@@ -39,7 +39,7 @@ impl TryFrom<Saved> for ReceiveQueue {
         let unused: Vec<_> = posted.iter().map(Posted::emit).collect();
         let places = (done.head(), fetch_at);
         let posted = rings::Posted::resume(unused.as_flattened(), SIZE, places, done.spoke());
-        let posted = posted.ok_or(Damaged("more than 32 descriptors are pending"))?;
+        let posted = posted.ok_or(Damaged("a receive queue has more than 32 prefetched descriptors"))?;
         Ok(Self { posted, halted: done.is_halted(), ..Self::new(queue) })
     }
 }

@@ -48,7 +48,7 @@ impl SavedPacket {
     fn resume(self, queue: Queue) -> Result<Held<PacketOrders>, Damaged> {
         let Self { first, context, checksum, sent, bytes } = self;
         if bytes.len() > PACKET - HEADROOM {
-            return Err(Damaged("a packet that waits is longer than any packet"));
+            return Err(Damaged("an unfinished packet of a transmit queue exceeds the longest packet"));
         }
         let orders = PacketOrders { first: Orders::from(&first), context, checksum };
         Ok(Held::restore(Packet { orders, sent }, queue.in_pool(), &bytes))

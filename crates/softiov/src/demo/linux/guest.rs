@@ -178,7 +178,7 @@ impl Interface<'_> {
             }
             // A server that is busy or still starting is tried again.
             if !output.stdout.contains("busy") && !output.stdout.contains("refused") {
-                return Err(anyhow!("{} {}", report["error"], output.stderr));
+                return Err(anyhow!("iperf3 failed: {} {}", report["error"], output.stderr));
             }
             std::thread::sleep(IPERF_PAUSE);
         }

@@ -45,7 +45,7 @@ pub(super) fn run(seconds: u64, card: Card<'_>) -> Result<Outcome> {
         print_progress(format_args!("{} is up: Linux {}", guest.interface(CARD).vf(), guest.kernel()));
     }
     let mut scenario = Scenario { host: &host, seconds, report: Report::new(card), problems: Vec::new() };
-    let [one, other] = &guests[..] else { anyhow::bail!("the demo is for {GUESTS} guests") };
+    let [one, other] = &guests[..] else { anyhow::bail!("the demo needs {GUESTS} guests") };
     scenario.play(&cards, [one, other], uplink.as_ref())?;
     let Scenario { report, problems, .. } = scenario;
     Ok(Outcome::new(report, host.status(CARD)?.vfs, problems))
@@ -119,7 +119,7 @@ impl Scenario<'_> {
     /// Measures bulk TCP between two VFs of a port, both ways.
     fn bulk(&mut self, port: usize, family: &str, guests: [&Guest; 2]) -> Result<()> {
         print_progress(format_args!(
-            "iperf3 between the VFs of family {family}, both ways, {} s each",
+            "iperf3 between the VFs of card family {family}, both ways, {} s each",
             self.seconds
         ));
         let [one, other] = guests.map(|guest| guest.interface(port));

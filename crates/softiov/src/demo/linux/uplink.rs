@@ -24,7 +24,7 @@ impl Uplink {
     /// # Errors
     /// The namespace or a tap cannot be created, mostly for lack of privilege.
     pub(super) fn open() -> Result<Self> {
-        File::options().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
+        File::options().read(true).write(true).open("/dev/net/tun").context("cannot open /dev/net/tun")?;
         // Unique to this process, and short enough for an interface name.
         let name = format!("siodemo{}", std::process::id());
         ip(&["netns", "add", &name])?;
@@ -50,7 +50,7 @@ impl Uplink {
         let mut server = Command::new("ip");
         server.args(["netns", "exec", name]).arg(iperf3.get_program()).args(iperf3.get_args()).arg("-s");
         server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.server = Some(server.spawn().context("iperf3 in the namespace")?);
+        self.server = Some(server.spawn().context("cannot start iperf3 in the network namespace")?);
         Ok(())
     }
 }
@@ -73,8 +73,8 @@ impl Drop for Uplink {
 
 /// Runs `ip` and returns its error text if it fails.
 fn ip(words: &[&str]) -> Result<()> {
-    let output = Command::new("ip").args(words).output().context("ip (of iproute2)")?;
+    let output = Command::new("ip").args(words).output().context("cannot run ip; install iproute2")?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "ip {}: {}", words.join(" "), stderr.trim());
+    ensure!(output.status.success(), "`ip {}` failed: {}", words.join(" "), stderr.trim());
     Ok(())
 }

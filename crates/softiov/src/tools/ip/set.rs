@@ -71,7 +71,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, ToolExit> {
             "up" => {}
             "vf" if vf.is_some() => {
                 return Err(not_supported(
-                    "one command changes one VF, so that it applies completely or not at all",
+                    "only one VF per command, so that a change applies completely or not at all",
                 ));
             }
             "vf" => {
@@ -83,7 +83,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, ToolExit> {
             }
             word if DEVICE_ATTRIBUTES.contains(&word) => {
                 return Err(not_supported(
-                    "a port's link, MTU and address cannot be set: its link is its uplink's",
+                    "a port's link, MTU and address cannot be set; the port has the link of its uplink",
                 ));
             }
             word if matches(word, "help") => return Ok(None),

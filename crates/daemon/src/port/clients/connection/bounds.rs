@@ -39,8 +39,8 @@ impl VisitBudget {
 
 /// Error after a receive with truncated descriptors. The host cannot know which are lost, and a window without its
 /// memory would fail silently.
-const LOST_FDS: &str = "descriptors were lost: it sent too many at once, or this process may open no more; raise LimitNOFILE= of the host's \
-     unit, or ulimit -Hn";
+const LOST_FDS: &str = "file descriptors of a message were lost: the client sent too many, or the host \
+                        reached its limit of open files; raise LimitNOFILE= of its unit, or ulimit -Hn";
 
 /// Reason for the end of a connection.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl EndReason {
     /// Returns the text for the flight recorder.
     pub(in crate::port) fn words(&self) -> &'static str {
         match self {
-            Self::Closed => "the client has gone",
+            Self::Closed => "the client has closed the connection",
             Self::Ended => "the client was disconnected",
             Self::Failed(_) => "the client was disconnected after an error",
         }

@@ -42,10 +42,10 @@ impl fmt::Display for PartialMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { received, size, silent } = self;
         let (seconds, most) = (silent.as_secs(), PATIENCE.as_secs());
-        write!(f, "it has sent {received} ")?;
+        write!(f, "received {received} ")?;
         if let Some(size) = size {
             write!(f, "of {size} ")?;
         }
-        write!(f, "bytes of a message and nothing more for {seconds} s (at most {most} s are waited for)")
+        write!(f, "bytes of a message, and nothing more for {seconds} s (the timeout is {most} s)")
     }
 }

@@ -48,12 +48,12 @@ pub enum JournalError {
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// The memory is not a journal of this version.
-    #[error("the predecessor's notes are of another version of softiov")]
+    #[error("the saved state of the previous process is of another version of softiov")]
     Version,
     /// The journal was made by a version, or for a family, with fewer VFs.
     #[error(
-        "the predecessor's notes have room for {room} VFs, and the port is to offer {wanted}; offer {room} at \
-         most, or restart the host, which takes the port from its guests"
+        "the saved state of the previous process has room for {room} VFs, and the configuration has \
+         {wanted}; set vfs to at most {room}, or restart the host, which takes the port from its guests"
     )]
     Room {
         /// The number of VFs that the journal has room for.

@@ -33,7 +33,7 @@ pub enum UplinkError {
     #[error("uplink: {0}")]
     Listen(#[from] BindError),
     /// The file to replay cannot be opened.
-    #[error("uplink: cannot play {}: {source}{}", path.display(), readable(source))]
+    #[error("uplink: cannot replay {}: {source}{}", path.display(), readable(source))]
     Replay {
         /// Path of the file.
         path: PathBuf,
@@ -42,8 +42,8 @@ pub enum UplinkError {
     },
     /// The file to record to cannot be opened.
     #[error(
-        "record: cannot record to {}: {source}; a host with Landlock writes to folders only that its configuration named \
-         when it started", path.display()
+        "record: cannot record to {}: {source}; with Landlock, the host writes only to directories that its \
+         configuration named at the start", path.display()
     )]
     Record {
         /// Path of the file.
@@ -63,9 +63,9 @@ pub enum UplinkError {
 fn readable(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; either the host's user may not read it, or Landlock keeps it out of reach: a host with Landlock reads recordings in \
-             the folder of its configuration file, and those that the file named when it started. Move it there, or start the host \
-             again with it in the file, or with --landlock false"
+            "; the host's user may not read the recording, or Landlock prevents it. With Landlock, the host reads \
+             recordings in the directory of its configuration file, and recordings that the file named at the start. \
+             Move the recording there, restart the host with the recording in the file, or use --landlock false"
         }
         _ => "",
     }

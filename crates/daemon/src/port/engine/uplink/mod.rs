@@ -99,7 +99,11 @@ impl Uplink {
         };
         // Without its recording a port still runs. If it did not start, its guests would lose their VFs.
         let stages = Stages::open(config, with).unwrap_or_else(|error| {
-            tracing::error!(port = config.name, %error, "cannot record; the port runs without a recording");
+            tracing::error!(
+                port = config.name,
+                %error,
+                "cannot record the uplink; the port runs without a recording"
+            );
             Stages::without_recording(config)
         });
         let captures = Captures::default();
@@ -159,7 +163,11 @@ impl Uplink {
         self.kind.leave_poller(at.poller);
         if let Err(error) = next.kind.join(at) {
             if let Err(error) = self.kind.join(at) {
-                tracing::error!(uplink = %self.config, %error, "cannot return to the former uplink: the port has none");
+                tracing::error!(
+                    uplink = %self.config,
+                    %error,
+                    "cannot return to the former uplink; the port has no uplink now"
+                );
             }
             return Err(Box::new((next, error)));
         }

@@ -135,13 +135,15 @@ impl Write for WholeWrites {
 fn open(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file; name another"));
+        return Err(io::Error::other("the path is not a regular file; name another file"));
     }
     let mut begin = [0; MAGIC.len()];
     match file.read(&mut begin)? {
         0 => Ok(file),
         _ if begin == MAGIC => Ok(file),
-        _ => Err(io::Error::other("the file exists and is no pcapng file; name another, or move it away")),
+        _ => Err(io::Error::other(
+            "the file exists and is not pcapng; name another file, or move this one away",
+        )),
     }
 }
 
@@ -187,7 +189,11 @@ fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: 
         {
             shared.failed.fetch_add(frames, Ordering::Relaxed);
             if !std::mem::replace(&mut failed, true) {
-                tracing::error!(path = %path.display(), %error, "cannot write: the recording ends here");
+                tracing::error!(
+                    path = %path.display(),
+                    %error,
+                    "cannot write to the recording of the uplink; the recording ends"
+                );
             }
         }
         match (frames, stops) {

@@ -114,7 +114,7 @@ impl Kind for Replay {
 /// Opens a regular file. Opening a pipe would block until there is a writer.
 fn regular(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+        return Err(io::Error::other("the path is not a regular file"));
     }
     File::open(path)
 }
@@ -122,11 +122,11 @@ fn regular(path: &Path) -> io::Result<File> {
 /// Returns the reason why a file cannot be played.
 fn problem<T>(error: &PcapError<T>) -> io::Error {
     io::Error::other(match error {
-        PcapError::HeaderNotRecognized | PcapError::Eof => "it is neither a pcap nor a pcapng file",
-        PcapError::UnexpectedEof | PcapError::Incomplete(_) => "it ends in the middle of a block",
-        PcapError::BufferTooSmall => "it has a block of more than a megabyte",
-        PcapError::ReadError => "it cannot be read",
-        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "a block in it is broken",
+        PcapError::HeaderNotRecognized | PcapError::Eof => "the file is neither pcap nor pcapng",
+        PcapError::UnexpectedEof | PcapError::Incomplete(_) => "the file ends in the middle of a block",
+        PcapError::BufferTooSmall => "a block of the file is longer than a megabyte",
+        PcapError::ReadError => "the file cannot be read",
+        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "a block of the file is invalid",
     })
 }
 
@@ -154,7 +154,7 @@ impl Player {
                     Ok(Some(length))
                 }
                 Err(PcapError::Eof) => {
-                    tracing::info!(path, "the replay is complete");
+                    tracing::info!(path, "played the whole recording");
                     return;
                 }
                 Err(PcapError::Incomplete(_)) if !exhausted => Ok(None),
@@ -176,7 +176,11 @@ impl Player {
 
     fn give_up(&self, why: &io::Error) {
         self.shared.malformed.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(path = %self.path.display(), %why, "the replay ends; the port continues without it");
+        tracing::error!(
+            path = %self.path.display(),
+            %why,
+            "the replay of a recording ends with an error; the port continues without frames of the recording"
+        );
     }
 
     fn stops(&self) -> bool {
@@ -193,7 +197,7 @@ impl Player {
         if let Some(link_type) = recording.foreign_link_type().filter(|_| !self.is_foreign) {
             self.is_foreign = true;
             let path = self.path.display();
-            tracing::warn!(%path, link_type, "packets of other link types than Ethernet (1) are not played");
+            tracing::warn!(%path, link_type, "the replay skips packets whose link type is not 1 (Ethernet)");
         }
     }
 

@@ -48,7 +48,11 @@ impl Source for Stack {
     fn set_up(tap: &Tap) {
         // Another program may set the interface up, and may be the only one that is permitted to.
         if let Err(error) = tap.set_up() {
-            tracing::info!(tap = tap.name().as_str(), %error, "cannot set the tap up; another program has to");
+            tracing::info!(
+                tap = tap.name().as_str(),
+                %error,
+                "cannot set the tap up; run `ip link set TAP up`"
+            );
         }
     }
 }
@@ -85,10 +89,7 @@ impl<S> TapDevice<S> {
         let offloads = tap.take_offloads();
         if !offloads {
             let name = tap.name().as_str();
-            tracing::info!(
-                tap = name,
-                "the kernel offers no offloads for this tap: TCP is slower than it could be"
-            );
+            tracing::info!(tap = name, "the kernel offers no offloads for the tap; TCP is slower");
         }
         Self { tap, offloads, source: PhantomData }
     }

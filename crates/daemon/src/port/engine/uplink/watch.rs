@@ -190,7 +190,12 @@ impl<D: Device> Watcher<D> {
                 Ok(woken) => woken,
                 Err(error) => {
                     let (port, name) = (&self.port, self.name.as_str());
-                    tracing::error!(port, name, %error, "the uplink is not watched any more");
+                    tracing::error!(
+                        port,
+                        name,
+                        %error,
+                        "cannot watch the uplink any more; changes of its link are ignored"
+                    );
                     return;
                 }
             };
@@ -283,7 +288,7 @@ impl<D: Device> Watcher<D> {
                 self.vault.forget_named(&kept_as::<D>(&self.name));
                 let seen = self.watch_device(device.clone());
                 let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
-                tracing::info!(port, name, up, mtu, "the {} is the uplink again", D::KIND);
+                tracing::info!(port, name, up, mtu, "the port is attached to the {} again", D::KIND);
                 self.complaint = None;
                 let elsewhere = seen.mtu.is_none();
                 self.send(WatchReport::Attached(device, seen));
@@ -301,7 +306,7 @@ impl<D: Device> Watcher<D> {
     fn drop_device(&mut self) {
         (self.device, self.reported, self.index) = (None, None, 0);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
-        tracing::warn!(port, name, "the {kind} is gone; the port attaches to it again when it is back");
+        tracing::warn!(port, name, "the {kind} is gone; the port attaches again when the {kind} is back");
     }
 
     /// Watches this device from now on. Returns its state.
@@ -312,7 +317,11 @@ impl<D: Device> Watcher<D> {
         let seen = self.see(&device).unwrap_or_else(|| self.gone());
         if !seen.up {
             let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
-            tracing::warn!(port, name, "the {kind} is down, and no frame passes: ip link set {name} up");
+            tracing::warn!(
+                port,
+                name,
+                "the {kind} is down, and no frame passes; run `ip link set {name} up`"
+            );
         }
         self.vault.keep_named(&kept_as::<D>(&self.name), device.kept());
         // Earlier versions used this name.
@@ -348,7 +357,7 @@ impl<D: Device> Watcher<D> {
     fn log_change(&self, seen: &InterfaceState) {
         let InterfaceState { interface, up, carrier, mtu } = seen;
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
-        tracing::info!(port, name, interface, up, carrier, mtu, "the {kind} has changed");
+        tracing::info!(port, name, interface, up, carrier, mtu, "the state of the {kind} has changed");
     }
 
     /// Logs why the interface cannot be attached to, once for each reason.
@@ -359,7 +368,7 @@ impl<D: Device> Watcher<D> {
                 port,
                 name,
                 why,
-                "cannot attach to the {kind}; the port waits for one of this name"
+                "cannot attach to the {kind}; the port waits for a {kind} of this name"
             );
             self.complaint = Some(why);
         }

@@ -71,7 +71,7 @@ impl Terms {
         }
         let socket = PacketSocket::open(name).map_err(NotAttached::Interface)?;
         let name = name.as_str();
-        tracing::warn!(interface = name, %why, "frames pass by a packet socket and not by AF_XDP");
+        tracing::warn!(interface = name, %why, "AF_XDP is not available; the uplink uses a packet socket");
         Ok(XdpDevice::Packet(socket))
     }
 

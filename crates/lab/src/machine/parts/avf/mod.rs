@@ -121,7 +121,10 @@ impl Bus for PortBus<'_> {
 
     fn msix(&mut self, function: Function, vector: u16) {
         let Functions { sent, .. } = &*self.functions;
-        debug_assert!(sent.len() < 1 << 16, "interrupts are delivered regularly");
+        debug_assert!(
+            sent.len() < 1 << 16,
+            "too many MSI-X messages are pending: deliver interrupts regularly"
+        );
         if let Some(path) = self.functions.path(function)
             && let Some(message) = path.messages.get(usize::from(vector))
         {
@@ -153,7 +156,7 @@ impl Port {
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
         driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
         if !driver.set_pairs(&mut port.side(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
-            return Err(format!("{pairs} queue pairs are not available for a VF"));
+            return Err(format!("a VF cannot have {pairs} queue pairs"));
         }
         driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
@@ -178,15 +181,16 @@ impl Port {
     ) -> Result<Vec<MacAddress>, String> {
         let mut found = vec![None; self.pairs.into()];
         for client in (0..CANDIDATES).map(client_address) {
-            let queue =
-                self.queue_of(client, driver, is_stream, chipset).ok_or("the card lost a probe frame")?;
+            let queue = self
+                .queue_of(client, driver, is_stream, chipset)
+                .ok_or("the card lost a frame that probes the RSS hash")?;
             found[usize::from(queue)].get_or_insert(client);
             if let Some(all) = found.iter().copied().collect() {
                 self.functions.sent.clear();
                 return Ok(all);
             }
         }
-        Err("no client's flow is placed in some queue".to_owned())
+        Err("a queue gets no client's flow from the RSS hash".to_owned())
     }
 
     /// Returns the queue of a client's frames.

@@ -11,13 +11,13 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum EnqueueError {
     /// The context belongs to another domain than the caller.
-    #[error("the context belongs to another domain")]
+    #[error("the card's context belongs to another domain")]
     Context,
     /// A page does not belong to the domain.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
     /// The ring has too few free slots.
-    #[error("the ring has no room for the batch")]
+    #[error("the context's ring has no room for the batch of buffers")]
     Full,
 }
 

@@ -64,10 +64,10 @@ fn file_of_another_format_is_not_overwritten() {
     let path = folder.path().join("letter.txt");
     fs::write(&path, "dear reader").unwrap();
     let refused = open(&path).unwrap_err().to_string();
-    assert!(refused.contains("no pcapng file; name another"), "{refused}");
+    assert!(refused.contains("is not pcapng; name another file"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), b"dear reader");
     assert!(open(folder.path()).is_err() && open(&folder.path().join("none/x")).is_err());
-    assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("not a regular file"));
+    assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file"));
 }
 
 /// A disk with room for this number of bytes.

@@ -50,7 +50,9 @@ fn malformed_packets_are_skipped_and_counted() {
 
 #[test]
 fn only_a_regular_file_is_opened() {
-    assert!(regular(Path::new("/dev/null")).unwrap_err().to_string().contains("not a regular file"));
+    assert!(
+        regular(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file")
+    );
     let folder = tempfile::tempdir().unwrap();
     assert!(regular(folder.path()).is_err() && regular(&folder.path().join("absent")).is_err());
     let file = folder.path().join("some.pcap");
@@ -77,8 +79,7 @@ fn frames_without_a_time_follow_the_one_before() {
 
 #[test]
 fn foreign_file_is_refused_and_broken_one_ends_early() {
-    for (file, why) in [(&b""[..], "neither a pcap"), (b"dear reader, what is this about?", "neither a pcap")]
-    {
+    for (file, why) in [(&b""[..], "neither pcap"), (b"dear reader, what is this about?", "neither pcap")] {
         let refused = play(file.to_vec()).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");
     }

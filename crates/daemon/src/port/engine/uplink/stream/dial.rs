@@ -187,7 +187,11 @@ impl Dialer {
                 Ok(called) => called,
                 Err(error) => {
                     let port = &self.port;
-                    return tracing::error!(port, %error, "cannot wait for peers; the uplink gets no other peer any more");
+                    return tracing::error!(
+                        port,
+                        %error,
+                        "cannot wait for peers; the uplink stays without a new peer"
+                    );
                 }
             };
             time = now();
@@ -239,7 +243,12 @@ impl Dialer {
         }
         if let Some(suppressed) = self.log.allow(now) {
             let port = &self.port;
-            tracing::warn!(port, why, suppressed, "the uplink's peer is gone; the port waits for another");
+            tracing::warn!(
+                port,
+                why,
+                suppressed,
+                "the uplink has lost its peer; the port waits for another peer"
+            );
         }
         self.later(now);
     }
@@ -282,7 +291,7 @@ impl Dialer {
             Ok(Some(stream)) => {
                 let pid = stream.peer().map(|peer| peer.pid).unwrap_or_default();
                 if let Some(suppressed) = self.log.allow(now) {
-                    tracing::info!(port, pid, suppressed, "the uplink has a peer");
+                    tracing::info!(port, pid, suppressed, "a peer is connected to the uplink");
                 }
                 (self.since, self.complaint) = (Some(now), None);
                 if let Some(listener) = &self.listener {
@@ -296,7 +305,7 @@ impl Dialer {
             Err(error) => {
                 let why = error.to_string();
                 if self.complaint.as_ref() != Some(&why) {
-                    tracing::warn!(port, why, "the uplink has no peer; the host keeps trying");
+                    tracing::warn!(port, why, "the uplink cannot connect to a peer; the host keeps trying");
                     self.complaint = Some(why);
                 }
                 self.later(now);

@@ -74,7 +74,7 @@ impl StreamUplink {
     fn begin(&mut self, peer: Stream, poller: &Poller, token: u64) {
         if let Err(error) = poller.add(&peer, token, Interest::READ) {
             tracing::error!(uplink = self.path(), %error, "cannot wait for frames of the peer");
-            return self.dial.give_back(peer, FdBatch::new(), "its socket cannot be waited for");
+            return self.dial.give_back(peer, FdBatch::new(), "the peer's socket cannot be polled");
         }
         self.inbox.clear();
         self.outbox.clear();
@@ -101,7 +101,7 @@ impl StreamUplink {
             let interest = if wanted { Interest::BOTH } else { Interest::READ };
             match poller.modify(peer, token, interest) {
                 Ok(()) => self.waits_for_room = wanted,
-                Err(_) => self.broken = Some("its socket cannot be waited for"),
+                Err(_) => self.broken = Some("the peer's socket cannot be polled"),
             }
         }
     }
@@ -117,11 +117,11 @@ impl StreamUplink {
                 if self.fds.is_empty() {
                     return true;
                 }
-                self.broken = Some("it has sent descriptors");
+                self.broken = Some("the peer has sent file descriptors");
             }
             Ok(Received::WouldBlock) => {}
-            Ok(Received::Closed) => self.broken = Some("it has closed the stream"),
-            Err(_) => self.broken = Some("its stream cannot be read"),
+            Ok(Received::Closed) => self.broken = Some("the peer has closed the stream"),
+            Err(_) => self.broken = Some("the peer's stream cannot be read"),
         }
         self.readable = false;
         false
@@ -186,8 +186,8 @@ impl Kind for StreamUplink {
         match peer.send(self.outbox.pending(), &[]) {
             Ok(Sent::Bytes(count)) => self.outbox.sent(count),
             Ok(Sent::WouldBlock) => {}
-            Ok(Sent::Closed) => self.broken = Some("it has closed the stream"),
-            Err(_) => self.broken = Some("its stream cannot be written to"),
+            Ok(Sent::Closed) => self.broken = Some("the peer has closed the stream"),
+            Err(_) => self.broken = Some("the peer's stream cannot be written"),
         }
     }
 
@@ -205,7 +205,7 @@ impl Kind for StreamUplink {
                 Next::OutOfStep => {
                     self.inbox.clear();
                     self.record.drops.malformed += 1;
-                    self.broken = Some("it has sent an invalid frame length");
+                    self.broken = Some("the peer has sent an invalid frame length");
                 }
                 Next::Wait => {
                     if !self.read() {

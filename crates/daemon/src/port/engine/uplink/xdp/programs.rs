@@ -35,10 +35,11 @@ fn why_not(error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "the host needs root, or CAP_BPF and CAP_NET_ADMIN",
         _ => {
-            "the kernel has no bpf(2), or this host has given it up: a host that starts with such an uplink loads it"
+            "the kernel has no bpf(2), or the host gave up bpf(2) at its start; restart the host with an \
+             AF_XDP uplink in its configuration"
         }
     };
-    format!("AF_XDP's program cannot be loaded: {error}; {remedy}")
+    format!("cannot load the XDP program: {error}; {remedy}")
 }
 
 /// Parameters to attach an interface.
