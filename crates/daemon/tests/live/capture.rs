@@ -106,7 +106,7 @@ fn filters_see_whole_frames_and_captures_cut_them() {
 #[test]
 fn unknown_interfaces_and_invalid_filters_are_refused() {
     let live = Live::start();
-    assert!(refusal(&live, &query(&["pf0vf9"])).contains("pf0 has no \"pf0vf9\"; it has pf0vf0, pf0vf1"));
+    assert!(refusal(&live, &query(&["pf0vf9"])).contains("port pf0 has no function \"pf0vf9\"; it has "));
     let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };
     assert!(refusal(&live, &filter).starts_with("filter: tcp prot 80: "), "{}", refusal(&live, &filter));
     let long = CaptureQuery { filter: "not ".repeat(1500), ..query(&[]) };
@@ -129,7 +129,7 @@ fn captures_without_a_reader_end_and_block_no_guest() {
             client
         })
         .collect();
-    assert!(refusal(&live, &query(&[])).contains("4 captures are running already"));
+    assert!(refusal(&live, &query(&[])).contains("4 captures are running, the most at a time"));
     for n in 0..200 {
         a.send(b.vf.mac(), &[n; 1400]);
         b.take();

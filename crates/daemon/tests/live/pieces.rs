@@ -206,7 +206,7 @@ fn pipe_in_a_piece_is_refused_after_a_hand_over() {
     let (pipe, _other) = rustix::pipe::pipe().unwrap();
     raw.send_with(&map[..20], &[pipe.as_fd()]);
     eventually("the piece is read", || {
-        live.show(0).function.hint.is_some_and(|hint| hint.contains("has sent 20"))
+        live.show(0).function.hint.is_some_and(|hint| hint.contains("received 20 "))
     });
     live.hand_over(FAMILIES[0]);
     raw.send(&map[20..]);
@@ -230,7 +230,7 @@ fn descriptors_of_a_finished_message_join_no_later_one() {
     }
     client.send(assign, 0, 20, 20);
     eventually("the piece is shown", || {
-        live.show(0).function.hint.is_some_and(|hint| hint.contains("has sent 20"))
+        live.show(0).function.hint.is_some_and(|hint| hint.contains("received 20 "))
     });
     live.hand_over(FAMILIES[0]);
     client.send(assign, 20, assign.bytes.len(), 20);

@@ -110,7 +110,10 @@ fn administrator_cannot_give_an_address_twice() {
     assert_eq!(live.show(2), before, "a refused change has changed something");
     let other = OTHER.to_string();
     neighbour.vf.set_mac(&mut neighbour.machine, OTHER).unwrap();
-    assert!(live.refusal(2, set(&other)).contains("of vf1"), "the address that the neighbour chose is free");
+    assert!(
+        live.refusal(2, set(&other)).contains("is in use by vf1"),
+        "the address that the neighbour chose is free"
+    );
     assert!(sender.send(OTHER, &[1; 60]));
     assert_eq!(neighbour.receive(), [[1; 60]]);
 }

@@ -83,7 +83,7 @@ fn a_file_that_is_refused_changes_nothing() {
     fs::write(serve.folder().join("newvf0/vf.sock"), "precious").unwrap();
     for (text, parts) in [
         (AFTER, ["newvf0", "is not a socket"]),
-        ("[[port]]\nvfs = 9", ["pf0.vfs", "1 to 8"]),
+        ("[[port]]\nvfs = 9", ["pf0.vfs", "1-8"]),
         ("[[port]]\nvlfs = 9", ["other.toml", "line 2"]),
         (
             "[[port]]\nvfs = 2\nmac = \"02:00:00:00:00:09\"\n[[port.vf]]\nindex = 0\ntrust = true",
@@ -169,7 +169,7 @@ fn sighup_reloads_the_file_and_refuses_a_bad_one() {
     wait_for(|| serve.log().contains("the configuration file has not changed"));
     fs::write(&file, "[[port]]\nvfs = 12\n").unwrap();
     serve.signal(Signal::HUP);
-    wait_for(|| serve.log().contains("1 to 8"));
+    wait_for(|| serve.log().contains("1-8"));
     assert_eq!(names(&serve).len(), 3);
     fs::write(&file, "[[port]]\nvfs = 3\n[[port.vf]]\nindex = 0\nspoofchk = false\n").unwrap();
     serve.signal(Signal::HUP);

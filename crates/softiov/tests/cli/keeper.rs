@@ -145,7 +145,7 @@ fn host_without_a_starter_serves_but_is_not_replaced() {
     let refused = softiov(serve.folder(), &["upgrade"]);
     assert_eq!(refused.status, Some(1));
     assert!(refused.err.contains("ended at once"), "{}", refused.err);
-    serve.wait_logged("no successor: the process that starts hosts, softiov-starter, has ended");
+    serve.wait_logged("cannot start a successor: the process that starts hosts, softiov-starter, has ended");
     serve.signal(Signal::USR2);
     serve.wait_logged("SIGUSR2 ignored: softiov-starter and a systemd store are missing");
     assert_eq!(next_host(&serve, None), host, "the host keeps serving");
