@@ -2,9 +2,9 @@
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds of
 //! times, `cargo xtask bench` measures it beside its peers, `cargo xtask instructions` counts what the card spends on a
 //! frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy` checks the rules that the compiler does not know,
-//! `cargo xtask registers` prints the pages of the register tables.
+//! `cargo xtask registers` writes the pages of the register tables.
 //!
-//! Left out: building and running the card itself; that is plain cargo.
+//! Plain cargo builds and runs the card itself.
 
 mod avf_registers;
 mod bench;
@@ -41,7 +41,7 @@ enum Task {
     Deb(deb::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
     Tidy(tidy::Options),
-    /// Prints docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
+    /// Writes docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
     Registers,
 }
 

@@ -1,15 +1,44 @@
-//! The map of the project shows every crate. Whether it tells the truth about them is for readers.
+//! Checks the pages that lead through the code: ARCHITECTURE.md lists every crate, and the source files that it and CONTRIBUTING.md
+//! name exist. Readers judge the rest.
 
 use super::finding::Finding;
 use super::source::Tracked;
 use crate::metadata::Package;
 
+/// Pages that lead through the code.
+const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
 pub(super) fn check(members: &[Package], tracked: &[Tracked]) -> Vec<Finding> {
-    let Some(map) = tracked.iter().find(|file| file.path.ends_with("ARCHITECTURE.md")) else {
-        return Vec::new();
-    };
-    let missing = members.iter().filter(|member| !shows(&map.text, &member.name));
-    missing.map(|member| finding(map, &member.name)).collect()
+    let mut findings = missing_files(tracked);
+    if let Some(map) = tracked.iter().find(|file| file.path.ends_with(PAGES[0])) {
+        let missing = members.iter().filter(|member| !shows(&map.text, &member.name));
+        findings.extend(missing.map(|member| finding(map, &member.name)));
+    }
+    findings
+}
+
+/// Returns the source files that a page names and that do not exist. A page may leave out the first folders.
+fn missing_files(tracked: &[Tracked]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for page in tracked.iter().filter(|file| PAGES.iter().any(|page| file.path.ends_with(page))) {
+        for (line, text) in (1..).zip(page.text.lines()) {
+            let missing =
+                source_files(text).filter(|name| !tracked.iter().any(|file| file.path.ends_with(name)));
+            findings.extend(missing.map(|name| Finding {
+                file: page.path.clone(),
+                line,
+                rule: "architecture",
+                what: format!("the file `{name}` does not exist"),
+                remedy: "name the file that has this step now",
+            }));
+        }
+    }
+    findings
+}
+
+/// Returns the paths of Rust files in backquotes.
+fn source_files(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2).filter(|quoted| quoted.ends_with(".rs") && !quoted.contains(' '))
 }
 
 fn finding(map: &Tracked, name: &str) -> Finding {
@@ -33,6 +62,12 @@ fn shows(map: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_quoted_names_of_rust_files_are_paths() {
+        let line = "`nic/src/port.rs` (`poll`), port.rs, `port/run.rs`, `Cargo.toml`";
+        assert!(source_files(line).eq(["nic/src/port.rs", "port/run.rs"]));
+    }
 
     #[test]
     fn a_crate_is_shown_by_its_name_in_backquotes_or_its_folder() {
