@@ -268,8 +268,9 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
         })
     };
     carrier(true)?;
-    // Each ping is 44 fragments.
-    let flood = carol.linux.spawn_background(&format!("ping -q -i 0.01 -s 65000 -I eth2 {GROUP}"))?;
+    // Each ping is 44 fragments. BusyBox's ping ends at the first frame that the interface refuses.
+    let ping = format!("while :; do ping -q -i 0.01 -s 65000 -I eth2 {GROUP}; sleep 0.1; done");
+    let flood = carol.linux.spawn_background(&ping)?;
     let quarantined = world.wait_vf(CAROL_OUTSIDE, "be quarantined", |vf| vf.conduct.quarantine.is_some());
     flood.kill();
     let status = quarantined?;

@@ -175,8 +175,8 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     let [alice, bob] = &linked(world)?;
     alice.reach(bob)?;
     alice.check(&format!("ip route replace {GROUP}/32 dev IF"))?;
-    // Each ping is 41 fragments.
-    let ping = format!("ping -q -i 0.01 -s 60000 -I {} {GROUP}", alice.name);
+    // Each ping is 41 fragments. BusyBox's ping ends at the first frame that the interface refuses.
+    let ping = format!("while :; do ping -q -i 0.01 -s 60000 -I {} {GROUP}; sleep 0.1; done", alice.name);
     let flood = alice.guest.linux.spawn_background(&ping)?;
     let quarantined = world.wait_vf(ALICE_AVF, "be quarantined", |vf| vf.conduct.quarantine.is_some());
     flood.kill();
