@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn event_position_of_another_process_precedes_all_events() {
+    fn reading_from_another_process_event_number_lists_all_events() {
         let mark = Mark::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<Mark>().unwrap().number()), (7, 7));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn client_gets_later_events_and_the_number_of_lost_ones() {
+    fn client_reads_events_after_its_number_and_count_of_lost() {
         let mut kept = Kept::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn event_number_of_a_predecessor_lists_all_events() {
+    fn event_number_of_a_previous_process_lists_all_events() {
         let mut kept = Kept::new();
         kept.note(event("x"));
         assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));
     }
 
     #[test]
-    fn long_events_are_cut_to_the_bounds() {
+    fn events_longer_than_the_bounds_are_cut() {
         let mut kept = Kept::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_failures_are_logged_up_to_the_rate_limit() {
+    fn endless_failures_are_logged_at_the_rate_limit() {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
         let mut limit = Limit::per_minute(3);

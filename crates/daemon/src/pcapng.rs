@@ -149,7 +149,7 @@ mod tests {
     use pcap_parser::{Block, parse_pcapng};
 
     #[test]
-    fn reader_finds_interfaces_and_packets_with_options() {
+    fn pcapng_reader_finds_interfaces_and_packets_with_options() {
         let whole = Packet {
             interface: 1,
             time: 7_000_000_009,

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_counts_are_the_totals_minus_the_present_counts() {
+    fn counts_to_add_are_stored_totals_minus_present_counters() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_a_replaced_uplink_are_not_continued() {
+    fn counters_of_a_replaced_uplink_start_at_zero() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:b", 0, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 10));
     }

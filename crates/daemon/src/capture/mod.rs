@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_interface_direction_and_drop_reason() {
+    fn captured_frames_have_interface_direction_and_drop_reason() {
         let (capture, mut frames) = begin(Wanted { snaplen: 4, ..ALL });
         let mut captures = Captures::default();
         assert!(captures.is_empty() && captures.add(capture));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn unselected_ports_and_delivered_frames_are_omitted() {
+    fn capture_omits_unselected_ports_and_delivered_frames() {
         let wanted = Wanted { ports: Ports::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = Captures(vec![capture]);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn filter_sees_whole_frames_and_capture_has_cut_ones() {
+    fn capture_filter_sees_whole_frames_and_the_file_cut_ones() {
         let (mut capture, mut frames) = begin(Wanted { snaplen: 96, is_filtered: true, ..ALL });
         for length in [60, 1500] {
             capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn read_without_selected_frames_is_not_the_end() {
+    fn capture_read_without_selected_frames_is_not_the_end() {
         let (mut capture, mut frames) = begin(ALL);
         for _ in 0..2 {
             capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_reader_misses_counted_frames() {
+    fn slow_capture_reader_misses_frames_that_are_counted() {
         let (capture, mut frames) = begin(ALL);
         let mut captures = Captures(vec![capture]);
         let sent = 2 * RING as u64 / 1000;

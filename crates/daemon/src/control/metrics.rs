@@ -248,7 +248,7 @@ mod tests {
 
     /// The port's PF is driven by a guest; three frames wait in its receive buffer, and the recording lacks seven.
     #[test]
-    fn waiting_and_unrecorded_frames_are_port_metrics() {
+    fn counts_of_waiting_and_unrecorded_frames_are_port_metrics() {
         let drops = UplinkDrops { unrecorded: 7, ..UplinkDrops::default() };
         let port = json!({
             "name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "tap:t", "link": true, "vfs": [],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn openmetrics_families_have_names_without_total() {
+    fn openmetrics_type_lines_have_names_without_total() {
         let text = "# HELP a_total A b c\n# TYPE a_total counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b counter\nb 2\n\
                     # TYPE c gauge\nc 3\n";
         let expected = "# HELP a A b c\n# TYPE a counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b unknown\nb 2\n\

@@ -151,7 +151,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn documented_copy_equals_the_generated_description() {
+    fn documented_openapi_file_equals_the_generated_one() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         if std::env::var_os("WRITE").is_some() {
             std::fs::write(&file, text()).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_has_a_target() {
+    fn every_openapi_reference_has_a_target() {
         fn references(value: &Value, found: &mut Vec<String>) {
             match value {
                 Value::Object(fields) => {

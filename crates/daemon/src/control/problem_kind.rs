@@ -132,7 +132,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn kinds_have_unique_names_and_error_statuses() {
+    fn problem_kinds_have_unique_names_and_error_statuses() {
         let names: BTreeSet<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_reaches_a_route_that_reads_it_back() {
+    fn each_control_request_is_parsed_by_its_route_unchanged() {
         for (request, route) in requests().into_iter().zip(&ROUTES) {
             let sent = request.sent().unwrap();
             assert_eq!(sent.method, route.method);

@@ -139,7 +139,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn token_must_be_long_and_private() {
+    fn tcp_token_must_be_long_and_its_file_private() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let read = |text: &str, mode| {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_inherits_the_socket() {
+    fn next_process_inherits_the_tcp_socket() {
         let folder = tempfile::tempdir().unwrap();
         let token_file = folder.path().join("token");
         write(&token_file, "0123456789abcdef").unwrap();

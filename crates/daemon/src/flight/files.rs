@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_files_are_removed_beyond_the_limit() {
+    fn oldest_flight_recordings_are_removed_beyond_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         for time in 1..=MOST as u64 + 5 {
             let path = write(folder.path(), &recording(time)).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_folder_is_only_an_error() {
+    fn unusable_folder_of_flight_recordings_is_only_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("flight");
         fs::write(&file, "in its place").unwrap();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_doorbells_are_counted_in_two_entries() {
+    fn alternating_doorbells_are_counted_in_two_flight_entries() {
         let mut flight = Flight::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_do_not_overwrite_events() {
+    fn register_accesses_do_not_overwrite_flight_events() {
         let mut flight = Flight::default();
         flight.event(at(1), What::Said("the function was reset"), 0);
         for n in 0..1_000 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_recorded_by_reason() {
+    fn flight_recorder_counts_drops_by_reason() {
         let mut flight = Flight::default();
         let counters = PoolCounters { tx_spoofed: 5, ..PoolCounters::default() };
         flight.count(at(1), counters);

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn panicked_port_is_reopened_with_its_clients() {
+    fn port_whose_thread_panicked_is_reopened_with_its_clients() {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
@@ -378,7 +378,7 @@ mod tests {
         host.stop();
     }
     #[test]
-    fn given_up_port_is_skipped_by_requests_to_all_ports() {
+    fn requests_to_all_ports_skip_a_port_that_was_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();

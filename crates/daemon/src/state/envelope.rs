@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn written_state_is_read_back() {
+    fn written_state_is_read_back_unchanged() {
         assert_eq!(read(&write(&today()).unwrap()), Ok(today()));
     }
 
     #[test]
-    fn earlier_versions_are_read_and_later_ones_refused() {
+    fn state_of_earlier_versions_is_read_and_of_later_refused() {
         let earlier = write(&Number::<b't', 1>(5)).unwrap();
         assert_eq!(read(&earlier), Ok(Today { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&Number::<b't', 3>(5)), 3), (write(&Number::<b't', 0>(5)), 0)] {
@@ -209,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn other_kind_is_refused_by_name() {
+    fn saved_state_of_another_kind_is_named_in_the_error() {
         let refused = read::<Today>(&write(&Number::<b'b', 2>(5)).unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "wrong kind of saved state: found best, expected test");
     }
 
     #[test]
-    fn any_changed_bit_is_detected() {
+    fn any_changed_bit_of_a_saved_state_is_detected() {
         let bytes = write(&today()).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_length_is_detected() {
+    fn any_changed_length_of_a_saved_state_is_detected() {
         let bytes = write(&today()).unwrap();
         for length in 0..bytes.len() {
             let expected = if length < HEADER {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn body_with_further_bytes_is_refused() {
+    fn saved_state_with_bytes_after_its_body_is_refused() {
         assert_eq!(decode::<u8>(&[1]), Ok(1));
         assert_eq!(decode::<u8>(&[1, 2]), Err(StateError::Body));
     }

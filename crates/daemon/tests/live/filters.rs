@@ -38,7 +38,7 @@ fn status_shows_a_full_list_of_multicast_hashes() {
 }
 
 #[test]
-fn status_shows_addresses_beyond_an_avfs_quota() {
+fn status_shows_mac_addresses_beyond_an_avfs_quota() {
     let live = Live::with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
     let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();

@@ -149,11 +149,11 @@ fn hands_over_unnoticed(wait: &str, shape: Shape) {
 }
 
 #[test]
-fn hand_over_under_traffic_is_no_reset_of_an_avf() {
+fn host_hand_over_under_traffic_resets_no_avf() {
     hands_over_unnoticed("sleep", qemu::AVF);
 }
 
 #[test]
-fn hand_over_with_mapped_doorbells_is_no_reset() {
+fn host_hand_over_with_mapped_doorbells_resets_no_vf() {
     hands_over_unnoticed("mapped", qemu::MAPPABLE_AVF);
 }

@@ -103,7 +103,7 @@ fn round_trips(flood: Flood, count: usize) -> Vec<Duration> {
 }
 
 #[test]
-fn flood_by_a_third_guest_does_not_starve_a_pair() {
+fn flood_by_a_third_guest_does_not_starve_two_other_guests() {
     let count = rounds().unwrap_or(40);
     for (what, flood) in FLOODS {
         let times = round_trips(flood, count);

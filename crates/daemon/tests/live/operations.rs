@@ -31,7 +31,7 @@ fn slice(guest: &mut Guest<Qemu>, region: u32, offset: u64, data: &[u8]) -> Dura
 }
 
 #[test]
-fn operations_are_answered_in_alternating_slices() {
+fn slow_configuration_operations_run_in_alternating_slices() {
     let rounds =
         std::env::var("SOFTIOV_OPERATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let live = Live::start();

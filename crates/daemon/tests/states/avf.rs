@@ -126,7 +126,7 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
 }
 
 #[test]
-fn avf_port_continues_from_its_state() {
+fn avf_port_continues_from_its_saved_state() {
     let AvfState { conduct, rest, .. } = rich_avf();
     let rest = rest.unwrap();
     let written = postcard::to_allocvec(&rest).unwrap();

@@ -321,7 +321,10 @@ proptest! {
     #![proptest_config(Config { cases: 100, ..Config::default() })]
 
     #[test]
-        fn successor_has_the_same_future(acts in proptest::collection::vec(act(), 1..30), when in any::<u32>()) {
+    fn restored_card_behaves_like_the_saved_card(
+        acts in proptest::collection::vec(act(), 1..30),
+        when in any::<u32>(),
+    ) {
         let kept = trace(&acts, |_| false);
         let continued = trace(&acts, |i| when >> (i % 32) & 1 != 0);
         assert_eq!(kept.len(), continued.len());

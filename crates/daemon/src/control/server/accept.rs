@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_lines_are_one_list() {
+    fn several_accept_headers_are_one_list() {
         assert!(prefers(&["text/plain;q=0.5", "application/openmetrics-text"]));
         assert!(!prefers(&["application/openmetrics-text;q=0.4", "text/plain;q=0.5"]));
         assert!(!prefers(&[]));

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_listener_does_not_busy_the_thread() {
+    fn failing_control_listener_uses_no_processor_time() {
         let folder = tempfile::tempdir().unwrap();
         let mut listener = Listener::bind(&folder.path().join("control.sock"), Access::PRIVATE).unwrap();
         runtime().block_on(async {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_wait_while_the_server_holds() {
+    fn clients_wait_while_the_control_server_is_paused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
         let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_with_the_token_protects_a_client() {
+    fn only_a_request_with_the_token_counts_as_client_activity() {
         runtime().block_on(async {
             assert!(!counts("/v1/openapi.json", "wrong").await);
             assert!(!counts("/", "wrong").await, "the page needs no token, so it protects no client");

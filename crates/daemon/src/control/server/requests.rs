@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn request_beyond_the_limit_is_refused_at_once() {
+    fn request_beyond_the_limit_of_requests_is_refused_at_once() {
         let (local, queue) = RequestSender::new();
         let remote = local.for_another_listener();
         for listener in [&local, &remote] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn request_after_a_hand_over_is_not_begun() {
+    fn control_request_after_a_hand_over_is_not_begun() {
         let (sender, queue) = RequestSender::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let clients = std::thread::spawn(move || {

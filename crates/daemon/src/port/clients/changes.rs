@@ -92,7 +92,7 @@ mod tests {
     use crate::port::engine::family::REASONS;
 
     #[test]
-    fn cut_filter_list_is_logged_once() {
+    fn truncated_filter_list_is_logged_once() {
         let whole = DriverState { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
         let cut = DriverState { cut: true, ..whole };
         assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);

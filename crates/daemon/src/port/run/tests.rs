@@ -145,7 +145,7 @@ fn idle_port_sleeps_without_a_deadline() {
 }
 
 #[test]
-fn vfs_are_judged_once_a_second() {
+fn conduct_of_vfs_is_checked_once_a_second() {
     let mut world = World::open();
     let judged = world.port.clients.watched();
     world.round_after(Duration::from_millis(999));
@@ -155,7 +155,7 @@ fn vfs_are_judged_once_a_second() {
 }
 
 #[test]
-fn silence_within_a_message_disconnects_after_30_s() {
+fn client_that_pauses_in_a_message_is_disconnected_at_30_s() {
     let mut world = World::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
@@ -212,7 +212,7 @@ fn visit_to_a_client_ends_after_its_time_slice() {
 }
 
 #[test]
-fn idle_round_reads_the_clock_a_few_times() {
+fn idle_round_of_a_port_reads_the_clock_a_few_times() {
     let mut world = World::open();
     world.clock.readings.set(0);
     world.port.round(&world.clock);
@@ -220,7 +220,7 @@ fn idle_round_reads_the_clock_a_few_times() {
 }
 
 #[test]
-fn driver_of_a_new_card_is_called_at_growing_intervals() {
+fn pf_driver_of_a_new_card_runs_at_growing_intervals() {
     let mut world = World::open();
     let mut client = world.connect();
     world.succeed();
@@ -238,7 +238,7 @@ fn driver_of_a_new_card_is_called_at_growing_intervals() {
 }
 
 #[test]
-fn driver_of_a_port_at_rest_is_not_called() {
+fn pf_driver_of_an_idle_port_is_not_called() {
     let mut world = World::open();
     let mut client = world.connect();
     let now = world.port_time();
@@ -250,7 +250,7 @@ fn driver_of_a_port_at_rest_is_not_called() {
 }
 
 #[test]
-fn port_reset_does_not_wait_for_the_clock() {
+fn port_reset_completes_without_advancing_the_clock() {
     let mut world = World::open();
     let (answer, reset) = std::sync::mpsc::channel();
     assert!(world.handle.send(Command::Reset(answer)));

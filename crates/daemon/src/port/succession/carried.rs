@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_reads_the_last_counters_saved_whole() {
+    fn next_process_reads_the_last_completely_saved_counters() {
         let notes = Notes::open(None).unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {

@@ -229,7 +229,7 @@ fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
 }
 
 #[test]
-fn no_store_and_no_message_is_missed_in_any_order() {
+fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
     let scripts: [&[Act]; 4] = [
         &[START, Store, Store, STOP],
         &[Store, START, Store],
@@ -247,7 +247,7 @@ fn no_store_and_no_message_is_missed_in_any_order() {
 }
 
 #[test]
-fn naps_double_to_a_bound_and_restart_after_work() {
+fn naps_of_a_polling_port_double_to_a_bound_until_work() {
     let mut naps = Naps::new(Wait::Mapped);
     let first: Vec<_> = (0..6).map(|_| naps.next()).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
@@ -260,7 +260,7 @@ fn naps_double_to_a_bound_and_restart_after_work() {
 }
 
 #[test]
-fn rounds_with_work_poll_the_kernel_rarely() {
+fn rounds_of_a_port_with_work_poll_the_kernel_rarely() {
     const ROUNDS: usize = 900;
     let every = usize::from(UNPOLLED_ROUNDS) + 1;
     for (wait, must_receive, every) in
@@ -279,7 +279,7 @@ fn rounds_with_work_poll_the_kernel_rarely() {
 }
 
 #[test]
-fn port_polls_pages_before_it_naps() {
+fn port_polls_doorbell_pages_before_a_nap() {
     let mut choices = Choices::default();
     let mut model = Model { must_poll_pages: true, ..Model::new(&mut choices, &[]) };
     let mut naps = Naps::new(Wait::Mapped);

@@ -48,7 +48,7 @@ mod tests {
     use super::FILES;
 
     #[test]
-    fn page_refers_to_no_other_host() {
+    fn dashboard_page_loads_from_no_other_host() {
         for (path, _, text) in FILES {
             let elsewhere = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!elsewhere.contains("//www") && !elsewhere.contains("https://"), "{path}");

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_lasts_from_first_sight_to_answer() {
+    fn mailbox_delay_lasts_from_first_poll_to_answer() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(0b11), |_| at(100));
         answers.answer(VfSet::new(0b01), at(130));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_request_is_not_counted() {
+    fn withdrawn_mailbox_request_counts_no_delay() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(0b1), |_| at(100));
         answers.ask(VfSet::new(0b0), |_| at(200));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn visit_that_answers_all_vfs_counts_once() {
+    fn pf_driver_visit_that_answers_all_vfs_counts_once() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn message_time_is_the_wake_up_or_the_poll_before() {
+    fn message_arrival_is_the_wake_up_or_the_previous_poll() {
         let mut times = MessageTimes::default();
         times.note_poll(at(100), at(101), false);
         times.note_poll(at(200), at(201), true);

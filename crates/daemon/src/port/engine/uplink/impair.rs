@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_drops_and_delays_the_same_frames() {
+    fn equal_impairment_seeds_drop_and_delay_the_same_frames() {
         let fates = |seed| {
             let mut of = impairment(200_000, 300_000, 1_000_000);
             of.random = Rng::with_seed(seed);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_follows_the_configured_rate() {
+    fn impaired_uplink_loses_frames_at_the_configured_rate() {
         for (loss, expected) in [(0, 0..=0), (100_000, 900..=1_100), (1_000_000, 10_000..=10_000)] {
             let mut of = impairment(loss, 0, 0);
             let lost = (0..10_000).filter(|_| of.send(&[1; 60], NOW) == Fate::Lost).count();

@@ -252,7 +252,7 @@ fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) 
 }
 
 #[test]
-fn request_is_answered_once_wherever_its_port_dies() {
+fn request_is_answered_once_at_any_crash_of_its_port() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
         (REGION_READ, read(4)),
@@ -279,7 +279,7 @@ fn request_is_answered_once_wherever_its_port_dies() {
 }
 
 #[test]
-fn successor_sends_the_rest_of_a_reply() {
+fn next_process_sends_the_rest_of_a_partly_sent_reply() {
     for sent in [1, 15, 16, 17, 35, 36] {
         let mut scene = Scene::open();
         scene.fill_page();
@@ -297,7 +297,7 @@ fn successor_sends_the_rest_of_a_reply() {
 }
 
 #[test]
-fn successor_answers_requests_that_came_without_a_port() {
+fn next_process_answers_requests_sent_between_processes() {
     let mut scene = Scene::open();
     for id in 7..12 {
         scene.send(id, REGION_READ, &read(4));

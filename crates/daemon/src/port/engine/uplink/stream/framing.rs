@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn length_is_four_bytes_big_endian() {
+    fn stream_frame_length_is_four_bytes_big_endian() {
         let mut outbox = Outbox::default();
         assert!(outbox.push(&[7; 300]));
         assert_eq!(outbox.pending()[..5], [0, 0, 1, 44, 7]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_lengths_are_checked_at_the_bounds() {
+    fn stream_frame_lengths_are_checked_at_the_bounds() {
         let frame = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![1; length]].concat();
         let bytes = [frame(0), frame(13), frame(14), frame(2000), frame(LONGEST), frame(60)].concat();
         let (frames, malformed, broken) = read(&bytes, &[4096], 1600);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn full_outbox_takes_no_part_of_a_frame() {
+    fn full_stream_outbox_accepts_no_part_of_a_frame() {
         let mut outbox = Outbox::default();
         let fits = ROOM / 1504;
         assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_arrive_whole_however_the_stream_is_cut(
+        fn frames_arrive_whole_from_stream_pieces_of_any_size(
             frames in proptest::collection::vec((14..3000_usize, any::<u8>()), 0..100),
             pieces in proptest::collection::vec(1..5000_usize, 1..20),
         ) {

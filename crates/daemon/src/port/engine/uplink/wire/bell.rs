@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_receiver_is_woken_in_any_order_of_steps() {
+    fn sleeping_wire_receiver_is_woken_in_any_order_of_steps() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
                 let play = Play { order, state: Mutex::default(), changed: Condvar::new() };
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn bell_rings_once_per_sleep() {
+    fn wire_receiver_is_woken_once_per_sleep() {
         let bell = Bell::new().unwrap();
         let rung = |bell: &Bell| {
             let mut poller = host::poll::Poller::new().unwrap();
