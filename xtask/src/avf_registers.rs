@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_has_offset_access_reset_and_part() {
+    fn register_table_row_has_offset_access_reset_and_part() {
         let page = page();
         for line in [
             "| QTX_TAIL1 | 00000 + 4i, i < 16 | RW | 0 | queue |",

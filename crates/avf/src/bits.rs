@@ -105,7 +105,7 @@ mod tests {
     use super::ResetState;
 
     #[test]
-    fn driver_probe_continues_once_the_vfs_reset_is_completed() {
+    fn driver_probe_continues_once_the_vf_reset_is_complete() {
         let lets: std::vec::Vec<_> = (0..4).map(|value| ResetState::of(value).lets_probe()).collect();
         assert_eq!(lets, [false, true, true, false]);
     }

@@ -353,7 +353,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn registers_lie_within_bar_0_without_overlap() {
+    fn avf_registers_lie_within_bar_0_without_overlap() {
         let mut taken = HashMap::new();
         for row in rows() {
             for offset in row.offsets() {
@@ -368,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn register_names_are_unique() {
+    fn avf_register_names_are_unique() {
         let mut names = HashSet::new();
         assert!(rows().all(|row| names.insert(row.name)));
     }
 
     #[test]
-    fn register_is_found_at_its_own_offsets_only() {
+    fn avf_register_is_found_only_at_its_own_offsets() {
         for row in rows() {
             for (index, offset) in row.offsets().enumerate() {
                 let (found, at) = find(offset).unwrap();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_doorbell_registers_are_in_the_mapped_pages() {
+    fn mapped_pages_contain_exactly_the_doorbell_registers() {
         for row in rows() {
             let is_mapped = MAPPED.iter().any(|pages| pages.contains(&row.offset));
             let is_doorbell =

@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn vf_vectors_are_three_bits_of_the_port() {
+    fn vf_interrupt_vectors_are_three_bits_of_the_ports_register() {
         let slot = resolve(vf(0), r::vf::VTEIMS).unwrap();
         assert_eq!((slot.offset, slot.shift), (r::EIMS, 22));
         assert_eq!(resolve(vf(7), r::vf::VTEIMS).unwrap().shift, 1);
     }
 
     #[test]
-    fn queue_1_of_a_vf_is_queue_n_plus_8() {
+    fn queue_1_of_vf_n_is_card_queue_n_plus_8() {
         let slot = resolve(vf(3), r::vf::RX_BLOCK + 0x100 + r::rx::RDT).unwrap();
         assert_eq!(slot.offset, r::rx_block(Queue::new(11).unwrap()) + r::rx::RDT);
     }

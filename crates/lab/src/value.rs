@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_parsed_as_the_kind_of_the_value_it_replaces() {
+    fn parameter_text_is_parsed_as_the_kind_of_its_old_value() {
         assert_eq!(Value::Int(1).parse_alike("7"), Some(Value::Int(7)));
         assert_eq!(Value::Int(1).parse_alike("7.5"), None);
         assert_eq!(Value::Bool(true).parse_alike("yes"), None);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_depends_on_time_source_event_values_and_order() {
+    fn trace_hash_depends_on_time_source_event_values_and_order() {
         let usual = hash(&[(1, WIRE, FRAME, &[1, 2]), (2, CARD, FRAME, &[])]);
         assert_eq!(usual, hash(&[(1, WIRE, FRAME, &[1, 2]), (2, CARD, FRAME, &[])]));
         for other in [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn events_beyond_the_record_limit_are_only_counted() {
+    fn trace_events_beyond_the_record_limit_are_only_counted() {
         let mut trace = Trace::recording(1);
         trace.note(Instant::from_picos(5), WIRE, FRAME, &[60]);
         trace.note(Instant::from_picos(6), WIRE, FRAME, &[61]);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_known_by_name_and_version() {
+    fn cargo_tree_line_gives_the_crates_name_and_version() {
         assert_eq!(name_and_version("serde v1.0.200 (proc-macro)"), Some(("serde", "1.0.200")));
         assert_eq!(name_and_version(""), None);
     }

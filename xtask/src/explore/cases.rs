@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_keeps_the_input_that_proptest_prints() {
+    fn stored_case_keeps_the_input_that_proptest_prints() {
         let program = Program {
             package: "nic".to_owned(),
             target: "card".to_owned(),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_file_of_cases_is_an_error() {
+    fn damaged_file_of_failing_test_cases_is_an_error() {
         assert_eq!(read("[]"), Some(Vec::new()));
         assert_eq!(read("{}"), None);
         assert_eq!(read(r#"[{"package": "nic"}]"#), None);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_read_from_messages_of_cargo() {
+    fn test_programs_are_read_from_cargo_messages() {
         let message = r#"{"manifest_path": "/p/crates/nic/Cargo.toml", "target": {"name": "card"}, "executable": "/p/x"}"#;
         let read = program(message).unwrap();
         assert_eq!((read.package.as_str(), read.target.as_str()), ("nic", "card"));

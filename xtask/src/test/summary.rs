@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summary_names_failures_and_skips_and_ends_with_the_sum() {
+    fn test_summary_names_failures_and_skips_and_ends_with_the_sum() {
         let skips = vec!["taps: no tun".to_owned(), "taps: no tun".to_owned(), "lspci: none".to_owned()];
         let test = Tally {
             passed: 40,

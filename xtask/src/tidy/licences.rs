@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissive_choice_is_enough_and_every_part_must_be_so() {
+    fn license_with_a_permissive_choice_in_every_part_is_accepted() {
         for yes in [
             "MIT",
             "MIT/Apache-2.0",

@@ -110,7 +110,7 @@ mod tests {
     const TO: MacAddress = MacAddress([2, 0, 0, 0, 0x10, 1]);
 
     #[test]
-    fn frame_has_the_wanted_length_and_addresses() {
+    fn benchmark_frame_has_the_wanted_length_and_addresses() {
         let frame = Work::Frames(64).frame(FROM, TO);
         assert_eq!(frame.len(), 64);
         assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));

@@ -94,7 +94,7 @@ mod tests {
     use crate::flame::fold::fold;
 
     #[test]
-    fn width_is_the_share_of_samples_and_names_are_escaped() {
+    fn flame_graph_width_is_the_share_of_samples_and_escapes_names() {
         let script = "softiov \n\t1 Vec<T>::push\n\t2 main\n\nsoftiov \n\t2 main\n\n";
         let svg = draw(&fold(script), "two samples");
         assert!(svg.starts_with("<svg"));

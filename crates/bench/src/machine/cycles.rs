@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn working_process_takes_cycles() {
+    fn counted_cycles_of_a_working_process_grow() {
         let mut cycles = Cycles::of(std::process::id());
         let before = cycles.read();
         let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |sum: u64, at| sum.rotate_left(3) ^ at));

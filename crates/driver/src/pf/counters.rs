@@ -216,7 +216,7 @@ mod tests {
     use super::{Kind, Refusal};
 
     #[test]
-    fn lists_of_message_kinds_and_refusals_are_in_index_order() {
+    fn mailbox_message_kinds_and_refusals_are_in_index_order() {
         assert!(Kind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(Refusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
     }

@@ -164,7 +164,7 @@ fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
 
 /// A VF with another's address would receive the frames for it.
 #[test]
-fn address_belongs_to_one_function() {
+fn mac_address_belongs_to_one_pci_function() {
     let mut hal = Registers::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);

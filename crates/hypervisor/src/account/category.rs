@@ -191,13 +191,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn categories_are_listed_in_index_order() {
+    fn cpu_time_categories_are_listed_in_index_order() {
         let indices: Vec<usize> = Category::ALL.iter().map(|category| category.index()).collect();
         assert_eq!(indices, (0..Category::COUNT).collect::<Vec<_>>());
     }
 
     #[test]
-    fn charges_add_up_by_category() {
+    fn cpu_charges_add_up_by_category() {
         let mut charges = Charges::default();
         charges.charge(Category::Timer, 5);
         charges.charge(Category::Kernel, 7);

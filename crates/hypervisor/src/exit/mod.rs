@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_exit_is_hypervisor_work_and_costs_over_a_transition() {
+    fn vm_exit_is_hypervisor_work_and_costs_over_a_transition() {
         use ExitKind::{
             ApicEoi, ApicOther, ExternalInterrupt, Hlt, Hypercall, InterruptWindow, MsixMmio, Msr, Other,
             OtherMmio,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn posted_interrupt_with_virtual_apic_needs_no_exit() {
+    fn posted_interrupt_with_virtual_apic_needs_no_vm_exit() {
         let modern = CostTable::modern().features();
         assert_eq!(modern.on_eoi(), None);
         assert_eq!(modern.on_device_interrupt(), None);

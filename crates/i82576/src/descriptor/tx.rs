@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_descriptor_is_a_whole_packet_without_offloads() {
+    fn default_transmit_descriptor_is_a_packet_without_offloads() {
         let asks = |o: Orders| o.insert_vlan() || o.segment() || o.time_stamp() || o.insert_checksum();
         let usual = Data { address: 0x1234_5000, length: 66, end_of_packet: true, ..Data::default() };
         // Every descriptor that differs from the usual one in at most two bits.

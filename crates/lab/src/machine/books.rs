@@ -45,7 +45,7 @@ mod tests {
     use super::Books;
 
     #[test]
-    fn first_violated_equation_is_reported() {
+    fn first_unequal_pair_of_model_counters_is_reported() {
         let mut books = Books::default();
         books.balance("frames", 3, 3);
         books.balance("pages", 2, 1);

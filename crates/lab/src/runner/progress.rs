@@ -69,7 +69,7 @@ mod tests {
     use super::style;
 
     #[test]
-    fn bar_template_is_valid() {
+    fn progress_bar_template_is_valid() {
         assert!(style().is_ok());
     }
 }

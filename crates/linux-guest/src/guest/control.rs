@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_answered_in_any_order() {
+    fn guest_commands_are_answered_in_any_order() {
         let (host, mut guest) = pair();
         let first = host.start("sleep 9").unwrap();
         assert_eq!(read_command(&guest), "run 1 sleep 9.\n");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reboot_ends_the_wait_for_earlier_commands() {
+    fn guest_reboot_ends_the_wait_for_earlier_commands() {
         let (host, mut guest) = pair();
         guest.write_all(b"\nready one 6.1 .\n").unwrap();
         host.wait_boots(1, SOON).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_unknown_commands_are_dropped() {
+    fn guest_answers_to_unknown_commands_are_dropped() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         guest.write_all(b"\ndone 99 0 o e .\n").unwrap();

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_belong_to_crates() {
+    fn tidy_findings_are_counted_by_crate() {
         let file = |path: &str, text: &str| Tracked { path: path.into(), text: text.to_owned() };
         let files = [
             file("crates/nic/src/a.rs", "/// What it does.\nfn f() {}\n"),

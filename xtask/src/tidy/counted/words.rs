@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn riddle_is_found_across_comment_lines() {
+    fn forbidden_phrase_is_found_across_comment_lines() {
         let phrase = ["so", concat!("ma", "ny")];
         let text = format!(
             "// It takes {}\n// {} frames.\nlet {}_{} = \"{} {}\";\n",

@@ -86,7 +86,7 @@ fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
 }
 
 #[test]
-fn port_vlans_are_exchanged_when_no_filter_is_free() {
+fn two_vfs_port_vlans_are_exchanged_with_no_free_filter() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();

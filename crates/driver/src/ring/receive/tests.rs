@@ -197,7 +197,7 @@ fn receive_completion_waits_for_the_slots_before_it() {
 }
 
 #[test]
-fn frame_of_several_slots_keeps_its_place_in_a_burst() {
+fn frame_of_several_slots_keeps_its_order_in_a_receive_burst() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         // From the second round on, the frame crosses the ring's end at other slots.
@@ -214,7 +214,7 @@ fn frame_of_several_slots_keeps_its_place_in_a_burst() {
 }
 
 #[test]
-fn malformed_frame_loses_no_other_frame_of_its_burst() {
+fn malformed_frame_keeps_other_frames_of_its_receive_burst() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         receiver.complete(1, 60, true);
@@ -256,7 +256,7 @@ fn received_frame_that_is_not_copied_frees_its_slot() {
 }
 
 #[test]
-fn smallest_ring_is_refilled_while_bursts_are_taken() {
+fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, 32, 32);
         for round in 0..100 {

@@ -157,7 +157,7 @@ mod tests {
     const SEGMENT: u32 = 1_448;
 
     #[test]
-    fn stream_defers_packets_until_a_third_of_the_window_opens() {
+    fn tcp_sender_waits_until_a_third_of_the_window_is_open() {
         let mut stream = SendStream { written: 200 * SEGMENT, room: 64, ..SendStream::default() };
         assert_eq!(stream.segments(), 44);
         stream.next = 44 * SEGMENT;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_segment_waits_for_more_data() {
+    fn partial_tcp_segment_waits_for_more_data() {
         let stream = SendStream { written: SEGMENT - 1, ..SendStream::default() };
         assert_eq!((stream.segments(), stream.unacknowledged()), (0, SEGMENT - 1));
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgement_of_unwritten_bytes_is_ignored() {
+    fn tcp_acknowledgement_of_unwritten_bytes_is_ignored() {
         let mut stream = SendStream { written: 5 * SEGMENT, next: 5 * SEGMENT, ..SendStream::default() };
         stream.acknowledge(6 * SEGMENT, 64);
         assert_eq!(stream.unacknowledged(), 5 * SEGMENT);

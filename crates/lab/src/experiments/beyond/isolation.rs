@@ -94,7 +94,7 @@ mod tests {
     use crate::experiments::tests::found;
 
     #[test]
-    fn limits_keep_excess_traffic_from_guests() {
+    fn vf_limits_keep_excess_traffic_from_guests() {
         let read = |attack, policy| {
             let row = found("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
             *row.metrics.get("unasked_mbps").unwrap()

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_complete_once_in_order() {
+    fn disk_commands_complete_once_in_order() {
         let mut disk = Disk::new(SECTORS);
         let all: Vec<_> = (0..COMMANDS as u8).map(|tag| read(tag, u64::from(tag) * 8, 8)).collect();
         for command in &all {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_transfer_fails_only_its_own_command() {
+    fn failed_transfer_fails_only_its_own_disk_command() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(0, 0, 8), Instant::ZERO).unwrap();
         disk.submit(read(1, 8, 8), Instant::ZERO).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_read_after_a_pause_hits_the_buffer() {
+    fn sequential_disk_read_after_a_pause_hits_the_buffer() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(0, 0, MAX_SECTORS), Instant::ZERO).unwrap();
         let (first, _) = finish(&mut disk);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn write_empties_the_read_ahead_buffer() {
+    fn disk_write_empties_the_read_ahead_buffer() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(Command { write: true, ..read(0, 0, 8) }, Instant::ZERO).unwrap();
         let (written, _) = finish(&mut disk);
@@ -253,7 +253,7 @@ mod tests {
 
     /// Checks that data is no faster than the surface for any commands and times, except for the buffer's contents.
     #[test]
-    fn sequential_reads_never_exceed_the_surface_rate() {
+    fn sequential_disk_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {
             let mut chance = Generator::named(seed, "reader");
             let mut disk = Disk::new(SECTORS);

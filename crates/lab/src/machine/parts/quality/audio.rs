@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn underruns_match_the_calibrated_rate() {
+    fn audio_underruns_match_the_calibrated_rate() {
         let rate = rate(false, 10, (1, 16));
         assert!((rate / 2.47 - 1.0).abs() < 0.15, "{rate}");
     }
 
     #[test]
-    fn real_time_player_never_underruns() {
+    fn real_time_audio_player_never_underruns() {
         for tick_ms in [10, 1] {
             for weights in [(1, 16), (1, 1)] {
                 assert!(rate(true, tick_ms, weights) < 1e-9);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn more_weight_gives_fewer_underruns() {
+    fn more_scheduler_weight_gives_fewer_audio_underruns() {
         assert!(rate(false, 10, (1, 1)) < rate(false, 10, (1, 16)));
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     use sim::Span;
 
     #[test]
-    fn message_during_service_reasserts_the_line() {
+    fn intx_message_during_service_reasserts_the_line() {
         let mut line = Line::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
         assert!(line.end_of_interrupt(), "the latched ones are one");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_line_is_the_or_of_its_sources() {
+    fn shared_intx_line_is_the_or_of_its_sources() {
         let mut line = Line::new(2);
         assert!(line.message(0) && !line.message(1) && !line.message(1));
         assert!(line.is_asserted() && line.end_of_interrupt(), "the second device's latched message");
@@ -164,7 +164,7 @@ mod tests {
     /// Tries every order of messages of two devices and of a guest's steps: its handlers check both, then it
     /// ends.
     #[test]
-    fn no_order_of_messages_and_ends_loses_a_message() {
+    fn no_order_of_intx_messages_and_eois_loses_a_message() {
         for order in 0..3u32.pow(10) {
             let (mut line, mut in_service, mut looked, mut work) = (Line::new(2), false, false, false);
             let mut step = |line: &mut Line, in_service: &mut bool, work: &mut bool| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_is_lost_at_any_rate_and_delay() {
+    fn no_intx_message_is_lost_at_any_rate_and_delay() {
         for rate_hz in [100, 10_000, 200_000] {
             for micros in [0, 1, 50, 5_000] {
                 for sharers in [1, 4] {
