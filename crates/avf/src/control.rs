@@ -111,7 +111,7 @@ pub enum Order<'a> {
         /// True to join the VLAN, false to leave it.
         on: bool,
     },
-    /// Sets the VLAN tag handling.
+    /// Sets VLAN stripping and insertion of a VF.
     Tags(Tags),
     /// Selects the frames that the VF receives besides those to its own addresses.
     Promiscuity {
@@ -132,7 +132,7 @@ pub enum Order<'a> {
     LookupTable(&'a [u8]),
     /// Selects the packet types that are hashed, a bit each.
     HashTypes(u64),
-    /// Selects the hash function.
+    /// Selects the RSS hash function of a VF.
     HashFunction(HashFunction),
 }
 

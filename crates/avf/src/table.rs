@@ -11,9 +11,9 @@ use crate::register as r;
 pub enum Access {
     /// Written bits within the mask are kept.
     Rw(u32),
-    /// Writes are ignored.
+    /// Read-only register: writes are ignored.
     Ro,
-    /// Reading clears; writes are ignored.
+    /// Register cleared by reads; writes are ignored.
     Rc,
 }
 
@@ -30,15 +30,15 @@ pub enum Kind {
     IntervalOfVector0,
     /// Controls of vectors 1 to 16.
     Control,
-    /// Control of vector 0.
+    /// Interrupt control of vector 0.
     ControlOfVector0,
-    /// Causes of vector 0.
+    /// Interrupt causes of vector 0.
     Causes,
     /// Causes of vector 0 that interrupt.
     EnabledCauses,
     /// Register of a mailbox queue.
     Mailbox(Side, Field),
-    /// State of a reset.
+    /// State of the VF's reset.
     Reset,
     /// Packet types that are hashed.
     HashTypes,
@@ -46,7 +46,7 @@ pub enum Kind {
     HashKey,
     /// RSS lookup table.
     LookupTable,
-    /// Accesses have no effect.
+    /// Register whose accesses have no effect.
     Unused,
 }
 
@@ -62,11 +62,11 @@ pub enum Side {
 /// Register of a mailbox queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// Low half of the address.
+    /// Low half of the mailbox ring's address.
     BaseLow,
-    /// High half of the address.
+    /// High half of the mailbox ring's address.
     BaseHigh,
-    /// Length, errors, and enable bit.
+    /// Length, error bits and enable bit of the mailbox ring.
     Length,
     /// Index of the descriptor that the card serves next.
     Head,
@@ -86,15 +86,15 @@ pub enum AfterReset {
 /// Row of the table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
-    /// Name in Intel's headers.
+    /// Name of the register in Intel's headers.
     pub name: &'static str,
     /// Offset of element 0 in BAR 0, in bytes.
     pub offset: u32,
     /// Number of elements, 4 bytes apart.
     pub count: u32,
-    /// Effect of reads and writes.
+    /// Effect of reads and writes on the register.
     pub access: Access,
-    /// Value after power-on.
+    /// Value of the register after power-on.
     pub reset: u32,
     /// Effect of a reset of the VF.
     pub after: AfterReset,
@@ -166,7 +166,7 @@ const fn mailbox(
     Register::one(name, offset, Access::Rw(mask), Kind::Mailbox(side, field), more)
 }
 
-/// All registers, by chapter.
+/// All registers of a VF's BAR0, by chapter of the document.
 pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "queues",
@@ -332,7 +332,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     ),
 ];
 
-/// Returns every row of the table.
+/// Returns the rows of all AVF registers.
 pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }

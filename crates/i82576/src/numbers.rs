@@ -116,7 +116,7 @@ impl fmt::Display for VfIndex {
 pub struct Pool(u8);
 
 impl Pool {
-    /// First pool of the switch.
+    /// First pool of the switch, which is VF 0's.
     pub const FIRST: Self = Self(0);
 
     /// All pools, in order.

@@ -28,17 +28,17 @@ pub enum Backing {
 /// Row of the table: a VF register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct VfRegister {
-    /// Name in the datasheet.
+    /// Name of the VF register in the datasheet.
     pub name: &'static str,
     /// Offset of element 0 in the VF's BAR0, in bytes.
     pub offset: u32,
     /// Distance to the next element in bytes.
     pub stride: u32,
-    /// Number of elements.
+    /// Number of elements of the VF register.
     pub count: u32,
     /// Effect of the VF's reads and writes.
     pub access: Access,
-    /// Location of the bits.
+    /// Location of the VF register's bits in the port's registers.
     pub backing: Backing,
 }
 

@@ -176,7 +176,7 @@ pub enum Direction {
 /// Range of queues of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Direction of the queues.
+    /// Direction of the queues: transmit or receive.
     pub direction: Direction,
     /// Number of the first queue in the range.
     pub start: u16,

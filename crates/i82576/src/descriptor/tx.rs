@@ -97,7 +97,7 @@ pub enum L4 {
     Reserved,
 }
 
-/// Context descriptor.
+/// Context descriptor: offload parameters of later packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Context {
@@ -111,9 +111,9 @@ pub struct Context {
     pub vlan_tag: u16,
     /// True if the IP header is version 4.
     pub ipv4: bool,
-    /// Transport protocol.
+    /// Transport protocol of the packets that the context describes.
     pub l4: L4,
-    /// Payload bytes of a segment.
+    /// Payload bytes of each segment that the card cuts.
     pub mss: u16,
     /// Index of the queue's context that this sets.
     pub index: u8,

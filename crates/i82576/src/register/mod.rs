@@ -16,9 +16,9 @@ pub mod vf_stats;
 pub use statistics::*;
 
 offsets! {
-    /// Device control.
+    /// CTRL: control of the port (reset, link).
     CTRL = 0x0000;
-    /// Device status.
+    /// STATUS: status of the port (link, VFs).
     STATUS = 0x0008;
     /// EEPROM control and data.
     EECD = 0x0010;
@@ -26,7 +26,7 @@ offsets! {
     EERD = 0x0014;
     /// Extended device control.
     CTRL_EXT = 0x0018;
-    /// PHY access.
+    /// MDIC: reads and writes PHY registers.
     MDIC = 0x0020;
     /// Free-running timer.
     FRTIMER = 0x1048;
@@ -58,7 +58,7 @@ offsets! {
     RXSTMPH = 0xb628;
     /// Message types of received packets to stamp.
     TSYNCRXCFG = 0x5f50;
-    /// Pending-bit clear.
+    /// PBACL: clears pending bits of MSI-X vectors.
     PBACL = 0x5b68;
     /// VLAN EtherTypes.
     VET = 0x0038;
@@ -120,15 +120,15 @@ offsets! {
     DTXTCPFLGH = 0x35a0;
     /// DMA transmit control.
     DTXCTL = 0x3590;
-    /// Rate-limiter select.
+    /// RTTDQSEL: selects the queue whose rate RTTBCNRC limits.
     RTTDQSEL = 0x3604;
     /// Rate-limiter memory window.
     RTTBCNRM = 0x3690;
-    /// Rate-limiter rate.
+    /// RTTBCNRC: transmit rate of the selected queue.
     RTTBCNRC = 0x36b0;
     /// Receive checksum control.
     RXCSUM = 0x5000;
-    /// Longest packet.
+    /// RLPML: length of the longest received packet.
     RLPML = 0x5004;
     /// Receive filter control.
     RFCTL = 0x5008;
@@ -136,13 +136,13 @@ offsets! {
     SYNQF = 0x55fc;
     /// VLAN priorities that interrupt immediately.
     IMIRVP = 0x5ac0;
-    /// VMDq control.
+    /// VT_CTL: control of the pools (VMDq).
     VT_CTL = 0x581c;
     /// Multiple receive queues command.
     MRQC = 0x5818;
-    /// Replication offload.
+    /// RPLOLR: VLAN stripping of replicated packets.
     RPLOLR = 0x5af0;
-    /// Storm control.
+    /// SCCRL: broadcast and multicast storm control.
     SCCRL = 0x5db0;
     /// Storm control status.
     SCSTS = 0x5db4;
