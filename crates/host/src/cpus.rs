@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_formatted_like_taskset() {
+    fn cpu_set_is_formatted_like_taskset() {
         assert_eq!(cpus(&[6, 2, 0, 1, 3, 2]).to_string(), "0-3,6");
         assert_eq!((cpus(&[4]).to_string(), cpus(&[]).to_string()), ("4".to_owned(), String::new()));
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_cpu_is_named_with_the_allowed_ones() {
+    fn missing_cpu_is_named_in_the_error_with_the_allowed_cpus() {
         let refused = cpus(&[0, Cpus::LAST]).check(&cpus(&[0, 1])).unwrap_err();
         assert_eq!(refused, ForeignCpu { cpu: Cpus::LAST, allowed: cpus(&[0, 1]) });
         assert!(refused.to_string().contains("(allowed: 0-1)"), "{refused}");

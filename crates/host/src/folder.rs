@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_folder_keeps_the_mode_of_its_creation() {
+    fn existing_socket_folder_keeps_its_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_others_can_write_to_is_refused() {
+    fn socket_folder_that_others_can_write_to_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
@@ -274,7 +274,7 @@ mod tests {
         }
         if !geteuid().is_root() {
             return skipped(
-                "folder_that_others_can_write_to_is_refused",
+                "socket_folder_that_others_can_write_to_is_refused",
                 "only root has groups to give it to",
             );
         }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn writable_parent_is_refused_unless_sticky() {
+    fn writable_parent_of_a_socket_folder_is_refused_unless_sticky() {
         let folder = tempfile::tempdir().unwrap();
         let way = folder.path().join("way");
         let path = way.join("sockets");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_files_are_refused_as_folders() {
+    fn links_and_files_are_refused_as_socket_folders() {
         let folder = tempfile::tempdir().unwrap();
         let (real, link, file) = (folder.path().join("r"), folder.path().join("l"), folder.path().join("f"));
         make(&real, PASSABLE).unwrap();
@@ -319,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn folder_of_another_user_is_refused() {
+    fn socket_folder_of_another_user_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
         let (uid, other) = (geteuid().as_raw(), 65_533);
         if uid != 0 {
-            return skipped("folder_of_another_user_is_refused", "only root can give a folder away");
+            return skipped("socket_folder_of_another_user_is_refused", "only root can give a folder away");
         }
         std::os::unix::fs::chown(&path, Some(other), None).unwrap();
         assert!(matches!(check(&path), Err(FolderError::NotOurs { owner: 65_533, wanted: 0, .. })));
@@ -337,10 +337,10 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_the_user_cannot_enter_is_named() {
+    fn socket_folder_that_the_user_cannot_enter_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
-        let name = "folder_that_the_user_cannot_enter_is_named";
+        let name = "socket_folder_that_the_user_cannot_enter_is_named";
         if !geteuid().is_root() {
             return skipped(name, "only root can give a folder away");
         }

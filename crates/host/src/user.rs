@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_denote_the_same_user() {
+    fn user_name_and_user_number_denote_the_same_user() {
         assert_eq!((user_id("root"), user_id("0"), group_id("root")), (Ok(0), Ok(0), Ok(0)));
         assert_eq!((user_id("64055"), group_id("107")), (Ok(64_055), Ok(107)));
         let root = Account { uid: 0, gid: 0, name: Some("root".into()) };
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_users_own_group_is_private() {
+    fn only_the_group_with_the_users_own_number_is_private() {
         assert!(is_private_group(0, 0));
         assert!(!is_private_group(0, 1) && !is_private_group(1, 0));
         assert!(!is_private_group(3_000_000_001, 3_000_000_001));
     }
 
     #[test]
-    fn unknown_user_or_group_is_named() {
+    fn unknown_user_or_group_is_named_in_the_error() {
         assert_eq!(user_id("missing-user"), Err(UserError::NoUser("missing-user".into())));
         assert_eq!(group_id("no-group"), Err(UserError::NoGroup("no-group".into())));
         for text in ["", "4294967295", "-1", "missing-user:0", "root:no-group", ":"] {

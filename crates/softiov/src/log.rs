@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_written_in_order() {
+    fn log_lines_are_written_in_order() {
         let (mut log, allow, seen) = log();
         drop(allow);
         for number in 0..100 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn unwritten_lines_are_counted_and_torn_lines_ended() {
+    fn lost_log_lines_are_counted_and_partial_lines_ended() {
         let (mut log, allow, seen) = log();
         let failure = || Err(io::Error::from(ErrorKind::StorageFull));
         // The first line is cut short, and two reports of its loss fail.

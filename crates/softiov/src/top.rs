@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_the_difference_of_counters_per_second() {
+    fn shown_rate_is_the_difference_of_counters_per_second() {
         let of =
             |before: &[PortStatus], now: &[PortStatus]| table(&rates(before, now, Duration::from_secs(2)));
         let text = of(&port(1_000, true), &port(3_000, true));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_is_from_a_tenth_of_a_second_to_an_hour() {
+    fn refresh_delay_of_top_is_0_1_s_to_an_hour() {
         assert_eq!(seconds("0.5"), Ok(0.5));
         for text in ["0", "-1", "NaN", "inf", "1e9", "soon"] {
             assert!(seconds(text).is_err(), "{text}");

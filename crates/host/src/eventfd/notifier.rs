@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_wakes_a_waiting_reader() {
+    fn interrupt_wakes_a_reader_of_the_eventfd() {
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let reader = event.try_clone().unwrap();
         let waits = thread::spawn(move || {

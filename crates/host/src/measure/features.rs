@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn unreported_feature_is_unknown() {
+    fn unreported_virtualization_feature_is_unknown() {
         assert_eq!(has_flag("processor : 0\nflags : fpu x2apic\n", "x2apic"), Some(true));
         assert_eq!(has_flag("flags : fpu x2apicish\n", "x2apic"), Some(false));
         assert_eq!(has_flag("Features : fp asimd\n", "x2apic"), None);

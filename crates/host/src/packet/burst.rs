@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_gets_its_checksum_at_the_offset_of_its_header() {
+    fn packet_socket_frame_gets_checksum_at_its_header_offset() {
         // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field holds the pseudo header's sum.
         let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
         let mut frame = vec![0xee; 4];
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn received_vlan_tag_is_inserted_after_the_addresses() {
+    fn received_vlan_tag_is_inserted_after_the_mac_addresses() {
         let mut place: Vec<u8> = (0..40).collect();
         let (begin, length) = finish(&mut place, 30, &[0; HEADER], Some([0x81, 0, 0, 5]));
         let expected: Vec<u8> = (4..16).chain([0x81, 0, 0, 5]).chain(16..34).collect();

@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn only_owner_and_group_can_connect() {
-        let Some(folder) = folder("only_owner_and_group_can_connect") else { return };
+    fn only_owner_and_group_can_connect_to_a_socket() {
+        let Some(folder) = folder("only_owner_and_group_can_connect_to_a_socket") else { return };
         let path = folder.path().join("vf.sock");
         let denied = Err(ErrorKind::PermissionDenied);
         for (mode, owner, group, stranger) in [
@@ -148,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn failed_chown_is_reported_and_leaves_no_socket() {
-        let Some(folder) = folder("failed_chown_is_reported_and_leaves_no_socket") else {
+    fn failed_chown_of_a_socket_is_reported_and_removes_it() {
+        let Some(folder) = folder("failed_chown_of_a_socket_is_reported_and_removes_it") else {
             return;
         };
         std::os::unix::fs::chown(folder.path(), Some(STRANGER), Some(STRANGER)).unwrap();

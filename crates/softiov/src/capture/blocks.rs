@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_whole_for_any_chunk_size() {
+    fn pcapng_blocks_are_whole_for_any_chunk_size() {
         let file = [block(1, 20), block(PACKET, 12), block(PACKET, 100)].concat();
         for piece in 1..file.len() {
             let (mut blocks, mut found) = (BlockBuffer::default(), Vec::new());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn non_pcapng_bytes_are_refused() {
+    fn bytes_other_than_pcapng_blocks_are_refused() {
         for length in [0, 11, LONGEST as u32 + 1] {
             let mut blocks = BlockBuffer::default();
             blocks.push(&[1_u32.to_le_bytes(), length.to_le_bytes()].concat());

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn json_keys_and_their_order_are_stable() {
+    fn names_and_order_of_demo_json_fields_are_stable() {
         let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
         assert_eq!(
             serde_json::to_string(&outcome.report).unwrap(),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_and_unsent_pings_are_problems() {
+    fn unanswered_and_unsent_demo_pings_are_problems() {
         let outcome = Outcome::new(report(vec![ping(20, 20), ping(20, 19), ping(0, 0)]), vec![], vec![]);
         assert_eq!(
             outcome.problems(),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_with_their_headings() {
+    fn demo_report_columns_are_aligned_with_their_headings() {
         let text = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]).to_string();
         let heading = text.lines().find(|line| line.starts_with("ping from")).unwrap();
         let row = text.lines().find(|line| line.starts_with("pf0vf0")).unwrap();

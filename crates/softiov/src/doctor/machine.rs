@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_has_its_cause() {
+    fn each_machine_finding_of_doctor_has_its_cause() {
         let (warning, problem) = (Verdict::Warning, Verdict::Problem);
         assert_eq!(found(&good()), []);
         assert_eq!(found(&Machine { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);

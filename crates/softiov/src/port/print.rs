@@ -141,7 +141,7 @@ mod tests {
     use daemon::control::status::Answers;
 
     #[test]
-    fn pf_driver_line_shows_requests_and_latency() {
+    fn pf_driver_line_shows_mailbox_requests_and_their_delays() {
         assert_eq!(answers(&Answers::default()), "pf driver: no request yet");
         let some = Answers {
             requests: 5,

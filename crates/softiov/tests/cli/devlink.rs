@@ -23,7 +23,7 @@ fn transcript(folder: &Path, words: &str) -> String {
 }
 
 #[test]
-fn answers_and_errors_are_those_of_devlink() {
+fn output_and_errors_of_devlink_command_equal_devlinks() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["port", "set", "pf0", "--vfs", "2"]).status, Some(0));

@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::tempdir;
 
 #[test]
-fn doctor_lists_findings_and_fails_on_a_problem() {
+fn doctor_lists_findings_and_exits_with_1_on_a_problem() {
     let folder = tempdir().unwrap();
     let found = |place: &Path, status| -> Vec<(String, String)> {
         let said = softiov(place, &["doctor", "--json", "--qemu", "/bin/true"]);

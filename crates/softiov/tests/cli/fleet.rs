@@ -46,7 +46,7 @@ fn json(folder: &Path, words: &str) -> Value {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
+fn last_of_64_vfs_is_set_and_shown_by_the_ip_command() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
@@ -69,7 +69,7 @@ fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_in_devlink_ethtool_and_lspci() {
+fn last_of_64_vfs_is_shown_by_devlink_ethtool_and_lspci() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
@@ -95,7 +95,7 @@ fn the_last_of_64_vfs_is_in_devlink_ethtool_and_lspci() {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_in_lists_metrics_and_commands() {
+fn last_of_64_vfs_is_in_lists_metrics_and_commands() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();

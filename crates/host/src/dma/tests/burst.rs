@@ -32,7 +32,7 @@ fn carried(
 }
 
 #[test]
-fn frames_are_carried_whole_between_two_tables() {
+fn frames_are_copied_whole_between_two_dma_tables() {
     let (from, to) = (table(&[(1, 1), (4, 2)]), table(&[(1, 1), (3, 1), (9, 2)]));
     let lengths = [14, 60, 63, 64, 65, 96, 97, 1514, 2048];
     let sources = lengths.map(|length| if length < 64 { PAGE + 512 } else { 4 * PAGE + u64::from(length) });
@@ -76,7 +76,7 @@ fn burst_of_frames_ends_before_one_without_permission() {
 }
 
 #[test]
-fn hint_of_a_removed_region_is_detected_and_renewed() {
+fn index_hint_of_a_removed_dma_region_is_renewed() {
     let mut table = table(&[(1, 1), (2, 1), (5, 1)]);
     let (mut hint, mut heads) = (7, [[0; 64]; 1]);
     table.write(5 * PAGE, &[5; 64]).unwrap();
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn frame_heads_are_completed_with_the_sum_of_the_rest() {
+fn heads_of_frames_are_completed_with_the_payload_sum() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();

@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn avx2_copy_and_sum_equal_the_portable_ones(bytes: Vec<u8>, long in any::<bool>()) {
+        fn avx2_frame_copy_and_sum_equal_the_portable_functions(bytes: Vec<u8>, long in any::<bool>()) {
             let bytes = if long { bytes.repeat(40) } else { bytes };
             let (blocks, mut copies) = (bytes.len() / BLOCK, [vec![0; bytes.len()], vec![0; bytes.len()]]);
             // SAFETY: both vectors have the bytes.
