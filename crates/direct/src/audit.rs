@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_ring_in_the_drivers_memory_is_the_guests_own() {
+    fn audit_attributes_rings_in_driver_memory_to_the_guest() {
         let judge = |name, value| judge(name, Some(value), &known());
         assert_eq!(judge("RDBAL", 0x3000), Some((Resource::DmaRing, Whose::Guest)));
         assert_eq!(judge("RDBAH", 1), Some((Resource::DmaRing, Whose::Guest)));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_register_with_the_address_of_a_bar_is_found_by_value() {
+    fn audit_finds_a_register_that_holds_a_bar_address() {
         let row = |safe| Row { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
         // A Radeon shows the upper half of the address, twice.
         let mut bus = Bus(0x2148, 0xfe8f_fe80);

@@ -128,7 +128,7 @@ fn resets(world: &World, vfs: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn guests_on_any_vf_survive_a_hand_over() {
+fn guests_on_any_vf_survive_a_host_hand_over() {
     for wait in ["sleep", "mapped"] {
         let mut world = World::new(MOST, wait);
         let guests = ENDS.map(|vf| world.attach(vf));
@@ -145,7 +145,7 @@ fn guests_on_any_vf_survive_a_hand_over() {
 }
 
 #[test]
-fn policy_of_the_last_vf_holds_across_a_hand_over() {
+fn policy_of_the_last_vf_survives_a_host_hand_over() {
     let mut world = World::new(MOST, "sleep");
     let [first, beside, last] = [0, 62, 63].map(|vf| world.attach(vf));
     // The arithmetic of SR-IOV: the PF is 00:01.0, the first VF 16 behind it, the others one by one.

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_documented_form() {
+    fn check_report_json_has_the_documented_form() {
         assert_eq!(
             serde_json::to_string(&report()).unwrap(),
             r#"{"functions":[{"address":"0000:01:00.0","role":"pf","mac":"02:00:00:00:00:01"}],"#.to_owned()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_check_fails_the_run() {
+    fn failed_check_fails_the_whole_report() {
         assert!(!report().is_good());
         assert_eq!(report().to_string(), "1 passed, 0 differed, 1 failed, 0 skipped");
         assert_eq!(report().checks[1].to_string(), "FAILS    link                 a link within 5 s: down");

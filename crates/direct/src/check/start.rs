@@ -79,7 +79,7 @@ mod tests {
     use driver::vf::LinkCheck;
 
     #[test]
-    fn a_link_that_is_down_names_its_possible_causes() {
+    fn link_check_failure_names_its_possible_causes() {
         let description = without_link(LinkCheck::Down);
         for cause in ["port", "quarantined", "disable", "softiov vf show"] {
             assert!(description.contains(cause), "{cause} in {description}");

@@ -56,7 +56,7 @@ mod tests {
     use super::{DESCRIPTORS, PAGE, Pages};
 
     #[test]
-    fn a_page_with_several_changes_counts_once() {
+    fn memory_page_with_several_changes_counts_once() {
         let pages = Pages::new().unwrap();
         assert_eq!(pages.changed(), 0);
         let write = |at: usize, bytes: &[u8]| pages.memory().memory().write(at as u64, bytes).unwrap();

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn device_without_a_reset_method_is_refused_with_the_remedy() {
+    fn device_without_a_reset_method_is_refused_with_a_remedy() {
         let report = report(Device { flr: false, power: Some(true), bus: Some(false) });
         assert!(report.refused && !report.is_good());
         let text = report.to_string();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_fails_if_the_device_writes_to_the_new_owner() {
+    fn reset_check_fails_if_the_device_writes_to_the_new_owner() {
         let mut report = report(Device { flr: false, power: Some(false), bus: None });
         report.add_step(Action::BusMasterOff, 0, 2_000);
         report.add_step(Action::Reset(Rung::Power), 2_000, 20_502_000);

@@ -87,7 +87,7 @@ mod tests {
     use super::Pattern;
 
     #[test]
-    fn stream_written_in_pieces_equals_the_whole() {
+    fn pattern_written_in_pieces_equals_the_whole_pattern() {
         let mut whole = [0; 100];
         Pattern::new(7).fill(&mut whole);
         let mut pieces = [0; 100];

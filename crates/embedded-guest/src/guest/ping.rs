@@ -134,7 +134,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn only_a_series_with_answers_has_a_median() {
+    fn only_a_ping_series_with_answers_has_a_median() {
         assert_eq!(Pings::default().median(), None);
         let round_trips = [30, 10, 20].map(Duration::from_micros).to_vec();
         assert_eq!(Pings { sent: 3, round_trips }.median(), Some(Duration::from_micros(20)));

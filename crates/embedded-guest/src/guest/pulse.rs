@@ -134,7 +134,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn longest_silence_is_returned_only_once() {
+    fn longest_gap_between_answers_is_returned_once() {
         let pulse = Pulse::new(1_000);
         for now in [2_000, 9_000, 10_000] {
             pulse.record_answer(now);

@@ -210,28 +210,28 @@ mod tests {
     }
 
     #[test]
-    fn complete_flow_gets_a_verdict_of_success() {
+    fn complete_tcp_flow_gets_a_verdict_of_success() {
         let verdict = receive(&flow(100)).verdict(false).unwrap();
         assert_eq!(verdict, Verdict { received: 100, first_wrong: None });
         assert_eq!(Verdict::parse(&verdict.emit()), verdict);
     }
 
     #[test]
-    fn truncated_flow_gets_a_verdict_at_its_end() {
+    fn truncated_tcp_flow_gets_a_verdict_at_its_end() {
         let phase = receive(&flow(100)[..74]);
         assert_eq!(phase.verdict(false), None);
         assert_eq!(phase.verdict(true), Some(Verdict { received: 50, first_wrong: None }));
     }
 
     #[test]
-    fn the_verdict_names_the_first_changed_byte() {
+    fn flow_verdict_names_the_first_changed_byte() {
         let mut bytes = flow(100);
         bytes[24 + 33] ^= 0x80;
         assert_eq!(receive(&bytes).verdict(false), Some(Verdict { received: 100, first_wrong: Some(33) }));
     }
 
     #[test]
-    fn bytes_without_a_header_get_no_verdict() {
+    fn flow_bytes_without_a_header_get_no_verdict() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_body_sizes_match_the_specification() {
+    fn vfio_user_body_sizes_match_the_specification() {
         assert_eq!(size_of::<VersionBody>(), 4);
         assert_eq!(size_of::<DmaMapBody>(), 32);
         assert_eq!(size_of::<DmaUnmapBody>(), 24);

@@ -95,13 +95,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_layout_matches_the_specification() {
+    fn vfio_user_header_layout_matches_the_specification() {
         let header = Header::request(0x1234, Command::RegionWrite, 20, true);
         assert_eq!(header.as_bytes(), [0x34, 0x12, 10, 0, 36, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn error_reply_is_a_reply_with_the_error_bit_and_a_number() {
+    fn error_reply_has_the_error_bit_and_an_errno() {
         let request = Header::request(7, Command::DmaMap, 32, false);
         let reply = request.error_reply(Errno::EEXIST);
         assert_eq!(reply.as_bytes(), [7, 0, 2, 0, 16, 0, 0, 0, 0x21, 0, 0, 0, 17, 0, 0, 0]);
