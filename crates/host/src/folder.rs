@@ -15,26 +15,26 @@ use rustix::process::geteuid;
 
 use crate::user::is_private_group;
 
-/// Reason why a folder cannot be used.
+/// Reason why a folder cannot hold the host's sockets.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A system call on the folder failed.
+    /// A system call on the socket folder failed.
     #[error("folder {} could not be {doing}: {source}", path.display())]
     System {
         /// Path of the folder on which the call failed.
         path: PathBuf,
         /// Failed action on the folder, as a past participle.
         doing: &'static str,
-        /// Kernel's error for the call.
+        /// Kernel's error for the failed call on the socket folder.
         source: io::Error,
     },
-    /// The path leads to a file, or to a symbolic link.
+    /// The socket folder's path leads to a file, or to a symbolic link.
     #[error("{} is a file or a link where a folder is needed; remove it, or choose another path", path.display())]
     NotAFolder {
-        /// Path of the file or link in the folder's place.
+        /// Path of the file or link at the socket folder's path.
         path: PathBuf,
     },
-    /// Another user owns the folder.
+    /// Another user owns the socket folder.
     #[error(
         "folder {} belongs to user {owner}, who could replace the sockets in the folder; it must belong to \
          root or to user {wanted}",
@@ -43,12 +43,12 @@ pub enum FolderError {
     NotOurs {
         /// Path of the folder, or of a parent folder, that the other user owns.
         path: PathBuf,
-        /// User id of the owner.
+        /// User id of the socket folder's owner.
         owner: u32,
-        /// User id of the required owner.
+        /// User id that must own the socket folder.
         wanted: u32,
     },
-    /// The user that the host becomes does not own the folder.
+    /// The user that the host becomes does not own the socket folder.
     #[error(
         "folder {0} belongs to user {owner}, and user {uid} could not remove the host's sockets there; chown \
          -R {uid} {0}",
@@ -57,12 +57,12 @@ pub enum FolderError {
     NotTheirs {
         /// Path of the folder that the host's user does not own.
         path: PathBuf,
-        /// User id of the owner.
+        /// User id of the socket folder's owner.
         owner: u32,
-        /// User id of the host.
+        /// User id that the host becomes.
         uid: u32,
     },
-    /// Other users may write to the folder.
+    /// Other users may write to the socket folder.
     #[error(
         "folder {0} is writable by other users (mode {mode:04o}), who could replace the sockets in the \
          folder; chmod go-w {0}",
@@ -71,15 +71,15 @@ pub enum FolderError {
     Writable {
         /// Path of the folder, or of a parent folder, that others may write to.
         path: PathBuf,
-        /// Permission bits of the folder.
+        /// Permission bits of the socket folder.
         mode: u32,
     },
-    /// The user that the host becomes cannot enter the folder.
+    /// The user that the host becomes cannot enter the socket folder.
     #[error("user {uid} cannot enter folder {}; choose another path", path.display())]
     Closed {
         /// Path of the folder, or of a parent folder, that the user cannot enter.
         path: PathBuf,
-        /// User id of the host.
+        /// User id that the host becomes.
         uid: u32,
     },
 }
@@ -154,7 +154,7 @@ pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
     if uid == 0 { None } else { ways.into_iter().find(closed).map(Path::to_owned) }
 }
 
-/// Creates a private folder. Returns false if it exists.
+/// Creates a folder that only its owner may enter. Returns false if it exists.
 fn create(path: &Path) -> Result<bool, FolderError> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),

@@ -13,9 +13,9 @@ use rustix::process::geteuid;
 #[derive(Debug, thiserror::Error)]
 #[error("runtime folder {} does not belong to user {uid}; choose another with --runtime-dir", path.display())]
 pub struct NotOurs {
-    /// Path of the folder.
+    /// Path of the default folder for sockets.
     pub path: PathBuf,
-    /// User id that must own the folder.
+    /// User id that must own the default folder for sockets.
     pub uid: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Default folder of files that outlast the host.
+//! Default folder of files that remain after the host has ended.
 
 use std::env;
 use std::ffi::OsString;

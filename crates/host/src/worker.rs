@@ -74,7 +74,7 @@ impl Worker {
         (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
-    /// Sends a job to the worker's thread. Never blocks. The caller bounds the number of pending jobs; see
+    /// Sends a job to the thread that may block. Never blocks. The caller bounds the number of pending jobs; see
     /// [`Self::backlog`].
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.backlog.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn work(queue: &Receiver<Job>, left: &AtomicUsize) {
 /// Client's descriptor that a [`Worker`] closes on drop: closing may block, depending on the client's file.
 #[derive(Debug)]
 pub struct LateFd {
-    /// Descriptor to close; `None` after it was taken or closed.
+    /// Descriptor that the worker's thread closes; `None` after it was taken or closed.
     fd: Option<OwnedFd>,
     worker: Worker,
 }

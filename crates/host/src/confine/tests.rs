@@ -23,7 +23,7 @@ use crate::socket::{Access, FdBatch, Listener, Received, Stream};
 use crate::test_support::{in_own_process, skipped};
 use crate::user::Account;
 
-/// Runs `body` on a thread that is restricted to a role's list.
+/// Runs `body` on a thread under the seccomp filter of a role.
 fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
     let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
     let prepared = confinement.prepare(role).unwrap();

@@ -21,7 +21,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
 }
 
 impl DmaTable {
-    /// Admits, maps and inserts a region.
+    /// Admits, maps and inserts a DMA region.
     fn map(
         &mut self,
         iova: u64,

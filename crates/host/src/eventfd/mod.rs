@@ -27,7 +27,7 @@ pub enum AdoptError {
     /// The descriptor is a pipe, a socket, a file or another object.
     #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
-    /// The kernel did not report the descriptor's kind.
+    /// The kernel did not report the kind of the descriptor.
     #[error("cannot examine the client's descriptor for an interrupt in /proc/self/fd: {0}")]
     System(io::Error),
 }

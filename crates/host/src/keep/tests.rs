@@ -18,7 +18,7 @@ fn pair() -> (Store, OwnedFd) {
     (Store::over(ours).unwrap(), theirs)
 }
 
-/// Applies received messages to a shelf. Returns its names.
+/// Stores the descriptors of received messages as a keeper does. Returns its names.
 fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));

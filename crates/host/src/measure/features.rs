@@ -6,11 +6,11 @@ use std::path::Path;
 /// Virtualization feature of this machine, and the file that reports the feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Name of the virtualization feature.
+    /// Name of a virtualization feature of the processor.
     pub what: &'static str,
-    /// True if the machine has the feature; `None` if unknown.
+    /// True if the machine has the virtualization feature; `None` if unknown.
     pub found: Option<bool>,
-    /// File that reports the feature.
+    /// File that reports the virtualization feature.
     pub source: &'static str,
 }
 

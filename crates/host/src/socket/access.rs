@@ -24,10 +24,11 @@ pub struct Access {
 }
 
 impl Access {
-    /// Access for the user of this process only.
+    /// Socket access for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
-    /// Returns the mode to create the file with. Whatever its owner meanwhile, it grants no user more than the final one.
+    /// Returns the mode to create the socket file with. Whatever its owner meanwhile, it grants no user more than the
+    /// final one.
     pub(super) fn first_mode(self) -> Mode {
         Mode::from_raw_mode(self.mode) & Mode::RWXU
     }

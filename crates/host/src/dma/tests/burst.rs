@@ -9,7 +9,8 @@ use proptest::{prop_assert_eq, proptest};
 use super::{PAGE, Permissions, Run, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
-/// Gathers and carries frames. Returns the number of carried frames, and the sums of their bytes.
+/// Gathers the heads of frames and copies the frames to another client. Returns the number of carried frames, and the
+/// sums of their bytes.
 fn carried(
     from: &DmaTable,
     to: &DmaTable,
@@ -141,7 +142,7 @@ impl Frames {
         table.read(starts[at], &mut bytes).is_ok().then_some(bytes)
     }
 
-    /// Gathers and checks heads. Returns those of the gathered frames.
+    /// Gathers the heads of these frames and checks their bytes. Returns those of the gathered frames.
     fn gather(&self, from: &DmaTable, mut hint: u32) -> Vec<[u8; 64]> {
         let mut heads = vec![[0xff; 64]; 32];
         let gathered = from.gather(&mut hint, &self.sources, &self.lengths, &mut heads);
@@ -160,7 +161,8 @@ impl Frames {
         heads
     }
 
-    /// Carries frames with these heads. Returns the number of carried frames, and the sums of their bytes.
+    /// Copies frames with these heads to another client. Returns the number of carried frames, and the sums of their
+    /// bytes.
     fn carry(
         &self,
         from: &DmaTable,

@@ -7,7 +7,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use super::{PAGE, Payloads, Permissions, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
-/// Bytes between two receive buffers.
+/// Distance in bytes between two receive buffers.
 const BUFFER: u64 = 2048;
 
 /// Copies payloads; returns how many were copied, and their sums.
