@@ -23,7 +23,7 @@ impl TxOffload {
     }
 }
 
-/// Maximum bytes searched for headers.
+/// Maximum bytes of a frame searched for its headers.
 pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];

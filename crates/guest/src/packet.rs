@@ -80,11 +80,11 @@ pub enum Packet {
         /// Bytes after the IPv4 header, including the UDP header in the first fragment.
         payload: usize,
     },
-    /// Any other kind of frame.
+    /// Frame of any other kind, which the kernel ignores.
     Other,
 }
 
-/// Parses a frame.
+/// Parses an Ethernet frame into the packet that it carries.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Packet {
     let word = |at: usize| frame.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));

@@ -10,7 +10,7 @@ pub struct Socket {
     packets: u32,
     buffers: u32,
     bytes: u64,
-    /// Packets accepted since creation.
+    /// Packets that the socket accepted since its creation.
     pub accepted: Count,
     /// Packets dropped since creation because the buffer was full.
     pub dropped: Count,
@@ -19,7 +19,7 @@ pub struct Socket {
 /// Number of packets and their payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Number of packets.
+    /// Number of packets in the count.
     pub packets: u64,
     /// Number of payload bytes of the packets.
     pub bytes: u64,
@@ -76,7 +76,7 @@ impl Socket {
         self.room
     }
 
-    /// Returns `true` if no packet is stored.
+    /// Returns `true` if the socket stores no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets == 0

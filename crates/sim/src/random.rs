@@ -18,7 +18,7 @@ impl Generator {
         Generator(Xoshiro256PlusPlus::seed_from_u64(seed ^ Label::hash(name)))
     }
 
-    /// Returns the next 64 random bits.
+    /// Returns the generator's next 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()

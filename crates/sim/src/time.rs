@@ -20,9 +20,9 @@ pub struct Instant(u64);
 pub struct Span(u64);
 
 impl Instant {
-    /// Time zero.
+    /// Time zero of the simulation.
     pub const ZERO: Instant = Instant(0);
-    /// End of time: later than every event.
+    /// Instant later than every event of a simulation.
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// Creates the instant `picos` picoseconds after time zero.

@@ -20,7 +20,7 @@ impl Label {
         Label { name, hash: Label::hash(name) }
     }
 
-    /// Returns the label's name.
+    /// Returns the name of the trace label.
     pub const fn name(self) -> &'static str {
         self.name
     }
@@ -38,7 +38,7 @@ impl Label {
     }
 }
 
-/// Record of a traced event.
+/// Stored record of a traced event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Time of the traced event.
@@ -86,12 +86,12 @@ impl Trace {
         }
     }
 
-    /// Returns the hash of all events so far.
+    /// Returns the hash of all events traced so far.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns the number of events so far.
+    /// Returns the number of events traced so far.
     pub fn events(&self) -> u64 {
         self.events
     }

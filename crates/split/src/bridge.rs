@@ -26,7 +26,7 @@ pub enum Decision {
 const WAYS: usize = 4;
 const SETS: usize = 128;
 
-/// Addresses a bridge can store.
+/// Number of MAC addresses that a bridge can store.
 pub const CAPACITY: usize = WAYS * SETS;
 
 #[derive(Debug, Clone, Copy)]

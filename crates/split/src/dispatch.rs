@@ -14,7 +14,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Creates thresholds. Returns `None` if `low` exceeds `high`.
+    /// Creates load thresholds, or returns `None` if they cross. Returns `None` if `low` exceeds `high`.
     #[must_use]
     pub fn new(low: u64, high: u64) -> Option<Self> {
         (low <= high).then_some(Self { low, high })

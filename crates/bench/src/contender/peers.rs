@@ -49,7 +49,7 @@ impl Recipe {
     }
 }
 
-/// Forwarder of a peer.
+/// Program that forwards frames for a compared contender.
 #[derive(Debug)]
 enum Way {
     /// testpmd forwards between two of these devices.
@@ -58,7 +58,7 @@ enum Way {
     Switch,
 }
 
-/// Device of a memif server.
+/// testpmd's device option of a memif server.
 const MEMIF: &str =
     "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
@@ -178,7 +178,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Waits until frames arrive.
+    /// Waits until frames arrive through the forwarder.
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         while self.received()? == 0 {

@@ -41,7 +41,7 @@ pub(crate) struct Station {
     under_way: u64,
 }
 
-/// VFs of one port. Each sends to the next, and the last to the first.
+/// VFs of one port, which send frames to one another. Each sends to the next, and the last to the first.
 #[derive(Debug)]
 pub struct Circle {
     stations: Vec<Station>,
@@ -53,12 +53,12 @@ pub struct Circle {
     lost: u64,
 }
 
-/// Result of an exchange.
+/// Result of an exchange of frames between the VFs.
 #[derive(Debug)]
 pub struct Exchange {
     /// Arrived frames, by sender.
     pub arrived: Vec<u64>,
-    /// Duration of the exchange.
+    /// Duration of the exchange of frames.
     pub took: Duration,
     /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
     /// do.
@@ -203,7 +203,7 @@ impl Circle {
         }
     }
 
-    /// Returns the number of lost frames.
+    /// Returns the number of frames that did not arrive.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost

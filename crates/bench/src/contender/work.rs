@@ -1,4 +1,4 @@
-//! Frames that guests exchange.
+//! Builds the frames that the benchmark's guests exchange.
 
 use etherparse::PacketBuilder;
 use i82576::MacAddress;

@@ -86,7 +86,7 @@ impl Inbox {
         self.queue.waiting(ring)
     }
 
-    /// Begins a visit. Returns true if the visit has to check for resets.
+    /// Begins a PF visit to the inbox of VF messages. Returns true if the visit has to check for resets.
     pub fn begin(&mut self) -> bool {
         self.before = self.queue.taken();
         self.visits += 1;

@@ -80,7 +80,7 @@ enum PolicyState {
 pub struct Moderator(PolicyState);
 
 impl Moderator {
-    /// Creates a moderator without samples.
+    /// Creates an interrupt moderator without samples.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self(match policy {

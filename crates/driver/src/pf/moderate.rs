@@ -17,7 +17,7 @@ use i82576::{Vector, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
 
-/// Factor r of the formula.
+/// Redundancy factor r of the interrupt interval's formula.
 const REDUNDANCY: Redundancy = Redundancy(12);
 /// Parameter lif of the formula, where no floor is set.
 const LOWEST_HZ: u32 = 1_000;

@@ -30,7 +30,7 @@ struct Registers {
     race: bool,
     /// True if VF 0 keeps the buffer.
     held: bool,
-    /// Written offsets, in order.
+    /// Offsets of the registers written, in order.
     log: Vec<u32>,
 }
 

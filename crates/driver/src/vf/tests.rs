@@ -15,7 +15,7 @@ use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::{self as descriptor, Transmit};
 use i82576::register::{rx, tx, vf};
 
-/// Frames or buffers per doorbell.
+/// Number of frames or buffers per doorbell.
 const BATCH: u16 = 16;
 
 impl Desk {

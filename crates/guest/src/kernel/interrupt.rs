@@ -9,7 +9,7 @@ use hypervisor::cost::Cost;
 use hypervisor::cpu::AfterStep;
 use sim::Instant;
 
-/// Progress of a hard interrupt.
+/// Progress of the kernel's hard interrupt handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The mask access of the vector is in progress; the handler runs next.

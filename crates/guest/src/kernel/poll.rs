@@ -56,7 +56,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Passes a received frame up the stack.
+    /// Passes a received frame to the program's socket or sender.
     fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8])
     where
         D: Device<P>,

@@ -42,7 +42,7 @@ impl Cache {
         Ok(!part.exists())
     }
 
-    /// Returns the folder of unfinished work. Downloads in it survive an interruption.
+    /// Returns the cache's folder for parts that are being built. Downloads in it survive an interruption.
     pub(super) fn work_folder(&self) -> PathBuf {
         self.folder.join("work")
     }

@@ -27,7 +27,7 @@ pub(super) struct Pending<M> {
 /// Outcome of taking a frame from a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TransmitOutcome {
-    /// A frame was taken from this interface.
+    /// A frame of this interface was taken from its ring.
     Frame(Vif, Key),
     /// The polled interface had no frame, or a malformed one.
     Nothing,
@@ -221,7 +221,7 @@ impl<M: Copy + Debug> Backend<M> {
         Some(length)
     }
 
-    /// Copies a frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
+    /// Copies a flooded frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
     /// frames are in flight.
     pub fn duplicate<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> Option<Key> {
         let mut buffer = [0; BUFFER];

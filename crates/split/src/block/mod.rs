@@ -26,7 +26,7 @@ pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
 /// Segments of a request, at most, each in its own page (`xen/io/blkif.h`).
 pub const SEGMENTS: u8 = 11;
 
-/// Operations of a request (`xen/io/blkif.h`).
+/// Codes of the operations of a block request (`xen/io/blkif.h`).
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 

@@ -23,7 +23,7 @@ pub enum TransmitError {
 #[derive(Debug)]
 pub(super) struct Transmit {
     ring: FrontRing,
-    /// Pages that hold no frame.
+    /// Transmit pages that hold no frame.
     free: Vec<u16>,
     /// Grant reference of each page in use.
     granted: Box<[Option<u32>]>,

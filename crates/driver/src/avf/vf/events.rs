@@ -89,7 +89,7 @@ impl Vf {
         self.pairs() + 1
     }
 
-    /// Unmasks a vector.
+    /// Unmasks an interrupt vector of the VF.
     pub fn enable_interrupt<H: DmaHal>(&self, hal: &mut H, vector: u8) {
         hal.write(r::dyn_ctl(vector), dyn_ctl::INTENA | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT);
     }

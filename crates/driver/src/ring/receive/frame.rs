@@ -7,7 +7,7 @@ use crate::ring::BUFFER;
 /// Part of a received frame in the buffer of one slot.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Piece {
-    /// Device address of the buffer.
+    /// Device address of the frame's receive buffer.
     pub(super) address: u64,
     /// Bytes of the frame in the buffer.
     pub(super) bytes: usize,

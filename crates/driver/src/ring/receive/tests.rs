@@ -14,7 +14,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const SLOTS: u16 = 64;
 const BATCH: u16 = 16;
-/// Register offset of the tail.
+/// Offset of the ring's tail register.
 const TAIL: u32 = 0x818;
 
 /// Receive descriptors of either family.
@@ -72,7 +72,7 @@ impl Layout for AnyLayout {
 }
 
 impl AnyLayout {
-    /// Returns a completed descriptor.
+    /// Returns a receive descriptor that the card has completed.
     fn completed(self, length: u16, last: bool) -> Raw {
         match self {
             Self::I82576 => {
@@ -127,7 +127,7 @@ impl Receiver {
         self.ring.receive_burst(&mut self.desk, most, take)
     }
 
-    /// Receives a burst. Returns each frame's length and mark.
+    /// Receives a burst of frames. Returns each frame's length and mark.
     fn take(&mut self, most: usize) -> Vec<Result<(usize, u8), RxError>> {
         let (mut frames, mut buffer) = (Vec::new(), vec![0; 20_000]);
         let found = self.burst(most, |frame| {

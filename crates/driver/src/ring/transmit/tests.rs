@@ -24,7 +24,7 @@ const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso
 
 /// A family's queue, and its descriptors as the card reads them.
 trait Family: Queue + Sized {
-    /// Register offset of the tail.
+    /// Offset of the ring's tail register.
     const TAIL: u32;
 
     fn create(desk: &mut Desk, batch: u16) -> Self;

@@ -1,4 +1,4 @@
-//! SenderConfig end of a TCP stream. Messages are merged into packets of up to 64 KB, limited by the receiver's
+//! Sending end of a TCP stream. Messages are merged into packets of up to 64 KB, limited by the receiver's
 //! window, and the card segments them. Slow start and congestion control are not modelled: both ends share
 //! one card. Nor are retransmission timers: a loss is always followed by later segments, whose
 //! acknowledgements repeat the last.
@@ -29,7 +29,7 @@ pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
 
-/// State of a sending stream. Sequence numbers are modulo 2^32.
+/// State of the sending end of a TCP stream. Sequence numbers are modulo 2^32.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendStream {
     /// Sequence number of the next byte that the program writes.
@@ -99,7 +99,7 @@ impl<D> Kernel<D> {
         self.push(platform, sender);
     }
 
-    /// Processes an acknowledgement that the peer sent.
+    /// Processes a TCP acknowledgement from the receiver.
     pub(in crate::kernel) fn acknowledged<P: Platform>(&mut self, platform: &mut P, number: u32, room: u16)
     where
         D: Device<P>,
