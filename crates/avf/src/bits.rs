@@ -29,7 +29,7 @@ pub mod icr0 {
 
 /// VFINT_DYN_CTL01 and VFINT_DYN_CTLN1: a vector's enable bit, interval and trigger.
 pub mod dyn_ctl {
-    /// The vector may interrupt. The bit clears itself when the vector interrupts.
+    /// DYN_CTL: the vector may interrupt. The bit clears itself when the vector interrupts.
     pub const INTENA: u32 = 1 << 0;
     /// DYN_CTL: clears the vector's pending bit.
     pub const CLEARPBA: u32 = 1 << 1;

@@ -153,9 +153,10 @@ impl Order<'_> {
 
 /// Card that takes orders of a PF driver.
 pub trait Control {
-    /// Carries out an order. VFs are numbers below [`crate::ids::MAX_VFS`], queues below [`crate::ids::MAX_PAIRS`],
-    /// vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A reset of the VF undoes every
-    /// order but [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and [`Order::Tags`].
+    /// Carries out the PF driver's order for a VF. VFs are numbers below [`crate::ids::MAX_VFS`], queues below
+    /// [`crate::ids::MAX_PAIRS`], vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A
+    /// reset of the VF undoes every order but [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and
+    /// [`Order::Tags`].
     fn order(&mut self, vf: u8, order: Order<'_>);
 
     /// Returns the counters of a VF.

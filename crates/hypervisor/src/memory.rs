@@ -62,7 +62,7 @@ pub struct OutOfMemoryRange {
 }
 
 impl HostMemory {
-    /// Creates memory of `bytes` bytes.
+    /// Creates guest memory of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { bytes, chunks: vec![Chunk::default(); bytes.div_ceil(CHUNK)], ..Self::default() }

@@ -179,8 +179,8 @@ pub fn emit_segments(size: u16) -> Slot {
     slot
 }
 
-/// Returns the segment size of extra information. Returns `None` for another type, or if more extra
-/// information follows.
+/// Returns the TCP segment size that a slot of extra information holds. Returns `None` for another type, or if more
+/// extra information follows.
 #[must_use]
 pub fn parse_segments(slot: &Slot) -> Option<u16> {
     let size = half(slot, 2);

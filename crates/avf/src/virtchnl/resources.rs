@@ -69,7 +69,7 @@ impl Capabilities {
     pub const ENCAP_CSUM: Self = Self(1 << 21);
     /// Capability: traffic classes with queues of their own (ADQ).
     pub const ADQ: Self = Self(1 << 23);
-    /// Segmentation of UDP. A VF that requests it also accepts an address that the PF assigns.
+    /// Capability: segmentation of UDP datagrams. A VF that requests it also accepts an address that the PF assigns.
     pub const USO: Self = Self(1 << 25);
     /// Capability: flexible receive descriptors.
     pub const RX_FLEX_DESC: Self = Self(1 << 26);

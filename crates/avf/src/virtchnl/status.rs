@@ -1,4 +1,4 @@
-//! Status of a request. Some PFs send raw error numbers of Linux instead; a VF treats those as failures.
+//! Status of a virtchnl request. Some PFs send raw error numbers of Linux instead; a VF treats those as failures.
 
 /// Status of a request, carried in the reply's cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

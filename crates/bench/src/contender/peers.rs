@@ -20,8 +20,8 @@ use tempfile::TempDir;
 /// Longest wait for the first frame.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Parameters of a peer. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length,
-/// `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
+/// Parameters of a compared forwarder (testpmd or Open vSwitch). In devices, `{n}` is the port and `{dir}` the folder
+/// of sockets, `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) name: &'static str,

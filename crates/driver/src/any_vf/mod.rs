@@ -327,8 +327,8 @@ impl AnyVf {
         }
     }
 
-    /// Returns the card's counters. An Adaptive Virtual Function does not count loopback frames or check sequences;
-    /// its counters are zero if the PF does not reply.
+    /// Returns the card's counters of this VF. An Adaptive Virtual Function does not count loopback frames or check
+    /// sequences; its counters are zero if the PF does not reply.
     pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Statistics {
         match self {
             Self::I82576(vf) => vf.statistics(hal),

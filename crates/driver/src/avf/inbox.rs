@@ -115,7 +115,7 @@ impl Inbox {
         None
     }
 
-    /// Ends a visit. Returns the tail register's new value if a message was taken.
+    /// Ends a PF visit to the inbox of VF messages. Returns the tail register's new value if a message was taken.
     pub fn end(&mut self) -> Option<u16> {
         (self.queue.taken() > self.before).then(|| self.queue.tail())
     }

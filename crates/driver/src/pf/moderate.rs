@@ -97,8 +97,8 @@ impl Pf {
     }
 }
 
-/// Returns EITR with another interval. The guest's write has set the counter too: if its interval was shorter, the
-/// counter is restarted, or frequent writes would evade the bound.
+/// Returns an EITR value with another interval. The guest's write has set the counter too: if its interval was
+/// shorter, the counter is restarted, or frequent writes would evade the bound.
 fn corrected(written: u32, interval: u32) -> u32 {
     let counter = if interval > eitr::interval_us(written) {
         (interval / eitr::COUNTER_STEP_US).min(eitr::COUNTER_END) << eitr::COUNTER_SHIFT

@@ -27,8 +27,8 @@ pub struct Visit {
 }
 
 impl Pf {
-    /// Serves the VFs. Call it when the card reports VMMB, DOUTSYNC or LSC, or regularly; a VF's request waits for
-    /// at most one visit.
+    /// Serves the pending mailbox requests and resets of the VFs. Call it when the card reports VMMB, DOUTSYNC or
+    /// LSC, or regularly; a VF's request waits for at most one visit.
     pub fn visit<H: Hal>(&mut self, hal: &mut H) -> Visit {
         let mut visit = Visit::default();
         let causes = hal.read(r::ICR);

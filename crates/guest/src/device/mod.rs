@@ -22,7 +22,8 @@ pub trait Device<P> {
     /// Returns the network device's MAC address.
     fn mac(&self) -> MacAddress;
 
-    /// Handles an interrupt of a vector. The receive interrupt stays disabled until [`Device::receive_done`].
+    /// Handles an interrupt of one of the device's vectors. The receive interrupt stays disabled until
+    /// [`Device::receive_done`].
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
     /// Copies the next received frame to the front of `into`. Returns its length, or `None` if no frame is

@@ -1,5 +1,5 @@
-//! Hard interrupts and the timer. A 2.6.18 kernel masks the vector first and unmasks it last, and blocks
-//! while the device model does that.
+//! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the vector first and unmasks it last, and
+//! blocks while the device model does that.
 
 use super::{Kernel, Tick};
 use crate::device::Device;

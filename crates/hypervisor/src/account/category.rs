@@ -1,7 +1,7 @@
 //! Categories of cycles, and the interface to charge them. Idle cycles are not charged: the ledger derives
 //! them.
 
-/// Category of charged cycles.
+/// Category of processor cycles charged to a domain.
 ///
 /// The domain's own work comes first; from [`Category::ExternalInterrupt`] on it is the hypervisor's work for
 /// that domain.
@@ -130,7 +130,7 @@ pub trait Charge {
     fn charge(&mut self, category: Category, cycles: u64);
 }
 
-/// Charged cycles by category. Only categories with charges are visited.
+/// Processor cycles charged to one step, by category. Only categories with charges are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charges {
     cycles: [u64; Category::COUNT],

@@ -32,7 +32,7 @@ pub enum Trap {
     /// The guest's page tables forbid the access.
     #[error(transparent)]
     Page(#[from] PageFault),
-    /// The address is not canonical.
+    /// General protection: the linear address is not canonical.
     #[error("the instruction's memory address is not canonical")]
     GeneralProtection,
     /// The instruction is illegal or not emulated.

@@ -28,7 +28,7 @@ pub enum ExitKind {
     InterruptWindow,
     /// Exit for an access to a model-specific register, including x2APIC registers.
     Msr,
-    /// Exit for any other reason.
+    /// VM exit for any other reason.
     Other,
 }
 
@@ -65,7 +65,7 @@ impl ExitKind {
         }
     }
 
-    /// Returns the exit's cost in cycles.
+    /// Returns the VM exit's cost in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         table[self.cost()]
     }

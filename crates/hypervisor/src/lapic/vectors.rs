@@ -30,7 +30,7 @@ impl Vectors {
         Some((64 * word as u32 + self.0[word].ilog2()) as u8)
     }
 
-    /// Returns the number of vectors in the set.
+    /// Returns the number of interrupt vectors in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

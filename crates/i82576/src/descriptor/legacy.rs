@@ -85,8 +85,8 @@ impl Transmit {
     }
 }
 
-/// Write-back of a receive descriptor. Status and errors are those of [`status`](super::rx::status) that fit the
-/// format.
+/// Legacy receive descriptor that the card has written back. Status and errors are those of
+/// [`status`](super::rx::status) that fit the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
     /// Address of the packet buffer, as the driver posted it.

@@ -67,9 +67,9 @@ pub struct Data {
     pub report_status: bool,
     /// True to insert the context's VLAN tag. Applies in the packet's first descriptor.
     pub insert_vlan: bool,
-    /// True to segment the payload. Applies in the packet's first descriptor.
+    /// True if the card cuts the payload into segments. Applies in the packet's first descriptor.
     pub segment: bool,
-    /// True to time-stamp the packet. Applies in the packet's first descriptor.
+    /// True if the card must time-stamp the packet. Applies in the packet's first descriptor.
     pub time_stamp: bool,
     /// True to insert the IPv4 header checksum.
     pub insert_ip_checksum: bool,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::{AtPath, Result};
 use super::progress::Progress;
 
-/// Cache folder of finished parts. Building in the folder takes its lock, which is held until this is dropped; reading
-/// does not, since finished parts are complete.
+/// Cache folder of finished guest parts (kernels, programs). Building in the folder takes its lock, which is held
+/// until this is dropped; reading does not, since finished parts are complete.
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,

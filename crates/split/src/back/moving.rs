@@ -1,5 +1,5 @@
-//! Moves an interface to another worker. Its worker takes no more of its requests and finishes those begun;
-//! frames that arrive during the move wait. The new worker then takes over the interface and the waiting
+//! Moves a network interface to another back-end worker. Its worker takes no more of its requests and finishes those
+//! begun; frames that arrive during the move wait. The new worker then takes over the interface and the waiting
 //! frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps it.
 //! [`crate::dispatch`] decides on moves; the caller rebinds the event channel.
 

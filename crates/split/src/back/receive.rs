@@ -1,4 +1,4 @@
-//! The path to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
+//! Path of frames to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
 //! needs. The worker's turn copies queued frames into those pages, in order.
 
 use super::packet::{BUFFER, Key};

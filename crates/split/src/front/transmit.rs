@@ -1,6 +1,6 @@
-//! Sends frames. Each piece of a frame is copied to a page granted for reading. The page is free again once
-//! the back end has responded and the grant has ended. Granting the stack's own pages would save the copy,
-//! which the lab's cost model does not charge.
+//! Sends frames through a network front end. Each piece of a frame is copied to a page granted for reading. The page
+//! is free again once the back end has responded and the grant has ended. Granting the stack's own pages would save
+//! the copy, which the lab's cost model does not charge.
 
 use super::{Front, Hal};
 use crate::message::{TxRequest, TxResponse, emit_segments, status, tx_flag};

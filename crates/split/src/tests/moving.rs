@@ -150,8 +150,8 @@ struct Model {
 }
 
 impl Model {
-    /// Performs an operation. Frames to each guest are numbered on arrival; frames that guests send go to the
-    /// first.
+    /// Performs a random operation of the test. Frames to each guest are numbered on arrival; frames that guests send
+    /// go to the first.
     fn operation(&mut self, operation: Operation) {
         let all = [Vif(0), Vif(1), Vif(2)];
         let Self { bench, next, sent, received } = self;

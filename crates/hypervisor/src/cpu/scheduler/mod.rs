@@ -36,9 +36,9 @@ impl Default for Share {
     }
 }
 
-/// Scheduler of all threads. A running virtual CPU is in no queue.
+/// Scheduler of virtual CPUs on all processor threads. A running virtual CPU is in no queue.
 pub trait Scheduler: Debug {
-    /// Adds a thread.
+    /// Adds a processor thread to the scheduler.
     fn add_thread(&mut self);
 
     /// Adds a virtual CPU, whose first thread is `thread`.
@@ -89,7 +89,7 @@ pub trait Scheduler: Debug {
     }
 }
 
-/// Scheduler that a machine uses.
+/// Scheduler of virtual CPUs that a machine uses.
 #[derive(Debug)]
 pub enum Policy {
     /// Round-robin scheduler.

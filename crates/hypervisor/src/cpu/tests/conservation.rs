@@ -10,7 +10,7 @@ use super::world::{Event, World, config, thread};
 use crate::account::{Category, Charge};
 use crate::cpu::{AfterStep, Config, Step};
 
-/// Charges a mixture that depends on the turn only.
+/// Charges random cycles in random categories, which depend only on the number of the turn.
 fn mixture(step: &mut Step, turn: u64) -> AfterStep {
     let mut chance = Generator::named(turn, "mixture");
     for _ in 0..chance.below(5) {
