@@ -12,9 +12,9 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of events in the list.
+/// Maximum number of events in the host's list.
 const MOST: usize = 4096;
-/// Bytes of names and values in all records.
+/// Maximum bytes of names and values in the events of the list.
 const ROOM: usize = 1 << 20;
 /// Maximum number of events in one answer, so that the answer stays small and the lock is held briefly.
 const IN_ONE_ANSWER: usize = 256;
@@ -87,7 +87,7 @@ impl fmt::Display for Mark {
 impl FromStr for Mark {
     type Err = std::num::ParseIntError;
 
-    /// Parses a mark. A number alone means an event of this process.
+    /// Parses the position of an event in the list. A number alone means an event of this process.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('-') {
             Some((run, number)) => Ok(Self { run: run.parse()?, number: number.parse()? }),
@@ -116,7 +116,7 @@ pub fn after(number: u64) -> Recent {
     with(|kept| kept.after(number))
 }
 
-/// Locks the list. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
+/// Locks the list of events. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
 fn with<T>(what: impl FnOnce(&mut Kept) -> T) -> T {
     what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
 }

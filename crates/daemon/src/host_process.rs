@@ -22,7 +22,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name of the control socket in the vault.
+/// Name of the control socket among the kept descriptors.
 const CONTROL: &str = "control";
 
 /// Host that is set up but does not run yet. It serves no client, and leaves a predecessor's descriptors untouched.
@@ -163,7 +163,7 @@ impl Host {
         &self.control_socket
     }
 
-    /// Returns true if the host can serve requests. A failed port does not count, because it is opened again.
+    /// Returns true if every thread of the host runs. A failed port does not count, because it is opened again.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let runs =

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-/// Kind of problem.
+/// Kind of problem of a control request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The request is not valid.
@@ -74,7 +74,7 @@ impl Kind {
         self.words().0
     }
 
-    /// Returns name, title and remedy.
+    /// Returns name, title and remedy of a kind of problem.
     pub(super) const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Malformed => {

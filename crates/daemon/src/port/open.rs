@@ -27,9 +27,9 @@ use pcie::Function;
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) wires: Wires,
-    /// XDP programs for interfaces. They are loaded before the process gives up its rights.
+    /// XDP programs that ports attach to interfaces. They are loaded before the process gives up its rights.
     pub(crate) programs: Programs,
-    /// Folder for recordings of quarantined VFs.
+    /// Folder for flight recordings of quarantined VFs.
     pub(crate) flights: Files,
 }
 

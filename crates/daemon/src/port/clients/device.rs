@@ -20,7 +20,7 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut Engine,
     pub(super) own: &'a mut Holdings,
-    /// Time of the message.
+    /// Arrival time of the client's message.
     pub(super) now: Time,
 }
 
@@ -32,7 +32,7 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Updates the pages after an access by message.
+    /// Updates the mapped registers after an access by message.
     fn publish_registers(&mut self) {
         if let Some(pages) = &self.own.pages {
             pages.publish_registers(self.engine.card_mut(), self.now);
@@ -57,7 +57,7 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Returns the errands of the function's client.
+    /// Returns the pending blocking calls of the function's client.
     pub(super) fn errands(&mut self) -> &mut Errands {
         &mut self.own.errands
     }
@@ -111,7 +111,7 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Keeps an error for the log. Returns the error number for the client.
+    /// Keeps the error of a refused DMA window for the log. Returns the error number for the client.
     fn refuse(&mut self, error: MapRegionError) -> Errno {
         let number = errno(error.errno());
         self.own.refused = Some(error);

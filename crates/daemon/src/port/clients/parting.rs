@@ -1,4 +1,4 @@
-//! Disconnects clients. `ending` has the end of a connection.
+//! Disconnects clients from a port's functions. `ending` has the end of a connection.
 
 use super::Clients;
 use super::connection::{EndReason, PartialMessage};
@@ -46,7 +46,7 @@ impl Clients {
         self.hung_up.add(stream, closer, &mut self.buffer, now);
     }
 
-    /// Continues disconnections under way. Returns the time of the next call.
+    /// Continues pending disconnections of clients. Returns the time of the next call.
     pub(in crate::port) fn continue_disconnects(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let mut next = self.cut_off_the_silent(engine, now);
         for index in 0..self.slots.len() {

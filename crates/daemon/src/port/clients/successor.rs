@@ -18,11 +18,11 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Returns whether DMA windows or eventfds were saved since the last step.
     fn is_touched(&self) -> bool;
 
-    /// Saves the progress of the client. Everything saved so far becomes valid at once.
+    /// Saves the client's progress for the next process. Everything saved so far becomes valid at once.
     fn step(&mut self, progress: Progress);
 
-    /// Begins with a new client. Returns the numbers under which to keep its socket, its reply file and its pages,
-    /// if it may map any.
+    /// Begins the saved state of a new client. Returns the numbers under which to keep its socket, its reply file and
+    /// its pages, if it may map any.
     fn begin(&mut self) -> [u64; 3];
 
     /// Records the new client, after its descriptors are kept.

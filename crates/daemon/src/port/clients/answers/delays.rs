@@ -5,7 +5,7 @@ use crate::control::status::{Answers, AtMost};
 use crate::totals::AnswerTotals;
 use std::time::Duration;
 
-/// Width of the finest classes, in nanoseconds.
+/// Width of the finest classes of delays, in nanoseconds.
 const STEP_NS: u64 = 100;
 /// Number of classes: below 1 us; for each power of ten up to 10 s; and one for longer delays.
 const FINEST: usize = 10;
@@ -28,7 +28,7 @@ const BOUNDS_NS: [u64; 22] = {
     bounds
 };
 
-/// Counts of delays by class.
+/// Numbers of delays of mailbox answers by class.
 #[derive(Debug)]
 pub(super) struct Delays {
     counts: Box<[u64; BUCKETS]>,
@@ -104,7 +104,7 @@ impl Delays {
         self.counts[..=bucket(ns)].iter().sum()
     }
 
-    /// Returns the status of the delays. The caller adds the other fields.
+    /// Returns the status of the delays of mailbox answers. The caller adds the other fields.
     pub(super) fn status(&self) -> Answers {
         Answers {
             requests: self.counts.iter().sum(),
