@@ -42,7 +42,7 @@ each message, and the lengths that are refused. Every request except RESET_VF ha
 |---|---|
 ";
 
-/// Writes the page.
+/// Writes the document of the AVF registers.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))

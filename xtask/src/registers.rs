@@ -50,7 +50,7 @@ A VF's registers are bits of the PF's registers: each value is stored once. n is
 |---|---|---|---|
 ";
 
-/// Writes the page.
+/// Writes the document of the 82576 registers.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))

@@ -29,7 +29,7 @@ pub struct Experiment {
     pub metrics: &'static [Metric],
     /// Figures drawn from the experiment's rows.
     pub figures: &'static [Figure],
-    /// Function that runs one point. Equal points and contexts give bit-identical outcomes.
+    /// Function that runs one point of the experiment. Equal points and contexts give bit-identical outcomes.
     pub run: fn(&Point, &Context) -> Result<Outcome, RunError>,
 }
 
@@ -108,7 +108,7 @@ pub struct Metric {
 /// Figure drawn from an experiment's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Heading of the figure.
+    /// Heading of the experiment's figure.
     pub title: &'static str,
     /// Drawing style of the series on the left scale.
     pub kind: Kind,
@@ -178,7 +178,7 @@ pub struct Context {
     /// Seed of every named generator of the run. It depends on the run's seed, the experiment and the axes
     /// but not on settings, so that runs with different settings use the same random numbers.
     pub seed: u64,
-    /// All settings, changed or not. A setting varied by an axis has the axis value.
+    /// All settings of the run, changed or not. A setting varied by an axis has the axis value.
     pub settings: Settings,
 }
 
@@ -251,7 +251,7 @@ impl Settings {
     }
 }
 
-/// Result of running one point.
+/// Result of running one point of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// All metrics of the experiment, in the experiment's order, finite.

@@ -29,7 +29,7 @@ pub struct NoSuchValue {
 }
 
 impl<T> Named<T> {
-    /// Creates an empty list.
+    /// Creates an empty list of named values.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())

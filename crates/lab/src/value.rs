@@ -1,4 +1,4 @@
-//! Values of parameters. Metrics are always numbers.
+//! Values of experiment parameters. Metrics are always numbers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ pub enum Value {
     Int(i64),
     /// Number: a factor or fraction; settings only, never an axis.
     Real(f64),
-    /// Name of a choice.
+    /// Name of a parameter's choice.
     Text(Cow<'static, str>),
 }
 

@@ -20,7 +20,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// First letters of the files that hold a crate's licence.
 const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
-/// The pages of all commands.
+/// Adds the manual pages of all commands to the package.
 pub(super) fn manual(tree: &Tree, program: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     run_tool(Command::new(program).args(["man", "--dir"]).arg(folder.path()))?;

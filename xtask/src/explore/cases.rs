@@ -85,7 +85,7 @@ impl Case {
     }
 }
 
-/// Adds cases to the file. A case that is there already is not added again.
+/// Adds failing test cases to the file. A case that is there already is not added again.
 pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
     if cases.is_empty() {
         return Ok(());
@@ -99,7 +99,7 @@ pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
         .with_context(|| format!("cannot write {FILE}"))
 }
 
-/// Reads the file of cases.
+/// Reads the file of failing test cases.
 pub(super) fn load(root: &Path) -> Result<Vec<Case>> {
     let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
     read(&text).with_context(|| format!("{FILE} is not a list of failing cases"))

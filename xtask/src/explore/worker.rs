@@ -40,7 +40,7 @@ pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
     })
 }
 
-/// Runs each case again. Each counts as a test.
+/// Runs each stored failing test case again. Each counts as a test.
 ///
 /// # Errors
 /// If the file of cases is damaged, or the tests do not build.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Instructions by stop.
+/// Instruction counts by stage of the frame path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(super) BTreeMap<String, f64>);
 
@@ -22,7 +22,7 @@ impl Counts {
         self.0.values().sum()
     }
 
-    /// Subtracts the counts of `before`.
+    /// Subtracts the instruction counts of `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
         for (stop, count) in &mut self.0 {
             *count -= before.0.get(stop).unwrap_or(&0.0);

@@ -1,4 +1,4 @@
-//! Checks the demo's JSON. Left out: its speed.
+//! Checks the demo's results in JSON. Left out: its speed.
 
 use serde_json::Value;
 

@@ -24,7 +24,7 @@ const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// Every line as it comes.
+    /// Print every line of output at once.
     Live,
     /// Everything, but only if the program fails.
     OnFailure,
@@ -60,7 +60,7 @@ impl Output {
         self.text(|_| true)
     }
 
-    /// The lines of both streams.
+    /// Returns the lines of both output streams.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(|line| line.text.as_str())
     }

@@ -31,7 +31,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
 #[derive(Debug, Default)]
 struct Reasons<'a> {
     found: BTreeMap<&'a str, String>,
-    /// Test whose reason follows.
+    /// Failed test whose reason the next lines print.
     test: Option<&'a str>,
     /// True if the next line is the reason.
     is_next: bool,

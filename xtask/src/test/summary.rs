@@ -1,4 +1,4 @@
-//! The table at the end. The last line is for programs too: `N passed, N failed, N skipped`.
+//! Table of results at the end of a test run. The last line is for programs too: `N passed, N failed, N skipped`.
 
 use std::collections::BTreeMap;
 use std::fmt;

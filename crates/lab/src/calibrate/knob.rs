@@ -4,10 +4,10 @@
 use super::target::TARGETS;
 use hypervisor::cost::{Cost, CostTable};
 
-/// Constants that the calibration scales together.
+/// Cost constants that the calibration scales together.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// Description of the group of constants.
+    /// Description of the group of cost constants.
     pub name: &'static str,
     /// Constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [Cost],

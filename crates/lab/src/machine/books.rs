@@ -7,11 +7,11 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the counts of {what} differ: expected {owed}, found {found}")]
 pub struct Unbalanced {
-    /// Quantity that was counted.
+    /// Quantity whose two counts must be equal.
     pub what: String,
-    /// Count that was expected.
+    /// Expected count of the quantity.
     pub owed: u64,
-    /// Count that was found.
+    /// Count of the quantity that the model found.
     pub found: u64,
 }
 

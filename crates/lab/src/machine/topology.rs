@@ -34,9 +34,9 @@ pub enum ThreadAssignment {
     Sibling(u16),
     /// All threads of consecutive cores without siblings.
     Cores {
-        /// Index of the first core.
+        /// Index of the group's first core.
         first: u16,
-        /// Number of cores.
+        /// Number of the group's cores.
         count: u16,
     },
 }

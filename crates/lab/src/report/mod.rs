@@ -62,7 +62,7 @@ struct Section {
 /// Error of creating or writing a report.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// There are no rows.
+    /// The report has no result rows.
     #[error("no rows to report: run `softiov lab run all --out DIR` first")]
     Empty,
     /// No row has the selected seed.
@@ -94,7 +94,7 @@ pub enum ReportError {
 }
 
 impl Report {
-    /// Sorts rows into a report. Rows of several seeds are merged to their means, unless one seed is
+    /// Sorts result rows into a report. Rows of several seeds are merged to their means, unless one seed is
     /// selected.
     ///
     /// # Errors

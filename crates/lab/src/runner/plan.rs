@@ -81,7 +81,7 @@ impl fmt::Display for Shard {
     }
 }
 
-/// Error of planning a run.
+/// Error of planning an experiment run.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
     /// The requested experiment does not exist.
@@ -105,9 +105,9 @@ pub enum PlanError {
     BadValue {
         /// Name of the axis or setting.
         key: String,
-        /// Value as written.
+        /// Parameter value as the user wrote it.
         value: String,
-        /// Permitted values.
+        /// Permitted values of the parameter.
         expected: String,
     },
     /// The assignments exclude every point of an experiment.

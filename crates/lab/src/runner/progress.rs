@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Point;
 
-/// Progress report of one run.
+/// Progress report of one experiment run.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,

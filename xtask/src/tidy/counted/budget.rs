@@ -13,7 +13,7 @@ use crate::tidy::finding::Finding;
 /// The budget's file, relative to the workspace.
 const FILE: &str = "xtask/tidy-budget.json";
 
-/// Permitted places: rule by crate.
+/// Permitted number of findings, by crate and rule.
 #[derive(Debug)]
 pub(super) struct Budget(BTreeMap<String, BTreeMap<String, usize>>);
 

@@ -19,7 +19,7 @@ use super::source::{Rust, Tracked};
 use budget::Budget;
 use place::{ARGUMENTS, CIRCLES, Counts, OPENINGS, Place, RIDDLES, TEST_NAMES};
 
-/// Places by crate and rule.
+/// Places of findings, by crate and rule.
 #[derive(Debug, Default)]
 pub(super) struct Places(BTreeMap<(String, &'static str), Vec<Place>>);
 

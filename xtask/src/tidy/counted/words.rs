@@ -10,7 +10,7 @@ const OPENINGS: [&str; 14] = [
     "What", "Whether", "Who", "As", "How", "Where", "That", "It", "They", "One", "None", "Nothing", "Those",
     "Left out",
 ];
-/// Characters of a test name.
+/// Maximum length of a test name in characters.
 const NAME_LENGTH: usize = 60;
 /// Words of a test name that name no thing.
 const NAME_WORDS: [&str; 4] = ["who", "what", concat!("no", "body"), "nor"];

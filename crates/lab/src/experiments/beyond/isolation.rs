@@ -11,7 +11,7 @@ use crate::value::Value;
 use guest::Load;
 use guest::packet::UDP_PAYLOAD;
 
-/// Guests on the port.
+/// Number of guests on the port.
 const GUESTS: u8 = 4;
 /// Broadcast limit, Kb/s: a hundredth of the wire.
 const BROADCAST_KBPS: u32 = 10_000;

@@ -52,7 +52,7 @@ pub(crate) enum SubmitError {
     Range,
 }
 
-/// State of the disk.
+/// State of the modelled disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     sectors: u64,
@@ -168,7 +168,7 @@ mod tests {
         Command { tag, write: false, sector, sectors }
     }
 
-    /// Completes the current command. Returns its completion time.
+    /// Completes the disk's current command. Returns its completion time.
     fn finish(disk: &mut Disk) -> (Instant, Command) {
         let due = disk.due().unwrap();
         assert_eq!(disk.finish(Instant::from_picos(due.picos() - 1), &mut |_| true), None, "not before");

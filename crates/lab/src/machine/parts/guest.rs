@@ -183,7 +183,7 @@ impl Hardware {
         }
     }
 
-    /// Programs the kernel's timer.
+    /// Programs the guest kernel's timer.
     pub(crate) fn set_timer(
         &mut self,
         at: Option<Instant>,

@@ -63,7 +63,7 @@ impl Traffic {
 
 /// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
-/// Payload bytes of a request.
+/// Payload bytes of a client's request.
 const REQUEST: usize = 1;
 /// Datagrams that a rate-limited client sends in its turn.
 const PACED: u32 = 8;

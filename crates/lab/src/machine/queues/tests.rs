@@ -56,7 +56,7 @@ fn throughput_scales_with_mapped_queue_pairs() {
 }
 
 #[test]
-fn thread_of_posted_doorbells_limits_all_queue_pairs() {
+fn posted_doorbell_process_limits_all_queue_pairs() {
     let [two, four] = [2, 4].map(|pairs| found(pairs, Doorbell::Posted, Load::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");
 }

@@ -36,7 +36,7 @@ use sim::{EventKey, Instant};
 pub type World = Engine<Server>;
 type Core = crate::machine::engine::Core<Event>;
 
-/// Event of a server.
+/// Event of a modelled server.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// The server has to poll this port.
@@ -114,7 +114,7 @@ impl Actor for Server {
         }
     }
 
-    /// Executes a step. Guests' virtual CPUs were added in order, after the service domain's.
+    /// Executes a step of a virtual CPU. Guests' virtual CPUs were added in order, after the service domain's.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(self.service.len()) {
             None => self.execute_service(step.vcpu().index(), step, core),

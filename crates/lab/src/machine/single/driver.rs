@@ -38,7 +38,7 @@ pub(super) struct Driver {
     pub(super) vcpu: VcpuId,
     /// An event for the driver domain is pending.
     pub(super) event_pending: bool,
-    /// Cards that have interrupted.
+    /// Cards whose interrupts are pending, a flag each.
     pub(super) interrupts: Vec<bool>,
     /// Frames received from cards, with their guests.
     from_card: Vec<VecDeque<(usize, Frame)>>,

@@ -8,7 +8,7 @@ use avf::admin::SIZE;
 use sim::{EventQueue, Generator, Instant, Span};
 use std::collections::VecDeque;
 
-/// Parameters of a run.
+/// Parameters of a run of guest exits and VF requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Exits of the guest per second; 0 if it never exits.
@@ -41,7 +41,7 @@ enum Event {
     Burst,
 }
 
-/// Mean interval between bursts.
+/// Mean interval between bursts of requests.
 const BETWEEN: Span = Span::from_millis(50);
 
 /// Runs a card, its queue and the monitor thread.

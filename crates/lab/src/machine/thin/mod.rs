@@ -52,7 +52,7 @@ pub enum Load {
     Requests,
 }
 
-/// Parameters of the machine.
+/// Parameters of the thin-hypervisor machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Cost table of the machine's processor.
@@ -88,7 +88,7 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 /// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The VF's interrupt is due.
+    /// Event: the VF's interrupt is due.
     Interrupt,
     /// The guest executes a sensitive instruction.
     Exit,
@@ -217,7 +217,7 @@ impl Host {
         self.steal(Category::OtherExit, cycles, now, core);
     }
 
-    /// Visits the PF driver. Returns the cost of the visit in cycles.
+    /// Runs one visit of the PF driver to its requests. Returns the cost of the visit in cycles.
     fn visit(&mut self, core: &Core) -> u64 {
         if !self.monitor.enter() {
             return 0;

@@ -32,7 +32,7 @@ pub enum Doorbell {
 pub(crate) struct DoorbellCounters {
     /// Number of stores to mapped pages.
     pub(crate) stores: u64,
-    /// Number of accesses that exited.
+    /// Number of doorbell accesses that caused VM exits.
     pub(crate) exits: u64,
 }
 
@@ -105,7 +105,7 @@ impl DmaHal for Env<'_, PairView<'_>> {
     }
 }
 
-/// Queue pair, by its number. Its vector is the next number.
+/// Queue pair of the VF, by its number. Its vector is the next number.
 #[derive(Debug)]
 pub(crate) struct Pair {
     number: u8,

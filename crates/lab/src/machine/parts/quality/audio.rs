@@ -10,7 +10,7 @@ use hypervisor::cpu::{AfterStep, Clocks, Config, Credit, Machine, Policy, Share,
 use hypervisor::domain::DomainKind;
 use sim::{Frequency, Generator, Instant, Span};
 
-/// Parameters of a run.
+/// Parameters of an audio run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The guest is in the real-time class.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub weights: (u16, u16),
     /// Time that the guest works per period.
     pub work: Span,
-    /// Seed of the phases.
+    /// Seed of the audio run's phases.
     pub seed: u64,
     /// Virtual time that the run lasts.
     pub span: Span,
@@ -43,7 +43,7 @@ const CLOCK: u64 = 100_000_000_000;
 /// Cycles of a step of the service domain, which is always busy.
 const BUSY: u64 = CLOCK / 100;
 
-/// Event of the machine.
+/// Event of the audio machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// The device has consumed a period of samples and interrupts.
@@ -80,8 +80,8 @@ impl Actor for Audio {
         core.wake(self.guest, now);
     }
 
-    /// Executes a step. The player's work for a period is complete when its next step begins; it sleeps if
-    /// the buffer is full.
+    /// Executes a step of a virtual CPU. The player's work for a period is complete when its next step begins; it
+    /// sleeps if the buffer is full.
     fn execute(&mut self, mut step: Step, core: &mut Core) {
         if step.vcpu() != self.guest {
             step.charge(Category::Kernel, BUSY);

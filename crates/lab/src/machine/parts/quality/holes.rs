@@ -2,7 +2,7 @@
 //! address). A guest sees its device at another location, so a driver that uses them fails. An audit finds
 //! registers that change only with the location; a page that traps hides them.
 
-/// Physical location of a device.
+/// Base address and function number of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     /// First base address of the device.

@@ -26,7 +26,7 @@ impl Line {
         Self { sources: vec![Source::default(); sources], in_service: false }
     }
 
-    /// Handles a device's message. Returns `true` if the guest is interrupted now.
+    /// Handles an INTx message of a device. Returns `true` if the guest is interrupted now.
     pub fn message(&mut self, from: usize) -> bool {
         let Some(source) = self.sources.get_mut(from) else { return false };
         if self.in_service {
@@ -37,7 +37,7 @@ impl Line {
         self.deliver()
     }
 
-    /// Ends the guest's interrupt. Returns `true` if it is interrupted again at once.
+    /// Ends the interrupt that the guest serves. Returns `true` if it is interrupted again at once.
     pub fn end_of_interrupt(&mut self) -> bool {
         self.in_service = false;
         for source in &mut self.sources {
@@ -57,7 +57,7 @@ impl Line {
     }
 }
 
-/// Parameters of a run.
+/// Parameters of an INTx run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Messages per second of each device; at least 1.
@@ -66,13 +66,13 @@ pub struct Plan {
     pub eoi_delay: Span,
     /// Number of devices that share the line; at least 1.
     pub sharers: usize,
-    /// Seed of the message times.
+    /// Seed of the times of INTx messages.
     pub seed: u64,
     /// Time during which messages are sent.
     pub span: Span,
 }
 
-/// Results of a run.
+/// Results of an INTx run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
     /// Number of messages whose work no handler found.

@@ -6,7 +6,7 @@ use sim::{Instant, Span};
 /// Results of resetting a device that is writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
-    /// Reset method that was used.
+    /// Method by which the device was reset.
     pub rung: Option<Rung>,
     /// Number of writes that arrived in pages after they had a new owner.
     pub late_writes: u32,

@@ -73,7 +73,7 @@ pub(super) struct Placement {
     moving: Vec<Vif>,
     /// Workers, cards and interfaces that left in this step.
     leaving: VecDeque<Movable>,
-    /// Number of completed moves.
+    /// Number of completed moves of back-end parts.
     pub(super) arrived: u64,
     /// End of each worker's last turn, and turns that began before the previous one had ended.
     until: Vec<Instant>,
@@ -202,7 +202,8 @@ impl Split {
         self.placement.leaving.pop_front()
     }
 
-    /// Completes a move. Returns the virtual CPU, and the notifications of rebinding the event channels.
+    /// Completes a move of a back-end part. Returns the virtual CPU, and the notifications of rebinding the event
+    /// channels.
     pub(crate) fn arrive(&mut self, what: Movable, channels: &mut Channels) -> (usize, Vec<EventDelivery>) {
         self.placement.arrived += 1;
         let (cpu, ports) = match what {

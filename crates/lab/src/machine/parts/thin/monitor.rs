@@ -16,11 +16,11 @@ pub(crate) struct Monitor {
 /// Result of a visit of the PF driver's inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visit {
-    /// Requests to answer, in order.
+    /// VF requests to answer, in order.
     pub(crate) served: Vec<Message>,
-    /// The reset registers were read.
+    /// The visit read the VFs' reset registers.
     pub(crate) checked_resets: bool,
-    /// The tail register was written.
+    /// The visit wrote the admin queue's tail register.
     pub(crate) wrote_tail: bool,
 }
 

@@ -158,8 +158,8 @@ impl RealCard {
     }
 }
 
-/// Compares messages and slots. They differ only without a free buffer: the real card leaves a message in its
-/// VF's ring, this one refuses it.
+/// Compares messages and ring slots of the modelled and the `nic` crate's queue. They differ only without a free
+/// buffer: the real card leaves a message in its VF's ring, this one refuses it.
 #[test]
 fn modelled_queue_matches_the_nic_crates_card() {
     let mut real = RealCard::new();
