@@ -275,7 +275,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Counts one more failure of the port, and returns true if it may restart. Returns false if there were too many.
+    /// Counts one more failure of the port. Returns false if there were too many.
     fn may_go_on(&mut self) -> bool {
         self.failures.push_back(Instant::now());
         while self.failures.front().is_some_and(|failure| failure.elapsed() > PERIOD) {

@@ -192,7 +192,7 @@ impl Slot {
         }
     }
 
-    /// Restores the client's counters that the previous process has saved.
+    /// Restores the client's state that the previous process has saved.
     pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut Reach) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);

@@ -38,13 +38,13 @@ card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 /// Reason why a change or reset of the card was refused.
 #[derive(Debug, Error)]
 pub enum CardRefusal {
-    /// A guest drives the PF.
+    /// A guest drives the PF, so the host cannot change it.
     #[error("a guest drives this port's PF, and only the guest can set policy or reset the port")]
     Guests,
-    /// The PF driver refuses the number of VFs.
+    /// The PF driver refuses the new number of VFs.
     #[error("{name}.vfs: {error}")]
     Resize {
-        /// Name of the port.
+        /// Name of the port with the refused number of VFs.
         name: String,
         /// Error of the PF driver.
         error: ResizeError,
@@ -66,16 +66,16 @@ impl From<AssignmentError> for CardRefusal {
     }
 }
 
-/// Reason why a predecessor's state cannot be used.
+/// Reason why the previous process's saved state cannot be used.
 #[derive(Debug, Error)]
 pub(in crate::port) enum InheritanceError {
-    /// The state cannot be read.
+    /// The saved state of the port cannot be read.
     #[error(transparent)]
     State(#[from] crate::state::StateError),
-    /// The state is invalid for an 82576.
+    /// The saved state is invalid for an 82576 card.
     #[error(transparent)]
     Card(#[from] crate::state::card::RestoreError),
-    /// The state is invalid for an AVF card.
+    /// The saved state is invalid for an AVF card.
     #[error(transparent)]
     Avf(#[from] AvfCardError),
     /// The state is invalid for the PF driver of an AVF card.

@@ -15,11 +15,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use tempfile::TempDir;
 
-/// Clock that stands still between a test's moves.
+/// Clock of a test that stands still between the test's moves.
 #[derive(Debug, Default)]
 struct HandClock {
     now: Cell<Time>,
-    /// Time that each reading adds.
+    /// Time by which each reading moves the test's clock.
     tick: Cell<Duration>,
     readings: Cell<usize>,
 }
@@ -65,7 +65,7 @@ impl World {
         world
     }
 
-    /// Replaces the port by a successor. The old port ends without a pause, as in a crash.
+    /// Replaces the test's port by that of the next process. The old port ends without a pause, as in a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
         let successor = Port::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
@@ -73,14 +73,14 @@ impl World {
         self.port = successor;
     }
 
-    /// Polls the kernel, and runs one round. Returns how long the port would sleep.
+    /// Polls the kernel, and runs one round of the port. Returns how long the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
         self.port.carry_out_commands(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
-    /// Moves the clock, and runs one round.
+    /// Moves the clock, and runs one round of the port.
     fn round_after(&mut self, time: Duration) -> Option<Duration> {
         self.clock.now.set(self.clock.now.get() + time);
         self.round()

@@ -9,7 +9,7 @@ const ROOM: u64 = 256 << 10;
 /// Offsets of the two copies of the saved counters, behind a word that says which copy is valid. A process that is
 /// killed while it writes leaves the other copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
-/// Bytes of the length field before a copy.
+/// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;
 
 /// Published counters of a port, saved in shared memory for a successor.
@@ -23,7 +23,7 @@ impl Notes {
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
     }
 
-    /// Returns the last counters that were saved whole.
+    /// Returns the last counters that were completely saved.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let place = PLACES[usize::try_from(self.word(0).checked_sub(1)?).ok()?.min(1)];
         let length = self.word(place).min(ROOM - LENGTH);
@@ -57,7 +57,7 @@ impl Notes {
 }
 
 impl AsFd for Notes {
-    /// Returns the memory, to be kept for a successor.
+    /// Returns the memory of the counters, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

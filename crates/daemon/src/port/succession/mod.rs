@@ -71,7 +71,7 @@ impl Succession {
         })
     }
 
-    /// Returns the port's part of the vault.
+    /// Returns the port's kept descriptors.
     pub(in crate::port) fn vault(&self) -> &PortVault {
         &self.vault
     }
@@ -183,12 +183,12 @@ impl Succession {
         }
     }
 
-    /// Opens the saved counters. Returns the counters that a predecessor saved.
+    /// Opens the counters that the previous process has saved. Returns the counters that a predecessor saved.
     pub(in crate::port) fn open_counters(&mut self) -> Option<Totals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
-    /// Continues a predecessor's counters. `status` and `answers` hold those of this process.
+    /// Continues the previous process's counters. `status` and `answers` hold those of this process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
         noted: Totals,

@@ -1,5 +1,5 @@
-//! Trust in a predecessor's notes. A successor that fails because of bad notes must not be followed by others
-//! without end, so each failed attempt reduces the trust.
+//! Decides which saved state of the previous process is used. A successor that fails because of bad notes must not be
+//! followed by others without end, so each failed attempt reduces the trust.
 
 use crate::config::PortConfig;
 use crate::config::file::Family;
@@ -8,7 +8,7 @@ use crate::state::{self, AvfState, SoftwareState};
 use crate::vault::PortVault;
 use std::os::fd::AsFd;
 
-/// Name of the journal in the vault.
+/// Name of the journal among the kept descriptors.
 const JOURNAL: &str = "journal";
 /// Attempts that may use the notes on a port at rest, and attempts that may use the notes at all, before one
 /// completes a round. If they fail, the next attempt does without.
@@ -18,7 +18,7 @@ const TRUST_NOTES: u64 = 4;
 /// Part of a predecessor's saved state that this process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Trust {
-    /// There is no predecessor.
+    /// No previous process has left saved state.
     Nothing,
     Everything,
     Notes,

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Action of a guest.
+/// Action of the guest in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
-    /// Stores into a page.
+    /// Stores a doorbell into a mapped page.
     Store,
     /// Sends a message that starts or ends the polling of pages.
     Send { must_poll_pages: bool },
@@ -25,10 +25,10 @@ const STOP: Act = Send { must_poll_pages: false };
 /// Duration of polling the kernel.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// Moments at which the guest may act. Afterwards it does the rest of its script at once.
+/// Number of moments at which the guest may act. Afterwards it does the rest of its script at once.
 const MOMENTS: usize = 16;
 
-/// Moments that the guest uses. Each set of moments comes once.
+/// Moments at which the guest acts. Each set of moments comes once.
 #[derive(Default)]
 struct Choices {
     taken: Vec<bool>,
@@ -47,7 +47,7 @@ impl Choices {
         self.taken[self.next - 1]
     }
 
-    /// Moves to the next set. Returns `false` if it was the last.
+    /// Moves to the next set of moments. Returns `false` if it was the last.
     fn advance(&mut self) -> bool {
         self.taken.truncate(self.next);
         self.next = 0;
@@ -59,23 +59,23 @@ impl Choices {
     }
 }
 
-/// A guest, and the waiting port.
+/// Model of a guest and the waiting port.
 struct Model<'a> {
     choices: &'a mut Choices,
     script: VecDeque<Act>,
     now: Time,
-    /// Result of the last round, and its time.
+    /// Result of the last round, and the time of the round.
     must_poll_pages: bool,
     since: Time,
-    /// Another guest rings by message.
+    /// True if another guest sends doorbells by message.
     must_receive: bool,
     stored: Vec<Time>,
     sent: Vec<(Time, bool)>,
-    /// The port has received a message.
+    /// True once the port has received a message.
     received: bool,
     /// Rounds since a message was sent that the port has not received.
     unreceived: u8,
-    /// Calls to the kernel.
+    /// Number of the port's calls to the kernel.
     kernel_calls: usize,
     noted: bool,
     /// Changes of drivers were logged in this round.
@@ -116,7 +116,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Runs a round. Checks that no store and no message has waited too long.
+    /// Runs a round of the port in the model. Checks that no store and no message has waited too long.
     fn round(&mut self) {
         let received = std::mem::take(&mut self.received);
         self.unreceived = if received || self.sent.is_empty() { 0 } else { self.unreceived + 1 };
@@ -206,7 +206,7 @@ impl Wake for Model<'_> {
     }
 }
 
-/// Plays a script in every order. Returns the number of orders.
+/// Runs a script of the guest in every order of steps. Returns the number of orders.
 fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (Choices::default(), 0);
     loop {

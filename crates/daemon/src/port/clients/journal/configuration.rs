@@ -15,8 +15,8 @@ pub(super) fn next_software(before: u64, highest: u64) -> u64 {
     next + u64::from(next % 2 == before % 2)
 }
 
-/// Notes a function's configuration. Returns `false` if there is no room, or no software to which the note could
-/// belong.
+/// Saves a function's PCI configuration in the journal. Returns `false` if there is no room, or no software to which
+/// the note could belong.
 pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool {
     let number = get(memory, HEADER.software);
     if number < FIRST || bytes.len() as u64 > NOTE - 16 {

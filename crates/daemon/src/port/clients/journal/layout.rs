@@ -3,22 +3,22 @@
 
 use pcie::MAX_VFS;
 
-/// "SIOVJRN" and the version of this layout. Every incompatible change of the notes changes the version.
+/// "SIOVJRN" and the version of the journal's layout. Every incompatible change of the notes changes the version.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
 
 const MIB: u64 = 1 << 20;
 
-/// Offsets of single words at the beginning.
+/// Offsets of single words at the journal's beginning.
 pub(super) struct Header {
     pub(super) magic: u64,
-    /// Number of the next descriptor.
+    /// Offset of the number for the next kept descriptor.
     pub(super) next: u64,
     /// Attempts of successors to use the journal since the last attempt that worked.
     pub(super) attempts: u64,
-    /// Number of the software noted last. Its parity says which of the two places is valid.
+    /// Offset of the number of the driver state saved last. Its parity says which of the two places is valid.
     pub(super) software: u64,
-    /// Highest number of a software so far. Earlier versions use only the numbers 0 and 1, and do not write this
-    /// word.
+    /// Offset of the highest number of a saved driver state so far. Earlier versions use only the numbers 0 and 1,
+    /// and do not write this word.
     pub(super) highest: u64,
 }
 
@@ -27,7 +27,7 @@ pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, soft
 /// Offsets of the state of the whole port in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortPlaces {
-    /// Two places of the software. Each has its length and its bytes.
+    /// Offsets of the two copies of the saved driver state. Each has its length and its bytes.
     pub(super) software: [u64; 2],
     /// Bytes of each place, including the eight of its length.
     pub(super) software_room: u64,
@@ -75,7 +75,7 @@ pub(super) struct Function {
     pub(super) notes: [u64; 2],
     /// Eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
-    /// DMA windows, [`WINDOW`] bytes each.
+    /// Offset of the DMA windows, [`WINDOW`] bytes each.
     pub(super) windows: u64,
 }
 

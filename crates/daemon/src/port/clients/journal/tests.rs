@@ -1,4 +1,5 @@
-//! A process may die between any two stores. Its successor finds the state before the current step or after it.
+//! Tests of the journal: a process may end between any two stores. Its successor finds the state before the current
+//! step or after it.
 
 use super::function::Noted;
 use super::*;
@@ -34,7 +35,7 @@ fn progress(consuming: u64) -> Progress {
     }
 }
 
-/// Returns the saved state that a successor finds.
+/// Returns the saved state that the next process finds.
 fn found(journal: &Journal) -> Noted {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()

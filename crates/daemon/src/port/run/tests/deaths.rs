@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Commands of vfio-user.
+/// Numbers of vfio-user commands.
 const VERSION: u16 = 1;
 const DMA_MAP: u16 = 2;
 const DMA_UNMAP: u16 = 3;
@@ -131,7 +131,7 @@ struct Scene {
     client: UnixStream,
     memory: OwnedFd,
     eventfd: EventFd,
-    /// Received bytes of the next reply.
+    /// Received bytes of the client's next reply.
     received: Vec<u8>,
 }
 

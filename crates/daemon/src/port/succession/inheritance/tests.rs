@@ -1,5 +1,5 @@
-//! Notes of configuration in both families. A guest's write to configuration space or MSI-X table is noted for its
-//! function alone.
+//! Tests of the saved PCI configuration on 82576 and AVF ports. A guest's write to configuration space or MSI-X table
+//! is noted for its function alone.
 
 use super::super::notes::{note_function, note_software};
 use super::*;

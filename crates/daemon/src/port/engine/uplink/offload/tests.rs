@@ -43,7 +43,7 @@ fn tcp_of(segments: Segments) -> VnetHeader {
     VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 }
 }
 
-/// Returns the sum of TCP over its pseudo header.
+/// Returns the sum of a TCP segment and its pseudo header.
 fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
     let addresses = if six { tcp - 32..tcp } else { tcp - 8..tcp };
     Sum::of(&frame[addresses]).number(6).number((frame.len() - tcp) as u32).bytes(&frame[tcp..]).value()

@@ -70,7 +70,7 @@ fn recorder_does_not_overwrite_a_file_of_another_format() {
     assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file"));
 }
 
-/// A disk with room for this number of bytes.
+/// Disk of the test with room for this number of bytes.
 struct Disk(usize, Vec<u8>);
 
 impl Write for &mut Disk {

@@ -1,4 +1,4 @@
-//! Replayed frames, their times, and broken files.
+//! Tests of replayed frames, their times, and broken files.
 
 use super::*;
 use i82576::ids::MAX_FRAME;
@@ -16,7 +16,7 @@ fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Plays a file to its end. Returns the frames, and the number of malformed packets.
+/// Replays a file to its end. Returns the frames, and the number of malformed packets.
 fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
     let (sender, mut receiver) = RingBuffer::new(RING);
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// Plays a file, and stops after some time. Returns the bytes in the ring.
+/// Replays a file, and stops after some time. Returns the bytes in the ring.
 fn bounded(file: Vec<u8>) -> Option<usize> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
     let (sender, receiver) = RingBuffer::new(RING);

@@ -24,29 +24,29 @@ use std::time::Duration;
 /// and starts again after a connection that has lasted longer than the longest pause.
 const FIRST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(5);
-/// Log lines per minute that a peer can cause.
+/// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Vault's name for the listening socket.
+/// Name of the listening socket among the kept descriptors.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
 /// Tokens of the thread's poller.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
-/// Order of the port to the thread.
+/// Order of the port to the thread that finds its stream's peer.
 #[derive(Debug)]
 enum Order {
-    /// Close this peer, for this reason. Closing may block, because descriptors may have come with the bytes.
+    /// Closes this peer, for this reason. Closing may block, because descriptors may have come with the bytes.
     Close(Stream, FdBatch, &'static str),
-    /// Delete the socket's file when the host ends.
+    /// Deletes the socket's file when the host ends.
     Own,
     /// Leave the socket's file to a successor, which listens on it.
     Leave,
     Stop,
 }
 
-/// The port's end of the thread. Dropping it ends the thread.
+/// The port's end of the thread that finds its stream's peer. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Dial {
     orders: mpsc::Sender<Order>,
@@ -57,7 +57,7 @@ pub(super) struct Dial {
 }
 
 impl Dial {
-    /// Starts the thread. It wakes the port with each new peer.
+    /// Starts the thread that finds the stream's peer. It wakes the port with each new peer.
     pub(super) fn start(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let (poller, waker) = (Poller::new()?, Waker::new()?);
         poller.add(&waker, WAKER, Interest::READ)?;
@@ -149,7 +149,7 @@ fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, Upl
     Ok(listener)
 }
 
-/// Thread that finds peers.
+/// Thread that finds the peer of a stream uplink.
 struct Dialer {
     port: String,
     place: Place,
@@ -159,13 +159,13 @@ struct Dialer {
     orders: mpsc::Receiver<Order>,
     peers: mpsc::Sender<Stream>,
     port_waker: Waker,
-    /// Time since which the port has a peer.
+    /// Time at which the port got its present peer.
     since: Option<Time>,
-    /// Time of the next connection.
+    /// Time of the next attempt to connect to the peer.
     due: Time,
-    /// Pause before the connection after that.
+    /// Pause before the attempt to connect after that.
     pause: Duration,
-    /// Last logged reason why there is no peer.
+    /// Last logged reason why the stream has no peer.
     complaint: Option<String>,
     log: Limit,
 }
@@ -219,7 +219,7 @@ impl Dialer {
         Ok(called)
     }
 
-    /// Carries out the port's orders. Returns `false` if the thread has to end.
+    /// Carries out the port's orders to the connecting thread. Returns `false` if the thread has to end.
     fn carry_out_orders(&mut self, now: Time) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -235,7 +235,7 @@ impl Dialer {
         true
     }
 
-    /// Handles the loss of the peer.
+    /// Handles the loss of the stream's peer.
     fn lose(&mut self, why: &str, now: Time) {
         let lasted = self.since.take().map_or(Duration::ZERO, |since| now.since(since));
         if lasted > MOST {
@@ -253,7 +253,7 @@ impl Dialer {
         self.later(now);
     }
 
-    /// Schedules the next connection after a pause.
+    /// Schedules the next attempt to connect after a pause.
     fn later(&mut self, now: Time) {
         self.due = now + self.pause;
         self.pause = (self.pause * 2).min(MOST);
@@ -274,7 +274,7 @@ impl Dialer {
         }
     }
 
-    /// Connects to the peer, or accepts its connection. Returns `None` if no peer has connected yet.
+    /// Connects to the stream's peer, or accepts its connection. Returns `None` if no peer has connected yet.
     fn connect_or_accept(&mut self, called: bool) -> io::Result<Option<Stream>> {
         match (&self.place, &mut self.listener) {
             (Place::Connect(path), _) => Stream::connect(path).map(Some),

@@ -1,4 +1,4 @@
-//! The two ends of a wire, without ports. A sent frame arrives whole and in order, or is counted as dropped.
+//! Tests of the two ends of a wire, without ports. A sent frame arrives whole and in order, or is counted as dropped.
 
 use super::cable::{CAPACITY, Wires};
 use super::*;
@@ -46,13 +46,13 @@ impl End {
         Some(frame)
     }
 
-    /// Returns whether the port would be woken.
+    /// Returns true if the port at this end would be woken.
     fn is_woken(&mut self) -> bool {
         self.poller.wait(Some(Duration::ZERO)).unwrap().count() > 0
     }
 }
 
-/// Returns two connected ends.
+/// Returns the two connected ends of a wire.
 pub(super) fn pair() -> (End, End) {
     let wires = Wires::default();
     let (mut a, mut b) = (end(&wires), end(&wires));
