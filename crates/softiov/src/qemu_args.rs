@@ -24,7 +24,7 @@ pub(crate) struct Args {
     target: TargetHost,
 }
 
-/// Form of the output.
+/// Output format of the arguments: QEMU, JSON or Cloud Hypervisor.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Format {
     Shell,
@@ -33,7 +33,7 @@ enum Format {
     CloudHypervisor,
 }
 
-/// Prints the arguments.
+/// Prints the arguments that attach a VF to a VMM.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = find_socket(args)?;
     let text = match args.format {
@@ -102,7 +102,7 @@ fn words(socket: &Path, memory: &str) -> [String; 8] {
     .map(str::to_owned)
 }
 
-/// Returns the device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
+/// Returns the argument of the VF's device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
 fn device(socket: &Path, address: &str) -> String {
     let path = serde_json::Value::from(socket.to_string_lossy());
     format!("{{\"driver\":\"vfio-user-pci\",{address}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")

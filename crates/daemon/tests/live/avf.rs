@@ -21,7 +21,7 @@ use std::thread;
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\n";
 /// Configuration of a port without a threshold for requests.
 const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox = {} }\n";
-/// Requests of the measured guest.
+/// Number of mailbox requests of the measured guest.
 const REQUESTS: u64 = 100;
 
 /// Boots a guest whose driver enables the VF.

@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slow clients at a time. The host gives each of them 5 seconds. If it served one after the other, other clients would
-/// not be served within [`PATIENCE`].
+/// Number of simultaneous slow control clients. The host gives each of them 5 seconds. If it served one after the
+/// other, other clients would not be served within [`PATIENCE`].
 const SLOW: usize = 20;
 
 /// Returns true if the host has closed a connection, without reading from it.

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_user::wire::Command;
 
-/// Last result that a client reads.
+/// Last result that a client reads from its connection.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Stream,

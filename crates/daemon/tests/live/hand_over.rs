@@ -17,13 +17,13 @@ use vfio_user::client::{Answer, Client};
 
 /// Number of hand-overs in a test.
 const TIMES: usize = 3;
-/// Speed of the link, Mb/s.
+/// Speed of an AVF's link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);
 
 /// VMM that has mapped the mappable areas of BAR 0.
 struct Mapped {
     qemu: Qemu,
-    /// Start, length and memory of each area.
+    /// Start, length and memory of each mappable area of BAR0.
     areas: Vec<(u64, u64, MappedFile)>,
 }
 

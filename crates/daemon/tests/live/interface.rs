@@ -21,7 +21,7 @@ pub(crate) fn make_pair() {
     ip("link set wire0 up");
 }
 
-/// Runs a test in a namespace with the pair.
+/// Runs a test in a namespace with a pair of interfaces.
 pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
     in_network_namespace(name, || {
         let probe = "link add wire0 type veth peer name host0".split(' ');

@@ -52,7 +52,7 @@ fn map(qemu: &mut Qemu, fd: OwnedFd) {
 /// Action of the third guest with its connection and its memory.
 type Deed = fn(Qemu, OwnedFd);
 
-/// Actions of the third guest by name. The first action is the reference.
+/// Memory actions of the third guest by name. The first action is the reference.
 const DEEDS: [(&str, Deed); 4] = [
     ("quiet", |qemu, fd| {
         thread::sleep(Duration::from_secs(1));

@@ -27,7 +27,7 @@ fn bar0(qemu: &mut Qemu, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
     answered.unwrap()
 }
 
-/// Maps a client's pages.
+/// Maps the mappable pages of BAR0 into the test.
 fn pages(qemu: &mut Qemu) -> MappedFile {
     let (layout, fds) = bar0(qemu, 64);
     let area = layout.sparse[0];

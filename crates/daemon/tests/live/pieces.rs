@@ -78,7 +78,7 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-/// Client with the descriptors that it sends.
+/// Client that sends a message with descriptors in pieces.
 struct Client {
     raw: Raw,
     ram: Ram,

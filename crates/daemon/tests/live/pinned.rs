@@ -1,4 +1,4 @@
-//! Ports restricted to processors. The command's tests cover hand-overs.
+//! Tests of ports whose threads are pinned to processors. The command's tests cover hand-overs.
 
 use crate::support::live::Live;
 use daemon::Host;

@@ -104,7 +104,7 @@ fn storm_frames_are_dropped_and_counted_for_each_guest() {
     assert_eq!(live.show(1).drops.rx_storm, lost);
 }
 
-/// Checks that a broadcast arrives again.
+/// Checks that a broadcast arrives again after a storm.
 fn exchange_after_storm(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>) {
     assert!(a.send(MacAddress::BROADCAST, &[9; 60]));
     while !b.receive().contains(&vec![9; 60]) {}

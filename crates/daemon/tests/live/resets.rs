@@ -175,7 +175,7 @@ fn is_as_new(used: &Path, new: &Path, shape: Shape, running: &[u32]) {
     }
 }
 
-/// Range of CTRL, which has the reset bit.
+/// Register range of CTRL, which has the reset bit.
 const CTRL: Range<u32> = 0..4;
 
 #[test]

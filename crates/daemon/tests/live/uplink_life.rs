@@ -370,7 +370,7 @@ fn flood_of_new_interfaces_does_not_slow_the_port() {
     });
 }
 
-/// Creates and deletes a thousand interfaces.
+/// Creates and deletes a thousand network interfaces.
 fn flood() {
     let pairs = (0..500).map(|n| format!("link add flood{n} group 7 type veth peer name other{n} group 7\n"));
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! A wire between two ports of one host. The rings have unit tests.
+//! Tests of a wire between two ports of one host. The rings have unit tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;

@@ -40,7 +40,7 @@ fn status(live: &Live) -> UplinkStatus {
     live.port().uplink_status.unwrap()
 }
 
-/// Waits until frames pass in a mode.
+/// Waits until frames pass the interface in an XDP mode.
 #[track_caller]
 fn wait_mode(live: &Live, mode: InterfaceMode) {
     wait_port(live, "the mode", |port| {

@@ -24,7 +24,7 @@ use plane::switch::{Limit, Limits};
 use policy::{Action, Mirror, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet};
 use world::{Side, World, mac};
 
-/// VFs of a card.
+/// Number of VFs of the card in the saved states.
 const VFS: u8 = 8;
 
 /// Returns the state of a port in the middle of its work.

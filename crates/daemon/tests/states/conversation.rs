@@ -18,7 +18,7 @@ use policy::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Action in a conversation.
+/// Action in a conversation between drivers and card.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// Send a frame of this length from a VF to a VF, or to the wire.
@@ -30,14 +30,14 @@ pub(crate) enum Act {
     Ask(u8, u8, u16),
     Watchdog(u8),
     FunctionLevelReset(u8),
-    /// Reset a VF as the VMM does.
+    /// Resets a VF as the VMM does.
     Reset(u8),
     /// Write to a VF's MSI-X table and signal a vector.
     Message(u8, u64, Vec<u8>),
     Policy(u8, Box<VfPolicy>),
     PortPolicy(Box<PortPolicy>),
     Quarantine(u8, bool),
-    /// Pass the PF driver a count of events.
+    /// Passes the PF driver a count of events.
     Watch(u8, u64),
     PortReset,
     PortLink(bool),
@@ -46,7 +46,7 @@ pub(crate) enum Act {
     /// Take back a queue's posted descriptors, so that frames wait for others.
     Starve(u8),
     Budget(usize),
-    /// Advance the time by microseconds.
+    /// Advances the time by microseconds.
     Wait(u64),
 }
 

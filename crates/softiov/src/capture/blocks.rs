@@ -7,14 +7,14 @@ const LONGEST: usize = 1 << 18;
 /// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;
 
-/// A whole pcapng block.
+/// Whole block of a pcapng stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) is_packet: bool,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Received bytes that are not yet a whole block.
+/// Received bytes that are not yet a whole pcapng block.
 #[derive(Debug, Default)]
 pub(super) struct BlockBuffer(Vec<u8>);
 

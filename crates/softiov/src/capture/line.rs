@@ -6,9 +6,9 @@ use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, EnhancedPacketBlock, OptionCode, parse_block_le};
 use std::fmt::Write;
 
-/// Option `opt_comment`: text about a packet.
+/// pcapng option `opt_comment`: text about a packet.
 const COMMENT: OptionCode = OptionCode(1);
-/// Option `epb_flags`: direction of a packet.
+/// pcapng option `epb_flags`: direction of a packet.
 const FLAGS: OptionCode = OptionCode(2);
 /// Option `epb_dropcount`: frames missing before a packet.
 const MISSING: OptionCode = OptionCode(4);

@@ -10,7 +10,7 @@ const KERNEL: (u32, u32) = (5, 11);
 /// Asynchronous I/O requests that each QEMU with a disk reserves (fs.aio-nr).
 const AIO_PER_GUEST: u64 = 1024;
 
-/// State of the machine.
+/// State of the machine that `softiov doctor` checks.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) release: String,

@@ -11,7 +11,7 @@ const CHECK: &str = "socket";
 /// Users as which libvirt runs QEMU: on Debian and Ubuntu, and on Fedora.
 const VMMS: [&str; 2] = ["libvirt-qemu", "qemu"];
 
-/// Owner, group and mode of a file.
+/// Owner, group and mode of a socket or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileRights {
     pub(super) uid: u32,

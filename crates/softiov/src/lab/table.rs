@@ -1,4 +1,4 @@
-//! Text in aligned columns.
+//! Tables of text in aligned columns.
 
 use std::fmt;
 

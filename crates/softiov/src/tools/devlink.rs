@@ -32,7 +32,7 @@ const USAGE: &str = "\
 Usage: softiov devlink [ -j[son] ] [ -p[retty] ] port show [ DEV/PORT_INDEX | NETDEV ]
 ";
 
-/// A port with devlink's attributes.
+/// Port or VF with devlink's attributes.
 #[derive(Debug)]
 struct Port {
     handle: String,
@@ -71,7 +71,7 @@ impl Serialize for Function<'_> {
     }
 }
 
-/// The ports shown, by handle.
+/// Shown devlink ports, by handle.
 struct PortSection<'a>(&'a [Port]);
 
 impl Serialize for PortSection<'_> {
@@ -118,7 +118,7 @@ struct ShowError {
     kernel_asked: bool,
 }
 
-/// iproute2's options, by letter and word. `f`, `b` and `N` read from elsewhere.
+/// Options of iproute2, by letter and word. `f`, `b` and `N` read from elsewhere.
 const OPTIONS: [(char, &str); 10] = [
     ('f', "force"),
     ('b', "batch"),

@@ -190,7 +190,7 @@ fn coalescing(vf: &VfStatus) -> String {
     text + "CQE mode RX: n/a  TX: n/a\n\n"
 }
 
-/// Parses the parameters of `-C`.
+/// Parses the coalescing parameters of `ethtool -C`.
 fn parse_coalesce(words: &[String]) -> Result<VfSettings, ToolExit> {
     let mut set = VfSettings::default();
     for pair in words.chunks(2) {

@@ -4,7 +4,7 @@ use crate::process::{Said, Serve, files, softiov};
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-/// Starts a host that must refuse `text`.
+/// Starts a host that must refuse the configuration `text`.
 fn refused(folder: &TempDir, text: &str) -> Said {
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, text).unwrap();

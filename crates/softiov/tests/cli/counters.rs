@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tempfile::tempdir;
 
-/// Values of counters, by name.
+/// Values of the host's counters, by name.
 type Counts = BTreeMap<String, u64>;
 
 /// Keys of the status below which every number is a counter.

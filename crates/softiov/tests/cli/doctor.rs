@@ -1,4 +1,4 @@
-//! `softiov doctor` with and without a host. The crate's unit tests cover the causes of each finding.
+//! Tests `softiov doctor` with and without a host. The crate's unit tests cover the causes of each finding.
 
 use crate::process::{Serve, softiov};
 use serde_json::Value;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// VFs of a card.
+/// Number of VFs of the tested card.
 const ALL_VFS: u8 = 64;
 /// Time over which an idle process's CPU time is measured.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -172,7 +172,7 @@ fn processor_time(process: &Path) -> Duration {
     threads.map(|thread| ran(thread.unwrap())).sum()
 }
 
-/// Returns the only process that serves.
+/// Returns the process of the host that serves.
 fn host(serve: &Serve) -> Pid {
     serve.wait_until("one host", || serve.hosts().len() == 1);
     serve.hosts()[0]

@@ -1,4 +1,4 @@
-//! `softiov ip`: commands and answers of iproute2. The Linux tests compare it with the real `ip`.
+//! Tests `softiov ip` with commands and answers of iproute2. The Linux tests compare it with the real `ip`.
 
 use crate::process::{Said, Serve, finish, softiov};
 use host::test_support::skipped;

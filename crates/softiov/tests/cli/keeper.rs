@@ -22,7 +22,7 @@ fn keeper(serve: &Serve) -> PathBuf {
     PathBuf::from(format!("/proc/{}", serve.keeper()))
 }
 
-/// Returns a line of a thread's status.
+/// Returns the value of a line in a thread's /proc status.
 fn status(task: &Path, key: &str) -> String {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

@@ -82,7 +82,7 @@ fn default_option_unsets_stored_settings_by_name() {
     assert!(!done(&serve, "port set pf0 --default mirror.2").contains("mirror"));
 }
 
-/// A folder in which even root cannot create a file.
+/// Folder in which even root cannot create a file.
 const NO_FOLDER: &str = "/proc/softiov";
 
 #[test]

@@ -32,7 +32,7 @@ fn prepare(folder: &Path) {
     fs::set_permissions(folder.join("bin/softiov"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Returns the path of the state file.
+/// Returns the path of the file of stored settings.
 fn state_file(folder: &Path) -> String {
     let sockets = folder.join("sockets").display().to_string();
     let name = sockets.trim_matches('/').replace('-', "\\x2d").replace('/', "-");

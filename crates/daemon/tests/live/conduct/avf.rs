@@ -52,7 +52,7 @@ impl Guest {
         }
     }
 
-    /// Triggers an interrupt immediately.
+    /// Triggers an interrupt of the guest's VF immediately.
     fn interrupt(&mut self) {
         let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
         self.machine.write(r::dyn_ctl(1), trigger);
@@ -74,7 +74,8 @@ impl Guest {
     }
 }
 
-/// Starts a guest, and then sets a limit. There is no neighbour, because its driver's start sends messages too.
+/// Starts a guest, and then sets a limit for its VF's conduct. There is no neighbour, because its driver's start
+/// sends messages too.
 fn world(kind: &str, limits: Limit) -> (Live, Guest) {
     let live = Live::with(PORT);
     let guest = Guest::boot(&live, 0);

@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use i82576::descriptor::tx::Data;
 use i82576::register::{tx, vf};
 
-/// Starts a guest, and then sets a limit.
+/// Starts a guest, and then sets a limit for its VF's conduct.
 fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 0);

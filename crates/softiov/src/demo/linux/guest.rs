@@ -20,7 +20,7 @@ const FIRST_NETWORK: usize = 82;
 /// Lines of `ethtool -k` for offloads that igbvf and iavf enable by default.
 const OFFLOADS: [&str; 3] = ["rx-checksumming: on", "tx-checksumming: on", "tcp-segmentation-offload: on"];
 
-/// A guest with a VF on each port.
+/// Linux guest of the demo with a VF on each port.
 #[derive(Debug)]
 pub(super) struct Guest {
     linux: LinuxGuest,
@@ -68,7 +68,7 @@ impl Guest {
     }
 }
 
-/// A guest's interface on a port.
+/// Network interface of a demo guest on a port.
 #[derive(Debug)]
 pub(super) struct Interface<'a> {
     guest: &'a Guest,
@@ -123,7 +123,7 @@ impl Interface<'_> {
         format!("{}.{VLAN}", self.vf())
     }
 
-    /// Returns the interface's name in the guest.
+    /// Returns the interface's name in the guest's Linux.
     fn name(&self) -> String {
         format!("vf{}", self.port)
     }
