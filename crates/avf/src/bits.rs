@@ -10,7 +10,7 @@ pub mod aqlen {
     pub const OVFL: u32 = 1 << 29;
     /// ATQLEN, ARQLEN: the queue stopped on a critical error.
     pub const CRIT: u32 = 1 << 30;
-    /// The queue is enabled. A reset clears this bit, and a driver notices the reset by that.
+    /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, and a driver notices the reset by that.
     pub const ENABLE: u32 = 1 << 31;
     /// Error bits, which a driver reads and clears.
     pub const ERRORS: u32 = VFE | OVFL | CRIT;

@@ -19,7 +19,7 @@ offsets! {
     VFINT_ICR01 = 0x4800;
     /// Interval 0 of vector 0; the others follow at a stride of 4.
     VFINT_ITR01 = 0x4c00;
-    /// Causes of vector 0 that interrupt.
+    /// Interrupt causes of vector 0 that are enabled.
     VFINT_ICR0_ENA = 0x5000;
     /// Statistics control of vector 0.
     VFINT_STAT_CTL0 = 0x5400;

@@ -26,7 +26,7 @@ pub enum Kind {
     RxTail,
     /// An interval of vectors 1 to 16.
     Interval(u8),
-    /// The intervals of vector 0.
+    /// Throttling intervals of interrupt vector 0.
     IntervalOfVector0,
     /// Controls of vectors 1 to 16.
     Control,
@@ -34,7 +34,7 @@ pub enum Kind {
     ControlOfVector0,
     /// Interrupt causes of vector 0.
     Causes,
-    /// Causes of vector 0 that interrupt.
+    /// Interrupt causes of vector 0 that are enabled.
     EnabledCauses,
     /// Register of a mailbox queue.
     Mailbox(Side, Field),
@@ -50,7 +50,7 @@ pub enum Kind {
     Unused,
 }
 
-/// Queue of the mailbox.
+/// Queue of the mailbox: send or receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// From the VF to the PF (ATQ).
@@ -79,7 +79,7 @@ pub enum Field {
 pub enum AfterReset {
     /// The register gets its value after power-on.
     Cleared,
-    /// The register keeps its value.
+    /// Reset keeps the register's value.
     Kept,
 }
 

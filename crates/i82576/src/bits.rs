@@ -160,11 +160,11 @@ pub mod eicr {
 pub mod gpie {
     /// Every read of ICR clears it.
     pub const NSICR: u32 = 1 << 0;
-    /// The card uses several MSI-X vectors.
+    /// GPIE: the card uses several MSI-X vectors.
     pub const MULTIPLE_MSIX: u32 = 1 << 4;
     /// An interrupt masks its extended causes (auto-mask).
     pub const EIAME: u32 = 1 << 30;
-    /// The pending-bit array is in use.
+    /// GPIE: the MSI-X pending-bit array is in use.
     pub const PBA: u32 = 1 << 31;
     /// Position of the time per credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
@@ -270,7 +270,7 @@ pub mod mbvficr {
 pub mod dctl {
     /// RXDCTL, TXDCTL: position of the write-back threshold.
     pub const WTHRESH_SHIFT: u32 = 16;
-    /// The queue is enabled.
+    /// RXDCTL, TXDCTL: the queue is enabled.
     pub const ENABLE: u32 = 1 << 25;
     /// TXDCTL: flush pending descriptor write-backs, self-clearing.
     pub const SWFLSH: u32 = 1 << 26;
@@ -362,11 +362,11 @@ pub mod mrqc {
 
 /// Bits of the receive checksum control (RXCSUM).
 pub mod rxcsum {
-    /// The card verifies IPv4 header checksums.
+    /// RXCSUM: the card verifies IPv4 header checksums.
     pub const IPOFL: u32 = 1 << 8;
-    /// The card verifies TCP and UDP checksums.
+    /// RXCSUM: the card verifies TCP and UDP checksums.
     pub const TUOFL: u32 = 1 << 9;
-    /// The card verifies SCTP checksums.
+    /// RXCSUM: the card verifies SCTP checksums.
     pub const CRCOFL: u32 = 1 << 11;
     /// Report the checksum of IP fragments instead of the packet checksum.
     pub const IPPCSE: u32 = 1 << 12;

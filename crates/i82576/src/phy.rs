@@ -45,7 +45,7 @@ pub const PAGE: usize = 0x1f;
 
 /// Bits of [`CONTROL`].
 pub mod control {
-    /// The PHY is reset; clears itself.
+    /// PHY control: reset of the PHY, self-clearing.
     pub const RESET: u16 = 1 << 15;
     /// Sent frames are looped back, and do not reach the wire.
     pub const LOOPBACK: u16 = 1 << 14;

@@ -185,7 +185,8 @@ pub struct Context {
 /// Prefix of the settings that are constants of the cost table.
 pub(crate) const CONSTANT: &str = "cost.";
 
-/// Settings that record which of them a run has read. A setting that is not read has no effect on the run.
+/// Settings of a run, with a record of the settings that the run has read. A setting that is not read has no effect
+/// on the run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     values: Params,

@@ -1,5 +1,5 @@
-//! A row: parameters and metrics of one point. [`crate::runner::store`] stores the seed and version beside
-//! it.
+//! Result row: parameters and metrics of one experiment point. [`crate::runner::store`] stores the seed and version
+//! beside it.
 
 use serde::{Deserialize, Serialize};
 

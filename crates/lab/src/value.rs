@@ -26,7 +26,7 @@ impl Value {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// Parses a value of the same kind as this one.
+    /// Parses a parameter value of the same kind as this value.
     #[must_use]
     pub fn parse_alike(&self, text: &str) -> Option<Self> {
         match self {

@@ -25,7 +25,7 @@ impl Label {
         self.name
     }
 
-    /// Computes FNV-1a of `name`, 64 bits.
+    /// Computes the 64-bit FNV-1a hash of `name`.
     pub(crate) const fn hash(name: &str) -> u64 {
         let bytes = name.as_bytes();
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;

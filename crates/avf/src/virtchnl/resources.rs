@@ -41,7 +41,7 @@ pub struct Capabilities(pub u32);
 impl Capabilities {
     /// Capability: basic frame traffic.
     pub const L2: Self = Self(1 << 0);
-    /// RSS set by admin queue commands. A PF must not offer it: Linux then skips RSS.
+    /// Capability: the VF configures RSS by admin queue commands. A PF must not offer it: Linux then skips RSS.
     pub const RSS_AQ: Self = Self(1 << 3);
     /// Capability: the VF configures RSS by registers.
     pub const RSS_REG: Self = Self(1 << 4);

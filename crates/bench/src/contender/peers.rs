@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for the first frame.
+/// Timeout of the first frame through a compared forwarder.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Parameters of a compared forwarder (testpmd or Open vSwitch). In devices, `{n}` is the port and `{dir}` the folder

@@ -196,7 +196,7 @@ impl Circle {
         Some(stamp)
     }
 
-    /// Counts pending frames as lost.
+    /// Counts all pending frames of the exchange as lost.
     pub fn give_up(&mut self) {
         for station in &mut self.stations {
             self.lost += std::mem::take(&mut station.under_way);

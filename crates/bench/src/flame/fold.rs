@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) struct Node {
     /// Samples in the function and in the functions that it called.
     pub(super) samples: u64,
-    /// Called functions by name.
+    /// Functions that the function calls, by name.
     pub(super) calls: BTreeMap<String, Node>,
 }
 

@@ -25,7 +25,7 @@ pub enum Cycles {
 pub enum Source {
     /// Hardware counters of the processor.
     Counters,
-    /// Processor time, times the clock rate.
+    /// Processor time, multiplied by the clock rate.
     Time,
 }
 

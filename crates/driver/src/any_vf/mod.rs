@@ -127,7 +127,7 @@ impl AnyVfError {
 /// State of the link that a VF's driver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// Frames can be sent and received.
+    /// Link up: frames can be sent and received.
     Up,
     /// The VF's link is down.
     Down,

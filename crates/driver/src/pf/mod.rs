@@ -153,7 +153,7 @@ pub struct Pf {
     removed: bool,
     /// True if the port's link is up (STATUS.LU).
     wire_up: bool,
-    /// VF that the next visit serves first.
+    /// VF that the PF's next visit serves first.
     turn: u8,
 }
 

@@ -55,7 +55,7 @@ impl Pf {
         }
     }
 
-    /// Returns the MRQC value for the policies.
+    /// Returns the MRQC value for the VFs' policies.
     fn queueing(&self) -> u32 {
         let scaled = VfIndex::all().any(|vf| self.state(vf).policy.rss);
         if scaled { mrqc::VMDQ_RSS | TYPES } else { mrqc::VMDQ }

@@ -16,7 +16,7 @@ use i82576::{Time, VfIndex};
 pub struct Visit {
     /// VFs whose request was served in the visit, at most one each.
     pub served: u8,
-    /// VFs that were reset before the visit.
+    /// VFs that were reset before the visit, a bit each.
     pub resets: u8,
     /// VFs with frames blocked for a forged source.
     pub spoofed: u8,

@@ -13,7 +13,7 @@ use i82576::register::vf;
 pub const TRANSMIT_VECTOR: u16 = 0;
 /// MSI-X vector for received frames.
 pub const RECEIVE_VECTOR: u16 = 1;
-/// Vector of messages from the PF.
+/// MSI-X vector for mailbox messages from the PF.
 pub const MAILBOX_VECTOR: u16 = 2;
 const ALL_VECTORS: u32 = 0b111;
 

@@ -34,7 +34,7 @@ pub enum Category {
     OtherMmio,
     /// Cycles of hypercalls without a category of their own.
     Hypercall,
-    /// Cycles of a guest's going idle and of waking it.
+    /// Cycles of idle exits and of waking a guest.
     Hlt,
     /// Cycles of exits for a guest that can take a pending interrupt.
     InterruptWindow,

@@ -76,7 +76,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Creates event channels without domains.
+    /// Creates the machine's event channels without domains.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

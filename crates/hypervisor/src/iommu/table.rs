@@ -22,9 +22,9 @@ const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Size of a page that an entry maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Page of 4 KiB.
+    /// IOMMU page of 4 KiB.
     Small,
-    /// Page of 2 MiB.
+    /// IOMMU page of 2 MiB.
     Large,
 }
 

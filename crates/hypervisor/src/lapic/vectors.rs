@@ -5,14 +5,14 @@
 pub struct Vectors([u64; 4]);
 
 impl Vectors {
-    /// Adds a vector to the set. Returns `true` if it was not in the set.
+    /// Adds an interrupt vector to the set. Returns `true` if it was not in the set.
     pub const fn insert(&mut self, vector: u8) -> bool {
         let new = !self.contains(vector);
         self.0[vector as usize / 64] |= 1 << (vector % 64);
         new
     }
 
-    /// Removes a vector from the set.
+    /// Removes an interrupt vector from the set.
     pub const fn remove(&mut self, vector: u8) {
         self.0[vector as usize / 64] &= !(1 << (vector % 64));
     }

@@ -97,7 +97,7 @@ pub mod imirvp {
 pub mod rfctl {
     /// Frames shorter than their length field are accepted.
     pub const LEF: u32 = 1 << 18;
-    /// The SYN filter precedes the five-tuple filters.
+    /// RFCTL: the SYN filter precedes the five-tuple filters.
     pub const SYNQFP: u32 = 1 << 19;
 }
 

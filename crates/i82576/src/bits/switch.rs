@@ -66,13 +66,13 @@ pub mod vlvf {
 
 /// Bits of the transmit switch control (DTXSWC).
 pub mod dtxswc {
-    /// MAC anti-spoof, a bit per pool.
+    /// DTXSWC: position of the MAC anti-spoofing bits, a bit per pool.
     pub const MAC_SPOOF_SHIFT: u32 = 0;
-    /// VLAN anti-spoof, a bit per pool.
+    /// DTXSWC: position of the VLAN anti-spoofing bits, a bit per pool.
     pub const VLAN_SPOOF_SHIFT: u32 = 8;
     /// Local loopback to the sender's own pool, a bit per pool.
     pub const LLE_SHIFT: u32 = 16;
-    /// Switching between pools is enabled.
+    /// DTXSWC: switching of frames between pools is enabled.
     pub const LOOPBACK_EN: u32 = 1 << 31;
 }
 

@@ -104,11 +104,11 @@ offsets! {
     IVAR_MISC = 0x1740;
     /// Size of the receive packet buffer.
     RXPBS = 0x2404;
-    /// Queue drop enable.
+    /// QDE: drops frames of queues without descriptors.
     QDE = 0x2408;
     /// DMA transmit switch control.
     DTXSWC = 0x3500;
-    /// Last VM misbehaviour: cause and queue.
+    /// LVMMC: cause and queue of the last forged frame.
     LVMMC = 0x3548;
     /// Wrong VM behaviour: queues that sent forged frames, and blocked queues.
     WVBR = 0x3554;
@@ -132,7 +132,7 @@ offsets! {
     RLPML = 0x5004;
     /// Receive filter control.
     RFCTL = 0x5008;
-    /// Queue of TCP SYN segments.
+    /// SYNQF: receive queue of TCP SYN segments.
     SYNQF = 0x55fc;
     /// VLAN priorities that interrupt immediately.
     IMIRVP = 0x5ac0;

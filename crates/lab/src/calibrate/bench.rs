@@ -65,7 +65,7 @@ impl Bench {
         Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
     }
 
-    /// Returns the metrics of points, each with its own constants.
+    /// Returns the metrics of experiment points, each with the cost constants paired with the point.
     pub(super) fn find(&self, tasks: &[(&Constants, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {

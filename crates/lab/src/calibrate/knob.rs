@@ -11,7 +11,7 @@ pub struct Knob {
     pub name: &'static str,
     /// Constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [Cost],
-    /// Name of the only target this knob affects, if there is just one. That target does not test the model.
+    /// Name of the only target that this group of constants affects. That target does not test the model.
     pub alone: Option<&'static str>,
 }
 

@@ -70,7 +70,7 @@ pub struct Fitted {
 }
 
 impl Calibration {
-    /// Returns the calibration in the form it is stored in.
+    /// Returns the calibration in the form of the calibration file.
     #[must_use]
     pub fn stored(&self) -> Stored {
         let constants: BTreeMap<_, _> =
@@ -111,7 +111,7 @@ fn constants(seeds: &CostTable, places: &[f64]) -> Constants {
     KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
 }
 
-/// Returns the residuals of targets with these constants.
+/// Returns the residuals of calibration targets with given cost constants.
 fn residuals(
     targets: Vec<&'static Target>,
     constants: &Constants,

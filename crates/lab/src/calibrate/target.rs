@@ -9,12 +9,12 @@ use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
 use crate::experiments;
 use crate::named::Metrics;
 
-/// Published value with the model's way to compute it.
+/// Published value, and the formula of the model's value.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Name of the observation that the target is compared with.
     pub name: &'static str,
-    /// Points of the target, in the order in which the formula uses them.
+    /// Experiment points of the target, in the order in which the formula uses them.
     pub points: &'static [PointRef],
     /// Formula from the points' metrics to the value.
     pub formula: Formula,

@@ -44,7 +44,7 @@ fn cost_constants_without_charge_are_marked_in_the_report() {
     assert!(!source("injection").contains("never charged"));
 }
 
-/// Runs one point briefly with these settings.
+/// Runs one experiment point briefly with the given settings.
 pub(super) fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
     found_with(1, experiment, set)
 }

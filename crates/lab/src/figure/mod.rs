@@ -85,7 +85,7 @@ pub struct Scale {
     pub unit: String,
 }
 
-/// Series of values, one for each position along x.
+/// Series of a chart: a value for each position along the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Label of the series' metric.

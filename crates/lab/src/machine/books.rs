@@ -15,7 +15,7 @@ pub struct Unbalanced {
     pub found: u64,
 }
 
-/// Conservation equations that were checked; the first violated one is recorded.
+/// Conservation equations of a run, with the first equation that was violated.
 #[derive(Debug, Default)]
 pub struct Books {
     open: Option<Unbalanced>,

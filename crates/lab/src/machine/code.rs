@@ -24,7 +24,7 @@ const TABLES_AT: u64 = 0x2000;
 /// Guest instruction that writes an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Store {
-    /// Offset of the instruction from the first one.
+    /// Offset of the instruction from the guest's first instruction.
     at: u64,
     bytes: &'static [u8],
     pub(crate) register: u16,
@@ -37,7 +37,7 @@ pub(crate) const END: Store =
 pub(crate) const START_TIMER: Store =
     Store { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
-/// Processor state of a guest for these instructions.
+/// Processor state of a guest that executes the timer and EOI instructions.
 #[derive(Debug)]
 pub(crate) struct Code {
     cpu: Cpu,

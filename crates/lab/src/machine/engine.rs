@@ -11,7 +11,7 @@ use sim::{EventKey, EventQueue, Instant, Label, Span, Trace};
 use std::fmt::Debug;
 use thiserror::Error;
 
-/// System, or part of one, that acts in virtual time.
+/// System, or part of a system, that acts in simulated time.
 pub trait Actor: Sized {
     /// Event that the simulated actor handles.
     type Event: Copy + Debug;
@@ -33,7 +33,7 @@ enum Event<E> {
     Visit(ThreadId),
     /// The scheduler's clocks have reached a deadline.
     Scheduler,
-    /// The system has to handle this event of its own.
+    /// Event of the simulated system, not of the processors.
     Own(E),
 }
 
@@ -43,7 +43,7 @@ pub struct Core<E> {
     pub(crate) table: CostTable,
     pub(crate) processors: Machine,
     queue: EventQueue<Event<E>>,
-    /// Time the scheduler is next due, and the event for it.
+    /// Time of the scheduler's next call, and the key of its event.
     due: Option<Instant>,
     time: Option<EventKey>,
     pub(crate) trace: Trace,

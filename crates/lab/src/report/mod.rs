@@ -48,7 +48,7 @@ pub struct Report {
     sensitivity: Sensitivity,
 }
 
-/// Experiment with one choice of settings.
+/// Section of the report: an experiment with one choice of settings.
 #[derive(Clone, Debug)]
 struct Section {
     experiment: &'static Experiment,
@@ -225,7 +225,7 @@ impl Section {
         name.trim().chars().map(plain).collect()
     }
 
-    /// Returns the commands that reproduce these rows.
+    /// Returns the commands that reproduce the section's rows.
     fn commands(&self, seeds: Seeds) -> Vec<String> {
         let sweep = self.sweeps().then(|| command(self.experiment.name, seeds, &self.changed));
         sweep.into_iter().chain(self.beyond(seeds)).collect()

@@ -122,7 +122,7 @@ struct Interface {
     to_publish: bool,
     /// The guest requested an event and has not received it.
     event_due: bool,
-    /// The interface is in its worker's `withheld` list.
+    /// The interface is in the `withheld` list of its back-end worker.
     event_withheld: bool,
     /// Frames given to the guest since its last event.
     unnotified: u32,

@@ -21,7 +21,7 @@ pub(super) struct Module {
     pub(super) aliases: BTreeMap<String, Vec<String>>,
     /// Paths from which `use` brings all names.
     pub(super) globs: Vec<Vec<String>>,
-    /// Names of the file's own items.
+    /// Names of the items that the file defines.
     pub(super) defines: BTreeSet<String>,
 }
 

@@ -21,7 +21,7 @@ fn pf() -> (Registers, Pf) {
     (hal, pf)
 }
 
-/// Sends a request of VF `n` and visits. Returns P2VMAILBOX.
+/// Sends a mailbox request of VF `n`, and runs a PF visit. Returns P2VMAILBOX.
 fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);

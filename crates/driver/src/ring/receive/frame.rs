@@ -32,7 +32,7 @@ pub struct RxFrame<'a, H, L> {
 }
 
 impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
-    /// Creates a frame of one slot.
+    /// Creates a received frame of one ring slot.
     #[inline(always)]
     pub(super) fn new(hal: &'a H, (layout, raw): (L, &'a Raw), address: u64, length: usize) -> Self {
         let malformed = length > BUFFER;

@@ -91,7 +91,7 @@ impl AnyLayout {
     }
 }
 
-/// Ring, and the card's next slot.
+/// Receive ring, and the slot that the card fills next.
 struct Receiver {
     desk: Desk,
     ring: RxRing<AnyLayout>,
@@ -270,7 +270,7 @@ fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
 /// Action of the card or of the driver's owner.
 #[derive(Debug, Clone)]
 enum Action {
-    /// The card writes to any slot.
+    /// The card writes back a descriptor of any slot.
     WriteBack {
         slot: u32,
         length: u16,

@@ -80,7 +80,7 @@ impl Family for TxRing<adaptive::Data> {
     }
 }
 
-/// Queue, and the card's next slot.
+/// Transmit queue, and the slot that the card sends next.
 struct Sender<Q> {
     desk: Desk,
     queue: Q,
@@ -255,7 +255,7 @@ enum Action {
     Send(Vec<usize>, TxOffload),
     Flush,
     Clean,
-    /// The card writes to a slot.
+    /// The card writes back the descriptor of a slot.
     WriteBack(u32, [u8; SIZE]),
     /// The card marks a slot as done.
     Done(u32),

@@ -22,7 +22,7 @@ const SEEK: Span = Span::from_millis(8);
 /// Command that the disk executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Command {
-    /// Tag chosen by the sender, distinct from those of queued commands.
+    /// Tag of the disk command, distinct from the tags of queued commands.
     pub(crate) tag: u8,
     pub(crate) write: bool,
     pub(crate) sector: u64,
@@ -41,7 +41,7 @@ pub(crate) enum SubmitError {
     /// The disk's queue is full.
     #[error("the disk's command queue is full ({COMMANDS} commands)")]
     Full,
-    /// A queued command has the same tag.
+    /// A queued disk command has the same tag.
     #[error("a queued disk command has the same tag")]
     Tag,
     /// The number of sectors is zero or too large.
@@ -104,7 +104,7 @@ impl Disk {
         self.due
     }
 
-    /// Completes a command that is due, and returns it with its success. `memory` transfers the data; its
+    /// Completes the disk command that is due, and returns its result. `memory` transfers the data; its
     /// refusal fails only this command.
     pub(crate) fn finish(
         &mut self,

@@ -82,13 +82,13 @@ struct Processor {
     kernel: Kernel<Pair>,
     hardware: Hardware,
     timer: Option<EventKey>,
-    /// Register writes that the processor has sent and the courier has not carried out.
+    /// Register writes that the processor has sent and that are not carried out.
     messages: VecDeque<(u32, u32)>,
     /// Number of answers that the processor waits for.
     awaits: usize,
 }
 
-/// Process of the service domain that carries out accesses that exited.
+/// Process of the service domain that carries out device accesses of the guest.
 #[derive(Debug)]
 struct Courier {
     vcpu: VcpuId,

@@ -1,4 +1,4 @@
-//! Tests of a program that answers requests, one at a time.
+//! Tests of a guest program that answers network requests, one at a time.
 
 use super::setup;
 use crate::machine::topology::Wire;

@@ -36,7 +36,7 @@ pub(crate) struct DoorbellCounters {
     pub(crate) exits: u64,
 }
 
-/// VF as seen by one processor's kernel in a step.
+/// VF as one processor's kernel sees the VF in a step.
 pub(crate) struct PairView<'a> {
     pub(crate) port: &'a mut Port,
     /// Driver of the VF; taken while the driver works with this same view.
@@ -125,7 +125,7 @@ impl Device<Env<'_, PairView<'_>>> for Pair {
         self.mac
     }
 
-    /// The vector disabled itself when it interrupted.
+    /// Handles an interrupt of the vector, which disabled itself when it interrupted.
     fn interrupt(&mut self, env: &mut Env<'_, PairView<'_>>, _vector: u16) -> DeviceEvents {
         let before = self.unsent;
         self.unsent = env.drive(|driver, env| {

@@ -91,7 +91,7 @@ impl Packet {
         &self.pieces
     }
 
-    /// Releases the packet's pages after it was sent.
+    /// Releases the pages of a packet that was sent.
     pub(crate) fn release(self, pages: &mut Pages) {
         self.pieces.into_iter().for_each(|piece| pages.release(piece));
     }

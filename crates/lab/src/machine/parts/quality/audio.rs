@@ -56,11 +56,11 @@ type Core = crate::machine::engine::Core<Event>;
 #[derive(Debug)]
 pub(crate) struct Audio {
     guest: VcpuId,
-    /// The device's period by its own clock, and the mean work per period.
+    /// Period of the audio device, and mean work of the player per period.
     period: Span,
     mean: Span,
     chance: Generator,
-    /// Work for the next period, and whether it is in progress.
+    /// Work of the player for the device's next period.
     work: Span,
     makes: bool,
     /// Number of periods of samples in the buffer.

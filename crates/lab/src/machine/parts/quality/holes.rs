@@ -19,7 +19,7 @@ pub enum Device {
     /// Network card of two functions with the function number in STATUS; the second function flips a bit of
     /// its MAC address.
     E1000eLike,
-    /// Device without such registers.
+    /// Device without registers that reveal its location.
     Clean,
 }
 

@@ -62,7 +62,7 @@ impl Line {
 pub struct Plan {
     /// Messages per second of each device; at least 1.
     pub rate_hz: u32,
-    /// Time from an interrupt to the guest's end of it.
+    /// Time from an interrupt to the guest's end of the interrupt.
     pub eoi_delay: Span,
     /// Number of devices that share the line; at least 1.
     pub sharers: usize,

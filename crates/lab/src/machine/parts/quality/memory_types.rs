@@ -66,7 +66,7 @@ pub fn effective(mtrr: Type, pat: Type) -> Option<Type> {
     EFFECTIVE.get(mtrr as usize).map(|row| row[pat as usize])
 }
 
-/// Host's PAT, as Linux programs it.
+/// PAT of the host, as Linux programs the register.
 pub const HOST_PAT: [Type; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
 /// PAT entry of a shadow or nested page-table entry.
@@ -76,7 +76,7 @@ pub struct Entry {
     pub index: usize,
     /// Memory type that the page gets by this entry.
     pub gets: Type,
-    /// The type is not the one the guest wants.
+    /// The memory type differs from the guest's requested type.
     pub is_fallback: bool,
 }
 

@@ -62,7 +62,7 @@ impl Split {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
 
-    /// Returns `true` if a virtual CPU has work that it can know of.
+    /// Returns `true` if a virtual CPU of the service domain has visible work.
     pub(crate) fn has_work(&self, cpu: usize, chipset: &mut Chipset) -> bool {
         let due = chipset.channels.domain(self.domain).is_ok_and(|own| own.upcall_due(cpu as u16));
         let Duty { polls, notify_due, .. } = &self.duties[cpu];

@@ -46,8 +46,8 @@ impl Monitor {
         self.inbox.dropped()
     }
 
-    /// Makes one visit by the processor that entered. `resets` are the register bits of VFs reset since the
-    /// last read.
+    /// Runs the PF driver's visit on the processor that entered the monitor thread. `resets` are the register bits of
+    /// VFs reset since the last read.
     pub(crate) fn visit(&mut self, ring: &mut [u8], card: &mut Firmware, resets: &mut u128) -> Visit {
         let mut visit = Visit { checked_resets: self.inbox.begin(), ..Visit::default() };
         if visit.checked_resets {
