@@ -33,13 +33,13 @@ pub enum Resource {
     Bar,
 }
 
-/// Party that a register's value belongs to.
+/// Party (guest or machine) that a register's value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
     /// The value belongs to the driver, which has set it or may know it.
     Guest,
-    /// The value belongs to the machine.
+    /// The register's value belongs to the machine.
     Machine,
 }
 
@@ -56,7 +56,7 @@ pub struct Entry {
     pub value: Option<u32>,
     /// Resource that the register's value reveals.
     pub resource: Resource,
-    /// Party that the value belongs to.
+    /// Party that the register's value belongs to.
     pub whose: Whose,
 }
 
@@ -99,7 +99,7 @@ struct Row {
 /// Addresses that an audit compares values with.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Addresses of the driver's memory.
+    /// Device addresses of the driver's memory.
     pub memory: Range<u64>,
     /// Addresses of the BARs on the machine.
     pub bars: Vec<u64>,

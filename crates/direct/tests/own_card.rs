@@ -18,10 +18,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
 
-/// Timeout of a guest's link.
+/// Timeout until a guest's link is up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The TCP/IP stack of the checks.
+/// TCP/IP stack of an embedded guest, used by the checks.
 struct Embedded(EmbeddedGuest);
 
 impl GuestStack for Embedded {

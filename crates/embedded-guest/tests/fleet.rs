@@ -24,7 +24,7 @@ const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 /// Lock for one world at a time: all hosts of a process share its table of mappings, and a hand-over needs two.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Host with one port that offers VFs.
+/// Host of the test with one port that offers VFs.
 struct World {
     host: Option<Host>,
     _turn: MutexGuard<'static, ()>,
@@ -195,7 +195,7 @@ fn running_port_accepts_a_changed_number_of_vfs() {
     assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
 }
 
-/// Runs 64 guests on one port. The cost of each guest is in `docs/performance.md`.
+/// Runs 64 guests on one port, which exchange frames. The cost of each guest is in `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     let world = World::new(MOST, "sleep");

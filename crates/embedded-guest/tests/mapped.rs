@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Host with guests on its first VFs. The guests are dropped first.
+/// Host of the test with guests on its first VFs. The guests are dropped first.
 struct World {
     guests: Vec<EmbeddedGuest>,
     host: Host,

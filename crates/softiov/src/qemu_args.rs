@@ -24,7 +24,7 @@ pub(crate) struct Args {
     target: TargetHost,
 }
 
-/// Output format of the arguments: QEMU, JSON or Cloud Hypervisor.
+/// Output format of the arguments: the VMM and its syntax.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Format {
     Shell,

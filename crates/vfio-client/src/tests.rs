@@ -28,7 +28,7 @@ const RAISE: u32 = 0x20;
 const COPY: u32 = 0x30;
 const LEAVE: u32 = 0x40;
 
-/// A function whose registers mean nothing to a driver.
+/// Simulated function whose registers mean nothing to a driver.
 #[derive(Default)]
 struct Toy {
     config: BTreeMap<u64, u8>,
@@ -135,7 +135,7 @@ impl Device<OwnedFd> for Toy {
     }
 }
 
-/// A server for one client. The client's actions arrive when the connection is over.
+/// Server of the simulated function for one client. The client's actions arrive when the connection is over.
 struct Server {
     _folder: TempDir,
     path: PathBuf,

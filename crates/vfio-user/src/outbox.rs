@@ -12,24 +12,24 @@ use zerocopy::FromBytes;
 
 use crate::wire::Header;
 
-/// Maximum bytes of small messages that are sent together.
+/// Maximum bytes of small messages that one `sendmsg` joins.
 pub const MAX_CHUNK: usize = 4096;
 
 /// Arguments of one `sendmsg`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chunk<'a, F> {
-    /// Bytes to send; never empty.
+    /// Bytes for one `sendmsg`; never empty.
     pub bytes: &'a [u8],
-    /// Descriptors to send with the bytes.
+    /// Descriptors to send with these bytes.
     pub fds: &'a [F],
 }
 
-/// Queue of encoded messages. Its buffers are kept when it is empty.
+/// Queue of encoded messages to send. Its buffers are kept when it is empty.
 #[derive(Debug)]
 pub struct Outbox<F> {
     bytes: Vec<u8>,
     head: usize,
-    /// Position of `bytes[0]` among all bytes of the stream.
+    /// Position of `bytes[0]` among all bytes that were ever sent.
     base: u64,
     /// Stream position up to which [`Outbox::fresh`] has returned the bytes.
     noted: u64,

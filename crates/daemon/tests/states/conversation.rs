@@ -21,18 +21,18 @@ use proptest::test_runner::Config;
 /// Action in a conversation between drivers and card.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// Send a frame of this length from a VF to a VF, or to the wire.
+    /// Sends a frame of this length from a VF to a VF, or to the wire.
     Send(u8, u8, usize),
-    /// Send a TCP packet of this length, to be cut into segments of 400 bytes.
+    /// Sends a TCP packet of this length, to be cut into segments of 400 bytes.
     SendLarge(u8, u8, usize),
     Receive(u8),
-    /// Send a mailbox request, by number, with an argument.
+    /// Sends a mailbox request, by number, with an argument.
     Ask(u8, u8, u16),
     Watchdog(u8),
     FunctionLevelReset(u8),
     /// Resets a VF as the VMM does.
     Reset(u8),
-    /// Write to a VF's MSI-X table and signal a vector.
+    /// Writes to a VF's MSI-X table and signals a vector.
     Message(u8, u64, Vec<u8>),
     Policy(u8, Box<VfPolicy>),
     PortPolicy(Box<PortPolicy>),

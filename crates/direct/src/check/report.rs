@@ -33,7 +33,7 @@ impl Verdict {
 pub struct CheckReport {
     /// Name of the check.
     pub check: &'static str,
-    /// Expected behaviour.
+    /// Behaviour that the check expects of the card.
     pub expected: &'static str,
     /// Observed behaviour, or the reason why the check was skipped.
     pub saw: String,
@@ -53,16 +53,16 @@ impl fmt::Display for CheckReport {
 pub struct FunctionReport {
     /// PCI address or socket of the function.
     pub address: String,
-    /// `pf` or `vf`.
+    /// Role of the function: `pf` or `vf`.
     pub role: &'static str,
     /// Ethernet address of the function.
     pub mac: String,
 }
 
-/// Report of a whole run.
+/// Report of a whole run of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Functions that our drivers drove.
+    /// Functions that this program's drivers drove.
     pub functions: Vec<FunctionReport>,
     /// Reports of the checks, in their order.
     pub checks: Vec<CheckReport>,

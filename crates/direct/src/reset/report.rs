@@ -8,7 +8,7 @@ use std::fmt;
 /// Result of a reset before a new owner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResetReport {
-    /// Address of the function.
+    /// PCI address of the reset function.
     pub function: String,
     /// Vendor and device id of the function.
     pub ids: String,
@@ -26,18 +26,18 @@ pub struct ResetReport {
     pub busy_pages: Option<u32>,
     /// Pages of the new owner that the device changed.
     pub late_pages: u32,
-    /// Steps of the reset, in their order.
+    /// Steps of the reset, in the order of their execution.
     pub steps: Vec<StepReport>,
     /// Time from the first step of the reset to the last, in milliseconds.
     pub duration_ms: f64,
 }
 
-/// Step of a reset.
+/// Step of a function's reset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepReport {
     /// Name of the reset's step.
     pub step: &'static str,
-    /// Duration of the step in milliseconds.
+    /// Duration of the reset's step in milliseconds.
     pub ms: f64,
 }
 

@@ -7,7 +7,7 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Length of the payload in bytes, that of Linux's ping.
+/// Length of a ping's payload in bytes, that of Linux's ping.
 const PAYLOAD: usize = 56;
 const MESSAGE: usize = 8 + PAYLOAD;
 /// Timeout of an echo request's answer in nanoseconds; a later answer counts as lost.

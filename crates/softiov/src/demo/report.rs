@@ -45,7 +45,7 @@ impl From<&VfStatus> for VfCounters {
     }
 }
 
-/// Guest of the demo, on one VF or several.
+/// Guest of the demo with the VF that it uses.
 #[derive(Debug, Serialize)]
 pub(super) struct Guest {
     pub(super) vf: String,

@@ -24,7 +24,7 @@ pub enum Kind {
     Unknown,
 }
 
-/// Message header. `size` includes the header itself.
+/// Header of a vfio-user message. `size` includes the header itself.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -38,12 +38,12 @@ pub struct Header {
     pub size: U32,
     /// Flags of the message: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
     pub flags: U32,
-    /// Error number of an error reply.
+    /// UNIX error number of an error reply.
     pub error: U32,
 }
 
 impl Header {
-    /// Bytes of a message header.
+    /// Bytes of a vfio-user message header.
     pub const LEN: usize = size_of::<Self>();
 
     /// Creates the header of a request with a body of `body` bytes.

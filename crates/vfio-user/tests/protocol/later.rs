@@ -30,7 +30,7 @@ fn done(script: &mut Script) -> Vec<Reply> {
     script.replies()
 }
 
-/// Returns ids and errors of replies.
+/// Returns message ids and errors of replies.
 fn ids_and_errors(replies: &[Reply]) -> Vec<(u16, u32)> {
     replies.iter().map(|reply| (reply.id, reply.error)).collect()
 }

@@ -48,7 +48,7 @@ struct Run {
     error: bool,
 }
 
-/// Feeds the stream in pieces of these lengths, repeated.
+/// Passes the stream to a session in pieces of these lengths, repeated.
 fn run(stream: &[u8], pieces: &[usize], fds: usize) -> Run {
     run_on(Recorder::default(), stream, pieces, fds)
 }

@@ -218,7 +218,7 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Returns the settings of the port with `vfs` VFs, if the host runs the PF's software.
     fn settings(&self, vfs: usize) -> Option<PortSettings>;
 
-    /// Returns the number of storms that storm control has stopped.
+    /// Returns the number of storms that storm control has detected.
     fn storms(&self) -> u64;
 
     /// Returns the status of a VF.

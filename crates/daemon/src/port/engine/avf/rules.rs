@@ -14,7 +14,7 @@ const MILLISECOND: u64 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) policy: PortPolicy,
-    /// Number of storms that storm control has stopped.
+    /// Number of storms that storm control has detected.
     pub(super) storms: u64,
     stormy: bool,
 }
