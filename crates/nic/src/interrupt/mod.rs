@@ -285,7 +285,7 @@ mod tests {
     use i82576::{Vector, VfIndex};
 
     #[test]
-    fn vector_3_of_a_vf_does_not_exist() {
+    fn vf_has_no_interrupt_vector_3() {
         let vf = VfIndex::new(1).unwrap();
         assert_eq!(vf_entry(vf, 0x82), Vector::new(21));
         assert_eq!(vf_entry(vf, 0x83), None);

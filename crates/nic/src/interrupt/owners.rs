@@ -71,7 +71,7 @@ mod tests {
     use pcie::Function;
 
     #[test]
-    fn vectors_belong_to_vfs_from_the_top() {
+    fn highest_interrupt_vectors_belong_to_vf_0() {
         let owners = Owners { vfs: 7, masters: 0 };
         let of = |n| owners.of(Vector::new(n).unwrap());
         assert_eq!(of(22), (Function::Vf(0), 0));

@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_exact_address_returns_its_own_ports(
+        fn each_exact_mac_address_returns_its_own_ports(
             entries in proptest::collection::vec((arbitrary_address(), 1u64..), 0..MOST)
         ) {
             let (mut exact, mut map) = (Exact::with_room(MOST), HashMap::new());
@@ -122,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn addresses_beyond_the_tables_room_are_ignored(room in 0usize..5) {
+        fn mac_addresses_beyond_the_address_tables_size_are_ignored(room in 0usize..5) {
             let mut exact = Exact::with_room(room);
             for n in 0..8 {
                 exact.add(MacAddress([2, 0, 0, 0, 0, n]), Ports::new(1));
