@@ -20,7 +20,7 @@ const FLOWS: usize = 4;
 const WINDOW: usize = 256 << 10;
 /// Size of the send buffer in bytes: it holds a verdict.
 const ANSWERS: usize = 1 << 10;
-/// Timeout of a flow's sender that sends no byte.
+/// Timeout of a flow's sender that does not respond.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Period of keep-alive probes to a silent peer.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);

@@ -220,7 +220,7 @@ fn idle_round_of_a_port_reads_the_clock_a_few_times() {
 }
 
 #[test]
-fn pf_driver_of_a_new_card_runs_at_growing_intervals() {
+fn vf_driver_on_a_new_card_is_notified_ever_less_often() {
     let mut world = World::open();
     let mut client = world.connect();
     world.succeed();
@@ -238,7 +238,7 @@ fn pf_driver_of_a_new_card_runs_at_growing_intervals() {
 }
 
 #[test]
-fn pf_driver_of_an_idle_port_is_not_called() {
+fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
     let mut world = World::open();
     let mut client = world.connect();
     let now = world.port_time();

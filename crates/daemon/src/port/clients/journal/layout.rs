@@ -31,9 +31,9 @@ pub(super) struct PortPlaces {
     pub(super) software: [u64; 2],
     /// Bytes of each place, including the eight of its length.
     pub(super) software_room: u64,
-    /// The port at rest: its mark, its length, its bytes.
+    /// Offset of the saved state of the whole port: its mark, its length, its bytes.
     pub(super) rest: u64,
-    /// Bytes of the port at rest, including the mark and the length.
+    /// Bytes for the saved state of the whole port, including the mark and the length.
     pub(super) rest_room: u64,
 }
 

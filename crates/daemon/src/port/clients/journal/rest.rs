@@ -5,7 +5,7 @@ use super::memory::{get, load, put, store};
 use host::shared::SharedMemory;
 use std::sync::Arc;
 
-/// Saved state of the whole port, while no guest is active.
+/// Saved state of the whole port, valid while the port has no work in progress.
 #[derive(Debug)]
 pub(in crate::port) struct NoteAtRest {
     memory: Arc<SharedMemory>,

@@ -135,7 +135,7 @@ impl Avf {
         Ok(avf)
     }
 
-    /// Restores an AVF port from a saved state without active guests. No VF is reset, and no driver is notified.
+    /// Restores an AVF port that had no work in progress. No VF is reset, and no driver is notified.
     /// Settings that the configuration has changed are applied.
     pub(in crate::port) fn resume(
         config: &PortConfig,

@@ -1,5 +1,5 @@
-//! Existing network interface as a port's uplink, by AF_XDP or packet socket. If AF_XDP is not available and
-//! optional, by a packet socket.
+//! Existing network interface as a port's uplink, by AF_XDP. If AF_XDP is not available and optional, by a packet
+//! socket.
 //!
 //! The XDP program of an interface is loaded while the host starts, before it gives up the rights for that.
 //! Attaching a program needs fewer rights. So an interface that returns can be attached by AF_XDP again, if the
