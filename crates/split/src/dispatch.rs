@@ -26,7 +26,7 @@ impl Thresholds {
 pub enum Policy {
     /// All events go to the first virtual CPU.
     First,
-    /// Events are spread over all virtual CPUs.
+    /// The policy spreads events over all virtual CPUs of the service domain.
     Spread,
     /// Events are distributed as by `First` at low load, and as by `Spread` at high load.
     Balanced(Thresholds),

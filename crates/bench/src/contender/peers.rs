@@ -33,8 +33,8 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// Returns true if the peer supports a work. None of them segments sends, so the null forwarder is the limit for
-    /// those.
+    /// Returns true if the compared forwarder supports a kind of work. None of them segments sends, so the null
+    /// forwarder is the limit for those.
     pub(super) fn does(&self, work: Work) -> bool {
         match work {
             Work::Frames(_) => true,
@@ -43,7 +43,7 @@ impl Recipe {
         }
     }
 
-    /// Returns true if the peer requires root.
+    /// Returns true if the compared forwarder requires root.
     pub(super) fn takes_root(&self) -> bool {
         matches!(self.forwarder, Way::Switch)
     }

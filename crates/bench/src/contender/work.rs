@@ -40,7 +40,7 @@ impl Work {
         if matches!(self, Self::LargeRings(_)) { 4096 } else { 256 }
     }
 
-    /// Returns the descriptors of a peer's ring.
+    /// Returns the number of descriptors of a compared forwarder's ring.
     #[must_use]
     pub fn peer_descriptors(self) -> u16 {
         self.descriptors().max(1024)

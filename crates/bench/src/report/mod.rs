@@ -157,7 +157,7 @@ impl Report {
         Self { machine, skipped: Vec::new(), rows: Vec::new() }
     }
 
-    /// Adds contenders that could not take part, each once.
+    /// Adds contenders that could not be measured, each once.
     pub(crate) fn skip(&mut self, skipped: Vec<String>) {
         for reason in skipped {
             if !self.skipped.contains(&reason) {

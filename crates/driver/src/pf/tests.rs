@@ -131,7 +131,7 @@ fn pf_writes_a_vfs_policy_to_registers() {
 }
 
 #[test]
-fn invalid_policy_changes_nothing() {
+fn invalid_policy_of_an_82576_vf_keeps_its_old_policy() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let group = VfPolicy { mac: Some(MacAddress::BROADCAST), ..VfPolicy::default() };

@@ -26,9 +26,9 @@ pub enum Category {
     ExternalInterrupt,
     /// Cycles of exits for a guest's end-of-interrupt writes to the APIC page.
     ApicEoi,
-    /// Cycles of exits for any other access to the APIC page.
+    /// Cycles of VM exits for any other access to the APIC page.
     ApicOther,
-    /// Cycles of exits for accesses to a guest's MSI-X table.
+    /// Cycles of VM exits for accesses to a guest's MSI-X table.
     MsixMmio,
     /// Cycles of exits for accesses to other emulated device memory.
     OtherMmio,
@@ -40,7 +40,7 @@ pub enum Category {
     InterruptWindow,
     /// Cycles of exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
-    /// Cycles of exits of any other kind.
+    /// Cycles of VM exits of any other kind.
     OtherExit,
     /// Cycles to request an interrupt in a virtual APIC and to inject it at entry.
     Injection,

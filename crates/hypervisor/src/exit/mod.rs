@@ -10,21 +10,21 @@ use crate::cost::{Cost, CostTable};
 /// Reason of a VM exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitKind {
-    /// Exit for a physical interrupt.
+    /// VM exit for a physical interrupt.
     ExternalInterrupt,
     /// Exit for a write to the EOI register of the APIC page.
     ApicEoi,
-    /// Exit for any other access to the APIC page.
+    /// VM exit for any other access to the APIC page.
     ApicOther,
-    /// Exit for an access to an MSI-X table.
+    /// VM exit for an access to an MSI-X table.
     MsixMmio,
-    /// Exit for an access to other emulated device memory.
+    /// VM exit for an access to other emulated device memory.
     OtherMmio,
-    /// Exit for a hypercall.
+    /// VM exit for a hypercall.
     Hypercall,
-    /// Exit for a `hlt` instruction.
+    /// VM exit for a `hlt` instruction.
     Hlt,
-    /// Exit because the guest can take a pending interrupt now.
+    /// VM exit because the guest can take a pending interrupt now.
     InterruptWindow,
     /// Exit for an access to a model-specific register, including x2APIC registers.
     Msr,
@@ -76,7 +76,7 @@ impl ExitKind {
 pub enum EoiPath {
     /// The hypervisor fetches, decodes and emulates the writing instruction.
     Emulated,
-    /// The hypervisor trusts the exit qualification.
+    /// EOI path: the hypervisor trusts the VM exit's qualification.
     Fast,
     /// The hypervisor fetches and decodes the instruction, then trusts the exit qualification.
     FastChecked,

@@ -36,7 +36,7 @@ pub mod tsync {
 
 /// Bits of the selection of packets to stamp (TSYNCRXCFG).
 pub mod tsyncrxcfg {
-    /// Control field of version 1 packets to stamp.
+    /// TSYNCRXCFG: control field of the version 1 packets to time-stamp.
     pub const CONTROL: u32 = 0xff;
     /// Position of the message type of version 2 packets to stamp, 8 bits.
     pub const MESSAGE_SHIFT: u32 = 8;

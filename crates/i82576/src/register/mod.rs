@@ -56,7 +56,7 @@ offsets! {
     RXSTMPL = 0xb624;
     /// Time stamp of a received packet, high half.
     RXSTMPH = 0xb628;
-    /// Message types of received packets to stamp.
+    /// TSYNCRXCFG: message types of received packets to time-stamp.
     TSYNCRXCFG = 0x5f50;
     /// PBACL: clears pending bits of MSI-X vectors.
     PBACL = 0x5b68;

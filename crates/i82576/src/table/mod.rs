@@ -63,7 +63,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the part's name in a table.
+    /// Returns the name of the card's part in the register document.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

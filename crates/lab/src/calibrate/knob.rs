@@ -15,7 +15,7 @@ pub struct Knob {
     pub alone: Option<&'static str>,
 }
 
-/// All groups of constants that the calibration scales.
+/// All groups of cost constants that the calibration scales.
 pub const KNOBS: &[Knob] = &[
     Knob { name: "device model", members: &[Cost::DeviceModel], alone: None },
     Knob { name: "timer writes", members: &[Cost::TimerWrites], alone: None },
@@ -49,7 +49,7 @@ pub const KNOBS: &[Knob] = &[
     },
 ];
 
-/// Returns the number of fitted targets in excess of the knobs.
+/// Returns the number of fitted targets in excess of the fitted groups of constants.
 #[must_use]
 pub fn degrees_of_freedom() -> usize {
     TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())

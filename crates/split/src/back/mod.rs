@@ -132,7 +132,7 @@ struct Interface {
     unanswered: u32,
     /// Worker that the interface moves to, during a move.
     target: Option<usize>,
-    /// An event of the guest arrived during the move.
+    /// An event of the guest arrived during the interface's move.
     event_arrived: bool,
     /// Frames for the guest that arrived during the move.
     waiting: VecDeque<Key>,

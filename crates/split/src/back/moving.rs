@@ -7,8 +7,8 @@ use super::{Backend, Vif};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> Backend<M> {
-    /// Starts to move an interface to another worker. Returns `false` if it is there or moving already, or if
-    /// either does not exist.
+    /// Starts to move an interface to another back-end worker. Returns `false` if it is there or moving already, or
+    /// if either does not exist.
     pub fn start_move(&mut self, vif: Vif, worker: usize) -> bool {
         let known = worker < self.workers.len();
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)).filter(|_| known) else {

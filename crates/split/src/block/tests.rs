@@ -267,7 +267,7 @@ fn invalid_request_index_disables_the_block_ring() {
 }
 
 #[test]
-fn guest_that_takes_no_responses_blocks_only_itself() {
+fn guest_that_takes_no_disk_responses_blocks_only_itself() {
     let mut bench = Bench::new();
     let page = bench.shared.grant(0, true).unwrap();
     (0..SLOTS / 2).for_each(|_| bench.write(&request(READ, 0, page, (0, 7))));

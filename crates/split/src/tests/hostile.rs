@@ -112,7 +112,7 @@ fn unknown_extra_information_slot_disables_the_interface() {
 }
 
 #[test]
-fn guest_that_takes_no_responses_blocks_only_itself() {
+fn guest_that_takes_no_frame_responses_blocks_only_itself() {
     let mut bench = Bench::new(2, 1);
     let reference = bench.grant(A, 0, false);
     let one = request(reference, 0, 60).emit();

@@ -18,7 +18,7 @@ const MAILBOX_VECTOR: u16 = 0;
 /// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// Frames can move at this speed in Mb/s.
+    /// Link up, with the speed in Mb/s.
     Up(u32),
     /// The VF's link is down.
     Down,

@@ -254,7 +254,7 @@ impl Vf {
         QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
     }
 
-    /// Stops sending and receiving on every ring.
+    /// Stops sending and receiving on every ring of the VF.
     fn halt(&mut self) {
         self.running = false;
         self.tx.iter_mut().for_each(TxRing::stop);

@@ -49,7 +49,7 @@ fn policies_of_several_82576_vfs_are_set_all_or_none() {
 }
 
 #[test]
-fn changing_the_number_of_vfs_leaves_other_vfs_alone() {
+fn changing_the_number_of_vfs_keeps_other_vfs_policies() {
     let (mut hal, mut pf) = two_vfs();
     pf.set_policy(&mut hal, vf(2), with_mac(3)).unwrap();
     pf.resize(&mut hal, 3).unwrap();

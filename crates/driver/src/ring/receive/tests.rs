@@ -301,7 +301,7 @@ fn act() -> impl Strategy<Value = Action> {
 proptest! {
     /// The desk panics at an access outside of an allocation.
     #[test]
-    fn hostile_card_causes_no_access_outside_dma_memory(
+    fn hostile_card_keeps_receive_ring_within_dma_memory(
         layout in 0..LAYOUTS.len(),
         batch in 1..=32_u16,
         acts in proptest::collection::vec(act(), 1..200),

@@ -18,7 +18,7 @@ use core::fmt::Debug;
 
 use super::{ThreadId, VcpuId};
 
-/// Scheduling share of a virtual CPU.
+/// Weight, priority and affinity of a virtual CPU for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Weight of the virtual CPU in relation to others' under contention.
@@ -30,7 +30,7 @@ pub struct Share {
 }
 
 impl Default for Share {
-    /// Returns Xen's default weight, pinned to one thread.
+    /// Returns Xen's default weight for a virtual CPU pinned to one thread.
     fn default() -> Share {
         Share { weight: 256, real_time: false, affinity: 0 }
     }

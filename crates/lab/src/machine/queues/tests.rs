@@ -70,7 +70,7 @@ fn number_of_queue_pairs_out_of_range_is_rejected() {
 }
 
 #[test]
-fn equal_seeds_give_equal_traces() {
+fn equal_seeds_give_equal_queue_pair_machine_traces() {
     let story = || {
         let mut machine = Queues::new(&plan(4, Doorbell::Posted, Load::Stream)).unwrap();
         let found = machine.measure(Load::Stream, Span::ZERO, Span::from_millis(2)).unwrap();

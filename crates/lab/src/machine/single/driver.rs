@@ -15,7 +15,7 @@ use i82576::MacAddress;
 use split::Offload;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Frames that the driver domain processes per turn in each direction.
+/// Number of frames that the driver domain processes per step in each direction.
 const TURN: usize = 32;
 
 /// Outgoing frame with its guest, and the packet whose pages are released with it.

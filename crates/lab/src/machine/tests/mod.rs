@@ -75,7 +75,7 @@ fn bare_machine_uses_all_its_threads() {
 }
 
 #[test]
-fn equal_seeds_give_equal_traces() {
+fn equal_seeds_give_equal_server_traces() {
     let hash = |seed| {
         let mut world = World::new(&Setup { seed, guests: 3, ..setup() }).unwrap();
         world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();

@@ -75,7 +75,7 @@ fn request_response_takes_a_round_trip_and_a_turnaround() {
 
 /// Checks that every request was read and answered, except one per client in flight.
 #[test]
-fn no_request_or_response_is_lost() {
+fn no_request_or_response_of_a_guest_is_lost() {
     for network in [Network::Direct, Network::Split { workers: 1 }] {
         let guests = 3;
         let mut world = World::new(&Setup { guests, network, ..responder(50) }).unwrap();

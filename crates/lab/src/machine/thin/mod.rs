@@ -35,7 +35,7 @@ use traffic::Wire;
 /// Way in which the PF driver is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfDriver {
-    /// By interrupts, for which every interrupt of the guest exits.
+    /// PF driver with interrupts, for which every interrupt of the guest exits.
     Classical,
     /// By polling at exits for other reasons, so that no interrupt exits.
     Interruptless,

@@ -104,7 +104,7 @@ fn inactive_vf_is_reset_without_notice() {
 }
 
 #[test]
-fn invalid_policy_changes_nothing() {
+fn invalid_policy_of_an_avf_keeps_its_old_policy() {
     let mut world = World::active();
     let before = *world.pf.policy(0).unwrap();
     let changes: [fn(&mut VfPolicy); 4] = [

@@ -18,11 +18,11 @@ const SAMPLE: u32 = 10;
 /// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Movable {
-    /// A worker, which moves to another virtual CPU.
+    /// Back-end worker, which moves to another virtual CPU.
     Worker(usize),
     /// The interrupts and polls of a card, which move to another virtual CPU.
     Card(usize),
-    /// An interface, which moves to another worker.
+    /// Guest's interface, which moves to another back-end worker.
     Interface(Vif),
 }
 
@@ -110,7 +110,7 @@ impl Placement {
 }
 
 impl Split {
-    /// Returns the number of completed moves.
+    /// Returns the number of completed moves of back-end parts.
     pub(crate) fn moves(&self) -> u64 {
         self.placement.arrived
     }
