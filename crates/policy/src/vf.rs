@@ -1,4 +1,4 @@
-//! Policy of one VF.
+//! Settings of one VF by the administrator.
 
 use crate::error::PolicyError;
 use crate::limits::Limits;
@@ -19,7 +19,7 @@ pub enum Link {
     Disable,
 }
 
-/// Policy of one VF.
+/// Settings of one VF by the administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfPolicy {
     /// Address assigned to the VF; without one the guest chooses.

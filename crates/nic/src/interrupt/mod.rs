@@ -21,13 +21,13 @@ use single::{Form, unmasked_others};
 /// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Receive queue.
+    /// Interrupt cause: a receive queue.
     Rx,
-    /// Transmit queue.
+    /// Interrupt cause: a transmit queue.
     Tx,
 }
 
-/// Vectors with a pending message.
+/// Interrupt vectors with a pending message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// Vectors whose EICR bits were set, or unmasked, since their last message.
