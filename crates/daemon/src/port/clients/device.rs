@@ -62,7 +62,7 @@ impl FunctionDevice<'_> {
         &mut self.own.errands
     }
 
-    /// Applies the outcome of an errand (work on the function's worker thread). Returns the reply to the client.
+    /// Applies the outcome of a blocking call on the function's worker thread. Returns the reply to the client.
     pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
         match outcome {
             Outcome::Mapped(Ok(Mapped { region, window, identity })) => {

@@ -15,7 +15,7 @@ pub(in crate::port) struct Holdings {
     pub(super) pages: Option<SharedPages>,
     /// Saved state and descriptors of the client, for a successor.
     pub(in crate::port) successor: Box<dyn Successor>,
-    /// Errands of the client, such as mapping memory.
+    /// Blocking calls for the client, such as mapping memory.
     pub(in crate::port) errands: Errands,
     /// Flight recorder of the function.
     pub(super) flight: Flight,

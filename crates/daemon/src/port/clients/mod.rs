@@ -76,7 +76,7 @@ pub(in crate::port) enum Event {
     Uplink,
     /// A client connects to the socket of this function.
     Listener(usize),
-    /// The client of this slot's function has sent messages, or accepts replies again.
+    /// The client of this function has sent messages, or accepts replies again.
     Connection(usize),
 }
 
@@ -92,7 +92,7 @@ impl Event {
     }
 }
 
-/// Functions of a port with their sockets and clients, one slot for each function.
+/// Functions of a port with their sockets and clients.
 #[derive(Debug)]
 pub(in crate::port) struct Clients {
     slots: Vec<Slot>,
@@ -146,14 +146,14 @@ impl Clients {
         Ok(poller)
     }
 
-    /// Adds a function's slot behind the other slots, and accepts clients of the function.
+    /// Adds a function after the other functions, and accepts its clients.
     pub(in crate::port) fn add(&mut self, slot: Slot) -> io::Result<()> {
         self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
         self.slots.push(slot);
         Ok(())
     }
 
-    /// Adds a function's slot that may have a predecessor's client. `adopt` resumes the client.
+    /// Adds a function that may have a client of the previous process. `adopt` resumes the client.
     pub(in crate::port) fn add_inherited(
         &mut self,
         mut slot: Slot,

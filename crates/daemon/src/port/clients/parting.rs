@@ -94,7 +94,7 @@ impl Clients {
         }
     }
 
-    /// Removes the last function's slot, and disconnects the function's client.
+    /// Removes the last function, and disconnects its client.
     pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;

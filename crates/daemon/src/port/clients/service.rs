@@ -174,7 +174,7 @@ impl Clients {
         }
     }
 
-    /// Handles results of errands, and resumes the clients that waited for them.
+    /// Handles results of blocking calls, and resumes the clients that waited for them.
     pub(in crate::port) fn finish_errands(&mut self, engine: &mut Engine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
             let function = done.function;

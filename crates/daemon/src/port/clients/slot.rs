@@ -65,7 +65,7 @@ pub(in crate::port) struct Slot {
 }
 
 impl Slot {
-    /// Creates the slot of a function, with the function's socket.
+    /// Creates the record of a function, with the function's socket.
     pub(in crate::port) fn new(place: &FunctionPlace<'_>, listener: Listener, own: Holdings) -> Self {
         let FunctionPlace { function, name, mac, socket, .. } = *place;
         Self {
@@ -130,7 +130,7 @@ impl Slot {
         }
     }
 
-    /// Has the PF driver judge the VF by the counters of card and bus.
+    /// Has the PF driver check the VF's conduct by the counters of card and bus.
     pub(super) fn judge(&mut self, engine: &mut Engine, now: Time) -> Option<Verdict> {
         let vf = self.function.vf()?;
         self.own.flight.count(now, engine.card_mut().counters(self.function));

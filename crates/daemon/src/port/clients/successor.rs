@@ -31,7 +31,7 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Forgets the client, and releases all descriptors that it has passed.
     fn end(&mut self);
 
-    /// Returns a keeper for an errand, with numbers for `count` descriptors.
+    /// Returns a keeper of descriptors for a blocking call, with numbers for `count` of them.
     fn keeper(&self, count: usize) -> Keeper;
 
     /// Releases descriptors that the saved state does not need.

@@ -121,7 +121,7 @@ impl Engine {
         self.card.visit(&mut self.bus, now)
     }
 
-    /// Has the PF driver judge a VF by the counters of card and bus.
+    /// Has the PF driver check a VF's conduct by the counters of card and bus.
     pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<Verdict> {
         let interrupts = self.bus.reach(vf.function()).interrupts();
         self.card.judge(vf, interrupts, &mut self.bus, now)

@@ -86,7 +86,7 @@ impl World {
         self.round()
     }
 
-    /// Runs rounds until the errands' threads have made `done` true. The clock stands still.
+    /// Runs rounds until the worker threads have made `done` true. The clock stands still.
     fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             self.round();

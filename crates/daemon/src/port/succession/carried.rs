@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes for one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Offsets of the two copies of the saved counters, behind a word that says which copy is valid. A process that is
+/// Offsets of the two copies of the saved counters, after a word that says which copy is valid. A process that is
 /// killed while it writes leaves the other copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
 /// Bytes of the length field before a copy of the counters.

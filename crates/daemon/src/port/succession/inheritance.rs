@@ -1,6 +1,6 @@
-//! Creates a port's card from a predecessor's notes. If the notes on a port at rest are valid, the card is exactly
-//! as the predecessor left it. Else a new card is set up by the software that was in force, which guests see as a
-//! reset of the port. Without notes the card is new.
+//! Creates a port's card from the saved state of the previous process. If the notes on a port at rest are valid, the
+//! card is exactly as the predecessor left it. Else a new card is set up by the software that was in force, which
+//! guests see as a reset of the port. Without notes the card is new.
 
 #[cfg(test)]
 mod tests;
@@ -65,7 +65,7 @@ fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result
     })
 }
 
-/// Restores the card as the predecessor saved it at rest.
+/// Restores the card from the previous process's saved state of the whole port.
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],

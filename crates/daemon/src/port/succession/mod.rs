@@ -118,7 +118,7 @@ impl Succession {
         orphan
     }
 
-    /// Releases descriptors that a predecessor kept and no slot needs. Returns the sockets of clients whose
+    /// Releases descriptors that the previous process kept and no function needs. Returns the sockets of clients whose
     /// function is gone or that cannot be resumed.
     pub(in crate::port) fn forget_others(&self, slots: &[Slot]) -> Vec<Stream> {
         let needed: Vec<u64> = slots.iter().flat_map(|slot| slot.own.successor.needed()).collect();

@@ -77,7 +77,7 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
     Ok((journal, trust))
 }
 
-/// Returns whether a predecessor's notes, if there are any, are those of a card of the port's family.
+/// Returns true unless the previous process's saved state is that of another device family.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {

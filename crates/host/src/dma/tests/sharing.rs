@@ -1,4 +1,4 @@
-//! Tests which mappings stand behind the regions of a file, and when they are dropped.
+//! Tests which memory mappings the DMA regions of a file share, and when they are unmapped.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 

@@ -303,7 +303,7 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
     }
 }
 
-/// Copies the bytes of each frame that are behind its first `SKIPPED`; stores their sums.
+/// Copies the bytes of each frame after its first `SKIPPED`; stores their sums.
 #[inline(never)]
 fn copy_behind<const SKIPPED: usize>(
     sources: &Places<'_, '_, false>,
@@ -322,7 +322,7 @@ fn copy_behind<const SKIPPED: usize>(
     }
 }
 
-/// Copies the bytes behind the first `skipped`, which both frames have; returns their sum.
+/// Copies the bytes after the first `skipped`, which both frames have; returns their sum.
 #[inline(never)]
 fn copy_rest(source: &Place<'_, false>, target: &Place<'_, true>, skipped: usize) -> u64 {
     let length = target.len.min(source.len).saturating_sub(skipped);

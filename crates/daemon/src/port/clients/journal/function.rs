@@ -58,7 +58,7 @@ pub(in crate::port) struct Window {
     pub(in crate::port) iova: u64,
     pub(in crate::port) size: u64,
     pub(in crate::port) permissions: Permissions,
-    /// Number of the file behind the window, 0 if it has none, and the offset of its first byte.
+    /// Number of the DMA window's file, 0 if it has none, and the offset of its first byte.
     pub(in crate::port) file: u64,
     pub(in crate::port) offset: u64,
 }
@@ -165,8 +165,8 @@ impl FunctionJournal {
         self.free.append(&mut self.released);
     }
 
-    /// Notes the function's configuration beside the port's software, which makes it valid at once. Returns `false`
-    /// if the software has to be noted instead.
+    /// Saves the function's PCI configuration beside the port's driver state, which makes it valid at once. Returns
+    /// `false` if the software has to be noted instead.
     pub(in crate::port) fn note_configuration(&self, bytes: &[u8]) -> bool {
         configuration::write(&self.memory, &self.at, bytes)
     }
@@ -232,8 +232,8 @@ impl FunctionJournal {
         self.touched = true;
     }
 
-    /// Erases notes for a step that a killed process never made. Else they would become valid with this process's
-    /// step of the same number. Runs before this process's first note.
+    /// Erases words of a journal step that a killed process has not completed. Else they would become valid with this
+    /// process's step of the same number. Runs before this process's first note.
     fn forget_unfinished(&mut self) {
         if !std::mem::take(&mut self.inherited) {
             return;

@@ -67,8 +67,8 @@ pub(super) struct Function {
     /// Word that says which of the two places of [`super::Progress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
-    /// Word that says which of the two notes of the function's configuration is the later. Earlier versions do not
-    /// write it.
+    /// Offset of the word that selects the later of the two saved PCI configurations of the function. Earlier
+    /// versions do not write it.
     pub(super) noted: u64,
     /// Notes of the configuration, [`NOTE`] bytes each: the number of the software that it belongs to, its length,
     /// and its bytes.
@@ -89,9 +89,9 @@ pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
-/// Most VFs for which the port's own notes fit before the functions' notes.
+/// Most VFs for which the port's saved state fits before the functions' saved state.
 const FEW: usize = 8;
-/// Bytes of the port's own notes behind the functions' notes.
+/// Bytes of the port's saved state after the functions' saved state.
 const BEHIND: u64 = 32 * MIB;
 
 /// Returns the bytes of a journal for `vfs` VFs.
@@ -105,7 +105,7 @@ pub(super) fn vfs(bytes: u64) -> Option<usize> {
 }
 
 impl Function {
-    /// Returns the notes at a place. The PF's are at 0, and those of the VFs follow.
+    /// Returns the offsets of a function's saved state. The PF's are at 0, and those of the VFs follow.
     pub(super) const fn at(place: usize) -> Self {
         let base = FIRST + place as u64 * STRIDE;
         Self {

@@ -114,7 +114,7 @@ impl Journal {
         })
     }
 
-    /// Opens the journal's part for the whole port at rest.
+    /// Opens the journal's part for the saved state of the whole port.
     pub(in crate::port) fn rest(&self) -> NoteAtRest {
         NoteAtRest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
     }

@@ -30,11 +30,11 @@ const CONFIG: u32 = 7;
 const MEMORY: u64 = 1 << 20;
 const NEVER: usize = usize::MAX;
 
-/// Saved state of a client whose port dies before or after a note.
+/// Saved state of a client whose port ends before or after a save.
 #[derive(Debug)]
 struct Doomed {
     inner: Box<dyn Successor>,
-    /// Moments before and after notes that remain until the death.
+    /// Moments before and after saves that remain until the port ends.
     left: Arc<AtomicUsize>,
 }
 
@@ -232,7 +232,7 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
     words(&sizes).into_iter().chain(rest).collect()
 }
 
-/// Kills the port at each moment before and after a note while it handles a request. Returns the number of deaths.
+/// Ends the port at each moment before and after a save while it handles a request. Returns the number of deaths.
 fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) -> usize {
     for moment in 0.. {
         let mut scene = Scene::open();

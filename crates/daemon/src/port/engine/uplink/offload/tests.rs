@@ -5,7 +5,7 @@ use proptest::prelude::{any, proptest};
 
 const PAYLOAD: usize = 4_000;
 
-/// Returns a TCP packet before segmentation, behind `tags` tags, and the offset of its TCP header.
+/// Returns a TCP packet before segmentation, after `tags` VLAN tags, and the offset of its TCP header.
 fn packet(six: bool, tags: usize) -> (Vec<u8>, usize) {
     let mut packet = vec![2; 12];
     for _ in 0..tags {

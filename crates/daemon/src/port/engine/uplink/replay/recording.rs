@@ -37,7 +37,7 @@ pub(super) enum BlockContent<'a> {
 struct Interface {
     /// Link type of the interface, if it is not Ethernet.
     foreign: Option<u32>,
-    /// Bytes of the frame check sequence behind each frame.
+    /// Bytes of the frame check sequence at the end of each frame.
     fcs: usize,
     /// Units of the interface's packet times per second. `None` if they do not fit 64 bits.
     units: Option<u64>,
