@@ -15,7 +15,7 @@ impl Sum {
         Self::default().bytes(bytes)
     }
 
-    /// Adds bytes to the sum.
+    /// Adds bytes to the checksum.
     #[must_use]
     #[inline(always)]
     pub fn bytes(self, bytes: &[u8]) -> Self {

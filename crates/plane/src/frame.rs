@@ -13,9 +13,9 @@ pub const HEADER: usize = 14;
 /// Transport protocol of a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP.
+    /// The checksum is TCP's.
     Tcp,
-    /// UDP.
+    /// The checksum is UDP's.
     Udp,
     /// SCTP, whose checksum is a cyclic check (CRC-32C).
     Sctp,
@@ -77,7 +77,7 @@ impl Ends {
         MacAddress::from_words(self.low as u32, (self.low >> 32) as u32)
     }
 
-    /// Returns the source address.
+    /// Returns the frame's source MAC address.
     #[must_use]
     #[inline]
     pub fn source(self) -> MacAddress {
@@ -118,7 +118,7 @@ pub struct Frame<'a> {
     kind: u16,
     /// Tag control information of the VLAN tag: priority, DEI, VLAN id. `None` without a tag.
     pub tag: Option<u16>,
-    /// State of the outer tag.
+    /// State of the frame's outer VLAN tag.
     pub outer: Outer,
     /// Sealed transport checksum, with offsets that count from the start of the buffer.
     sealed: Option<Sealed>,

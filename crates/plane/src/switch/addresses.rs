@@ -33,7 +33,7 @@ impl Exact {
         Self { slots: vec![(0, Ports::NONE); slots].into_boxed_slice(), room: addresses }
     }
 
-    /// Adds ports to an address. Ignores an empty set of ports, and a new address beyond the table's room.
+    /// Adds ports to an exact MAC address. Ignores an empty set of ports, and a new address beyond the table's room.
     pub fn add(&mut self, mac: MacAddress, ports: Ports) {
         let at = self.slot(mac);
         let slot = &mut self.slots[at];

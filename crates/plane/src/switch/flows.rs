@@ -79,7 +79,7 @@ impl<const N: usize> Flows<N> {
         self.generation
     }
 
-    /// Stops remembering flows.
+    /// Switches the flow cache off.
     pub(crate) fn never_remember(&mut self) {
         self.remembers = false;
         self.forget();
