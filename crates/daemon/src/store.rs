@@ -76,14 +76,14 @@ pub enum StoreError {
         /// Problem in the file of stored settings.
         problem: String,
     },
-    /// The kept changes conflict with the configuration file.
+    /// The stored changes of settings conflict with the configuration file.
     #[error(
         "{source}; the value is a change saved in {path}: change the configuration file, or move {path} away"
     )]
     Contradiction {
         /// Path of the file of stored settings.
         path: PathBuf,
-        /// Error of the kept change, which conflicts with the file.
+        /// Error of the stored change, which conflicts with the file.
         source: ConfigError,
     },
 }

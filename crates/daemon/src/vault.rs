@@ -1,5 +1,5 @@
-//! Copies of descriptors by name, for a successor of a port's thread or of the whole process. They are kept here, and
-//! by the keeper if there is one.
+//! Copies of descriptors by name, for the next process of a port's thread or of the whole process. They are kept
+//! here, and by the keeper if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -23,8 +23,8 @@ pub struct Vault(Arc<Mutex<Contents>>);
 struct Contents {
     shelf: Shelf,
     store: Option<Store>,
-    /// Names of descriptors that have changed since a successor received every descriptor. The keeper is not notified
-    /// of these changes, because it already keeps the successor's descriptors.
+    /// Names of descriptors that have changed since the next process received every descriptor. The keeper is not
+    /// notified of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
     complaints: Limit,
 }
@@ -36,7 +36,7 @@ impl Default for Vault {
 }
 
 impl Vault {
-    /// Creates a vault from the descriptors of a predecessor and the connection to the keeper.
+    /// Creates a vault from the descriptors of the previous process and the connection to the keeper.
     #[must_use]
     pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
         let complaints = Limit::per_minute(COMPLAINTS);
@@ -116,7 +116,7 @@ impl Vault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Sends every descriptor to a successor process, with the keeper's socket under a name of its own. Later changes
+    /// Sends every descriptor to the next process, with the keeper's socket under a name of its own. Later changes
     /// are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors

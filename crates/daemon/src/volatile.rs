@@ -38,7 +38,7 @@ pub(crate) fn forget(vault: &Vault) {
     vault.forget(VOLATILE);
 }
 
-/// Returns the configuration with the settings that a predecessor has stored.
+/// Returns the configuration with the settings that the previous process has stored.
 pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();

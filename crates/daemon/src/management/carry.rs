@@ -9,7 +9,7 @@ use crate::vault::PortVault;
 use crate::volatile;
 use std::collections::BTreeMap;
 
-/// Opened parts of a change that are not in use yet.
+/// Opened ports, VFs and uplinks of a change that are not in use yet.
 #[derive(Debug, Default)]
 struct Prepared {
     /// Opened ports that the new configuration adds.

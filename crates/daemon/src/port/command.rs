@@ -41,7 +41,7 @@ pub enum Command {
     Pause(std::time::Duration, mpsc::Sender<bool>),
     /// Continue to serve the port: there is no successor.
     Resume,
-    /// End the port's thread, and leave clients, sockets and uplink to the successor.
+    /// End the port's thread, and leave clients, sockets and uplink to the next process.
     Leave,
     /// End: notify the guests, and disconnect every client.
     Stop,

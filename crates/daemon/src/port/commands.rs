@@ -87,7 +87,7 @@ impl Port {
         status
     }
 
-    /// Saves the whole port, and waits until a successor takes it or the deadline passes. Other commands wait
+    /// Saves the whole port, and waits until the next process takes it or the deadline passes. Other commands wait
     /// meanwhile.
     fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>, clock: &dyn Clock) {
         let now = clock.now();

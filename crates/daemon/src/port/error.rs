@@ -21,7 +21,7 @@ pub enum PortError {
     /// `cpus` names a processor that the host may not run on.
     #[error("cpus: {0}")]
     Cpus(#[from] ForeignCpu),
-    /// The saved state that a predecessor left in the journal cannot be used.
+    /// The saved state that the previous process left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Creating an epoll instance, an eventfd or a thread fails.

@@ -61,7 +61,7 @@ pub enum Outcome {
 }
 
 impl Port {
-    /// Runs until the stop command, and then until every client is disconnected; or until a successor takes over.
+    /// Runs until the stop command, and then until every client is disconnected; or until the next process takes over.
     /// Pins the thread to `cpus`.
     pub fn run(mut self, inbox: &Inbox, cpus: &Cpus) -> Outcome {
         let clock = HostClock;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct PortState {
     /// State of the card, with the software of its PF.
     pub card: CardState,
-    /// MSI-X table of a PF that a guest has.
+    /// MSI-X table of a PF that a guest drives.
     pub table: Option<TableState>,
     /// Configured policies of the PF driver.
     pub configured: Option<Configured>,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const TABLE: u32 = 3;
 const COMMAND: u64 = 4;
 
-/// Writes of one slice, 64 in each `REGION_WRITE_MULTI`.
+/// Number of register writes of one time slice, 64 in each `REGION_WRITE_MULTI`.
 const SLICE: usize = 2048;
 
 /// Measures a slice of equal writes, up to the answer to a read after them.

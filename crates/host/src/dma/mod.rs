@@ -258,7 +258,7 @@ impl DmaTable {
         self.looked_over.set((u64::MAX, false));
     }
 
-    /// Returns the regions in order of address, with the file and offset by which a successor maps them again.
+    /// Returns the regions in order of address, with the file and offset by which the next process maps them again.
     pub fn regions(&self) -> impl Iterator<Item = DmaRegion<'_>> {
         self.regions.iter().map(Region::describe)
     }

@@ -28,7 +28,7 @@ pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
 /// First descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
-/// Message of a successor, with its process id, before it takes the kept descriptors.
+/// Message of the next process, with its process id, before it takes the kept descriptors.
 pub const STARTED: &str = "STARTED";
 /// Message of a process that has sent all kept descriptors.
 const END: &str = "END=1";

@@ -57,7 +57,7 @@ const MESSAGES: usize = 100;
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
-/// Number of processes other than the host that the keeper waits for: a successor, and former hosts.
+/// Number of processes other than the host that the keeper waits for: the next process, and former hosts.
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 

@@ -39,8 +39,8 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Resets the function, shows the reset state in its pages, and saves this state for a successor. Returns `false`
-    /// if the reset fails.
+    /// Resets the function, shows the reset state in its pages, and saves this state for the next process. Returns
+    /// `false` if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
         self.publish_registers();

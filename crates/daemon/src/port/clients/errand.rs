@@ -45,11 +45,11 @@ pub(super) enum Outcome {
     CaughtUp,
 }
 
-/// Mapped DMA window of a client.
+/// DMA window of a client that the worker thread has mapped.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) region: MappedRegion,
-    /// Record of the window for a successor, with the number of the window's file.
+    /// Record of the window for the next process, with the number of the window's file.
     pub(super) window: Window,
     pub(super) identity: FileIdentity,
 }
@@ -120,12 +120,12 @@ impl Errands {
         done.client != self.client
     }
 
-    /// Maps a DMA window on the worker, and keeps the window's file for a successor.
+    /// Maps a DMA window on the worker, and keeps the window's file for the next process.
     pub(super) fn map(&self, region: PendingRegion, file: LateFd, window: Window, keeper: Keeper) {
         self.run(move || Outcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Takes descriptors as eventfds, and keeps them for a successor. If one is invalid, none is used.
+    /// Takes descriptors as eventfds, and keeps them for the next process. If one is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<LateFd>, keeper: Keeper) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -134,7 +134,7 @@ impl Errands {
         });
     }
 
-    /// Keeps descriptors of an incomplete message for a successor. The client waits until that is done.
+    /// Keeps descriptors of an incomplete message for the next process. The client waits until that is done.
     pub(super) fn keep_partial(&self, fds: Vec<LateFd>, keeper: Keeper) {
         self.run(move || {
             let fds: Vec<OwnedFd> = fds.into_iter().map(LateFd::into_inner).collect();
@@ -142,7 +142,7 @@ impl Errands {
         });
     }
 
-    /// Keeps a new client's descriptors for a successor. The client waits until that is done.
+    /// Keeps a new client's descriptors for the next process. The client waits until that is done.
     pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: Keeper) {
         self.run_on(&self.desk.clerk, move || {
             for (number, fd) in fds {

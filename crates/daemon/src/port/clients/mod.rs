@@ -197,7 +197,7 @@ impl Clients {
         self.slots.iter_mut().for_each(|slot| slot.listener.own());
     }
 
-    /// Leaves the files of listening sockets to a successor.
+    /// Leaves the files of listening sockets to the next process.
     pub(in crate::port) fn leave_sockets(self) {
         self.slots.into_iter().for_each(|slot| slot.listener.leave());
     }
@@ -259,7 +259,7 @@ impl Clients {
         self.answers.status()
     }
 
-    /// Returns the delays of the PF driver's answers, for a successor.
+    /// Returns the delays of the PF driver's answers, for the next process.
     pub(in crate::port) fn save_answers(&self) -> AnswerTotals {
         self.answers.save()
     }

@@ -42,7 +42,7 @@ impl SharedPages {
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
-    /// Adopts the pages that a predecessor's client may have mapped. If the card is `exactly` as the predecessor
+    /// Adopts the pages that the previous process's client may have mapped. If the card is `exactly` as the predecessor
     /// left it, the guest's stores since then are doorbells. Else the pages show the registers of the new card.
     pub(super) fn adopt(
         fd: OwnedFd,

@@ -105,7 +105,7 @@ impl Clients {
         Some(slot)
     }
 
-    /// Resumes clients after a pause, in which a successor may have peeked into their sockets.
+    /// Resumes clients after a pause, in which the next process may have peeked into their sockets.
     pub(in crate::port) fn resume(&mut self, engine: &mut Engine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.

@@ -100,7 +100,7 @@ impl Slot {
         (self.connection, self.more) = (Some(connection), true);
     }
 
-    /// Restores the pages that the predecessor's client may have mapped. If the card is not exactly as it was,
+    /// Restores the pages that the previous process's client may have mapped. If the card is not exactly as it was,
     /// calls the driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
         self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| CallSchedule::new(now));

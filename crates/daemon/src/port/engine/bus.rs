@@ -116,7 +116,7 @@ impl Reach {
         (self.pin_raised, self.pin_masked)
     }
 
-    /// Restores the pin and the number of interrupts that a predecessor has left.
+    /// Restores the pin and the number of interrupts that the previous process has left.
     pub(in crate::port) fn restore(&mut self, (raised, masked): (bool, bool), interrupts: u64) {
         (self.pin_raised, self.pin_masked) = (raised, masked);
         self.interrupts = interrupts;

@@ -18,7 +18,7 @@ pub enum EngineError {
     /// Starting or confining the thread of a function fails.
     #[error(transparent)]
     Confine(#[from] ConfineError),
-    /// The process's table of mappings has no share left.
+    /// The table of guest memory mappings has no free part for another client.
     #[error("the host has too many functions to map the memory of further clients; start a second host")]
     NoMappings,
     /// The card and its drivers disagree, which is a defect of this program.

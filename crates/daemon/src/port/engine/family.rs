@@ -86,7 +86,7 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// Card that a successor inherits, with its PF's software, and the counters of each function.
+/// Card that the next process inherits, with its PF's software, and the counters of each function.
 #[derive(Debug)]
 pub(in crate::port) struct Inherited {
     pub(in crate::port) card: Box<dyn Family>,
@@ -243,10 +243,10 @@ pub(in crate::port) trait Family: Debug + Send {
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<FunctionState>;
 
-    /// Encodes the state that outlives the card, for a successor.
+    /// Encodes the state that outlives the card, for the next process.
     fn save_drivers(&mut self) -> Result<Vec<u8>, StateError>;
 
-    /// Encodes the whole card, with the state of the functions, for a successor.
+    /// Encodes the whole card, with the state of the functions, for the next process.
     fn save_all(
         &mut self,
         watched: Time,

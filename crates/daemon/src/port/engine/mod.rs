@@ -275,7 +275,7 @@ impl Engine {
         self.card.remove(&mut self.bus, now);
     }
 
-    /// Encodes the whole card, with the state of the functions, for a successor.
+    /// Encodes the whole card, with the state of the functions, for the next process.
     pub(in crate::port) fn save_all(
         &mut self,
         watched: Time,

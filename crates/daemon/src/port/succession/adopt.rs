@@ -1,4 +1,4 @@
-//! Resumes clients of a predecessor: position in the stream, memory and interrupts.
+//! Resumes clients of the previous process: position in the stream, memory and interrupts.
 //!
 //! After a crash in the middle of a round the card is a new one, and drivers have to restart (`calls`).
 //! `inheritance` creates the card.
@@ -162,7 +162,7 @@ fn connect(reach: &mut Reach, irq: Irq, successor: &dyn Successor) -> Result<(),
     Ok(())
 }
 
-/// Consumes the rest of the bytes that the predecessor was consuming. For each consumed byte the kernel moves the
+/// Consumes the rest of the bytes that the previous process was consuming. For each consumed byte the kernel moves the
 /// peek offset back by one, which tells how many are left.
 fn finish_consuming(stream: &Stream, successor: &mut dyn Successor) -> Result<(), AdoptError> {
     let progress = successor.progress();

@@ -12,12 +12,12 @@ const PLACES: [u64; 2] = [4096, 4096 + ROOM];
 /// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;
 
-/// Published counters of a port, saved in shared memory for a successor.
+/// Published counters of a port, saved in shared memory for the next process.
 #[derive(Debug)]
 pub(super) struct Notes(SharedMemory);
 
 impl Notes {
-    /// Opens the counters that a predecessor saved, or creates new memory if there are none.
+    /// Opens the counters that the previous process saved, or creates new memory if there are none.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 /// Name of the saved counters' memory among the kept descriptors.
 const NAME: &str = "counters";
 
-/// Counters of earlier processes, and memory for a successor's.
+/// Counters of earlier processes, and memory for the next process's.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// Counts of earlier processes that this process does not continue itself.

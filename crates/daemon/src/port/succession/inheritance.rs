@@ -19,8 +19,8 @@ use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfIndex;
 
-/// Creates the card with as much of the predecessor's saved state as is trusted. The result is `true` if the card is
-/// exactly the predecessor's.
+/// Creates the card with as much of the previous process's saved state as is trusted. The result is `true` if the
+/// card is exactly the predecessor's.
 pub(super) fn card(
     config: &PortConfig,
     link: bool,
@@ -57,7 +57,7 @@ pub(super) fn card(
     Ok((anew(config, link, bus, now)?, false))
 }
 
-/// Creates a card without any state of a predecessor.
+/// Creates a card without any state of the previous process.
 fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result<Inherited, EngineError> {
     Ok(match config.family {
         Family::Avf => Inherited::new(Avf::new(config, link, bus, now)?),

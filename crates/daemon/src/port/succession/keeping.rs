@@ -26,7 +26,7 @@ struct File {
     windows: usize,
 }
 
-/// Keeps the client of one function for a successor.
+/// Keeps the client of one function for the next process.
 #[derive(Debug)]
 pub(in crate::port) struct Keeping {
     journal: FunctionJournal,

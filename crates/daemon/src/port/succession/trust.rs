@@ -15,25 +15,25 @@ const JOURNAL: &str = "journal";
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 
-/// Part of a predecessor's saved state that this process uses.
+/// Part of the previous process's saved state that this process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Trust {
     /// No previous process has left saved state.
     Nothing,
     Everything,
     Notes,
-    /// Only the sockets of the predecessor's clients are used, to disconnect the clients.
+    /// Only the sockets of the previous process's clients are used, to disconnect the clients.
     Clients,
 }
 
 impl Trust {
-    /// Returns whether the predecessor's clients are resumed.
+    /// Returns whether the previous process's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
     }
 }
 
-/// Opens the journal that a predecessor left, or a new one.
+/// Opens the journal that the previous process left, or a new one.
 pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), JournalError> {
     let mut trust = Trust::Nothing;
     if let Some(fd) = vault.copy_named(JOURNAL) {

@@ -31,8 +31,8 @@ const SPIN: Duration = Duration::from_micros(20);
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// Idle time after which the port is saved for a successor. A guest with traffic every millisecond does not pay for
-/// the saving.
+/// Idle time after which the port is saved for the next process. A guest with traffic every millisecond does not pay
+/// for the saving.
 const REST: Duration = Duration::from_millis(50);
 
 /// Events and clock that a port waits with.
@@ -53,7 +53,7 @@ pub(super) trait Wake {
     /// whether one has.
     fn poll_pages(&mut self, time: Duration) -> bool;
 
-    /// Returns whether the port can be saved for a successor and is not saved yet.
+    /// Returns whether the port can be saved for the next process and is not saved yet.
     fn may_note(&self) -> bool;
 
     /// Saves the whole port for the next process.

@@ -37,7 +37,7 @@ pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// Returns the announcement of a window of guest memory. Its descriptor, if any, is sent with it.
+/// Returns a message that maps a DMA window of guest memory. Its descriptor, if any, is sent with it.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }

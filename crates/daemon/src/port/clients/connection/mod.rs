@@ -45,7 +45,7 @@ pub(in crate::port) struct Connection {
     consumed: u64,
     /// Bytes that were received by peeking and are still in the socket.
     left: usize,
-    /// Bytes of the first unfinished message that were consumed and are held for a successor.
+    /// Bytes of the first unfinished message that were consumed and are held for the next process.
     taken: usize,
     /// Time of the last byte of an incomplete message.
     since: Option<Time>,
@@ -215,7 +215,8 @@ impl Connection {
         self.session.complete(outcome, &mut self.outbox);
     }
 
-    /// Saves the progress of the client for a successor, takes handled messages out of the socket, and sends replies.
+    /// Saves the progress of the client for the next process, takes handled messages out of the socket, and sends
+    /// replies.
     fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), EndReason> {
         self.note(device, buffer).map_err(EndReason::failed)?;
         self.send()

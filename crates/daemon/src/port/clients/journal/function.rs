@@ -71,7 +71,7 @@ pub(in crate::port) struct Irq {
     pub(in crate::port) number: u64,
 }
 
-/// Saved state of a function that a predecessor left.
+/// Saved state of a function that the previous process left.
 #[derive(Debug, Default)]
 pub(in crate::port) struct Noted {
     pub(in crate::port) progress: Progress,

@@ -41,7 +41,7 @@ use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Reason why a predecessor's journal cannot be used.
+/// Reason why the previous process's journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The journal's shared memory cannot be created or opened.
@@ -133,7 +133,7 @@ impl Journal {
         attempts
     }
 
-    /// Records that the successor works, which resets the number of attempts.
+    /// Records that the next process works, which resets the number of attempts.
     pub(in crate::port) fn succeeded(&self) {
         put(&self.memory, HEADER.attempts, &[0]);
     }
@@ -164,7 +164,7 @@ impl Journal {
 }
 
 impl AsFd for Journal {
-    /// Returns the journal's memory, to be kept for a successor.
+    /// Returns the journal's memory, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

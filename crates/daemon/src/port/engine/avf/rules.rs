@@ -24,7 +24,7 @@ impl Rules {
         Self::resume(policy, (0, false))
     }
 
-    /// Resumes with a predecessor's number of storms, and whether a storm is on.
+    /// Resumes with the previous process's number of storms, and whether a storm is on.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }

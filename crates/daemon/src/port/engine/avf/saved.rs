@@ -109,8 +109,8 @@ impl Avf {
         Ok(avf)
     }
 
-    /// Creates a port with a new card from the state of a predecessor. `since` holds configuration that guests have
-    /// changed after `bytes` were noted. Settings that the configuration has changed are applied.
+    /// Creates a port with a new card from the state of the previous process. `since` holds configuration that guests
+    /// have changed after `bytes` were noted. Settings that the configuration has changed are applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,

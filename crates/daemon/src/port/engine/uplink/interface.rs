@@ -32,7 +32,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     /// retries are useless.
     fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
 
-    /// Returns the descriptor that the vault keeps for a successor.
+    /// Returns the descriptor that the vault keeps for the next process.
     fn kept(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }

@@ -86,7 +86,7 @@ pub(super) trait Kind: fmt::Debug + Send {
     /// Leaves the uplink's socket file to the next process.
     fn leave(&mut self) {}
 
-    /// Ends the uplink after its replacement, and releases descriptors that are kept for a successor. May block.
+    /// Ends the uplink after its replacement, and releases descriptors that are kept for the next process. May block.
     fn retire(self: Box<Self>) {}
 }
 

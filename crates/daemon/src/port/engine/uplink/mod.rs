@@ -75,7 +75,7 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
-    /// Opens the configured uplink, or resumes the one that a predecessor has left in the vault. No frame passes
+    /// Opens the configured uplink, or resumes the one that the previous process has left in the vault. No frame passes
     /// before [`Uplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn Kind> = match &config.uplink {
@@ -126,7 +126,7 @@ impl Uplink {
         [self.stages.deadline(), self.kind.deadline()].into_iter().flatten().min()
     }
 
-    /// Releases descriptors of an uplink that a predecessor had by another configuration.
+    /// Releases descriptors of an uplink that the previous process had by another configuration.
     pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortVault) {
         let ours = match &config.uplink {
             uplink::Uplink::Tap(name) => kept_as::<TapDevice<Stack>>(name),
@@ -186,7 +186,7 @@ impl Uplink {
         self.kind.leave();
     }
 
-    /// Ends the uplink, and releases descriptors that are kept for a successor. May block.
+    /// Ends the uplink, and releases descriptors that are kept for the next process. May block.
     pub(crate) fn retire(self) {
         self.kind.retire();
     }

@@ -132,7 +132,7 @@ impl<D: Device> Watch<D> {
         self.order(Order::Close(device));
     }
 
-    /// Ends the thread, and releases the descriptor that is kept for a successor.
+    /// Ends the thread, and releases the descriptor that is kept for the next process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.vault.forget_named(&kept_as::<D>(&self.name));

@@ -37,11 +37,12 @@ const CALLERS: u64 = 1;
 /// Order of the port to the thread that finds its stream's peer.
 #[derive(Debug)]
 enum Order {
-    /// Closes this peer, for this reason. Closing may block, because descriptors may have come with the bytes.
+    /// Closes the connection to this stream peer, for this reason. Closing may block, because descriptors may have
+    /// come with the bytes.
     Close(Stream, FdBatch, &'static str),
     /// Deletes the socket's file when the host ends.
     Own,
-    /// Leave the socket's file to a successor, which listens on it.
+    /// Leave the socket's file to the next process, which listens on it.
     Leave,
     Stop,
 }
@@ -87,12 +88,12 @@ impl Dial {
         Ok(Self { orders, waker, peers, thread: Some(thread), with: with.vault.clone() })
     }
 
-    /// Returns a newly connected peer, if there is one. Never blocks.
+    /// Returns a newly connected stream peer, if there is one. Never blocks.
     pub(super) fn peer(&self) -> Option<Stream> {
         self.peers.try_recv().ok()
     }
 
-    /// Returns a peer that the port does not use any more. Another one may connect.
+    /// Returns a stream peer that the port does not use any more. Another one may connect.
     pub(super) fn give_back(&self, stream: Stream, fds: FdBatch, why: &'static str) {
         self.order(Order::Close(stream, fds, why));
     }
@@ -107,7 +108,7 @@ impl Dial {
         self.order(Order::Leave);
     }
 
-    /// Ends the thread, and releases the socket that is kept for a successor.
+    /// Ends the thread, and releases the socket that is kept for the next process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.with.forget_named(LISTENER);
@@ -137,7 +138,7 @@ impl Drop for Dial {
     }
 }
 
-/// Returns the predecessor's listening socket, or opens a new one.
+/// Returns the previous process's listening socket, or opens a new one.
 fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, UplinkError> {
     if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| Listener::adopt(fd, path)) {
         return Ok(listener);
@@ -283,7 +284,7 @@ impl Dialer {
         }
     }
 
-    /// Passes the peer to the port, or schedules another attempt.
+    /// Passes the stream peer to the port, or schedules another attempt.
     fn pass_on(&mut self, met: io::Result<Option<Stream>>, now: Time) {
         let port = &self.port;
         match met {
