@@ -110,7 +110,7 @@ pub struct Headers {
     pub home: usize,
     /// Offset of the receiver's home address, in a routing header of type 2 (RFC 6275, 6.4); 0 if there is none.
     pub routed: usize,
-    /// Transport header of the transport, from the last header before the transport header.
+    /// IP protocol number of the transport, from the last header before the transport header.
     pub protocol: u8,
     /// Kind of the transport header.
     pub l4: L4,
