@@ -42,7 +42,7 @@ each message, and the lengths that are refused. Every request except RESET_VF ha
 |---|---|
 ";
 
-/// Writes the page.
+/// Writes the document of the AVF registers.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_has_offset_access_reset_and_part() {
+    fn register_table_row_has_offset_access_reset_and_part() {
         let page = page();
         for line in [
             "| QTX_TAIL1 | 00000 + 4i, i < 16 | RW | 0 | queue |",

@@ -32,14 +32,14 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// An SPDX expression.
+    /// License of the package as an SPDX expression.
     pub(crate) licence: Option<String>,
     pub(crate) manifest: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
 }
 
-/// A dependency of a package.
+/// Dependency of a cargo package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -51,7 +51,7 @@ pub(crate) struct Dependency {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) name: String,
-    /// `lib`, `bin`, `test`, ...
+    /// Kind of the cargo target: `lib`, `bin`, `test`, ...
     pub(crate) kind: String,
     pub(crate) root: PathBuf,
     /// True if a plain `cargo test` runs it.

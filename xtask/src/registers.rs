@@ -50,7 +50,7 @@ A VF's registers are bits of the PF's registers: each value is stored once. n is
 |---|---|---|---|
 ";
 
-/// Writes the page.
+/// Writes the document of the 82576 registers.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_register_has_a_row() {
+    fn every_register_has_a_row_in_the_document() {
         let page = page();
         for name in table::rows().map(|row| row.name).chain(window::TABLE.iter().map(|row| row.name)) {
             assert!(page.contains(&format!("| {name} |")), "{name}");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn row_has_offset_access_reset_and_notes() {
+    fn register_table_row_has_offset_access_reset_and_notes() {
         let page = page();
         let lines = [
             "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | causes interrupt while their bits are one |",

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::metadata;
 
-/// Name of the campaign's test. Only this command runs it, since it takes half an hour.
+/// Name of the test that runs the soak campaign. Only this command runs it, since it takes half an hour.
 pub(crate) const CAMPAIGN: &str = "soak";
 
 /// Arguments of the campaign.

@@ -16,7 +16,7 @@ use units::Time;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Card {
     pub(crate) functions: Vec<Function>,
-    /// VFs that may use the bus. A poll looks at no others.
+    /// VFs that may access guest memory (Bus Master Enable is set). A poll looks at no others.
     #[serde(skip)]
     pub(crate) masters: VfSet,
     pub(crate) admin: Admin,

@@ -84,7 +84,7 @@ fn set_cause(causes: &mut [Option<Cause>], queue: u8, cause: Option<Cause>) {
     _ = causes.get_mut(usize::from(queue)).map(|own| *own = cause);
 }
 
-/// Adds a member, or removes it.
+/// Adds a member to a list, or removes the member.
 fn set_member<T: PartialEq>(members: &mut Vec<T>, member: T, on: bool) {
     members.retain(|own| *own != member);
     if on {

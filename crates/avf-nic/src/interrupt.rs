@@ -85,7 +85,7 @@ impl Interrupts {
         self.vectors.get_mut(usize::from(vector))
     }
 
-    /// Raises a cause of a vector. `itr` is the number of the cause's interval.
+    /// Raises an interrupt cause of a vector. `itr` is the number of the cause's interval.
     pub(crate) fn raise(&mut self, number: u8, itr: u8) {
         if let Some(vector) = self.vector(number) {
             vector.happened |= 1 << itr.min(AT_ONCE);
@@ -93,7 +93,7 @@ impl Interrupts {
         }
     }
 
-    /// Raises the mailbox's cause. ICR01.ADMINQ is set even if it does not interrupt, since DPDK polls it.
+    /// Raises the mailbox's interrupt cause. ICR01.ADMINQ is set even if it does not interrupt, since DPDK polls it.
     pub(crate) fn raise_mailbox(&mut self) {
         self.causes |= icr0::ADMINQ;
         if self.enabled & icr0::ADMINQ != 0 {

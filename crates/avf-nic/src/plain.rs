@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_of_plain_frames_equal_the_full_write_back(
+        fn quick_write_back_of_checked_frames_equals_the_full_one(
             form in 0..4_usize,
             found in 0..PlainKind::ALL,
             length in 0..0x4000_u16,

@@ -129,7 +129,7 @@ impl RxQueue {
         RxError::Fault
     }
 
-    /// Puts a frame into the ring. [`RxQueue::give_back`] notifies the driver.
+    /// Puts a frame into the receive ring. [`RxQueue::give_back`] notifies the driver.
     pub(crate) fn fill<B: Bus>(
         &mut self,
         own: BusFunction,

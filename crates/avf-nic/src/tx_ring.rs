@@ -75,7 +75,7 @@ impl TxQueue {
         }
     }
 
-    /// Applies a write of the tail.
+    /// Applies a write of the transmit tail register.
     pub(crate) fn ring(&mut self, tail: u32) {
         (self.tail, self.rung) = (tail, true);
     }
@@ -137,7 +137,7 @@ impl TxQueue {
         self.context.map_or(Ok(()), |context| self.give_back(&context, gathered, own, bus))
     }
 
-    /// Counts a malformed packet. Returns true if the queue is stopped because of it.
+    /// Counts a malformed packet of the transmit queue. Returns true if the queue is stopped because of it.
     pub(crate) fn spoil(&mut self) -> bool {
         self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;

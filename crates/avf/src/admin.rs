@@ -13,19 +13,19 @@ pub const MAX_BODY: usize = 4096;
 pub mod flag {
     /// Descriptor done: the receiver has served it.
     pub const DD: u16 = 1 << 0;
-    /// The command has completed.
+    /// Admin descriptor flag: the command is complete.
     pub const CMP: u16 = 1 << 1;
-    /// The return value is an error.
+    /// Admin descriptor flag: the return value is an error.
     pub const ERR: u16 = 1 << 2;
-    /// A VF made an error.
+    /// Admin descriptor flag: a VF made an error.
     pub const VFE: u16 = 1 << 3;
     /// The buffer is longer than [`super::LARGE`] bytes.
     pub const LB: u16 = 1 << 9;
     /// The card reads the buffer, rather than writes it.
     pub const RD: u16 = 1 << 10;
-    /// A VF issued the command.
+    /// Admin descriptor flag: a VF issued the command.
     pub const VFC: u16 = 1 << 11;
-    /// The descriptor names a buffer.
+    /// Admin descriptor flag: the descriptor names a buffer.
     pub const BUF: u16 = 1 << 12;
     /// The descriptor raises no interrupt when it is done.
     pub const SI: u16 = 1 << 13;
@@ -50,13 +50,13 @@ pub mod opcode {
 
 /// Return values of commands in an admin queue.
 pub mod returned {
-    /// The command succeeded.
+    /// Admin return value: the command succeeded.
     pub const OK: u16 = 0;
-    /// The operation is unknown.
+    /// Admin return value: the operation is unknown.
     pub const ESRCH: u16 = 3;
     /// The descriptor has an invalid field.
     pub const EINVAL: u16 = 14;
-    /// The queue has no room.
+    /// Admin return value: the queue has no free descriptor.
     pub const ENOSPC: u16 = 16;
 }
 
@@ -72,13 +72,13 @@ pub struct Descriptor {
     pub length: u16,
     /// Return value of the command, see [`returned`]; the VF's number in a descriptor that a PF receives.
     pub return_value: u16,
-    /// Operation of the message, [`crate::virtchnl::Op`].
+    /// Operation of the virtchnl message, [`crate::virtchnl::Op`].
     pub cookie_high: u32,
-    /// Status of the message, [`crate::virtchnl::Status`].
+    /// Status of the virtchnl message, [`crate::virtchnl::Status`].
     pub cookie_low: u32,
-    /// First parameter of the operation.
+    /// First parameter of the admin queue operation.
     pub param0: u32,
-    /// Second parameter of the operation.
+    /// Second parameter of the admin queue operation.
     pub param1: u32,
     /// Address of the descriptor's buffer in the memory of the driver.
     pub address: u64,

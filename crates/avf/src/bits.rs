@@ -4,13 +4,13 @@
 pub mod aqlen {
     /// Number of descriptors in the ring.
     pub const LENGTH: u32 = 0x3ff;
-    /// A VF made an error.
+    /// ATQLEN, ARQLEN: a VF made an error on the mailbox queue.
     pub const VFE: u32 = 1 << 28;
-    /// A message found no room.
+    /// ATQLEN, ARQLEN: a message found no free descriptor.
     pub const OVFL: u32 = 1 << 29;
-    /// The queue stopped on a critical error.
+    /// ATQLEN, ARQLEN: the queue stopped on a critical error.
     pub const CRIT: u32 = 1 << 30;
-    /// The queue is enabled. A reset clears this bit, and a driver notices the reset by that.
+    /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, and a driver notices the reset by that.
     pub const ENABLE: u32 = 1 << 31;
     /// Error bits, which a driver reads and clears.
     pub const ERRORS: u32 = VFE | OVFL | CRIT;
@@ -21,17 +21,17 @@ pub const AQ_INDEX: u32 = 0x3ff;
 
 /// VFINT_ICR01, the causes of vector 0, and VFINT_ICR0_ENA1, the causes of them that interrupt.
 pub mod icr0 {
-    /// The link has changed.
+    /// ICR01: the link state has changed.
     pub const LINK: u32 = 1 << 25;
-    /// The mailbox has a message.
+    /// ICR01: the mailbox has a message for the VF.
     pub const ADMINQ: u32 = 1 << 30;
 }
 
 /// VFINT_DYN_CTL01 and VFINT_DYN_CTLN1: a vector's enable bit, interval and trigger.
 pub mod dyn_ctl {
-    /// The vector may interrupt. The bit clears itself when the vector interrupts.
+    /// DYN_CTL: the vector may interrupt. The bit clears itself when the vector interrupts.
     pub const INTENA: u32 = 1 << 0;
-    /// Clears the vector's pending bit.
+    /// DYN_CTL: clears the vector's pending bit.
     pub const CLEARPBA: u32 = 1 << 1;
     /// Interrupts now, on behalf of the software.
     pub const SWINT_TRIG: u32 = 1 << 2;
@@ -41,7 +41,7 @@ pub mod dyn_ctl {
     pub const ITR_NONE: u32 = 3;
     /// Shift of the interval, bits 16:5, in units of 2 us.
     pub const INTERVAL_SHIFT: u32 = 5;
-    /// Mask of an interval.
+    /// DYN_CTL: mask of the throttling interval.
     pub const INTERVAL: u32 = 0xfff;
     /// The software interrupt waits for the end of an interval.
     pub const SW_ITR_ENA: u32 = 1 << 24;
@@ -58,13 +58,13 @@ pub mod dyn_ctl {
 
 /// VFGEN_RSTAT: the state of a reset.
 pub mod rstat {
-    /// In progress.
+    /// RSTAT: the VF's reset is in progress.
     pub const IN_PROGRESS: u32 = 0;
     /// Completed: a probing driver continues, a driver after a reset waits for `ACTIVE`.
     pub const COMPLETED: u32 = 1;
-    /// The VF is ready.
+    /// RSTAT: the VF is active after its reset.
     pub const ACTIVE: u32 = 2;
-    /// Mask of the state.
+    /// RSTAT: mask of the VF's reset state.
     pub const STATE: u32 = 3;
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::ResetState;
 
     #[test]
-    fn driver_probe_continues_once_the_vfs_reset_is_completed() {
+    fn driver_probe_continues_once_the_vf_reset_is_complete() {
         let lets: std::vec::Vec<_> = (0..4).map(|value| ResetState::of(value).lets_probe()).collect();
         assert_eq!(lets, [false, true, true, false]);
     }

@@ -27,7 +27,7 @@ pub const MSIX_TABLE: u32 = 0;
 /// Offset of the pending bits in the MSI-X BAR.
 pub const MSIX_PBA: u32 = 0x2000;
 
-/// Ids of a VF.
+/// PCI ids of an Adaptive Virtual Function.
 pub const IDENTITY: Identity = Identity {
     vendor: ids::VENDOR,
     device: ids::DEVICE,

@@ -111,7 +111,7 @@ pub enum Order<'a> {
         /// True to join the VLAN, false to leave it.
         on: bool,
     },
-    /// Sets the VLAN tag handling.
+    /// Sets VLAN stripping and insertion of a VF.
     Tags(Tags),
     /// Selects the frames that the VF receives besides those to its own addresses.
     Promiscuity {
@@ -132,7 +132,7 @@ pub enum Order<'a> {
     LookupTable(&'a [u8]),
     /// Selects the packet types that are hashed, a bit each.
     HashTypes(u64),
-    /// Selects the hash function.
+    /// Selects the RSS hash function of a VF.
     HashFunction(HashFunction),
 }
 
@@ -153,9 +153,10 @@ impl Order<'_> {
 
 /// Card that takes orders of a PF driver.
 pub trait Control {
-    /// Carries out an order. VFs are numbers below [`crate::ids::MAX_VFS`], queues below [`crate::ids::MAX_PAIRS`],
-    /// vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A reset of the VF undoes every
-    /// order but [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and [`Order::Tags`].
+    /// Carries out the PF driver's order for a VF. VFs are numbers below [`crate::ids::MAX_VFS`], queues below
+    /// [`crate::ids::MAX_PAIRS`], vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A
+    /// reset of the VF undoes every order but [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and
+    /// [`Order::Tags`].
     fn order(&mut self, vf: u8, order: Order<'_>);
 
     /// Returns the counters of a VF.

@@ -1,7 +1,7 @@
 //! Ids and limits of the device. The one device id stands for the whole family: no driver treats its other ids
 //! differently.
 
-/// Vendor id of Intel.
+/// PCI vendor id of Intel.
 pub const VENDOR: u16 = 0x8086;
 /// Device id of the Ethernet Adaptive Virtual Function, known to every driver of the family.
 pub const DEVICE: u16 = 0x1889;

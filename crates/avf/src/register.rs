@@ -15,15 +15,15 @@ offsets! {
     VFINT_ITRN = 0x2800;
     /// Control of vector 1; the others follow at a stride of 4.
     VFINT_DYN_CTLN = 0x3800;
-    /// Causes of vector 0.
+    /// Interrupt causes of vector 0.
     VFINT_ICR01 = 0x4800;
     /// Interval 0 of vector 0; the others follow at a stride of 4.
     VFINT_ITR01 = 0x4c00;
-    /// Causes of vector 0 that interrupt.
+    /// Interrupt causes of vector 0 that are enabled.
     VFINT_ICR0_ENA = 0x5000;
     /// Statistics control of vector 0.
     VFINT_STAT_CTL0 = 0x5400;
-    /// Control of vector 0.
+    /// Interrupt control of vector 0.
     VFINT_DYN_CTL0 = 0x5c00;
     /// Mailbox receive queue, base, high half.
     VF_ARQBAH = 0x6000;
@@ -45,7 +45,7 @@ offsets! {
     VF_ARQLEN = 0x8000;
     /// Mailbox send queue, tail: the doorbell.
     VF_ATQT = 0x8400;
-    /// State of a reset.
+    /// State of the VF's reset.
     VFGEN_RSTAT = 0x8800;
     /// Packet types that are hashed, two words.
     VFQF_HENA = 0xc400;

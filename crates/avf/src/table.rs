@@ -11,9 +11,9 @@ use crate::register as r;
 pub enum Access {
     /// Written bits within the mask are kept.
     Rw(u32),
-    /// Writes are ignored.
+    /// Read-only register: writes are ignored.
     Ro,
-    /// Reading clears; writes are ignored.
+    /// Register cleared by reads; writes are ignored.
     Rc,
 }
 
@@ -26,19 +26,19 @@ pub enum Kind {
     RxTail,
     /// An interval of vectors 1 to 16.
     Interval(u8),
-    /// The intervals of vector 0.
+    /// Throttling intervals of interrupt vector 0.
     IntervalOfVector0,
     /// Controls of vectors 1 to 16.
     Control,
-    /// Control of vector 0.
+    /// Interrupt control of vector 0.
     ControlOfVector0,
-    /// Causes of vector 0.
+    /// Interrupt causes of vector 0.
     Causes,
-    /// Causes of vector 0 that interrupt.
+    /// Interrupt causes of vector 0 that are enabled.
     EnabledCauses,
     /// Register of a mailbox queue.
     Mailbox(Side, Field),
-    /// State of a reset.
+    /// State of the VF's reset.
     Reset,
     /// Packet types that are hashed.
     HashTypes,
@@ -46,11 +46,11 @@ pub enum Kind {
     HashKey,
     /// RSS lookup table.
     LookupTable,
-    /// Accesses have no effect.
+    /// Register whose accesses have no effect.
     Unused,
 }
 
-/// Queue of the mailbox.
+/// Queue of the mailbox: send or receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// From the VF to the PF (ATQ).
@@ -62,11 +62,11 @@ pub enum Side {
 /// Register of a mailbox queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// Low half of the address.
+    /// Low half of the mailbox ring's address.
     BaseLow,
-    /// High half of the address.
+    /// High half of the mailbox ring's address.
     BaseHigh,
-    /// Length, errors, and enable bit.
+    /// Length, error bits and enable bit of the mailbox ring.
     Length,
     /// Index of the descriptor that the card serves next.
     Head,
@@ -79,22 +79,22 @@ pub enum Field {
 pub enum AfterReset {
     /// The register gets its value after power-on.
     Cleared,
-    /// The register keeps its value.
+    /// Reset keeps the register's value.
     Kept,
 }
 
 /// Row of the table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
-    /// Name in Intel's headers.
+    /// Name of the register in Intel's headers.
     pub name: &'static str,
     /// Offset of element 0 in BAR 0, in bytes.
     pub offset: u32,
     /// Number of elements, 4 bytes apart.
     pub count: u32,
-    /// Effect of reads and writes.
+    /// Effect of reads and writes on the register.
     pub access: Access,
-    /// Value after power-on.
+    /// Value of the register after power-on.
     pub reset: u32,
     /// Effect of a reset of the VF.
     pub after: AfterReset,
@@ -166,7 +166,7 @@ const fn mailbox(
     Register::one(name, offset, Access::Rw(mask), Kind::Mailbox(side, field), more)
 }
 
-/// All registers, by chapter.
+/// All registers of a VF's BAR0, by chapter of the document.
 pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "queues",
@@ -332,7 +332,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     ),
 ];
 
-/// Returns every row of the table.
+/// Returns the rows of all AVF registers.
 pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }
@@ -353,7 +353,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn registers_lie_within_bar_0_without_overlap() {
+    fn avf_registers_lie_within_bar_0_without_overlap() {
         let mut taken = HashMap::new();
         for row in rows() {
             for offset in row.offsets() {
@@ -368,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn register_names_are_unique() {
+    fn avf_register_names_are_unique() {
         let mut names = HashSet::new();
         assert!(rows().all(|row| names.insert(row.name)));
     }
 
     #[test]
-    fn register_is_found_at_its_own_offsets_only() {
+    fn avf_register_is_found_only_at_its_own_offsets() {
         for row in rows() {
             for (index, offset) in row.offsets().enumerate() {
                 let (found, at) = find(offset).unwrap();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_doorbell_registers_are_in_the_mapped_pages() {
+    fn mapped_pages_contain_exactly_the_doorbell_registers() {
         for row in rows() {
             let is_mapped = MAPPED.iter().any(|pages| pages.contains(&row.offset));
             let is_doorbell =

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const SILENCE: Duration = Duration::from_millis(20);
 /// Time without any frame, over which processor time is measured.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest nap of the port.
+/// Longest sleep of a port's idle thread.
 const NAP: Duration = Duration::from_micros(160);
 /// Time after which a frame counts as lost.
 const LOST: Duration = Duration::from_millis(100);

@@ -36,7 +36,7 @@ const POLICIES: [(&str, Policy); 4] = [
 /// Adaptive policy with the paper's values: r = 1.2, 64 buffers, at least 1 kHz.
 const ADAPTIVE: Adaptive =
     Adaptive { redundancy: driver::moderation::Redundancy(12), buffers: BUFFERS as u32, lowest_hz: 1_000 };
-/// Buffers of the receiver's ring.
+/// Number of buffers of the receiver's ring.
 const BUFFERS: u16 = 64;
 /// Frames a second of 1,500 bytes at 1 Gb/s.
 const BULK: f64 = 81_267.0;

@@ -17,7 +17,7 @@ const FRAME: usize = 1514;
 const MESSAGE: usize = 32;
 const ROUND_TRIPS: u32 = 2000;
 
-/// Reference that was measured just before a slice.
+/// Speed of the machine, measured just before a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
     /// Time to copy 1,000 bytes in the cache, on the forwarder's processor.

@@ -13,13 +13,13 @@ const PATIENCE: usize = 3;
 /// Measured slice of a contender, with the machine's state before the slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
-    /// State of the machine before the slice.
+    /// Speed of the machine, measured before the slice.
     pub reference: Reference,
-    /// Result of the slice.
+    /// Measurement of the contender in its slice.
     pub slice: Slice,
 }
 
-/// Turn of each contender, in order.
+/// Measurement of each contender in one round, in order.
 pub type Round = Vec<Turn>;
 
 /// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_in_different_machine_states_are_not_compared() {
+    fn benchmark_slices_in_unequal_machine_states_are_not_compared() {
         let rounds = [
             vec![turn(20.0, 8), turn(20.0, 2), turn(21.0, 4)],
             // The machine became three times as fast before the peers' slices, so this round does not count.
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn served_card_is_compared_with_every_other() {
+    fn served_card_is_compared_with_every_other_contender() {
         let row = &rows("", &contenders(), &[vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]], 64)[0];
         let ratios: Vec<_> = row.ratios.iter().map(|ratio| (ratio.to.as_str(), ratio.median)).collect();
         assert_eq!(ratios, [("slow", Some(3.0)), ("fast", Some(1.5))]);
     }
 
     #[test]
-    fn best_peer_has_ratio_one_to_itself() {
+    fn best_other_contender_has_ratio_one_to_itself() {
         let rounds = [vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]];
         let ratios: Vec<_> =
             rows("", &contenders(), &rounds, 64).iter().map(|row| row.ratio_to_best_peer).collect();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn ratio_needs_a_comparable_pair() {
+    fn throughput_ratio_needs_two_comparable_slices() {
         let rounds = [vec![turn(20.0, 6), turn(30.0, 2), turn(40.0, 4)]];
         let row = &rows("", &contenders(), &rounds, 64)[0];
         assert_eq!((row.ratio_to_best_peer, row.pairs), (None, Some(0)));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_measured_values() {
+    fn quantiles_of_a_benchmark_are_measured_values() {
         let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
         assert_eq!(
             [0.0, 0.25, 0.5, 1.0].map(|part| quantile(&mut values, part)),

@@ -15,7 +15,7 @@ fn runs(text: String) -> Result<bool, String> {
 }
 
 #[test]
-fn deep_and_long_filters_run_in_little_stack_or_are_refused() {
+fn deep_filters_run_in_a_small_stack_or_are_refused() {
     let joined = |part: &str, joint: &str, count| vec![part; count].join(joint);
     let nested =
         |open: &str, part: &str, close: &str, count| open.repeat(count) + part + &close.repeat(count);
@@ -38,7 +38,7 @@ fn deep_and_long_filters_run_in_little_stack_or_are_refused() {
 }
 
 #[test]
-fn walk_of_circular_headers_ends() {
+fn filter_walk_of_circular_ipv6_headers_ends() {
     // An authentication header whose next header is its own kind.
     let mut frame = [0; 60];
     frame[12..14].copy_from_slice(&[8, 0]);
@@ -49,7 +49,7 @@ fn walk_of_circular_headers_ends() {
 }
 
 #[test]
-fn refusal_of_a_filter_names_the_place_or_the_remedy() {
+fn filter_error_names_the_position_or_the_remedy() {
     for (text, part) in [
         ("tcp prot 80", "syntax error at \"prot 80\""),
         ("tcp and", "the filter ends too early"),
@@ -85,14 +85,14 @@ fn an_empty_filter_selects_every_frame() {
 
 proptest! {
     #[test]
-    fn any_text_and_frame_are_handled(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
+    fn any_filter_text_does_not_panic(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
         if let Ok(filter) = compile(&text) {
             let _ = filter.selects(&frame, length.into());
         }
     }
 
     #[test]
-    fn any_words_of_the_language_and_frame_are_handled(
+    fn filter_of_any_keywords_on_any_frame_does_not_panic(
         words in proptest::collection::vec(proptest::sample::select(WORDS), 0..12),
         frame in proptest::collection::vec(any::<u8>(), 0..120),
     ) {

@@ -3,13 +3,13 @@
 
 use i82576::Time;
 
-/// Monotonic clock.
+/// Monotonic clock of a host or of a test.
 pub(crate) trait Clock {
     /// Returns the time now.
     fn now(&self) -> Time;
 }
 
-/// CLOCK_MONOTONIC of the host. All processes see the same time until the machine reboots.
+/// Clock of the live host (CLOCK_MONOTONIC). All processes see the same time until the machine reboots.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HostClock;
 

@@ -55,7 +55,7 @@ pub fn helper(config: &Config) -> Result<Prepared, StartError> {
     Ok(confinement(config).prepare(Role::Helper)?)
 }
 
-/// Confinement of each kind of thread of the host.
+/// Restrictions of each kind of thread of the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     pub(crate) port: Prepared,

@@ -12,9 +12,9 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of events in the list.
+/// Maximum number of events in the host's list.
 const MOST: usize = 4096;
-/// Bytes of names and values in all records.
+/// Maximum bytes of names and values in the events of the list.
 const ROOM: usize = 1 << 20;
 /// Maximum number of events in one answer, so that the answer stays small and the lock is held briefly.
 const IN_ONE_ANSWER: usize = 256;
@@ -87,7 +87,7 @@ impl fmt::Display for Mark {
 impl FromStr for Mark {
     type Err = std::num::ParseIntError;
 
-    /// Parses a mark. A number alone means an event of this process.
+    /// Parses the position of an event in the list. A number alone means an event of this process.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('-') {
             Some((run, number)) => Ok(Self { run: run.parse()?, number: number.parse()? }),
@@ -116,7 +116,7 @@ pub fn after(number: u64) -> Recent {
     with(|kept| kept.after(number))
 }
 
-/// Locks the list. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
+/// Locks the list of events. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
 fn with<T>(what: impl FnOnce(&mut Kept) -> T) -> T {
     what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn event_position_of_another_process_precedes_all_events() {
+    fn reading_from_another_process_event_number_lists_all_events() {
         let mark = Mark::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<Mark>().unwrap().number()), (7, 7));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn client_gets_later_events_and_the_number_of_lost_ones() {
+    fn client_reads_events_after_its_number_and_count_of_lost() {
         let mut kept = Kept::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn event_number_of_a_predecessor_lists_all_events() {
+    fn event_number_of_a_previous_process_lists_all_events() {
         let mut kept = Kept::new();
         kept.note(event("x"));
         assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));
     }
 
     #[test]
-    fn long_events_are_cut_to_the_bounds() {
+    fn events_longer_than_the_bounds_are_cut() {
         let mut kept = Kept::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));

@@ -1,4 +1,4 @@
-//! The running host: its threads, its end, and its part of a hand-over to a successor. `management` serves the
+//! The running host: its threads, its end, and its part of a hand-over to the next process. `management` serves the
 //! requests, and the command starts the successor.
 
 use crate::config::Config;
@@ -22,7 +22,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name of the control socket in the vault.
+/// Name of the control socket among the kept descriptors.
 const CONTROL: &str = "control";
 
 /// Host that is set up but does not run yet. It serves no client, and leaves a predecessor's descriptors untouched.
@@ -134,7 +134,7 @@ pub struct Host {
     probe: Probe,
     server: ServerHandle,
     vault: Vault,
-    /// Set when a successor process has the control socket.
+    /// Set when the next process has the control socket.
     leaving: Arc<AtomicBool>,
     orders: mpsc::Receiver<Order>,
     order_waker: Waker,
@@ -149,7 +149,7 @@ impl Host {
         Self::inherit(config, &Vault::default())
     }
 
-    /// Starts with the descriptors that a predecessor has left in the vault.
+    /// Starts with the descriptors that the previous process has left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
@@ -163,7 +163,7 @@ impl Host {
         &self.control_socket
     }
 
-    /// Returns true if the host can serve requests. A failed port does not count, because it is opened again.
+    /// Returns true if every thread of the host runs. A failed port does not count, because it is opened again.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let runs =
@@ -183,7 +183,7 @@ impl Host {
         &self.ports
     }
 
-    /// Returns the vault, which keeps descriptors for a successor.
+    /// Returns the vault, which keeps descriptors for the next process.
     #[must_use]
     pub fn vault(&self) -> &Vault {
         &self.vault
@@ -202,7 +202,7 @@ impl Host {
         self.orders.try_recv().ok()
     }
 
-    /// Pauses every port for a successor, and accepts no more clients of the control interface. The ports wait for
+    /// Pauses every port for the next process, and accepts no more clients of the control interface. The ports wait for
     /// `time` for [`Host::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume at
     /// once.
     #[must_use]
@@ -276,8 +276,8 @@ impl Drop for Host {
     }
 }
 
-/// Returns the control socket of a predecessor, or a new one. Only the host's user can enter its folder, and the group
-/// that `control = { group }` names.
+/// Returns the control socket of the previous process, or a new one. Only the host's user can enter its folder, and
+/// the group that `control = { group }` names.
 fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| Listener::adopt(fd, &socket)) {
@@ -302,7 +302,7 @@ mod tests {
     use crate::control::client;
 
     #[test]
-    fn host_starts_without_tcp_if_token_or_address_fails() {
+    fn host_starts_without_tcp_if_its_token_or_address_fails() {
         let folder = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (listen, token) = (taken.local_addr().unwrap(), folder.path().join("token"));

@@ -4,7 +4,7 @@ use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Limit of log lines a minute. It counts the suppressed lines.
+/// Limit of a message's log lines a minute. It counts the suppressed lines.
 #[derive(Debug)]
 pub(crate) struct Limit {
     most: u32,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_failures_are_logged_up_to_the_rate_limit() {
+    fn endless_failures_are_logged_at_the_rate_limit() {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
         let mut limit = Limit::per_minute(3);
@@ -75,7 +75,7 @@ mod tests {
         assert!(last.contains("pf0vf0") && last.contains("suppressed=997"), "{last}");
     }
 
-    /// Lines that the test's logger has written.
+    /// Log lines that the test's logger has written.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 

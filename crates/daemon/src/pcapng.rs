@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Code of the option `opt_comment`.
+/// Code of a packet's comment (`opt_comment`).
 pub(crate) const COMMENT: OptionCode = OptionCode(1);
-/// Code of the option `if_name`.
+/// Code of an interface's name (`if_name`).
 const NAME: OptionCode = OptionCode(2);
 /// Code of the option `epb_flags`, which has a packet's direction.
 pub(crate) const FLAGS: OptionCode = OptionCode(2);
@@ -24,23 +24,23 @@ const INTERFACE_DROPS: OptionCode = OptionCode(5);
 /// Direction of a packet, seen from its interface. The values are those of `epb_flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Received by the interface.
+    /// The interface received the packet.
     In = 1,
-    /// Sent by the interface.
+    /// The interface sent the packet.
     Out = 2,
 }
 
-/// Packet of a file.
+/// Packet of a pcapng file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
     /// Index of the interface, in the order of the interface blocks.
     pub(crate) interface: u32,
-    /// Time, nanoseconds since 1970.
+    /// Time of the packet, nanoseconds since 1970.
     pub(crate) time: u64,
     pub(crate) way: Way,
-    /// Length on the wire, bytes.
+    /// Length of the packet on the wire, bytes.
     pub(crate) length: u32,
-    /// Captured bytes, at most `length`.
+    /// Captured bytes of the packet, at most `length`.
     pub(crate) data: &'a [u8],
     pub(crate) comment: Option<&'a str>,
     /// Number of packets of any interface that are missing before this one.
@@ -52,7 +52,7 @@ pub(crate) fn time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
-/// Returns the block that begins a section.
+/// Returns the block that begins a pcapng section.
 ///
 /// # Errors
 /// No error is known; the encoder's signature has one.
@@ -70,7 +70,7 @@ pub(crate) fn section() -> io::Result<Vec<u8>> {
     block.to_vec().map_err(io::Error::other)
 }
 
-/// Returns the block of an interface.
+/// Returns the pcapng block of an interface.
 ///
 /// # Errors
 /// The name is longer than 65,535 bytes.
@@ -89,7 +89,7 @@ pub(crate) fn interface(name: Option<&str>) -> io::Result<Vec<u8>> {
     block.to_vec().map_err(io::Error::other)
 }
 
-/// Returns the block of a packet.
+/// Returns the pcapng block of a packet.
 ///
 /// # Errors
 /// The comment is longer than 65,535 bytes.
@@ -136,7 +136,7 @@ pub(crate) fn statistics(interface: u32, time: u64, missing: u64) -> io::Result<
     block.to_vec().map_err(io::Error::other)
 }
 
-/// Returns an option of a block. Its value must be shorter than 65,536 bytes.
+/// Returns an option of a pcapng block. Its value must be shorter than 65,536 bytes.
 fn option(code: OptionCode, value: &[u8]) -> io::Result<PcapNGOption<'_>> {
     let len = u16::try_from(value.len()).map_err(io::Error::other)?;
     Ok(PcapNGOption { code, len, value: Cow::Borrowed(value) })
@@ -149,7 +149,7 @@ mod tests {
     use pcap_parser::{Block, parse_pcapng};
 
     #[test]
-    fn reader_finds_interfaces_and_packets_with_options() {
+    fn pcapng_reader_finds_interfaces_and_packets_with_options() {
         let whole = Packet {
             interface: 1,
             time: 7_000_000_009,

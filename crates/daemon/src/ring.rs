@@ -3,10 +3,10 @@
 
 use rtrb::{Consumer, Producer};
 
-/// Bytes of the length before a frame.
+/// Bytes of the length field before a frame in the ring.
 pub(crate) const LENGTH: usize = 4;
 
-/// Writes a frame, given in parts. Returns false, and writes nothing, if there is no room.
+/// Writes a frame, given in parts, to a ring. Returns false, and writes nothing, if there is no room.
 pub(crate) fn put<const N: usize>(sender: &mut Producer<u8>, parts: [&[u8]; N]) -> bool {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let Ok(mut chunk) = sender.write_chunk(LENGTH + length) else { return false };
@@ -26,7 +26,7 @@ pub(crate) fn put<const N: usize>(sender: &mut Producer<u8>, parts: [&[u8]; N]) 
     true
 }
 
-/// Reads the next frame and returns its length. The part of the frame that exceeds `into` is dropped.
+/// Reads the next frame of a ring and returns its length. The part of the frame that exceeds `into` is dropped.
 pub(crate) fn take(receiver: &mut Consumer<u8>, into: &mut [u8]) -> Option<usize> {
     let mut length = [0; LENGTH];
     copy(receiver.read_chunk(LENGTH).ok()?.as_slices(), &mut length);

@@ -15,15 +15,15 @@ pub enum StartError {
     /// The control socket cannot be created.
     #[error("control socket: {0}")]
     Control(#[from] BindError),
-    /// A port cannot start.
+    /// A port of the host cannot start.
     #[error("{name}: {source}")]
     Port {
-        /// Name of the port.
+        /// Name of the port that cannot start.
         name: String,
-        /// Error of the port.
+        /// Reason why the port cannot start.
         source: PortError,
     },
-    /// The confinement cannot be applied.
+    /// The host's threads cannot be restricted.
     #[error(transparent)]
     Confine(#[from] ConfineError),
     /// An epoll, an eventfd or a thread cannot be created.

@@ -11,10 +11,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Version of the file's format.
+/// Version of the state file's format.
 const VERSION: u32 = 1;
 
-/// Contents of the state file.
+/// Contents of the file with stored settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
@@ -28,7 +28,8 @@ struct State {
     vfs: BTreeMap<String, VfSettings>,
 }
 
-/// Applied configuration. It is dropped as soon as the host's own file has another text than `instead_of`.
+/// Configuration that `softiov apply` has applied. It is dropped as soon as the host's own file has another text than
+/// `instead_of`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Applied {
@@ -36,53 +37,53 @@ struct Applied {
     text: String,
 }
 
-/// Reason why changes cannot be kept or restored.
+/// Reason why changed settings cannot be stored or restored.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// No folder is configured for the file.
+    /// No folder is configured for stored settings.
     #[error(
         "no directory to save the change in; set state_dir, or use --volatile for a change until the host \
          ends"
     )]
     NoPlace,
-    /// The file cannot be written.
+    /// The file of stored settings cannot be written.
     #[error(
         "cannot save the change in {path}: {source}; nothing was changed. Free space, or set state_dir to a \
          writable directory, or use --volatile for a change until the host ends"
     )]
     Write {
-        /// Path of the file.
+        /// Path of the file of stored settings.
         path: PathBuf,
-        /// Error of the system.
+        /// Error from the kernel when writing the file.
         source: io::Error,
     },
-    /// The file cannot be read.
+    /// The file of stored settings cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Path of the file.
+        /// Path of the file of stored settings.
         path: PathBuf,
-        /// Error of the system.
+        /// Error from the kernel when reading the file.
         source: io::Error,
     },
-    /// The file is damaged, or has a later version.
+    /// The file of stored settings is damaged, or has a later version.
     #[error(
         "{path} is not a state file of this version ({problem}); move the file away to start without saved \
          changes"
     )]
     Damaged {
-        /// Path of the file.
+        /// Path of the file of stored settings.
         path: PathBuf,
-        /// Problem in the file.
+        /// Problem in the file of stored settings.
         problem: String,
     },
-    /// The kept changes conflict with the configuration file.
+    /// The stored changes of settings conflict with the configuration file.
     #[error(
         "{source}; the value is a change saved in {path}: change the configuration file, or move {path} away"
     )]
     Contradiction {
-        /// Path of the file.
+        /// Path of the file of stored settings.
         path: PathBuf,
-        /// Error of the kept change, which conflicts with the file.
+        /// Error of the stored change, which conflicts with the file.
         source: ConfigError,
     },
 }
@@ -185,7 +186,7 @@ fn kept<S: Settings>(name: &str, leaves: &Leaves) -> Option<(String, S)> {
     Some((name.to_owned(), settings))
 }
 
-/// Reads a state file. Returns `None` if it does not exist.
+/// Reads a file of stored settings. Returns `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<State>, StoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -200,8 +201,8 @@ fn read(path: &Path) -> Result<Option<State>, StoreError> {
     }
 }
 
-/// Replaces a file. The new one is on the disk before it gets the name, and the name is on the disk before this
-/// returns.
+/// Replaces a file of stored settings. The new one is on the disk before it gets the name, and the name is on the
+/// disk before this returns.
 fn write(path: &Path, state: &State) -> io::Result<()> {
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,5 +1,5 @@
-//! Counters of a port as last published. A successor continues from them, so that no counter falls. `port::succession`
-//! stores them, and `state` encodes them.
+//! Counters of a port that its status last published. A successor continues from them, so that no counter falls.
+//! `port::succession` stores them, and `state` encodes them.
 
 use crate::control::status::{Drops, FunctionStatus, Interventions, Mailbox, PortStatus, Traffic, VfStatus};
 use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 /// Counters of a port, its uplink and its functions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Uplink in the configuration. Another uplink counts from 0.
+    /// Text of the port's uplink in the configuration. Another uplink counts from 0.
     pub uplink_name: String,
-    /// Counters of the uplink.
+    /// Counters of the port's uplink.
     pub uplink: UplinkTotals,
-    /// Number of storm-control activations.
+    /// Number of storm-control activations of the port.
     pub storms: u64,
     /// Counters of the PF, if a guest drives it.
     pub pf: FunctionTotals,
     /// Counters of the VFs, by index.
     pub vfs: BTreeMap<u8, VfTotals>,
-    /// Delays of the PF driver's answers.
+    /// Delays of the PF driver's answers to mailbox requests.
     pub answers: AnswerTotals,
 }
 
@@ -52,13 +52,13 @@ pub struct VfTotals {
 /// Delays of the PF driver's answers. A successor takes them over unchanged, instead of adding them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerTotals {
-    /// Visits that answered a request.
+    /// Number of PF driver visits that answered a mailbox request.
     pub visits: u64,
     /// Largest number of requests that one visit of the PF driver answered.
     pub most: u8,
-    /// Longest delay of an answer, nanoseconds.
+    /// Longest delay of an answer to a mailbox request, nanoseconds.
     pub max_ns: u64,
-    /// Sum of all delays, nanoseconds.
+    /// Sum of the delays of all answers, nanoseconds.
     pub sum_ns: u64,
     /// Delays per size class, for classes that have any.
     pub counts: Vec<(u16, u64)>,
@@ -83,7 +83,8 @@ impl<K: Ord + Clone, V: Combine> Combine for BTreeMap<K, V> {
     }
 }
 
-/// Combines types field by field. The destructuring refuses to compile if a type has a field that is not listed here.
+/// Defines how counters of a type are combined, field by field. The destructuring refuses to compile if a type has a
+/// field that is not listed here.
 macro_rules! combine {
     ($($type:ident { $($field:ident),* })*) => { $(impl Combine for $type {
         fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
@@ -146,7 +147,8 @@ impl Totals {
         self.uplink = UplinkTotals::default();
     }
 
-    /// Adds the counters to those of a status. Answer delays are not added, because a successor has taken them over.
+    /// Adds these counters to those of a port's status. Answer delays are not added, because a successor has taken
+    /// them over.
     pub fn add_to(&self, status: &mut PortStatus) {
         let add = u64::saturating_add;
         if let Some(uplink) = &mut status.uplink_status {
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_counts_are_the_totals_minus_the_present_counts() {
+    fn counts_to_add_are_stored_totals_minus_present_counters() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_a_replaced_uplink_are_not_continued() {
+    fn counters_of_a_replaced_uplink_start_at_zero() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:b", 0, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 10));
     }

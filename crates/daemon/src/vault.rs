@@ -1,5 +1,5 @@
-//! Copies of descriptors by name, for a successor of a port's thread or of the whole process. They are kept here, and
-//! by the keeper if there is one.
+//! Copies of descriptors by name, for the next process of a port's thread or of the whole process. They are kept
+//! here, and by the keeper if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -11,10 +11,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Logged failures a minute. A guest can make the host keep descriptors again and again.
+/// Maximum number of logged failures of the keeper's socket a minute. A guest can make the host keep descriptors
+/// again and again.
 const COMPLAINTS: u32 = 5;
 
-/// Kept descriptors of the host.
+/// Descriptors of the host that its keeper holds.
 #[derive(Debug, Clone)]
 pub struct Vault(Arc<Mutex<Contents>>);
 
@@ -22,8 +23,8 @@ pub struct Vault(Arc<Mutex<Contents>>);
 struct Contents {
     shelf: Shelf,
     store: Option<Store>,
-    /// Names of descriptors that have changed since a successor received every descriptor. The keeper is not notified
-    /// of these changes, because it already keeps the successor's descriptors.
+    /// Names of descriptors that have changed since the next process received every descriptor. The keeper is not
+    /// notified of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
     complaints: Limit,
 }
@@ -35,7 +36,7 @@ impl Default for Vault {
 }
 
 impl Vault {
-    /// Creates a vault from the descriptors of a predecessor and the connection to the keeper.
+    /// Creates a vault from the descriptors of the previous process and the connection to the keeper.
     #[must_use]
     pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
         let complaints = Limit::per_minute(COMPLAINTS);
@@ -56,7 +57,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Drops the descriptor of a name.
+    /// Drops the kept descriptor of a name.
     pub fn forget(&self, name: &str) {
         let mut contents = self.contents();
         let done = contents.shelf.take(name);
@@ -82,7 +83,7 @@ impl Vault {
         names.into_iter().filter_map(forget).collect()
     }
 
-    /// Returns a copy of the descriptor of a name.
+    /// Returns a copy of the kept descriptor of a name.
     #[must_use]
     pub fn copy(&self, name: &str) -> Option<OwnedFd> {
         self.contents().shelf.get(name)?.try_clone_to_owned().ok()
@@ -99,7 +100,7 @@ impl Vault {
         self.contents().tell(|store| store.say(text));
     }
 
-    /// Makes the keeper start a successor. Returns `None` without a keeper.
+    /// Asks the keeper to start the process that replaces this host. Returns `None` without a keeper.
     ///
     /// # Errors
     /// The keeper is gone.
@@ -115,7 +116,7 @@ impl Vault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Sends every descriptor to a successor process, with the keeper's socket under a name of its own. Later changes
+    /// Sends every descriptor to the next process, with the keeper's socket under a name of its own. Later changes
     /// are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
@@ -147,7 +148,7 @@ impl Contents {
         self.heed(told);
     }
 
-    /// Sends the keeper something.
+    /// Sends the keeper a message.
     fn tell(&mut self, what: impl FnOnce(&Store) -> io::Result<()>) {
         let told = self.store.as_ref().map(what);
         self.heed(told);
@@ -181,12 +182,12 @@ impl PortVault {
         Self { vault: vault.clone(), port: port.to_owned() }
     }
 
-    /// Returns the port's name.
+    /// Returns the name of the port that keeps descriptors.
     pub(crate) fn port(&self) -> &str {
         &self.port
     }
 
-    /// Keeps a descriptor under a number. A failure is only logged: it matters if the port dies.
+    /// Keeps a descriptor of the port under a number. A failure is only logged: it matters if the port dies.
     pub(crate) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.keep_named(&name(number), fd);
     }
@@ -205,7 +206,7 @@ impl PortVault {
         self.vault.forget_others(&self.inside("#"), |name| needed.iter().any(|one| one == name))
     }
 
-    /// Keeps a descriptor under a name within the port. A failure is only logged, as in [`keep`](Self::keep).
+    /// Keeps a descriptor of the port under a name. A failure is only logged, as in [`keep`](Self::keep).
     pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
         let Err(error) = self.vault.keep(&self.inside(name), fd) else { return };
         if let Some(suppressed) = self.vault.contents().complaints.allow(now()) {
@@ -233,7 +234,7 @@ impl PortVault {
         self.vault.copy(&self.inside(name))
     }
 
-    /// Drops all descriptors of the port.
+    /// Drops all kept descriptors of the port.
     pub(crate) fn forget_all(&self) {
         self.vault.forget_others(&self.inside(""), |_| false);
     }
@@ -244,7 +245,7 @@ impl PortVault {
     }
 }
 
-/// Returns the name within the port for a number.
+/// Returns the name under which the port keeps the descriptor with a number.
 fn name(number: u64) -> String {
     format!("#{number}")
 }

@@ -8,17 +8,18 @@ use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-/// Name of the changes in the vault.
+/// Name of the volatile settings among the kept descriptors.
 const VOLATILE: &str = "volatile";
-/// Bytes of the length field before the changes.
+/// Bytes of the length field before the volatile settings.
 const LENGTH: u64 = 8;
-/// Largest size that is read, bytes. It bounds the allocation if the memory is damaged.
+/// Maximum bytes of volatile settings that are read. It bounds the allocation if the memory is damaged.
 const MOST: u64 = 16 << 20;
 
 /// Volatile settings by the name of the port or VF.
 type Volatile = BTreeMap<String, Leaves>;
 
-/// Stores the volatile settings in the vault. A failure is logged: the settings are then lost if the host dies.
+/// Saves the volatile settings for the next process of the host. A failure is logged: the settings are then lost if
+/// the host dies.
 pub(crate) fn note(config: &Config, vault: &Vault) {
     let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
         let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));
@@ -37,7 +38,7 @@ pub(crate) fn forget(vault: &Vault) {
     vault.forget(VOLATILE);
 }
 
-/// Returns the configuration with the settings that a predecessor has stored.
+/// Returns the configuration with the settings that the previous process has stored.
 pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();

@@ -33,13 +33,13 @@ pub enum Resource {
     Bar,
 }
 
-/// Party that a register's value belongs to.
+/// Party (guest or machine) that a register's value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
     /// The value belongs to the driver, which has set it or may know it.
     Guest,
-    /// The value belongs to the machine.
+    /// The register's value belongs to the machine.
     Machine,
 }
 
@@ -56,7 +56,7 @@ pub struct Entry {
     pub value: Option<u32>,
     /// Resource that the register's value reveals.
     pub resource: Resource,
-    /// Party that the value belongs to.
+    /// Party that the register's value belongs to.
     pub whose: Whose,
 }
 
@@ -99,7 +99,7 @@ struct Row {
 /// Addresses that an audit compares values with.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Addresses of the driver's memory.
+    /// Device addresses of the driver's memory.
     pub memory: Range<u64>,
     /// Addresses of the BARs on the machine.
     pub bars: Vec<u64>,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_ring_in_the_drivers_memory_is_the_guests_own() {
+    fn audit_attributes_rings_in_driver_memory_to_the_guest() {
         let judge = |name, value| judge(name, Some(value), &known());
         assert_eq!(judge("RDBAL", 0x3000), Some((Resource::DmaRing, Whose::Guest)));
         assert_eq!(judge("RDBAH", 1), Some((Resource::DmaRing, Whose::Guest)));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_register_with_the_address_of_a_bar_is_found_by_value() {
+    fn audit_finds_a_register_that_holds_a_bar_address() {
         let row = |safe| Row { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
         // A Radeon shows the upper half of the address, twice.
         let mut bus = Bus(0x2148, 0xfe8f_fe80);

@@ -20,7 +20,7 @@ use vfio_client::{Accesses, RAM_BASE as SOCKET_RAM, Ram, VfBus, VfioUserHal};
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
 /// Device ids of VFs; the second is that of VFs under Hyper-V.
 const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
-/// Index of the region with the registers.
+/// VFIO region number of the registers.
 const BAR0: u32 = 0;
 /// Size of the memory for the card in bytes: two rings of 256 buffers of 2 KB, and room for alignment.
 pub(crate) const MEMORY: u64 = 4 << 20;
@@ -29,7 +29,7 @@ pub(crate) const MEMORY: u64 = 4 << 20;
 const RAM_BASE: u64 = 1 << 32;
 const RAM_STEP: u64 = 1 << 30;
 
-/// Registers of a PF.
+/// Registers of a PF that VFIO passes to this process.
 #[derive(Debug)]
 pub struct PfHal {
     registers: Registers,
@@ -40,7 +40,7 @@ pub struct PfHal {
 }
 
 impl PfHal {
-    /// Takes a PF from Linux. Its VFs can then be opened only with `token`.
+    /// Takes a PF from Linux and opens it by VFIO. Its VFs can then be opened only with `token`.
     ///
     /// # Errors
     /// [`DirectError`].
@@ -95,7 +95,8 @@ pub struct VfHal {
 }
 
 impl VfHal {
-    /// Takes a VF from Linux, the `place`th of this run. `token` is its PF's, if VFIO holds that too.
+    /// Takes a VF from Linux and opens it by VFIO, the `place`th of this run. `token` is its PF's, if VFIO holds that
+    /// too.
     ///
     /// # Errors
     /// [`DirectError`].

@@ -30,20 +30,20 @@ use vfio_client::HalError;
 /// Reason why the drivers cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
-    /// VFIO does not give the function.
+    /// VFIO does not pass the function to this process.
     #[error(transparent)]
     Vfio(#[from] VfioError),
-    /// The function is of another device.
+    /// The PCI function is of another device.
     #[error("device {address} has ID {:04x}:{:04x}, which is not {wanted} of an 82576", found.vendor, found.device)]
     NotOurs {
-        /// Address of the function.
+        /// Address of the function of another device.
         address: PciAddress,
         /// Vendor and device id of the function.
         found: PciIds,
-        /// Description of the wanted function.
+        /// Description of the device that the drivers need.
         wanted: &'static str,
     },
-    /// The socket is of a VF of another family.
+    /// The socket belongs to a VF of another device family.
     #[error(
         "the VF behind {} is not an 82576, the only supported family; name sockets of a port with family = \
          \"82576\"",
@@ -75,9 +75,9 @@ pub enum DirectError {
     /// The driver cannot start a VF.
     #[error("VF driver on {name}: {error}")]
     Vf {
-        /// Name of the VF's function.
+        /// Name of the VF that cannot start.
         name: String,
-        /// Error of the VF's driver.
+        /// Error of the driver that cannot start the VF.
         error: VfError,
     },
     /// A VF behind a socket cannot be opened, or was lost.
@@ -89,10 +89,10 @@ pub enum DirectError {
          and on"
     )]
     NotQuiet(PciAddress),
-    /// The system refuses shared memory.
+    /// The system refuses shared memory for a driver.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
-    /// The system refuses a thread or an eventfd.
+    /// The system refuses a thread or an eventfd for a driver.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }

@@ -26,7 +26,7 @@ pub struct Side {
     pub hal: PfHal,
 }
 
-/// Running PF. Dropping it removes its VFs, which must have been closed before.
+/// PF that this process drives. Dropping it removes its VFs, which must have been closed before.
 #[derive(Debug)]
 pub struct Port {
     pci: Pci,

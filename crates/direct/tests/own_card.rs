@@ -18,10 +18,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
 
-/// Timeout of a guest's link.
+/// Timeout until a guest's link is up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The TCP/IP stack of the checks.
+/// TCP/IP stack of an embedded guest, used by the checks.
 struct Embedded(EmbeddedGuest);
 
 impl GuestStack for Embedded {
@@ -69,12 +69,12 @@ fn active(host: &Host, vfs: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn our_card_passes_the_checks_of_the_82576_drivers() {
+fn softiov_card_passes_the_checks_of_the_82576_drivers() {
     assert_checks_pass("");
 }
 
 #[test]
-fn our_card_with_mapped_doorbells_passes_the_checks() {
+fn softiov_card_with_mapped_doorbells_passes_the_checks() {
     assert_checks_pass("[[port]]\nwait = \"mapped\"\n");
 }
 
@@ -104,7 +104,7 @@ fn assert_checks_pass(config: &str) {
 }
 
 #[test]
-fn vf_of_another_family_is_refused_by_name() {
+fn vf_of_another_device_family_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::parse("[[port]]\nfamily = \"avf\"\n").unwrap();
     let _host = Host::start(Config::check(config, folder.path()).unwrap()).unwrap();
@@ -120,7 +120,7 @@ fn vf_of_another_family_is_refused_by_name() {
 /// Checks the findings on a VF of our card: the guest's own rings, mailbox and vectors. STATUS is the port's, so it
 /// reveals the number of the port, and no other register belongs to the machine.
 #[test]
-fn an_audit_finds_the_guests_registers_and_the_ports_number() {
+fn audit_finds_address_registers_and_port_number() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let report = audit(&Pci::default(), &sockets(folder.path(), &[0]).functions).unwrap();
@@ -139,7 +139,7 @@ fn an_audit_finds_the_guests_registers_and_the_ports_number() {
 }
 
 #[test]
-fn checks_of_two_vfs_are_skipped_with_one() {
+fn checks_that_need_two_vfs_are_skipped_with_one_vf() {
     let folder = tempfile::tempdir().unwrap();
     let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let report =
@@ -151,7 +151,7 @@ fn checks_of_two_vfs_are_skipped_with_one() {
 }
 
 #[test]
-fn a_run_ends_at_the_request_of_its_report() {
+fn check_run_stops_when_its_report_callback_asks() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let stop = |check: &CheckReport| match check.check {
@@ -167,7 +167,7 @@ fn a_run_ends_at_the_request_of_its_report() {
 }
 
 #[test]
-fn a_function_of_another_device_is_not_changed() {
+fn pci_function_of_another_device_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let device = folder.path().join("bus/pci/devices/0000:01:00.0");
     std::fs::create_dir_all(&device).unwrap();

@@ -45,7 +45,7 @@ struct Ring {
 #[derive(Debug)]
 struct Bus {
     ram: Ram,
-    /// BAR0, a word each.
+    /// Registers of BAR0, a 32-bit word each.
     registers: Vec<u32>,
     /// Replies that the admin queue has sent.
     replies: usize,
@@ -271,10 +271,10 @@ fn median(mut exchange: impl FnMut()) -> f64 {
     rounds[ROUNDS / 2]
 }
 
-/// A burst in one direction.
+/// Function that exchanges a burst of frames in one direction.
 type Exchange = fn(&mut Bench);
 
-/// Names of the directions.
+/// Measured directions of the frame path, by name.
 const DIRECTIONS: [(&str, Exchange); 2] =
     [("VF driver sends", Bench::send), ("VF driver receives", Bench::receive)];
 

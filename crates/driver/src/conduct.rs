@@ -40,9 +40,9 @@ pub type Totals = [u64; KINDS];
 pub struct Verdict {
     /// Kind of the events that exceeded the threshold.
     pub offence: Offence,
-    /// Events per second of that kind.
+    /// Events of the offence's kind per second.
     pub rate: u64,
-    /// Measure against the VF.
+    /// Measure that the limit takes against the VF.
     pub action: Action,
 }
 
@@ -59,7 +59,7 @@ pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
 /// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
 const MOST_COUNTED: u64 = 1 << 58;
 
-/// Record of one VF's conduct. A successor of this process continues the record.
+/// Record of one VF's offences, and the measures against it. A successor of this process continues the record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Monitor {
     sampled: Option<(Time, Totals)>,
@@ -141,7 +141,7 @@ impl Monitor {
         }
     }
 
-    /// Quarantines the VF. Returns true if the VF was not quarantined before.
+    /// Records that the VF is quarantined. Returns true if the VF was not quarantined before.
     pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
         self.quarantined.replace(why).is_none()
     }
@@ -152,7 +152,7 @@ impl Monitor {
         before.quarantined.is_some()
     }
 
-    /// Ends an expired throttle. Returns true if one has expired.
+    /// Ends the VF's throttle if its time has passed. Returns true if one has expired.
     pub(crate) fn end_throttle(&mut self, now: Time) -> bool {
         let over = self.throttled_until.is_some_and(|until| until <= now);
         if over {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn gravest_offence_is_judged_and_all_are_counted() {
+    fn only_the_gravest_offence_has_an_action_and_all_are_counted() {
         let mut monitor = Monitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();

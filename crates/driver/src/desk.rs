@@ -15,7 +15,7 @@ pub(crate) const BASE: u64 = 0x12_0000_0000;
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     pub(crate) registers: BTreeMap<u32, u32>,
-    /// Allocations by their device address, in rising order.
+    /// DMA allocations by their device address, in rising order.
     memory: Vec<(u64, Vec<u8>)>,
 }
 

@@ -10,9 +10,9 @@ pub const DESCRIPTOR: usize = 32;
 /// Purpose for which memory is prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The memory will be read.
+    /// The driver will read the prefetched memory.
     Read,
-    /// The memory will be written.
+    /// The driver will write the prefetched memory.
     Write,
 }
 
@@ -24,7 +24,7 @@ pub trait Hal {
     /// Writes the 32-bit register at a byte offset of BAR0. The write may be posted.
     fn write(&mut self, offset: u32, value: u32);
 
-    /// Returns the current time.
+    /// Returns the current time of the driver's clock.
     fn now(&self) -> Time;
 
     /// Waits for at least `time`, during which the card may make progress. Drivers call this only in bounded loops.
@@ -58,7 +58,7 @@ pub trait DmaHal: Hal {
     /// Copies bytes out of DMA memory. The card's writes before the copied bytes are visible to later reads (acquire).
     fn dma_read(&self, iova: u64, into: &mut [u8]);
 
-    /// Copies bytes into DMA memory. The card sees earlier writes before this one (release).
+    /// Copies bytes into DMA memory at a device address. The card sees earlier writes before this one (release).
     fn dma_write(&mut self, iova: u64, from: &[u8]);
 
     /// Copies consecutive descriptors of `size` bytes (16 or 32) up to the first incomplete one, each to the front

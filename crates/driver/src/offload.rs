@@ -23,7 +23,7 @@ impl TxOffload {
     }
 }
 
-/// Maximum bytes searched for headers.
+/// Maximum bytes of a frame searched for its headers.
 pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -72,7 +72,7 @@ impl Headers {
         complete.then_some(Self { mac, ip, l4, ipv4: kind == IPV4, tcp: protocol == TCP })
     }
 
-    /// Returns the length of all headers in bytes.
+    /// Returns the length of the frame's headers in bytes.
     pub(crate) fn total(&self) -> usize {
         self.mac + self.ip + self.l4
     }

@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn checksum_of_a_udp_fragment_is_not_left_to_the_card() {
+    fn checksum_of_a_udp_fragment_is_computed_by_the_guest() {
         let mut fragment = frame(17);
         fragment[20] = 0x20;
         assert_eq!(choose_offload(&mut fragment), TxOffload::default());
     }
 
     #[test]
-    fn checksums_are_verified_only_without_the_cards_verdict() {
+    fn guest_verifies_checksums_that_the_card_did_not_verify() {
         let verdict = |ip_checksum, l4_checksum| Received { ip_checksum, l4_checksum, ..Received::default() };
         let mut udp = frame(17);
         assert!(is_intact(&udp, &verdict(Checksum::Good, Checksum::Good)));

@@ -31,7 +31,7 @@ const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 pub struct Refused {
     /// Number of received frames that were dropped for a wrong checksum.
     pub bad_checksum: u64,
-    /// Number of frames that the driver refused to send.
+    /// Number of frames that the VF driver refused to send.
     pub transmit: u64,
 }
 
@@ -53,7 +53,7 @@ struct Burst {
     buffers: Box<[[u8; MAX_FRAME]]>,
     /// Descriptions of the received frames, in the order of their buffers.
     received: Vec<Received>,
-    /// Number of frames that the stack took of those received.
+    /// Number of received frames of the burst that the stack took.
     taken: usize,
 }
 
@@ -69,7 +69,7 @@ impl Burst {
         self.taken == self.received.len()
     }
 
-    /// Receives further frames in place of the last ones. Returns true if there are any; frames too long for a buffer
+    /// Receives further frames in place of the last burst. Returns true if there are any; frames too long for a buffer
     /// are lost.
     fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;

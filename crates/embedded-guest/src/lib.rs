@@ -67,7 +67,7 @@ const PF_PATIENCE: Duration = Duration::from_secs(5);
 /// Period of attempts to reach the PF's driver, and of checks of the link.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Configuration of a guest.
+/// Configuration of an embedded guest.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Path of the VF's vfio-user socket.
@@ -84,19 +84,19 @@ pub enum GuestError {
     /// The VF cannot be reached over its bus.
     #[error(transparent)]
     Hal(#[from] HalError),
-    /// The driver could not start the VF.
+    /// The driver cannot start the VF.
     #[error("VF driver: {0}")]
     Vf(#[from] AnyVfError),
     /// The PF gave the VF an address that is not a station's.
     #[error("the VF's MAC address {0} is not a valid unicast address")]
     Address(MacAddress),
-    /// The system refuses a thread, epoll or an eventfd.
+    /// The system refuses a thread, epoll or an eventfd for the guest.
     #[error("the embedded guest's system call failed: {0}")]
     System(#[from] std::io::Error),
     /// The guest has ended, because its card is gone.
     #[error("the embedded guest has ended: the connection to its VF was lost")]
     Ended,
-    /// The flow has no verdict.
+    /// The flow ended without a verdict of its receiver.
     #[error(transparent)]
     Flow(#[from] FlowError),
 }
@@ -106,7 +106,7 @@ pub enum GuestError {
 pub struct Stats {
     /// Counters of the VF on the card.
     pub card: Statistics,
-    /// Counters of the driver, per pair of rings.
+    /// Counters of the VF driver, per pair of rings.
     pub queues: Vec<QueueCounters>,
     /// Numbers of frames that the device dropped.
     pub refused: Refused,
@@ -116,7 +116,7 @@ pub struct Stats {
     pub accesses: Accesses,
 }
 
-/// Running guest. Dropping it stops it, and its VF.
+/// Running embedded guest. Dropping it stops it, and its VF.
 #[derive(Debug)]
 pub struct EmbeddedGuest {
     name: String,
@@ -172,13 +172,13 @@ impl EmbeddedGuest {
         &self.name
     }
 
-    /// Returns the IP address.
+    /// Returns the guest's IP address.
     #[must_use]
     pub fn ip(&self) -> Ipv4Addr {
         self.ip
     }
 
-    /// Returns the family of the VF.
+    /// Returns the device family of the guest's VF.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family

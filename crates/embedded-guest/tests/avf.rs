@@ -126,7 +126,7 @@ fn doorbells_in_memory_avoid_nearly_all_messages() {
 /// Sends many flows: the addresses and ports of a flow choose its queue, at the sender by the driver, at the receiver
 /// by the card's hash.
 #[test]
-fn flows_are_spread_over_every_queue_of_both_sides() {
+fn flows_are_spread_over_every_queue_of_both_guests() {
     let world = World::new("sleep");
     let [one, other] = world.pair();
     let used = |stats: Stats| {
@@ -146,7 +146,7 @@ fn flows_are_spread_over_every_queue_of_both_sides() {
 }
 
 #[test]
-fn a_flow_outlives_resets_of_the_port() {
+fn tcp_flow_survives_resets_of_the_port() {
     for wait in ["sleep", "mapped"] {
         let world = World::new(wait);
         let [one, other] = world.pair();
@@ -171,7 +171,7 @@ fn a_flow_outlives_resets_of_the_port() {
 }
 
 #[test]
-fn a_guest_follows_changes_of_its_link() {
+fn guest_link_follows_link_changes_by_the_administrator() {
     let world = World::new("sleep");
     let [one, other] = world.pair();
     world.set(VfSettings::link(LinkState::Disable));
@@ -207,7 +207,7 @@ fn a_vf_serves_several_guests_in_succession() {
 }
 
 #[test]
-fn vfs_of_both_families_talk_over_a_wire() {
+fn avf_and_82576_vfs_exchange_frames_over_a_wire() {
     let port = |family: &str| format!("[[port]]\nfamily = \"{family}\"\nuplink.wire = \"w\"\nvfs = 2\n");
     let world = World::with(&(port("82576") + &port("avf")));
     let attach = |port: u8, number: u8| {

@@ -24,7 +24,7 @@ const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 /// Lock for one world at a time: all hosts of a process share its table of mappings, and a hand-over needs two.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Host with one port that offers VFs.
+/// Host of the test with one port that offers VFs.
 struct World {
     host: Option<Host>,
     _turn: MutexGuard<'static, ()>,
@@ -128,7 +128,7 @@ fn resets(world: &World, vfs: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn guests_on_any_vf_survive_a_hand_over() {
+fn guests_on_any_vf_survive_a_host_hand_over() {
     for wait in ["sleep", "mapped"] {
         let mut world = World::new(MOST, wait);
         let guests = ENDS.map(|vf| world.attach(vf));
@@ -145,7 +145,7 @@ fn guests_on_any_vf_survive_a_hand_over() {
 }
 
 #[test]
-fn policy_of_the_last_vf_holds_across_a_hand_over() {
+fn policy_of_the_last_vf_survives_a_host_hand_over() {
     let mut world = World::new(MOST, "sleep");
     let [first, beside, last] = [0, 62, 63].map(|vf| world.attach(vf));
     // The arithmetic of SR-IOV: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
@@ -195,7 +195,7 @@ fn running_port_accepts_a_changed_number_of_vfs() {
     assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
 }
 
-/// Runs 64 guests on one port. The cost of each guest is in `docs/performance.md`.
+/// Runs 64 guests on one port, which exchange frames. The cost of each guest is in `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     let world = World::new(MOST, "sleep");

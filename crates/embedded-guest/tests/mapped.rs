@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Host with guests on its first VFs. The guests are dropped first.
+/// Host of the test with guests on its first VFs. The guests are dropped first.
 struct World {
     guests: Vec<EmbeddedGuest>,
     host: Host,
@@ -61,7 +61,7 @@ impl World {
 }
 
 #[test]
-fn traffic_with_mapped_doorbells_almost_never_traps() {
+fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
     let mut rates = Vec::new();
     for wait in ["sleep", "mapped"] {
         let world = World::new(wait, 2);
@@ -83,7 +83,7 @@ fn traffic_with_mapped_doorbells_almost_never_traps() {
 }
 
 #[test]
-fn next_client_gets_pages_without_the_former_clients_data() {
+fn next_client_gets_mapped_pages_without_earlier_data() {
     let mut world = World::new("mapped", 2);
     for _ in 0..3 {
         drop(world.guests.pop());
@@ -96,7 +96,7 @@ fn next_client_gets_pages_without_the_former_clients_data() {
 }
 
 #[test]
-fn reset_of_the_port_appears_in_mapped_pages() {
+fn port_reset_is_visible_in_mapped_registers() {
     let world = World::new("mapped", 2);
     for _ in 0..3 {
         let resets = world.vf(0).mailbox.resets;

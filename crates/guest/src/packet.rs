@@ -80,11 +80,11 @@ pub enum Packet {
         /// Bytes after the IPv4 header, including the UDP header in the first fragment.
         payload: usize,
     },
-    /// Any other kind of frame.
+    /// Frame of any other kind, which the kernel ignores.
     Other,
 }
 
-/// Parses a frame.
+/// Parses an Ethernet frame into the packet that it carries.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Packet {
     let word = |at: usize| frame.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));
@@ -159,7 +159,7 @@ mod tests {
     use i82576::MacAddress;
 
     #[test]
-    fn parse_returns_the_filled_packet() {
+    fn parsed_frame_is_the_packet_that_was_written() {
         let (from, to) = (MacAddress([2; 6]), MacAddress([4; 6]));
         let mut frame = [0; UDP_HEADERS + 1_472];
         fill(&mut frame, from, to, Packet::Udp(1_472));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn ip_addresses_are_derived_from_mac_addresses() {
+    fn guest_ip_addresses_are_derived_from_mac_addresses() {
         let mut frame = [0; UDP_HEADERS];
         fill(
             &mut frame,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn fragment_carries_its_offset() {
+    fn ipv4_fragment_carries_its_offset() {
         let mut frame = [0; IP_HEADERS + FRAGMENT];
         for (offset, more) in [(0, true), (1_480, true), (2_960, false)] {
             let fragment = Packet::Fragment { id: 0xfffe, offset, more, payload: FRAGMENT };
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_not_counted_as_payload() {
+    fn ethernet_padding_is_not_counted_as_payload() {
         let mut frame = [0; TCP_HEADERS];
         fill(
             &mut frame,

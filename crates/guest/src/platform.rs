@@ -20,13 +20,13 @@ pub enum Interrupt {
 /// Outcome of an access to an emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The access to the device is complete.
+    /// The kernel's access to the device is complete.
     Done,
     /// Another actor completes the access; the kernel stays blocked until it is woken.
     Blocked,
 }
 
-/// Machine that a kernel runs on.
+/// Machine operations that a guest kernel runs on.
 pub trait Platform {
     /// Charges work of the kernel, its driver or its program, in cycles.
     fn charge(&mut self, category: Category, cycles: u64);
@@ -40,7 +40,7 @@ pub trait Platform {
     /// Takes the next pending interrupt, or returns `None`.
     fn take_interrupt(&mut self) -> Option<Interrupt>;
 
-    /// Ends the interrupt taken last.
+    /// Ends the interrupt that the kernel took last.
     fn end_of_interrupt(&mut self);
 
     /// Masks or unmasks a vector in the device's MSI-X table, if there is a table.

@@ -10,7 +10,7 @@ pub struct Socket {
     packets: u32,
     buffers: u32,
     bytes: u64,
-    /// Packets accepted since creation.
+    /// Packets that the socket accepted since its creation.
     pub accepted: Count,
     /// Packets dropped since creation because the buffer was full.
     pub dropped: Count,
@@ -19,7 +19,7 @@ pub struct Socket {
 /// Number of packets and their payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Number of packets.
+    /// Number of packets in the count.
     pub packets: u64,
     /// Number of payload bytes of the packets.
     pub bytes: u64,
@@ -76,7 +76,7 @@ impl Socket {
         self.room
     }
 
-    /// Returns `true` if no packet is stored.
+    /// Returns `true` if the socket stores no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets == 0
@@ -88,21 +88,21 @@ mod tests {
     use super::Socket;
 
     #[test]
-    fn packet_65_of_a_64_packet_buffer_is_dropped() {
+    fn socket_of_64_packets_drops_the_65th_packet() {
         let mut socket = Socket::new(64);
         assert_eq!((0..81).filter(|_| socket.push(1_472, 1)).count(), 64);
         assert_eq!((socket.accepted.packets, socket.dropped.packets), (64, 17));
     }
 
     #[test]
-    fn datagram_occupies_and_frees_a_buffer_per_piece() {
+    fn datagram_occupies_and_frees_a_socket_buffer_per_fragment() {
         let mut socket = Socket::new(8);
         assert!(socket.push(4_000, 3) && socket.push(4_000, 3) && !socket.push(4_000, 3));
         assert_eq!((socket.room(), socket.pop(), socket.room()), (2, Some((4_000, 3)), 5));
     }
 
     #[test]
-    fn all_accepted_bytes_are_read() {
+    fn all_bytes_that_a_socket_accepts_are_read() {
         let mut socket = Socket::new(8);
         [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes, 1)));
         let out: u64 = core::iter::from_fn(|| socket.pop()).map(|(bytes, _)| bytes).sum();

@@ -37,13 +37,13 @@ impl Cpus {
         Ok(Self((0..=Self::LAST).filter(|cpu| set.is_set(*cpu as usize)).collect()))
     }
 
-    /// Returns true if the set is empty.
+    /// Returns true if the set has no processor.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the processor numbers, in ascending order.
+    /// Returns the set's processor numbers, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
@@ -59,7 +59,7 @@ impl Cpus {
         }
     }
 
-    /// Pins the calling thread to the set.
+    /// Pins the calling thread to the set's processors.
     ///
     /// # Errors
     /// The thread may run on none of the set's processors.
@@ -79,7 +79,7 @@ impl FromIterator<u32> for Cpus {
     }
 }
 
-/// Formats the set like `taskset`: "0-3,6".
+/// Formats the processor set like `taskset`: "0-3,6".
 impl fmt::Display for Cpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges = self.0.chunk_by(|one, next| one + 1 == *next);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_formatted_like_taskset() {
+    fn cpu_set_is_formatted_like_taskset() {
         assert_eq!(cpus(&[6, 2, 0, 1, 3, 2]).to_string(), "0-3,6");
         assert_eq!((cpus(&[4]).to_string(), cpus(&[]).to_string()), ("4".to_owned(), String::new()));
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_cpu_is_named_with_the_allowed_ones() {
+    fn missing_cpu_is_named_in_the_error_with_the_allowed_cpus() {
         let refused = cpus(&[0, Cpus::LAST]).check(&cpus(&[0, 1])).unwrap_err();
         assert_eq!(refused, ForeignCpu { cpu: Cpus::LAST, allowed: cpus(&[0, 1]) });
         assert!(refused.to_string().contains("(allowed: 0-1)"), "{refused}");

@@ -15,26 +15,26 @@ use rustix::process::geteuid;
 
 use crate::user::is_private_group;
 
-/// Reason why a folder cannot be used.
+/// Reason why a folder cannot hold the host's sockets.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A system call on the folder failed.
+    /// A system call on the socket folder failed.
     #[error("folder {} could not be {doing}: {source}", path.display())]
     System {
         /// Path of the folder on which the call failed.
         path: PathBuf,
         /// Failed action on the folder, as a past participle.
         doing: &'static str,
-        /// Kernel's error for the call.
+        /// Kernel's error for the failed call on the socket folder.
         source: io::Error,
     },
-    /// The path leads to a file, or to a symbolic link.
+    /// The socket folder's path leads to a file, or to a symbolic link.
     #[error("{} is a file or a link where a folder is needed; remove it, or choose another path", path.display())]
     NotAFolder {
-        /// Path of the file or link in the folder's place.
+        /// Path of the file or link at the socket folder's path.
         path: PathBuf,
     },
-    /// Another user owns the folder.
+    /// Another user owns the socket folder.
     #[error(
         "folder {} belongs to user {owner}, who could replace the sockets in the folder; it must belong to \
          root or to user {wanted}",
@@ -43,12 +43,12 @@ pub enum FolderError {
     NotOurs {
         /// Path of the folder, or of a parent folder, that the other user owns.
         path: PathBuf,
-        /// User id of the owner.
+        /// User id of the socket folder's owner.
         owner: u32,
-        /// User id of the required owner.
+        /// User id that must own the socket folder.
         wanted: u32,
     },
-    /// The user that the host becomes does not own the folder.
+    /// The user that the host becomes does not own the socket folder.
     #[error(
         "folder {0} belongs to user {owner}, and user {uid} could not remove the host's sockets there; chown \
          -R {uid} {0}",
@@ -57,12 +57,12 @@ pub enum FolderError {
     NotTheirs {
         /// Path of the folder that the host's user does not own.
         path: PathBuf,
-        /// User id of the owner.
+        /// User id of the socket folder's owner.
         owner: u32,
-        /// User id of the host.
+        /// User id that the host becomes.
         uid: u32,
     },
-    /// Other users may write to the folder.
+    /// Other users may write to the socket folder.
     #[error(
         "folder {0} is writable by other users (mode {mode:04o}), who could replace the sockets in the \
          folder; chmod go-w {0}",
@@ -71,15 +71,15 @@ pub enum FolderError {
     Writable {
         /// Path of the folder, or of a parent folder, that others may write to.
         path: PathBuf,
-        /// Permission bits of the folder.
+        /// Permission bits of the socket folder.
         mode: u32,
     },
-    /// The user that the host becomes cannot enter the folder.
+    /// The user that the host becomes cannot enter the socket folder.
     #[error("user {uid} cannot enter folder {}; choose another path", path.display())]
     Closed {
         /// Path of the folder, or of a parent folder, that the user cannot enter.
         path: PathBuf,
-        /// User id of the host.
+        /// User id that the host becomes.
         uid: u32,
     },
 }
@@ -154,7 +154,7 @@ pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
     if uid == 0 { None } else { ways.into_iter().find(closed).map(Path::to_owned) }
 }
 
-/// Creates a private folder. Returns false if it exists.
+/// Creates a folder that only its owner may enter. Returns false if it exists.
 fn create(path: &Path) -> Result<bool, FolderError> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_folder_keeps_the_mode_of_its_creation() {
+    fn existing_socket_folder_keeps_its_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_others_can_write_to_is_refused() {
+    fn socket_folder_that_others_can_write_to_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
@@ -274,7 +274,7 @@ mod tests {
         }
         if !geteuid().is_root() {
             return skipped(
-                "folder_that_others_can_write_to_is_refused",
+                "socket_folder_that_others_can_write_to_is_refused",
                 "only root has groups to give it to",
             );
         }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn writable_parent_is_refused_unless_sticky() {
+    fn writable_parent_of_a_socket_folder_is_refused_unless_sticky() {
         let folder = tempfile::tempdir().unwrap();
         let way = folder.path().join("way");
         let path = way.join("sockets");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_files_are_refused_as_folders() {
+    fn links_and_files_are_refused_as_socket_folders() {
         let folder = tempfile::tempdir().unwrap();
         let (real, link, file) = (folder.path().join("r"), folder.path().join("l"), folder.path().join("f"));
         make(&real, PASSABLE).unwrap();
@@ -319,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn folder_of_another_user_is_refused() {
+    fn socket_folder_of_another_user_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
         make(&path, PASSABLE).unwrap();
         let (uid, other) = (geteuid().as_raw(), 65_533);
         if uid != 0 {
-            return skipped("folder_of_another_user_is_refused", "only root can give a folder away");
+            return skipped("socket_folder_of_another_user_is_refused", "only root can give a folder away");
         }
         std::os::unix::fs::chown(&path, Some(other), None).unwrap();
         assert!(matches!(check(&path), Err(FolderError::NotOurs { owner: 65_533, wanted: 0, .. })));
@@ -337,10 +337,10 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_the_user_cannot_enter_is_named() {
+    fn socket_folder_that_the_user_cannot_enter_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
-        let name = "folder_that_the_user_cannot_enter_is_named";
+        let name = "socket_folder_that_the_user_cannot_enter_is_named";
         if !geteuid().is_root() {
             return skipped(name, "only root can give a folder away");
         }

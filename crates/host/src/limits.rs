@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_names_failed_action_and_remedy() {
+    fn limit_error_names_the_failed_action_and_the_remedy() {
         let text = |errno| with_remedy("cannot create an eventfd", errno).to_string();
         assert_eq!(
             text(Errno::MFILE),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn raised_soft_limit_equals_the_hard_one() {
+    fn raised_soft_limit_of_open_files_equals_the_hard_limit() {
         let raised = raise_open_files().unwrap();
         let now = getrlimit(Resource::Nofile);
         assert_eq!((now.current, now.maximum), (raised, raised));

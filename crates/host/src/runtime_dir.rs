@@ -13,9 +13,9 @@ use rustix::process::geteuid;
 #[derive(Debug, thiserror::Error)]
 #[error("runtime folder {} does not belong to user {uid}; choose another with --runtime-dir", path.display())]
 pub struct NotOurs {
-    /// Path of the folder.
+    /// Path of the default folder for sockets.
     pub path: PathBuf,
-    /// User id that must own the folder.
+    /// User id that must own the default folder for sockets.
     pub uid: u32,
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_folder_is_preferred_to_system_folder_and_tmp() {
+    fn session_runtime_folder_is_preferred_to_system_and_tmp() {
         let session = |path: &str| Some(PathBuf::from(path));
         assert_eq!(location(session("/run/user/1000"), 1000), Path::new("/run/user/1000/softiov"));
         assert_eq!(location(session("relative"), 1000), Path::new("/tmp/softiov-1000"));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn default_folder_in_tmp_must_belong_to_the_user() {
+    fn default_runtime_folder_in_tmp_must_belong_to_the_user() {
         let (folder, uid) = (tempfile::tempdir().unwrap(), geteuid().as_raw());
         let path = folder.path().join("softiov");
         assert_eq!(ours(path.clone(), uid).unwrap(), path, "the folder does not exist yet");

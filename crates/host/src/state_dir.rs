@@ -1,4 +1,4 @@
-//! Default folder of files that outlast the host.
+//! Default folder of files that remain after the host has ended.
 
 use std::env;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ mod tests {
     use super::location;
 
     #[test]
-    fn folder_of_the_systemd_unit_is_preferred_to_all_others() {
+    fn state_folder_of_the_systemd_unit_is_preferred() {
         let at = |variables: &[(&str, &str)], uid| {
             let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
             location(|name| find(name).map(|(_, value)| value.into()), uid)

@@ -85,7 +85,7 @@ pub fn pass(command: &mut std::process::Command, fds: &[std::os::fd::OwnedFd]) -
 /// Name of the process that starts hosts for a keeper.
 const STARTER: &str = "softiov-starter";
 
-/// Returns the running hosts of a keeper.
+/// Returns the running host processes of a keeper.
 #[must_use]
 pub fn hosts(keeper: u32) -> Vec<Pid> {
     children(keeper).into_iter().filter(|pid| !is_starter(*pid)).collect()

@@ -1,4 +1,4 @@
-//! Users and groups by name or number.
+//! Looks up users and groups by name or number.
 //!
 //! Looks up names and numbers only.
 
@@ -10,21 +10,21 @@ use nix::unistd::{Group, User};
 /// Reason why a user or a group was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserError {
-    /// No user has this name.
+    /// No user has the given name.
     #[error("no user is called {0:?}; give an existing name or a number")]
     NoUser(String),
-    /// No group has this name.
+    /// No group has the given name.
     #[error("no group is called {0:?}; give an existing name or a number")]
     NoGroup(String),
     /// The user was given by number only and is in no database, so its group is unknown.
     #[error("no user database has user {0}; add a group: {0}:GROUP")]
     GroupMissing(u32),
-    /// The user database is not readable.
+    /// The user database (`/etc/passwd`, `/etc/group`) is not readable.
     #[error("cannot read the user database: {0}; give the user's number")]
     Database(String),
 }
 
-/// Returns the number of a user.
+/// Returns the number of the user with this name or number.
 ///
 /// # Errors
 /// [`UserError::NoUser`], [`UserError::Database`].
@@ -35,7 +35,7 @@ pub fn user_id(text: &str) -> Result<u32, UserError> {
     }
 }
 
-/// Returns the number of a group.
+/// Returns the number of the group with this name or number.
 ///
 /// # Errors
 /// [`UserError::NoGroup`], [`UserError::Database`].
@@ -60,9 +60,9 @@ pub fn is_private_group(uid: u32, gid: u32) -> bool {
 /// User that a process can become, with its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// User id.
+    /// Number of the user.
     pub uid: u32,
-    /// Group id.
+    /// Number of the user's group.
     pub gid: u32,
     /// User name, if known: supplementary groups are looked up by name.
     pub name: Option<String>,
@@ -100,7 +100,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// Parses a number. All ones is no id: the kernel reads it as "no change".
+/// Parses the number of a user or group. All ones is no id: the kernel reads it as "no change".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number != u32::MAX)
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_denote_the_same_user() {
+    fn user_name_and_user_number_denote_the_same_user() {
         assert_eq!((user_id("root"), user_id("0"), group_id("root")), (Ok(0), Ok(0), Ok(0)));
         assert_eq!((user_id("64055"), group_id("107")), (Ok(64_055), Ok(107)));
         let root = Account { uid: 0, gid: 0, name: Some("root".into()) };
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_users_own_group_is_private() {
+    fn only_the_group_with_the_users_own_number_is_private() {
         assert!(is_private_group(0, 0));
         assert!(!is_private_group(0, 1) && !is_private_group(1, 0));
         assert!(!is_private_group(3_000_000_001, 3_000_000_001));
     }
 
     #[test]
-    fn unknown_user_or_group_is_named() {
+    fn unknown_user_or_group_is_named_in_the_error() {
         assert_eq!(user_id("missing-user"), Err(UserError::NoUser("missing-user".into())));
         assert_eq!(group_id("no-group"), Err(UserError::NoGroup("no-group".into())));
         for text in ["", "4294967295", "-1", "missing-user:0", "root:no-group", ":"] {

@@ -6,12 +6,12 @@
 /// Segmentation that a packet still needs before it fits on a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segments {
-    /// The frame needs no segmentation.
+    /// The packet is one frame and needs no segmentation.
     #[default]
     None,
-    /// TCP over IPv4 (VIRTIO_NET_HDR_GSO_TCPV4).
+    /// The packet is TCP over IPv4 to be segmented (VIRTIO_NET_HDR_GSO_TCPV4).
     TcpV4,
-    /// TCP over IPv6 (VIRTIO_NET_HDR_GSO_TCPV6).
+    /// The packet is TCP over IPv6 to be segmented (VIRTIO_NET_HDR_GSO_TCPV6).
     TcpV6,
     /// Segmentation type without a variant here (VIRTIO_NET_HDR_GSO_*).
     Other(u8),

@@ -74,7 +74,7 @@ impl Worker {
         (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
-    /// Sends a job to the worker's thread. Never blocks. The caller bounds the number of pending jobs; see
+    /// Sends a job to the thread that may block. Never blocks. The caller bounds the number of pending jobs; see
     /// [`Self::backlog`].
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.backlog.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn work(queue: &Receiver<Job>, left: &AtomicUsize) {
 /// Client's descriptor that a [`Worker`] closes on drop: closing may block, depending on the client's file.
 #[derive(Debug)]
 pub struct LateFd {
-    /// Descriptor to close; `None` after it was taken or closed.
+    /// Descriptor that the worker's thread closes; `None` after it was taken or closed.
     fd: Option<OwnedFd>,
     worker: Worker,
 }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn confined_workers_have_a_thread_each() {
+    fn each_confined_worker_has_its_own_thread() {
         let prepared = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
         let prepared = prepared.prepare(Role::Helper).unwrap();
         let names = ["mem pf0".to_owned(), "mem 0 pf0".to_owned()];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_job_does_not_block_the_sender() {
+    fn blocked_job_of_a_worker_does_not_block_its_sender() {
         let worker = Worker::start("test").unwrap();
         let (free, held) = mpsc::channel::<()>();
         worker.run(move || assert!(held.recv().is_err()));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_in_a_job_does_not_stop_later_jobs() {
+    fn panic_in_a_worker_job_does_not_stop_later_jobs() {
         let worker = Worker::start("test").unwrap();
         worker.run(|| panic!("a defect"));
         let (done, seen) = mpsc::channel();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_descriptor_stays_open() {
+    fn descriptor_taken_back_from_a_worker_stays_open() {
         let worker = Worker::start("test").unwrap();
         let (_reader, writer) = io::pipe().unwrap();
         let fd = worker.keep(writer.into()).into_inner();

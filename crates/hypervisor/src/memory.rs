@@ -62,7 +62,7 @@ pub struct OutOfMemoryRange {
 }
 
 impl HostMemory {
-    /// Creates memory of `bytes` bytes.
+    /// Creates guest memory of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { bytes, chunks: vec![Chunk::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_zero_until_written() {
+    fn guest_memory_is_zero_until_written() {
         let mut memory = HostMemory::new(4096);
         assert_eq!(read(&memory, 60, 100), [0; 100]);
         memory.write(60, &[1; 10]).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn overwriting_with_zeros_clears_old_bytes() {
+    fn overwriting_guest_memory_with_zeros_clears_old_bytes() {
         let mut memory = HostMemory::new(256);
         memory.write(0, &[7; 256]).unwrap();
         memory.write(64, &[0; 64]).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_storage_is_reused() {
+    fn freed_storage_of_guest_memory_is_reused() {
         let mut memory = HostMemory::new(4 * CHUNK);
         memory.write(0, &[1; 64]).unwrap();
         memory.write(CHUNK as u64, &[2; 64]).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn access_beyond_the_end_is_rejected() {
+    fn access_beyond_the_end_of_guest_memory_is_rejected() {
         let mut memory = HostMemory::new(128);
         assert_eq!(memory.write(120, &[1; 9]), Err(OutOfMemoryRange { address: 120, length: 9 }));
         assert_eq!(
@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn memory_behaves_like_a_byte_array(
+        fn guest_memory_behaves_like_a_byte_array(
             writes in prop::collection::vec((0..SIZE, 0..SIZE / 2, any::<bool>(), any::<u8>()), 0..40),
         ) {
             let (mut memory, mut plain) = (HostMemory::new(SIZE), vec![0; SIZE]);

@@ -19,41 +19,41 @@ pub mod ctrl {
     pub const FD: u32 = 1 << 0;
     /// Stop mastering the bus; STATUS.GIO_MASTER then falls.
     pub const GIO_MASTER_DISABLE: u32 = 1 << 2;
-    /// Set link up.
+    /// CTRL: bring the link up.
     pub const SLU: u32 = 1 << 6;
-    /// Forced speed, encoded as in STATUS.
+    /// CTRL: forced link speed, encoded as in STATUS.
     pub const SPEED: u32 = 0b11 << 8;
-    /// Speed is forced.
+    /// CTRL: the link speed is forced.
     pub const FRCSPD: u32 = 1 << 11;
-    /// The duplex mode is forced.
+    /// CTRL: the duplex mode of the link is forced.
     pub const FRCDPX: u32 = 1 << 12;
-    /// Software reset, self-clearing.
+    /// CTRL: software reset of the port, self-clearing.
     pub const RST: u32 = 1 << 26;
-    /// Received pause frames are obeyed.
+    /// CTRL: the port obeys received pause frames.
     pub const RFCE: u32 = 1 << 27;
     /// VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
     pub const VME: u32 = 1 << 30;
-    /// PHY reset, self-clearing.
+    /// CTRL: reset of the PHY, self-clearing.
     pub const PHY_RST: u32 = 1 << 31;
 }
 
 /// Bits of the device status register (STATUS).
 pub mod status {
-    /// The link has full duplex.
+    /// STATUS: the link has full duplex.
     pub const FD: u32 = 1 << 0;
-    /// The link is up.
+    /// STATUS: the link is up.
     pub const LU: u32 = 1 << 1;
     /// The link's speed is 1000 Mb/s.
     pub const SPEED_1000: u32 = 0b10 << 6;
-    /// NVM initialisation done.
+    /// STATUS: the port has loaded its settings from the NVM.
     pub const LAN_INIT_DONE: u32 = 1 << 9;
-    /// PHY reset was asserted.
+    /// STATUS: the PHY reset was asserted.
     pub const PHYRA: u32 = 1 << 10;
-    /// Position of the number of VFs.
+    /// STATUS: position of the number of VFs.
     pub const NUM_VFS_SHIFT: u32 = 14;
-    /// SR-IOV is enabled.
+    /// STATUS: SR-IOV is enabled.
     pub const IOV: u32 = 1 << 18;
-    /// The device may master the bus.
+    /// STATUS: the port may master the bus.
     pub const GIO_MASTER: u32 = 1 << 19;
 }
 
@@ -63,13 +63,13 @@ pub mod ctrl_ext {
     pub const PFRSTD: u32 = 1 << 14;
     /// Frames have an extended (outer) VLAN tag.
     pub const EXT_VLAN: u32 = 1 << 26;
-    /// A driver is loaded.
+    /// CTRL_EXT: a driver of this port is loaded.
     pub const DRV_LOAD: u32 = 1 << 28;
 }
 
 /// Bits of the receive control register (RCTL).
 pub mod rctl {
-    /// Receiver enabled.
+    /// RCTL: the receiver is enabled.
     pub const EN: u32 = 1 << 1;
     /// Every unicast frame is accepted (without VMDq).
     pub const UPE: u32 = 1 << 3;
@@ -77,27 +77,27 @@ pub mod rctl {
     pub const MPE: u32 = 1 << 4;
     /// Frames above the standard length are accepted.
     pub const LPE: u32 = 1 << 5;
-    /// Mask of the loopback mode.
+    /// RCTL: mask of the loopback mode.
     pub const LBM_MASK: u32 = 3 << 6;
     /// Loopback mode: in the MAC, before the PHY.
     pub const LBM_MAC: u32 = 1 << 6;
     /// Multicast offset: position of the 12 address bits that index MTA and UTA.
     pub const MO_SHIFT: u32 = 12;
-    /// Broadcasts are accepted (without VMDq).
+    /// RCTL: broadcasts are accepted (without VMDq).
     pub const BAM: u32 = 1 << 15;
-    /// The VLAN filter is enabled.
+    /// RCTL: the VLAN filter is enabled.
     pub const VFE: u32 = 1 << 18;
     /// The tag's canonical form indicator is compared with CFI.
     pub const CFIEN: u32 = 1 << 19;
     /// Required value of the canonical form indicator.
     pub const CFI: u32 = 1 << 20;
-    /// Pause frames are discarded.
+    /// RCTL: received pause frames are discarded.
     pub const DPF: u32 = 1 << 22;
     /// Pass MAC control frames other than pauses to software.
     pub const PMCF: u32 = 1 << 23;
     /// Buffer sizes of BSIZE are 16 times as large.
     pub const BSEX: u32 = 1 << 25;
-    /// Strip the frame check sequence.
+    /// RCTL: strip the frame check sequence from received frames.
     pub const SECRC: u32 = 1 << 26;
 
     /// Returns the buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the last
@@ -113,9 +113,9 @@ pub mod rctl {
 
 /// Bits of the transmit control register (TCTL).
 pub mod tctl {
-    /// Transmitter enabled.
+    /// TCTL: the transmitter is enabled.
     pub const EN: u32 = 1 << 1;
-    /// The card pads short packets.
+    /// TCTL: the card pads short packets.
     pub const PSP: u32 = 1 << 3;
 }
 
@@ -127,11 +127,11 @@ pub mod icr {
     pub const LSC: u32 = 1 << 2;
     /// The number of free receive descriptors is low.
     pub const RXDMT0: u32 = 1 << 4;
-    /// Receive buffers ran out.
+    /// ICR: a receive ring ran out of buffers.
     pub const RXO: u32 = 1 << 6;
     /// The card has written a receive descriptor back.
     pub const RXDW: u32 = 1 << 7;
-    /// An MDIC access has finished.
+    /// ICR: a PHY access by MDIC has finished.
     pub const MDAC: u32 = 1 << 9;
     /// A VF has written its mailbox or was reset.
     pub const VMMB: u32 = 1 << 8;
@@ -141,9 +141,9 @@ pub mod icr {
     pub const TIMER: u32 = 1 << 30;
     /// Transmit is out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
-    /// The interrupt was asserted.
+    /// ICR: the port has asserted its interrupt.
     pub const INTA: u32 = 1 << 31;
-    /// All causes that can be set.
+    /// ICR: all interrupt causes that ICS can set.
     pub const SETTABLE: u32 = 0x77d4_fbfd;
 }
 
@@ -160,11 +160,11 @@ pub mod eicr {
 pub mod gpie {
     /// Every read of ICR clears it.
     pub const NSICR: u32 = 1 << 0;
-    /// The card uses several MSI-X vectors.
+    /// GPIE: the card uses several MSI-X vectors.
     pub const MULTIPLE_MSIX: u32 = 1 << 4;
     /// An interrupt masks its extended causes (auto-mask).
     pub const EIAME: u32 = 1 << 30;
-    /// The pending-bit array is in use.
+    /// GPIE: the MSI-X pending-bit array is in use.
     pub const PBA: u32 = 1 << 31;
     /// Position of the time per credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
@@ -180,9 +180,9 @@ pub mod gpie {
 
 /// Assignment of causes to vectors (IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC), one byte per entry.
 pub mod ivar {
-    /// The entry has a vector.
+    /// IVAR: the entry assigns a vector to its cause.
     pub const VALID: u8 = 0x80;
-    /// Vector of the PF, 0..=24.
+    /// IVAR: mask of the PF's vector, 0..=24.
     pub const VECTOR: u8 = 0x1f;
     /// Vector of a VF; 3 does not exist.
     pub const VF_VECTOR: u8 = 0x03;
@@ -196,9 +196,9 @@ pub mod ivar {
 pub mod eitr {
     /// Mask of the interval between interrupts in microseconds, bits 14:2.
     pub const INTERVAL_MASK: u32 = 0x7ffc;
-    /// Position of the interval between interrupts.
+    /// EITR: position of the interval between interrupts.
     pub const INTERVAL_SHIFT: u32 = 2;
-    /// On a write: keep the running counter.
+    /// EITR: a write keeps the running interval counter.
     pub const CNT_IGNR: u32 = 1 << 31;
     /// Position of the counter as read back: the upper 10 of its 12 bits.
     pub const COUNTER_SHIFT: u32 = 21;
@@ -206,11 +206,11 @@ pub mod eitr {
     pub const COUNTER_END: u32 = 0x3ff;
     /// Microseconds per step of the counter in the register.
     pub const COUNTER_STEP_US: u32 = 4;
-    /// Immediate interrupts need a credit.
+    /// EITR: an immediate interrupt needs a credit.
     pub const LLI_EN: u32 = 1 << 15;
-    /// Position of the credits, 5 bits.
+    /// EITR: position of the immediate-interrupt credits, 5 bits.
     pub const CREDITS_SHIFT: u32 = 16;
-    /// Maximum number of credits.
+    /// EITR: maximum number of immediate-interrupt credits.
     pub const MOST_CREDITS: u32 = 31;
     /// Writable bits of EITR that are stored.
     pub const KEPT: u32 = 0x001f_fffc;
@@ -226,19 +226,19 @@ pub mod eitr {
 pub mod v2p {
     /// Request: a message for the PF is in the buffer.
     pub const REQ: u32 = 1 << 0;
-    /// Acknowledge the PF's message.
+    /// V2PMAILBOX: the VF acknowledges the PF's message.
     pub const ACK: u32 = 1 << 1;
-    /// The VF holds the buffer.
+    /// Mailbox control: the VF holds the message buffer.
     pub const VFU: u32 = 1 << 2;
-    /// The PF holds the buffer.
+    /// Mailbox control: the PF holds the message buffer.
     pub const PFU: u32 = 1 << 3;
     /// The PF has sent the VF a message; cleared on read.
     pub const PFSTS: u32 = 1 << 4;
     /// The PF has acknowledged the VF's message; cleared on read.
     pub const PFACK: u32 = 1 << 5;
-    /// The PF is in reset: a level.
+    /// V2PMAILBOX: the PF is in reset (a level, not cleared by a read).
     pub const RSTI: u32 = 1 << 6;
-    /// The reset is over; cleared on read.
+    /// V2PMAILBOX: the PF's reset is complete (cleared by a read).
     pub const RSTD: u32 = 1 << 7;
     /// Bits of V2PMAILBOX that a read clears.
     pub const READ_CLEARS: u32 = PFSTS | PFACK | RSTD;
@@ -248,11 +248,11 @@ pub mod v2p {
 pub mod p2v {
     /// Status: a message for the VF is in the buffer.
     pub const STS: u32 = 1 << 0;
-    /// Acknowledge the VF's message.
+    /// P2VMAILBOX: the PF acknowledges the VF's message.
     pub const ACK: u32 = 1 << 1;
-    /// The VF holds the buffer.
+    /// Mailbox control: the VF holds the message buffer.
     pub const VFU: u32 = 1 << 2;
-    /// The PF holds the buffer.
+    /// Mailbox control: the PF holds the message buffer.
     pub const PFU: u32 = 1 << 3;
     /// Take the buffer from the VF and drop its pending request.
     pub const RVFU: u32 = 1 << 4;
@@ -268,11 +268,11 @@ pub mod mbvficr {
 
 /// Bits of the queue control registers (RXDCTL and TXDCTL).
 pub mod dctl {
-    /// Position of the write-back threshold.
+    /// RXDCTL, TXDCTL: position of the write-back threshold.
     pub const WTHRESH_SHIFT: u32 = 16;
-    /// The queue is enabled.
+    /// RXDCTL, TXDCTL: the queue is enabled.
     pub const ENABLE: u32 = 1 << 25;
-    /// Flush pending write-backs, self-clearing.
+    /// TXDCTL: flush pending descriptor write-backs, self-clearing.
     pub const SWFLSH: u32 = 1 << 26;
 }
 
@@ -280,11 +280,11 @@ pub mod dctl {
 pub mod srrctl {
     /// Drop packets without a descriptor, instead of delaying the port.
     pub const DROP_EN: u32 = 1 << 31;
-    /// Position of the descriptor type.
+    /// SRRCTL: position of the receive descriptor type.
     pub const DESCTYPE_SHIFT: u32 = 25;
-    /// Descriptor type: legacy.
+    /// SRRCTL: legacy receive descriptors.
     pub const LEGACY: u32 = 0;
-    /// Descriptor type: advanced, one buffer.
+    /// SRRCTL: advanced receive descriptors with one buffer.
     pub const ONE_BUFFER: u32 = 1;
     /// Descriptor type: recognized headers go to a separate buffer.
     pub const HEADER_SPLIT: u32 = 2;
@@ -318,7 +318,7 @@ pub mod srrctl {
 
 /// Bits of the upper half of a receive address (RAH).
 pub mod rah {
-    /// The entry is valid.
+    /// RAH: the receive address entry is valid.
     pub const AV: u32 = 1 << 31;
     /// Position of the pools that receive by the address, a bit each.
     pub const POOLSEL_SHIFT: u32 = 18;
@@ -328,11 +328,11 @@ pub mod rah {
 
 /// Bits of the queue selection by pools and hash (MRQC).
 pub mod mrqc {
-    /// Mask of the mode of queue selection.
+    /// MRQC: mask of the mode that selects the receive queue.
     pub const MODE_MASK: u32 = 7;
-    /// Mode: receive-side scaling over all queues.
+    /// MRQC mode: receive-side scaling over all queues.
     pub const RSS: u32 = 2;
-    /// Mode: a queue per pool.
+    /// MRQC mode: the pool selects the receive queue (VMDq).
     pub const VMDQ: u32 = 3;
     /// Mode: two queues per pool, selected by hash.
     pub const VMDQ_RSS: u32 = 5;
@@ -342,13 +342,13 @@ pub mod mrqc {
     pub const HASH_TYPES_SHIFT: u32 = 16;
     /// Hash type: TCP over IPv4 by addresses and ports.
     pub const TCP_IPV4: u32 = 1 << HASH_TYPES_SHIFT;
-    /// Hash type: IPv4 by addresses.
+    /// MRQC hash type: IPv4 packets by their addresses.
     pub const IPV4: u32 = 1 << 17;
     /// Hash type: TCP over IPv6 with extensions by addresses and ports.
     pub const TCP_IPV6_EX: u32 = 1 << 18;
-    /// Hash type: IPv6 with extensions by addresses.
+    /// MRQC hash type: IPv6 packets with extension headers by addresses.
     pub const IPV6_EX: u32 = 1 << 19;
-    /// Hash type: IPv6 by addresses.
+    /// MRQC hash type: IPv6 packets by their addresses.
     pub const IPV6: u32 = 1 << 20;
     /// Hash type: TCP over IPv6 by addresses and ports.
     pub const TCP_IPV6: u32 = 1 << 21;
@@ -362,17 +362,17 @@ pub mod mrqc {
 
 /// Bits of the receive checksum control (RXCSUM).
 pub mod rxcsum {
-    /// The card verifies IPv4 header checksums.
+    /// RXCSUM: the card verifies IPv4 header checksums.
     pub const IPOFL: u32 = 1 << 8;
-    /// The card verifies TCP and UDP checksums.
+    /// RXCSUM: the card verifies TCP and UDP checksums.
     pub const TUOFL: u32 = 1 << 9;
-    /// The card verifies SCTP checksums.
+    /// RXCSUM: the card verifies SCTP checksums.
     pub const CRCOFL: u32 = 1 << 11;
     /// Report the checksum of IP fragments instead of the packet checksum.
     pub const IPPCSE: u32 = 1 << 12;
     /// Report the RSS hash instead of a packet checksum.
     pub const PCSD: u32 = 1 << 13;
-    /// First byte of the packet checksum.
+    /// RXCSUM: mask of the first byte that the packet checksum covers.
     pub const PCSS_MASK: u32 = 0xff;
 }
 

@@ -1,12 +1,12 @@
 //! Ids and numbers of the 82576. Other device ids of the same MAC are omitted.
 
-/// Vendor id of Intel.
+/// PCI vendor id of Intel.
 pub const VENDOR: u16 = 0x8086;
 /// Device id of the PF (82576 Gigabit Network Connection).
 pub const DEVICE_PF: u16 = 0x10c9;
 /// Device id of a VF (82576 Virtual Function).
 pub const DEVICE_VF: u16 = 0x10ca;
-/// Silicon revision.
+/// PCI revision id of the 82576.
 pub const REVISION: u8 = 0x01;
 /// Class code of an Ethernet controller.
 pub const CLASS: u32 = 0x02_0000;

@@ -26,12 +26,12 @@ pub mod id {
 pub const ID_MASK: u32 = 0xffff;
 /// Position of the info field in the first dword: a count or an option of the message.
 pub const INFO_SHIFT: u32 = 16;
-/// Mask of the info field.
+/// Mask of the info field in a mailbox message's first dword.
 pub const INFO_MASK: u32 = 0x00ff_0000;
 
-/// The receiver grants the request.
+/// Reply bit: the receiver grants the mailbox request.
 pub const ACK: u32 = 0x8000_0000;
-/// The receiver refuses the request.
+/// Reply bit: the receiver refuses the mailbox request.
 pub const NACK: u32 = 0x4000_0000;
 /// Clear to send: the PF serves this VF's requests.
 pub const CTS: u32 = 0x2000_0000;

@@ -116,7 +116,7 @@ impl fmt::Display for VfIndex {
 pub struct Pool(u8);
 
 impl Pool {
-    /// First pool of the switch.
+    /// First pool of the switch, which is VF 0's.
     pub const FIRST: Self = Self(0);
 
     /// All pools, in order.
@@ -271,7 +271,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn queues_are_iterated_from_any_start() {
+    fn card_queues_are_iterated_from_any_first_queue() {
         let turn = |bits, first| Queue::in_turn(bits, first).map(Queue::get);
         assert!(turn(0b1000_0000_0000_0111, 1).eq([1, 2, 15, 0]));
         assert!(turn(u16::MAX, 15).eq([15].into_iter().chain(0..15)));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn vf_index_of_any_device_converts_if_in_range() {
+    fn vf_index_of_either_card_type_converts_if_in_range() {
         let of_any = |n| pcie::VfIndex::new(n).unwrap();
         let last = VfIndex::new(7).unwrap();
         assert_eq!((VfIndex::try_from(of_any(7)), pcie::VfIndex::from(last)), (Ok(last), of_any(7)));

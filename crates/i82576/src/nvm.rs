@@ -18,7 +18,7 @@ pub const MSIX: usize = 0x16;
 pub const IOV: usize = 0x25;
 /// Word with the location of alternative addresses; all ones for none.
 pub const ALTERNATIVE_MAC: usize = 0x37;
-/// Word that completes the checksum.
+/// Index of the NVM word that completes the checksum.
 pub const CHECKSUM: usize = 0x3f;
 
 /// Value of an unwritten word of the NVM.

@@ -6,13 +6,13 @@ pub const ADDRESS: u32 = 1;
 /// Number of registers that MDIC can address.
 pub const REGISTERS: usize = 32;
 
-/// Control register.
+/// PHY register number: control.
 pub const CONTROL: usize = 0;
-/// Status register.
+/// PHY register number: status.
 pub const STATUS: usize = 1;
-/// Identifier register, upper half.
+/// PHY register number: identifier, upper half.
 pub const ID_1: usize = 2;
-/// Identifier register, lower half.
+/// PHY register number: identifier, lower half.
 pub const ID_2: usize = 3;
 /// Auto-negotiation advertisement register.
 pub const ADVERTISE: usize = 4;
@@ -30,32 +30,32 @@ pub const GIGABIT_STATUS: usize = 10;
 pub const EXTENDED_STATUS: usize = 15;
 /// Port configuration register, the first one that depends on the page.
 pub const PORT_CONFIG: usize = 0x10;
-/// Port status register.
+/// PHY register number: port status.
 pub const PORT_STATUS: usize = 0x11;
-/// Port control register.
+/// PHY register number: port control.
 pub const PORT_CONTROL: usize = 0x12;
-/// Link health register.
+/// PHY register number: link health.
 pub const LINK_HEALTH: usize = 0x13;
 /// GMII FIFO register.
 pub const GMII_FIFO: usize = 0x14;
-/// Power management register.
+/// PHY register number: power management.
 pub const POWER: usize = 0x19;
 /// Page select register: page in bits 15:5.
 pub const PAGE: usize = 0x1f;
 
 /// Bits of [`CONTROL`].
 pub mod control {
-    /// The PHY is reset; clears itself.
+    /// PHY control: reset of the PHY, self-clearing.
     pub const RESET: u16 = 1 << 15;
     /// Sent frames are looped back, and do not reach the wire.
     pub const LOOPBACK: u16 = 1 << 14;
     /// Auto-negotiation enable, instead of speed and duplex from this register.
     pub const NEGOTIATE: u16 = 1 << 12;
-    /// Power down: no link.
+    /// PHY control: power down, without a link.
     pub const POWER_DOWN: u16 = 1 << 11;
     /// Isolate from the MAC: no link.
     pub const ISOLATE: u16 = 1 << 10;
-    /// Negotiate again, self-clearing.
+    /// PHY control: restart auto-negotiation, self-clearing.
     pub const RESTART: u16 = 1 << 9;
     /// Reserved bits of the control register.
     pub const RESERVED: u16 = 0x3f;
@@ -63,7 +63,7 @@ pub mod control {
 
 /// Bits of [`STATUS`].
 pub mod status {
-    /// Auto-negotiation is complete.
+    /// PHY status: auto-negotiation is complete.
     pub const COMPLETE: u16 = 1 << 5;
     /// The link is up, and was since the last read.
     pub const LINK: u16 = 1 << 2;

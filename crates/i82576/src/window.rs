@@ -28,17 +28,17 @@ pub enum Backing {
 /// Row of the table: a VF register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct VfRegister {
-    /// Name in the datasheet.
+    /// Name of the VF register in the datasheet.
     pub name: &'static str,
     /// Offset of element 0 in the VF's BAR0, in bytes.
     pub offset: u32,
     /// Distance to the next element in bytes.
     pub stride: u32,
-    /// Number of elements.
+    /// Number of elements of the VF register.
     pub count: u32,
     /// Effect of the VF's reads and writes.
     pub access: Access,
-    /// Location of the bits.
+    /// Location of the VF register's bits in the port's registers.
     pub backing: Backing,
 }
 
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn vf_vectors_are_three_bits_of_the_port() {
+    fn vf_interrupt_vectors_are_three_bits_of_the_ports_register() {
         let slot = resolve(vf(0), r::vf::VTEIMS).unwrap();
         assert_eq!((slot.offset, slot.shift), (r::EIMS, 22));
         assert_eq!(resolve(vf(7), r::vf::VTEIMS).unwrap().shift, 1);
     }
 
     #[test]
-    fn queue_1_of_a_vf_is_queue_n_plus_8() {
+    fn queue_1_of_vf_n_is_card_queue_n_plus_8() {
         let slot = resolve(vf(3), r::vf::RX_BLOCK + 0x100 + r::rx::RDT).unwrap();
         assert_eq!(slot.offset, r::rx_block(Queue::new(11).unwrap()) + r::rx::RDT);
     }

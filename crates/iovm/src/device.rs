@@ -1,4 +1,4 @@
-//! The interface between the manager and a device. Registers belong to the drivers.
+//! Interface between the SR-IOV manager and a device. Registers belong to the drivers.
 
 use pcie::capability::express;
 use pcie::config::offset;

@@ -12,10 +12,10 @@ use pcie::{Function, ladder as rungs, walk};
 /// Reason why a function could not be made safe for another owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
-    /// The function still has requests in flight.
+    /// The function still has memory requests in flight.
     #[error("{0} still has DMA requests in flight: try the reset again after they have finished")]
     Busy(Function),
-    /// The function cannot be reset alone.
+    /// The function cannot be reset without other functions.
     #[error("{0} has no function-level reset: it can serve only one owner until the whole port is reset")]
     NoReset(Function),
 }

@@ -11,7 +11,7 @@ use pcie::{ConfigAccess, Effects, Endpoint, Function};
 /// Offset of a VF's device capabilities.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
-/// Request of the manager to the card.
+/// Request of the SR-IOV manager to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     BusMaster(u8, bool),
@@ -19,7 +19,7 @@ pub(crate) enum Asked {
     Reset(u8),
 }
 
-/// Card for tests.
+/// Simulated SR-IOV card for tests.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     pub(crate) pf: Endpoint,

@@ -263,7 +263,7 @@ mod tests {
     use crate::{experiments, synthetic};
 
     #[test]
-    fn all_catalogues_are_consistent() {
+    fn experiment_catalogues_are_consistent() {
         for catalogue in [experiments::catalogue(), synthetic::catalogue()] {
             assert_eq!(catalogue.problems(), Vec::<String>::new());
         }

@@ -29,7 +29,7 @@ pub struct Experiment {
     pub metrics: &'static [Metric],
     /// Figures drawn from the experiment's rows.
     pub figures: &'static [Figure],
-    /// Function that runs one point. Equal points and contexts give bit-identical outcomes.
+    /// Function that runs one point of the experiment. Equal points and contexts give bit-identical outcomes.
     pub run: fn(&Point, &Context) -> Result<Outcome, RunError>,
 }
 
@@ -108,7 +108,7 @@ pub struct Metric {
 /// Figure drawn from an experiment's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Heading of the figure.
+    /// Heading of the experiment's figure.
     pub title: &'static str,
     /// Drawing style of the series on the left scale.
     pub kind: Kind,
@@ -178,14 +178,15 @@ pub struct Context {
     /// Seed of every named generator of the run. It depends on the run's seed, the experiment and the axes
     /// but not on settings, so that runs with different settings use the same random numbers.
     pub seed: u64,
-    /// All settings, changed or not. A setting varied by an axis has the axis value.
+    /// All settings of the run, changed or not. A setting varied by an axis has the axis value.
     pub settings: Settings,
 }
 
 /// Prefix of the settings that are constants of the cost table.
 pub(crate) const CONSTANT: &str = "cost.";
 
-/// Settings that record which of them a run has read. A setting that is not read has no effect on the run.
+/// Settings of a run, with a record of the settings that the run has read. A setting that is not read has no effect
+/// on the run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     values: Params,
@@ -251,7 +252,7 @@ impl Settings {
     }
 }
 
-/// Result of running one point.
+/// Result of running one point of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// All metrics of the experiment, in the experiment's order, finite.

@@ -29,7 +29,7 @@ pub struct NoSuchValue {
 }
 
 impl<T> Named<T> {
-    /// Creates an empty list.
+    /// Creates an empty list of named values.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -192,7 +192,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn named_values_keep_their_order_through_json() {
+    fn json_keeps_the_order_of_named_values() {
         let json = r#"{"vms":1,"accel":false,"alpha":"x"}"#;
         let params: Params = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&params).unwrap(), json);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_a_value_as_another_kind_is_an_error() {
+    fn reading_a_named_value_as_another_kind_is_an_error() {
         let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
         assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
         assert_eq!(params.text("policy"), Ok("aic"));

@@ -1,5 +1,5 @@
-//! A row: parameters and metrics of one point. [`crate::runner::store`] stores the seed and version beside
-//! it.
+//! Result row: parameters and metrics of one experiment point. [`crate::runner::store`] stores the seed and version
+//! beside it.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn row_is_one_json_object_in_field_order() {
+    fn result_row_is_one_json_object_in_field_order() {
         let row = Row {
             experiment: "fig06".into(),
             params: Named::new().with("vms", Value::Int(1)).with("msi_accel", Value::Bool(false)),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn six_significant_digits_are_kept() {
+    fn result_row_keeps_six_significant_digits() {
         assert_eq!(rounded(957.123_456), 957.123);
         assert_eq!(rounded(154_012_345.6), 154_012_000.0);
         assert_eq!(rounded(0.1 + 0.2), 0.3);

@@ -1,4 +1,4 @@
-//! Values of parameters. Metrics are always numbers.
+//! Values of experiment parameters. Metrics are always numbers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ pub enum Value {
     Int(i64),
     /// Number: a factor or fraction; settings only, never an axis.
     Real(f64),
-    /// Name of a choice.
+    /// Name of a parameter's choice.
     Text(Cow<'static, str>),
 }
 
@@ -26,7 +26,7 @@ impl Value {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// Parses a value of the same kind as this one.
+    /// Parses a parameter value of the same kind as this value.
     #[must_use]
     pub fn parse_alike(&self, text: &str) -> Option<Self> {
         match self {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_parsed_as_the_kind_of_the_value_it_replaces() {
+    fn parameter_text_is_parsed_as_the_kind_of_its_old_value() {
         assert_eq!(Value::Int(1).parse_alike("7"), Some(Value::Int(7)));
         assert_eq!(Value::Int(1).parse_alike("7.5"), None);
         assert_eq!(Value::Bool(true).parse_alike("yes"), None);

@@ -89,7 +89,7 @@ struct SavedStorm {
     began: Time,
 }
 
-/// Rate of a pool, and its debt.
+/// Saved transmit rate of a pool, and its debt.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Pool")]
 struct SavedSender {

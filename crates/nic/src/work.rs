@@ -16,15 +16,15 @@ pub(crate) struct Work<'a, B> {
     pub(crate) file: &'a mut RegisterFile,
     /// Queues of the card, and the frames that wait for them.
     pub(crate) queues: &'a mut Queues,
-    /// Causes of interrupts.
+    /// Pending interrupt causes of the card.
     pub(crate) interrupts: &'a mut Interrupts,
     /// Throttling intervals of vectors, which urgent frames end early.
     pub(crate) throttle: &'a mut Throttle,
     /// Clock for time stamps (SYSTIM).
     pub(crate) clock: &'a Clock,
-    /// Decoded registers.
+    /// Settings decoded from the registers.
     pub(crate) derived: &'a Derived,
-    /// Intermediate values of this poll.
+    /// Intermediate values of the current poll.
     pub(crate) scratch: &'a mut Scratch,
     /// Bus for access to the functions' memory, and for their messages.
     pub(crate) bus: &'a mut B,

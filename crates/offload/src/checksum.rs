@@ -15,7 +15,7 @@ impl Sum {
         Self::default().bytes(bytes)
     }
 
-    /// Adds bytes to the sum.
+    /// Adds bytes to the checksum.
     #[must_use]
     #[inline(always)]
     pub fn bytes(self, bytes: &[u8]) -> Self {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sum_of_all_ones_of_any_length_never_overflows() {
+    fn checksum_of_all_ones_of_any_length_never_overflows() {
         let ones = [0xff; 4096];
         for length in 0..ones.len() {
             let expected = match length % 2 {
@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sum_equals_that_of_single_words(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
+        fn checksum_equals_the_sum_of_single_16_bit_numbers(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
             let mut plain = u32::from(seed);
             for word in bytes.chunks(2) {
                 plain += u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from);

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_parts_has_the_crc_of_the_whole() {
+    fn crc_of_a_message_in_parts_equals_the_crc_of_the_whole() {
         let text = b"a message of some thirty-odd bytes";
         for cut in 0..text.len() {
             assert_eq!(crc32c(&[&text[..cut], &text[cut..]]), crc32c(&[text]), "cut at {cut}");

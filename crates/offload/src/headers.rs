@@ -46,15 +46,15 @@ const HOME_ADDRESS: u8 = 0xc9;
 
 /// IP protocol numbers.
 pub mod protocol {
-    /// ICMP, version 4.
+    /// IP protocol number of ICMP for IPv4.
     pub const ICMP: u8 = 1;
-    /// TCP.
+    /// IP protocol number of TCP.
     pub const TCP: u8 = 6;
-    /// UDP.
+    /// IP protocol number of UDP.
     pub const UDP: u8 = 17;
-    /// ICMP, version 6.
+    /// IP protocol number of ICMP for IPv6.
     pub const ICMPV6: u8 = 58;
-    /// SCTP.
+    /// IP protocol number of SCTP.
     pub const SCTP: u8 = 132;
     pub(super) const HOP_BY_HOP: u8 = 0;
     pub(super) const ROUTING: u8 = 43;
@@ -81,11 +81,11 @@ pub enum L4 {
     /// Unknown transport, or a fragment, which has no transport header.
     #[default]
     None,
-    /// TCP.
+    /// Transport header of TCP.
     Tcp,
-    /// UDP.
+    /// Transport header of UDP.
     Udp,
-    /// SCTP.
+    /// Transport header of SCTP.
     Sctp,
 }
 

@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn hash_key_bytes_beyond_forty_have_no_effect() {
+    fn toeplitz_key_bytes_beyond_forty_have_no_effect() {
         let long = [&KEY[..], &[7; 12]].concat();
         assert_eq!(Toeplitz::new(&long), Toeplitz::new(&KEY));
     }
 
     #[test]
-    fn both_directions_have_the_same_symmetric_hash() {
+    fn symmetric_toeplitz_hash_is_equal_in_both_directions() {
         let hash = Toeplitz::new(&KEY);
         let there = hash.hash_symmetric(&[10, 0, 0, 1, 10, 0, 0, 2], &[1, 2, 3, 4]);
         let back = hash.hash_symmetric(&[10, 0, 0, 2, 10, 0, 0, 1], &[3, 4, 1, 2]);

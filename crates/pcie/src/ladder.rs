@@ -126,7 +126,7 @@ mod tests {
 
     /// Covers every combination of capabilities.
     #[test]
-    fn first_reset_that_affects_no_other_owner_is_chosen() {
+    fn reset_method_that_affects_no_other_owner_is_chosen() {
         let options = [None, Some(false), Some(true)];
         for flr in [false, true] {
             for power in options {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn bus_master_is_cleared_first_and_pages_released_last() {
+    fn device_release_clears_bus_master_before_unmapping_pages() {
         use Action::{BusMasterOff, HandOver, Reset, Restore, Unmap, Wait};
         let device = Device { flr: false, power: Some(true), bus: Some(true) };
         let steps = [BusMasterOff, Wait, Unmap, Reset(Rung::Bus), Restore, HandOver];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_times_of_resets_match_the_specification() {
+    fn reset_waiting_times_match_the_pcie_specification() {
         let times = [Rung::Function, Rung::Power, Rung::Bus].map(|rung| rung.time().as_millis());
         assert_eq!(times, [100, 20, 102]);
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_capabilities_are_read_from_configuration_space() {
+    fn reset_methods_are_read_from_configuration_space() {
         for flr in [false, true] {
             for keeps in [false, true] {
                 let found = Device::of(config(flr, keeps), Some(true));

@@ -11,11 +11,11 @@ use crate::{Port, Ports};
 /// Two families of ports as one [`Source`] and [`Sink`].
 #[derive(Debug)]
 pub struct Joined<'a, A, B> {
-    /// Ports of the first family. All others belong to the second.
+    /// Ports of the first device family. All others belong to the second.
     pub ports: Ports,
-    /// First family of ports.
+    /// Devices of the first family, which send and receive frames.
     pub first: &'a mut A,
-    /// Second family of ports.
+    /// Devices of the second family, which send and receive frames.
     pub second: &'a mut B,
 }
 
@@ -61,7 +61,7 @@ impl<A: Source, B: Source> Source for Joined<'_, A, B> {
 struct Beside<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,
-    /// Ports of the sending family.
+    /// Ports of the sending device family.
     ports: Ports,
 }
 

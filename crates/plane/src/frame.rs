@@ -13,9 +13,9 @@ pub const HEADER: usize = 14;
 /// Transport protocol of a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP.
+    /// The checksum is TCP's.
     Tcp,
-    /// UDP.
+    /// The checksum is UDP's.
     Udp,
     /// SCTP, whose checksum is a cyclic check (CRC-32C).
     Sctp,
@@ -77,7 +77,7 @@ impl Ends {
         MacAddress::from_words(self.low as u32, (self.low >> 32) as u32)
     }
 
-    /// Returns the source address.
+    /// Returns the frame's source MAC address.
     #[must_use]
     #[inline]
     pub fn source(self) -> MacAddress {
@@ -118,7 +118,7 @@ pub struct Frame<'a> {
     kind: u16,
     /// Tag control information of the VLAN tag: priority, DEI, VLAN id. `None` without a tag.
     pub tag: Option<u16>,
-    /// State of the outer tag.
+    /// State of the frame's outer VLAN tag.
     pub outer: Outer,
     /// Sealed transport checksum, with offsets that count from the start of the buffer.
     sealed: Option<Sealed>,
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_tag_is_taken_out_of_a_frame_and_put_back() {
+    fn vlan_tag_is_removed_from_a_frame_and_inserted_again() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.take_tag();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn untagged_frame_gets_a_tag() {
+    fn untagged_frame_gets_the_inserted_vlan_tag() {
         let mut bytes = buffer(PLAIN);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.take_tag();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_is_the_inner_one_behind_an_outer_tag() {
+    fn vlan_tag_behind_an_outer_tag_is_the_inner_tag() {
         let both = b"aaaaaabbbbbb\x88\xa8\x10\x01\x81\x00\x20\x64\x08\x00payload";
         let outer = b"aaaaaabbbbbb\x88\xa8\x10\x01\x08\x00payload";
         let mut bytes = buffer(both);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn check_sequence_is_only_in_delivered_frame() {
+    fn frame_check_sequence_is_only_in_the_delivered_frame() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.set_trailer(4);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_without_a_whole_header_is_refused() {
+    fn frame_without_a_whole_ethernet_header_is_refused() {
         assert!(Frame::new(&mut buffer(b"aaaaaabbbbbb\x08")).is_none());
         let mut bytes = buffer(b"aaaaaabbbbbb\x81\x00\x20");
         let mut frame = Frame::new(&mut bytes).unwrap();

@@ -59,7 +59,7 @@ pub struct Debt {
     pub waiting: u16,
 }
 
-/// Rate and debt of a port.
+/// Transmit rate and debt of a port.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sender {
     /// Rate factor: 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
@@ -128,7 +128,7 @@ impl<const N: usize> Pacing<N> {
         self.ports = [Sender::default(); N];
     }
 
-    /// Returns the debt of a port.
+    /// Returns the transmit time that a port owes to its rate.
     #[must_use]
     pub fn debt(&self, port: Port) -> Debt {
         self.port(port).debt

@@ -33,7 +33,7 @@ mod tests {
     use crate::{Plane, PortCounters, Ports};
 
     #[test]
-    fn equal_tables_keep_the_remembered_flows() {
+    fn equal_switch_tables_keep_the_flow_cache() {
         let counters = [PortCounters::default(); 8];
         let mut plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
         plane.forward_link_local(true);

@@ -178,7 +178,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn set_iterates_over_its_ports_in_order() {
+    fn port_set_iterates_over_its_ports_in_ascending_numbers() {
         let set = Ports::new(1 << 63 | 0b1010);
         assert_eq!(set.iter().map(Port::get).collect::<Vec<_>>(), [1, 3, 63]);
         assert_eq!((set.count(), set.first(), set.single()), (3, Ports::new(2), None));

@@ -38,7 +38,7 @@ pub trait Source: Sink + Sized {
 
 /// The plane during a visit to one queue, as its [`Source`] sees it.
 pub trait Lane {
-    /// Forwards a finished frame. `own` is the device with the sending port.
+    /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded;
 
     /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
@@ -98,7 +98,7 @@ pub trait Lane {
     fn settle(&mut self) -> Traffic;
 }
 
-/// A visit to a queue of a port.
+/// A visit to a transmit queue of a port.
 #[derive(Debug)]
 struct Visit<'a, W, const N: usize> {
     plane: &'a mut Plane<N>,
@@ -196,7 +196,7 @@ pub struct Visited {
 }
 
 impl<const N: usize> Plane<N> {
-    /// Visits a transmit queue. Returns `None` if [`Source::may_send`] is false.
+    /// Sends pending frames of a transmit queue, within `budget`. Returns `None` if [`Source::may_send`] is false.
     #[inline]
     pub fn visit<F: Source, W: Wire>(
         &mut self,

@@ -65,7 +65,7 @@ mod tests {
     use super::{BEHIND_OUTER, OUTERMOST, TAG, TYPE, insert, read, strip};
 
     #[test]
-    fn inserted_tag_is_stripped_again() {
+    fn inserted_vlan_tag_is_stripped_again() {
         let untagged: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&untagged);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_behind_an_outer_tag_is_stripped_again() {
+    fn vlan_tag_inserted_behind_an_outer_tag_is_stripped_again() {
         let outer: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&outer);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_too_short_for_a_tag_stay_unchanged() {
+    fn frames_too_short_for_a_vlan_tag_stay_unchanged() {
         let frame = [0x81; 20];
         for (at, longest) in [(OUTERMOST, 16), (BEHIND_OUTER, 20)] {
             for length in 0..longest {

@@ -251,7 +251,7 @@ impl World {
 }
 
 #[test]
-fn frames_pass_between_families_in_both_directions() {
+fn frames_pass_between_device_families_in_both_directions() {
     let mut world = World::new(policy());
     let (there, back) = (bytes(address(9), 1), bytes(address(1), 9));
     assert_eq!(world.send(port(1), &there), Forwarded::default());
@@ -267,7 +267,7 @@ fn frames_pass_between_families_in_both_directions() {
 }
 
 #[test]
-fn broadcast_reaches_both_families_and_is_parsed_once_by_each() {
+fn broadcast_is_parsed_once_by_each_device_family() {
     let mut world = World::new(policy());
     let frame = bytes([0xff; 6], 9);
     assert!(world.send(port(9), &frame).sent);
@@ -280,7 +280,7 @@ fn broadcast_reaches_both_families_and_is_parsed_once_by_each() {
 }
 
 #[test]
-fn port_vlan_tag_is_stripped_or_kept_by_the_receivers_family() {
+fn receivers_device_family_strips_or_keeps_the_port_vlan_tag() {
     let mut tables = policy();
     (tables.tags[1], tables.tags[9]) = (PortTag::Always(100), PortTag::Always(100));
     tables.vlans.add(100, Ports::new(1 << 1 | 1 << 9), false);
@@ -297,7 +297,7 @@ fn port_vlan_tag_is_stripped_or_kept_by_the_receivers_family() {
 }
 
 #[test]
-fn senders_of_every_family_are_checked() {
+fn senders_of_every_device_family_are_checked_for_spoofing() {
     let mut world = World::new(policy());
     for from in [1, 9] {
         let spoofed = world.send(port(from), &bytes(address(2), 3));
@@ -308,7 +308,7 @@ fn senders_of_every_family_are_checked() {
 }
 
 #[test]
-fn undelivered_frame_is_counted_at_its_port() {
+fn undelivered_frame_is_counted_at_the_receiving_port() {
     let mut world = World::new(policy());
     (world.slots.free, world.stream.set_up) = (0, false);
     world.send(Origin::Uplink, &bytes(address(1), 77));
@@ -332,7 +332,7 @@ fn visit_moves_no_more_frames_than_its_budget() {
 }
 
 #[test]
-fn rate_delays_a_port_and_a_disabled_port_is_not_visited() {
+fn rate_delays_a_port_and_a_disabled_port_sends_no_frame() {
     let mut world = World::new(policy());
     world.stream.sends = Some(bytes(address(1), 9));
     // A hundredth of 1 Gb/s: 64 bytes with their check sequence take 51.2 us.
@@ -383,7 +383,7 @@ fn capture_sees_a_frame_at_each_port_with_its_drop_reason() {
 }
 
 #[test]
-fn capture_changes_nothing() {
+fn packet_capture_changes_no_frame_or_counter() {
     let frames = [bytes(address(9), 1), bytes([0xff; 6], 1), bytes(address(1), 1), bytes(address(9), 2)];
     let after = |watched: bool| {
         let mut world = World::new(policy());

@@ -107,7 +107,7 @@ mod tests {
     use super::{DEFAULT_CONDUCT, Offence};
 
     #[test]
-    fn kinds_of_conduct_are_in_the_order_of_their_limits() {
+    fn offence_numbers_index_the_conduct_limits() {
         assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(DEFAULT_CONDUCT.iter().all(|limit| limit.warn > 0));
     }

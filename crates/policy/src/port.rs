@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn storm_threshold_is_the_number_of_blocks_in_a_window() {
+    fn storm_threshold_is_in_64_byte_blocks_per_window() {
         assert_eq!(STORM.blocks(0), 0, "no limit");
         assert_eq!(STORM.blocks(1_000), 195, "100,000 bits, 512 a block");
         assert_eq!(STORM.blocks(6), 1, "the smallest limit: 600 bits");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn storm_rates_beyond_the_counter_are_refused() {
+    fn storm_rate_beyond_the_block_counter_is_refused() {
         let check = |broadcast, window_ms| StormControl { broadcast, window_ms, ..STORM }.check(&TOY);
         assert_eq!(check(0, 0), Err(PolicyError::Window(0)));
         assert_eq!(check(0, 1_001), Err(PolicyError::Window(1_001)));
@@ -157,7 +157,7 @@ mod tests {
 
     /// Rounding up to one block would change the rate: to 512 Kb/s for 1, in 1 ms.
     #[test]
-    fn less_than_a_block_a_window_is_refused() {
+    fn storm_rate_below_one_block_per_window_is_refused() {
         for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {
             let storm = |kbps| StormControl { window_ms, multicast: kbps, ..STORM };
             assert_eq!(storm(least).check(&TOY), Ok(()));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn mirror_of_the_watchers_own_traffic_is_refused() {
+    fn mirror_rule_for_its_targets_own_traffic_is_refused() {
         for n in [0, 8, 63] {
             assert_eq!(rule(n, &[n], false, &MANY), Err(PolicyError::OwnMirror(1)));
         }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn mirror_names_only_vfs_of_the_family() {
+    fn mirror_rule_with_a_vf_beyond_the_device_family_is_refused() {
         assert_eq!(rule(7, &[0], false, &TOY), Ok(()));
         for (to, watched) in [(8, 0), (0, 8)] {
             assert_eq!(rule(to, &[watched], false, &TOY), Err(PolicyError::MirrorVf("toy", 7)));

@@ -1,4 +1,4 @@
-//! Policy of one VF.
+//! Settings of one VF by the administrator.
 
 use crate::error::PolicyError;
 use crate::limits::Limits;
@@ -19,7 +19,7 @@ pub enum Link {
     Disable,
 }
 
-/// Policy of one VF.
+/// Settings of one VF by the administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfPolicy {
     /// Address assigned to the VF; without one the guest chooses.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_bounds_need_an_interval_between_them() {
+    fn interrupt_bounds_out_of_range_are_refused() {
         let check = |min, max| bounds(min, max, false).check(&TOY);
         assert_eq!(check(2_000, 1_000), Err(PolicyError::InterruptFloor(2_000, 1_000)));
         assert_eq!(check(1_000_001, 0), Err(PolicyError::InterruptFloor(1_000_001, 1_000_000)));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_the_family_lacks_are_refused_by_name() {
+    fn settings_that_the_device_family_lacks_are_refused_by_name() {
         for (policy, setting) in [
             (bounds(1, 0, false), "min_interrupts"),
             (bounds(0, 5_000, false), "max_interrupts"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_mtu_allows_the_cards_longest_frame() {
+    fn longest_allowed_mtu_fits_the_cards_longest_frame() {
         for (limits, shortest, frame) in [(&TOY, 68, 90), (&FEW, 1_496, 1_522)] {
             assert_eq!(mtu(shortest - 1).check(limits), Err(PolicyError::Mtu(shortest - 1, shortest, 9_706)));
             assert_eq!((mtu(shortest).check(limits), mtu(shortest).longest_frame(limits)), (Ok(()), frame));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn port_vlan_is_in_range_and_among_the_allowed() {
+    fn port_vlan_out_of_range_or_not_allowed_is_refused() {
         let check = |id, qos, vlans: Option<VlanSet>| {
             let policy = VfPolicy { vlan: Some(PortVlan { id, qos }), vlans, ..VfPolicy::default() };
             refused(policy, &TOY)

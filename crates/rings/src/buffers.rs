@@ -129,7 +129,7 @@ mod tests {
     use super::{Buffers, Cursor};
 
     #[test]
-    fn cursor_finds_each_byte_in_its_buffer() {
+    fn buffer_cursor_finds_each_packet_byte_in_its_buffer() {
         let mut buffers = Buffers::default();
         for (address, length) in [(0x1000, 66), (0x3000, 0), (0x2000, 100), (0x9000, 1)] {
             buffers.push(address, length);

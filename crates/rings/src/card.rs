@@ -58,7 +58,7 @@ pub type Spread = (u8, Option<u32>);
 pub struct Receiver<'a, B, S> {
     /// Posted descriptors of the receive queue.
     pub posted: &'a mut Posted,
-    /// Ring of the receive queue.
+    /// Descriptor ring of the receive queue.
     pub ring: Ring,
     /// Maximum number of descriptors that a run may fill, posted or not.
     pub room: usize,

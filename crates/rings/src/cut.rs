@@ -58,7 +58,7 @@ pub(crate) fn send_through<C: Packets, L: Lane>(
     Some((before - large.cut.count(), large.cut.count()))
 }
 
-/// Reads a packet's headers. Returns `None` if the packet's segments cannot travel together.
+/// Reads the headers of a packet to segment. Returns `None` if the packet's segments cannot travel together.
 fn begin<'a, C: Packets, L: Lane>(
     card: &mut C,
     sender: Sender,

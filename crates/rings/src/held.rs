@@ -56,7 +56,7 @@ impl<O: Copy> Held<O> {
         self.bytes.reserve(bytes);
     }
 
-    /// Drops the kept packet.
+    /// Drops the unfinished packet of the queue.
     pub fn clear(&mut self) {
         self.packet = None;
     }

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn available_descriptors_are_counted_across_the_wrap() {
+    fn available_ring_descriptors_are_counted_across_the_wrap() {
         let ring = Ring::new(0, 8, 16, 2).unwrap();
         assert_eq!((ring.available(6), ring.contiguous(6, 4), ring.advance(6, 4)), (4, 2, 2));
         assert_eq!(ring.available(2), 0);

@@ -85,7 +85,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn reused_memory_shows_only_the_current_packet() {
+    fn reused_staging_memory_shows_only_the_current_packet() {
         let mut staging = Staging::from(vec![1, 2, 3, 4, 5]);
         staging.set_length(2);
         assert_eq!(&*staging, [1, 2]);

@@ -70,14 +70,14 @@ mod tests {
     const NEHALEM: Frequency = Frequency::from_hertz(2_800_000_000);
 
     #[test]
-    fn second_has_exactly_its_hertz_in_cycles() {
+    fn one_second_has_as_many_cycles_as_the_frequency_in_hertz() {
         assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND)), 2_800_000_000);
         assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND - 1)), 2_799_999_999);
         assert_eq!(NEHALEM.hertz(), 2_800_000_000);
     }
 
     #[test]
-    fn stepping_cycle_by_cycle_does_not_drift() {
+    fn time_of_successive_clock_cycles_does_not_drift() {
         let mut cycle = 0;
         for _ in 0..10_000 {
             cycle = NEHALEM.cycle_at(NEHALEM.start_of(cycle)) + 1;
@@ -87,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cycle_at_the_start_of_a_cycle_is_that_cycle(hertz in 1..PICOS_PER_SECOND, cycle in any::<u32>()) {
+        fn instant_of_a_clock_cycle_converts_back_to_that_cycle(hertz in 1..PICOS_PER_SECOND, cycle in any::<u32>()) {
             let clock = Frequency::from_hertz(hertz);
             let start = clock.start_of(u64::from(cycle));
             if start != Instant::NEVER {
@@ -98,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn cycle_of_any_instant_starts_no_later_than_it(hertz in any::<u64>(), picos in any::<u64>()) {
+        fn clock_cycle_of_an_instant_starts_at_or_before_the_instant(hertz in any::<u64>(), picos in any::<u64>()) {
             let clock = Frequency::from_hertz(hertz);
             assert!(clock.start_of(clock.cycle_at(Instant::from_picos(picos))).picos() <= picos);
         }

@@ -11,7 +11,7 @@ use crate::time::Instant;
 #[cfg(test)]
 mod tests;
 
-/// Children of an entry of the heap. Four siblings share one or two cache lines.
+/// Number of children of an entry in the event heap. Four siblings share one or two cache lines.
 const CHILDREN: usize = 4;
 
 /// Key of a pending event, for cancelling or moving it. Once the event has been popped or cancelled, the key
@@ -54,7 +54,7 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Creates an empty queue at time zero.
+    /// Creates an empty event queue at time zero.
     pub fn new() -> EventQueue<E> {
         EventQueue { heap: Vec::new(), slots: Vec::new(), free: Vec::new(), sequence: 0, now: Instant::ZERO }
     }
@@ -64,7 +64,7 @@ impl<E> EventQueue<E> {
         self.now
     }
 
-    /// Returns the number of pending events.
+    /// Returns the number of pending events in the queue.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
@@ -74,7 +74,7 @@ impl<E> EventQueue<E> {
         self.heap.is_empty()
     }
 
-    /// Returns the time of the next event.
+    /// Returns the time of the queue's next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.first().map(|entry| entry.at)
     }

@@ -18,7 +18,7 @@ impl Generator {
         Generator(Xoshiro256PlusPlus::seed_from_u64(seed ^ Label::hash(name)))
     }
 
-    /// Returns the next 64 random bits.
+    /// Returns the generator's next 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
@@ -58,20 +58,20 @@ mod tests {
     }
 
     #[test]
-    fn output_of_a_seed_and_name_never_changes() {
+    fn random_numbers_of_a_seed_and_name_never_change() {
         let mut generator = Generator::named(1, "wire");
         assert_eq!(generator.bits(), 16_275_446_676_195_158_174);
     }
 
     #[test]
-    fn streams_differ_by_seed_and_by_name() {
+    fn random_streams_differ_by_seed_and_by_name() {
         assert_eq!(first(1, "wire"), first(1, "wire"));
         assert_ne!(first(1, "wire"), first(2, "wire"));
         assert_ne!(first(1, "wire"), first(1, "client"));
     }
 
     #[test]
-    fn draws_stay_in_range_and_reach_both_ends() {
+    fn random_draws_stay_in_range_and_reach_both_ends() {
         let mut generator = Generator::named(7, "bounds");
         let draws: Vec<u64> = (0..1_000).map(|_| generator.within(10..14)).collect();
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&10), Some(&13)));

@@ -20,9 +20,9 @@ pub struct Instant(u64);
 pub struct Span(u64);
 
 impl Instant {
-    /// Time zero.
+    /// Time zero of the simulation.
     pub const ZERO: Instant = Instant(0);
-    /// End of time: later than every event.
+    /// Instant later than every event of a simulation.
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// Creates the instant `picos` picoseconds after time zero.
@@ -181,20 +181,20 @@ mod tests {
     }
 
     #[test]
-    fn overflow_and_zero_speed_give_the_longest_span() {
+    fn wire_time_overflow_and_zero_speed_give_the_longest_span() {
         assert_eq!(Span::of_bits(u64::MAX, u64::MAX), Span::from_secs(1));
         assert_eq!(Span::of_bits(1, 0), Span::from_picos(u64::MAX));
         assert_eq!(Span::period(0), Span::from_picos(u64::MAX));
     }
 
     #[test]
-    fn time_saturates_at_both_ends() {
+    fn simulated_time_saturates_at_both_ends() {
         assert_eq!(Instant::NEVER + Span::from_secs(1), Instant::NEVER);
         assert_eq!(Instant::ZERO - Instant::from_nanos(1), Span::ZERO);
     }
 
     #[test]
-    fn time_is_formatted_as_microseconds() {
+    fn simulated_time_is_formatted_as_microseconds() {
         assert_eq!(Instant::from_picos(1_500_000_007).to_string(), "1500.000007 us");
     }
 }

@@ -20,12 +20,12 @@ impl Label {
         Label { name, hash: Label::hash(name) }
     }
 
-    /// Returns the label's name.
+    /// Returns the name of the trace label.
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// Computes FNV-1a of `name`, 64 bits.
+    /// Computes the 64-bit FNV-1a hash of `name`.
     pub(crate) const fn hash(name: &str) -> u64 {
         let bytes = name.as_bytes();
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -38,7 +38,7 @@ impl Label {
     }
 }
 
-/// Record of a traced event.
+/// Stored record of a traced event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Time of the traced event.
@@ -86,12 +86,12 @@ impl Trace {
         }
     }
 
-    /// Returns the hash of all events so far.
+    /// Returns the hash of all events traced so far.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns the number of events so far.
+    /// Returns the number of events traced so far.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_depends_on_time_source_event_values_and_order() {
+    fn trace_hash_depends_on_time_source_event_values_and_order() {
         let usual = hash(&[(1, WIRE, FRAME, &[1, 2]), (2, CARD, FRAME, &[])]);
         assert_eq!(usual, hash(&[(1, WIRE, FRAME, &[1, 2]), (2, CARD, FRAME, &[])]));
         for other in [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn events_beyond_the_record_limit_are_only_counted() {
+    fn trace_events_beyond_the_record_limit_are_only_counted() {
         let mut trace = Trace::recording(1);
         trace.note(Instant::from_picos(5), WIRE, FRAME, &[60]);
         trace.note(Instant::from_picos(6), WIRE, FRAME, &[61]);

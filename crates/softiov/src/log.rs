@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Capacity of the queue, bytes.
+/// Capacity of the queue of log lines, bytes.
 const QUEUE_BYTES: usize = 256 * 1024;
 /// Delay before the next write to a full nonblocking descriptor.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -24,19 +24,19 @@ pub(crate) struct Log(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signalled when lines are queued.
+    /// Signalled when log lines are queued.
     filled: Condvar,
-    /// Signalled when no line is queued or being written.
+    /// Signalled when no log line is queued or being written.
     emptied: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Whole lines that are not written yet.
+    /// Whole log lines that are not written yet.
     lines: Vec<u8>,
-    /// Lines lost since the last report of lost lines.
+    /// Log lines lost since the last report of lost lines.
     lost: u64,
-    /// The thread is writing lines.
+    /// True while the thread is writing log lines.
     busy: bool,
 }
 
@@ -77,7 +77,7 @@ impl Log {
 }
 
 impl Write for Log {
-    /// Queues a whole line, or counts it as lost.
+    /// Queues a whole log line, or counts it as lost.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut queue = self.0.lock();
         if queue.lines.len() + line.len() > QUEUE_BYTES {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_written_in_order() {
+    fn log_lines_are_written_in_order() {
         let (mut log, allow, seen) = log();
         drop(allow);
         for number in 0..100 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn unwritten_lines_are_counted_and_torn_lines_ended() {
+    fn lost_log_lines_are_counted_and_partial_lines_ended() {
         let (mut log, allow, seen) = log();
         let failure = || Err(io::Error::from(ErrorKind::StorageFull));
         // The first line is cut short, and two reports of its loss fail.

@@ -87,7 +87,7 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn control_characters_are_escaped() {
+    fn control_characters_in_printed_texts_are_escaped() {
         assert_eq!(escape_controls("qemu\u{1b}[2Jä\n"), "qemu\\u{1b}[2Jä\\n");
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     target: TargetHost,
 }
 
-/// Form of the output.
+/// Output format of the arguments: the VMM and its syntax.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Format {
     Shell,
@@ -33,7 +33,7 @@ enum Format {
     CloudHypervisor,
 }
 
-/// Prints the arguments.
+/// Prints the arguments that attach a VF to a VMM.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = find_socket(args)?;
     let text = match args.format {
@@ -102,7 +102,7 @@ fn words(socket: &Path, memory: &str) -> [String; 8] {
     .map(str::to_owned)
 }
 
-/// Returns the device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
+/// Returns the argument of the VF's device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
 fn device(socket: &Path, address: &str) -> String {
     let path = serde_json::Value::from(socket.to_string_lossy());
     format!("{{\"driver\":\"vfio-user-pci\",{address}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")
@@ -155,7 +155,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn socket_argument_has_the_form_of_qemu_10() {
+    fn qemu_socket_argument_has_the_form_of_qemu_10() {
         let text = shell(Path::new("/run/softiov/pf0vf3/vf.sock"), "2G");
         assert_eq!(
             text,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn json_words_are_the_shell_words_without_quotes() {
+    fn json_words_of_qemu_arguments_are_unquoted_shell_words() {
         let path = Path::new("/run/softiov/pf0vf3/vf.sock");
         let unquoted = shell(path, "2G").replace(['\'', '\\'], "");
         assert!(words(path, "2G").iter().eq(unquoted.split_whitespace()));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_cannot_break_out_of_its_quotes() {
+    fn socket_path_cannot_end_its_quotes_in_qemu_arguments() {
         let path = Path::new("/tmp/a'b\"<c&.sock");
         let text = shell(path, "1G");
         assert!(text.contains(r#"/tmp/a'\''b\"<c&.sock"#), "{text}");

@@ -3,7 +3,7 @@
 use daemon::control::status::{Drops, PortStatus, Traffic};
 use serde_json::json;
 
-/// Returns `pf0` with `pf0vf0`, without an uplink.
+/// Returns the status of `pf0` with `pf0vf0`, without an uplink.
 pub(crate) fn port() -> PortStatus {
     let vf = json!({
         "name": "pf0vf0", "index": 0, "rid": "01:10.0", "mac": "02:00:00:00:00:01", "vlans": [], "link": true,

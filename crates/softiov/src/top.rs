@@ -33,17 +33,17 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "not a number of seconds from 0.1 to 3600".to_owned())
 }
 
-/// Rates of a VF, per second.
+/// Rates of a VF between two samples, per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Rates {
     name: String,
-    /// Frames received per second, and their Mb/s.
+    /// Frames that the VF received per second, and their Mb/s.
     rx_pps: f64,
     rx_mbps: f64,
-    /// Frames sent per second, and their Mb/s.
+    /// Frames that the VF sent per second, and their Mb/s.
     tx_pps: f64,
     tx_mbps: f64,
-    /// Frames dropped per second, in either direction.
+    /// Frames of the VF dropped per second, in either direction.
     dropped_pps: f64,
     interrupts_per_s: f64,
     /// Register accesses that reached the host per second.
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rates between two samples. A VF that is new, or whose counters began anew, has rates of 0.
+/// Returns the rates of VFs between two samples. A VF that is new, or whose counters began anew, has rates of 0.
 fn rates(before: &[PortStatus], now: &[PortStatus], elapsed: Duration) -> Vec<Rates> {
     let vfs = |ports: &'_ [PortStatus]| ports.iter().flat_map(|port| port.vfs.clone()).collect::<Vec<_>>();
     let before = vfs(before);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_the_difference_of_counters_per_second() {
+    fn shown_rate_is_the_difference_of_counters_per_second() {
         let of =
             |before: &[PortStatus], now: &[PortStatus]| table(&rates(before, now, Duration::from_secs(2)));
         let text = of(&port(1_000, true), &port(3_000, true));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_is_from_a_tenth_of_a_second_to_an_hour() {
+    fn refresh_delay_of_top_is_0_1_s_to_an_hour() {
         assert_eq!(seconds("0.5"), Ok(0.5));
         for text in ["0", "-1", "NaN", "inf", "1e9", "soon"] {
             assert!(seconds(text).is_err(), "{text}");

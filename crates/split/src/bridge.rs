@@ -26,7 +26,7 @@ pub enum Decision {
 const WAYS: usize = 4;
 const SETS: usize = 128;
 
-/// Addresses a bridge can store.
+/// Number of MAC addresses that a bridge can store.
 pub const CAPACITY: usize = WAYS * SETS;
 
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_to_an_unknown_address_are_flooded_until_learned() {
+    fn bridge_floods_frames_to_an_address_until_it_is_learned() {
         let mut bridge = Bridge::new();
         assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Flood);
         assert_eq!(bridge.forward(Port(2), &frame(A, B)), Decision::To(Port(1)));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_is_not_returned_to_its_ingress_port() {
+    fn bridge_does_not_return_a_frame_to_its_ingress_port() {
         let mut bridge = Bridge::new();
         bridge.learn(MacAddress(B), Port(1));
         assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Filter);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn address_that_moves_is_learned_at_its_new_port() {
+    fn bridge_learns_a_moved_address_at_its_new_port() {
         let mut bridge = Bridge::new();
         bridge.learn(MacAddress(B), Port(1));
         bridge.learn(MacAddress(B), Port(3));
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn frames_to_group_addresses_are_flooded_and_not_learned() {
+    fn bridge_floods_and_does_not_learn_group_addresses() {
         let mut bridge = Bridge::new();
         assert_eq!(bridge.forward(Port(1), &frame([0xff; 6], [0xff; 6])), Decision::Flood);
         assert_eq!(bridge.forward(Port(2), &frame([0xff; 6], A)), Decision::Flood);
     }
 
     #[test]
-    fn sender_flood_does_not_evict_an_active_address() {
+    fn flood_of_senders_keeps_an_active_address_in_the_bridge() {
         let mut bridge = Bridge::new();
         for n in 0..10 * CAPACITY as u32 {
             let [a, b, c, d] = n.to_be_bytes();

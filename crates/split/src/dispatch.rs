@@ -14,7 +14,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Creates thresholds. Returns `None` if `low` exceeds `high`.
+    /// Creates load thresholds, or returns `None` if they cross. Returns `None` if `low` exceeds `high`.
     #[must_use]
     pub fn new(low: u64, high: u64) -> Option<Self> {
         (low <= high).then_some(Self { low, high })
@@ -26,7 +26,7 @@ impl Thresholds {
 pub enum Policy {
     /// All events go to the first virtual CPU.
     First,
-    /// Events are spread over all virtual CPUs.
+    /// The policy spreads events over all virtual CPUs of the service domain.
     Spread,
     /// Events are distributed as by `First` at low load, and as by `Spread` at high load.
     Balanced(Thresholds),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn load_between_the_thresholds_keeps_the_distribution() {
+    fn load_between_thresholds_keeps_the_event_distribution() {
         let mut dispatcher = balanced(100, 200);
         let changes: Vec<bool> = [150, 200, 201, 150, 100, 99, 150, 0, 300]
             .into_iter()
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_may_be_equal_but_not_cross() {
+    fn load_thresholds_may_be_equal_but_not_cross() {
         let mut dispatcher = balanced(100, 100);
         assert!(!dispatcher.sample(100) && dispatcher.sample(101) && dispatcher.sample(99));
         assert_eq!(Thresholds::new(101, 100), None);
     }
 
     #[test]
-    fn only_the_balanced_policy_depends_on_load() {
+    fn only_the_balanced_dispatch_policy_depends_on_load() {
         for policy in [Policy::First, Policy::Spread] {
             let mut dispatcher = Dispatcher::new(policy);
             assert!(!dispatcher.sample(0) && !dispatcher.sample(u64::MAX));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn low_load_uses_the_first_worker_and_high_load_all() {
+    fn low_load_uses_the_first_back_end_worker_and_high_load_all() {
         let mut dispatcher = balanced(10, 20);
         assert_eq!(dispatcher.workers(&[5, 1, 1, 5], 2), [0, 0, 0, 0]);
         assert!(dispatcher.sample(21));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_loads_get_separate_workers() {
+    fn interfaces_of_largest_load_get_separate_workers() {
         assert_eq!(least_loaded(&[10, 10, 10, 10], 4), [0, 1, 2, 3]);
         assert_eq!(least_loaded(&[1, 9, 1, 9], 2), [0, 0, 1, 1]);
         assert_eq!(least_loaded(&[0, 0, 0], 2), [0, 1, 0]);

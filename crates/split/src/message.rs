@@ -37,14 +37,14 @@ pub mod status {
     pub const ERROR: i16 = -1;
 }
 
-/// Piece of a frame to send. In the first piece, `size` is the length of the whole frame.
+/// Transmit request: a piece of a frame to send. In the first piece, `size` is the length of the whole frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxRequest {
     /// Grant reference of the page with the piece.
     pub reference: u32,
     /// Offset of the piece in the page, in bytes.
     pub offset: u16,
-    /// Flags of the request ([`tx_flag`]).
+    /// Flags of the transmit request ([`tx_flag`]).
     pub flags: u16,
     /// Id of the request, returned in the response.
     pub id: u16,
@@ -179,8 +179,8 @@ pub fn emit_segments(size: u16) -> Slot {
     slot
 }
 
-/// Returns the segment size of extra information. Returns `None` for another type, or if more extra
-/// information follows.
+/// Returns the TCP segment size that a slot of extra information holds. Returns `None` for another type, or if more
+/// extra information follows.
 #[must_use]
 pub fn parse_segments(slot: &Slot) -> Option<u16> {
     let size = half(slot, 2);

@@ -102,7 +102,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn mac_address_as_text_or_words_is_read_back_the_same() {
+    fn mac_address_survives_text_and_register_encoding() {
         let mac: MacAddress = "02:1a:2b:3c:4d:5e".parse().unwrap();
         assert_eq!(mac.to_string(), "02:1a:2b:3c:4d:5e");
         let (low, high) = mac.to_words();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_router_addresses_are_those_of_ipv4_and_ipv6() {
+    fn virtual_router_mac_addresses_are_those_of_vrrp() {
         for (text, is) in [
             ("00:00:5e:00:01:00", true),
             ("00:00:5e:00:02:ff", true),

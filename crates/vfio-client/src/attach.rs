@@ -21,9 +21,9 @@ const COMMAND: u64 = 0x04;
 const ENABLE: u16 = 1 << 1 | 1 << 2;
 /// Configuration space offset of the capabilities pointer.
 const CAPABILITIES: u64 = 0x34;
-/// Capability id of MSI-X.
+/// Configuration space capability id of MSI-X.
 const MSIX: u8 = 0x11;
-/// MSI-X message control: enable.
+/// Enable bit of the MSI-X message control.
 const MSIX_ENABLE: u16 = 1 << 15;
 /// Number of capabilities that fit the first 256 bytes; a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
@@ -70,10 +70,10 @@ fn done(
     answer.map_err(|errno| HalError::Refused { request, errno })
 }
 
-/// Description of the function behind a socket.
+/// Identity of the PCI function behind a vfio-user socket.
 struct Identity {
     family: Family,
-    /// Mapped parts of the function's BAR0.
+    /// Mapped parts of the VF's BAR0.
     areas: Vec<Area>,
     /// Number of MSI-X vectors to use.
     vectors: usize,

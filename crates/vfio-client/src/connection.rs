@@ -10,12 +10,13 @@ use vfio_user::client::{Answer, Client};
 use vfio_user::outbox::Outbox;
 use vfio_user::wire::Errno;
 
-/// Timeout of a message. A port thread replies in microseconds, but may be stopped by a debugger.
+/// Timeout of the server's answer to a message. A port thread replies in microseconds, but may be stopped by a
+/// debugger.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of the receive buffer, bytes; replies are short.
 const BUFFER: usize = 4096;
 
-/// A connection to a vfio-user server.
+/// Connection of a driver to a vfio-user server.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
@@ -72,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Reads from a region.
+    /// Reads from a region of the VF.
     pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), HalError> {
         let count = into.len() as u32;
         self.ask(
@@ -88,7 +89,7 @@ impl Connection {
         )?
     }
 
-    /// Writes to a region, without waiting for a reply.
+    /// Writes to a region of the VF, without waiting for a reply.
     pub(super) fn write_posted(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), HalError> {
         self.client.write_posted(&mut self.outbox, region, offset, data);
         self.send()

@@ -12,15 +12,15 @@ pub enum HalError {
     /// No server listens on the socket.
     #[error("cannot connect to {path}: {source}", path = path.display())]
     Connect {
-        /// Path of the socket.
+        /// Path of the vfio-user socket.
         path: PathBuf,
-        /// Error of the system call that connects.
+        /// Error of the system call that connects to the socket.
         source: std::io::Error,
     },
     /// A system call on eventfds, epoll or the socket failed.
     #[error("a system call of the vfio-user connection failed: {0}")]
     System(#[from] std::io::Error),
-    /// The system refused shared memory.
+    /// The system refuses shared memory for the driver.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// Registers that the server offers as memory cannot be mapped.
@@ -34,7 +34,7 @@ pub enum HalError {
     Refused {
         /// Name of the refused request.
         request: &'static str,
-        /// Error of the server's reply.
+        /// Error number in the server's reply.
         errno: Errno,
     },
     /// No driver supports the device, or the device lacks a part of a VF.

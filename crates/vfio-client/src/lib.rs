@@ -39,7 +39,7 @@ use vfio_user::wire::pci_region;
 /// Device address of the shared memory: above 4 GiB, so that addresses need all their bits.
 pub const RAM_BASE: u64 = 1 << 32;
 
-/// Counters of register accesses by message. Accesses to mapped registers are not counted.
+/// Numbers of register accesses by message. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
     /// Number of register reads by message, which wait for a reply.
@@ -59,19 +59,19 @@ pub trait VfBus: DmaHal + Send + 'static {
     /// Returns the number of register accesses so far.
     fn accesses(&self) -> Accesses;
 
-    /// Returns true if the card is gone. The card's registers then read as all ones.
+    /// Returns true if the connection to the card has ended. The card's registers then read as all ones.
     fn is_gone(&self) -> bool;
 }
 
-/// A mapped part of BAR0.
+/// Mapped part of a VF's BAR0.
 #[derive(Debug)]
 struct Area {
-    /// Offset of the part in BAR0, bytes.
+    /// Offset of the mapped part in BAR0, bytes.
     offset: u64,
     memory: MappedFile,
 }
 
-/// A VF behind a vfio-user socket. Dropping it closes the connection.
+/// VF behind a vfio-user socket, for a driver in this process. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct VfioUserHal {
     socket: PathBuf,
@@ -82,12 +82,12 @@ pub struct VfioUserHal {
     family: Family,
     eventfds: Vec<EventFd>,
     accesses: Accesses,
-    /// Error that ended the connection.
+    /// Error that ended the connection to the server.
     broken: Option<HalError>,
 }
 
 impl VfioUserHal {
-    /// Returns the path of the server's socket.
+    /// Returns the path of the server's vfio-user socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket

@@ -5,7 +5,7 @@ use driver::{Access, DmaRegion, OutOfDmaMemory};
 use host::shared::{SharedMemory, SharedMemoryError};
 use std::sync::atomic::{Ordering, fence};
 
-/// Shared memory and its device address.
+/// Shared DMA memory of a driver and its device address.
 #[derive(Debug)]
 pub struct Ram {
     memory: SharedMemory,
@@ -21,13 +21,13 @@ impl Ram {
         Ok(Self { memory: SharedMemory::new(bytes)?, base })
     }
 
-    /// Returns the device address of the first byte.
+    /// Returns the device address of the DMA memory's first byte.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Returns the memory, to share it with the card.
+    /// Returns the DMA memory, to share it with the card.
     #[must_use]
     pub fn shared(&self) -> &SharedMemory {
         &self.memory

@@ -28,7 +28,7 @@ const RAISE: u32 = 0x20;
 const COPY: u32 = 0x30;
 const LEAVE: u32 = 0x40;
 
-/// A function whose registers mean nothing to a driver.
+/// Simulated function whose registers mean nothing to a driver.
 #[derive(Default)]
 struct Toy {
     config: BTreeMap<u64, u8>,
@@ -135,7 +135,7 @@ impl Device<OwnedFd> for Toy {
     }
 }
 
-/// A server for one client. The client's actions arrive when the connection is over.
+/// Server of the simulated function for one client. The client's actions arrive when the connection is over.
 struct Server {
     _folder: TempDir,
     path: PathBuf,
@@ -197,7 +197,7 @@ fn attach_sends_the_messages_of_a_vmm_and_a_kernel() {
 }
 
 #[test]
-fn a_read_follows_earlier_posted_writes() {
+fn register_read_follows_earlier_posted_writes() {
     let server = serve(Toy::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     for value in 0..1_000 {
@@ -246,7 +246,7 @@ fn registers_read_all_ones_after_the_server_leaves() {
 }
 
 #[test]
-fn attach_refuses_other_devices() {
+fn attach_refuses_a_device_other_than_a_supported_vf() {
     let mut other = Toy::vf();
     other.config.insert(2, 0xc9);
     let server = serve(other);

@@ -1,4 +1,4 @@
-//! Decodes bytes and file descriptors into whole messages.
+//! Decodes received bytes and file descriptors into whole vfio-user messages.
 //!
 //! # Ownership of file descriptors
 //!
@@ -32,13 +32,13 @@ pub const BUFFER_LIMIT: usize = MAX_DATA_XFER as usize + 4096;
 
 const MAX_HELD_FDS: usize = 4 * MAX_MESSAGE_FDS;
 
-/// Unrecoverable framing error: end the connection.
+/// Unrecoverable error in the stream of messages: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// A message's size is below that of its header.
     #[error("vfio-user message size {size} is below the 16 bytes of its header")]
     SizeBelowHeader {
-        /// Size in bytes that the header claims.
+        /// Size in bytes that the message's header claims.
         size: u32,
     },
     /// The protocol's major version is not 0; the specification requires closing the connection.
@@ -55,7 +55,7 @@ pub enum ProtocolError {
 /// Body of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// The whole body of the message.
+    /// Whole body of the received message.
     Whole(&'a [u8]),
     /// The message's body exceeded its limit and was discarded.
     Discarded,
@@ -64,15 +64,15 @@ pub enum Body<'a> {
 /// Received message that borrows from the decoder's buffer.
 #[derive(Debug)]
 pub struct Message<'a, F> {
-    /// Header of the message.
+    /// Header of the received message.
     pub header: Header,
-    /// Body of the message.
+    /// Body of the received message.
     pub body: Body<'a>,
-    /// Descriptors of the message; none for a discarded body.
+    /// Descriptors of the received message; none for a discarded body.
     pub fds: Vec<F>,
 }
 
-/// Message whose body is being discarded.
+/// Message that is discarded because its body is too long.
 #[derive(Debug)]
 struct Discarding {
     header: Header,
@@ -90,7 +90,7 @@ impl Discarding {
 /// Received part of an incomplete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partial<'a> {
-    /// Buffered bytes of the message, from its first byte on.
+    /// Buffered bytes of the incomplete message, from its first byte on.
     pub kept: &'a [u8],
     /// Number of discarded bytes after the buffered ones: the message exceeds its limit.
     pub skipped: usize,
@@ -140,8 +140,8 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Adds the bytes and descriptors of one `recvmsg`. Call [`next_message`](Self::next_message) until it returns
-    /// `None` before the next push.
+    /// Adds the bytes and descriptors that one `recvmsg` returned. Call [`next_message`](Self::next_message) until it
+    /// returns `None` before the next push.
     ///
     /// # Errors
     /// [`ProtocolError::Overrun`] if more than [`BUFFER_LIMIT`] bytes are buffered.
@@ -158,7 +158,7 @@ impl<F> Decoder<F> {
         Ok(())
     }
 
-    /// Returns the next whole message, if there is one.
+    /// Returns the next whole message, if it has arrived.
     ///
     /// # Errors
     /// The framing is lost; every later call returns the same error.

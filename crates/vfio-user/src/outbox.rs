@@ -12,24 +12,24 @@ use zerocopy::FromBytes;
 
 use crate::wire::Header;
 
-/// Maximum bytes of small messages that are sent together.
+/// Maximum bytes of small messages that one `sendmsg` joins.
 pub const MAX_CHUNK: usize = 4096;
 
 /// Arguments of one `sendmsg`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chunk<'a, F> {
-    /// Bytes to send; never empty.
+    /// Bytes for one `sendmsg`; never empty.
     pub bytes: &'a [u8],
-    /// Descriptors to send with the bytes.
+    /// Descriptors to send with these bytes.
     pub fds: &'a [F],
 }
 
-/// Queue of encoded messages. Its buffers are kept when it is empty.
+/// Queue of encoded messages to send. Its buffers are kept when it is empty.
 #[derive(Debug)]
 pub struct Outbox<F> {
     bytes: Vec<u8>,
     head: usize,
-    /// Position of `bytes[0]` among all bytes of the stream.
+    /// Position of `bytes[0]` among all bytes that were ever sent.
     base: u64,
     /// Stream position up to which [`Outbox::fresh`] has returned the bytes.
     noted: u64,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_messages_without_descriptors_are_joined() {
+    fn only_messages_without_descriptors_share_one_send() {
         let mut out = Outbox::new();
         queue(&mut out, 4, Vec::new());
         queue(&mut out, 4, Vec::new());
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_sent_together_end_with_a_whole_small_message() {
+    fn joined_small_messages_end_with_a_whole_message() {
         let mut out = Outbox::new();
         for _ in 0..5 {
             queue(&mut out, 984, Vec::new());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_sends_the_rest_of_a_partly_sent_message() {
+    fn next_process_sends_the_rest_of_a_partly_sent_message() {
         let mut out = Outbox::new();
         for _ in 0..2 {
             queue(&mut out, 9984, Vec::new());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn partly_sent_message_is_continued_alone() {
+    fn partly_sent_message_is_not_joined_with_later_messages() {
         let mut out = Outbox::new();
         queue(&mut out, 9984, Vec::new());
         queue(&mut out, 0, Vec::from([3]));

@@ -1,6 +1,6 @@
 //! Types that client and server share, without wire layout.
 
-/// Reply to `DEVICE_GET_INFO`.
+/// Contents of the reply to `DEVICE_GET_INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Flags of the device, see [`device_flags`](crate::wire::device_flags).
@@ -11,7 +11,7 @@ pub struct DeviceInfo {
     pub irqs: u32,
 }
 
-/// Reply to `DEVICE_GET_IRQ_INFO`.
+/// Contents of the reply to `DEVICE_GET_IRQ_INFO`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IrqInfo {
     /// Number of vectors of the interrupt type.
@@ -20,7 +20,7 @@ pub struct IrqInfo {
     pub flags: u32,
 }
 
-/// Mappable part of a region.
+/// Part of a region that the client may map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SparseArea {
     /// Offset of the mappable part from the start of the region in bytes.

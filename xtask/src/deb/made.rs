@@ -20,7 +20,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// First letters of the files that hold a crate's licence.
 const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
-/// The pages of all commands.
+/// Adds the manual pages of all commands to the package.
 pub(super) fn manual(tree: &Tree, program: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     run_tool(Command::new(program).args(["man", "--dir"]).arg(folder.path()))?;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_known_by_name_and_version() {
+    fn cargo_tree_line_gives_the_crates_name_and_version() {
         assert_eq!(name_and_version("serde v1.0.200 (proc-macro)"), Some(("serde", "1.0.200")));
         assert_eq!(name_and_version(""), None);
     }

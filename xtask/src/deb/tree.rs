@@ -34,7 +34,7 @@ const PAGES: [&str; 9] = [
 const MONITORING: [&str; 2] = ["monitoring/prometheus-alerts.yml", "monitoring/grafana-dashboard.json"];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-/// The folder.
+/// Folder tree of the Debian package's files.
 #[derive(Debug)]
 pub(super) struct Tree {
     folder: PathBuf,
@@ -102,7 +102,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Every file so far, sorted.
+    /// Returns the paths of all package files, sorted.
     fn files(&self) -> Result<Vec<PathBuf>> {
         let (mut folders, mut files) = (vec![self.folder.clone()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -120,7 +120,7 @@ impl Tree {
         files.iter().filter_map(|file| file.strip_prefix(&self.folder).ok()).collect()
     }
 
-    /// A file of the package.
+    /// Writes a file of the package.
     pub(super) fn write(&self, place: &str, bytes: &[u8]) -> Result<()> {
         let path = self.place(place);
         for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.folder)) {

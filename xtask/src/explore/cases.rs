@@ -85,7 +85,7 @@ impl Case {
     }
 }
 
-/// Adds cases to the file. A case that is there already is not added again.
+/// Adds failing test cases to the file. A case that is there already is not added again.
 pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
     if cases.is_empty() {
         return Ok(());
@@ -99,7 +99,7 @@ pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
         .with_context(|| format!("cannot write {FILE}"))
 }
 
-/// Reads the file of cases.
+/// Reads the file of failing test cases.
 pub(super) fn load(root: &Path) -> Result<Vec<Case>> {
     let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
     read(&text).with_context(|| format!("{FILE} is not a list of failing cases"))
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_keeps_the_input_that_proptest_prints() {
+    fn stored_case_keeps_the_input_that_proptest_prints() {
         let program = Program {
             package: "nic".to_owned(),
             target: "card".to_owned(),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_file_of_cases_is_an_error() {
+    fn damaged_file_of_failing_test_cases_is_an_error() {
         assert_eq!(read("[]"), Some(Vec::new()));
         assert_eq!(read("{}"), None);
         assert_eq!(read(r#"[{"package": "nic"}]"#), None);

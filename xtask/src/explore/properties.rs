@@ -22,7 +22,7 @@ pub(super) struct Program {
     pub(super) folder: PathBuf,
 }
 
-/// A property test.
+/// Property test, with its test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Property {
     pub(super) program: Program,
@@ -59,7 +59,7 @@ pub(super) fn programs(root: &Path) -> Result<Vec<Program>> {
     Ok(text.lines().filter_map(program).collect())
 }
 
-/// Reads one of cargo's messages. Returns `None` unless it is about a test program.
+/// Reads a test program's path from a message of cargo. Returns `None` unless it is about a test program.
 fn program(message: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(message).ok()?;
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_read_from_messages_of_cargo() {
+    fn test_programs_are_read_from_cargo_messages() {
         let message = r#"{"manifest_path": "/p/crates/nic/Cargo.toml", "target": {"name": "card"}, "executable": "/p/x"}"#;
         let read = program(message).unwrap();
         assert_eq!((read.package.as_str(), read.target.as_str()), ("nic", "card"));

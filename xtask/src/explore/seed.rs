@@ -1,4 +1,4 @@
-//! The variables that proptest reads. Draws no seed.
+//! Environment variables that proptest reads. Draws no seed.
 
 /// The variable from which proptest reads its seed.
 pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";

@@ -40,7 +40,7 @@ pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
     })
 }
 
-/// Runs each case again. Each counts as a test.
+/// Runs each stored failing test case again. Each counts as a test.
 ///
 /// # Errors
 /// If the file of cases is damaged, or the tests do not build.
@@ -68,7 +68,7 @@ pub(crate) fn repeat(root: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs one test with a seed. Returns what it printed if it failed.
+/// Runs one property test with a seed. Returns what it printed if it failed.
 fn failure(program: &Program, test: &str, seed: u64) -> Result<Option<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--exact", test]).current_dir(&program.folder);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Instructions by stop.
+/// Instruction counts by stage of the frame path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(super) BTreeMap<String, f64>);
 
@@ -22,7 +22,7 @@ impl Counts {
         self.0.values().sum()
     }
 
-    /// Subtracts the counts of `before`.
+    /// Subtracts the instruction counts of `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
         for (stop, count) in &mut self.0 {
             *count -= before.0.get(stop).unwrap_or(&0.0);
@@ -133,14 +133,14 @@ fn=main
 ";
 
     #[test]
-    fn inlined_code_counts_where_it_is_written() {
+    fn inlined_instructions_count_for_the_file_they_are_written_in() {
         let counts = parse(OUTPUT);
         let expected = [("copies", 9000.0), ("forward", 101.0), ("std", 5.0), ("switch", 30.0)];
         assert_eq!(counts.0, expected.map(|(stop, count)| (stop.to_owned(), count)).into());
     }
 
     #[test]
-    fn share_of_a_frame_is_the_cost_of_more_calls() {
+    fn instructions_per_frame_are_the_difference_of_two_runs() {
         let long = parse(OUTPUT);
         let short = Counts([("forward".to_owned(), 1.0), ("std".to_owned(), 5.0)].into());
         let counts = long.since(&short).per(10);

@@ -95,19 +95,19 @@ mod tests {
     }
 
     #[test]
-    fn a_small_difference_is_the_compiler_s() {
+    fn small_difference_of_instruction_counts_is_not_reported() {
         assert!(said(&[("queue", 305.0), ("switch", 97.0)]).is_empty());
     }
 
     #[test]
-    fn dearer_stop_is_reported_beside_a_cheaper_one() {
+    fn costlier_frame_path_stage_is_reported_beside_a_cheaper_one() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
         assert_eq!(said[0], "a: 120 instructions in `switch` instead of the kept 100");
         assert!(said[1].starts_with("the counts were kept with rustc 1"), "{said:?}");
     }
 
     #[test]
-    fn a_gain_is_to_be_kept_and_a_new_way_too() {
+    fn fewer_instructions_and_new_frame_paths_must_be_recorded() {
         assert_eq!(
             said(&[("queue", 200.0), ("switch", 100.0)])[0],
             "a: 300 instructions per frame instead of the kept 400"

@@ -40,7 +40,7 @@ impl Ahead {
         });
     }
 
-    /// Waits for their end.
+    /// Waits for the end of the builds started ahead.
     pub(super) fn wait(&mut self) {
         let Some(builds) = self.0.take() else { return };
         if !builds.is_finished() {

@@ -7,7 +7,7 @@ use std::process::Command;
 /// them; `xtask tidy` sees to it that no other target does.
 pub(crate) const GUEST_TESTS: [&str; 3] = ["boot", "linux", "package"];
 
-/// Facts that the stages share.
+/// Workspace root and git state that the test stages share.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) root: PathBuf,

@@ -1,4 +1,4 @@
-//! Checks the demo's JSON. Left out: its speed.
+//! Checks the demo's results in JSON. Left out: its speed.
 
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_demo_is_summed_up() {
+    fn successful_demo_is_summarized() {
         assert_eq!(
             check(&sample().to_string(), EMBEDDED_GUESTS),
             Ok("3 guests, 1 pings, 1 flows".to_owned())
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_pings_dry_flows_and_missing_parts_are_told() {
+    fn demo_check_reports_lost_pings_idle_flows_and_missing_parts() {
         let spoiled = |pointer: &str, value: Value| {
             let mut demo = sample();
             *demo.pointer_mut(pointer).unwrap() = value;

@@ -101,13 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stages_run_in_their_own_order_whatever_the_order_asked_for() {
+    fn test_stages_run_in_fixed_order() {
         let options = Options { quick: false, only: vec![Stage::Test, Stage::Fmt] };
         assert_eq!(options.stages(), [Stage::Fmt, Stage::Test]);
     }
 
     #[test]
-    fn whole_run_has_every_stage_once() {
+    fn whole_test_run_has_every_stage_once() {
         let all = Options { quick: false, only: Vec::new() };
         let mut expected = Stage::ALL.to_vec();
         // The stage `test` runs the unit tests of all crates.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn quick_run_has_four_stages() {
+    fn quick_test_run_has_four_stages() {
         let options = Options { quick: true, only: Vec::new() };
         let mut stages = options.stages();
         stages.retain(|&stage| options.reason_to_skip(stage, true).is_none());
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_stage_has_a_reason() {
+    fn skipped_test_stage_has_a_reason() {
         let options = Options { quick: true, only: Vec::new() };
         assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("skipped by --quick"));
         let options = Options { quick: false, only: Vec::new() };

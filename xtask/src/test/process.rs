@@ -24,7 +24,7 @@ const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// Every line as it comes.
+    /// Print every line of output at once.
     Live,
     /// Everything, but only if the program fails.
     OnFailure,
@@ -60,7 +60,7 @@ impl Output {
         self.text(|_| true)
     }
 
-    /// The lines of both streams.
+    /// Returns the lines of both output streams.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(|line| line.text.as_str())
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_are_kept_and_told_apart() {
+    fn stdout_and_stderr_of_a_program_are_kept_apart() {
         let output = sh("echo out; echo err >&2; printf 'no newline'");
         assert!(output.success);
         assert_eq!(output.stdout(), "out\nno newline");
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn failure_is_an_outcome_and_a_missing_program_an_error() {
+    fn failed_program_is_an_outcome_and_a_missing_program_an_error() {
         assert!(!sh("exit 3").success);
         assert!(!sh("kill -9 $$").success);
         assert!(run(&mut Command::new("no-such-program"), Show::Live).is_err());
     }
 
     #[test]
-    fn silent_program_is_ended_with_its_children_and_fails() {
+    fn program_without_output_is_killed_with_its_children() {
         let begun = Instant::now();
         let mut command = Command::new("sh");
         command.args(["-c", "echo begun; sh -c 'echo $$; sleep 300; true'; true"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn process_left_behind_does_not_delay_the_end() {
+    fn process_left_by_a_test_does_not_delay_the_end_of_its_run() {
         let begun = Instant::now();
         assert_eq!(sh("sleep 120 & echo done").stdout(), "done");
         assert!(begun.elapsed() < Duration::from_secs(60));

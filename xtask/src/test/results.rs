@@ -31,7 +31,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
 #[derive(Debug, Default)]
 struct Reasons<'a> {
     found: BTreeMap<&'a str, String>,
-    /// Test whose reason follows.
+    /// Failed test whose reason the next lines print.
     test: Option<&'a str>,
     /// True if the next line is the reason.
     is_next: bool,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_of_all_programs_are_summed() {
+    fn test_results_of_all_programs_are_summed() {
         let output = "running 2 tests\ntest a ... ok\n\
             test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
             test b::c ... FAILED\ntest d ... FAILED (1.2 s)\n\
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_has_the_reason_that_its_test_printed() {
+    fn test_failure_has_the_reason_that_the_test_printed() {
         let output = "test a::b ... FAILED\ntest c ... FAILED\n\nsuccesses:\n\n---- d stdout ----\nSKIPPED: d: no tap\n\n\
             failures:\n\n---- a::b stdout ----\nseen\n\nthread 'a::b' (7) panicked at crates/a.rs:3:5:\n\
             assertion failed: one\nnote: run\n\n---- c stdout ----\nError: none\n\nfailures:\n    a::b\n    c\n\
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_run_is_shown_without_passed_tests() {
+    fn failed_test_run_is_shown_without_passed_tests() {
         let output = "   Running a\n\nrunning 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... ignored\n\n\
             successes:\n\n---- a stdout ----\nthread 'a' panicked as it should\n\nsuccesses:\n    a\n\n\
             failures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_test_is_under_way_until_it_ends() {
+    fn slow_test_is_running_until_its_result_is_printed() {
         let output = "test a has been running for over 60 seconds\ntest b ... ok\n\
             test c has been running for over 60 seconds\ntest a ... ok";
         assert_eq!(unfinished(output.lines()), ["c"]);

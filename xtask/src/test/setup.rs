@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_program_is_named_with_the_reason() {
+    fn missing_program_is_named_with_the_reason_it_is_needed() {
         let need = Need { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" };
         assert_eq!(
             reason(&need, "there is no apt"),

@@ -279,7 +279,7 @@ mod tests {
     use clap::ValueEnum;
 
     #[test]
-    fn names_are_those_of_the_command_line() {
+    fn test_stage_names_are_accepted_by_the_command_line() {
         for stage in Stage::ALL {
             assert_eq!(Stage::from_str(stage.name(), false), Ok(stage));
         }

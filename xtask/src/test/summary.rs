@@ -1,4 +1,4 @@
-//! The table at the end. The last line is for programs too: `N passed, N failed, N skipped`.
+//! Table of results at the end of a test run. The last line is for programs too: `N passed, N failed, N skipped`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summary_names_failures_and_skips_and_ends_with_the_sum() {
+    fn test_summary_names_failures_and_skips_and_ends_with_the_sum() {
         let skips = vec!["taps: no tun".to_owned(), "taps: no tun".to_owned(), "lspci: none".to_owned()];
         let test = Tally {
             passed: 40,

@@ -1,4 +1,4 @@
-//! Counts of tests. Reads no output.
+//! Counts of passed, failed and skipped tests. Reads no output.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<Failure>,
 }
 
-/// A failed test.
+/// Failed test with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) name: String,

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// A breach of a rule.
+/// Breach of a tidy rule, with its file and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    /// Relative to the workspace.
+    /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
     pub(super) line: usize,
     pub(super) rule: &'static str,

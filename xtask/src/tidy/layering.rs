@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_card_does_not_know_its_driver() {
+    fn card_crate_must_not_depend_on_its_driver() {
         let below = [package("pcie", &[]), package("i82576", &[("pcie", false)]), package("driver", &[])];
         let nic = package("nic", &[("pcie", false), ("driver", false), ("thiserror", false)]);
         let members = [below.as_slice(), &[nic]].concat();
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn a_new_crate_needs_a_layer() {
+    fn new_crate_needs_a_row_in_the_layer_table() {
         assert_eq!(found(&[package("novel", &[])]), ["the crate `novel` has no layer"]);
     }
 
     #[test]
-    fn the_table_is_in_order_so_there_is_no_way_back() {
+    fn layer_table_allows_only_earlier_crates_as_dependencies() {
         for (at, (name, allowed)) in ALLOWED.iter().enumerate() {
             let earlier = |wanted: &&str| ALLOWED[..at].iter().any(|(name, _)| name == wanted);
             assert!(allowed.iter().all(earlier), "{name} builds on a later crate");

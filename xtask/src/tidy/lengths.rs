@@ -71,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_fits_a_sitting() {
+    fn file_above_its_length_limit_is_found() {
         assert!(file(&Rust::sample(&"//\n".repeat(FILE))).is_empty());
         let findings = file(&Rust::sample(&"//\n".repeat(FILE + 1)));
         assert_eq!((findings.len(), findings[0].line), (1, FILE + 1));
     }
 
     #[test]
-    fn a_function_fits_a_screen() {
+    fn function_above_its_length_limit_is_found() {
         assert!(functions(&Rust::sample(&function_of("fn short()", FUNCTION))).is_empty());
         let long = format!("\n{}", function_of("pub fn long() -> Ring<{ LEN }> where A: B,", FUNCTION + 1));
         let findings = functions(&Rust::sample(&long));

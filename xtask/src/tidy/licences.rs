@@ -53,7 +53,7 @@ fn is_permissive(expression: &str) -> bool {
     choice(&mut rest) == Some(true) && rest.is_empty()
 }
 
-/// `all OR all OR ...`
+/// Parses `all OR all OR ...` of a license expression.
 fn choice(words: &mut &[&str]) -> Option<bool> {
     let mut permissive = all(words)?;
     while accept(words, "OR") {
@@ -62,7 +62,7 @@ fn choice(words: &mut &[&str]) -> Option<bool> {
     Some(permissive)
 }
 
-/// `one AND one AND ...`
+/// Parses `one AND one AND ...` of a license expression.
 fn all(words: &mut &[&str]) -> Option<bool> {
     let mut permissive = one(words)?;
     while accept(words, "AND") {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissive_choice_is_enough_and_every_part_must_be_so() {
+    fn license_with_a_permissive_choice_in_every_part_is_accepted() {
         for yes in [
             "MIT",
             "MIT/Apache-2.0",

@@ -29,7 +29,7 @@ use counted::Places;
 use finding::Finding;
 use source::{Rust, Tracked};
 
-/// All breaches of all rules.
+/// All breaches of all tidy rules.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) findings: Vec<Finding>,

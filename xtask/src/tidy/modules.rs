@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_declare_each_other_end() {
+    fn circular_module_declarations_do_not_loop() {
         assert!(orphans(&[("src/lib.rs", "#[path = \"lib.rs\"] mod again;")]).is_empty());
     }
 }

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_opens_with_its_purpose() {
+    fn source_file_must_open_with_a_module_comment() {
         assert!(check(&Rust::sample("//! A sample.\n")).is_empty());
         assert_eq!(check(&Rust::sample("use std::io;\n//! Late.\n")).len(), 1);
         assert_eq!(check(&Rust::sample("//!\n//! An empty first line.\n")).len(), 1);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pure_crate_says_so() {
+    fn pure_crate_must_declare_no_std_and_forbid_unsafe() {
         let pure = "//! A.\n#![no_std]\n#![forbid(unsafe_code)]\nextern crate alloc;\n";
         assert!(attributes(&Rust::sample(pure)).is_empty());
         let almost = "//! A.\n#![cfg_attr(not(test), no_std)]\n#![deny(unsafe_code)]\n";

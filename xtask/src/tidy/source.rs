@@ -13,7 +13,7 @@ use super::finding::Finding;
 /// A text file that git tracks, or would.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracked {
-    /// Relative to the workspace.
+    /// Path of the file, relative to the workspace.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
@@ -44,7 +44,7 @@ pub(crate) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
     Ok(files.map(|(path, text)| Tracked { path, text }).collect())
 }
 
-/// A Rust file.
+/// Rust source file with its parsed tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Rust {
     pub(crate) path: PathBuf,

@@ -32,7 +32,7 @@ mod tests {
     use crate::metadata::Target;
 
     #[test]
-    fn only_tests_with_a_stage_of_their_own_are_passed_over() {
+    fn ignored_tests_must_have_a_test_stage_of_their_own() {
         let target = |name: &str, tested| Target {
             name: name.to_owned(),
             kind: "test".to_owned(),

@@ -35,7 +35,7 @@ mod tests {
         "#![forbid(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe\";\nm! { unsafe { f() } }\n";
 
     #[test]
-    fn unsafe_code_lives_in_host() {
+    fn unsafe_code_outside_the_host_crate_is_found() {
         let mut rust = Rust::sample(SOURCE);
         let lines: Vec<_> = check(&rust).iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [4], "neither comments, texts nor lint names count");

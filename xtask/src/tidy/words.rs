@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_code_and_remarks_are_found() {
+    fn unfinished_code_and_todo_comments_are_found() {
         let [first, second] = REMARKS;
         let source = format!(
             "fn f() {{\n todo!();\n}}\n// {first}: later\n// todo!() {second}{second}\nfn g() {{ a = todo != 3; }}\n"
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_run_are_found() {
+    fn tests_that_do_not_run_are_found_by_tidy() {
         let source = "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n#[ignore]\nfn b() {}\n#[cfg_attr(miri, ignore)]\nfn ignore() {}\n";
         assert_eq!(lines(&silenced(&Rust::sample(source))), [2, 4, 6]);
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_one_machine_are_found_in_any_file() {
+    fn paths_of_the_developers_machine_are_found_in_any_file() {
         let text = format!("fine\nsee {}notes\n/rooted/ and framework/\n", MACHINE_PATHS[0]);
         assert_eq!(lines(&machine_paths(&Tracked { path: "README.md".into(), text })), [2]);
     }

@@ -29,7 +29,7 @@ fn taken(world: &World) -> (u64, u64) {
 
 /// Linux clears the descriptors, writes 0 to ATQH, waits up to 50 ms, and writes 0 to ATQT.
 #[test]
-fn head_reset_before_tail_takes_no_stale_descriptor() {
+fn admin_head_reset_before_tail_takes_no_stale_descriptor() {
     for messages in 0..SLOTS {
         let (mut world, mut vf) = running(messages);
         let before = taken(&world);
@@ -50,7 +50,7 @@ fn head_reset_before_tail_takes_no_stale_descriptor() {
 }
 
 #[test]
-fn tail_written_before_enable_takes_no_descriptor() {
+fn admin_tail_written_before_enable_takes_no_descriptor() {
     let (mut world, _) = running(0);
     let before = taken(&world);
     let mut side = world.vf(0);
@@ -70,7 +70,7 @@ fn tail_written_before_enable_takes_no_descriptor() {
 }
 
 #[test]
-fn head_reset_before_tail_fills_no_receive_buffer() {
+fn admin_head_reset_before_tail_fills_no_receive_buffer() {
     let (mut world, _) = running(3);
     world.vf(0).dma_write(RING, &[0; SLOTS as usize * SIZE]);
     let posted = Descriptor::posted(RING + 1024, 512).emit();

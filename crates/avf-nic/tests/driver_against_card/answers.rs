@@ -55,7 +55,7 @@ fn waits(vfs: u8) -> Vec<(u64, Duration)> {
 }
 
 #[test]
-fn request_is_answered_within_bounded_visits_under_floods() {
+fn mailbox_request_is_answered_despite_other_vfs_floods() {
     for vfs in [1, 8, 16, 64] {
         let mut waits = waits(vfs);
         let vfs = u64::from(vfs);

@@ -26,7 +26,7 @@ fn vf_starts_its_queues_and_receives_the_link_event() {
 }
 
 #[test]
-fn request_is_answered_within_one_round_of_the_port() {
+fn vf_request_is_answered_within_one_round_of_the_port() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     let before = world.now;
@@ -42,7 +42,7 @@ fn vf_probe_without_a_pf_driver_gets_no_answer() {
 }
 
 #[test]
-fn sent_request_is_completed_before_its_answer_is_read() {
+fn vf_request_descriptor_is_completed_before_its_answer() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     vf.ask(&mut world.vf(0), Request::GetHashTypes).unwrap();
@@ -51,7 +51,7 @@ fn sent_request_is_completed_before_its_answer_is_read() {
 }
 
 #[test]
-fn write_to_length_of_enabled_ring_only_clears_errors() {
+fn admin_ring_length_write_when_enabled_only_clears_errors() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     let mut side = world.vf(0);
@@ -62,7 +62,7 @@ fn write_to_length_of_enabled_ring_only_clears_errors() {
 }
 
 #[test]
-fn request_after_a_refused_one_is_served() {
+fn vf_request_after_a_refused_request_is_served() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     let mut side = world.vf(0);
@@ -85,7 +85,7 @@ fn all_requests_of_eight_vfs_are_answered() {
 }
 
 #[test]
-fn copied_card_continues_a_conversation() {
+fn copied_card_answers_a_vf_request_sent_before_the_copy() {
     let mut world = World::new(1);
     let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
     world.card = world.card.clone();

@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_as_a_state_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+    fn arbitrary_saved_state_is_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
         employ(&body, None);
         if let Some((mut card, mut plane)) = card_of(&body) {
             poke(&mut card, &mut plane);

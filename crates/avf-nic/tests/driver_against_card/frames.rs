@@ -51,7 +51,7 @@ fn full_tx_ring_accepts_frames_after_write_back() {
 }
 
 #[test]
-fn frame_without_enough_buffers_is_dropped_and_counted() {
+fn frame_without_enough_rx_buffers_is_dropped_and_counted() {
     let (mut world, mut a, mut b) = two();
     for n in 0..70 {
         a.transmit(&mut world.vf(0), 0, &frame(n, 60));
@@ -63,7 +63,7 @@ fn frame_without_enough_buffers_is_dropped_and_counted() {
 }
 
 #[test]
-fn queue_stops_after_64_frames_below_17_bytes() {
+fn transmit_queue_stops_after_64_frames_below_17_bytes() {
     let (mut world, mut a, _) = two();
     for n in 0..64 {
         assert!(a.transmit(&mut world.vf(0), 0, &frame(n, 16)));
@@ -94,7 +94,7 @@ fn tail_written_after_a_reset_counts_once_the_queue_is_set_up() {
 }
 
 #[test]
-fn stopped_queue_is_empty_when_set_up_again() {
+fn stopped_queue_starts_empty_when_set_up_again() {
     let (mut world, mut a, mut b) = two();
     a.stop(&mut world.vf(0)).unwrap();
     a.transmit(&mut world.vf(0), 0, &frame(1, 60));

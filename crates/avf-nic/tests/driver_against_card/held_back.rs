@@ -72,7 +72,7 @@ fn restrained_mailbox_is_served_ten_times_a_second() {
 }
 
 #[test]
-fn restraint_does_not_delay_another_vfs_messages() {
+fn restrained_mailbox_does_not_delay_another_vfs_messages() {
     let mut world = World::new(2);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
     world.card.order(0, Order::Restrain(MAIL));
@@ -83,7 +83,7 @@ fn restraint_does_not_delay_another_vfs_messages() {
 }
 
 #[test]
-fn reset_does_not_lift_the_mailbox_restraint() {
+fn vf_reset_does_not_lift_the_mailbox_restraint() {
     let mut world = World::new(2);
     quarantine(&mut world);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
@@ -101,7 +101,7 @@ fn reset_does_not_lift_the_mailbox_restraint() {
 
 /// The card takes no messages from a VF in reset, so pending messages there must not request another poll.
 #[test]
-fn vf_in_reset_does_not_keep_the_port_awake() {
+fn vf_in_reset_requests_no_further_poll_of_the_port() {
     let mut world = World::new(2);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
     world.card.function_level_reset(0);

@@ -35,7 +35,7 @@ fn unknown_admin_command_returns_esrch() {
 }
 
 #[test]
-fn queue_shutdown_is_completed_and_leaves_the_queue_enabled() {
+fn admin_queue_shutdown_command_leaves_the_queue_enabled() {
     let mut world = World::new(1);
     let shutdown =
         Descriptor { opcode: opcode::QUEUE_SHUTDOWN, param0: 1, return_value: 7, ..Descriptor::default() };
@@ -45,7 +45,7 @@ fn queue_shutdown_is_completed_and_leaves_the_queue_enabled() {
 }
 
 #[test]
-fn message_body_beyond_4096_bytes_is_refused() {
+fn admin_message_body_beyond_4096_bytes_is_refused() {
     let mut world = World::new(1);
     let long = Descriptor {
         flags: flag::BUF | flag::RD,
@@ -57,7 +57,7 @@ fn message_body_beyond_4096_bytes_is_refused() {
 }
 
 #[test]
-fn ring_outside_memory_stops_until_it_is_set_up_again() {
+fn admin_ring_outside_memory_stops_until_set_up_again() {
     let mut world = World::new(1);
     let mut side = world.vf(0);
     side.write(r::VF_ATQBAL, MEMORY as u32);
@@ -108,7 +108,7 @@ fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
 }
 
 #[test]
-fn packet_without_an_end_yet_reads_no_buffer() {
+fn packet_without_its_last_descriptor_reads_no_buffer() {
     let mut world = World::new(1);
     let beyond = Data { address: MEMORY as u64, length: 1_000, ..Data::default() };
     ring_of(&mut world, &[beyond.emit(); 79]);

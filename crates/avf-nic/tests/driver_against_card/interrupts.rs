@@ -43,7 +43,7 @@ fn vector_interrupts_once_and_keeps_causes_until_enabled() {
 }
 
 #[test]
-fn interval_delays_the_next_interrupt() {
+fn itr_interval_delays_the_vectors_next_interrupt() {
     let (mut world, mut a, _) = running();
     let vector = 1;
     let interval = 50 << dyn_ctl::INTERVAL_SHIFT | dyn_ctl::INTENA;
@@ -65,7 +65,7 @@ fn interval_delays_the_next_interrupt() {
 }
 
 #[test]
-fn adminq_cause_is_latched_while_disabled() {
+fn admin_queue_interrupt_cause_is_latched_while_disabled() {
     let (mut world, _, _) = running();
     let mut side = world.vf(0);
     side.write(r::VFINT_ICR0_ENA, 0);
@@ -79,7 +79,7 @@ fn adminq_cause_is_latched_while_disabled() {
 }
 
 #[test]
-fn pending_cause_interrupts_when_it_is_enabled() {
+fn pending_interrupt_cause_is_sent_when_enabled() {
     let (mut world, _, _) = running();
     world.vf(0).write(r::VFINT_ICR0_ENA, 0);
     world.with_pf(|pf, side| pf.set_link(side, None));
@@ -103,7 +103,7 @@ fn software_interrupt_is_sent_at_once() {
 }
 
 #[test]
-fn write_with_intena_msk_leaves_intena_unchanged() {
+fn interrupt_write_with_intena_msk_leaves_intena_unchanged() {
     let (mut world, mut a, _) = running();
     world.vf(1).write(r::dyn_ctl(1), 0);
     world.vf(1).write(r::dyn_ctl(1), dyn_ctl::INTENA_MSK | dyn_ctl::INTENA | dyn_ctl::WB_ON_ITR);

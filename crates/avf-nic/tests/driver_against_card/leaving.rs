@@ -12,7 +12,7 @@ use plane::switch::Mirrors;
 use plane::uplink::Uncut;
 
 #[test]
-fn packet_costs_its_segments_of_the_visits_budget() {
+fn packet_costs_its_segments_in_the_visits_frame_budget() {
     let (packet, _) = away(tcp4(&[7; 15_000]));
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     for _ in 0..3 {
@@ -29,7 +29,7 @@ fn packet_costs_its_segments_of_the_visits_budget() {
 }
 
 #[test]
-fn warm_frame_path_does_not_allocate() {
+fn frame_path_after_its_first_frames_does_not_allocate() {
     let (mut world, mut a, mut b) = two(|_| {});
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
@@ -121,7 +121,7 @@ fn packet_without_pseudo_header_sum_is_segmented_by_the_card() {
 }
 
 #[test]
-fn rate_limits_segments_of_one_packet() {
+fn transmit_rate_limits_the_segments_of_one_packet() {
     let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (100, false));
     let (packet, _) = away(tcp4(&[7; 20_000]));
     assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
@@ -145,7 +145,7 @@ fn rate_limits_segments_of_one_packet() {
 
 /// Up to the speed of the link: a host cannot wake for each frame.
 #[test]
-fn rate_is_kept_while_the_card_is_polled_late() {
+fn transmit_rate_is_kept_while_the_card_is_polled_late() {
     let packet = away(tcp4(&[7; 60_000])).0;
     for (mbps, gap) in [(100, 10_000), (1_000, 1_000), (10_000, 100), (25_000, 20)] {
         let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (mbps, false));

@@ -86,7 +86,7 @@ fn left(world: &mut World, cuts: bool) -> Vec<usize> {
 }
 
 #[test]
-fn tags_count_in_the_longest_frame_that_leaves() {
+fn vlan_tags_count_in_the_longest_frame_to_the_wire() {
     for tags in TAGS {
         for (length, fits) in around(LONGEST) {
             let (mut world, mut a, _) = tags.world();
@@ -101,7 +101,7 @@ fn tags_count_in_the_longest_frame_that_leaves() {
 }
 
 #[test]
-fn tags_count_in_the_longest_frame_between_vfs() {
+fn vlan_tags_count_in_the_longest_frame_between_vfs() {
     for tags in TAGS {
         for (length, fits) in around(LONGEST) {
             let (mut world, mut a, mut b) = tags.world();
@@ -114,7 +114,7 @@ fn tags_count_in_the_longest_frame_between_vfs() {
 }
 
 #[test]
-fn tags_count_in_the_longest_segment_that_leaves() {
+fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
     for (tags, cuts) in [0, 2, 3].into_iter().flat_map(|n| [(TAGS[n], false), (TAGS[n], true)]) {
         for (length, fits) in around(LONGEST) {
             let (mut world, mut a, _) = tags.world();
@@ -134,7 +134,7 @@ fn tags_count_in_the_longest_segment_that_leaves() {
 }
 
 #[test]
-fn tag_that_is_not_inserted_does_not_count() {
+fn vlan_tag_that_is_not_inserted_adds_no_length() {
     let tags = TAGS[2];
     let (mut world, mut a, _) = tags.world();
     world.card.order(0, Order::Tags(Tags::default()));
@@ -144,7 +144,7 @@ fn tag_that_is_not_inserted_does_not_count() {
 }
 
 #[test]
-fn tags_count_in_the_longest_frame_that_arrives() {
+fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
     for (tagged, strip) in [(false, false), (true, false), (true, true)] {
         for (length, fits) in around(LONGEST) {
             let (mut world, _, mut b) = two(|policy| policy.spoofchk = false);
@@ -161,7 +161,7 @@ fn tags_count_in_the_longest_frame_that_arrives() {
 
 /// A queue's limit counts the VF's own tag, stripped or not. It leaves out the port VLAN's, which the driver never sees.
 #[test]
-fn queue_limit_counts_the_vfs_own_tag() {
+fn queue_length_limit_includes_the_vfs_own_vlan_tag() {
     for (tagged, strip, port) in
         [(false, false, false), (true, false, false), (true, true, false), (true, false, true)]
     {

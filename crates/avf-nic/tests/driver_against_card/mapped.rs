@@ -63,7 +63,7 @@ fn queue_set_up_again_shows_an_empty_ring() {
 }
 
 #[test]
-fn register_hidden_by_a_store_is_published_after_it() {
+fn register_overwritten_by_a_store_is_published_again() {
     let (mut world, _a, _b) = two();
     world.vf(0).write(r::VFINT_ITRN, 10);
     world.read_doorbells();
@@ -88,7 +88,7 @@ fn interrupts(world: &mut World) -> Vec<u16> {
 }
 
 #[test]
-fn every_mapped_register_has_one_place() {
+fn every_register_in_mapped_pages_has_one_offset() {
     let within = |offset: &u32| MAPPED.iter().any(|pages| pages.contains(offset));
     let mut table: Vec<u32> = rows().flat_map(|row| row.offsets()).filter(within).collect();
     let mut places = REGISTERS.to_vec();
@@ -121,7 +121,7 @@ fn frames_and_interrupts_pass_with_mapped_doorbells() {
 }
 
 #[test]
-fn repeated_store_enables_its_vector_each_time() {
+fn repeated_mapped_store_enables_its_vector_each_time() {
     let (mut world, _, mut b) = two();
     for _ in 0..3 {
         world.vf(0).write(r::dyn_ctl(1), ON);
@@ -149,7 +149,7 @@ fn interrupted_vector_reads_disabled_after_the_round() {
 }
 
 #[test]
-fn watchdog_store_over_an_enabling_store_enables_the_vector() {
+fn software_interrupt_store_keeps_an_overwritten_enable() {
     for stores in [[ON, WATCHDOG], [WATCHDOG, ON]] {
         let (mut world, _, mut b) = two();
         world.vf(0).write(r::dyn_ctl(1), 0);
@@ -165,7 +165,7 @@ fn watchdog_store_over_an_enabling_store_enables_the_vector() {
 }
 
 #[test]
-fn vector_disabled_last_stays_disabled() {
+fn vector_disabled_by_the_last_store_stays_disabled() {
     let (mut world, _, mut b) = two();
     [ON, 0].into_iter().for_each(|store| world.vf(0).write(r::dyn_ctl(1), store));
     b.transmit(&mut world.vf(1), 0, &[0; 60]);
@@ -174,7 +174,7 @@ fn vector_disabled_last_stays_disabled() {
 }
 
 #[test]
-fn store_between_read_and_publish_is_read_next() {
+fn mapped_store_between_read_and_publish_is_read_next() {
     let (mut world, ..) = two();
     for (offset, value, again) in
         [(r::dyn_ctl(3), ON, true), (r::qtx_tail(2), 9, false), (r::itr(1, 2), 9, false)]
@@ -194,7 +194,7 @@ fn store_between_read_and_publish_is_read_next() {
 }
 
 #[test]
-fn reserved_bits_of_a_store_read_zero() {
+fn reserved_bits_of_a_mapped_store_read_zero() {
     let (mut world, ..) = two();
     world.vf(0).write(r::itr(0, 1), u32::MAX);
     world.vf(0).write(r::dyn_ctl(1), u32::MAX);
@@ -225,7 +225,7 @@ fn reset_publishes_reset_values_before_the_driver_continues() {
 }
 
 #[test]
-fn mailbox_enabling_publishes_forgotten_tails() {
+fn mailbox_enable_publishes_discarded_tails_in_mapped_pages() {
     let (mut world, mut a, _) = two();
     world.access(|card| card.function_level_reset(0));
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]), "the driver has not noticed");
@@ -242,7 +242,7 @@ fn mailbox_enabling_publishes_forgotten_tails() {
 }
 
 #[test]
-fn queue_setup_publishes_tails_before_its_reply() {
+fn queue_setup_publishes_mapped_tails_before_its_reply() {
     let (mut world, mut a, _) = two();
     a.transmit(&mut world.vf(0), 0, &[0; 60]);
     world.round();
@@ -257,7 +257,7 @@ fn queue_setup_publishes_tails_before_its_reply() {
 }
 
 #[test]
-fn successor_reads_stores_and_a_new_card_discards_them() {
+fn successor_reads_mapped_stores_and_new_card_discards() {
     let (mut world, mut a, _) = two();
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.adopt_pages();
@@ -333,7 +333,7 @@ fn reserved_bits_of_a_store_are_cleared_after_a_message() {
 
 proptest! {
     #[test]
-    fn stores_to_pages_harm_no_other_vf(acts in prop::collection::vec(act(), 1..80)) {
+    fn arbitrary_stores_to_mapped_pages_harm_no_other_vf(acts in prop::collection::vec(act(), 1..80)) {
         assert_others_unharmed(&acts);
     }
 }

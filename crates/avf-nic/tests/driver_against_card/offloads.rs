@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn descriptors_tag_is_inserted_and_a_port_vlan_replaces_it() {
+fn descriptors_vlan_tag_is_inserted_unless_a_port_vlan_is_set() {
     let tagged = TxOffload { vlan: Some(0x2007), ..TxOffload::default() };
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let mut to_all = udp4(&[1; 30]);
@@ -148,7 +148,7 @@ fn each_segment_of_a_packet_gets_the_vlan_tag() {
 }
 
 #[test]
-fn padding_of_a_short_frame_is_zero() {
+fn padding_of_a_short_sent_frame_is_zero() {
     let (mut world, mut a, mut b) = two(|_| {});
     for length in [2_000, 1_001] {
         assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&vec![7; length]), &cut(1_000)));
@@ -164,7 +164,7 @@ fn padding_of_a_short_frame_is_zero() {
 }
 
 #[test]
-fn descriptors_tag_is_inserted_only_when_granted() {
+fn descriptors_vlan_tag_is_inserted_only_when_granted() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let asked = Capabilities::L2.and(Capabilities::VLAN_V2);
     a.ask(&mut world.vf(0), Request::Resources(Some(asked))).unwrap();
@@ -185,7 +185,7 @@ fn descriptors_tag_is_inserted_only_when_granted() {
 
 /// Linux iavf requests stripping and insertion once, and not again after a reset, but keeps its VLANs.
 #[test]
-fn strip_request_after_a_reset_keeps_insertion() {
+fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     a.reset(&mut world.vf(0));
     world.round();
@@ -234,7 +234,7 @@ pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, Data) {
 }
 
 #[test]
-fn tag_in_context_and_data_descriptor_is_malformed() {
+fn vlan_tag_in_context_and_data_descriptor_is_malformed() {
     let (packet, data) = away(udp4(&[1; 30]));
     let context = Context { tag2: Some(9), ..Context::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
@@ -315,7 +315,7 @@ fn queue_with_64_malformed_packets_is_stopped() {
 }
 
 #[test]
-fn stopped_queue_has_no_more_to_send() {
+fn queue_stopped_for_malformed_packets_sends_no_more() {
     let (packet, data) = away(tcp4(&[7; 100]));
     let bad = Data { l4: L4::Tcp, ip: Ip::V4, mac_length: 14, ip_length: 20, length: 40, ..data };
     let mut world = ring_with(&[bad.emit(); 70], &packet);

@@ -73,7 +73,7 @@ fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
 }
 
 #[test]
-fn packet_type_and_checksum_status_in_every_form() {
+fn every_rx_descriptor_format_has_packet_type_and_checksums() {
     let wrong_ip = Checksums { ip_wrong: true, l4_wrong: false };
     let wrong_l4 = Checksums { ip_wrong: false, l4_wrong: true };
     let of = packet_type::ip;
@@ -139,7 +139,7 @@ fn v4(source: [u8; 4], destination: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
 }
 
 #[test]
-fn hash_equals_microsofts_example_and_chooses_the_queue() {
+fn rss_hash_equals_microsofts_vector_and_selects_the_queue() {
     let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
     for form in FORMS {
         let (mut world, mut a, mut b) = two(wishes(form), 4);
@@ -150,7 +150,7 @@ fn hash_equals_microsofts_example_and_chooses_the_queue() {
 }
 
 #[test]
-fn disabled_hash_types_go_unhashed_to_queue_0() {
+fn frames_of_disabled_rss_types_go_unhashed_to_queue_0() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     scale(&mut world, &mut b, 4);
     let types = HASH_TYPES & !packet_type::hash_type(Ip::V4, Payload::Tcp);
@@ -163,7 +163,7 @@ fn disabled_hash_types_go_unhashed_to_queue_0() {
 }
 
 #[test]
-fn fragment_is_hashed_without_ports() {
+fn rss_hashes_an_ip_fragment_without_ports() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     scale(&mut world, &mut b, 4);
     let fragment = ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]);
@@ -172,7 +172,7 @@ fn fragment_is_hashed_without_ports() {
 }
 
 #[test]
-fn symmetric_hash_is_equal_in_both_directions() {
+fn symmetric_rss_hash_is_equal_in_both_directions() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     scale(&mut world, &mut b, 4);
     b.ask(&mut world.vf(1), Request::HashFunction(2, 2)).unwrap();
@@ -182,7 +182,7 @@ fn symmetric_hash_is_equal_in_both_directions() {
 }
 
 #[test]
-fn registers_set_the_same_hash_as_messages() {
+fn registers_set_the_same_rss_hash_as_mailbox_messages() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
     assert_eq!(said.hash, None, "nothing is hashed before hash types are set");
@@ -225,14 +225,14 @@ fn assert_spread_by_hash(ends: &[([u8; 12], bool)]) {
 }
 
 #[test]
-fn ipv6_datagram_is_spread_by_its_own_hash() {
+fn ipv6_udp_datagram_is_spread_by_its_own_rss_hash() {
     assert_spread_by_hash(&[([0, 0, 0, 0, 2, 192, 179, 181, 118, 209, 154, 193], true)]);
 }
 
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
     #[test]
-    fn datagrams_are_spread_over_sixteen_pairs_by_hash(
+    fn rss_spreads_udp_datagrams_over_sixteen_queue_pairs(
         ends in prop::collection::vec((any::<[u8; 12]>(), any::<bool>()), 1..40),
     ) {
         assert_spread_by_hash(&ends);
@@ -255,7 +255,7 @@ fn frame_check_sequence_is_kept_with_crc_disable() {
 }
 
 #[test]
-fn rx_bytes_exclude_a_kept_check_sequence() {
+fn rx_byte_counter_excludes_a_kept_frame_check_sequence() {
     let octets = [false, true].map(|keep_fcs| {
         let wishes = wishes(Form::Legacy);
         let capabilities = wishes.capabilities.and(Capabilities::CRC);
@@ -274,7 +274,7 @@ fn tagged() -> Vec<u8> {
 }
 
 #[test]
-fn tags_are_stripped_by_vlan_v1_messages() {
+fn vlan_tags_are_stripped_by_vlan_v1_messages() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     let vlans = Packed::new(&[7]);
     a.ask(&mut world.vf(0), Request::Vlans(true, 1, vlans.list())).unwrap();
@@ -288,7 +288,7 @@ fn tags_are_stripped_by_vlan_v1_messages() {
 }
 
 #[test]
-fn tags_are_stripped_by_vlan_v2_messages_in_every_form() {
+fn vlan_v2_messages_strip_tags_in_every_rx_format() {
     for form in FORMS {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.without(Capabilities::VLAN).and(Capabilities::VLAN_V2);

@@ -18,7 +18,7 @@ fn running() -> (World, Vf) {
 }
 
 #[test]
-fn reset_vf_message_clears_the_mailbox_and_ends_active() {
+fn reset_vf_message_clears_the_mailbox_and_deactivates_vf() {
     let (mut world, mut vf) = running();
     vf.reset(&mut world.vf(0));
     world.round();
@@ -36,7 +36,7 @@ fn reset_vf_message_clears_the_mailbox_and_ends_active() {
 }
 
 #[test]
-fn reset_allocates_its_tables_alone() {
+fn vf_reset_allocates_only_its_switch_tables() {
     let (mut world, ..) = two(|_| {});
     let mut plane = world.plane.take().unwrap();
     for _ in 0..3 {
@@ -47,7 +47,7 @@ fn reset_allocates_its_tables_alone() {
 }
 
 #[test]
-fn flr_is_in_progress_until_the_pf_has_handled_it() {
+fn function_level_reset_lasts_until_the_pf_has_handled_it() {
     let (mut world, mut vf) = running();
     world.card.function_level_reset(0);
     assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::IN_PROGRESS);
@@ -58,7 +58,7 @@ fn flr_is_in_progress_until_the_pf_has_handled_it() {
 }
 
 #[test]
-fn reset_for_next_owner_clears_mailbox_and_statistics() {
+fn vf_reset_for_next_owner_clears_mailbox_and_statistics() {
     let (mut world, mut vf) = running();
     let mut sender = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
     sender.start(&mut world.vf(1)).unwrap();
@@ -94,7 +94,7 @@ fn message_sent_before_a_reset_is_not_answered_after_it() {
 }
 
 #[test]
-fn reset_by_the_pf_is_announced_by_reset_impending() {
+fn reset_by_the_pf_is_preceded_by_a_reset_impending_event() {
     let (mut world, mut vf) = running();
     world.with_pf(|pf, side| {
         let mut policy = *pf.policy(0).unwrap();
@@ -112,7 +112,7 @@ fn reset_by_the_pf_is_announced_by_reset_impending() {
 /// A driver that has not noticed a reset stores the tails of its old rings. DPDK stores the tails of its new
 /// rings before CONFIG_VSI_QUEUES, and Linux sends before its reply; both enable the mailbox first.
 #[test]
-fn tails_stored_before_the_mailbox_is_enabled_are_forgotten() {
+fn ring_tails_stored_before_mailbox_enable_are_discarded() {
     let (mut world, mut vf) = running();
     world.card.function_level_reset(0);
     world.round();
@@ -136,7 +136,7 @@ fn tails_stored_before_the_mailbox_is_enabled_are_forgotten() {
 }
 
 #[test]
-fn restarted_driver_sends_nothing_of_its_old_rings() {
+fn restarted_driver_sends_no_frame_of_its_old_rings() {
     let (mut world, mut vf) = running();
     for sent_late in [1, 3, 40] {
         (0..3).for_each(|_| assert!(vf.transmit(&mut world.vf(0), 0, &[0; 60])));
@@ -158,7 +158,7 @@ fn restarted_driver_sends_nothing_of_its_old_rings() {
 }
 
 #[test]
-fn reset_does_not_disturb_another_vf() {
+fn vf_reset_does_not_disturb_another_vf() {
     let (mut world, _) = running();
     let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
     other.start(&mut world.vf(1)).unwrap();
@@ -170,7 +170,7 @@ fn reset_does_not_disturb_another_vf() {
 
 /// GLGEN_VFLRSTAT has a bit for each VF: 32 resets at once make a word of ones, the value that a removed card reads as.
 #[test]
-fn flr_of_every_vf_at_once_is_served() {
+fn simultaneous_function_level_reset_of_every_vf_is_served() {
     let mut world = World::new(64);
     (0..64).for_each(|vf| world.card.function_level_reset(vf));
     assert_eq!([0, 4].map(|word| world.card.pf_read(GLGEN_VFLRSTAT + word)), [u32::MAX; 2]);

@@ -108,7 +108,7 @@ fn assert_ways_agree(rounds: &[Vec<Kind>], port_vlan: bool) {
 }
 
 #[test]
-fn wrong_checksum_after_a_plain_frame_is_reported_in_bursts() {
+fn wrong_checksum_within_a_burst_of_frames_is_reported() {
     assert_ways_agree(&[vec![Kind::Plain, Kind::WrongSum]], false);
 }
 
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn bursts_leave_the_same_memory_and_counters_as_single_frames(
+    fn sent_bursts_and_single_frames_leave_equal_counters(
         rounds in prop::collection::vec(prop::collection::vec(prop::sample::select(&KINDS[..]), 0..12), 1..8),
         port_vlan in any::<bool>(),
     ) {
@@ -126,7 +126,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn frames_in_bursts_and_alone_arrive_once_and_in_order(kinds in prop::collection::vec(0..3_usize, 1..150)) {
+    fn frames_of_bursts_arrive_once_and_in_sequence(kinds in prop::collection::vec(0..3_usize, 1..150)) {
         let (mut world, mut a, mut b) = two(|_| {});
         // The last kind has a context descriptor, which ends a burst.
         let offloads = [TxOffload::default(), SUMS, cut(1000)];
@@ -144,7 +144,7 @@ proptest! {
 
     /// Compares the quick check of a descriptor's second word with parsing all of it.
     #[test]
-    fn plain_descriptor_is_a_whole_packet_without_a_tag(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
+    fn quick_descriptor_check_accepts_whole_untagged_packets(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
         let mut raw = raw;
         if likely {
             (raw[8], raw[9]) = ((command::EOP << 4) as u8 | raw[8] & 0x60, 0);
@@ -166,7 +166,7 @@ proptest! {
 }
 
 #[test]
-fn rx_tail_moved_back_withdraws_read_buffers() {
+fn receive_tail_moved_back_withdraws_fetched_buffers() {
     for careful in [false, true] {
         let (mut world, mut a, _b) = two(|_| {});
         if careful {
@@ -185,7 +185,7 @@ fn rx_tail_moved_back_withdraws_read_buffers() {
 }
 
 #[test]
-fn memory_fault_stops_the_queue_after_earlier_frames() {
+fn memory_fault_stops_the_queue_after_delivering_earlier_frames() {
     let (mut world, _a, mut b) = two(|_| {});
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
     let good = Data { address: buffer as u64, length, end_of_packet: true, ..Data::default() };

@@ -356,7 +356,7 @@ fn assert_same_future(acts: &[Act], when: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn hand_over_before_a_new_rate_applies_loses_nothing() {
+fn hand_over_before_a_new_rate_applies_loses_no_frame() {
     for [before, after] in [[10, 0], [0, 10], [10, 20]] {
         let limited = |max_tx_rate| {
             let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
@@ -374,7 +374,7 @@ proptest! {
     #![proptest_config(Config { cases: 60, ..Config::default() })]
 
     #[test]
-    fn restored_world_continues_as_without_a_hand_over(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
+    fn hand_over_does_not_change_the_cards_behaviour(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
         assert_same_future(&acts, |i| when >> (i % 64) & 1 != 0);
     }
 }

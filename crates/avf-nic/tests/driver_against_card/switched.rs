@@ -72,7 +72,7 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
 }
 
 #[test]
-fn unicast_reaches_its_vf_and_broadcast_all_and_the_uplink() {
+fn unicast_reaches_its_vf_and_broadcast_every_vf_and_uplink() {
     let (mut world, mut vfs) = three(|_, _| {});
     let to_one = frame(mac(2).0, 0);
     assert_eq!(heard(&mut world, &mut vfs, &to_one), [None, Some(to_one)]);
@@ -85,14 +85,14 @@ fn unicast_reaches_its_vf_and_broadcast_all_and_the_uplink() {
 }
 
 #[test]
-fn spoofed_source_is_dropped_and_counted() {
+fn frame_with_a_spoofed_source_is_dropped_and_counted() {
     let (mut world, mut vfs) = three(|_, _| {});
     assert_eq!(heard(&mut world, &mut vfs, &frame(mac(2).0, 1)), [None, None]);
     assert_eq!(world.card.statistics(0).tx_discards, 1);
 }
 
 #[test]
-fn port_vlan_isolates_vfs_and_hides_its_tag() {
+fn port_vlan_isolates_vfs_and_hides_its_tag_from_guests() {
     let (mut world, mut vfs) =
         three(|vf, policy| policy.vlan = (vf != 1).then_some(PortVlan { id: 5, qos: 0 }));
     let to_all = frame([0xff; 6], 0);
@@ -175,7 +175,7 @@ fn frame_from_the_uplink_reaches_its_vf_padded_to_60_bytes() {
 }
 
 #[test]
-fn pause_runt_and_overlong_frames_end_at_the_mac() {
+fn pause_short_and_overlong_frames_are_dropped_at_the_mac() {
     let (mut world, mut vfs) = three(|_, _| {});
     let mut pause = frame(mac(0).0, 9);
     pause[12..14].copy_from_slice(&[0x88, 0x08]);

@@ -18,15 +18,15 @@ const COMMAND_SHIFT: u32 = 4;
 
 /// Commands of a data descriptor, from bit 4 of the second word on.
 pub mod command {
-    /// The packet's last buffer.
+    /// Command bit EOP: the descriptor has the packet's last buffer.
     pub const EOP: u64 = 1 << 0;
     /// Asks for a report when the packet is done.
     pub const RS: u64 = 1 << 1;
-    /// Appends the frame check sequence.
+    /// Command bit ICRC: the card appends the frame check sequence.
     pub const ICRC: u64 = 1 << 2;
-    /// Inserts L2TAG1.
+    /// Command bit IL2TAG1: the card inserts the tag in L2TAG1.
     pub const IL2TAG1: u64 = 1 << 3;
-    /// The descriptor carries no packet.
+    /// Command bit DUMMY: the descriptor carries no packet.
     pub const DUMMY: u64 = 1 << 4;
 }
 
@@ -72,7 +72,7 @@ pub struct Data {
     pub end_of_packet: bool,
     /// True if the driver asks for a report when the packet is done.
     pub report_status: bool,
-    /// VLAN tag to insert. Counts in the packet's first descriptor.
+    /// VLAN tag that the card inserts into the frame. Counts in the packet's first descriptor.
     pub tag: Option<u16>,
     /// True if the descriptor carries no packet.
     pub dummy: bool,

@@ -3,7 +3,7 @@
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// Operation of a message.
+        /// Operation of a virtchnl message.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum Op { $($(#[$doc])* $name = $number,)* }
@@ -18,7 +18,7 @@ macro_rules! ops {
                 match number { $($number => Some(Self::$name),)* _ => None }
             }
 
-            /// Returns a name for tables.
+            /// Returns the operation's name in counters and tables.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -38,17 +38,17 @@ ops! {
     ConfigVsiQueues = 6, "queues";
     /// Maps queues to vectors.
     ConfigIrqMap = 7, "irq-map";
-    /// Switches queues on.
+    /// Enables queues of the VF.
     EnableQueues = 8, "enable";
-    /// Switches queues off.
+    /// Disables queues of the VF.
     DisableQueues = 9, "disable";
-    /// Adds addresses to receive by.
+    /// Adds MAC addresses that the VF receives.
     AddEthAddr = 10, "add-address";
-    /// Removes addresses to receive by.
+    /// Removes MAC addresses that the VF receives.
     DelEthAddr = 11, "delete-address";
-    /// Joins VLANs.
+    /// Adds the VF to VLANs.
     AddVlan = 12, "add-vlan";
-    /// Leaves VLANs.
+    /// Removes the VF from VLANs.
     DelVlan = 13, "delete-vlan";
     /// Sets promiscuous reception.
     ConfigPromiscuousMode = 14, "promiscuity";
@@ -56,7 +56,7 @@ ops! {
     GetStats = 15, "statistics";
     /// Reports an event, from the PF to the VF.
     Event = 17, "event";
-    /// Selects the hash function.
+    /// Selects the RSS hash function.
     ConfigRssHfunc = 18, "hash-function";
     /// Sets the RSS key.
     ConfigRssKey = 23, "hash-key";
@@ -68,7 +68,7 @@ ops! {
     SetRssHena = 26, "set-hash-types";
     /// Enables stripping of tags from received frames.
     EnableVlanStripping = 27, "strip";
-    /// Disables stripping of tags.
+    /// Disables stripping of VLAN tags from received frames.
     DisableVlanStripping = 28, "no-strip";
     /// Requests another number of queue pairs.
     RequestQueues = 29, "request-queues";
@@ -88,14 +88,14 @@ ops! {
     EnableVlanInsertionV2 = 56, "insert-v2";
     /// Disables insertion of tags, with their ether types.
     DisableVlanInsertionV2 = 57, "no-insert-v2";
-    /// Switches ranges of queues on.
+    /// Enables ranges of the VF's queues.
     EnableQueuesV2 = 107, "enable-v2";
-    /// Switches ranges of queues off.
+    /// Disables ranges of the VF's queues.
     DisableQueuesV2 = 108, "disable-v2";
 }
 
 impl Op {
-    /// Returns the operation's number.
+    /// Returns the operation's number in `virtchnl.h`.
     #[must_use]
     pub const fn number(self) -> u32 {
         self as u32

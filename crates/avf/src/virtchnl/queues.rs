@@ -16,7 +16,7 @@ pub struct TxQueue {
     pub length: u16,
     /// True if the card writes the queue's head to memory.
     pub head_write_back: bool,
-    /// Address of the transmit queue's ring.
+    /// DMA address of the transmit queue's ring.
     pub base: u64,
     /// Address to which the card writes the queue's head.
     pub head_address: u64,
@@ -45,7 +45,7 @@ pub struct RxQueue {
     pub rxdid: u8,
     /// Flags of the receive queue: time stamps and others.
     pub flags: u8,
-    /// Address of the receive queue's ring.
+    /// DMA address of the receive queue's ring.
     pub base: u64,
     /// Kind of header at which the card splits frames.
     pub split_at: u32,
@@ -176,7 +176,7 @@ pub enum Direction {
 /// Range of queues of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Direction of the queues.
+    /// Direction of the queues: transmit or receive.
     pub direction: Direction,
     /// Number of the first queue in the range.
     pub start: u16,

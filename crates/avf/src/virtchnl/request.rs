@@ -74,7 +74,7 @@ pub enum Malformed {
     /// The request's body is too short, or too long.
     #[error("a body of {1} bytes is invalid for message {name}", name = .0.name())]
     Length(Op, usize),
-    /// The request's list is empty.
+    /// The virtchnl request's list is empty.
     #[error("the list in message {name} is empty", name = .0.name())]
     Empty(Op),
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the messages between VF and PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
-    /// Major version number.
+    /// Major version number of virtchnl.
     pub major: u32,
-    /// Minor version number.
+    /// Minor version number of virtchnl.
     pub minor: u32,
 }
 
@@ -39,19 +39,19 @@ impl Item for Version {
 pub struct Capabilities(pub u32);
 
 impl Capabilities {
-    /// Basic frame traffic.
+    /// Capability: basic frame traffic.
     pub const L2: Self = Self(1 << 0);
-    /// RSS set by admin queue commands. A PF must not offer it: Linux then skips RSS.
+    /// Capability: the VF configures RSS by admin queue commands. A PF must not offer it: Linux then skips RSS.
     pub const RSS_AQ: Self = Self(1 << 3);
-    /// RSS set by registers.
+    /// Capability: the VF configures RSS by registers.
     pub const RSS_REG: Self = Self(1 << 4);
     /// Write back at the end of an interval.
     pub const WB_ON_ITR: Self = Self(1 << 5);
     /// The VF may request another number of queue pairs.
     pub const REQ_QUEUES: Self = Self(1 << 6);
-    /// Link speeds in Mb/s.
+    /// Capability: link events carry speeds in Mb/s.
     pub const ADV_LINK_SPEED: Self = Self(1 << 7);
-    /// More than 16 queue pairs.
+    /// Capability: more than 16 queue pairs.
     pub const LARGE_NUM_QPAIRS: Self = Self(1 << 9);
     /// Received frames may keep their frame check sequence.
     pub const CRC: Self = Self(1 << 10);
@@ -61,17 +61,17 @@ impl Capabilities {
     pub const VLAN: Self = Self(1 << 16);
     /// The VF polls instead of using interrupts.
     pub const RX_POLLING: Self = Self(1 << 17);
-    /// RSS set by messages.
+    /// Capability: the VF configures RSS by messages to the PF.
     pub const RSS_PF: Self = Self(1 << 19);
-    /// Tunnels.
+    /// Capability: offloads of tunnelled packets.
     pub const ENCAP: Self = Self(1 << 20);
-    /// Checksums in tunnels.
+    /// Capability: checksums of tunnelled packets.
     pub const ENCAP_CSUM: Self = Self(1 << 21);
-    /// Traffic classes.
+    /// Capability: traffic classes with queues of their own (ADQ).
     pub const ADQ: Self = Self(1 << 23);
-    /// Segmentation of UDP. A VF that requests it also accepts an address that the PF assigns.
+    /// Capability: segmentation of UDP datagrams. A VF that requests it also accepts an address that the PF assigns.
     pub const USO: Self = Self(1 << 25);
-    /// Flexible receive descriptors.
+    /// Capability: flexible receive descriptors.
     pub const RX_FLEX_DESC: Self = Self(1 << 26);
 
     /// Capabilities of a VF with version 1.0, whose request carries none.

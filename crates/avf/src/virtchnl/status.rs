@@ -1,4 +1,4 @@
-//! Status of a request. Some PFs send raw error numbers of Linux instead; a VF treats those as failures.
+//! Status of a virtchnl request. Some PFs send raw error numbers of Linux instead; a VF treats those as failures.
 
 /// Status of a request, carried in the reply's cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Status {
     Success,
     /// The request has an invalid parameter, or is not granted.
     Param,
-    /// The PF has no room.
+    /// The PF has no memory or table entry for the request.
     NoMemory,
     /// The reply belongs to another request.
     OpcodeMismatch,
@@ -15,14 +15,14 @@ pub enum Status {
     InvalidVf,
     /// The mailbox failed.
     AdminQueue,
-    /// The operation is not supported.
+    /// The PF does not support the requested operation.
     NotSupported,
     /// The status has any other number.
     Other(i32),
 }
 
 impl Status {
-    /// Returns the number of the status.
+    /// Returns the status's number in `virtchnl.h`.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {

@@ -58,7 +58,7 @@ fn resources_of_a_vf_have_the_layout_of_virtchnl_h() {
 }
 
 #[test]
-fn a_list_may_exceed_its_count_but_not_fall_short() {
+fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
     let macs = [Address { mac: [2, 0, 0, 0, 0, 1], usage: AddressUse::Primary }];
     let packed = Packed::new(&macs);
     let request = Request::Addresses(true, 3, packed.list());
@@ -98,14 +98,14 @@ fn vlan_v2_lists_have_exact_lengths() {
 }
 
 #[test]
-fn request_with_an_empty_list_is_malformed() {
+fn virtchnl_request_with_an_empty_list_is_malformed() {
     for (number, length) in [(6, 72), (7, 14), (10, 12), (12, 6), (23, 5), (24, 5), (52, 8), (107, 16)] {
         assert_eq!(Request::decode(number, &vec![0; length]), Err(Malformed::Empty(op(number))));
     }
 }
 
 #[test]
-fn a_message_of_fixed_size_has_an_exact_length() {
+fn virtchnl_message_of_fixed_size_has_an_exact_length() {
     for (number, length) in [
         (1, 8),
         (2, 0),
@@ -135,7 +135,7 @@ fn a_message_of_fixed_size_has_an_exact_length() {
 }
 
 #[test]
-fn an_unknown_operation_has_a_status_of_its_own() {
+fn unknown_virtchnl_operation_has_a_status_of_its_own() {
     for number in [0, 4, 5, 17, 20, 45, 47, 60, 66, 112, 113, u32::MAX] {
         let refused = Request::decode(number, &[]).unwrap_err();
         assert_eq!((refused, refused.status()), (Malformed::Unknown(number), Status::NotSupported));
@@ -143,7 +143,7 @@ fn an_unknown_operation_has_a_status_of_its_own() {
 }
 
 #[test]
-fn numbers_of_operations_and_statuses_are_those_of_the_header() {
+fn virtchnl_operation_and_status_numbers_match_the_header() {
     let numbers: Vec<u32> = Op::ALL.iter().map(|op| op.number()).collect();
     assert!(numbers.is_sorted());
     assert!(Op::ALL.iter().enumerate().all(|(at, op)| op.index() == at && Op::of(op.number()) == Some(*op)));
@@ -154,7 +154,7 @@ fn numbers_of_operations_and_statuses_are_those_of_the_header() {
 }
 
 #[test]
-fn events_have_the_layout_that_drivers_read() {
+fn virtchnl_events_have_the_layout_that_drivers_read() {
     let up = reply::encode(&Event::Link { speed: 25_000, up: true });
     assert_eq!(up, [1, 0, 0, 0, 0xa8, 0x61, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     let reset = reply::encode(&Event::ResetImpending);
@@ -215,7 +215,7 @@ fn number() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn any_request_bytes_are_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn virtchnl_request_is_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
         if let Ok(request) = Request::decode(number, &body) {
             assert_eq!(request.op().number(), number);
             let again = request.encode();
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn a_ring_configuration_is_decoded_as_encoded(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
+    fn virtchnl_ring_configuration_is_decoded_as_encoded(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
         let packed = Packed::new(&pairs);
         let body = Request::ConfigureQueues(vsi, packed.list()).encode();
         let Ok(Request::ConfigureQueues(read, list)) = Request::decode(6, &body) else { panic!() };
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn maps_addresses_and_tags_are_decoded_as_encoded(raw in prop::collection::vec(any::<[u16; 6]>(), 1..60)) {
+    fn virtchnl_maps_and_lists_are_decoded_as_encoded(raw in prop::collection::vec(any::<[u16; 6]>(), 1..60)) {
         let maps: Vec<_> = raw.iter().map(|[vsi, vector, rx, tx, rx_itr, tx_itr]| VectorMap {
             vsi: *vsi, vector: *vector, rx: *rx, tx: *tx, rx_itr: *rx_itr, tx_itr: *tx_itr,
         }).collect();
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn promiscuity_is_decoded_as_encoded(vsi: u16) {
+    fn promiscuous_mode_request_is_decoded_as_encoded(vsi: u16) {
         let flags = promiscuity::UNICAST | promiscuity::MULTICAST;
         let body = Request::Promiscuity(vsi, flags).encode();
         assert_eq!(Request::decode(14, &body), Ok(Request::Promiscuity(vsi, flags)));

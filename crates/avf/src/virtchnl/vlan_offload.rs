@@ -90,21 +90,21 @@ impl Item for VlanCapabilities {
     }
 }
 
-/// VLAN offload that a setting is about.
+/// VLAN offload that a capability or request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VlanWhat {
-    /// Stripping tags from received frames.
+    /// Stripping VLAN tags from received frames.
     Strip,
-    /// Inserting tags into sent frames.
+    /// Inserting VLAN tags into sent frames.
     Insert,
 }
 
 /// Ether types of tags to strip or insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanSetting {
-    /// Ether types of outer tags.
+    /// Ether types of outer VLAN tags.
     pub outer: u32,
-    /// Ether types of inner tags.
+    /// Ether types of inner VLAN tags.
     pub inner: u32,
     /// Number of the VSI whose tags are stripped or inserted.
     pub vsi: u16,

@@ -84,7 +84,7 @@ fn a_quarantined_vf_has_no_frames_and_no_link_until_release() {
 }
 
 #[test]
-fn a_reset_does_not_end_quarantine() {
+fn vf_reset_does_not_end_its_quarantine() {
     let mut bench = Bench::new(2);
     quarantine(&mut bench);
     bench.vfs[0] = Vf::probe(&mut bench.card.vf(0), &Config::default()).unwrap();
@@ -93,7 +93,7 @@ fn a_reset_does_not_end_quarantine() {
 }
 
 #[test]
-fn a_flood_of_requests_is_counted_and_throttled() {
+fn flood_of_mailbox_requests_is_counted_and_throttled() {
     let mut bench = Bench::new(1);
     let thresholds = Thresholds { warn: 10, throttle: 20, quarantine: 0 };
     limit(&mut bench, only(Offence::Mailbox, thresholds));
@@ -115,7 +115,7 @@ fn a_flood_of_requests_is_counted_and_throttled() {
 }
 
 #[test]
-fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
+fn throttle_of_a_vf_ends_10_s_after_the_last_limit_crossing() {
     let mut bench = Bench::new(1);
     let thresholds = Thresholds { warn: 0, throttle: 10, quarantine: 0 };
     limit(&mut bench, only(Offence::Storm, thresholds));
@@ -128,7 +128,7 @@ fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
 }
 
 #[test]
-fn a_throttled_vf_sends_at_ten_megabits() {
+fn throttled_vf_sends_at_ten_megabits_per_second() {
     let mut bench = Bench::new(2);
     let thresholds = Thresholds { warn: 0, throttle: 1, quarantine: 0 };
     limit(&mut bench, only(Offence::Invalid, thresholds));
@@ -172,7 +172,7 @@ fn bound(min_interrupts: u32, max_interrupts: u32, adaptive: bool) -> InterruptB
 }
 
 #[test]
-fn the_guests_interval_is_kept_within_its_bounds() {
+fn guests_interrupt_interval_is_kept_within_policy_bounds() {
     let mut bench = Bench::with_config(1, &Config { moderation: Policy::Fixed(50), ..Config::default() });
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 4_000, false));

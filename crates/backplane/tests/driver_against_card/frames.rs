@@ -7,7 +7,7 @@ use i82576::MacAddress;
 use pcie::Function;
 
 #[test]
-fn ping_pong_between_two_vfs_stays_off_the_wire() {
+fn replies_between_two_vfs_stay_off_the_wire() {
     let mut bench = Bench::new(2);
     for round in 0..200 {
         let ping = between(0, 1, 60 + usize::from(round) * 7, round);
@@ -23,7 +23,7 @@ fn ping_pong_between_two_vfs_stays_off_the_wire() {
 }
 
 #[test]
-fn a_batch_arrives_completely_in_order_by_one_doorbell() {
+fn batch_sent_by_one_doorbell_arrives_whole_in_sequence() {
     let mut bench = Bench::new(2);
     let doorbells = bench.vfs[0].tx_counters().doorbells;
     for seed in 0..16 {
@@ -37,7 +37,7 @@ fn a_batch_arrives_completely_in_order_by_one_doorbell() {
 }
 
 #[test]
-fn a_frame_in_two_pieces_arrives_as_one() {
+fn frame_sent_from_two_buffers_arrives_as_one_frame() {
     let mut bench = Bench::new(2);
     let whole = between(0, 1, 1000, 3);
     let (first, second) = whole.split_at(77);
@@ -71,7 +71,7 @@ fn a_frame_beyond_the_receivers_max_frame_is_dropped() {
 }
 
 #[test]
-fn the_driver_refuses_invalid_frame_lengths() {
+fn vf_driver_refuses_to_send_invalid_frame_lengths() {
     let mut bench = Bench::new(1);
     let none = TxOffload::default();
     let short = bench.on(0, |vf, hal| vf.transmit(hal, &[0; 13], &none));
@@ -81,7 +81,7 @@ fn the_driver_refuses_invalid_frame_lengths() {
 }
 
 #[test]
-fn tag_in_the_bytes_does_not_count_in_max_frame() {
+fn vlan_tag_in_a_frame_does_not_count_in_max_frame() {
     let mut bench = Bench::new(2);
     for (length, fits) in [(1517, true), (1518, true), (1519, false), (1522, false)] {
         let plain = between(0, 1, length - 4, 1);
@@ -95,7 +95,7 @@ fn tag_in_the_bytes_does_not_count_in_max_frame() {
 }
 
 #[test]
-fn a_full_ring_is_reported_and_recovers() {
+fn full_transmit_ring_is_reported_and_recovers() {
     let mut bench = Bench::new(2);
     let frame = between(0, 1, 60, 0);
     let none = TxOffload::default();
@@ -177,7 +177,7 @@ fn multicast_reaches_only_members_of_the_group() {
 }
 
 #[test]
-fn more_groups_than_a_message_holds_mean_all_groups() {
+fn more_multicasts_than_a_message_holds_mean_all_multicast() {
     let mut bench = Bench::new(2);
     let groups: Vec<_> = (0..31).map(|n| MacAddress([1, 0, 0x5e, 0, n, n])).collect();
     bench.on(1, |vf, hal| vf.set_multicast(hal, &groups)).unwrap();
@@ -186,7 +186,7 @@ fn more_groups_than_a_message_holds_mean_all_groups() {
 }
 
 #[test]
-fn a_spoofed_source_is_blocked_and_reported() {
+fn frame_with_a_spoofed_source_is_blocked_and_reported() {
     let mut bench = Bench::new(2);
     bench.send(0, &frame(vf_mac(1), vf_mac(1), 64, 1));
     assert_eq!(bench.receive_all(1).len(), 0);
@@ -210,7 +210,7 @@ fn a_disabled_vf_sends_and_receives_no_frames() {
 }
 
 #[test]
-fn statistics_count_packets_and_octets_with_fcs() {
+fn vf_statistics_count_packets_and_octets_with_fcs() {
     let mut bench = Bench::new(2);
     for seed in 0..10 {
         bench.send(0, &between(0, 1, 100, seed));

@@ -58,7 +58,7 @@ impl DmaHal for Recorder<'_> {
 }
 
 #[test]
-fn a_probe_makes_exactly_the_golden_accesses() {
+fn vf_driver_probe_makes_the_recorded_register_accesses() {
     let mut card = Backplane::with_pf(1).unwrap();
     let mut recorder = Recorder { hal: card.vf(0), log: Vec::new() };
     let vf = Vf::probe(&mut recorder, &Config::default()).unwrap();
@@ -85,7 +85,7 @@ fn a_probe_makes_exactly_the_golden_accesses() {
 }
 
 #[test]
-fn replies_repeat_the_message_with_clear_to_send() {
+fn pf_replies_repeat_the_vfs_message_with_clear_to_send() {
     let mut card = Backplane::with_pf(1).unwrap();
     let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
     vf.set_mac(&mut card.vf(0), vf_mac(0)).unwrap();
@@ -100,7 +100,7 @@ fn replies_repeat_the_message_with_clear_to_send() {
 }
 
 #[test]
-fn a_vf_without_an_address_generates_one() {
+fn vf_without_a_mac_address_generates_one() {
     let mut card = Backplane::with_pf(1).unwrap();
     let policy = VfPolicy::default();
     card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
@@ -112,7 +112,7 @@ fn a_vf_without_an_address_generates_one() {
 }
 
 #[test]
-fn a_vf_cannot_start_before_the_pf() {
+fn vf_driver_cannot_start_before_the_pf_driver() {
     let mut card = Backplane::new(PORT_MAC, 1);
     let refused = Vf::probe(&mut card.vf(0), &Config::default()).unwrap_err();
     assert_eq!(refused, VfError::PfInReset);
@@ -121,7 +121,7 @@ fn a_vf_cannot_start_before_the_pf() {
 }
 
 #[test]
-fn a_silent_pf_delays_a_request_for_a_bounded_time() {
+fn unanswered_vf_request_fails_after_a_bounded_time() {
     let mut card = Backplane::with_pf(1).unwrap();
     let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
     let pf = card.detach_pf();

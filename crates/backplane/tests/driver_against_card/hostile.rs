@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn arbitrary_accesses_of_a_vf_do_not_stop_others(acts in proptest::collection::vec(act(), 1..200)) {
+    fn arbitrary_accesses_of_a_vf_do_not_stop_other_vfs(acts in proptest::collection::vec(act(), 1..200)) {
         let mut bench = Bench::new(3);
         arm(&mut bench);
         // A trusted VF without a spoof check, so that its altered frames are sent and not blocked.

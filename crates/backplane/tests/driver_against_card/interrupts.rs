@@ -22,7 +22,7 @@ fn quiet(bench: &mut Bench) {
 }
 
 #[test]
-fn sending_and_receiving_signal_their_own_vectors() {
+fn sending_and_receiving_interrupt_on_separate_vectors() {
     let mut bench = Bench::new(2);
     quiet(&mut bench);
     bench.send(0, &between(0, 1, 60, 1));
@@ -33,7 +33,7 @@ fn sending_and_receiving_signal_their_own_vectors() {
 }
 
 #[test]
-fn a_vector_is_masked_until_it_is_handled() {
+fn interrupt_vector_is_masked_until_the_driver_handles_it() {
     let mut bench = Bench::new(2);
     quiet(&mut bench);
     for seed in 0..5 {
@@ -96,7 +96,7 @@ fn transmit_may_have_its_own_interrupt_interval() {
 }
 
 #[test]
-fn adaptive_moderation_follows_the_packet_rate() {
+fn adaptive_interrupt_moderation_follows_the_packet_rate() {
     let adaptive = Adaptive { lowest_hz: 200, ..Adaptive::default() };
     let config = Config { moderation: Policy::Adaptive(adaptive), ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
@@ -116,7 +116,7 @@ fn adaptive_moderation_follows_the_packet_rate() {
 }
 
 #[test]
-fn transmit_interrupts_free_descriptors() {
+fn transmit_interrupt_handler_frees_sent_descriptors() {
     let mut bench = Bench::new(2);
     quiet(&mut bench);
     let frame = between(0, 1, 60, 1);
@@ -134,7 +134,7 @@ fn transmit_interrupts_free_descriptors() {
 }
 
 #[test]
-fn a_notice_of_the_pf_interrupts_on_the_third_vector() {
+fn pf_mailbox_message_interrupts_the_vfs_third_vector() {
     let mut bench = Bench::new(1);
     quiet(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
@@ -145,7 +145,7 @@ fn a_notice_of_the_pf_interrupts_on_the_third_vector() {
 }
 
 #[test]
-fn the_watchdog_raises_a_receive_interrupt() {
+fn vf_drivers_watchdog_raises_a_receive_interrupt() {
     let mut bench = Bench::new(1);
     quiet(&mut bench);
     bench.on(0, |vf, hal| vf.watchdog(hal));

@@ -43,7 +43,7 @@ fn clear(bench: &mut Bench) {
 }
 
 #[test]
-fn vfs_follow_the_link_of_the_port() {
+fn vf_link_follows_the_link_of_the_port() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     for up in [false, true, false, true] {
@@ -70,7 +70,7 @@ fn a_phy_in_power_down_is_woken() {
 }
 
 #[test]
-fn pf_retries_a_notice_at_a_held_mailbox_ever_later() {
+fn pf_retries_a_message_to_a_locked_mailbox_ever_later() {
     const VFU: u32 = 4;
     let mut bench = Bench::new(2);
     clear(&mut bench);
@@ -93,7 +93,7 @@ fn pf_retries_a_notice_at_a_held_mailbox_ever_later() {
 }
 
 #[test]
-fn the_administrator_sets_the_link_of_one_vf() {
+fn administrators_link_setting_changes_one_vf_only() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Disable)).unwrap();
@@ -114,7 +114,7 @@ fn a_vf_with_enabled_link_is_up_without_the_port() {
 }
 
 #[test]
-fn vfs_get_a_notice_of_the_pf_drivers_removal() {
+fn vfs_get_a_mailbox_message_when_the_pf_driver_is_removed() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.remove(hal)).unwrap();
@@ -125,7 +125,7 @@ fn vfs_get_a_notice_of_the_pf_drivers_removal() {
 }
 
 #[test]
-fn vfs_get_a_notice_before_a_reset() {
+fn vfs_get_a_mailbox_message_before_a_pf_reset() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
@@ -135,7 +135,7 @@ fn vfs_get_a_notice_before_a_reset() {
 }
 
 #[test]
-fn running_vfs_get_a_notice_when_vfs_are_enabled_again() {
+fn active_vfs_get_a_message_when_vfs_are_enabled_again() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.on(1, |vf, hal| vf.stop(hal));
@@ -158,7 +158,7 @@ fn vfs_lose_their_link_when_the_port_is_taken_down() {
 }
 
 #[test]
-fn a_notice_never_overwrites_a_reply() {
+fn pf_mailbox_notice_never_overwrites_a_pf_reply() {
     let mut bench = Bench::new(1);
     // The PF gets requests to notify while the VF waits for its answers, again and again.
     for vlan in 1..20 {
@@ -182,7 +182,7 @@ fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
 }
 
 #[test]
-fn igbvf_reads_a_change_of_its_link() {
+fn igbvf_driver_reads_a_change_of_its_link() {
     let mut bench = Bench::new(1);
     clear(&mut bench);
     for (link, up) in [(Link::Disable, false), (Link::Auto, true)] {
@@ -196,7 +196,7 @@ fn igbvf_reads_a_change_of_its_link() {
 }
 
 #[test]
-fn igbvf_reads_a_reset_of_the_pf() {
+fn igbvf_driver_notices_a_reset_of_the_pf() {
     let mut bench = Bench::new(1);
     bench.advance_us(3_000_000);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();

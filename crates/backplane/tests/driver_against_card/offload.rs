@@ -56,7 +56,7 @@ fn assert_checksums(frame: &[u8]) {
 const BOTH: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 
 #[test]
-fn the_card_completes_seeded_checksums() {
+fn card_completes_checksums_seeded_with_the_pseudo_header() {
     let mut bench = Bench::new(2);
     for (complete, checksum_at) in
         [(tcp_ipv4(b"payload"), 50), (udp_ipv4(b"odd size!"), 40), (tcp_ipv6(b"six"), 70)]
@@ -71,7 +71,7 @@ fn the_card_completes_seeded_checksums() {
 }
 
 #[test]
-fn wrong_checksums_are_reported_not_dropped() {
+fn received_frames_with_wrong_checksums_are_not_dropped() {
     let mut bench = Bench::new(2);
     let mut frame = tcp_ipv4(b"a payload that is long enough");
     frame[50] ^= 1;
@@ -87,7 +87,7 @@ fn wrong_checksums_are_reported_not_dropped() {
 }
 
 #[test]
-fn tso_cuts_into_segments_that_a_parser_accepts() {
+fn tcp_segmentation_makes_segments_that_a_parser_accepts() {
     for (make, headers) in [(tcp_ipv4 as fn(&[u8]) -> Vec<u8>, 54), (tcp_ipv6, 74)] {
         let mut bench = Bench::new(2);
         let payload: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
@@ -127,7 +127,7 @@ fn the_largest_ip_packet_is_segmented() {
 }
 
 #[test]
-fn a_frame_without_the_headers_is_refused() {
+fn segmented_frame_without_its_headers_is_refused() {
     let mut bench = Bench::new(2);
     let mut frame = udp_ipv4(b"x");
     let tso = TxOffload { tso: Some(1000), ..BOTH };

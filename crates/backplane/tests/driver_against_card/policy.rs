@@ -52,7 +52,7 @@ fn a_vf_leaves_a_vlan_that_is_removed_from_its_list() {
 
 /// Covers Linux igbvf, which ignores the refusal and does not repeat the request.
 #[test]
-fn vlan_that_was_refused_is_joined_once_it_is_allowed() {
+fn refused_vlan_is_joined_after_the_policy_allows_it() {
     let mut bench = Bench::new(1);
     allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
     for vlan in [10, 11, 12] {
@@ -68,7 +68,7 @@ fn vlan_that_was_refused_is_joined_once_it_is_allowed() {
 }
 
 #[test]
-fn own_vlans_come_back_when_the_port_vlan_goes() {
+fn vfs_own_vlans_return_when_its_port_vlan_is_removed() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_vlan(hal, 10, true)).unwrap();
@@ -88,7 +88,7 @@ fn own_vlans_come_back_when_the_port_vlan_goes() {
 }
 
 #[test]
-fn a_frame_length_beyond_the_mtu_limit_is_refused() {
+fn vf_request_for_a_frame_length_beyond_the_mtu_is_refused() {
     let mut bench = Bench::new(1);
     allow(&mut bench, |policy| policy.max_mtu = Some(1500));
     bench.on(0, |vf, hal| vf.set_max_frame(hal, 1514)).unwrap();
@@ -116,7 +116,7 @@ fn lowered_mtu_limit_applies_to_vfs_with_a_longer_one() {
 }
 
 #[test]
-fn all_multicast_is_refused_unless_it_is_allowed() {
+fn vf_request_for_all_multicast_is_refused_unless_allowed() {
     let mut bench = Bench::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_all_multicast(hal, true))));
@@ -130,7 +130,7 @@ fn all_multicast_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn too_many_groups_do_not_bypass_the_policy() {
+fn too_many_multicast_groups_do_not_bypass_the_policy() {
     let mut bench = Bench::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
@@ -141,7 +141,7 @@ fn too_many_groups_do_not_bypass_the_policy() {
 }
 
 #[test]
-fn a_trusted_vf_with_a_full_list_receives_every_group() {
+fn trusted_vf_with_a_full_list_receives_every_multicast() {
     let mut bench = Bench::new(2);
     let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();
@@ -161,7 +161,7 @@ fn a_trusted_vf_with_a_full_list_receives_every_group() {
 }
 
 #[test]
-fn a_changed_policy_stops_all_multicast() {
+fn changed_policy_ends_all_multicast_reception_of_a_vf() {
     let mut bench = Bench::new(2);
     bench.on(0, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
     let multicast = frame(GROUP, vf_mac(1), 100, 1);
@@ -173,7 +173,7 @@ fn a_changed_policy_stops_all_multicast() {
 }
 
 #[test]
-fn an_administrators_address_is_valid_from_the_next_reset() {
+fn assigned_mac_address_is_valid_from_the_vfs_next_reset() {
     let mut bench = Bench::new(1);
     let chosen = MacAddress([2, 0, 0, 0, 9, 9]);
     allow(&mut bench, |policy| (policy.mac, policy.admin_mac) = (Some(chosen), true));

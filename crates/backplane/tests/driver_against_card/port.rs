@@ -49,7 +49,7 @@ fn copies(bench: &mut Bench) -> [usize; 4] {
 }
 
 #[test]
-fn each_kind_of_mirror_rule_works_in_every_slot() {
+fn each_mirror_rule_type_works_in_every_rule_register() {
     for rule in 0..4 {
         let kinds = [
             (Mirror { vfs: VfSet::new(0b01), ..mirror() }, [0, 1, 1, 0]),

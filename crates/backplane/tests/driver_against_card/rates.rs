@@ -29,7 +29,7 @@ fn set_rate(bench: &mut Bench, max_tx_rate: u32) {
 }
 
 #[test]
-fn a_vf_sends_at_the_rate_of_its_policy() {
+fn vf_sends_at_the_transmit_rate_of_its_policy() {
     let mut bench = Bench::new(2);
     for mbps in [10, 100, 300] {
         set_rate(&mut bench, mbps);

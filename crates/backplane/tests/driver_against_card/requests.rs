@@ -33,7 +33,7 @@ fn a_vf_receives_frames_at_its_changed_address() {
 }
 
 #[test]
-fn an_administrators_address_stays_unless_trusted() {
+fn assigned_mac_address_stays_unless_the_vf_is_trusted() {
     let mut bench = Bench::new(1);
     policy(&mut bench, 0, |p| p.admin_mac = true);
     assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, NEW)), REFUSED_MAC);
@@ -47,7 +47,7 @@ fn an_administrators_address_stays_unless_trusted() {
 }
 
 #[test]
-fn invalid_and_foreign_addresses_are_refused() {
+fn vf_request_for_an_invalid_or_foreign_mac_is_refused() {
     let mut bench = Bench::new(2);
     for mac in [MacAddress::ZERO, MacAddress::BROADCAST, MacAddress([1, 0, 0x5e, 0, 0, 1])] {
         assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, mac)), REFUSED_MAC);
@@ -84,7 +84,7 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
 }
 
 #[test]
-fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
+fn share_mac_policy_lets_two_vfs_have_the_same_address() {
     for (own, others) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut bench = Bench::new(2);
         bench.on(1, |vf, hal| vf.add_mac(hal, NEW)).unwrap();
@@ -98,7 +98,7 @@ fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
 }
 
 #[test]
-fn additional_addresses_come_from_a_shared_pool() {
+fn additional_mac_addresses_of_vfs_share_one_limit() {
     let mut bench = Bench::new(2);
     let mac = |n| MacAddress([2, 6, 6, 6, 6, n]);
     // 24 entries: the port's, three reserved ones, and those of two VFs.
@@ -118,7 +118,7 @@ fn additional_addresses_come_from_a_shared_pool() {
 }
 
 #[test]
-fn unicast_promiscuity_is_refused() {
+fn vf_request_for_unicast_promiscuous_mode_is_refused() {
     let mut bench = Bench::new(1);
     let refused = bench.on(0, |vf, hal| vf.set_promiscuous(hal));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x3_0006))));
@@ -140,7 +140,7 @@ fn raw(card: &mut Backplane, words: &[u32]) -> u32 {
 }
 
 #[test]
-fn the_refusal_of_an_unknown_message_repeats_it() {
+fn pf_refuses_an_unknown_vf_message_by_repeating_it() {
     let mut bench = Bench::new(1);
     assert_eq!(raw(&mut bench.card, &[0x0012_0077]), 0x6012_0077);
     assert_eq!(raw(&mut bench.card, &[0x0001_0001]), 0x6001_0001, "VF_RESET has no info");
@@ -151,7 +151,7 @@ fn the_refusal_of_an_unknown_message_repeats_it() {
 }
 
 #[test]
-fn messages_before_vf_reset_are_refused_at_a_limited_rate() {
+fn vf_messages_before_vf_reset_are_refused_at_a_limited_rate() {
     let mut card = Backplane::with_pf(1).unwrap();
     assert_eq!(raw(&mut card, &[2, 3, 4]), 0x4000_0002, "NACK, and not clear to send");
     for _ in 0..10 {
@@ -164,7 +164,7 @@ fn messages_before_vf_reset_are_refused_at_a_limited_rate() {
 }
 
 #[test]
-fn vf_reset_without_an_address_is_a_nack_and_starts_the_vf() {
+fn vf_reset_without_a_mac_gets_a_nack_and_starts_the_vf() {
     let mut bench = Bench::new(1);
     policy(&mut bench, 0, |policy| policy.mac = None);
     assert_eq!(raw(&mut bench.card, &[1]), 0x4000_0001, "NACK, and the guest invents an address");
@@ -173,7 +173,7 @@ fn vf_reset_without_an_address_is_a_nack_and_starts_the_vf() {
 }
 
 #[test]
-fn an_unexpected_acknowledgement_is_refused() {
+fn unexpected_mailbox_acknowledgement_is_refused() {
     let mut card = Backplane::with_pf(1).unwrap();
     card.vf(0).write(V2PMAILBOX, 2);
     card.settle();
@@ -181,7 +181,7 @@ fn an_unexpected_acknowledgement_is_refused() {
 }
 
 #[test]
-fn a_vf_that_holds_the_mailbox_loses_its_request() {
+fn vf_that_keeps_the_mailbox_lock_loses_its_request() {
     let mut bench = Bench::new(2);
     let mut hal = bench.card.vf(0);
     hal.write(V2PMAILBOX, 4);
@@ -195,7 +195,7 @@ fn a_vf_that_holds_the_mailbox_loses_its_request() {
 }
 
 #[test]
-fn a_reset_cancels_earlier_requests() {
+fn vf_reset_cancels_earlier_mailbox_requests() {
     let mut bench = Bench::new(1);
     let mut hal = bench.card.vf(0);
     hal.write(V2PMAILBOX, 4);

@@ -52,7 +52,7 @@ fn flood(bench: &mut Bench, from: u8, to: u8, count: u8) {
 }
 
 #[test]
-fn traffic_recovers_from_a_hundred_resets() {
+fn vf_traffic_recovers_from_a_hundred_resets() {
     let mut bench = Bench::new(3);
     for round in 0..100 {
         flood(&mut bench, 0, 1, 20);
@@ -75,7 +75,7 @@ fn traffic_recovers_from_a_hundred_resets() {
 /// Linux' igb, while it still handles one reset, treats the VF_RESET after a second one as the end of both, and
 /// then ignores the VF for the second. So the driver resets only once.
 #[test]
-fn a_restart_resets_the_function_once() {
+fn vf_driver_restart_resets_the_vf_once() {
     let mut bench = Bench::new(2);
     let count = bench.on(1, |vf, hal| {
         let mut resets = Resets { hal, count: 0 };
@@ -88,7 +88,7 @@ fn a_restart_resets_the_function_once() {
 }
 
 #[test]
-fn a_restart_keeps_the_drivers_settings() {
+fn vf_driver_restart_keeps_the_drivers_settings() {
     let mut bench = Bench::new(2);
     let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let mac = MacAddress([2, 7, 7, 7, 7, 7]);
@@ -109,7 +109,7 @@ fn a_restart_keeps_the_drivers_settings() {
 }
 
 #[test]
-fn a_function_level_reset_stops_traffic() {
+fn function_level_reset_of_a_vf_stops_its_traffic() {
     let mut bench = Bench::new(2);
     flood(&mut bench, 0, 1, 100);
     bench.card.nic().reset_function(Function::Vf(0));
@@ -144,7 +144,7 @@ fn vfs_recover_from_a_reset_of_the_pf() {
 }
 
 #[test]
-fn a_stopped_vf_is_silent() {
+fn stopped_vf_sends_no_frame_and_no_interrupt() {
     let mut bench = Bench::new(2);
     bench.on(1, |vf, hal| vf.stop(hal));
     bench.card.settle();

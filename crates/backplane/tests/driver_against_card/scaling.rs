@@ -94,7 +94,7 @@ fn rss_spreads_flows_over_both_queues_and_keeps_each_in_one() {
 
 /// Shows that the card does not choose another queue if the selected one is disabled: its frames are lost.
 #[test]
-fn a_disabled_second_queue_loses_and_counts_its_flows() {
+fn flows_to_a_disabled_second_queue_are_lost_and_counted() {
     let mut bench = Bench::new(2);
     scale(&mut bench, 0, true);
     let (first, _) = spread(&mut bench);
@@ -108,7 +108,7 @@ fn a_disabled_second_queue_loses_and_counts_its_flows() {
 }
 
 #[test]
-fn rss_of_a_vf_does_not_affect_its_neighbour() {
+fn rss_of_a_vf_does_not_affect_another_vf() {
     let mut bench = Bench::new(2);
     scale(&mut bench, 1, true);
     assert_eq!(spread(&mut bench).0.len(), FLOWS.into());

@@ -14,7 +14,7 @@ fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
 }
 
 #[test]
-fn tagged_frames_reach_members_only_and_arrive_stripped() {
+fn vlan_frames_reach_only_member_vfs_and_arrive_stripped() {
     let mut bench = Bench::new(3);
     bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
     bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
@@ -52,7 +52,7 @@ fn sending_on_a_foreign_vlan_is_spoofing() {
 }
 
 #[test]
-fn vlan_0_is_granted_and_cannot_be_left() {
+fn vf_request_to_join_or_leave_vlan_0_changes_no_membership() {
     let mut bench = Bench::new(2);
     bench.on(1, |vf, hal| vf.set_vlan(hal, 0, true)).unwrap();
     bench.on(1, |vf, hal| vf.set_vlan(hal, 0, false)).unwrap();
@@ -61,7 +61,7 @@ fn vlan_0_is_granted_and_cannot_be_left() {
 }
 
 #[test]
-fn vlans_are_limited_to_31_and_reusable() {
+fn vlans_of_vfs_are_limited_to_31_and_reusable() {
     let mut bench = Bench::new(1);
     for vlan in 1..32 {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();

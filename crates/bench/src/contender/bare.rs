@@ -40,17 +40,17 @@ struct Descriptor {
 struct End {
     /// Rings of frames, to and from the forwarder.
     frames: (Producer<Descriptor>, Consumer<Descriptor>),
-    /// Rings of empty buffers.
+    /// Rings of empty frame buffers.
     empty: (Producer<Descriptor>, Consumer<Descriptor>),
 }
 
-/// Guest of a port.
+/// Guest end of a port's rings.
 #[derive(Debug)]
 struct Guest {
     end: End,
     /// Frame that the guest sends repeatedly.
     frame: Vec<u8>,
-    /// Buffers to send from.
+    /// Buffers that the guest sends frames from.
     spare: Vec<Descriptor>,
     /// Memory for a received frame.
     place: Box<[u8]>,

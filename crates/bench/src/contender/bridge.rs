@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of the longest frame for the taps' MTU of 1,500.
 const LONGEST: usize = 1514;
 
-/// Bridge with two taps.
+/// Linux bridge with two tap devices.
 #[derive(Debug)]
 pub(super) struct Bridge {
     ends: [End; 2],

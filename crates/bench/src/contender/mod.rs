@@ -35,7 +35,7 @@ use std::fmt;
 use std::time::Duration;
 use work::Work;
 
-/// Kind of a contender.
+/// Kind of a contender: served card, alternative, or limit of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -62,14 +62,14 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Result of a slice.
+/// Measurement of one contender in a time slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slice {
-    /// Frames delivered, in both directions.
+    /// Frames delivered in the slice, in both directions.
     pub frames: u64,
-    /// Duration of the slice.
+    /// Duration of the measured time slice.
     pub took: Duration,
-    /// Cycles of the forwarder.
+    /// Processor cycles that the forwarder took in the slice.
     pub cycles: Option<u64>,
     /// Frames of the best-served sender over those of the worst-served one, if they are counted by sender.
     pub unfairness: Option<f64>,

@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for the first frame.
+/// Timeout of the first frame through a compared forwarder.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Parameters of a peer. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length,
-/// `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
+/// Parameters of a compared forwarder (testpmd or Open vSwitch). In devices, `{n}` is the port and `{dir}` the folder
+/// of sockets, `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) name: &'static str,
@@ -33,8 +33,8 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// Returns true if the peer supports a work. None of them segments sends, so the null forwarder is the limit for
-    /// those.
+    /// Returns true if the compared forwarder supports a kind of work. None of them segments sends, so the null
+    /// forwarder is the limit for those.
     pub(super) fn does(&self, work: Work) -> bool {
         match work {
             Work::Frames(_) => true,
@@ -43,13 +43,13 @@ impl Recipe {
         }
     }
 
-    /// Returns true if the peer requires root.
+    /// Returns true if the compared forwarder requires root.
     pub(super) fn takes_root(&self) -> bool {
         matches!(self.forwarder, Way::Switch)
     }
 }
 
-/// Forwarder of a peer.
+/// Program that forwards frames for a compared contender.
 #[derive(Debug)]
 enum Way {
     /// testpmd forwards between two of these devices.
@@ -58,7 +58,7 @@ enum Way {
     Switch,
 }
 
-/// Device of a memif server.
+/// testpmd's device option of a memif server.
 const MEMIF: &str =
     "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
@@ -178,7 +178,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Waits until frames arrive.
+    /// Waits until frames arrive through the forwarder.
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         while self.received()? == 0 {

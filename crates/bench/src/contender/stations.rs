@@ -41,7 +41,7 @@ pub(crate) struct Station {
     under_way: u64,
 }
 
-/// VFs of one port. Each sends to the next, and the last to the first.
+/// VFs of one port, which send frames to one another. Each sends to the next, and the last to the first.
 #[derive(Debug)]
 pub struct Circle {
     stations: Vec<Station>,
@@ -53,12 +53,12 @@ pub struct Circle {
     lost: u64,
 }
 
-/// Result of an exchange.
+/// Result of an exchange of frames between the VFs.
 #[derive(Debug)]
 pub struct Exchange {
     /// Arrived frames, by sender.
     pub arrived: Vec<u64>,
-    /// Duration of the exchange.
+    /// Duration of the exchange of frames.
     pub took: Duration,
     /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
     /// do.
@@ -174,7 +174,7 @@ impl Circle {
         }
     }
 
-    /// Sends a frame with each stamp from the first VF to the second. Returns the number of sent frames.
+    /// Sends a frame with each send time from the first VF to the second. Returns the number of sent frames.
     pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let sender = &mut self.stations[0];
         let sent = sender.send_stamped(stamps);
@@ -182,13 +182,13 @@ impl Circle {
         sent
     }
 
-    /// Returns the number of further stamped frames that may be pending.
+    /// Returns the number of further frames with a send time that may be pending.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.window.saturating_sub(self.stations[0].under_way)
     }
 
-    /// Returns the stamp in the next frame that has arrived at the second VF.
+    /// Returns the send time in the next frame that has arrived at the second VF.
     pub fn next_stamp(&mut self) -> Option<u64> {
         let stamp = self.stations[1].next_stamp(&mut self.buffer, address(0), self.work.size())?;
         let under_way = &mut self.stations[0].under_way;
@@ -196,14 +196,14 @@ impl Circle {
         Some(stamp)
     }
 
-    /// Counts pending frames as lost.
+    /// Counts all pending frames of the exchange as lost.
     pub fn give_up(&mut self) {
         for station in &mut self.stations {
             self.lost += std::mem::take(&mut station.under_way);
         }
     }
 
-    /// Returns the number of lost frames.
+    /// Returns the number of frames that did not arrive.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
@@ -250,7 +250,7 @@ impl Station {
         Ok(Self { hal, vf, frame, under_way: 0 })
     }
 
-    /// Sends a frame with each stamp while the ring has room. Returns the number of sent frames.
+    /// Sends a frame with each send time while the ring has free descriptors. Returns the number of sent frames.
     pub(crate) fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let Self { hal, vf, frame, .. } = self;
         let mut sent = 0;
@@ -267,7 +267,7 @@ impl Station {
         sent
     }
 
-    /// Returns the stamp in the next frame from this sender.
+    /// Returns the send time in the next frame from a sender.
     pub(crate) fn next_stamp(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<u64> {
         loop {
             match self.receive(1, buffer, sender, size) {

@@ -34,7 +34,7 @@ impl Port {
     }
 }
 
-/// Parameters of a switch.
+/// Parameters of an Open vSwitch process.
 #[derive(Debug)]
 pub struct Setup<'a> {
     /// Programs of Open vSwitch.

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// that.
 const STARTED: &str = "Checking link statuses";
 
-/// Parameters of a testpmd.
+/// Parameters of a testpmd process.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) dpdk: &'a HostDpdk,

@@ -1,4 +1,4 @@
-//! Frames that guests exchange.
+//! Builds the frames that the benchmark's guests exchange.
 
 use etherparse::PacketBuilder;
 use i82576::MacAddress;
@@ -40,7 +40,7 @@ impl Work {
         if matches!(self, Self::LargeRings(_)) { 4096 } else { 256 }
     }
 
-    /// Returns the descriptors of a peer's ring.
+    /// Returns the number of descriptors of a compared forwarder's ring.
     #[must_use]
     pub fn peer_descriptors(self) -> u16 {
         self.descriptors().max(1024)
@@ -110,7 +110,7 @@ mod tests {
     const TO: MacAddress = MacAddress([2, 0, 0, 0, 0x10, 1]);
 
     #[test]
-    fn frame_has_the_wanted_length_and_addresses() {
+    fn benchmark_frame_has_the_wanted_length_and_addresses() {
         let frame = Work::Frames(64).frame(FROM, TO);
         assert_eq!(frame.len(), 64);
         assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));

@@ -9,7 +9,7 @@ const LINE: f64 = 17.0;
 const TOP: f64 = 40.0;
 /// Pixels below which a function is not drawn.
 const NARROWEST: f64 = 1.0;
-/// Width of a letter, pixels.
+/// Width of a letter in the flame graph, pixels.
 const LETTER: f64 = 6.6;
 const STYLE: &str = "text{font:11px monospace}rect{stroke:#fff;stroke-width:.5}.title{font:15px sans-serif}";
 
@@ -45,7 +45,7 @@ struct Place {
     y: f64,
     /// Width of one sample in the picture, pixels.
     scale: f64,
-    /// Samples of the whole tree.
+    /// Number of samples of the whole call tree.
     total: u64,
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use crate::flame::fold::fold;
 
     #[test]
-    fn width_is_the_share_of_samples_and_names_are_escaped() {
+    fn flame_graph_width_is_the_share_of_samples_and_escapes_names() {
         let script = "softiov \n\t1 Vec<T>::push\n\t2 main\n\nsoftiov \n\t2 main\n\n";
         let svg = draw(&fold(script), "two samples");
         assert!(svg.starts_with("<svg"));

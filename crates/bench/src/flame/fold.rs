@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) struct Node {
     /// Samples in the function and in the functions that it called.
     pub(super) samples: u64,
-    /// Called functions by name.
+    /// Functions that the function calls, by name.
     pub(super) calls: BTreeMap<String, Node>,
 }
 
@@ -57,7 +57,7 @@ softiov \n\t    55d0 nic::forward::forward::h0123456789abcdef (inlined)\n\t    5
 softiov \n\t    55d2 memcpy\n\t    55d0 nic::forward::forward\n\t    55d1 main\n\n";
 
     #[test]
-    fn stacks_are_folded_from_the_outermost_function() {
+    fn sampled_stacks_are_folded_from_the_outermost_function() {
         let root = fold(SCRIPT);
         let main = &root.calls["main"];
         let forward = &main.calls["nic::forward::forward"];
@@ -66,7 +66,7 @@ softiov \n\t    55d2 memcpy\n\t    55d0 nic::forward::forward\n\t    55d1 main\n
     }
 
     #[test]
-    fn script_without_stacks_gives_no_samples() {
+    fn perf_script_without_stacks_gives_no_samples() {
         assert_eq!(fold("").samples, 0);
         assert_eq!(fold("softiov \n\nsoftiov \n\n").samples, 0);
     }

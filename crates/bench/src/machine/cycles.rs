@@ -19,13 +19,13 @@ pub enum Cycles {
     Timed(u32),
 }
 
-/// Source of cycle counts.
+/// Source of a process's cycle counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Hardware counters of the processor.
     Counters,
-    /// Processor time, times the clock rate.
+    /// Processor time, multiplied by the clock rate.
     Time,
 }
 
@@ -40,7 +40,7 @@ impl Cycles {
         }
     }
 
-    /// Returns the cycles so far.
+    /// Returns the cycles that the process has taken so far.
     pub fn read(&mut self) -> Option<u64> {
         match self {
             Self::Counted(counters) => counters.iter_mut().map(|counter| counter.read().ok()).sum(),
@@ -87,7 +87,7 @@ pub fn of_time(time: Duration) -> Option<u64> {
     Some((time.as_secs_f64() * clock()?) as u64)
 }
 
-/// Returns the clock rate, hertz. It is measured once.
+/// Returns the processor's clock rate in hertz. It is measured once.
 fn clock() -> Option<f64> {
     static CLOCK: OnceLock<Option<f64>> = OnceLock::new();
     let measure = || PROBES.iter().find(|probe| probe.name == "clock").and_then(|probe| (probe.run)().ok());
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn working_process_takes_cycles() {
+    fn counted_cycles_of_a_working_process_grow() {
         let mut cycles = Cycles::of(std::process::id());
         let before = cycles.read();
         let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |sum: u64, at| sum.rotate_left(3) ^ at));

@@ -8,7 +8,7 @@ pub mod processors;
 use serde::Serialize;
 use std::fs;
 
-/// Description of the machine.
+/// Description of the benchmark's machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
     /// Name of the processor.
@@ -21,7 +21,7 @@ pub struct Machine {
     pub load: Option<f64>,
     /// Source of cycle counts.
     pub cycles: cycles::Source,
-    /// The peers had huge pages.
+    /// The compared forwarders had huge pages.
     pub huge_pages: bool,
 }
 

@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::process::{Child, Command};
 
-/// Processors of a run.
+/// Processors that the forwarder and the guests run on.
 #[derive(Debug, Clone, Copy)]
 pub struct Processors {
     /// Processor that generates and receives the frames.

@@ -19,7 +19,7 @@ pub struct Row {
     pub peer: String,
     /// Bytes of a frame, or of the unit that a raw limit moves.
     pub size: usize,
-    /// Kind of the contender.
+    /// Kind of the measured contender (card, alternative or limit).
     pub mode: Mode,
     /// Millions of frames a second, in both directions.
     pub mpps: Option<f64>,
@@ -73,14 +73,14 @@ pub struct Ratio {
     pub median: Option<f64>,
     /// Bounds of the middle half of the ratios.
     pub spread: Option<(f64, f64)>,
-    /// Comparable slices.
+    /// Number of comparable pairs of slices.
     pub pairs: usize,
 }
 
 /// Interrupts and losses of a receiver that acts on interrupts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Interrupts {
-    /// Interrupts a second.
+    /// Number of interrupts a second.
     #[serde(rename = "interrupts_per_second")]
     pub hertz: f64,
     /// Share of the frames that were lost.
@@ -91,18 +91,18 @@ pub struct Interrupts {
 /// Latency in one direction at a part of the full load; 0 is after a silence.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Latency {
-    /// Part of the full load.
+    /// Frame rate, as a fraction of the full load.
     pub load: f64,
-    /// Median, nanoseconds.
+    /// Median frame latency, nanoseconds.
     pub p50_ns: Option<f64>,
-    /// 99th percentile, nanoseconds.
+    /// 99th percentile of frame latency, nanoseconds.
     pub p99_ns: Option<f64>,
-    /// 99.9th percentile, nanoseconds.
+    /// 99.9th percentile of frame latency, nanoseconds.
     pub p999_ns: Option<f64>,
 }
 
 impl Row {
-    /// Creates a row without numbers.
+    /// Creates a result row without numbers.
     #[must_use]
     pub fn new(bench: &str, peer: &str, size: usize, mode: Mode) -> Self {
         Self {
@@ -139,25 +139,25 @@ impl Row {
     }
 }
 
-/// Results of a run.
+/// Results of a benchmark run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Machine of the run.
+    /// Machine of the benchmark run.
     pub machine: Machine,
     /// Contenders that could not take part, each with the reason.
     pub skipped: Vec<String>,
-    /// Rows.
+    /// Result rows of all benchmarks.
     pub rows: Vec<Row>,
 }
 
 impl Report {
-    /// Creates an empty report.
+    /// Creates a benchmark report without rows.
     #[must_use]
     pub fn new(machine: Machine) -> Self {
         Self { machine, skipped: Vec::new(), rows: Vec::new() }
     }
 
-    /// Adds contenders that could not take part, each once.
+    /// Adds contenders that could not be measured, each once.
     pub(crate) fn skip(&mut self, skipped: Vec<String>) {
         for reason in skipped {
             if !self.skipped.contains(&reason) {

@@ -88,7 +88,7 @@ fn filters_select_the_frames_that_libpcap_selects() {
 }
 
 #[test]
-fn filters_broken_by_the_optimizer_match_the_plain_program() {
+fn filters_that_libpcap_misoptimizes_match_without_optimizer() {
     let Some(comparison) = Comparison::new("filters beside libpcap without its optimizer") else { return };
     for filter in filters::NOT_OPTIMIZED {
         assert_eq!(comparison.check(filter, |_| true), Ok(()));

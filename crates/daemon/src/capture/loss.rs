@@ -1,4 +1,4 @@
-//! Texts of drop reasons in captures.
+//! Texts of drop reasons in packet captures.
 
 use plane::Missed;
 use plane::switch::Reason;

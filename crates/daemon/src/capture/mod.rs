@@ -15,30 +15,30 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Captures of a port at a time.
+/// Maximum number of captures of a port at a time.
 pub(crate) const MOST: usize = 4;
-/// Bytes of a capture's ring.
+/// Bytes of the ring between a port and its capture.
 const RING: usize = 4 << 20;
 /// Most bytes of a frame, enough for a packet before segmentation.
 pub(crate) const LONGEST: usize = 1 << 17;
 /// Bytes before each frame in the ring: time (8), length (4), interface, direction, and length of the drop reason,
 /// whose text follows.
 const HEAD: usize = 8 + 4 + 3;
-/// Most bytes of a drop reason.
+/// Maximum bytes of a drop reason in a capture.
 const WORDS: usize = u8::MAX as usize;
-/// Interface number of the uplink in the ring. Other numbers are ports of the plane.
+/// Interface number of the uplink in the capture's ring. Other numbers are ports of the plane.
 pub(crate) const UPLINK: u8 = u8::MAX;
 
-/// Selection of frames for a capture.
+/// Selection of frames for a packet capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Ports of the plane whose frames are captured.
+    /// Ports of the switch whose frames are captured.
     pub(crate) ports: Ports,
-    /// Frames at the uplink, too.
+    /// Captures frames at the uplink, too.
     pub(crate) uplink: bool,
     /// Captures only dropped frames.
     pub(crate) drops: bool,
-    /// Captured bytes of each frame.
+    /// Captured bytes of each frame of the capture.
     pub(crate) snaplen: usize,
     /// Copies whole frames, because a filter reads the frame before the capture cuts the frame.
     pub(crate) is_filtered: bool,
@@ -59,7 +59,7 @@ impl Wanted {
     }
 }
 
-/// Port's side of a capture.
+/// Port's side of a packet capture.
 #[derive(Debug)]
 pub struct Capture {
     wanted: Wanted,
@@ -76,7 +76,7 @@ impl Captures {
         self.0.is_empty()
     }
 
-    /// Adds a capture. Returns false if the port has [`MOST`] captures already.
+    /// Adds a capture to the port. Returns false if the port has [`MOST`] captures already.
     pub(crate) fn add(&mut self, capture: Capture) -> bool {
         self.forget_ended();
         let has_room = self.0.len() < MOST;
@@ -86,7 +86,7 @@ impl Captures {
         has_room
     }
 
-    /// Drops captures without a reader.
+    /// Drops captures whose reader has ended.
     pub(crate) fn forget_ended(&mut self) {
         self.0.retain(|capture| !capture.sender.is_abandoned());
     }
@@ -116,12 +116,12 @@ impl Capture {
     }
 }
 
-/// Client's side of a capture.
+/// Reader's side of a packet capture.
 #[derive(Debug)]
 pub(crate) struct Frames {
     receiver: Consumer<u8>,
     missing: Arc<AtomicU64>,
-    /// Missing frames that have been reported.
+    /// Number of missing frames that the reader was notified of.
     told: u64,
     /// Index of the pcapng interface for each number in the ring.
     interfaces: Vec<(u8, u32)>,
@@ -130,7 +130,7 @@ pub(crate) struct Frames {
     buffer: Vec<u8>,
 }
 
-/// Creates both sides of a capture.
+/// Creates the port's and the reader's side of a capture.
 pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
     let (sender, receiver) = RingBuffer::new(RING);
     let missing = Arc::new(AtomicU64::new(0));
@@ -237,7 +237,7 @@ mod tests {
         Seen { at: Port::new(at).map_or(Origin::Uplink, Origin::Port), way, lost }
     }
 
-    /// Packet that was read from the file.
+    /// Packet that the test has read from a capture file.
     #[derive(Debug, PartialEq)]
     struct Found {
         interface: u32,
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_interface_direction_and_drop_reason() {
+    fn captured_frames_have_interface_direction_and_drop_reason() {
         let (capture, mut frames) = begin(Wanted { snaplen: 4, ..ALL });
         let mut captures = Captures::default();
         assert!(captures.is_empty() && captures.add(capture));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn unselected_ports_and_delivered_frames_are_omitted() {
+    fn capture_omits_unselected_ports_and_delivered_frames() {
         let wanted = Wanted { ports: Ports::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = Captures(vec![capture]);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn filter_sees_whole_frames_and_capture_has_cut_ones() {
+    fn capture_filter_sees_whole_frames_and_the_file_cut_ones() {
         let (mut capture, mut frames) = begin(Wanted { snaplen: 96, is_filtered: true, ..ALL });
         for length in [60, 1500] {
             capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn read_without_selected_frames_is_not_the_end() {
+    fn capture_read_without_selected_frames_is_not_the_end() {
         let (mut capture, mut frames) = begin(ALL);
         for _ in 0..2 {
             capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_reader_misses_counted_frames() {
+    fn slow_capture_reader_misses_frames_that_are_counted() {
         let (capture, mut frames) = begin(ALL);
         let mut captures = Captures(vec![capture]);
         let sent = 2 * RING as u64 / 1000;

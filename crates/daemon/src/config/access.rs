@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn vf_access_overrides_its_port_and_the_host() {
+    fn socket_access_of_a_vf_overrides_its_ports_and_the_hosts() {
         let text = r#"
             access = { group = 10, owner = "root" }
             [[port]]
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn port_access_applies_to_the_pf_socket() {
+    fn socket_access_of_a_port_applies_to_the_pf_socket() {
         let config = check("[[port]]\npf = \"guest\"\naccess = { group = 107 }").unwrap();
         assert_eq!(config.ports[0].access, Access { owner: None, group: Some(107), mode: 0o660 });
     }
 
     #[test]
-    fn only_the_control_group_may_send_commands() {
+    fn only_the_control_socket_group_may_send_commands() {
         let config = check("access = { group = 107, mode = \"0666\" }").unwrap();
         assert_eq!(config.control_access, Access::PRIVATE, "the right to connect is no right to command");
         let config = check("control = { group = 4 }").unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_user_or_group_is_refused_by_key_and_name() {
+    fn unknown_user_or_group_is_refused_with_setting_and_name() {
         for (text, parts) in [
             ("access = { owner = \"who\" }", ["pf0vf0.access.owner", "who"]),
             ("[[port]]\naccess = { group = \"which\" }", ["pf0vf0.access.group", "which"]),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_mode_is_refused_with_the_valid_ones() {
+    fn invalid_socket_mode_is_refused_with_the_valid_modes() {
         for mode in ["\"0777\"", "\"0640\"", "\"rw\"", "600", "384", "\"\""] {
             let message = Config::parse(&format!("access = {{ mode = {mode} }}")).unwrap_err();
             assert!(message.contains("\"0660\" (the group too)"), "{mode}: {message}");

@@ -81,7 +81,7 @@ mod tests {
     use host::confine::Seccomp;
 
     #[test]
-    fn host_gives_up_everything_by_default() {
+    fn seccomp_and_landlock_are_on_by_default() {
         let confine = check("").unwrap().confine;
         assert_eq!((confine.user, confine.seccomp, confine.landlock), (None, Seccomp::On, true));
         let confine =
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_value_is_refused_with_the_valid_ones() {
+    fn invalid_confinement_is_refused_with_the_valid_values() {
         let message = Config::parse("confine = { seccomp = \"maybe\" }").unwrap_err();
         assert!(message.contains("true, false or \"log\""), "{message}");
         let message = refused("confine = { user = \"who-is-it\" }");

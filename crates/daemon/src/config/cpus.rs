@@ -20,14 +20,14 @@ mod tests {
     use crate::config::tests::{check, refused};
 
     #[test]
-    fn port_runs_on_its_cpus_or_on_any() {
+    fn port_thread_runs_on_configured_cpus_or_on_any() {
         let config = check("[[port]]\ncpus = [3, 1, 3]\n[[port]]").unwrap();
         assert_eq!(config.ports[0].cpus, [1, 3].into_iter().collect());
         assert!(config.ports[1].cpus.is_empty());
     }
 
     #[test]
-    fn invalid_cpu_is_refused_by_name() {
+    fn invalid_cpu_is_named_in_the_error() {
         for (text, parts) in
             [("cpus = []", ["pf0.cpus", "leave cpus out"]), ("cpus = [5000]", ["pf0.cpus", "CPU 5000"])]
         {

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_addresses_are_accepted() {
+    fn http_accepts_only_loopback_addresses() {
         assert_eq!(check(&HttpKeys::default()).unwrap(), None);
         for address in ["127.0.0.1:9582", "127.8.8.8:1", "[::1]:9582"] {
             let http = check(&keys(address, Some("/etc/token"))).unwrap().unwrap();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_requires_a_token() {
+    fn http_over_tcp_requires_a_token() {
         let error = check(&keys("127.0.0.1:9582", None)).unwrap_err().to_string();
         assert!(error.contains("http.token_file") && error.contains("name a file with a token"), "{error}");
         assert!(check(&keys("127.0.0.1:9582", Some("token"))).is_err(), "it has to be absolute");

@@ -39,7 +39,7 @@ mod tests {
     use super::Size;
 
     #[test]
-    fn size_is_a_number_with_a_unit() {
+    fn memory_size_is_a_number_with_a_unit() {
         for (text, bytes) in [("4K", 4 << 10), ("512M", 512 << 20), ("64g", 64 << 30), ("2T", 2 << 40)] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }

@@ -19,7 +19,7 @@ pub(super) fn refused(text: &str) -> String {
 }
 
 #[test]
-fn empty_file_is_one_port_with_seven_vfs_and_no_uplink() {
+fn empty_configuration_is_one_port_with_seven_vfs_no_uplink() {
     let config = check("").unwrap();
     let [port] = &config.ports[..] else { panic!("{config:?}") };
     assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
@@ -32,7 +32,7 @@ fn empty_file_is_one_port_with_seven_vfs_and_no_uplink() {
 }
 
 #[test]
-fn guest_driven_pf_has_a_socket_and_no_vfs() {
+fn port_with_a_guests_pf_driver_has_one_socket_and_no_vfs() {
     let config =
         check("[[port]]\n[[port]]\npf = \"guest\"\n[[port]]\npf = \"guest\"\nsocket = \"/tmp/x\"").unwrap();
     let sockets: Vec<_> = config.ports.iter().map(|port| port.pf_socket.as_deref()).collect();
@@ -42,7 +42,7 @@ fn guest_driven_pf_has_a_socket_and_no_vfs() {
 }
 
 #[test]
-fn default_family_is_82576() {
+fn default_device_family_is_82576() {
     let config = check("[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2").unwrap();
     let families: Vec<_> = config.ports.iter().map(|port| (port.family, port.vfs.len())).collect();
     assert_eq!(families, [(Family::I82576, 7), (Family::Avf, 2)]);
@@ -76,7 +76,7 @@ fn unsupported_avf_setting_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn rate_is_limited_by_the_familys_link() {
+fn tx_rate_limit_is_at_most_the_link_speed_of_the_device() {
     for (family, most) in [("82576", 1_000), ("avf", 25_000)] {
         let file =
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
@@ -90,7 +90,7 @@ fn rate_is_limited_by_the_familys_link() {
 }
 
 #[test]
-fn port_offers_up_to_its_familys_number_of_vfs() {
+fn port_has_at_most_the_number_of_vfs_of_its_device_family() {
     let most = |lines: &str| check(&format!("[[port]]\n{lines}")).unwrap().ports.remove(0);
     let port = most(
         "family = \"avf\"\nvfs = 64\nvf = [{ index = 63, vlan = 9 }]\nmirror = [{ to = 63, vfs = [62] }]",
@@ -107,7 +107,7 @@ fn port_offers_up_to_its_familys_number_of_vfs() {
 }
 
 #[test]
-fn derived_addresses_are_stable_and_differ() {
+fn derived_mac_addresses_are_stable_and_differ() {
     let (one, two) = (check("").unwrap(), check("").unwrap());
     assert_eq!(one, two);
     assert_ne!(one.ports[0].vfs[0].mac, one.ports[0].vfs[1].mac);
@@ -115,7 +115,7 @@ fn derived_addresses_are_stable_and_differ() {
 
 /// Two hosts may have ports of the same names on one bridge. With equal addresses they would take each other's frames.
 #[test]
-fn hosts_of_one_machine_derive_different_addresses() {
+fn hosts_of_one_machine_derive_different_mac_addresses() {
     let [one, two] = ["/run/one", "/run/two"].map(|runtime_dir| {
         let config = check(&format!("runtime_dir = {runtime_dir:?}")).unwrap();
         (config.ports[0].mac, config.ports[0].vfs[0].mac)
@@ -163,7 +163,7 @@ const EVERYTHING: &str = r#"
     "#;
 
 #[test]
-fn every_key_is_accepted() {
+fn every_documented_setting_is_accepted() {
     let config = check(EVERYTHING).unwrap();
     let vf = &config.ports[0].vfs[1];
     let some_vlans: Option<VlanSet> = Some(std::iter::once(10).chain(20..30).collect());
@@ -200,7 +200,7 @@ fn every_key_is_accepted() {
 }
 
 #[test]
-fn unknown_keys_are_refused_by_name() {
+fn unknown_settings_are_named_in_the_error() {
     for (text, key, line) in [
         ("[[port]]\nuplnk = \"none\"", "uplnk", "line 2"),
         ("[[port]]\n[[port.vf]]\nindex = 1\nvlna = 3", "vlna", "line 4"),
@@ -214,7 +214,7 @@ fn unknown_keys_are_refused_by_name() {
 }
 
 #[test]
-fn former_names_of_settings_are_accepted() {
+fn former_names_of_renamed_settings_are_accepted() {
     let vf = |text: &str| {
         check(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{text}")).unwrap().ports[0].vfs[0].policy
     };
@@ -223,7 +223,7 @@ fn former_names_of_settings_are_accepted() {
 }
 
 #[test]
-fn invalid_uplink_is_refused_with_the_valid_ones() {
+fn invalid_uplink_is_refused_with_the_valid_uplinks() {
     for (text, parts) in [
         ("\"tap\"", ["string \"tap\"", "\"none\", { tap = \"NAME\" }"]),
         ("7", ["integer `7`", "{ wire = \"NAME\" }"]),
@@ -240,7 +240,7 @@ fn invalid_uplink_is_refused_with_the_valid_ones() {
 }
 
 #[test]
-fn interface_uses_a_packet_socket_without_xdp() {
+fn interface_uplink_uses_a_packet_socket_without_xdp() {
     let uplink = |text: &str| check(&format!("[[port]]\nuplink = {text}")).unwrap().ports.remove(0).uplink;
     assert_eq!(uplink("{ interface = \"eth1\" }"), Uplink::Interface("eth1".into()));
     for (word, xdp) in [
@@ -258,7 +258,7 @@ fn interface_uses_a_packet_socket_without_xdp() {
 }
 
 #[test]
-fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
+fn vf_number_beyond_the_device_familys_limit_is_refused() {
     for (text, parts) in [
         ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64 VFs"]),
         ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
@@ -279,7 +279,7 @@ fn vf_beyond_the_familys_limit_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn refusal_names_the_key_and_the_remedy() {
+fn configuration_error_names_the_setting_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "two VFs"]),
@@ -338,7 +338,7 @@ fn refusal_names_the_key_and_the_remedy() {
 }
 
 #[test]
-fn link_follows_the_uplink_by_default() {
+fn link_state_follows_the_uplink_by_default() {
     let link = |text: &str| {
         let text = format!("[[port]]\nuplink = {{ tap = \"softiov0\" }}\n{text}");
         let file = Config::parse(&text).map_err(|message| message.to_string())?;
@@ -365,7 +365,7 @@ fn link_local_frames_are_dropped_unless_forwarded() {
 }
 
 #[test]
-fn client_memory_is_an_amount_of_memory() {
+fn client_memory_limit_is_a_number_with_a_unit() {
     let check = |text| Config::check(Config::parse(text).unwrap(), Path::new("/run/softiov")).unwrap();
     let of = |config: Config| config.ports.iter().map(|port| port.client_memory).collect::<Vec<_>>();
     assert_eq!(of(check("client_memory = \"64G\"\n[[port]]\n[[port]]")), [Some(64 << 30); 2]);
@@ -377,7 +377,7 @@ fn client_memory_is_an_amount_of_memory() {
 }
 
 #[test]
-fn unreadable_file_is_named_in_the_error() {
+fn unreadable_configuration_file_is_named_in_the_error() {
     let error = Config::text(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/softiov.toml"));
     assert_eq!(Config::text(None).unwrap(), "");

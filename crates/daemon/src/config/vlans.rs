@@ -49,7 +49,7 @@ mod tests {
     use super::{parse, print};
 
     #[test]
-    fn printed_list_parses_to_itself() {
+    fn printed_vlan_list_parses_to_itself() {
         for text in ["any", "", "10", "1,3,5-7,4095", "100-199"] {
             assert_eq!(print(parse(text).unwrap().as_ref()), text);
         }

@@ -24,15 +24,15 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
-/// Reason why a request has no answer.
+/// Reason why a control request has no answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// No host serves the socket.
+    /// No host serves the control socket.
     #[error("no softiov host at {path} ({source}); start one with `softiov serve`")]
     Unreachable {
         /// Path of the control socket.
         path: PathBuf,
-        /// Error of the system.
+        /// Error from the kernel when connecting.
         source: io::Error,
     },
     /// The connection broke, or the answer took too long.
@@ -49,14 +49,14 @@ pub enum ClientError {
          version"
     )]
     OtherAnswer,
-    /// The host refused the request.
+    /// The host refused the control request.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Longest wait for an answer. It exceeds the host's wait for a port.
+/// Timeout of an answer to a control request. It exceeds the host's wait for a port.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest wait for a hand-over. It exceeds the host's wait for the new process.
+/// Timeout of a whole hand-over. It exceeds the host's wait for the new process.
 const HAND_OVER: Duration = Duration::from_secs(30);
 /// Pause before the next try while the socket's queue of connections is full.
 const TURN: Duration = Duration::from_millis(2);
@@ -93,7 +93,7 @@ pub fn metrics(socket: &Path) -> Result<String, ClientError> {
     }
 }
 
-/// Captures frames. Passes pieces of pcapng to `take` until it breaks, or the host ends.
+/// Captures frames of a port. Passes pieces of pcapng to `take` until it breaks, or the host ends.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -105,12 +105,12 @@ pub fn capture(
     pieces(socket, Sent::get(route::capture_path(query)), take)
 }
 
-/// Item of a stream of events.
+/// Item of the host's stream of events.
 #[derive(Debug)]
 pub enum Told {
     /// Event, with the id after which a later stream can resume.
     Event {
-        /// Id of the event.
+        /// Id of the event in the stream.
         id: String,
         /// Event of the host.
         event: Event,
@@ -119,8 +119,9 @@ pub enum Told {
     Lost(u64),
 }
 
-/// Follows events. Passes those after the event with the id `last` to `take` as they happen, until it breaks, or the
-/// host ends. Without `last`, or with an id of another process, it begins with all kept events.
+/// Follows the host's stream of events. Passes those after the event with the id `last` to `take` as they happen,
+/// until it breaks, or the host ends. Without `last`, or with an id of another process, it begins with all kept
+/// events.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -169,7 +170,7 @@ fn told(block: &str) -> serde_json::Result<Option<Told>> {
     }))
 }
 
-/// Receives a long response. Passes its pieces to `take` until it breaks, or the host ends.
+/// Receives a response of the host in parts. Passes its pieces to `take` until it breaks, or the host ends.
 fn pieces(
     socket: &Path,
     sent: Sent,
@@ -240,7 +241,7 @@ fn within<T>(
     })
 }
 
-/// Connects, and sends a request.
+/// Connects to the host, and sends a request.
 async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientError> {
     let stream = connect(socket).await;
     let stream = stream.map_err(|source| ClientError::Unreachable { path: socket.into(), source })?;
@@ -263,7 +264,7 @@ async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientErr
     Ok(sender.send_request(request).await.map_err(io::Error::other)?)
 }
 
-/// Connects. While the socket's queue is full, it tries again.
+/// Connects to the host's control socket. While the socket's queue is full, it tries again.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(socket).await {

@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_tx_errors", "Transmit requests of the guest that were invalid", |vf| vf.drops.tx_invalid),
 ];
 
-/// Gauges of a VF. Labels: `pf`, `vf`.
+/// Gauges of a VF in the metrics. Labels: `pf`, `vf`.
 const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver has enabled the VF", |vf| u64::from(vf.active)),
@@ -36,7 +36,7 @@ const STATES: [(&str, &str, Read); 6] = [
     }),
 ];
 
-/// Counters of a VF. Labels: `pf`, `vf`.
+/// Counters of a VF in the metrics. Labels: `pf`, `vf`.
 const COUNTS: [(&str, &str, Read); 4] = [
     ("softiov_vf_mailbox_granted_total", "Requests of the VF that the PF driver granted", |vf| {
         vf.mailbox.granted
@@ -53,7 +53,7 @@ const COUNTS: [(&str, &str, Read); 4] = [
 /// Function that reads several values, each with a label, from a VF's status.
 type Several = fn(&VfStatus) -> Vec<(String, u64)>;
 
-/// Counters with a further label.
+/// Counters of a VF with a further label.
 const BY_KIND: [(&str, &str, &str, Several); 5] = [
     ("softiov_vf_drops_total", "Dropped frames of a VF, by reason", "reason", drops),
     ("softiov_vf_interventions_total", "VMM interventions, by kind", "kind", interventions),
@@ -248,7 +248,7 @@ mod tests {
 
     /// The port's PF is driven by a guest; three frames wait in its receive buffer, and the recording lacks seven.
     #[test]
-    fn waiting_and_unrecorded_frames_are_port_metrics() {
+    fn counts_of_waiting_and_unrecorded_frames_are_port_metrics() {
         let drops = UplinkDrops { unrecorded: 7, ..UplinkDrops::default() };
         let port = json!({
             "name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "tap:t", "link": true, "vfs": [],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn openmetrics_families_have_names_without_total() {
+    fn openmetrics_type_lines_have_names_without_total() {
         let text = "# HELP a_total A b c\n# TYPE a_total counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b counter\nb 2\n\
                     # TYPE c gauge\nc 3\n";
         let expected = "# HELP a A b c\n# TYPE a counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b unknown\nb 2\n\

@@ -30,7 +30,7 @@ const OTHERS: [(&str, &str, &str, &str); 4] = [
     ("/v1/openapi.json", "describe", "OpenAPI description of the control interface.", "application/json"),
 ];
 
-/// Creates the description.
+/// Creates the OpenAPI description of the control interface.
 #[must_use]
 pub fn description() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.definitions_path = "/components/schemas".into());
@@ -82,7 +82,7 @@ pub fn text() -> String {
     format!("{:#}\n", description())
 }
 
-/// Adds an operation to a path.
+/// Adds an operation to a path of the OpenAPI description.
 fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
     let methods = paths.entry(path).or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(methods) = methods {
@@ -90,7 +90,7 @@ fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Valu
     }
 }
 
-/// Describes a route.
+/// Describes a route of the control interface.
 fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut operation = json!({
         "operationId": route.id,
@@ -122,7 +122,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     name.into_iter().chain((route.id == "listEvents").then(after)).collect()
 }
 
-/// Describes the parameters of a capture.
+/// Describes the query parameters of a packet capture.
 fn capture() -> Vec<Value> {
     let text = json!({"type": "string"});
     let query = |name: &str, schema: Value, what: &str| json!({"name": name, "in": "query", "description": what, "schema": schema});
@@ -151,7 +151,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn documented_copy_equals_the_generated_description() {
+    fn documented_openapi_file_equals_the_generated_one() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         if std::env::var_os("WRITE").is_some() {
             std::fs::write(&file, text()).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_has_a_target() {
+    fn every_openapi_reference_has_a_target() {
         fn references(value: &Value, found: &mut Vec<String>) {
             match value {
                 Value::Object(fields) => {

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-/// Kind of problem.
+/// Kind of problem of a control request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The request is not valid.
@@ -74,7 +74,7 @@ impl Kind {
         self.words().0
     }
 
-    /// Returns name, title and remedy.
+    /// Returns name, title and remedy of a kind of problem.
     pub(super) const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Malformed => {
@@ -132,7 +132,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn kinds_have_unique_names_and_error_statuses() {
+    fn problem_kinds_have_unique_names_and_error_statuses() {
         let names: BTreeSet<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of the longest body that either side accepts.
 pub(crate) const MAX_BODY: usize = 1 << 20;
 
-/// Method of a path.
+/// Route of the control interface: a method of a path.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
@@ -32,10 +32,10 @@ pub(crate) struct Route {
     pub(crate) request: fn(&Input) -> Result<Request, Failure>,
 }
 
-/// Function that returns the schema of a type.
+/// Function that returns the JSON schema of a type.
 pub(crate) type Form = fn(&mut SchemaGenerator) -> Schema;
 
-/// Name, query and body of a request.
+/// Name, query and body of a control request.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     /// Value of `{port}` or `{vf}` in the path.
@@ -55,7 +55,7 @@ pub(crate) enum Function {
     Port(Box<PortStatus>),
 }
 
-/// Routes, in the order of the description.
+/// Routes of the control interface, in the order of the description.
 pub(crate) static ROUTES: [Route; 12] = [
     Route {
         method: Method::GET,
@@ -179,7 +179,7 @@ pub(crate) static ROUTES: [Route; 12] = [
     },
 ];
 
-/// Returns the schema of a type.
+/// Returns the JSON schema of a type.
 fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
@@ -192,7 +192,7 @@ impl Input {
     }
 }
 
-/// Request as the client sends it.
+/// Control request in the form that the client sends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) method: Method,
@@ -209,13 +209,13 @@ impl Sent {
     }
 }
 
-/// Path of the stream of events.
+/// Path of the host's stream of events.
 pub(crate) const EVENTS: &str = "/v1/events/stream";
 /// Header with the id of the last event that the client has received (server-sent events).
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
 impl Request {
-    /// Returns the HTTP form of the request.
+    /// Returns the HTTP form of the control request.
     pub(crate) fn sent(&self) -> serde_json::Result<Sent> {
         let (id, name, body) = match self {
             Self::PortList => ("listPorts", "", None),
@@ -251,7 +251,7 @@ fn place(id: &str) -> (Method, &'static str) {
 /// Characters that need no escape in a path, besides letters and digits.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// Replaces the braces in a path by a name.
+/// Replaces the braces in a route's path by a name.
 fn with_name(path: &str, name: &str) -> String {
     match (path.split_once('{'), path.split_once('}')) {
         (Some((before, _)), Some((_, behind))) => {
@@ -261,10 +261,10 @@ fn with_name(path: &str, name: &str) -> String {
     }
 }
 
-/// Path of captures. It is not in [`ROUTES`], because its answer is not JSON.
+/// Path of packet captures of a port. It is not in [`ROUTES`], because its answer is not JSON.
 pub(crate) const CAPTURE: &str = "/v1/ports/{port}/capture";
 
-/// Returns path and query of a capture.
+/// Returns path and query of a packet capture.
 pub(crate) fn capture_path(query: &CaptureQuery) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
     let CaptureQuery { port, at, filter, drops, snaplen } = query;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_reaches_a_route_that_reads_it_back() {
+    fn each_control_request_is_parsed_by_its_route_unchanged() {
         for (request, route) in requests().into_iter().zip(&ROUTES) {
             let sent = request.sent().unwrap();
             assert_eq!(sent.method, route.method);

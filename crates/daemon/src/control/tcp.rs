@@ -16,34 +16,34 @@ use thiserror::Error;
 /// Reason why there is no control interface over TCP.
 #[derive(Debug, Error)]
 pub(crate) enum HttpError {
-    /// The address is not available.
+    /// The address for HTTP over TCP is not available.
     #[error(
         "http.listen: {address}: {source}; choose another port, or find the process that has this one with `ss -ltnp`"
     )]
     Listen {
-        /// Address to listen at.
+        /// Address to listen at for HTTP over TCP.
         address: SocketAddr,
-        /// Error of the system.
+        /// Error from the kernel when listening.
         source: io::Error,
     },
-    /// The token cannot be read, or is not safe.
+    /// The file with the HTTP token cannot be read, or is not safe.
     #[error("http.token_file: {}: {problem}", path.display())]
     Token {
-        /// Path of the file.
+        /// Path of the file with the HTTP token.
         path: PathBuf,
         /// Problem of the socket or the token, and its remedy.
         problem: String,
     },
 }
 
-/// Name of the socket in the vault.
+/// Name of the TCP socket among the kept descriptors.
 const NAME: &str = "http";
-/// Characters of the shortest accepted token.
+/// Characters of the shortest accepted HTTP token.
 const SHORTEST: usize = 16;
-/// Bytes that are read from the file at most.
+/// Maximum bytes that are read from the token file.
 const LONGEST: u64 = 4096;
 
-/// Token that clients must send.
+/// Token that HTTP clients over TCP must send.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
@@ -110,7 +110,7 @@ fn kept(vault: &Vault, address: SocketAddr) -> Option<TcpListener> {
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
 
-/// Makes the vault keep exactly the served socket. Clients of an abandoned one would wait without an answer.
+/// Makes the keeper hold exactly the served TCP socket. Clients of an abandoned one would wait without an answer.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -139,7 +139,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn token_must_be_long_and_private() {
+    fn tcp_token_must_be_long_and_its_file_private() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let read = |text: &str, mode| {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_inherits_the_socket() {
+    fn next_process_inherits_the_tcp_socket() {
         let folder = tempfile::tempdir().unwrap();
         let token_file = folder.path().join("token");
         write(&token_file, "0123456789abcdef").unwrap();

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Maximum number of recording files in the folder.
+/// Maximum number of flight recordings in the folder.
 const MOST: usize = 32;
 /// Maximum number of recordings that wait for the thread. More recordings would only replace others.
 const WAITING: usize = MOST;
@@ -19,7 +19,7 @@ const WAITING: usize = MOST;
 pub(crate) struct Files(Option<SyncSender<Taken>>);
 
 impl Files {
-    /// Starts the thread that writes recordings. The thread ends when the last sender is dropped.
+    /// Starts the thread that writes flight recordings. The thread ends when the last sender is dropped.
     pub(crate) fn start(state_dir: Option<&Path>, confined: &Prepared) -> Result<Self, ConfineError> {
         let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
         let (sender, receiver) = sync_channel(WAITING);
@@ -27,7 +27,7 @@ impl Files {
         Ok(Self(Some(sender)))
     }
 
-    /// Sends a recording to the thread without waiting. Returns false if too many are pending.
+    /// Sends a flight recording to the writing thread without waiting. Returns false if too many are pending.
     pub(crate) fn write(&self, taken: Taken) -> bool {
         let Some(sender) = &self.0 else { return true };
         !matches!(sender.try_send(taken), Err(TrySendError::Full(_)))
@@ -61,7 +61,7 @@ fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
     }
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a flight recording's file, whole or not at all.
 fn write(folder: &Path, recording: &Recording) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     make_room(folder)?;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_files_are_removed_beyond_the_limit() {
+    fn oldest_flight_recordings_are_removed_beyond_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         for time in 1..=MOST as u64 + 5 {
             let path = write(folder.path(), &recording(time)).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_folder_is_only_an_error() {
+    fn unusable_folder_of_flight_recordings_is_only_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("flight");
         fs::write(&file, "in its place").unwrap();

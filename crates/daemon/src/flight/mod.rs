@@ -14,21 +14,21 @@ use std::collections::VecDeque;
 
 /// Maximum number of recorded register accesses of a VF.
 const ACCESSES: usize = 256;
-/// Maximum number of other recorded events of a VF. They have a ring of their own, because a guest makes far more
-/// accesses.
+/// Maximum number of recorded events of a VF beside register accesses. They have a ring of their own, because a guest
+/// makes far more accesses.
 const EVENTS: usize = 128;
 /// Number of last accesses in the ring that a new access to the same register joins instead of taking an entry. So
 /// alternating doorbells do not fill the ring.
 const NEAR: usize = 4;
 
-/// Kind of a recorded access or event.
+/// Kind of a recorded register access or event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// Register read by the client.
     Read(Place),
     /// Register write by the client.
     Write(Place),
-    /// Event with a text of its own.
+    /// Event that is recorded by its text.
     Said(&'static str),
     /// Requests that the PF driver refused, with the reason.
     Refused(&'static str),
@@ -95,7 +95,8 @@ impl Flight {
         self.events.note(Note { time: now, what, value, times: 1 }, 1);
     }
 
-    /// Records the drops since the last call. The first call records nothing, because it has no earlier counters.
+    /// Records the frames dropped since the last call. The first call records nothing, because it has no earlier
+    /// counters.
     pub(crate) fn count(&mut self, now: Time, counters: PoolCounters) {
         let before = self.counted.replace(counters).unwrap_or(counters);
         for ((reason, old), (_, new)) in drops(&before).into_iter().zip(drops(&counters)) {
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_doorbells_are_counted_in_two_entries() {
+    fn alternating_doorbells_are_counted_in_two_flight_entries() {
         let mut flight = Flight::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_do_not_overwrite_events() {
+    fn register_accesses_do_not_overwrite_flight_events() {
         let mut flight = Flight::default();
         flight.event(at(1), What::Said("the function was reset"), 0);
         for n in 0..1_000 {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_recorded_by_reason() {
+    fn flight_recorder_counts_drops_by_reason() {
         let mut flight = Flight::default();
         let counters = PoolCounters { tx_spoofed: 5, ..PoolCounters::default() };
         flight.count(at(1), counters);

@@ -9,14 +9,14 @@ use crate::vault::PortVault;
 use crate::volatile;
 use std::collections::BTreeMap;
 
-/// Opened parts of a change that are not in use yet.
+/// Opened ports, VFs and uplinks of a change that are not in use yet.
 #[derive(Debug, Default)]
 struct Prepared {
     /// Opened ports that the new configuration adds.
     ports: Vec<(PortConfig, (Port, Inbox, Handle))>,
     /// New VFs, by port name.
     vfs: BTreeMap<String, Vec<OpenVf>>,
-    /// New parts of running ports, by port name.
+    /// New uplinks, links and processors of running ports, by port name.
     refits: Refits,
 }
 
@@ -153,7 +153,7 @@ impl Management {
         Ok(prepared)
     }
 
-    /// Carries out all orders to the ports. If one order fails, the ports return to their former state.
+    /// Sends the ports all orders of a change. If one order fails, the ports return to their former state.
     fn put_to_work(
         &self,
         next: &Config,
@@ -221,7 +221,7 @@ impl Management {
 }
 
 impl Config {
-    /// Returns the ports that both configurations have.
+    /// Returns the ports that both configurations contain.
     fn common_ports<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (&'a PortConfig, &'a PortConfig)> {
         let pair = |old: &'a PortConfig| Some((old, next.ports.iter().find(|new| new.name == old.name)?));
         self.ports.iter().filter_map(pair)

@@ -42,7 +42,7 @@ fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<Leaves>, new: &Le
     }
 }
 
-/// Returns the values that differ, old and new. An unset value is null.
+/// Returns the settings that differ, with old and new value. An unset value is null.
 fn steps(old: &Leaves, new: &Leaves) -> BTreeMap<String, Step> {
     let value = |leaves: &Leaves, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
     let keys = old.keys().chain(new.keys());

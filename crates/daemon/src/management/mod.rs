@@ -36,11 +36,11 @@ pub(crate) struct Management {
 /// Order that only the main thread can carry out.
 #[derive(Debug)]
 pub enum Order {
-    /// Hand over to a new process. The answer is its process id, or the reason why this process continues.
+    /// Hand over to a new process of the host. The answer is its process id, or the reason why this process continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
 }
 
-/// Longest duration of a whole hand-over.
+/// Timeout of a whole hand-over to a new process.
 const HAND_OVER: Duration = Duration::from_secs(20);
 
 impl Management {
@@ -60,7 +60,7 @@ impl Management {
         outcome.map(|pid| Upgraded { pid }).map_err(refused)
     }
 
-    /// Carries out a request.
+    /// Carries out a control request.
     pub(crate) fn handle(&mut self, request: Request) -> Outcome<Answer> {
         match request {
             Request::PortList => {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a port's answer. A port's loop takes far less time.
+/// Timeout of a port's answer to a command. A port's loop takes far less time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Failures within [`PERIOD`] after which a port is given up.
 const FAILURES: usize = 5;
@@ -43,7 +43,7 @@ struct Running {
     name: String,
     handle: Handle,
     thread: JoinHandle<()>,
-    /// Stop or leave has been sent.
+    /// True once the port was ordered to stop or to leave.
     ends: bool,
     /// The port was given up after too many failures, or because it could not be opened again. No thread serves it.
     given_up: bool,
@@ -100,19 +100,19 @@ impl Ports {
         }
     }
 
-    /// Marks a port as given up. Requests that concern all ports skip it.
+    /// Marks a port as given up after repeated failures. Requests that concern all ports skip it.
     fn give_up(&self, name: &str) {
         for port in self.lock().iter_mut().filter(|port| port.name == name && !port.ends) {
             port.given_up = true;
         }
     }
 
-    /// Returns true if a port was given up. It cannot answer until an upgrade or a restart.
+    /// Returns true if a port was given up after repeated failures. It cannot answer until an upgrade or a restart.
     pub(crate) fn is_given_up(&self, name: &str) -> bool {
         self.lock().iter().any(|port| port.name == name && !port.ends && port.given_up)
     }
 
-    /// Stops opening failed ports again.
+    /// Stops opening ports again that have failed.
     pub(crate) fn stop_reviving(&self) {
         // The send fails only if the reviver has ended already.
         let _ = self.failed.send(None);
@@ -215,7 +215,7 @@ impl Ports {
         }
     }
 
-    /// Ends paused ports, which a successor now serves.
+    /// Ends paused ports, which the next process of the host serves now.
     pub(crate) fn leave(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
@@ -313,7 +313,7 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    /// A client that waits for every reply.
+    /// Test client that waits for every reply.
     struct Client(UnixStream);
 
     impl Client {
@@ -325,7 +325,7 @@ mod tests {
             client
         }
 
-        /// Sends a request and reads its reply.
+        /// Sends a vfio-user request and reads its reply.
         fn ask(&mut self, command: u16, body: &[u8]) -> Vec<u8> {
             let size = 16 + body.len() as u32;
             let header = [&[7, 0][..], &command.to_le_bytes(), &size.to_le_bytes(), &[0; 8]].concat();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn panicked_port_is_reopened_with_its_clients() {
+    fn port_whose_thread_panicked_is_reopened_with_its_clients() {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
@@ -378,7 +378,7 @@ mod tests {
         host.stop();
     }
     #[test]
-    fn given_up_port_is_skipped_by_requests_to_all_ports() {
+    fn requests_to_all_ports_skip_a_port_that_was_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();

@@ -11,26 +11,26 @@ use host::poll::Waker;
 use pcie::VfIndex;
 use std::sync::mpsc;
 
-/// Command to a port. The answer goes to the command's sender.
+/// Command of the host to a port's thread. The answer goes to the command's sender.
 #[derive(Debug)]
 pub enum Command {
-    /// Return the port's status.
+    /// Returns the port's status.
     Status(mpsc::Sender<PortStatus>),
     /// Return the flight recording of a VF, or `None` if the port has no such VF.
     Flight(VfIndex, mpsc::Sender<Option<Taken>>),
-    /// Return the port's functions as PCI devices.
+    /// Returns the port's functions as PCI devices.
     Functions(mpsc::Sender<Functions>),
-    /// Start a capture of frames.
+    /// Starts a capture of the port's frames.
     Capture(Capture),
-    /// Check that an order can be carried out now.
+    /// Checks that the port can carry out an order now.
     Check(Order, mpsc::Sender<Result<(), RefusedChange>>),
     /// Carry out an order (new policies) and add the VFs that come with it. The answer is the reason if nothing was
     /// changed.
     Carry(Order, Vec<OpenVf>, mpsc::Sender<Result<(), RefusedChange>>),
-    /// Change the uplink, the link or the processors. The answer is the former values, or the reason for the
+    /// Changes the port's uplink, link or processors. The answer is the former values, or the reason for the
     /// refusal and the change itself.
     Refit(Box<Refit>, mpsc::Sender<Refitted>),
-    /// Withdraw VFs until this many are left. Their clients are disconnected.
+    /// Withdraws VFs until this number of VFs is left. Their clients are disconnected.
     Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port, and return its status or the reason for the refusal. Clients stay connected.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
@@ -41,11 +41,11 @@ pub enum Command {
     Pause(std::time::Duration, mpsc::Sender<bool>),
     /// Continue to serve the port: there is no successor.
     Resume,
-    /// End the port's thread, and leave clients, sockets and uplink to the successor.
+    /// End the port's thread, and leave clients, sockets and uplink to the next process.
     Leave,
     /// End: notify the guests, and disconnect every client.
     Stop,
-    /// Panic, as a defect would.
+    /// Panics, for tests of a defective port.
     #[cfg(test)]
     Panic,
 }
@@ -58,7 +58,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Sends a command. Returns `false` if the port has ended.
+    /// Sends the port a command. Returns `false` if the port has ended.
     #[must_use]
     pub fn send(&self, command: Command) -> bool {
         let sent = self.commands.send(command).is_ok();
@@ -72,7 +72,7 @@ impl Handle {
     }
 }
 
-/// Receiver of a port's commands. It outlives a port that fails.
+/// Receiver of commands to a port. It outlives a port that fails.
 #[derive(Debug)]
 pub struct Inbox {
     pub(super) commands: mpsc::Receiver<Command>,

@@ -87,7 +87,7 @@ impl Port {
         status
     }
 
-    /// Saves the whole port, and waits until a successor takes it or the deadline passes. Other commands wait
+    /// Saves the whole port, and waits until the next process takes it or the deadline passes. Other commands wait
     /// meanwhile.
     fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>, clock: &dyn Clock) {
         let now = clock.now();
@@ -119,8 +119,8 @@ impl Port {
         self.clients.resume(&mut self.engine, now);
     }
 
-    /// Begins the end of the port. Takes every VF's link down first, so that guests are notified. Then disconnects
-    /// every client.
+    /// Begins the end of the port's thread. Takes every VF's link down first, so that guests are notified. Then
+    /// disconnects every client.
     fn end(&mut self, now: Time) {
         if self.phase != Phase::Serving {
             return;
@@ -150,7 +150,7 @@ impl Port {
         Ok(())
     }
 
-    /// Checks that an order can be carried out now.
+    /// Checks that the port can carry out an order now.
     fn check(&mut self, order: &Order) -> Result<(), RefusedChange> {
         let card = self.engine.card();
         if !card.is_hosted() {
@@ -162,7 +162,7 @@ impl Port {
         checked.map_err(|refusal| refused_policy(&self.name, refusal))
     }
 
-    /// Carries out an order, whole or not at all.
+    /// Carries out an order to the port, whole or not at all.
     fn carry(&mut self, order: &Order, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
         let before = self.clients.slots().len();
         let carried = self.offer(new, now).and_then(|()| {
@@ -184,7 +184,7 @@ impl Port {
         Ok(())
     }
 
-    /// Adds VFs behind those that the port offers.
+    /// Adds VFs after those that the port offers.
     fn offer(&mut self, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
         for OpenVf { config, listener, resources } in new {
             let (index, place) = (config.index, FunctionPlace::of_vf(&config));
@@ -279,11 +279,11 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
     RefusedChange::Setting { name, error: error.into() }
 }
 
-/// Outcome of a pause for a successor.
+/// Outcome of a port's pause for the next process.
 enum PauseEnd {
     Taken,
     Refused,
-    /// The host ends during the pause.
+    /// The host ended during the port's pause.
     Ended,
 }
 

@@ -21,7 +21,7 @@ pub enum PortError {
     /// `cpus` names a processor that the host may not run on.
     #[error("cpus: {0}")]
     Cpus(#[from] ForeignCpu),
-    /// The saved state that a predecessor left in the journal cannot be used.
+    /// The saved state that the previous process left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Creating an epoll instance, an eventfd or a thread fails.
@@ -41,12 +41,12 @@ pub enum RefusedChange {
     /// A setting of the policy is invalid, or the card does not support it in its present state.
     #[error("{name}.{error}")]
     Setting {
-        /// Name of the VF or port.
+        /// Name of the VF or port with the refused setting.
         name: String,
-        /// Setting and its error.
+        /// Refused setting and its error.
         error: SettingError,
     },
-    /// The card refuses the change.
+    /// The card refuses the changed policy.
     #[error(transparent)]
     Card(#[from] CardRefusal),
     /// The VF has no client to disconnect.
@@ -55,7 +55,7 @@ pub enum RefusedChange {
     /// The journal has no room for the wanted number of VFs.
     #[error("{name}.vfs: {error}")]
     Room {
-        /// Name of the port.
+        /// Name of the port with the refused change.
         name: String,
         /// Error with the number of VFs that the journal has room for.
         error: JournalError,
@@ -66,11 +66,11 @@ pub enum RefusedChange {
     /// The poller does not accept the new uplink, or the thread cannot be pinned to the processors.
     #[error("{name}.{key}: {source}")]
     Refit {
-        /// Name of the port.
+        /// Name of the port with the refused change.
         name: String,
         /// Setting that was to be changed.
         key: &'static str,
-        /// Error from the kernel.
+        /// Error from the kernel for the setting.
         source: std::io::Error,
     },
 }

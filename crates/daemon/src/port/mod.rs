@@ -1,5 +1,5 @@
-//! A running port. One thread owns the card, its PF driver, its functions' clients and its uplink. So the frame
-//! path needs no lock. Commands arrive as messages.
+//! A port's thread: its card, clients and uplink. One thread owns the card, its PF driver, its functions' clients and
+//! its uplink. So the frame path needs no lock. Commands arrive as messages.
 //!
 //! The thread sleeps until a socket, the uplink, a command or a deadline wakes it. Then it runs a round: messages
 //! of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts. Each round visits it, so

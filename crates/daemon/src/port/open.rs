@@ -1,4 +1,4 @@
-//! Opens a port: a new one, or one that continues from a predecessor's state.
+//! Opens a port: a new one, or one that continues from the previous process's state.
 
 use super::clients::Clients;
 use super::clients::errand::{Desk, Errands};
@@ -27,15 +27,15 @@ use pcie::Function;
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) wires: Wires,
-    /// XDP programs for interfaces. They are loaded before the process gives up its rights.
+    /// XDP programs that ports attach to interfaces. They are loaded before the process gives up its rights.
     pub(crate) programs: Programs,
-    /// Folder for recordings of quarantined VFs.
+    /// Folder for flight recordings of quarantined VFs.
     pub(crate) flights: Files,
 }
 
 impl Port {
-    /// Brings up the card, drivers, sockets and uplink, or resumes those that a predecessor has left in the vault.
-    /// The port's threads give up the rights that `threads` names.
+    /// Brings up the card, drivers, sockets and uplink, or resumes those that the previous process has left in the
+    /// vault. The port's threads give up the rights that `threads` names.
     ///
     /// # Errors
     /// [`PortError`]. Everything that was opened is closed again.
@@ -95,7 +95,7 @@ impl Port {
         Ok(port)
     }
 
-    /// Adds a function with its socket, and serves the client that the predecessor served on this function.
+    /// Adds a function with its socket, and serves the client that the previous process served on this function.
     fn take_over(&mut self, slot: Slot, now: Time) -> Result<(), PortError> {
         let Self { engine, clients, succession, .. } = self;
         let (function, mut orphan) = (slot.function, None);

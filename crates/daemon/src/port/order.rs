@@ -15,16 +15,16 @@ use policy::{PortPolicy, VfPolicy};
 /// Policies of a port and of the VFs that it offers, by index. VFs beyond the list are about to be withdrawn.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// Policy of the port.
+    /// New policy of the port.
     pub policy: PortPolicy,
-    /// Orders of the VFs, by index.
+    /// New policies of the VFs, by index.
     pub vfs: Vec<VfOrder>,
 }
 
 /// Policy of one VF, and the request to quarantine or release the VF.
 #[derive(Debug, Clone, Copy)]
 pub struct VfOrder {
-    /// Policy of the VF.
+    /// New policy of the VF.
     pub policy: VfPolicy,
     /// Quarantine the VF (`true`) or release it (`false`). `None` changes nothing.
     pub quarantine: Option<bool>,

@@ -17,7 +17,7 @@ pub struct Refit {
     pub(crate) link: PortLink,
     /// Policy for link-local frames of guests.
     pub(crate) link_local: LinkLocal,
-    /// Processors that the thread may run on. An empty set means any.
+    /// Processors that the port's thread may run on. An empty set means any.
     pub(crate) cpus: Cpus,
 }
 

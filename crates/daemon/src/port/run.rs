@@ -1,5 +1,5 @@
-//! The port's loop. It reads the clock and passes the time to everything that it calls. `waiting` decides how long
-//! it waits.
+//! The loop of a port's thread. It reads the clock and passes the time to everything that it calls. `waiting` decides
+//! how long it waits.
 
 #[cfg(test)]
 mod tests;
@@ -29,9 +29,9 @@ pub struct Port {
     pub(super) engine: Engine,
     pub(super) clients: Clients,
     pub(super) succession: Succession,
-    /// Desk to which errands of new VFs report.
+    /// Receiver of the outcomes of new VFs' blocking calls.
     pub(super) desk: Desk,
-    /// Processors that the thread is pinned to. An empty set means any.
+    /// Processors that the port's thread is pinned to. An empty set means any.
     pub(super) cpus: Cpus,
     /// Processors that the host may run on.
     pub(super) anywhere: Cpus,
@@ -49,19 +49,19 @@ pub(super) enum Phase {
     Left,
 }
 
-/// Outcome of a port's thread.
+/// Outcome of running a port's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every client was disconnected.
+    /// The port ended and every client was disconnected.
     Ended,
-    /// A successor has taken the port.
+    /// The next process of the host has taken over the port.
     HandedOver,
     /// The port failed and has logged the reason. Opening the port again resumes its clients.
     Failed,
 }
 
 impl Port {
-    /// Runs until the stop command, and then until every client is disconnected; or until a successor takes over.
+    /// Runs until the stop command, and then until every client is disconnected; or until the next process takes over.
     /// Pins the thread to `cpus`.
     pub fn run(mut self, inbox: &Inbox, cpus: &Cpus) -> Outcome {
         let clock = HostClock;
@@ -101,8 +101,8 @@ impl Port {
         self.phase == Phase::Ending && self.clients.are_gone()
     }
 
-    /// Runs one round: clients, PF driver, card. Returns how long to sleep before the next round, or `None` without
-    /// a deadline.
+    /// Runs one round of a port: clients, PF driver, card. Returns how long to sleep before the next round, or `None`
+    /// without a deadline.
     fn round(&mut self, clock: &dyn Clock) -> Option<Duration> {
         let Self { engine, clients, succession, .. } = self;
         let began = clock.now();
@@ -146,7 +146,7 @@ impl Port {
         passed
     }
 
-    /// Saves the whole port for a successor. Returns `false` if its state cannot be saved.
+    /// Saves the whole port for the next process. Returns `false` if its state cannot be saved.
     pub(super) fn note_all(&mut self, now: Time) -> bool {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));
@@ -169,7 +169,7 @@ fn visit_pf(engine: &mut Engine, clients: &mut Clients, now: Time) -> Visit {
     engine.visit(now)
 }
 
-/// A port that waits for events.
+/// Port that waits for events.
 struct Awaiting<'a> {
     port: &'a mut Port,
     inbox: &'a Inbox,

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn volatile_overrides_kept_overrides_file() {
+    fn volatile_settings_override_stored_ones_and_the_file() {
         let mut layers = Layers::of_file(&VfSettings { qos: Some(3), ..vlan(1) });
         let value = |layers: &Layers| {
             let settings: VfSettings = layers.effective().unwrap();

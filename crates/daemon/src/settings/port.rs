@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn storm_values_merge_and_mirror_rules_are_replaced() {
+    fn change_merges_storm_limits_and_replaces_mirror_rules() {
         let mut layers = Layers::default();
         let storm = |storm| PortSettings { storm: Some(storm), ..PortSettings::default() }.leaves();
         layers.change(storm(Storm { broadcast: Some(1000), ..Storm::default() }), false);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn mirror_rule_survives_the_round_trip() {
+    fn mirror_rule_survives_conversion_to_settings_and_back() {
         let vlans = Some("10,20-29".to_owned());
         for uplink in [None, Some(Direction::Ingress), Some(Direction::Egress), Some(Direction::Both)] {
             let rule = MirrorRule { vfs: vec![0, 3], uplink, vlans: vlans.clone(), ..RULE };

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn policy_and_settings_convert_both_ways() {
+    fn vf_policy_and_settings_convert_both_ways() {
         let told = VfSettings::of(&VfPolicy { mac: Some(OWN), ..VfPolicy::default() }, false);
         assert!(told.leaves().values().all(|value| !value.is_null()));
         assert_eq!(told.policy(OWN), VfSettings::default().policy(OWN));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_address_leaves_the_choice_to_the_guest() {
+    fn zero_mac_address_lets_the_guest_choose() {
         let address = |mac: &str| {
             let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN).unwrap();
             (policy.mac, policy.admin_mac)
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn port_vlan_keeps_its_priority_until_it_is_cleared() {
+    fn priority_of_a_port_vlan_stays_until_it_is_cleared() {
         let mut layers = Layers::default();
         let mut set = |vlan, qos| {
             let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();

@@ -13,20 +13,20 @@ use pcie::VfSet;
 use policy::{PortPolicy, VfPolicy};
 use serde::{Deserialize, Serialize};
 
-/// State of a port.
+/// Saved state of an AVF port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AvfState {
     /// Configuration space and MSI-X table of each VF.
     pub functions: Vec<FunctionState>,
-    /// Effective policies of the VFs.
+    /// Policies in force of the VFs.
     pub policies: Vec<VfPolicy>,
     /// Conduct of each VF, and the cause of the VF's quarantine.
     pub conduct: Vec<Monitor>,
-    /// Policy by the configuration.
+    /// Policies of the port and its VFs by the configuration.
     pub configured: Configured<PortPolicy>,
-    /// Effective policy of the port.
+    /// Policy in force of the port.
     pub policy: PortPolicy,
-    /// State of the resting port. Without it a successor resets the card.
+    /// State of the whole port, saved between two rounds. Without it a successor resets the card.
     pub rest: Option<AvfRest>,
 }
 
@@ -41,7 +41,7 @@ pub struct AvfRest {
     pub hidden: VfSet,
     /// VFs with a message that the PF driver has not read yet.
     pub asking: VfSet,
-    /// The port has a link.
+    /// True if the port has a link.
     pub link: bool,
     /// Number of the port's storms, and true if a storm is active.
     pub storms: (u64, bool),

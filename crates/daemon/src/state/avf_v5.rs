@@ -42,7 +42,8 @@ pub(super) type V4 = Body<Vec<Monitor>, SavedPortPolicy, Rest<State, u8, u64>>;
 /// Version 5: VFs without shared addresses.
 pub(super) type V5 = Body<Vec<Monitor>, PortPolicy, Rest<State, VfSet, VfSet>>;
 
-/// State of a port. The parameters are the version's types of conduct, policy and resting card.
+/// Saved state of an AVF port up to version 5. The parameters are the version's types of conduct, policy and resting
+/// card.
 #[derive(Deserialize)]
 pub(super) struct Body<M, P, R> {
     functions: Vec<FunctionState>,
@@ -53,7 +54,8 @@ pub(super) struct Body<M, P, R> {
     rest: Option<R>,
 }
 
-/// State between two rounds. The parameters are the version's types of the card and of sets of VFs.
+/// Saved state of the whole port between two rounds. The parameters are the version's types of the card and of sets
+/// of VFs.
 #[derive(Deserialize)]
 pub(super) struct Rest<C, H, A> {
     card: C,

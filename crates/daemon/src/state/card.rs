@@ -22,13 +22,13 @@ pub struct CardState {
 /// The state has the right type, but values that no card can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// Invalid state of the card.
+    /// The saved state of the card is invalid.
     #[error(transparent)]
     Card(#[from] nic::RestoreError),
-    /// Invalid state of the PF driver.
+    /// The saved state of the PF driver is invalid.
     #[error(transparent)]
     Pf(#[from] driver::pf::RestoreError),
-    /// Invalid state of the SR-IOV manager.
+    /// The saved state of the SR-IOV manager is invalid.
     #[error(transparent)]
     Manager(#[from] iovm::RestoreError),
 }
@@ -36,7 +36,7 @@ pub enum RestoreError {
 /// Card and software that continue from a saved state.
 #[derive(Debug)]
 pub struct Restored {
-    /// Restored card.
+    /// Card restored from the saved state.
     pub nic: Nic,
     /// Restored PF driver, if the host has the PF.
     pub pf: Option<Pf>,

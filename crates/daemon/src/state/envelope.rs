@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// First bytes of an envelope.
+/// First bytes of a saved state's envelope.
 const MAGIC: [u8; 8] = *b"SoftIOV\n";
-/// Bytes of the envelope before the body.
+/// Bytes of a saved state's envelope before the body.
 const HEADER: usize = 28;
 /// Bytes of the header that the checksum covers.
 const CHECKED: usize = 24;
@@ -14,12 +14,12 @@ const MOST: usize = 64 << 20;
 
 /// Value that can be saved in an envelope.
 pub trait Saved: Serialize + DeserializeOwned {
-    /// Kind of the state, four letters.
+    /// Kind of the saved state, four letters.
     const KIND: [u8; 4];
-    /// Version of the encoding. It increases whenever the encoding changes.
+    /// Version of the saved state's encoding. It increases whenever the encoding changes.
     const VERSION: u32;
 
-    /// Converts the body of an earlier version. The default supports no earlier version.
+    /// Converts the body of an earlier version's saved state. The default supports no earlier version.
     ///
     /// # Errors
     /// [`StateError::Version`], or [`StateError::Body`] if the body is not that version's.
@@ -32,13 +32,13 @@ pub trait Saved: Serialize + DeserializeOwned {
 /// Reason to refuse a saved state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// The bytes are no saved state.
+    /// The bytes have no envelope of a saved state.
     #[error("not a saved state of softiov: wrong first bytes")]
     NotAState,
-    /// The state is of another kind.
+    /// The saved state is of another kind.
     #[error("wrong kind of saved state: found {}, expected {}", letters(.found), letters(.expected))]
     Kind {
-        /// Kind in the envelope.
+        /// Kind of state that the envelope names.
         found: [u8; 4],
         /// Kind of state that the reader expected.
         expected: [u8; 4],
@@ -49,7 +49,7 @@ pub enum StateError {
          program that wrote the state, or a newer one"
     )]
     Version {
-        /// Version in the envelope.
+        /// Version that the envelope names.
         found: u32,
         /// Newest version of the state that this program supports.
         newest: u32,
@@ -57,18 +57,18 @@ pub enum StateError {
     /// The state is truncated, or has bytes after its end.
     #[error("the saved state is damaged: {there} bytes instead of {said}; restart the port")]
     Length {
-        /// Length in the envelope, bytes.
+        /// Length of the body that the envelope states, bytes.
         said: u64,
-        /// Bytes that the state has.
+        /// Number of bytes after the envelope's header.
         there: u64,
     },
-    /// The checksum is wrong.
+    /// The checksum of the saved state is wrong.
     #[error("the saved state is damaged: wrong checksum; restart the port")]
     Checksum,
     /// The checksum is correct, but the body is invalid for its version.
     #[error("the saved state is damaged: contents invalid for the version; restart the port")]
     Body,
-    /// The state cannot be encoded.
+    /// The value cannot be encoded as a saved state.
     #[error("cannot encode the state; the port continues unchanged")]
     Unwritable,
 }
@@ -98,8 +98,8 @@ pub fn write<T: Saved>(state: &T) -> Result<Vec<u8>, StateError> {
     Ok(bytes)
 }
 
-/// Decodes a state of any supported version. The result has the right type, but its values are not checked: restoring
-/// does that.
+/// Decodes a saved state of any supported version. The result has the right type, but its values are not checked:
+/// restoring does that.
 ///
 /// # Errors
 /// [`StateError`]: the bytes are damaged, or not a state of this kind.
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn written_state_is_read_back() {
+    fn written_state_is_read_back_unchanged() {
         assert_eq!(read(&write(&today()).unwrap()), Ok(today()));
     }
 
     #[test]
-    fn earlier_versions_are_read_and_later_ones_refused() {
+    fn state_of_earlier_versions_is_read_and_of_later_refused() {
         let earlier = write(&Number::<b't', 1>(5)).unwrap();
         assert_eq!(read(&earlier), Ok(Today { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&Number::<b't', 3>(5)), 3), (write(&Number::<b't', 0>(5)), 0)] {
@@ -209,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn other_kind_is_refused_by_name() {
+    fn saved_state_of_another_kind_is_named_in_the_error() {
         let refused = read::<Today>(&write(&Number::<b'b', 2>(5)).unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "wrong kind of saved state: found best, expected test");
     }
 
     #[test]
-    fn any_changed_bit_is_detected() {
+    fn any_changed_bit_of_a_saved_state_is_detected() {
         let bytes = write(&today()).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_length_is_detected() {
+    fn any_changed_length_of_a_saved_state_is_detected() {
         let bytes = write(&today()).unwrap();
         for length in 0..bytes.len() {
             let expected = if length < HEADER {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn body_with_further_bytes_is_refused() {
+    fn saved_state_with_bytes_after_its_body_is_refused() {
         assert_eq!(decode::<u8>(&[1]), Ok(1));
         assert_eq!(decode::<u8>(&[1, 2]), Err(StateError::Body));
     }

@@ -10,12 +10,12 @@ use pcie::msix::TableState;
 use policy::VfPolicy;
 use serde::{Deserialize, Serialize};
 
-/// State of a port between two rounds.
+/// Saved state of an 82576 port between two rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PortState {
-    /// Card, with the software of its PF.
+    /// State of the card, with the software of its PF.
     pub card: CardState,
-    /// MSI-X table of a PF that a guest has.
+    /// MSI-X table of a PF that a guest drives.
     pub table: Option<TableState>,
     /// Configured policies of the PF driver.
     pub configured: Option<Configured>,
@@ -30,7 +30,7 @@ pub struct PortState {
 pub struct ClientState {
     /// Messages and interrupts between card and VMM.
     pub interventions: Interventions,
-    /// Interrupt pin: raised, and masked.
+    /// Level of the function's interrupt pin: raised, and masked.
     pub pin: (bool, bool),
     /// Guest memory: checked, and found to be private.
     pub judged: (bool, bool),
@@ -55,7 +55,7 @@ pub struct HostedState {
     pub pf: PfState,
     /// State of the SR-IOV manager.
     pub manager: ManagerState,
-    /// Policies by the configuration.
+    /// Policies of the port and its VFs by the configuration.
     pub configured: Configured,
 }
 
@@ -64,9 +64,9 @@ pub struct HostedState {
 /// policy has the form of its family's software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Configured<P = SavedPortPolicy> {
-    /// Policy of the port.
+    /// Policy of the port by the configuration.
     pub port: P,
-    /// Policies of the VFs, by index.
+    /// Policies of the VFs by the configuration, by index.
     pub vfs: Vec<VfPolicy>,
 }
 

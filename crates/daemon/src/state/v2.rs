@@ -56,14 +56,14 @@ impl<N: Into<nic::State>> From<Port<N>> for PortState {
     }
 }
 
-/// Software of a port.
+/// Software of a port in the saved state up to version 2.
 #[derive(Deserialize)]
 pub(super) struct Software {
     hosted: Option<Hosted>,
     guest: Option<GuestState>,
 }
 
-/// PF driver and SR-IOV manager.
+/// PF driver and SR-IOV manager of a PF that the host owns.
 #[derive(Deserialize)]
 struct Hosted {
     pf: PfState,

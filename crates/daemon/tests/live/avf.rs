@@ -21,7 +21,7 @@ use std::thread;
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\n";
 /// Configuration of a port without a threshold for requests.
 const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox = {} }\n";
-/// Requests of the measured guest.
+/// Number of mailbox requests of the measured guest.
 const REQUESTS: u64 = 100;
 
 /// Boots a guest whose driver enables the VF.
@@ -43,7 +43,7 @@ fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
 }
 
 #[test]
-fn pf_answers_a_vf_while_others_ask_and_send() {
+fn pf_answers_a_vf_while_other_vfs_send_requests_and_frames() {
     let live = Live::with(UNLIMITED);
     let (mut machine, mut asking) = boot(&live, 0);
     let loud: Vec<_> = (1..4).map(|vf| boot(&live, vf)).collect();
@@ -81,7 +81,7 @@ fn received(machine: &mut Machine<Qemu>, driver: &mut Vf) -> usize {
 }
 
 #[test]
-fn storm_control_and_mirror_rules_apply_immediately() {
+fn avf_storm_control_and_mirror_rules_apply_immediately() {
     let live = Live::with(PORT);
     let mut guests: Vec<_> = (0..3).map(|vf| boot(&live, vf)).collect();
     let watcher = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };

@@ -62,7 +62,7 @@ fn spoofed_frame_is_captured_with_the_drop_reason() {
 }
 
 #[test]
-fn interfaces_and_filters_select_frames() {
+fn capture_interfaces_and_filters_select_frames() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let at_b = begin(&live, query(&["pf0vf1"]));
@@ -84,7 +84,7 @@ fn interfaces_and_filters_select_frames() {
 }
 
 #[test]
-fn filters_see_whole_frames_and_captures_cut_them() {
+fn capture_filters_see_whole_frames_and_files_cut_frames() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let begin = |filter: &str| {
@@ -104,7 +104,7 @@ fn filters_see_whole_frames_and_captures_cut_them() {
 }
 
 #[test]
-fn unknown_interfaces_and_invalid_filters_are_refused() {
+fn capture_refuses_unknown_interfaces_and_invalid_filters() {
     let live = Live::start();
     assert!(refusal(&live, &query(&["pf0vf9"])).contains("port pf0 has no function \"pf0vf9\"; it has "));
     let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };

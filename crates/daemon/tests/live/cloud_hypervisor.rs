@@ -26,7 +26,7 @@ fn guests_of_both_vmms_exchange_frames() {
 }
 
 #[test]
-fn access_outside_all_regions_has_a_complete_reply() {
+fn access_outside_all_regions_gets_a_complete_reply() {
     // An error reply has no data, and the client would wait for the data forever.
     let live = Live::start();
     let mut machine = cloud_hypervisor::boot(&live.socket(0));
@@ -42,7 +42,7 @@ fn access_outside_all_regions_has_a_complete_reply() {
 }
 
 #[test]
-fn interrupts_are_disabled_and_enabled_as_a_set() {
+fn interrupt_vectors_are_disabled_and_enabled_as_a_set() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 0), Guest::under_qemu(&live, 1));
     a.machine.vmm.0.set_irqs(2, 1 | 32, 0, 0, &[]).unwrap();

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::thread;
 
 #[test]
-fn confined_host_serves_and_reaches_no_other_file() {
+fn confined_host_serves_guests_and_opens_no_other_file() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (readable, secret) = (other.path().join("readable"), other.path().join("secret"));
     for path in [&readable, &secret] {
@@ -21,7 +21,7 @@ fn confined_host_serves_and_reaches_no_other_file() {
         let live = Live::begin(folder, |config| {
             let enforced = confine::begin(config, std::slice::from_ref(&readable)).unwrap();
             if enforced == Some(Enforced::Not) {
-                skipped("confined_host_serves_and_reaches_no_other_file", "no Landlock here");
+                skipped("confined_host_serves_guests_and_opens_no_other_file", "no Landlock here");
             } else {
                 let denied = std::fs::read(secret.join("file")).unwrap_err();
                 assert_eq!(denied.kind(), ErrorKind::PermissionDenied);

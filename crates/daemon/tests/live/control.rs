@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slow clients at a time. The host gives each of them 5 seconds. If it served one after the other, other clients would
-/// not be served within [`PATIENCE`].
+/// Number of simultaneous slow control clients. The host gives each of them 5 seconds. If it served one after the
+/// other, other clients would not be served within [`PATIENCE`].
 const SLOW: usize = 20;
 
 /// Returns true if the host has closed a connection, without reading from it.
@@ -45,7 +45,7 @@ fn others_are_served(live: &Live) {
 }
 
 #[test]
-fn invalid_request_is_refused_by_name_with_a_remedy() {
+fn invalid_control_request_is_refused_with_a_remedy() {
     let live = Live::start();
     let at = |method: &str, path: &str, body: &str| {
         problem(&http::ask(&live.control_socket(), method, path, body))
@@ -82,7 +82,7 @@ fn invalid_request_is_refused_by_name_with_a_remedy() {
 }
 
 #[test]
-fn request_other_than_http_is_turned_away() {
+fn control_request_other_than_http_is_refused() {
     let live = Live::start();
     for bytes in [
         &b"\n\n\n{}\n"[..],
@@ -98,7 +98,7 @@ fn request_other_than_http_is_turned_away() {
 }
 
 #[test]
-fn heads_and_bodies_are_bounded() {
+fn lengths_of_http_heads_and_bodies_are_bounded() {
     let live = Live::start();
     let head = format!("GET /v1/ports HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1 << 20));
     assert_eq!(send(&live.control_socket(), head.as_bytes()).status, 431);
@@ -115,7 +115,7 @@ fn heads_and_bodies_are_bounded() {
 }
 
 #[test]
-fn trickling_client_is_cut_off_and_blocks_no_other() {
+fn http_client_sending_slowly_is_cut_off_and_blocks_no_other() {
     let live = Live::start();
     let body = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 90000\r\n\r\n";
     // Half of them are slow in the head of the request, half in the body.
@@ -151,7 +151,7 @@ fn host_ends_while_clients_are_silent_or_read_events() {
 }
 
 #[test]
-fn thousand_connections_block_no_other() {
+fn thousand_control_connections_block_no_other_client() {
     let live = Live::start();
     let mut silent = Vec::new();
     for number in 0..1000 {
@@ -169,7 +169,7 @@ fn thousand_connections_block_no_other() {
 }
 
 #[test]
-fn clients_that_do_not_read_answers_block_no_other() {
+fn control_clients_not_reading_replies_block_no_other_client() {
     let live = Live::start();
     let one = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\n\r\n";
     let lazy: Vec<UnixStream> = (0..SLOW)
@@ -208,7 +208,7 @@ fn client_that_stops_reading_events_is_cut_off() {
 }
 
 #[test]
-fn event_stream_has_earlier_and_new_events() {
+fn event_stream_returns_earlier_and_new_events() {
     let live = Live::start();
     let mut reader = connect(&live);
     reader.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -242,7 +242,7 @@ fn event() -> daemon::events::Event {
 }
 
 #[test]
-fn client_may_close_its_half_or_send_in_pieces() {
+fn http_client_may_close_its_half_or_send_in_pieces() {
     let live = Live::start();
     let request = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     for closes in [true, false] {
@@ -260,7 +260,7 @@ fn client_may_close_its_half_or_send_in_pieces() {
 }
 
 #[test]
-fn description_is_served_and_its_paths_exist() {
+fn openapi_description_is_served_and_its_paths_exist() {
     let live = Live::start();
     let description = http::ask(&live.control_socket(), "GET", "/v1/openapi.json", "").json();
     assert_eq!(description, daemon::control::openapi::description());
@@ -279,7 +279,7 @@ fn description_is_served_and_its_paths_exist() {
 }
 
 #[test]
-fn random_requests_do_not_disturb_the_host() {
+fn random_control_requests_do_not_disturb_the_host() {
     let live = Live::start();
     let socket = live.control_socket();
     let word = prop_oneof![

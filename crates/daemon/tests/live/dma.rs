@@ -15,7 +15,7 @@ use vfio_user::client::Window;
 use vfio_user::wire::{Command, Errno};
 
 #[test]
-fn overlapping_window_is_refused_without_a_change() {
+fn overlapping_dma_window_is_refused_without_a_change() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let fd = a.machine.ram.fd();
@@ -29,7 +29,7 @@ fn overlapping_window_is_refused_without_a_change() {
 }
 
 #[test]
-fn memory_without_a_descriptor_is_known_but_unreachable() {
+fn dma_window_without_a_descriptor_is_listed_but_unreachable() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     // Without share=on, everything in a guest works, except that no frame can move.
@@ -47,7 +47,7 @@ fn memory_without_a_descriptor_is_known_but_unreachable() {
 }
 
 #[test]
-fn hint_about_unshared_memory_disappears_with_its_cause() {
+fn hint_about_unshared_guest_memory_ends_with_its_cause() {
     let live = Live::start();
     let mut machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     assert!(live.show(0).hint.is_some(), "a bus master without memory has no hint");
@@ -62,7 +62,7 @@ fn hint_about_unshared_memory_disappears_with_its_cause() {
 
 /// With `share=off` QEMU sends a file, but the guest writes to private copies of its pages.
 #[test]
-fn memory_that_stays_blank_is_reported_as_private() {
+fn guest_memory_that_stays_blank_is_reported_as_private() {
     let live = Live::start();
     let memory = memfd_create("large", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&memory, LARGE).unwrap();
@@ -92,7 +92,7 @@ fn boot_large(live: &Live, memory: &OwnedFd) -> Qemu {
 }
 
 #[test]
-fn unmap_is_answered_after_the_card_has_lost_access() {
+fn dma_unmap_is_answered_after_the_card_lost_access() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     for _ in 0..20 {
@@ -119,7 +119,7 @@ fn unmap_is_answered_after_the_card_has_lost_access() {
 }
 
 #[test]
-fn unmap_covers_whole_windows_or_all() {
+fn dma_unmap_covers_whole_windows_or_all() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     let qemu = &mut machine.vmm;
@@ -164,7 +164,7 @@ fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
 }
 
 #[test]
-fn other_descriptor_than_memory_is_refused_harmlessly() {
+fn dma_window_with_a_descriptor_of_no_memory_is_refused() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     for (what, fd, errno) in impostors() {
@@ -189,7 +189,7 @@ fn dma_map(iova: u64) -> Vec<u8> {
 }
 
 #[test]
-fn several_descriptors_for_a_window_are_refused() {
+fn several_descriptors_for_a_dma_window_are_refused() {
     let live = Live::start();
     let mut raw = Raw::greet(&live.socket(0));
     let ram = Ram::new();

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_user::wire::Command;
 
-/// Last result that a client reads.
+/// Last result that a client reads from its connection.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Stream,
@@ -61,7 +61,7 @@ fn read_end(mut reader: UnixStream) -> End {
 }
 
 #[test]
-fn ending_host_resets_no_connection() {
+fn ending_host_closes_connections_without_a_reset() {
     for _ in 0..5 {
         let live = Live::start();
         let clients: Vec<_> = (0..4).map(|vf| busy_client(&live.socket(vf))).collect();
@@ -73,7 +73,7 @@ fn ending_host_resets_no_connection() {
 }
 
 #[test]
-fn guest_sees_its_link_down_before_the_end() {
+fn guest_sees_its_link_down_before_the_host_ends() {
     let live = Live::start();
     let mut guest = Guest::under_qemu(&live, 0);
     let ending = std::thread::spawn(move || live.stop());
@@ -83,7 +83,7 @@ fn guest_sees_its_link_down_before_the_end() {
 }
 
 #[test]
-fn end_is_bounded_while_clients_stay() {
+fn host_ends_in_bounded_time_while_clients_stay() {
     let live = Live::start();
     let client = busy_client(&live.socket(0));
     // One client is silent, and one is in the middle of a message.
@@ -97,7 +97,7 @@ fn end_is_bounded_while_clients_stay() {
 }
 
 #[test]
-fn client_with_a_protocol_error_reads_the_end_and_no_reset() {
+fn client_with_a_protocol_error_reads_end_of_stream() {
     let live = Live::start();
     for _ in 0..20 {
         let mut raw = Raw::greet(&live.socket(0));
@@ -117,7 +117,7 @@ fn client_with_a_protocol_error_reads_the_end_and_no_reset() {
 }
 
 #[test]
-fn disconnecting_one_client_does_not_disturb_others() {
+fn disconnecting_one_client_does_not_disturb_other_clients() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     let mut a = Guest::under_qemu(&live, 0);

@@ -38,21 +38,21 @@ fn beside(flooders: u8, flood: fn(&mut Machine<Qemu>)) {
 }
 
 #[test]
-fn doorbells_at_full_speed_do_not_stop_others() {
+fn doorbells_at_full_speed_do_not_stop_other_guests() {
     beside(3, |machine| {
         (0..64u32).for_each(|tail| machine.vmm.store(BAR0, 0x3818, &tail.to_le_bytes()));
     });
 }
 
 #[test]
-fn loads_at_full_speed_do_not_stop_others() {
+fn register_loads_at_full_speed_do_not_stop_other_guests() {
     beside(3, |machine| {
         machine.vmm.load(BAR0, 0, &mut [0; 4096]);
     });
 }
 
 #[test]
-fn windows_at_full_speed_do_not_stop_others() {
+fn dma_maps_at_full_speed_do_not_stop_other_guests() {
     beside(3, |machine| {
         let fd = machine.ram.fd();
         machine.vmm.unmap(1 << 20, 15 << 20).unwrap();
@@ -84,7 +84,7 @@ fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
 }
 
 #[test]
-fn batches_of_expensive_requests_do_not_delay_frames() {
+fn batches_of_slow_requests_do_not_delay_frames_of_others() {
     const ROUNDS: u32 = 20;
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 5), Guest::under_qemu(&live, 6));

@@ -13,7 +13,7 @@ fn group(n: u8) -> MacAddress {
     MacAddress([0x33, 0x33, 0xff, 0, 0, n])
 }
 
-/// Returns the remedy: trust.
+/// Returns the remedy for a full filter list: the setting trust.
 fn trust() -> VfSettings {
     VfSettings { trust: Some(true), ..VfSettings::default() }
 }
@@ -38,7 +38,7 @@ fn status_shows_a_full_list_of_multicast_hashes() {
 }
 
 #[test]
-fn status_shows_addresses_beyond_an_avfs_quota() {
+fn status_shows_mac_addresses_beyond_an_avfs_quota() {
     let live = Live::with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
     let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();

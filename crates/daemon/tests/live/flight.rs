@@ -41,7 +41,7 @@ fn quarantine(live: &Live) {
 }
 
 #[test]
-fn quarantine_writes_a_recording_with_its_reason() {
+fn quarantine_writes_a_flight_recording_with_its_reason() {
     let live = Live::keeping("");
     quarantine(&live);
     let folder = live.state_dir().join("flight");
@@ -70,7 +70,7 @@ fn quarantine_writes_a_recording_with_its_reason() {
 }
 
 #[test]
-fn unusable_folder_of_recordings_does_not_disturb_the_host() {
+fn unusable_flight_recordings_folder_stops_no_guest() {
     let live = Live::keeping("");
     fs::create_dir_all(live.state_dir()).unwrap();
     fs::write(live.state_dir().join("flight"), "a file in its place").unwrap();
@@ -80,7 +80,7 @@ fn unusable_folder_of_recordings_does_not_disturb_the_host() {
 }
 
 #[test]
-fn recording_survives_resets_and_the_end_of_its_client() {
+fn flight_recording_survives_resets_and_its_clients_end() {
     let live = Live::start();
     let mut guest = Guest::under_qemu(&live, 0);
     guest.machine.vmm.done(Client::reset).unwrap();

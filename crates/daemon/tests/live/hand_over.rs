@@ -17,13 +17,13 @@ use vfio_user::client::{Answer, Client};
 
 /// Number of hand-overs in a test.
 const TIMES: usize = 3;
-/// Speed of the link, Mb/s.
+/// Speed of an AVF's link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);
 
 /// VMM that has mapped the mappable areas of BAR 0.
 struct Mapped {
     qemu: Qemu,
-    /// Start, length and memory of each area.
+    /// Start, length and memory of each mappable area of BAR0.
     areas: Vec<(u64, u64, MappedFile)>,
 }
 
@@ -149,11 +149,11 @@ fn hands_over_unnoticed(wait: &str, shape: Shape) {
 }
 
 #[test]
-fn hand_over_under_traffic_is_no_reset_of_an_avf() {
+fn host_hand_over_under_traffic_resets_no_avf() {
     hands_over_unnoticed("sleep", qemu::AVF);
 }
 
 #[test]
-fn hand_over_with_mapped_doorbells_is_no_reset() {
+fn host_hand_over_with_mapped_doorbells_resets_no_vf() {
     hands_over_unnoticed("mapped", qemu::MAPPABLE_AVF);
 }

@@ -8,7 +8,7 @@ fn ask(live: &Live, line: &str, headers: &str) -> Reply {
 }
 
 #[test]
-fn http_1_1_needs_exactly_one_valid_host() {
+fn http_1_1_request_needs_exactly_one_valid_host_header() {
     let live = Live::start();
     for path in ["/v1/ports", "/metrics", "/", "/v1/nothing"] {
         let status =
@@ -29,7 +29,7 @@ fn http_1_1_needs_exactly_one_valid_host() {
 }
 
 #[test]
-fn absolute_target_is_served_and_needs_a_host() {
+fn http_request_with_absolute_target_needs_a_host_header() {
     let live = Live::start();
     let line = "GET http://elsewhere.example/v1/ports HTTP/1.1";
     assert_eq!(ask(&live, line, "host: another.example\r\n").status, 200);
@@ -37,7 +37,7 @@ fn absolute_target_is_served_and_needs_a_host() {
 }
 
 #[test]
-fn metrics_have_the_accepted_form() {
+fn metrics_have_the_format_of_the_accept_header() {
     let live = Live::start();
     for (accept, form) in [
         ("accept: application/openmetrics-text;q=0, text/plain\r\n", "text/plain; version=0.0.4"),

@@ -44,7 +44,7 @@ impl Bystanders {
 }
 
 #[test]
-fn client_that_sends_half_a_message_blocks_no_other() {
+fn client_that_sends_half_a_message_blocks_no_other_client() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);
@@ -94,7 +94,7 @@ fn urgent_socket_bytes_are_read_in_order() {
 }
 
 #[test]
-fn invalid_size_ends_the_connection_after_pending_replies() {
+fn invalid_message_size_ends_connection_after_pending_replies() {
     let mut bystanders = Bystanders::new();
     for size in [0u32, 1, 15] {
         let mut raw = bystanders.raw();
@@ -109,7 +109,7 @@ fn invalid_size_ends_the_connection_after_pending_replies() {
 }
 
 #[test]
-fn other_protocol_version_gets_an_error_before_the_end() {
+fn other_protocol_version_gets_an_error_and_is_disconnected() {
     let mut bystanders = Bystanders::new();
     let mut raw = Raw::connect(&bystanders.live.socket(0));
     let mut other = version();
@@ -121,7 +121,7 @@ fn other_protocol_version_gets_an_error_before_the_end() {
 }
 
 #[test]
-fn garbage_ends_only_its_own_connection() {
+fn random_bytes_from_a_client_end_only_its_connection() {
     let mut bystanders = Bystanders::new();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
@@ -149,7 +149,7 @@ fn garbage_ends_only_its_own_connection() {
 }
 
 #[test]
-fn end_within_a_message_with_descriptors_frees_the_vf() {
+fn client_that_ends_within_a_message_frees_its_vf() {
     let mut bystanders = Bystanders::new();
     let ram = Ram::new();
     let fd = ram.fd();
@@ -164,7 +164,7 @@ fn end_within_a_message_with_descriptors_frees_the_vf() {
 }
 
 #[test]
-fn too_many_descriptors_end_the_connection() {
+fn too_many_descriptors_in_a_message_end_the_connection() {
     // The kernel does not report which descriptors it dropped, so no message with them can be carried out safely.
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
@@ -184,7 +184,7 @@ fn send_many(socket: impl AsFd, bytes: &[u8], fds: &[std::os::fd::BorrowedFd<'_>
 }
 
 #[test]
-fn unread_replies_are_held_back_and_all_arrive_in_the_end() {
+fn replies_to_a_slow_reader_wait_and_all_arrive() {
     let mut bystanders = Bystanders::new();
     let mut raw = bystanders.raw();
     raw.stream().set_nonblocking(true).unwrap();
@@ -211,7 +211,7 @@ fn unread_replies_are_held_back_and_all_arrive_in_the_end() {
 }
 
 #[test]
-fn truncated_memory_cuts_off_its_owner_alone() {
+fn client_that_truncates_its_memory_is_cut_off_others_stay() {
     let mut bystanders = Bystanders::new();
     let mut a = Guest::under_qemu(&bystanders.live, 0);
     exchange(&mut a, &mut bystanders.b, 3);
@@ -225,7 +225,7 @@ fn truncated_memory_cuts_off_its_owner_alone() {
 }
 
 #[test]
-fn memory_truncated_during_transmit_cuts_off_its_owner() {
+fn client_truncating_memory_during_transmit_is_cut_off() {
     let mut bystanders = Bystanders::new();
     for _ in 0..5 {
         let mut a = Guest::under_qemu(&bystanders.live, 0);

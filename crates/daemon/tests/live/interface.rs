@@ -21,7 +21,7 @@ pub(crate) fn make_pair() {
     ip("link set wire0 up");
 }
 
-/// Runs a test in a namespace with the pair.
+/// Runs a test in a namespace with a pair of interfaces.
 pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
     in_network_namespace(name, || {
         let probe = "link add wire0 type veth peer name host0".split(' ');
@@ -35,8 +35,8 @@ pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
 }
 
 #[test]
-fn interface_carries_frames_without_echo() {
-    with_a_pair("interface::interface_carries_frames_without_echo", || {
+fn interface_uplink_carries_frames_without_echo() {
+    with_a_pair("interface::interface_uplink_carries_frames_without_echo", || {
         let live = Live::with(CONFIG);
         assert_eq!(live.port().uplink, "interface:wire0");
         let status = live.port().uplink_status.unwrap();
@@ -56,8 +56,8 @@ fn interface_carries_frames_without_echo() {
 }
 
 #[test]
-fn deleted_interface_takes_the_link_and_restores_it() {
-    with_a_pair("interface::deleted_interface_takes_the_link_and_restores_it", || {
+fn link_is_down_while_the_uplink_interface_is_deleted() {
+    with_a_pair("interface::link_is_down_while_the_uplink_interface_is_deleted", || {
         let live = Live::with(CONFIG);
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
@@ -87,8 +87,8 @@ fn deleted_interface_takes_the_link_and_restores_it() {
 }
 
 #[test]
-fn missing_interface_is_refused_by_name() {
-    with_a_pair("interface::missing_interface_is_refused_by_name", || {
+fn missing_uplink_interface_is_named_in_the_error() {
+    with_a_pair("interface::missing_uplink_interface_is_named_in_the_error", || {
         let folder = tempfile::tempdir().unwrap();
         let text = "[[port]]\nuplink.interface = \"nothere0\"\n";
         let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();

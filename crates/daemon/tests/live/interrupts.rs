@@ -21,7 +21,7 @@ fn copy(eventfd: &EventFd) -> OwnedFd {
 }
 
 #[test]
-fn only_eventfds_are_accepted_all_or_none_of_a_message() {
+fn message_with_a_non_eventfd_changes_no_vector() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let (stranger, _) = rustix::pipe::pipe().unwrap();
@@ -40,7 +40,7 @@ fn only_eventfds_are_accepted_all_or_none_of_a_message() {
 }
 
 #[test]
-fn disabling_another_interrupt_type_leaves_msix_alone() {
+fn disabling_another_interrupt_type_keeps_msix_enabled() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     for index in [0, 1, 3, 4] {
@@ -68,7 +68,7 @@ fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
 }
 
 #[test]
-fn full_eventfd_blocks_no_other() {
+fn full_eventfd_of_a_vector_blocks_no_other_vector() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let mut c = Guest::under_qemu(&live, 2);
@@ -82,7 +82,7 @@ fn full_eventfd_blocks_no_other() {
 }
 
 #[test]
-fn vector_without_an_eventfd_is_silent() {
+fn vector_without_an_eventfd_notifies_no_client() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();
@@ -107,7 +107,7 @@ fn corrected(guest: &mut Guest<Qemu>, written: u32, expected: u32) {
 }
 
 #[test]
-fn interrupt_bounds_correct_the_guests_interval() {
+fn interrupt_rate_limits_correct_the_guests_interval() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
     let bounds = |least, most| {
@@ -125,7 +125,7 @@ fn interrupt_bounds_correct_the_guests_interval() {
 }
 
 #[test]
-fn adaptive_rule_interrupts_a_quiet_guest_least_often() {
+fn adaptive_interrupt_rate_is_lowest_for_a_quiet_guest() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
     live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
@@ -142,7 +142,7 @@ fn adaptive_rule_interrupts_a_quiet_guest_least_often() {
 
 /// A slow host makes fewer interrupts, never more, so the bound is an upper one.
 #[test]
-fn adaptive_rule_exceeds_its_formula_by_no_interrupt() {
+fn adaptive_interrupt_rate_never_exceeds_its_formula() {
     const FRAMES: u64 = 3_000;
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));

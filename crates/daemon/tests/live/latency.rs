@@ -52,7 +52,7 @@ fn map(qemu: &mut Qemu, fd: OwnedFd) {
 /// Action of the third guest with its connection and its memory.
 type Deed = fn(Qemu, OwnedFd);
 
-/// Actions of the third guest by name. The first action is the reference.
+/// Memory actions of the third guest by name. The first action is the reference.
 const DEEDS: [(&str, Deed); 4] = [
     ("quiet", |qemu, fd| {
         thread::sleep(Duration::from_secs(1));
@@ -105,7 +105,7 @@ fn worst(deed: Deed) -> Duration {
 }
 
 #[test]
-fn third_guests_memory_actions_do_not_delay_a_pair() {
+fn memory_actions_of_a_guest_do_not_delay_two_other_guests() {
     for (what, deed) in DEEDS {
         // One run is enough if it is fast. On a busy machine, guests or host may have had no processor for seconds.
         let (fewest, mut times) = (if asked().is_some() { 3 } else { 1 }, Vec::new());

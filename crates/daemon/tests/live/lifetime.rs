@@ -37,7 +37,7 @@ fn rings_of_a_lost_client_do_not_write_to_the_next_client() {
 }
 
 #[test]
-fn second_client_is_turned_away_without_harm_to_the_first() {
+fn second_client_of_a_vf_is_refused_and_the_first_stays() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     for _ in 0..50 {
@@ -47,7 +47,7 @@ fn second_client_is_turned_away_without_harm_to_the_first() {
 }
 
 #[test]
-fn client_after_a_disconnect_is_served() {
+fn next_client_is_served_after_a_disconnect() {
     let live = Live::start();
     for round in 0..200 {
         let mut qemu = Qemu::greet(&live.socket(0));
@@ -59,7 +59,7 @@ fn client_after_a_disconnect_is_served() {
 }
 
 #[test]
-fn killed_vmm_is_replaced_without_harm_to_other_guests() {
+fn killed_vmm_is_replaced_without_disturbing_other_guests() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     for _ in 0..10 {

@@ -38,8 +38,8 @@ fn with_a_macvtap(name: &str, body: impl FnOnce() + Send) {
 }
 
 #[test]
-fn deleted_macvtap_takes_the_link_and_restores_it() {
-    with_a_macvtap("macvtap::deleted_macvtap_takes_the_link_and_restores_it", || {
+fn link_is_down_while_the_macvtap_is_deleted() {
+    with_a_macvtap("macvtap::link_is_down_while_the_macvtap_is_deleted", || {
         let live = Live::with(CONFIG);
         let status = live.port().uplink_status.unwrap();
         assert_eq!((status.kind.as_str(), status.state), ("macvtap", UplinkState::Up));
@@ -83,8 +83,8 @@ fn frames_to_a_macvtap_that_is_down_are_counted() {
 }
 
 #[test]
-fn other_interface_is_refused_with_the_command_for_a_macvtap() {
-    with_a_macvtap("macvtap::other_interface_is_refused_with_the_command_for_a_macvtap", || {
+fn interface_other_than_macvtap_is_refused_with_a_remedy() {
+    with_a_macvtap("macvtap::interface_other_than_macvtap_is_refused_with_a_remedy", || {
         for (name, why) in
             [("nothere0", "nothere0 does not exist"), ("wire0", "is not the device file of wire0")]
         {

@@ -27,7 +27,7 @@ fn bar0(qemu: &mut Qemu, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
     answered.unwrap()
 }
 
-/// Maps a client's pages.
+/// Maps the mappable pages of BAR0 into the test.
 fn pages(qemu: &mut Qemu) -> MappedFile {
     let (layout, fds) = bar0(qemu, 64);
     let area = layout.sparse[0];
@@ -35,7 +35,7 @@ fn pages(qemu: &mut Qemu) -> MappedFile {
 }
 
 #[test]
-fn mappable_pages_come_with_their_file_in_the_whole_answer() {
+fn region_reply_has_mappable_pages_and_their_descriptor() {
     let live = Live::with(MAPPED_PORT);
     let mut qemu = Qemu::greet(&live.socket(0));
     let (short, none) = bar0(&mut qemu, 32);
@@ -47,7 +47,7 @@ fn mappable_pages_come_with_their_file_in_the_whole_answer() {
 }
 
 #[test]
-fn avf_pages_are_offered_and_alias_the_registers() {
+fn mappable_avf_pages_alias_the_registers() {
     let live = Live::with(MAPPED_AVF);
     let mut qemu = Qemu::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 128);
@@ -69,7 +69,7 @@ fn avf_pages_are_offered_and_alias_the_registers() {
 }
 
 #[test]
-fn sleeping_port_offers_no_pages() {
+fn port_without_map_doorbells_offers_no_pages() {
     let live = Live::start();
     let mut qemu = Qemu::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 64);
@@ -85,7 +85,7 @@ fn client_without_mapped_pages_is_served_by_messages() {
 }
 
 #[test]
-fn pages_of_a_lost_client_are_not_given_to_the_next() {
+fn next_client_gets_no_mapped_pages_of_a_lost_client() {
     let live = Live::with(MAPPED_PORT);
     let mut gone = Qemu::greet(&live.socket(0));
     let old = pages(&mut gone);

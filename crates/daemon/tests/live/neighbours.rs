@@ -26,7 +26,7 @@ fn rounds() -> Option<usize> {
 /// Action of the third guest, repeated without a pause.
 type Flood = fn(&mut Guest<Qemu>);
 
-/// Floods by name. The first one uses the processor but not the port.
+/// Kinds of frame floods by name. The first one uses the processor but not the port.
 const FLOODS: [(&str, Flood); 6] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
@@ -48,11 +48,11 @@ const FLOODS: [(&str, Flood); 6] = [
     }),
 ];
 
-/// Address that no function has.
+/// Ethernet address that no function has.
 const UNKNOWN: [u8; 6] = [2, 9, 9, 9, 9, 9];
 const IPV4: [u8; 2] = [8, 0];
 
-/// Returns a frame to the unknown address.
+/// Returns a frame to the Ethernet address that no function has.
 fn frame(payload: usize) -> Vec<u8> {
     [&UNKNOWN[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
 }
@@ -103,7 +103,7 @@ fn round_trips(flood: Flood, count: usize) -> Vec<Duration> {
 }
 
 #[test]
-fn flood_by_a_third_guest_does_not_starve_a_pair() {
+fn flood_by_a_third_guest_does_not_starve_two_other_guests() {
     let count = rounds().unwrap_or(40);
     for (what, flood) in FLOODS {
         let times = round_trips(flood, count);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const TABLE: u32 = 3;
 const COMMAND: u64 = 4;
 
-/// Writes of one slice, 64 in each `REGION_WRITE_MULTI`.
+/// Number of register writes of one time slice, 64 in each `REGION_WRITE_MULTI`.
 const SLICE: usize = 2048;
 
 /// Measures a slice of equal writes, up to the answer to a read after them.
@@ -31,7 +31,7 @@ fn slice(guest: &mut Guest<Qemu>, region: u32, offset: u64, data: &[u8]) -> Dura
 }
 
 #[test]
-fn operations_are_answered_in_alternating_slices() {
+fn slow_configuration_operations_run_in_alternating_slices() {
     let rounds =
         std::env::var("SOFTIOV_OPERATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let live = Live::start();

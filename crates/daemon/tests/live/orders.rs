@@ -22,7 +22,7 @@ fn vfs(count: u8) -> PortSettings {
 }
 
 #[test]
-fn vfs_come_and_go_while_others_exchange_frames() {
+fn vfs_are_added_and_removed_while_others_exchange_frames() {
     let live = Live::with("[[port]]\nvfs = 2\n");
     let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let resets = |vf| live.show(vf).mailbox.resets;
@@ -43,7 +43,7 @@ fn vfs_come_and_go_while_others_exchange_frames() {
 }
 
 #[test]
-fn port_comes_and_goes_beside_another() {
+fn port_is_added_and_removed_beside_a_running_port() {
     let live = Live::keeping("[[port]]\n");
     let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let added = apply(&live, "[[port]]\n[[port]]\nvfs = 1\n").unwrap();
@@ -57,7 +57,7 @@ fn port_comes_and_goes_beside_another() {
 
 /// A port checks the addresses of its own guests; the management checks those of other ports' guests.
 #[test]
-fn address_chosen_by_another_ports_guest_is_refused() {
+fn mac_address_of_a_guest_on_another_port_is_refused() {
     let live = Live::with("[[port]]\nvfs = 1\n[[port]]\nvfs = 1\n");
     let mut guest = Guest::under_qemu(&live, 0);
     let chosen = MacAddress([2, 7, 7, 7, 7, 7]);

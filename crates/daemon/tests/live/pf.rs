@@ -63,7 +63,7 @@ fn sends(machine: &mut Machine<Qemu>) -> bool {
 }
 
 #[test]
-fn guest_has_the_whole_port() {
+fn guest_drives_the_pf_of_a_whole_port() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     let mut ids = [0; 4];
@@ -83,7 +83,7 @@ fn guest_has_the_whole_port() {
 }
 
 #[test]
-fn host_does_not_touch_a_guests_pf() {
+fn host_does_not_configure_a_pf_that_a_guest_drives() {
     // A driver sets CTRL_EXT.DRV_LOAD. VFRE and VFTE are all ones until a driver writes them.
     let live = Live::with(PF);
     let mut machine = boot(&live);
@@ -92,7 +92,7 @@ fn host_does_not_touch_a_guests_pf() {
 }
 
 #[test]
-fn administrator_cannot_change_or_reset_a_guests_port() {
+fn administrator_cannot_change_a_port_that_a_guest_drives() {
     let live = Live::with(PF);
     for refused in [live.change_port(PortSettings::default()), live.reset_port()] {
         let error = refused.unwrap_err().to_string();
@@ -101,7 +101,7 @@ fn administrator_cannot_change_or_reset_a_guests_port() {
 }
 
 #[test]
-fn sr_iov_is_not_offered_to_a_guest() {
+fn pf_driven_by_a_guest_has_no_sr_iov_capability() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     let mut space = [0; 4096];
@@ -115,7 +115,7 @@ fn sr_iov_is_not_offered_to_a_guest() {
 }
 
 #[test]
-fn io_bar_reaches_the_registers() {
+fn io_bar_accesses_the_registers_of_the_pf() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     machine.vmm.store(BAR2, 0, &r::STATUS.to_le_bytes());
@@ -125,7 +125,7 @@ fn io_bar_reaches_the_registers() {
 }
 
 #[test]
-fn vmm_reset_equals_power_on() {
+fn vmm_reset_of_a_pf_equals_power_on() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
@@ -137,7 +137,7 @@ fn vmm_reset_equals_power_on() {
 }
 
 #[test]
-fn next_client_cannot_reach_the_former_clients_memory() {
+fn next_client_cannot_access_the_former_clients_memory() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
@@ -174,7 +174,7 @@ fn fired(eventfd: &EventFd) -> bool {
 }
 
 #[test]
-fn interrupt_pin_is_level_triggered_and_masks_itself() {
+fn intx_pin_is_level_triggered_and_masked_when_it_fires() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     without_msix(&mut machine);

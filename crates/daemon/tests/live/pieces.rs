@@ -78,7 +78,7 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-/// Client with the descriptors that it sends.
+/// Client that sends a message with descriptors in pieces.
 struct Client {
     raw: Raw,
     ram: Ram,
@@ -133,7 +133,7 @@ fn expected(live: &Live, messages: &[Message]) -> Vec<Option<(u32, Vec<u8>)>> {
 }
 
 #[test]
-fn message_in_pieces_is_served_as_a_whole_one() {
+fn vfio_user_message_sent_in_pieces_is_served() {
     for family in FAMILIES {
         let (live, messages) = (Live::with(family), conversation());
         let expected = expected(&live, &messages);
@@ -149,7 +149,7 @@ fn message_in_pieces_is_served_as_a_whole_one() {
 }
 
 #[test]
-fn pieces_need_no_room_in_the_socket() {
+fn message_pieces_need_no_room_in_the_socket_buffer() {
     for family in FAMILIES {
         let live = Live::with(family);
         let messages = conversation();
@@ -171,7 +171,7 @@ fn pieces_need_no_room_in_the_socket() {
 }
 
 #[test]
-fn hand_over_between_two_pieces_loses_nothing() {
+fn hand_over_between_two_pieces_of_a_message_loses_no_byte() {
     for family in FAMILIES {
         let (mut live, messages) = (Live::with(family), conversation());
         let expected = expected(&live, &messages);
@@ -199,7 +199,7 @@ fn hand_over_between_two_pieces_loses_nothing() {
 }
 
 #[test]
-fn pipe_in_a_piece_is_refused_after_a_hand_over() {
+fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
     let mut live = Live::with(FAMILIES[0]);
     let mut raw = Raw::greet(&live.socket(0));
     let map = dma_map(0, 0x1000);
@@ -241,7 +241,7 @@ fn descriptors_of_a_finished_message_join_no_later_one() {
 }
 
 #[test]
-fn client_that_stops_within_a_message_is_shown_and_cut_off() {
+fn client_that_stops_within_a_message_is_disconnected() {
     let live = Live::with(FAMILIES[0]);
     let (mut stopped, mut idle) = (Raw::greet(&live.socket(0)), Raw::greet(&live.socket(1)));
     let map = dma_map(0, 0x1000);

@@ -1,4 +1,4 @@
-//! Ports restricted to processors. The command's tests cover hand-overs.
+//! Tests of ports whose threads are pinned to processors. The command's tests cover hand-overs.
 
 use crate::support::live::Live;
 use daemon::Host;
@@ -10,7 +10,7 @@ fn allowed() -> Vec<u32> {
 }
 
 #[test]
-fn port_runs_on_its_cpus_and_moves_with_a_new_file() {
+fn port_thread_runs_on_configured_cpus_and_moves_on_apply() {
     let all = allowed();
     let (first, last) = (all[0], all[all.len() - 1]);
     let live = Live::keeping(&format!("[[port]]\ncpus = [{first}]\n[[port]]\n"));
@@ -23,7 +23,7 @@ fn port_runs_on_its_cpus_and_moves_with_a_new_file() {
 }
 
 #[test]
-fn unavailable_cpu_is_refused_by_name() {
+fn unavailable_cpu_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[[port]]\n[[port]]\ncpus = [0, 1000]\n";
     let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();

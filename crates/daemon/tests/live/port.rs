@@ -40,7 +40,7 @@ fn mirror_rule_copies_frames_until_it_is_removed() {
 }
 
 #[test]
-fn rules_survive_a_reset_of_the_port() {
+fn port_settings_and_vf_policies_survive_a_port_reset() {
     let live = Live::with(
         "[[port]]\nstorm.broadcast = 1000\nlimits.mailbox.warn = 7\n\
          [[port.mirror]]\nto = 2\nvfs = [1]\n\
@@ -58,7 +58,7 @@ fn rules_survive_a_reset_of_the_port() {
 }
 
 #[test]
-fn watcher_that_takes_no_frames_blocks_no_other() {
+fn mirror_target_with_a_full_ring_blocks_no_other_guest() {
     let live = Live::with("[[port]]\n[[port.mirror]]\nto = 2\nvfs = [0, 1]\nuplink = \"both\"");
     let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     let _watcher = Guest::under_qemu(&live, 2);
@@ -67,7 +67,7 @@ fn watcher_that_takes_no_frames_blocks_no_other() {
 }
 
 #[test]
-fn unsupported_settings_are_refused_as_a_whole() {
+fn unsupported_port_settings_are_refused_as_a_whole() {
     let live = Live::start();
     let before = live.port();
     let storm = Some(Storm { broadcast: Some(5), interval: Some(0), ..Storm::default() });
@@ -86,7 +86,7 @@ fn unsupported_settings_are_refused_as_a_whole() {
 }
 
 #[test]
-fn storm_is_kept_from_the_guests_and_counted_for_each() {
+fn storm_frames_are_dropped_and_counted_for_each_guest() {
     let live = Live::with("[[port]]\nstorm = { broadcast = 100, interval = 1000 }");
     let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     eventually("frames of the storm are dropped", || {
@@ -104,14 +104,14 @@ fn storm_is_kept_from_the_guests_and_counted_for_each() {
     assert_eq!(live.show(1).drops.rx_storm, lost);
 }
 
-/// Checks that a broadcast arrives again.
+/// Checks that a broadcast arrives again after a storm.
 fn exchange_after_storm(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>) {
     assert!(a.send(MacAddress::BROADCAST, &[9; 60]));
     while !b.receive().contains(&vec![9; 60]) {}
 }
 
 #[test]
-fn thresholds_change_under_running_guests() {
+fn conduct_thresholds_change_under_running_guests() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
     let limits = |quarantine| {

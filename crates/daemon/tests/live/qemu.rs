@@ -56,7 +56,7 @@ fn rom_bar_is_absent_and_bars_have_their_sizes() {
 }
 
 #[test]
-fn several_writes_in_one_message_keep_their_order() {
+fn register_writes_in_one_message_keep_their_order() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     let before = live.show(0).interventions.posted_writes;
@@ -81,7 +81,7 @@ fn two_guests_exchange_frames_by_interrupt() {
 }
 
 #[test]
-fn msix_table_is_only_memory_for_the_host() {
+fn msix_table_of_a_vf_is_plain_memory_for_the_host() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let mut entry = [0; 16];

@@ -53,7 +53,7 @@ fn is_counted(live: &Live, why: &str) {
 }
 
 #[test]
-fn request_before_the_drivers_reset_is_not_ready() {
+fn mailbox_request_before_the_vf_reset_is_not_ready() {
     let live = Live::start();
     // The connection stays open, because its end would remove the request.
     let mut qemu = qemu::boot(&live.socket(0));
@@ -62,7 +62,7 @@ fn request_before_the_drivers_reset_is_not_ready() {
 }
 
 #[test]
-fn address_fixed_by_the_administrator_is_not_changed() {
+fn mac_address_set_by_the_administrator_is_not_changed() {
     let mut world = guest(VfSettings { mac: Some("02:00:00:00:00:77".into()), ..VfSettings::default() });
     assert_refused(&mut world, "address-fixed", |vf, hal| vf.set_mac(hal, OTHER));
     world.0.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
@@ -70,13 +70,13 @@ fn address_fixed_by_the_administrator_is_not_changed() {
 }
 
 #[test]
-fn group_address_is_refused_as_invalid() {
+fn multicast_mac_address_is_refused_as_invalid() {
     let mut world = guest(VfSettings::default());
     assert_refused(&mut world, "address-invalid", |vf, hal| vf.set_mac(hal, MacAddress::BROADCAST));
 }
 
 #[test]
-fn address_in_use_by_a_neighbour_is_refused() {
+fn mac_address_in_use_by_another_vf_is_refused() {
     let mut world = guest(VfSettings::default());
     let neighbour = Guest::under_qemu(&world.0, 1);
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
@@ -88,7 +88,7 @@ fn address_in_use_by_a_neighbour_is_refused() {
 
 /// A VF's own address stays reserved while its guest uses another one, because the VF has it again after a reset.
 #[test]
-fn address_of_a_vf_is_refused_while_it_uses_another() {
+fn assigned_mac_of_a_vf_that_uses_another_is_refused() {
     let mut world = guest(VfSettings::default());
     let mut neighbour = Guest::under_qemu(&world.0, 1);
     let own = neighbour.vf.mac();
@@ -98,7 +98,7 @@ fn address_of_a_vf_is_refused_while_it_uses_another() {
 
 /// Otherwise one guest would receive the frames of another.
 #[test]
-fn administrator_cannot_give_an_address_twice() {
+fn administrator_cannot_assign_a_mac_address_twice() {
     let (live, mut sender) = guest(VfSettings::default());
     let mut neighbour = Guest::under_qemu(&live, 1);
     let (before, port) = (live.show(2), live.port().mac);
@@ -119,7 +119,7 @@ fn administrator_cannot_give_an_address_twice() {
 }
 
 #[test]
-fn filter_is_refused_when_all_13_shared_ones_are_used() {
+fn mac_filter_is_refused_when_all_13_shared_ones_are_used() {
     let mut world = guest(VfSettings::default());
     let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
     for n in 0..13 {
@@ -129,7 +129,7 @@ fn filter_is_refused_when_all_13_shared_ones_are_used() {
 }
 
 #[test]
-fn vlan_is_refused_to_a_guest_on_a_port_vlan() {
+fn vlan_filter_is_refused_to_a_guest_on_a_port_vlan() {
     let mut world = guest(VfSettings { vlan: Some(100), ..VfSettings::default() });
     assert_refused(&mut world, "vlan-fixed", |vf, hal| vf.set_vlan(hal, 5, true));
 }
@@ -175,7 +175,7 @@ fn unicast_promiscuity_is_never_allowed() {
 }
 
 #[test]
-fn unknown_message_is_refused() {
+fn unknown_mailbox_message_is_refused() {
     let (live, mut guest) = guest(VfSettings::default());
     raw(&mut guest.machine, &[0x77]);
     is_counted(&live, "unknown");

@@ -54,17 +54,17 @@ fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
 }
 
 #[test]
-fn function_level_reset_under_traffic_spares_neighbours() {
+fn function_level_reset_under_traffic_keeps_other_vfs() {
     under_traffic(function_level_reset);
 }
 
 #[test]
-fn vmm_reset_under_traffic_spares_neighbours() {
+fn vmm_reset_of_a_vf_under_traffic_keeps_other_vfs() {
     under_traffic(device_reset);
 }
 
 #[test]
-fn port_reset_notifies_guests_and_they_restart() {
+fn port_reset_notifies_guests_and_their_drivers_restart() {
     let live = Live::start();
     let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
     for _ in 0..5 {
@@ -104,8 +104,8 @@ fn frames_pass_after_port_resets_under_traffic() {
 }
 
 #[test]
-fn thousand_function_level_resets_leak_nothing() {
-    alone("resets::thousand_function_level_resets_leak_nothing", || {
+fn thousand_function_level_resets_leak_no_memory() {
+    alone("resets::thousand_function_level_resets_leak_no_memory", || {
         let live = Live::start();
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 3);
@@ -175,7 +175,7 @@ fn is_as_new(used: &Path, new: &Path, shape: Shape, running: &[u32]) {
     }
 }
 
-/// Range of CTRL, which has the reset bit.
+/// Register range of CTRL, which has the reset bit.
 const CTRL: Range<u32> = 0..4;
 
 #[test]

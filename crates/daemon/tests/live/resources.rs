@@ -33,8 +33,8 @@ fn come_and_go(live: &Live, ram: &Ram, round: usize) {
 }
 
 #[test]
-fn thousand_clients_leak_nothing() {
-    alone("resources::thousand_clients_leak_nothing", || {
+fn thousand_clients_leak_no_memory_or_descriptor() {
+    alone("resources::thousand_clients_leak_no_memory_or_descriptor", || {
         let live = Live::start();
         let ram = Ram::new();
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
@@ -74,8 +74,8 @@ fn client_that_never_reads_uses_bounded_memory() {
 }
 
 #[test]
-fn idle_host_sleeps() {
-    alone("resources::idle_host_sleeps", || {
+fn idle_host_uses_no_processor_time() {
+    alone("resources::idle_host_uses_no_processor_time", || {
         let live = Live::start();
         let mut guests: Vec<_> = (0..7).map(|vf| Guest::under_qemu(&live, vf)).collect();
         let (a, b) = guests.split_at_mut(1);
@@ -91,8 +91,8 @@ fn idle_host_sleeps() {
 }
 
 #[test]
-fn half_closed_client_with_unread_replies_costs_no_time() {
-    alone("resources::half_closed_client_with_unread_replies_costs_no_time", || {
+fn half_closed_client_uses_no_processor_time() {
+    alone("resources::half_closed_client_uses_no_processor_time", || {
         let live = Live::start();
         let raw = Raw::greet(&live.socket(0));
         raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -147,8 +147,8 @@ fn no_client_floods_the_log() {
 }
 
 #[test]
-fn refused_window_is_logged_with_the_setting() {
-    alone("resources::refused_window_is_logged_with_the_setting", || {
+fn refused_dma_window_is_logged_with_the_limiting_setting() {
+    alone("resources::refused_dma_window_is_logged_with_the_limiting_setting", || {
         let lines = Lines::default();
         tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).init();
         let live = Live::with("client_memory = \"8M\"");

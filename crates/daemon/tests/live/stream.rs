@@ -89,7 +89,7 @@ impl World {
 }
 
 #[test]
-fn port_connects_to_a_listening_peer_and_reconnects() {
+fn stream_uplink_connects_to_its_peer_and_reconnects() {
     let world = World::new();
     let live = Live::with(&connecting(&world.path()));
     assert!(!live.port().link, "a link without a peer");
@@ -112,7 +112,7 @@ fn port_connects_to_a_listening_peer_and_reconnects() {
 }
 
 #[test]
-fn stream_counters_survive_an_added_impairment() {
+fn stream_uplink_counters_survive_an_added_impairment() {
     let world = World::new();
     let live = Live::keeping(&listening(&world.path()));
     let mut peer = Peer::connect(&world.path());
@@ -138,7 +138,7 @@ fn stream_counters_survive_an_added_impairment() {
 }
 
 #[test]
-fn second_peer_waits_until_the_first_ends() {
+fn second_stream_peer_waits_until_the_first_ends() {
     let world = World::new();
     let live = Live::with(&listening(&world.path()));
     let mut first = Peer::connect(&world.path());
@@ -156,7 +156,7 @@ fn second_peer_waits_until_the_first_ends() {
 }
 
 #[test]
-fn peer_that_does_not_read_loses_frames_and_blocks_no_guest() {
+fn stream_peer_that_does_not_read_blocks_no_guest() {
     let world = World::new();
     let live = Live::with(&listening(&world.path()));
     let mut peer = Peer::connect(&world.path());
@@ -184,8 +184,8 @@ fn peer_that_does_not_read_loses_frames_and_blocks_no_guest() {
 }
 
 #[test]
-fn half_a_frame_is_waited_for_without_processor_time() {
-    alone("stream::half_a_frame_is_waited_for_without_processor_time", || {
+fn waiting_for_half_a_stream_frame_uses_no_processor_time() {
+    alone("stream::waiting_for_half_a_stream_frame_uses_no_processor_time", || {
         let world = World::new();
         let live = Live::with(&listening(&world.path()));
         let mut peer = Peer::connect(&world.path());
@@ -208,7 +208,7 @@ fn half_a_frame_is_waited_for_without_processor_time() {
 }
 
 #[test]
-fn invalid_frames_are_counted_and_invalid_lengths_disconnect() {
+fn invalid_stream_lengths_disconnect_bad_frames_count() {
     let world = World::new();
     let live = Live::with(&listening(&world.path()));
     let mut peer = Peer::connect(&world.path());
@@ -240,7 +240,7 @@ fn read_to_the_end(mut peer: Peer) -> usize {
 }
 
 #[test]
-fn running_port_gets_and_loses_a_stream() {
+fn stream_uplink_is_added_and_removed_on_a_running_port() {
     let world = World::new();
     let live = Live::keeping("[[port]]\n");
     let mut guest = Guest::under_qemu(&live, 0);

@@ -49,8 +49,8 @@ fn taken_by(name: &str) -> Duration {
 }
 
 #[test]
-fn end_of_a_large_guest_is_no_work_of_the_ports_thread() {
-    alone("teardown::end_of_a_large_guest_is_no_work_of_the_ports_thread", || {
+fn unmapping_a_large_guest_does_not_block_the_port_thread() {
+    alone("teardown::unmapping_a_large_guest_does_not_block_the_port_thread", || {
         let live = Live::start();
         let memory = touched(512 * MIB);
         let mut qemu = Qemu::greet(&live.socket(0));
@@ -113,7 +113,7 @@ fn send_and_forget(raw: &mut Raw, bytes: &[u8], fd: OwnedFd) {
 }
 
 #[test]
-fn slow_close_of_memory_blocks_no_other_client() {
+fn slow_close_of_memory_blocks_no_other_vf_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         send_and_forget(&mut Raw::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
     });
@@ -181,7 +181,7 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
 }
 
 #[test]
-fn client_lost_during_a_request_leaves_nothing_to_the_next() {
+fn client_lost_in_a_request_leaves_no_state_to_the_next() {
     let live = Live::start();
     let ram = Ram::new();
     for _ in 0..100 {
@@ -256,7 +256,7 @@ fn guest_behind_an_iommu_may_map_page_by_page() {
 }
 
 #[test]
-fn client_at_its_limit_of_mappings_leaves_others_theirs() {
+fn client_at_its_mapping_limit_takes_no_mapping_of_others() {
     let live = Live::start();
     let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
     let refused: Vec<u32> = (0..6)

@@ -27,8 +27,8 @@ fn tap_carries_frames_both_ways() {
 }
 
 #[test]
-fn unwanted_frames_keep_no_thread_awake() {
-    alone_on_a_tap("uplink::unwanted_frames_keep_no_thread_awake", |live| {
+fn frames_that_no_guest_receives_keep_no_thread_awake() {
+    alone_on_a_tap("uplink::frames_that_no_guest_receives_keep_no_thread_awake", |live| {
         host_broadcasts(2000);
         assert_asleep("without a guest");
         let guest = Guest::under_qemu(&live, 0);
@@ -39,8 +39,8 @@ fn unwanted_frames_keep_no_thread_awake() {
 }
 
 #[test]
-fn tap_that_is_down_keeps_no_thread_awake_and_returns() {
-    alone_on_a_tap("uplink::tap_that_is_down_keeps_no_thread_awake_and_returns", |live| {
+fn tap_that_is_down_keeps_no_thread_awake_until_it_is_up() {
+    alone_on_a_tap("uplink::tap_that_is_down_keeps_no_thread_awake_until_it_is_up", |live| {
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         host_broadcasts(10);
         ip("link set softiov0 down");

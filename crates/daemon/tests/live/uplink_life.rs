@@ -31,8 +31,8 @@ fn sees_link(guest: &mut Guest<Qemu>) -> bool {
 }
 
 #[test]
-fn deleted_tap_takes_the_link_and_restores_it() {
-    let name = "uplink_life::deleted_tap_takes_the_link_and_restores_it";
+fn link_is_down_while_the_tap_is_deleted() {
+    let name = "uplink_life::link_is_down_while_the_tap_is_deleted";
     let body = |live: Live| {
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         assert!(live.port().link && sees_link(&mut a));
@@ -76,8 +76,8 @@ fn tap_created_by_the_host_is_not_created_again() {
 }
 
 #[test]
-fn tap_that_appears_only_shortly_is_not_created() {
-    let name = "uplink_life::tap_that_appears_only_shortly_is_not_created";
+fn tap_that_appears_briefly_is_not_created_by_the_host() {
+    let name = "uplink_life::tap_that_appears_briefly_is_not_created_by_the_host";
     on_a_tap(name, TAP, |live| {
         ip("link del softiov0");
         for _ in 0..50 {
@@ -122,9 +122,9 @@ fn tap_that_is_down_or_without_carrier_has_no_link() {
 }
 
 #[test]
-fn link_can_be_configured_to_stay_up() {
+fn link_can_be_configured_to_stay_up_without_an_uplink() {
     let config = format!("{TAP}link = \"up\"\n");
-    on_a_tap("uplink_life::link_can_be_configured_to_stay_up", &config, |live| {
+    on_a_tap("uplink_life::link_can_be_configured_to_stay_up_without_an_uplink", &config, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         wait_port(&live, "down", |port| port.uplink == "tap:softiov0 (down)");
@@ -143,8 +143,8 @@ fn link_can_be_configured_to_stay_up() {
 }
 
 #[test]
-fn renamed_tap_stays_and_is_replaced_by_its_first_name() {
-    on_a_tap("uplink_life::renamed_tap_stays_and_is_replaced_by_its_first_name", TAP, |live| {
+fn renamed_tap_stays_until_its_first_name_returns() {
+    on_a_tap("uplink_life::renamed_tap_stays_until_its_first_name_returns", TAP, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         ip("link set softiov0 name other0");
@@ -176,8 +176,8 @@ fn renamed_tap_stays_and_is_replaced_by_its_first_name() {
 }
 
 #[test]
-fn tap_in_another_namespace_stays() {
-    on_a_tap("uplink_life::tap_in_another_namespace_stays", TAP, |live| {
+fn tap_moved_to_another_namespace_stays_attached() {
+    on_a_tap("uplink_life::tap_moved_to_another_namespace_stays_attached", TAP, |live| {
         let mut other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
         let pid = other.id();
         let inside = |words: &str| {
@@ -215,8 +215,8 @@ fn tap_in_another_namespace_stays() {
 }
 
 #[test]
-fn port_waits_for_a_tap_of_other_kind_or_in_use() {
-    on_a_tap("uplink_life::port_waits_for_a_tap_of_other_kind_or_in_use", TAP, |live| {
+fn port_waits_while_its_tap_is_in_use_or_of_another_kind() {
+    on_a_tap("uplink_life::port_waits_while_its_tap_is_in_use_or_of_another_kind", TAP, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         ip("link del softiov0");
         wait_port(&live, "gone", |port| !port.link);
@@ -247,8 +247,8 @@ fn port_waits_for_a_tap_of_other_kind_or_in_use() {
 }
 
 #[test]
-fn frames_beyond_the_mtu_are_counted() {
-    on_a_tap("uplink_life::frames_beyond_the_mtu_are_counted", TAP, |live| {
+fn frames_beyond_the_taps_mtu_are_counted() {
+    on_a_tap("uplink_life::frames_beyond_the_taps_mtu_are_counted", TAP, |live| {
         let mut guest = Guest::under_qemu(&live, 0);
         let payload = vec![7; 1500];
         assert!(guest.send(MacAddress::BROADCAST, &payload));
@@ -343,8 +343,8 @@ fn guest_with_the_whole_port_sees_the_taps_link() {
 }
 
 #[test]
-fn flood_of_interfaces_costs_the_port_nothing() {
-    let name = "uplink_life::flood_of_interfaces_costs_the_port_nothing";
+fn flood_of_new_interfaces_does_not_slow_the_port() {
+    let name = "uplink_life::flood_of_new_interfaces_does_not_slow_the_port";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
             let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
@@ -370,7 +370,7 @@ fn flood_of_interfaces_costs_the_port_nothing() {
     });
 }
 
-/// Creates and deletes a thousand interfaces.
+/// Creates and deletes a thousand network interfaces.
 fn flood() {
     let pairs = (0..500).map(|n| format!("link add flood{n} group 7 type veth peer name other{n} group 7\n"));
     let file = tempfile::NamedTempFile::new().unwrap();

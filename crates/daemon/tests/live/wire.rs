@@ -1,4 +1,4 @@
-//! A wire between two ports of one host. The rings have unit tests.
+//! Tests of a wire between two ports of one host. The rings have unit tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
@@ -16,7 +16,7 @@ fn uplink(live: &Live, port: &str) -> UplinkStatus {
 }
 
 #[test]
-fn wire_carries_frames_and_the_ports_show_its_state() {
+fn wire_carries_frames_and_both_ports_show_its_state() {
     let live = Live::with(WIRED);
     let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf1"));
     exchange(&mut a, &mut b, 100);
@@ -32,7 +32,7 @@ fn wire_carries_frames_and_the_ports_show_its_state() {
 
 /// The first port starts before the other end of its wire exists, so it has no link then.
 #[test]
-fn rate_limit_holds_on_a_port_that_starts_without_a_link() {
+fn tx_rate_limit_holds_on_a_port_started_without_a_link() {
     let live = Live::with(&WIRED.replacen("vfs = 2", "vfs = 2\nvf = [{ index = 0, max_tx_rate = 100 }]", 1));
     assert_eq!(live.show(0).settings.max_tx_rate, Some(100));
     eventually("the ports see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
@@ -52,7 +52,7 @@ fn idle_wire_uses_no_processor_time() {
 }
 
 #[test]
-fn running_port_gets_and_loses_a_wire() {
+fn wire_is_added_to_and_removed_from_a_running_port() {
     let live = Live::keeping(APART);
     let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
     for _ in 0..3 {
@@ -72,7 +72,7 @@ fn running_port_gets_and_loses_a_wire() {
 }
 
 #[test]
-fn removed_port_takes_the_link_and_its_heir_restores_it() {
+fn link_of_a_wire_is_down_while_one_port_is_removed() {
     let live = Live::keeping(WIRED);
     let heir =
         "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"new\"\nvfs = 1\nuplink.wire = \"w\"\n";

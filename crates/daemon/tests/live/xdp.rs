@@ -40,7 +40,7 @@ fn status(live: &Live) -> UplinkStatus {
     live.port().uplink_status.unwrap()
 }
 
-/// Waits until frames pass in a mode.
+/// Waits until frames pass the interface in an XDP mode.
 #[track_caller]
 fn wait_mode(live: &Live, mode: InterfaceMode) {
     wait_port(live, "the mode", |port| {
@@ -49,8 +49,8 @@ fn wait_mode(live: &Live, mode: InterfaceMode) {
 }
 
 #[test]
-fn each_mode_carries_frames_and_removes_its_program() {
-    where_programs_load("xdp::each_mode_carries_frames_and_removes_its_program", || {
+fn each_xdp_mode_carries_frames_and_removes_its_program() {
+    where_programs_load("xdp::each_xdp_mode_carries_frames_and_removes_its_program", || {
         for (asked, had) in [
             ("best-effort", InterfaceMode::Native),
             ("native", InterfaceMode::Native),
@@ -82,8 +82,8 @@ fn each_mode_carries_frames_and_removes_its_program() {
 }
 
 #[test]
-fn interface_that_returns_gets_its_program_again() {
-    where_programs_load("xdp::interface_that_returns_gets_its_program_again", || {
+fn recreated_interface_gets_its_xdp_program_again() {
+    where_programs_load("xdp::recreated_interface_gets_its_xdp_program_again", || {
         let live = Live::with(&(CONFINED.to_owned() + &config("best-effort")));
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
@@ -113,8 +113,8 @@ fn interface_that_returns_gets_its_program_again() {
 }
 
 #[test]
-fn running_port_changes_its_mode() {
-    where_programs_load("xdp::running_port_changes_its_mode", || {
+fn running_port_changes_its_xdp_mode() {
+    where_programs_load("xdp::running_port_changes_its_xdp_mode", || {
         let live = Live::keeping(&config("generic"));
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
@@ -134,8 +134,8 @@ fn running_port_changes_its_mode() {
 }
 
 #[test]
-fn running_host_loads_no_program_and_names_a_remedy() {
-    where_programs_load("xdp::running_host_loads_no_program_and_names_a_remedy", || {
+fn running_host_loads_no_xdp_program_and_names_a_remedy() {
+    where_programs_load("xdp::running_host_loads_no_xdp_program_and_names_a_remedy", || {
         let live = Live::keeping("[[port]]\n");
         let mut guest = Guest::under_qemu(&live, 0);
         let refused = live.apply(&config("native")).expect_err("is refused").to_string();
@@ -152,8 +152,8 @@ fn running_host_loads_no_program_and_names_a_remedy() {
 }
 
 #[test]
-fn without_the_privilege_frames_use_a_packet_socket() {
-    with_a_pair("xdp::without_the_privilege_frames_use_a_packet_socket", || {
+fn frames_use_a_packet_socket_without_the_xdp_privilege() {
+    with_a_pair("xdp::frames_use_a_packet_socket_without_the_xdp_privilege", || {
         let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
         Confinement { seccomp: Seccomp::Off, capabilities }.prepare(Role::Main).unwrap().apply().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -169,8 +169,8 @@ fn without_the_privilege_frames_use_a_packet_socket() {
 }
 
 #[test]
-fn interface_with_longer_frames_uses_a_packet_socket() {
-    where_programs_load("xdp::interface_with_longer_frames_uses_a_packet_socket", || {
+fn interface_with_frames_too_long_for_xdp_uses_a_socket() {
+    where_programs_load("xdp::interface_with_frames_too_long_for_xdp_uses_a_socket", || {
         ip("link set wire0 mtu 9000");
         ip("link set host0 mtu 9000");
         let live = Live::with(&config("best-effort"));

@@ -24,7 +24,7 @@ use plane::switch::{Limit, Limits};
 use policy::{Action, Mirror, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet};
 use world::{Side, World, mac};
 
-/// VFs of a card.
+/// Number of VFs of the card in the saved states.
 const VFS: u8 = 8;
 
 /// Returns the state of a port in the middle of its work.
@@ -126,7 +126,7 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
 }
 
 #[test]
-fn avf_port_continues_from_its_state() {
+fn avf_port_continues_from_its_saved_state() {
     let AvfState { conduct, rest, .. } = rich_avf();
     let rest = rest.unwrap();
     let written = postcard::to_allocvec(&rest).unwrap();

@@ -18,26 +18,26 @@ use policy::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Action in a conversation.
+/// Action in a conversation between drivers and card.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// Send a frame of this length from a VF to a VF, or to the wire.
+    /// Sends a frame of this length from a VF to a VF, or to the wire.
     Send(u8, u8, usize),
-    /// Send a TCP packet of this length, to be cut into segments of 400 bytes.
+    /// Sends a TCP packet of this length, to be cut into segments of 400 bytes.
     SendLarge(u8, u8, usize),
     Receive(u8),
-    /// Send a mailbox request, by number, with an argument.
+    /// Sends a mailbox request, by number, with an argument.
     Ask(u8, u8, u16),
     Watchdog(u8),
     FunctionLevelReset(u8),
-    /// Reset a VF as the VMM does.
+    /// Resets a VF as the VMM does.
     Reset(u8),
-    /// Write to a VF's MSI-X table and signal a vector.
+    /// Writes to a VF's MSI-X table and signals a vector.
     Message(u8, u64, Vec<u8>),
     Policy(u8, Box<VfPolicy>),
     PortPolicy(Box<PortPolicy>),
     Quarantine(u8, bool),
-    /// Pass the PF driver a count of events.
+    /// Passes the PF driver a count of events.
     Watch(u8, u64),
     PortReset,
     PortLink(bool),
@@ -46,7 +46,7 @@ pub(crate) enum Act {
     /// Take back a queue's posted descriptors, so that frames wait for others.
     Starve(u8),
     Budget(usize),
-    /// Advance the time by microseconds.
+    /// Advances the time by microseconds.
     Wait(u64),
 }
 
@@ -321,7 +321,10 @@ proptest! {
     #![proptest_config(Config { cases: 100, ..Config::default() })]
 
     #[test]
-        fn successor_has_the_same_future(acts in proptest::collection::vec(act(), 1..30), when in any::<u32>()) {
+    fn restored_card_behaves_like_the_saved_card(
+        acts in proptest::collection::vec(act(), 1..30),
+        when in any::<u32>(),
+    ) {
         let kept = trace(&acts, |_| false);
         let continued = trace(&acts, |i| when >> (i % 32) & 1 != 0);
         assert_eq!(kept.len(), continued.len());

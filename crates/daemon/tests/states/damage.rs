@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
-        fn damaged_state_is_refused_or_harmless(changes in changes()) {
+        fn damaged_saved_state_is_refused_or_harmless(changes in changes()) {
         let mut body = BODY.clone();
         for (at, value) in changes {
             let at = at % body.len();
@@ -57,7 +57,9 @@ proptest! {
     }
 
     #[test]
-        fn random_bytes_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+    fn random_bytes_as_saved_state_are_refused_or_harmless(
+        body in proptest::collection::vec(any::<u8>(), 0..2_000),
+    ) {
         if let Ok(Ok(mut restored)) = decode::<CardState>(&body).map(CardState::restore) {
             poke(&mut restored.nic);
         }

@@ -214,7 +214,7 @@ fn is_read<T: Saved>(now: impl Fn() -> T) {
 }
 
 #[test]
-fn states_of_every_version_are_read_and_continued() {
+fn saved_states_of_every_version_are_read_and_continued() {
     for version in 1..=CardState::VERSION {
         let written = bytes(&kept::<CardState>(version, "hex", || digits(&state::write(&rich()).unwrap())));
         let state: CardState = state::read(&written).unwrap();
@@ -236,7 +236,7 @@ fn states_of_every_version_are_read_and_continued() {
 
 /// Up to version 3 a bit said that the administrator had quarantined a VF.
 #[test]
-fn quarantine_is_known_from_a_state_of_every_version() {
+fn quarantine_is_read_from_a_saved_state_of_any_version() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3), (6, 3)] {
         let written = bytes(&std::fs::read_to_string(file("avfs", version, "hex")).unwrap());
         let AvfState { conduct, policies, rest, .. } = state::read(&written).unwrap();
@@ -250,7 +250,7 @@ fn quarantine_is_known_from_a_state_of_every_version() {
 }
 
 #[test]
-fn encoding_of_a_version_does_not_change() {
+fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<CardState>();
     does_not_change::<PortState>();
     does_not_change::<SoftwareState>();
@@ -260,7 +260,7 @@ fn encoding_of_a_version_does_not_change() {
 }
 
 #[test]
-fn fuzz_targets_start_from_states_of_the_newest_version() {
+fn fuzz_seeds_are_saved_states_of_the_newest_version() {
     let targets = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
     for (target, kind, version) in
         [("state_reader", "card", CardState::VERSION), ("avf_state_reader", "avfs", AvfState::VERSION)]

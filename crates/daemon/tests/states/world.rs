@@ -14,7 +14,7 @@ use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Rid};
 use std::cell::Cell;
 
-/// Number of VFs.
+/// Number of VFs of the tested card.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
 /// Rounds between two replacements of card and driver.
@@ -95,7 +95,7 @@ impl World {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 
-    /// Returns the present state.
+    /// Returns the card's present state.
     pub(crate) fn state(&mut self) -> CardState {
         let pf = self.card.detach_pf().unwrap();
         let state = CardState::of(self.card.nic(), Some(&pf), Some(&self.manager));

@@ -11,7 +11,7 @@ use policy::PortVlan;
 
 const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x82, 0x57]);
 const OTHER_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x00, 0x99]);
-/// Addresses that no VF has.
+/// Ethernet addresses that no VF has.
 const NEW: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x01, 0x00]);
 const FOREIGN: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x02, 0x00]);
 const VLAN: u16 = 100;
@@ -54,7 +54,7 @@ pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
 }
 
-/// Sends a frame with a tag that the card inserts.
+/// Sends a frame with a VLAN tag that the card inserts.
 fn send_tagged<B: Subject>(a: &mut Station<B>, to: MacAddress) -> Result<Vec<u8>, CheckError> {
     let sent = frame(to, a.vf.mac(), 0, LENGTH);
     a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;

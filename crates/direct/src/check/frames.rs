@@ -19,7 +19,7 @@ const BUFFER: usize = 9728;
 /// Serial of frames that mark a point in time: earlier frames must have arrived before them.
 const MARK: u32 = u32::MAX;
 const MARK_LENGTH: usize = 60;
-/// Timeout of a frame.
+/// Timeout of a frame's arrival.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Time without a frame after which none is expected, if no other frame can mark the point.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -58,7 +58,7 @@ fn byte(serial: u32, place: usize) -> u8 {
     (serial.wrapping_mul(31).wrapping_add(place as u32 * 7) >> 3) as u8
 }
 
-/// Returns the serial of one of our frames.
+/// Returns the serial number of a frame that a check sent.
 fn serial_of(frame: &[u8]) -> Option<u32> {
     let serial = frame.get(HEADER..HEADER + SERIAL)?;
     (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
@@ -86,7 +86,7 @@ impl<B: Subject> Station<B> {
         Ok(())
     }
 
-    /// Returns the next wanted frame, if one arrives in time.
+    /// Returns the next frame that a check waits for, if it arrives in time.
     pub(super) fn next_where(
         &mut self,
         patience: Duration,
@@ -120,7 +120,7 @@ impl<B: Subject> Station<B> {
         }
     }
 
-    /// Checks that none of our frames arrives for a while.
+    /// Checks that no frame of a check arrives for a while.
     pub(super) fn expect_nothing(&mut self) -> Result<(), FrameError> {
         let arrived = self.next_where(SILENCE, |bytes| serial_of(bytes).is_some())?;
         arrived

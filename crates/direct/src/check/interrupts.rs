@@ -8,7 +8,7 @@ use host::poll::Clock;
 use i82576::register::vf;
 use std::time::Duration;
 
-/// Timeout of an interrupt.
+/// Timeout of an interrupt's arrival.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time without an interrupt after which none is expected: longer than an interval between two.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const MOST_PENDING: usize = 64;
 const LENGTH: usize = 100;
 
 impl<B: Subject> Station<B> {
-    /// Handles all pending signals, and unmasks every vector.
+    /// Handles all pending interrupts, and unmasks every vector.
     fn settle(&mut self) {
         self.drain();
         for vector in [TRANSMIT_VECTOR, MAILBOX_VECTOR] {
@@ -49,7 +49,7 @@ impl<B: Subject> Station<B> {
         self.hal.eventfd(vector.into()).map_or(0, |eventfd| eventfd.drain())
     }
 
-    /// Returns true if the vector signals in time.
+    /// Returns true if the vector signals before the timeout.
     fn signals(&self, vector: u16, patience: Duration) -> bool {
         let end = Clock.now_ns() + patience.as_nanos() as u64;
         while self.take(vector) == 0 {
@@ -87,8 +87,8 @@ pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
 }
 
-/// Checks that a signalled vector stays masked. It counts frames, not time: a card that does not mask signals for
-/// one of many.
+/// Checks that a vector that has signalled stays masked. It counts frames, not time: a card that does not mask
+/// signals for one of many.
 pub(super) fn masking<B: Subject>(world: &mut World<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();

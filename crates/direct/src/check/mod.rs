@@ -61,7 +61,7 @@ const RETRY: Duration = Duration::from_millis(20);
 pub struct Plan {
     /// Functions that the run drives.
     pub functions: Functions,
-    /// Station on the wire to ping, if any.
+    /// Station on the wire that the run pings, if any.
     pub wire: Option<Wire>,
 }
 
@@ -77,14 +77,14 @@ pub struct Wire {
 /// Functions that a run of the checks drives.
 #[derive(Debug, Clone)]
 pub enum Functions {
-    /// The PF, and some of its VFs.
+    /// The PF and some of its VFs, both with drivers of this program.
     Port {
         /// PCI address of the PF.
         pf: PciAddress,
         /// Number of VFs to create, 1 to 7.
         vfs: u8,
     },
-    /// VFs of a PF with another driver than ours.
+    /// VFs of a PF that a driver of another program drives.
     Vfs(Vec<PciAddress>),
     /// VFs behind vfio-user sockets: those of our own card, without a virtual machine.
     Sockets(Vec<PathBuf>),
@@ -103,7 +103,7 @@ pub fn run<G: GuestStack>(
     with_world(pci, plan, Examine::<G, _> { report, stack: PhantomData })
 }
 
-/// Row of the table of checks.
+/// Row of the table of checks: name, expectation and function.
 struct Check<W> {
     name: &'static str,
     expected: &'static str,
@@ -231,7 +231,7 @@ enum CheckError {
     /// The run lacks a function that the check needs.
     #[error("{0}")]
     NotHere(&'static str),
-    /// An exchange of frames failed.
+    /// An exchange of frames in the check failed.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// The VF driver failed.
@@ -243,7 +243,7 @@ enum CheckError {
     /// The PF driver refused a policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// A guest failed.
+    /// The TCP/IP stack on a VF failed.
     #[error("TCP/IP guest: {0}")]
     Guest(StackError),
     /// The card behaved otherwise than expected.
@@ -263,14 +263,14 @@ fn unexpected<T>(saw: impl Into<String>) -> Result<T, CheckError> {
     Err(CheckError::Unexpected(saw.into()))
 }
 
-/// Driven functions. VFs come first: they are returned before their PF.
+/// Functions that the checks drive, and their state. VFs come first: they are returned before their PF.
 struct World<B: Subject> {
     stations: Vec<Station<B>>,
     port: Option<Port>,
     wire: Option<Wire>,
 }
 
-/// VF with its driver.
+/// VF with its driver, as a check uses it.
 struct Station<B> {
     hal: B,
     vf: Vf,
@@ -306,7 +306,7 @@ impl<B: Subject> World<B> {
         self.port.as_ref().ok_or(CheckError::NotHere("the check needs the PF driver of this program"))
     }
 
-    /// Discards late frames of the check before.
+    /// Discards late frames of the previous check.
     fn drain(&mut self) {
         for station in &mut self.stations {
             station.drain();
@@ -331,7 +331,7 @@ impl<B: Subject> Station<B> {
     }
 }
 
-/// Probes and starts a VF. It retries while the PF's driver starts.
+/// Probes and starts a VF for the checks. It retries while the PF's driver starts.
 fn probe<B: Subject>(hal: &mut B, config: &Config) -> Result<Vf, VfError> {
     let end = Clock.now_ns() + PF_PATIENCE.as_nanos() as u64;
     let mut vf = loop {

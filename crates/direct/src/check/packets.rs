@@ -6,12 +6,12 @@ use i82576::MacAddress;
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Port without a service: discard.
+/// UDP and TCP port of the discard service.
 const PORT: u16 = 9;
-/// TCP flags of the packets: acknowledgement and push.
+/// TCP flags of the sent packets: acknowledgement and push.
 const FLAGS: u8 = 0x18;
 
-/// Kind of a packet: IP version and transport protocol.
+/// Kind of a sent packet: IP version and transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) ipv6: bool,
@@ -35,7 +35,7 @@ impl Kind {
         if self.tcp { 20 } else { 8 }
     }
 
-    /// Returns the number of bytes of all headers.
+    /// Returns the number of bytes of all headers of the packet.
     pub(super) fn headers(self) -> usize {
         ETHERNET + self.ip_header() + self.transport_header()
     }
@@ -103,7 +103,7 @@ pub(super) fn is_right(kind: Kind, frame: &[u8]) -> bool {
     header && fold(transport_words(kind, frame)) == 0xffff
 }
 
-/// Returns true if a frame is one of ours of that kind.
+/// Returns true if a frame is a packet of that kind that a check sent.
 pub(super) fn is_ours(kind: Kind, frame: &[u8]) -> bool {
     let ethertype: [u8; 2] = if kind.ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
     let protocol = ETHERNET + if kind.ipv6 { 6 } else { 9 };
@@ -164,7 +164,7 @@ mod tests {
     use i82576::MacAddress;
 
     #[test]
-    fn only_an_unchanged_completed_packet_is_right() {
+    fn check_accepts_only_an_unchanged_packet_with_checksums() {
         for kind in KINDS {
             let raw = packet(kind, MacAddress([2; 6]), MacAddress([4; 6]), b"odd");
             assert!(is_ours(kind, &raw) && !is_right(kind, &raw), "{kind:?}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_different_kinds_are_distinguished() {
+    fn check_packets_of_different_kinds_are_distinguished() {
         for kind in KINDS {
             let frame = packet(kind, MacAddress::BROADCAST, MacAddress::ZERO, &[0; 40]);
             assert_eq!(KINDS.map(|other| is_ours(other, &frame)), KINDS.map(|other| other == kind));

@@ -33,7 +33,7 @@ impl Verdict {
 pub struct CheckReport {
     /// Name of the check.
     pub check: &'static str,
-    /// Expected behaviour.
+    /// Behaviour that the check expects of the card.
     pub expected: &'static str,
     /// Observed behaviour, or the reason why the check was skipped.
     pub saw: String,
@@ -53,16 +53,16 @@ impl fmt::Display for CheckReport {
 pub struct FunctionReport {
     /// PCI address or socket of the function.
     pub address: String,
-    /// `pf` or `vf`.
+    /// Role of the function: `pf` or `vf`.
     pub role: &'static str,
     /// Ethernet address of the function.
     pub mac: String,
 }
 
-/// Report of a whole run.
+/// Report of a whole run of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Functions that our drivers drove.
+    /// Functions that this program's drivers drove.
     pub functions: Vec<FunctionReport>,
     /// Reports of the checks, in their order.
     pub checks: Vec<CheckReport>,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_documented_form() {
+    fn check_report_json_has_the_documented_form() {
         assert_eq!(
             serde_json::to_string(&report()).unwrap(),
             r#"{"functions":[{"address":"0000:01:00.0","role":"pf","mac":"02:00:00:00:00:01"}],"#.to_owned()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_check_fails_the_run() {
+    fn failed_check_fails_the_whole_report() {
         assert!(!report().is_good());
         assert_eq!(report().to_string(), "1 passed, 0 differed, 1 failed, 0 skipped");
         assert_eq!(report().checks[1].to_string(), "FAILS    link                 a link within 5 s: down");

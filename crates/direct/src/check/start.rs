@@ -7,7 +7,7 @@ use host::poll::Clock;
 use i82576::VfIndex;
 use std::time::Duration;
 
-/// Number of handshakes of each VF.
+/// Number of mailbox handshakes of each VF.
 const HANDSHAKES: usize = 3;
 /// Timeout of a link: autonegotiation of 1000BASE-T takes up to three seconds.
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ pub(super) fn link<B: Subject>(world: &mut World<B>) -> CheckResult {
     passes(format!("link up after {}", saw.join(", ")))
 }
 
-/// Waits for the link.
+/// Waits until the VF's link is up.
 pub(super) fn wait_for_link<B: Subject>(station: &mut Station<B>) -> Result<(), CheckError> {
     let end = Clock.now_ns() + LINK_PATIENCE.as_nanos() as u64;
     loop {
@@ -59,8 +59,8 @@ pub(super) fn wait_for_link<B: Subject>(station: &mut Station<B>) -> Result<(), 
     }
 }
 
-/// Describes a link that is not up. The driver cannot see whether the port has none or the PF has taken it from
-/// this VF.
+/// Describes the possible causes of a link that is down. The driver cannot see whether the port has none or the PF
+/// has taken it from this VF.
 fn without_link(state: LinkCheck) -> &'static str {
     match state {
         LinkCheck::Up(_) => "up",
@@ -79,7 +79,7 @@ mod tests {
     use driver::vf::LinkCheck;
 
     #[test]
-    fn a_link_that_is_down_names_its_possible_causes() {
+    fn link_check_failure_names_its_possible_causes() {
         let description = without_link(LinkCheck::Down);
         for cause in ["port", "quarantined", "disable", "softiov vf show"] {
             assert!(description.contains(cause), "{cause} in {description}");

@@ -48,7 +48,7 @@ pub fn audit(pci: &Pci, functions: &Functions) -> Result<AuditReport, DirectErro
     with_world(pci, &plan, Audit)
 }
 
-/// Task for the started drivers.
+/// Task for the drivers that were started.
 pub(super) trait Task {
     type Report;
 

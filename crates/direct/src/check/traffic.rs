@@ -106,7 +106,8 @@ fn counted<B: Subject>(
     Ok([(before[0], after[0]), (before[1], after[1])])
 }
 
-/// Checks the counters. Others may send to the receiver meanwhile, so it must count at least the frames sent.
+/// Checks the counters of the VFs. Others may send to the receiver meanwhile, so it must count at least the frames
+/// sent.
 pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;

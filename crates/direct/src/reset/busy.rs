@@ -19,7 +19,7 @@ const RDLEN: u32 = 0x2808;
 const RDT: u32 = 0x2818;
 const RXDCTL: u32 = 0x2828;
 
-/// `CTRL`: set link up. `RCTL`: enable, and every address; buffers of 2 KiB.
+/// Bit of `CTRL` that sets the link up. `RCTL`: enable, and every address; buffers of 2 KiB.
 const SET_LINK_UP: u32 = 1 << 6;
 const EVERYTHING: u32 = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 15;
 /// `MDIC`: starts the PHY's negotiation, which some PHYs need.
@@ -27,7 +27,7 @@ const NEGOTIATE: u32 = mdic::WRITE
     | phy::ADDRESS << mdic::PHY_SHIFT
     | (phy::CONTROL as u32) << mdic::REGISTER_SHIFT
     | (phy::control::NEGOTIATE | phy::control::RESTART) as u32;
-/// `RXDCTL`: enables the queue. Reserved on the 82574.
+/// Bit of `RXDCTL` that enables the queue. Reserved on the 82574.
 const QUEUE_ENABLE: u32 = 1 << 25;
 
 /// Returns the registers of a card that can be made busy; `None` for any other device.
@@ -36,7 +36,7 @@ pub(super) fn registers(function: &Function, ids: PciIds) -> Result<Option<Regis
     if ids.vendor == VENDOR && known { Ok(Some(function.registers(0)?)) } else { Ok(None) }
 }
 
-/// Makes the card receive into the pages.
+/// Makes the card receive frames into the pages.
 pub(super) fn receive(registers: &Registers, ids: PciIds) {
     registers.write(r::CTRL, registers.read(r::CTRL) | SET_LINK_UP);
     if registers.read(r::STATUS) & status::LU == 0 {

@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub struct Plan {
     /// Address of the function.
     pub function: PciAddress,
-    /// Reset methods to ignore, so that the next one is used.
+    /// Reset methods to ignore, so that the next method is used.
     pub hidden: Hidden,
     /// True to skip the reset and perform every other step, which shows the effect of the reset.
     pub without_reset: bool,

@@ -4,7 +4,7 @@
 
 use host::shared::{SharedMemory, SharedMemoryError};
 
-/// Address of the pages for the device.
+/// Device address of the pages that the card receives into.
 pub(super) const IOVA: u64 = 1 << 32;
 /// Number of descriptors: legacy ones of 16 bytes, which every network card of Intel's has.
 pub(super) const DESCRIPTORS: u32 = 256;
@@ -16,7 +16,7 @@ const PATTERN: u8 = 0xc5;
 #[derive(Debug)]
 pub(super) struct Pages {
     memory: SharedMemory,
-    /// Contents of unchanged pages.
+    /// Contents of pages that the device has not changed.
     image: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ impl Pages {
         &self.memory
     }
 
-    /// Returns the number of changed pages.
+    /// Returns the number of pages that the device has changed.
     pub(super) fn changed(&self) -> u32 {
         let mut page = [0; PAGE];
         let differs = |(at, was): (usize, &[u8])| {
@@ -56,7 +56,7 @@ mod tests {
     use super::{DESCRIPTORS, PAGE, Pages};
 
     #[test]
-    fn a_page_with_several_changes_counts_once() {
+    fn memory_page_with_several_changes_counts_once() {
         let pages = Pages::new().unwrap();
         assert_eq!(pages.changed(), 0);
         let write = |at: usize, bytes: &[u8]| pages.memory().memory().write(at as u64, bytes).unwrap();

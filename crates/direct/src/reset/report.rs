@@ -8,7 +8,7 @@ use std::fmt;
 /// Result of a reset before a new owner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResetReport {
-    /// Address of the function.
+    /// PCI address of the reset function.
     pub function: String,
     /// Vendor and device id of the function.
     pub ids: String,
@@ -26,18 +26,18 @@ pub struct ResetReport {
     pub busy_pages: Option<u32>,
     /// Pages of the new owner that the device changed.
     pub late_pages: u32,
-    /// Steps of the reset, in their order.
+    /// Steps of the reset, in the order of their execution.
     pub steps: Vec<StepReport>,
     /// Time from the first step of the reset to the last, in milliseconds.
     pub duration_ms: f64,
 }
 
-/// Step of a reset.
+/// Step of a function's reset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepReport {
     /// Name of the reset's step.
     pub step: &'static str,
-    /// Duration of the step in milliseconds.
+    /// Duration of the reset's step in milliseconds.
     pub ms: f64,
 }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn device_without_a_reset_method_is_refused_with_the_remedy() {
+    fn device_without_a_reset_method_is_refused_with_a_remedy() {
         let report = report(Device { flr: false, power: Some(true), bus: Some(false) });
         assert!(report.refused && !report.is_good());
         let text = report.to_string();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_fails_if_the_device_writes_to_the_new_owner() {
+    fn reset_check_fails_if_the_device_writes_to_the_new_owner() {
         let mut report = report(Device { flr: false, power: Some(false), bus: None });
         report.add_step(Action::BusMasterOff, 0, 2_000);
         report.add_step(Action::Reset(Rung::Power), 2_000, 20_502_000);

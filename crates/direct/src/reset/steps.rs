@@ -15,16 +15,16 @@ const PENDING: u16 = 1 << 5;
 /// Timeout of pending transactions (PCI Express base specification).
 const PENDING_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_micros(100);
-/// Time for a change of the power state.
+/// Time that a device has for a change of its power state.
 const POWER_TIME: Duration = Duration::from_millis(10);
 const D0: u16 = 0;
 const D3HOT: u16 = 0b11;
 
-/// Function between two owners.
+/// PCI function between two owners.
 #[derive(Debug)]
 pub(super) struct Handover<'a> {
     function: Function,
-    /// Command register as Linux left it.
+    /// PCI command register as Linux left it.
     command: u16,
     old: &'a Pages,
     new: Option<Pages>,

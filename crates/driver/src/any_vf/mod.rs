@@ -124,10 +124,10 @@ impl AnyVfError {
     }
 }
 
-/// State of a VF's link.
+/// State of the link that a VF's driver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// Frames can be sent and received.
+    /// Link up: frames can be sent and received.
     Up,
     /// The VF's link is down.
     Down,
@@ -160,7 +160,7 @@ impl From<crate::Vf> for AnyVf {
 }
 
 impl AnyVf {
-    /// Probes the VF's function. No frame moves before [`AnyVf::start`].
+    /// Probes a VF of the given device family and creates its driver. No frame moves before [`AnyVf::start`].
     ///
     /// # Errors
     /// [`AnyVfError`].
@@ -174,7 +174,7 @@ impl AnyVf {
         })
     }
 
-    /// Starts the VF's function.
+    /// Starts frame reception and transmission of the VF.
     ///
     /// # Errors
     /// [`AnyVfError`].
@@ -196,7 +196,7 @@ impl AnyVf {
         }
     }
 
-    /// Stops the VF's function. A removed function is left alone.
+    /// Stops frame reception and transmission of the VF. A removed function is left alone.
     pub fn stop<H: DmaHal>(&mut self, hal: &mut H) {
         match self {
             Self::I82576(vf) => vf.stop(hal),
@@ -311,7 +311,7 @@ impl AnyVf {
         }
     }
 
-    /// Returns the state of the link. A stopped function needs a restart, as after a reset.
+    /// Returns the state of the VF's link. A stopped function needs a restart, as after a reset.
     pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> LinkState {
         match self {
             Self::I82576(vf) => link(vf.check_link(hal), vf.is_running()),
@@ -327,8 +327,8 @@ impl AnyVf {
         }
     }
 
-    /// Returns the card's counters. An Adaptive Virtual Function does not count loopback frames or check sequences;
-    /// its counters are zero if the PF does not reply.
+    /// Returns the card's counters of this VF. An Adaptive Virtual Function does not count loopback frames or check
+    /// sequences; its counters are zero if the PF does not reply.
     pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Statistics {
         match self {
             Self::I82576(vf) => vf.statistics(hal),

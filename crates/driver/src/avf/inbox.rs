@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of one visit to the PF's inbox.
+/// Bounds of one PF visit to the inbox of VF messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of messages taken in a visit.
@@ -15,7 +15,7 @@ pub struct Limits {
     pub resets_every: u32,
 }
 
-/// Saved state of an inbox, between two visits.
+/// Saved state of the PF's inbox of VF messages, between two visits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InboxState {
     queue: QueueState,
@@ -86,7 +86,7 @@ impl Inbox {
         self.queue.waiting(ring)
     }
 
-    /// Begins a visit. Returns true if the visit has to check for resets.
+    /// Begins a PF visit to the inbox of VF messages. Returns true if the visit has to check for resets.
     pub fn begin(&mut self) -> bool {
         self.before = self.queue.taken();
         self.visits += 1;
@@ -115,12 +115,12 @@ impl Inbox {
         None
     }
 
-    /// Ends a visit. Returns the tail register's new value if a message was taken.
+    /// Ends a PF visit to the inbox of VF messages. Returns the tail register's new value if a message was taken.
     pub fn end(&mut self) -> Option<u16> {
         (self.queue.taken() > self.before).then(|| self.queue.tail())
     }
 
-    /// Returns true if messages are still pending.
+    /// Returns true if VF messages are still pending.
     pub fn has_more<M: Memory + ?Sized>(&self, ring: &M) -> bool {
         self.queue.pending(ring) > 0
     }

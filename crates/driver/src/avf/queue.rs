@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// Maximum of a restored count of descriptors, low enough to count for centuries.
 const MOST_TAKEN: u64 = 1 << 58;
 
-/// Memory of a ring. The ring belongs to the driver: an access outside is the driver's bug.
+/// Memory of an admin queue's ring. The ring belongs to the driver: an access outside is the driver's bug.
 pub trait Memory {
     /// Copies bytes out of the ring.
     fn read(&self, at: usize, into: &mut [u8]);
 
-    /// Copies bytes into the ring.
+    /// Copies bytes into the admin queue's ring.
     fn write(&mut self, at: usize, from: &[u8]);
 }
 
@@ -35,7 +35,7 @@ impl Memory for [u8] {
 /// Message of a VF to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Number of the VF.
+    /// Number of the VF that sent the message.
     pub vf: u16,
     /// Operation of the message (virtchnl).
     pub operation: u32,
@@ -45,10 +45,10 @@ pub struct Message {
     pub slot: u16,
 }
 
-/// Contents of a completed descriptor.
+/// Contents of a completed admin receive descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Message of a VF.
+    /// The descriptor holds a message of a VF.
     Message(Message),
     /// Descriptor that is no message of a VF, or an error.
     Other(u16),

@@ -43,7 +43,7 @@ fn every_admin_queue_buffer_is_posted_at_its_address() {
 }
 
 #[test]
-fn error_other_operation_or_unknown_vf_is_no_message() {
+fn admin_queue_error_or_unknown_vf_is_no_message() {
     let good = sent(3, 1);
     let strange = [
         Descriptor { flags: good.flags | flag::ERR, ..good },
@@ -59,7 +59,7 @@ fn error_other_operation_or_unknown_vf_is_no_message() {
 }
 
 #[test]
-fn visit_takes_a_bounded_number_of_messages_in_order() {
+fn pf_visit_takes_a_bounded_number_of_messages_in_order() {
     let (mut ring, queue) = queue(8);
     let mut inbox = Inbox::new(queue, LIMITS, 64);
     (0..5).for_each(|n| put(&mut ring, n, sent(1, n as u32)));
@@ -76,7 +76,7 @@ fn visit_takes_a_bounded_number_of_messages_in_order() {
 }
 
 #[test]
-fn reset_voids_messages_reached_visits_later() {
+fn vf_reset_voids_messages_that_later_visits_reach() {
     let (mut ring, queue) = queue(8);
     let mut inbox = Inbox::new(queue, LIMITS, 64);
     for (slot, (vf, operation)) in [(1, 10), (2, 20), (2, 21), (1, 11)].into_iter().enumerate() {
@@ -97,7 +97,7 @@ fn reset_voids_messages_reached_visits_later() {
 proptest! {
     /// For any memory contents, a descriptor is read once and posted again.
     #[test]
-    fn any_descriptor_is_taken_once(bytes in any::<[u8; SIZE]>()) {
+    fn admin_receive_descriptor_is_taken_once(bytes in any::<[u8; SIZE]>()) {
         let (mut ring, mut queue) = queue(4);
         ring[..SIZE].copy_from_slice(&bytes);
         let found = queue.take(ring.as_mut_slice());

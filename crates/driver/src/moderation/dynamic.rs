@@ -10,7 +10,7 @@ use i82576::Time;
 
 /// Intervals in microseconds (`net_dim`'s profiles for receive with an event-started timer).
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
-/// Index of the initial interval.
+/// Index of the initial interrupt interval in the list of intervals.
 const FIRST: usize = 1;
 /// Number of interrupts in one measurement.
 const EVENTS: u64 = 64;
@@ -28,11 +28,11 @@ enum Direction {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SearchState {
-    /// Searching for a better interval.
+    /// Searching for a better interrupt interval.
     Searching(Direction),
     /// Resting at the best interval until the load changes.
     AtBest,
-    /// Pausing after many steps back and forth.
+    /// Pausing the interval search after many steps back and forth.
     Paused,
 }
 

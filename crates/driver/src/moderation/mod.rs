@@ -80,7 +80,7 @@ enum PolicyState {
 pub struct Moderator(PolicyState);
 
 impl Moderator {
-    /// Creates a moderator without samples.
+    /// Creates an interrupt moderator without samples.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self(match policy {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn hybrid_delays_interrupts_from_its_rate_on() {
+    fn hybrid_moderation_delays_interrupts_from_its_packet_rate() {
         let mut moderator = Moderator::new(Policy::Hybrid(Hybrid { from_pps: 20_000, interval_us: 500 }));
         assert_eq!(moderator.interval_us(), 0);
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);

@@ -18,7 +18,7 @@ pub enum Kind {
     FrameLength,
     /// SET_PROMISC: the VF requests promiscuity.
     Promiscuity,
-    /// Unknown message.
+    /// Mailbox message of an unknown kind.
     Other,
 }
 
@@ -108,7 +108,7 @@ pub enum Refusal {
     /// The 82576 has no unicast promiscuity for VFs.
     #[error("the 82576 does not support unicast promiscuous mode for VFs")]
     UnicastPromiscuity,
-    /// The message is unknown.
+    /// Refusal: the mailbox message's kind is unknown.
     #[error("unknown mailbox message")]
     Unknown,
 }
@@ -192,7 +192,7 @@ impl Counters {
         self.messages.iter().sum::<u64>() + self.dropped
     }
 
-    /// Returns every counter.
+    /// Returns every counter of a VF's requests and refusals.
     pub(super) fn all(&self) -> impl Iterator<Item = u64> {
         let Self { messages, refused, granted, unanswered, dropped, resets, notices, spoofed } = *self;
         let others = [granted, unanswered, dropped, resets, notices, spoofed];
@@ -216,7 +216,7 @@ mod tests {
     use super::{Kind, Refusal};
 
     #[test]
-    fn lists_of_message_kinds_and_refusals_are_in_index_order() {
+    fn mailbox_message_kinds_and_refusals_are_in_index_order() {
         assert!(Kind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(Refusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
     }

@@ -1,4 +1,4 @@
-//! State of a PF driver as written by versions before VFs could share addresses; these had no withheld VLANs
+//! Saved PF driver state of versions before VFs could share addresses; these had no withheld VLANs
 //! either.
 
 use super::moderate::Sampler;

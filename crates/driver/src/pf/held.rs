@@ -52,7 +52,7 @@ impl Pf {
         &self.state(vf).monitor
     }
 
-    /// Ends expired throttles.
+    /// Ends the expired throttles of VFs.
     pub(super) fn end_throttles<H: Hal>(&mut self, hal: &mut H) {
         let now = hal.now();
         for vf in self.enabled_vfs() {

@@ -100,7 +100,7 @@ impl Pf {
         self.state_mut(vf).reply_until = Some(hal.now() + REPLY_TIME);
     }
 
-    /// Handles a VF's acknowledgement. A VF that has not sent VF_RESET gets a NACK.
+    /// Handles a VF's acknowledgement of a mailbox message. A VF that has not sent VF_RESET gets a NACK.
     pub(super) fn acknowledged<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         hal.write(r::MBVFICR, vf.bit() << mbvficr::VFACK_SHIFT);
         self.state_mut(vf).reply_until = None;
@@ -140,7 +140,7 @@ impl Pf {
     }
 }
 
-/// Locks the mailbox buffer. Returns false if the VF holds the buffer.
+/// Locks a VF's mailbox buffer for the PF. Returns false if the VF holds the buffer.
 pub(super) fn lock<H: Hal>(hal: &mut H, vf: VfIndex) -> bool {
     hal.write(r::p2v_mailbox(vf), p2v::PFU);
     hal.read(r::p2v_mailbox(vf)) & p2v::PFU != 0

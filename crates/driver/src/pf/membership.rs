@@ -16,7 +16,7 @@ use i82576::register as r;
 use policy::{PortVlan, VfPolicy};
 
 impl Pf {
-    /// Serves SET_VLAN. No VF can leave VLAN 0: every VF receives untagged frames.
+    /// Serves a VF's SET_VLAN request. No VF can leave VLAN 0: every VF receives untagged frames.
     pub(super) fn set_vlan<H: Hal>(
         &mut self,
         hal: &mut H,

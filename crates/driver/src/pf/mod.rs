@@ -61,7 +61,7 @@ pub enum PfError {
     /// Registers read as all ones: the function was removed.
     #[error("the physical function does not respond on the bus: check that the device is present")]
     Gone,
-    /// CTRL.RST stays set.
+    /// The card does not finish its reset (CTRL.RST stays set).
     #[error("the card stays in reset: CTRL.RST does not clear")]
     ResetStuck,
     /// More VFs were requested than the port has.
@@ -153,7 +153,7 @@ pub struct Pf {
     removed: bool,
     /// True if the port's link is up (STATUS.LU).
     wire_up: bool,
-    /// VF that the next visit serves first.
+    /// VF that the PF's next visit serves first.
     turn: u8,
 }
 
@@ -244,7 +244,7 @@ impl Pf {
         VfIndex::all().filter(move |vf| vf.get() < enabled)
     }
 
-    /// Returns the port's own address.
+    /// Returns the port's own MAC address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac

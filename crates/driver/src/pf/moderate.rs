@@ -17,7 +17,7 @@ use i82576::{Vector, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
 
-/// Factor r of the formula.
+/// Redundancy factor r of the interrupt interval's formula.
 const REDUNDANCY: Redundancy = Redundancy(12);
 /// Parameter lif of the formula, where no floor is set.
 const LOWEST_HZ: u32 = 1_000;
@@ -97,8 +97,8 @@ impl Pf {
     }
 }
 
-/// Returns EITR with another interval. The guest's write has set the counter too: if its interval was shorter, the
-/// counter is restarted, or frequent writes would evade the bound.
+/// Returns an EITR value with another interval. The guest's write has set the counter too: if its interval was
+/// shorter, the counter is restarted, or frequent writes would evade the bound.
 fn corrected(written: u32, interval: u32) -> u32 {
     let counter = if interval > eitr::interval_us(written) {
         (interval / eitr::COUNTER_STEP_US).min(eitr::COUNTER_END) << eitr::COUNTER_SHIFT

@@ -78,7 +78,7 @@ impl Pf {
         &self.port_policy.0
     }
 
-    /// Returns the number of storms that have begun.
+    /// Returns the number of broadcast and multicast storms that have begun.
     #[must_use]
     pub fn storms(&self) -> u64 {
         self.storms

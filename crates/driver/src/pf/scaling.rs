@@ -27,7 +27,7 @@ const KEY: [u8; 40] = [
 const TABLE_WORDS: u32 = 32;
 /// Four table entries: the first queue and the second in turn.
 const IN_TURN: u32 = 0x0100_0100;
-/// Hash types while a VF uses RSS.
+/// MRQC hash types while a VF uses receive-side scaling.
 const TYPES: u32 = mrqc::TCP_IPV4 | mrqc::IPV4 | mrqc::TCP_IPV6 | mrqc::TCP_IPV6_EX | mrqc::IPV6;
 
 impl Pf {
@@ -55,7 +55,7 @@ impl Pf {
         }
     }
 
-    /// Returns the MRQC value for the policies.
+    /// Returns the MRQC value for the VFs' policies.
     fn queueing(&self) -> u32 {
         let scaled = VfIndex::all().any(|vf| self.state(vf).policy.rss);
         if scaled { mrqc::VMDQ_RSS | TYPES } else { mrqc::VMDQ }

@@ -89,8 +89,8 @@ impl Pf {
         }
     }
 
-    /// Changes the number of VFs. Unlike [`Pf::enable_vfs`], it leaves VFs alone that exist before and after. A new
-    /// VF has the policy that was set for it before; a removed one loses its policy.
+    /// Changes the number of the port's VFs. Unlike [`Pf::enable_vfs`], it leaves VFs alone that exist before and
+    /// after. A new VF has the policy that was set for it before; a removed one loses its policy.
     ///
     /// # Errors
     /// [`ResizeError`].

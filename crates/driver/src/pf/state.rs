@@ -1,4 +1,4 @@
-//! Saves and restores the driver. The card is restored first.
+//! Saves and restores the state of the PF driver. The card is restored first.
 
 use super::mailbox::LOCK_PATIENCE;
 

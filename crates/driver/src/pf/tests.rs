@@ -30,7 +30,7 @@ struct Registers {
     race: bool,
     /// True if VF 0 keeps the buffer.
     held: bool,
-    /// Written offsets, in order.
+    /// Offsets of the registers written, in order.
     log: Vec<u32>,
 }
 
@@ -131,7 +131,7 @@ fn pf_writes_a_vfs_policy_to_registers() {
 }
 
 #[test]
-fn invalid_policy_changes_nothing() {
+fn invalid_policy_of_an_82576_vf_keeps_its_old_policy() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let group = VfPolicy { mac: Some(MacAddress::BROADCAST), ..VfPolicy::default() };
@@ -164,7 +164,7 @@ fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
 
 /// A VF with another's address would receive the frames for it.
 #[test]
-fn address_belongs_to_one_function() {
+fn mac_address_belongs_to_one_pci_function() {
     let mut hal = Registers::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);

@@ -16,7 +16,7 @@ use i82576::{Time, VfIndex};
 pub struct Visit {
     /// VFs whose request was served in the visit, at most one each.
     pub served: u8,
-    /// VFs that were reset before the visit.
+    /// VFs that were reset before the visit, a bit each.
     pub resets: u8,
     /// VFs with frames blocked for a forged source.
     pub spoofed: u8,
@@ -27,8 +27,8 @@ pub struct Visit {
 }
 
 impl Pf {
-    /// Serves the VFs. Call it when the card reports VMMB, DOUTSYNC or LSC, or regularly; a VF's request waits for
-    /// at most one visit.
+    /// Serves the pending mailbox requests and resets of the VFs. Call it when the card reports VMMB, DOUTSYNC or
+    /// LSC, or regularly; a VF's request waits for at most one visit.
     pub fn visit<H: Hal>(&mut self, hal: &mut H) -> Visit {
         let mut visit = Visit::default();
         let causes = hal.read(r::ICR);

@@ -9,11 +9,11 @@ use crate::moderation::{Received, register_value};
 use i82576::bits::ivar;
 use i82576::register::vf;
 
-/// Vector of transmitted frames.
+/// MSI-X vector for transmitted frames.
 pub const TRANSMIT_VECTOR: u16 = 0;
-/// Vector of received frames.
+/// MSI-X vector for received frames.
 pub const RECEIVE_VECTOR: u16 = 1;
-/// Vector of messages from the PF.
+/// MSI-X vector for mailbox messages from the PF.
 pub const MAILBOX_VECTOR: u16 = 2;
 const ALL_VECTORS: u32 = 0b111;
 

@@ -62,7 +62,7 @@ impl Link {
 }
 
 impl Vf {
-    /// Returns the state of the link. Reads the mailbox only after a trigger. Returns `Down` for a function that
+    /// Returns the state of the VF's link. Reads the mailbox only after a trigger. Returns `Down` for a function that
     /// was not started.
     pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         match self.mailbox.reset_seen(hal) {

@@ -25,7 +25,7 @@ pub enum MailboxError {
     /// Registers read as all ones: the function was removed.
     #[error("the virtual function does not respond on the bus: check that the device is present")]
     Gone,
-    /// An earlier reply was lost.
+    /// The PF's reply to an earlier message was lost.
     #[error("an earlier PF reply was lost: reset the VF before the next request")]
     Lost,
     /// The PF holds the mailbox buffer.

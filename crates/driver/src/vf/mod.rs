@@ -64,7 +64,7 @@ use receive::RxRing;
 use requests::GrantedRequests;
 use transmit::TxRing;
 
-/// Configuration of a VF.
+/// Configuration of a VF driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
     /// Number of transmit descriptors, a multiple of 8 from 64 to 4096.
@@ -208,7 +208,7 @@ impl Vf {
         self.start(hal)
     }
 
-    /// Returns the current MAC address.
+    /// Returns the VF's current MAC address.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac

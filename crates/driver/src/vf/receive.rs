@@ -64,9 +64,9 @@ pub enum Checksum {
     /// The card did not check the checksum.
     #[default]
     Unknown,
-    /// The checksum is right.
+    /// The card found the checksum right.
     Good,
-    /// The checksum is wrong.
+    /// The card found the checksum wrong.
     Bad,
 }
 
@@ -75,7 +75,7 @@ pub enum Checksum {
 pub struct RssHash {
     /// Fields of the frame that were hashed, see [`rss_type`].
     pub kind: u8,
-    /// Value of the hash.
+    /// Value of the RSS hash.
     pub value: u32,
 }
 

@@ -69,7 +69,7 @@ impl Vf {
         self.mac_request(hal, id::SET_MAC_ADDR | mac_filter::ADD << INFO_SHIFT, mac)
     }
 
-    /// Removes every address of [`Vf::add_mac`].
+    /// Removes every MAC address that [`Vf::add_mac`] added.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -118,7 +118,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Requests every frame. The 82576 has no such mode for a VF, so the PF refuses.
+    /// Requests promiscuous reception from the PF. The 82576 has no such mode for a VF, so the PF refuses.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -127,7 +127,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &[id::SET_PROMISC | info << INFO_SHIFT])?)
     }
 
-    /// Joins or leaves a VLAN.
+    /// Adds the VF to a VLAN, or removes it.
     ///
     /// # Errors
     /// [`VfError::Vlan`] above 4095; [`VfError::Mailbox`]: refused if the administrator has put the VF on one VLAN.

@@ -73,7 +73,7 @@ impl Accumulator {
 }
 
 impl Vf {
-    /// Reads the card's counters. Returns the accumulated values.
+    /// Reads the card's counters of this VF. Returns the accumulated values.
     pub fn statistics<H: Hal>(&mut self, hal: &mut H) -> Statistics {
         if self.running {
             self.statistics.update(hal);

@@ -15,7 +15,7 @@ use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::{self as descriptor, Transmit};
 use i82576::register::{rx, tx, vf};
 
-/// Frames or buffers per doorbell.
+/// Number of frames or buffers per doorbell.
 const BATCH: u16 = 16;
 
 impl Desk {
@@ -85,7 +85,7 @@ fn driver_posts_all_receive_slots_but_one() {
 }
 
 #[test]
-fn start_clears_the_last_owners_settings() {
+fn vf_driver_start_clears_settings_of_the_previous_driver() {
     let mut desk = Desk::default();
     let mut ring = RxRing::new(&mut desk, 64, BATCH).unwrap();
     for at in (0..0x40).step_by(4) {
@@ -153,7 +153,7 @@ fn descriptor_reports_only_checked_checksums() {
 }
 
 #[test]
-fn frame_is_received_when_its_last_piece_is_complete() {
+fn frame_is_received_once_its_last_descriptor_is_complete() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = vec![0; 5000];
     desk.fill(0, &[1; 2048], 2048, 0);
@@ -165,7 +165,7 @@ fn frame_is_received_when_its_last_piece_is_complete() {
 }
 
 #[test]
-fn malformed_descriptor_loses_one_frame() {
+fn malformed_receive_descriptor_loses_one_frame() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];
     desk.fill(0, &[], 2049, status::EOP);
@@ -178,7 +178,7 @@ fn malformed_descriptor_loses_one_frame() {
 }
 
 #[test]
-fn last_frame_of_a_batch_requests_a_report() {
+fn last_frame_of_a_transmit_batch_requests_a_write_back() {
     let (mut desk, mut ring) = transmitter();
     for _ in 0..3 {
         send(&mut ring, &mut desk, &[7; 60], &PLAIN, 1514).unwrap();
@@ -233,7 +233,7 @@ fn thirty_two_receive_buffers_are_posted_per_doorbell() {
 }
 
 #[test]
-fn frame_in_several_slots_ends_once() {
+fn received_frame_in_several_slots_ends_once() {
     let (mut desk, mut ring) = transmitter();
     let first = vec![1; 3000];
     let second = vec![2; 2000];

@@ -34,7 +34,7 @@ impl Piece for descriptor::Data {
 #[derive(Debug)]
 pub(crate) struct TxRing {
     ring: transmit::TxRing<descriptor::Data>,
-    /// Context that the card holds.
+    /// Offload context that the card holds for the queue.
     context: Option<descriptor::Context>,
 }
 

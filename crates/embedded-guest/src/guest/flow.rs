@@ -46,13 +46,13 @@ impl Flow {
     }
 }
 
-/// Reason why a flow has no verdict.
+/// Reason why a TCP flow has no verdict of its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The receiver did not answer, or refused the flow's connection.
     #[error("the TCP flow could not connect to its peer")]
     NoConnection,
-    /// The connection ended before the verdict.
+    /// The connection of the flow ended before the verdict.
     #[error("the TCP connection was lost after {acknowledged} acknowledged bytes")]
     Broken {
         /// Number of the flow's bytes that were acknowledged, its header included.
@@ -60,7 +60,7 @@ pub enum FlowError {
     },
 }
 
-/// Unfinished flow with its socket and its bytes.
+/// Sender of an unfinished TCP flow with its socket and bytes.
 #[derive(Debug)]
 pub(super) struct Sender {
     handle: SocketHandle,
@@ -75,7 +75,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Opens the connection of a flow. `None` if the address is invalid.
+    /// Opens the TCP connection of a flow. `None` if the address is invalid.
     pub(super) fn connect(
         context: &mut Context,
         sockets: &mut SocketSet<'static>,

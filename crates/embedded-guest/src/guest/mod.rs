@@ -72,7 +72,7 @@ enum Action {
     Send(Sender, mpsc::Sender<Result<Flow, FlowError>>),
 }
 
-/// State of the guest's thread.
+/// State of an embedded guest's thread.
 pub(crate) struct Guest<B> {
     port: Port<B>,
     interface: Interface,
@@ -92,7 +92,7 @@ pub(crate) struct Guest<B> {
     receiving: bool,
     /// Time of the watchdog's next run, in nanoseconds.
     watchdog: u64,
-    /// Number of the owner's last action.
+    /// Number of the last action that the guest's owner requested.
     serial: u16,
 }
 
@@ -300,7 +300,7 @@ impl<B: VfBus> Guest<B> {
         });
     }
 
-    /// Removes the sockets that have closed.
+    /// Removes the guest's sockets that have closed.
     fn reap(&mut self) {
         let Self { closing, sockets, .. } = self;
         closing.retain(|handle| {

@@ -1,7 +1,7 @@
 //! The bytes of a test flow: every position has its own value, so that the receiver detects lost, duplicated,
 //! swapped or changed bytes.
 
-/// Number of bytes computed at a time.
+/// Number of bytes of the test pattern computed at a time.
 const WORD: usize = 8;
 
 /// Position in an endless stream of bytes that a seed determines.
@@ -20,7 +20,7 @@ impl Pattern {
         self.position
     }
 
-    /// Writes the next bytes of the stream into a buffer.
+    /// Writes the next bytes of the test pattern into a buffer.
     pub(super) fn fill(&mut self, into: &mut [u8]) {
         let (head, rest) = into.split_at_mut(self.to_boundary().min(into.len()));
         self.fill_within_word(head);
@@ -71,7 +71,7 @@ impl Pattern {
         (WORD - self.offset_in_word()) % WORD
     }
 
-    /// Returns the word that contains the position.
+    /// Returns the word of the test pattern at the position.
     fn word(&self) -> [u8; WORD] {
         // SplitMix64: every word is a bijection of its number.
         let number = self.position / WORD as u64;
@@ -87,7 +87,7 @@ mod tests {
     use super::Pattern;
 
     #[test]
-    fn stream_written_in_pieces_equals_the_whole() {
+    fn pattern_written_in_pieces_equals_the_whole_pattern() {
         let mut whole = [0; 100];
         Pattern::new(7).fill(&mut whole);
         let mut pieces = [0; 100];

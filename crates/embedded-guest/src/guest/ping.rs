@@ -7,7 +7,7 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Length of the payload in bytes, that of Linux's ping.
+/// Length of a ping's payload in bytes, that of Linux's ping.
 const PAYLOAD: usize = 56;
 const MESSAGE: usize = 8 + PAYLOAD;
 /// Timeout of an echo request's answer in nanoseconds; a later answer counts as lost.
@@ -134,7 +134,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn only_a_series_with_answers_has_a_median() {
+    fn only_a_ping_series_with_answers_has_a_median() {
         assert_eq!(Pings::default().median(), None);
         let round_trips = [30, 10, 20].map(Duration::from_micros).to_vec();
         assert_eq!(Pings { sent: 3, round_trips }.median(), Some(Duration::from_micros(20)));

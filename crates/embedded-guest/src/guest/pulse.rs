@@ -23,7 +23,7 @@ pub struct Pulse(Arc<Answers>);
 #[derive(Debug)]
 struct Answers {
     answers: AtomicU64,
-    /// Time of the last answer, in nanoseconds.
+    /// Time of the last answer to an echo request, in nanoseconds.
     last: AtomicU64,
     /// Longest time between two answers, in nanoseconds, since the last reading.
     longest: AtomicU64,
@@ -59,7 +59,7 @@ impl Pulse {
     }
 }
 
-/// Sender of echo requests at a steady rate.
+/// Sender of echo requests at a steady rate, which times the gaps.
 #[derive(Debug)]
 pub(super) struct Pulser {
     handle: SocketHandle,
@@ -134,7 +134,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn longest_silence_is_returned_only_once() {
+    fn longest_gap_between_answers_is_returned_once() {
         let pulse = Pulse::new(1_000);
         for now in [2_000, 9_000, 10_000] {
             pulse.record_answer(now);

@@ -11,16 +11,16 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
 
-/// TCP port of the server.
+/// TCP port of the server that receives test flows.
 pub(super) const PORT: u16 = 4_000;
-/// Maximum number of simultaneous flows.
+/// Maximum number of simultaneous test flows at the server.
 const FLOWS: usize = 4;
 /// Receive window in bytes: fewer full-sized frames than a receive ring of 256 holds, so that one flow never
 /// overruns it.
 const WINDOW: usize = 256 << 10;
 /// Size of the send buffer in bytes: it holds a verdict.
 const ANSWERS: usize = 1 << 10;
-/// Timeout of a silent peer.
+/// Timeout of a flow's sender that does not respond.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Period of keep-alive probes to a silent peer.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub(super) const HEADER: usize = 24;
 pub(super) const VERDICT: usize = 16;
 const NOTHING_WRONG: u64 = u64::MAX;
 
-/// Header that precedes the bytes of a flow.
+/// Header that precedes the bytes of a test flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) length: u64,
@@ -51,7 +51,7 @@ impl Header {
     }
 }
 
-/// Verdict that the receiver sends at the end of a flow.
+/// Verdict that the server sends at the end of a test flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) received: u64,
@@ -76,7 +76,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Phase of a flow's connection at the server.
+/// Phase of a test flow's connection at the server.
 #[derive(Debug)]
 enum Phase {
     Header { bytes: [u8; HEADER], received: usize },
@@ -131,7 +131,7 @@ impl Phase {
     }
 }
 
-/// Listening sockets of the server.
+/// Listening sockets of the server for test flows.
 #[derive(Debug)]
 pub(super) struct Sink {
     connections: Vec<(SocketHandle, Phase)>,
@@ -198,7 +198,7 @@ mod tests {
         bytes
     }
 
-    /// Passes bytes to a receiver in pieces of 7.
+    /// Passes a test flow's bytes to a receiver in pieces of 7.
     fn receive(bytes: &[u8]) -> Phase {
         let mut phase = Phase::START;
         for mut piece in bytes.chunks(7) {
@@ -210,28 +210,28 @@ mod tests {
     }
 
     #[test]
-    fn complete_flow_gets_a_verdict_of_success() {
+    fn complete_tcp_flow_gets_a_verdict_of_success() {
         let verdict = receive(&flow(100)).verdict(false).unwrap();
         assert_eq!(verdict, Verdict { received: 100, first_wrong: None });
         assert_eq!(Verdict::parse(&verdict.emit()), verdict);
     }
 
     #[test]
-    fn truncated_flow_gets_a_verdict_at_its_end() {
+    fn truncated_tcp_flow_gets_a_verdict_at_its_end() {
         let phase = receive(&flow(100)[..74]);
         assert_eq!(phase.verdict(false), None);
         assert_eq!(phase.verdict(true), Some(Verdict { received: 50, first_wrong: None }));
     }
 
     #[test]
-    fn the_verdict_names_the_first_changed_byte() {
+    fn flow_verdict_names_the_first_changed_byte() {
         let mut bytes = flow(100);
         bytes[24 + 33] ^= 0x80;
         assert_eq!(receive(&bytes).verdict(false), Some(Verdict { received: 100, first_wrong: Some(33) }));
     }
 
     #[test]
-    fn bytes_without_a_header_get_no_verdict() {
+    fn flow_bytes_without_a_header_get_no_verdict() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }

@@ -88,7 +88,7 @@ fn short_flows_in_succession_find_a_listening_socket() {
 }
 
 #[test]
-fn a_pulse_is_answered_until_it_is_dropped() {
+fn answers_to_periodic_pings_are_counted() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pulse = one.pulse(other.ip(), Duration::from_millis(1)).unwrap();
@@ -133,7 +133,7 @@ fn pings_to_an_unused_address_get_no_answer() {
 }
 
 #[test]
-fn a_guest_follows_changes_of_its_link() {
+fn guest_link_follows_link_changes_by_the_administrator() {
     let world = World::new();
     let guest = world.attach(0);
     world.ask(Request::VfSet {
@@ -151,7 +151,7 @@ fn a_guest_follows_changes_of_its_link() {
 /// Checks the port's statistics of its PF driver against the view of the guests: no wait was longer than a guest's
 /// whole start, which is a dozen requests and their answers, and every request that the PF counted was timed once.
 #[test]
-fn the_pf_driver_reports_the_waiting_times_of_guests() {
+fn pf_driver_status_has_the_waiting_times_of_requests() {
     let world = World::new();
     let mut longest = Duration::ZERO;
     let guests: Vec<EmbeddedGuest> = (0..3)
@@ -176,7 +176,7 @@ fn the_pf_driver_reports_the_waiting_times_of_guests() {
 }
 
 #[test]
-fn a_flow_outlives_resets_of_the_port() {
+fn tcp_flow_survives_resets_of_the_port() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let vf = || world.ask(Request::VfShow { vf: "pf0vf0".into() });
@@ -203,8 +203,8 @@ fn ip(words: &str) {
 }
 
 #[test]
-fn flow_outlives_the_loss_of_its_tap() {
-    in_network_namespace("flow_outlives_the_loss_of_its_tap", || {
+fn tcp_flow_survives_the_loss_of_its_tap() {
+    in_network_namespace("tcp_flow_survives_the_loss_of_its_tap", || {
         let port = |tap: &str| format!("[[port]]\nuplink.tap = \"{tap}\"\nvfs = 2\n");
         // The rate is low so that the flow lasts through all rounds.
         let slow = "[[port.vf]]\nindex = 0\nmax_tx_rate = 100\n";
@@ -285,7 +285,7 @@ fn a_vf_serves_several_guests_in_succession() {
 }
 
 #[test]
-fn guest_ends_when_its_host_ends() {
+fn embedded_guest_ends_when_its_host_ends() {
     let world = World::new();
     let guest = world.attach(0);
     world.host.stop();

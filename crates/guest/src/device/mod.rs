@@ -19,10 +19,11 @@ pub struct DeviceEvents {
 
 /// Network device of a kernel on a platform `P`.
 pub trait Device<P> {
-    /// Returns the device's MAC address.
+    /// Returns the network device's MAC address.
     fn mac(&self) -> MacAddress;
 
-    /// Handles an interrupt of a vector. The receive interrupt stays disabled until [`Device::receive_done`].
+    /// Handles an interrupt of one of the device's vectors. The receive interrupt stays disabled until
+    /// [`Device::receive_done`].
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
     /// Copies the next received frame to the front of `into`. Returns its length, or `None` if no frame is
@@ -33,7 +34,7 @@ pub trait Device<P> {
     /// before and needs another poll.
     fn receive_done(&mut self, platform: &mut P) -> bool;
 
-    /// Queues a frame to send.
+    /// Queues a frame that the device sends.
     ///
     /// # Errors
     /// [`TxError`]: [`TxError::Full`] until an interrupt reports that frames were sent.

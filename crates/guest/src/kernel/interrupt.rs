@@ -1,5 +1,5 @@
-//! Hard interrupts and the timer. A 2.6.18 kernel masks the vector first and unmasks it last, and blocks
-//! while the device model does that.
+//! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the vector first and unmasks it last, and
+//! blocks while the device model does that.
 
 use super::{Kernel, Tick};
 use crate::device::Device;
@@ -9,7 +9,7 @@ use hypervisor::cost::Cost;
 use hypervisor::cpu::AfterStep;
 use sim::Instant;
 
-/// Progress of a hard interrupt.
+/// Progress of the kernel's hard interrupt handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The mask access of the vector is in progress; the handler runs next.

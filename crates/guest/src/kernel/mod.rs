@@ -50,7 +50,7 @@ pub struct Kernel<D> {
     stream: poll::Stream,
     /// MAC address of the sender of the last frame delivered to the program.
     peer: MacAddress,
-    /// Highest sequence number of a received datagram.
+    /// Highest sequence number of the datagrams received so far.
     newest: Option<u32>,
     /// Number of the program's responses that the device has not been given.
     due: u64,
@@ -77,7 +77,7 @@ pub struct Counters {
     pub reordered: u64,
     /// TCP acknowledgements that the kernel sent.
     pub acknowledgements: u64,
-    /// Responses that the program sent.
+    /// Responses that the guest's program sent.
     pub responses: u64,
     /// Payload bytes read by the program.
     pub read_bytes: u64,
@@ -125,7 +125,7 @@ impl<D> Kernel<D> {
         self.poll || self.phase.is_some() || self.sender.as_ref().is_some_and(|sender| sender.runnable)
     }
 
-    /// Performs one step of the kernel. Returns whether the kernel continues or blocks.
+    /// Performs one step of the guest's kernel or program. Returns whether the kernel continues or blocks.
     pub fn step<P: Platform>(&mut self, platform: &mut P) -> AfterStep
     where
         D: Device<P>,

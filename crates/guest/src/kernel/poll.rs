@@ -56,7 +56,7 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Passes a received frame up the stack.
+    /// Passes a received frame to the program's socket or sender.
     fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8])
     where
         D: Device<P>,
@@ -122,7 +122,8 @@ impl<D> Kernel<D> {
         }
     }
 
-    /// Sends an acknowledgement. If the ring has no room, the acknowledgement is dropped; the next one supersedes it.
+    /// Sends a TCP acknowledgement of the received stream. If the ring has no room, the acknowledgement is dropped;
+    /// the next one supersedes it.
     pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P)
     where
         D: Device<P>,

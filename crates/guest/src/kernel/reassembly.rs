@@ -13,8 +13,8 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Adds a fragment to the datagram. Returns the datagram's payload bytes and number of fragments once it is
-    /// complete.
+    /// Adds an IPv4 fragment to the datagram being reassembled. Returns the datagram's payload bytes and number of
+    /// fragments once it is complete.
     pub(super) fn add(&mut self, id: u16, offset: u16, more: bool, payload: usize) -> Option<(usize, u32)> {
         let before = core::mem::take(self);
         let begun = if offset == 0 { Self { id, ..Self::default() } } else { before };

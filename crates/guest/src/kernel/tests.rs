@@ -3,7 +3,7 @@
 use super::spec::{Load, Spec, Tick};
 
 #[test]
-fn linux_2_6_18_masks_and_ticks_and_2_6_28_does_neither() {
+fn only_linux_2_6_18_masks_vectors_and_ticks_when_idle() {
     let (old, new) = (Spec::linux_2_6_18(Load::Udp), Spec::linux_2_6_28(Load::Udp));
     assert!(old.masks && matches!(old.tick, Tick::Periodic(_)));
     assert!(!new.masks && matches!(new.tick, Tick::Tickless(_)));

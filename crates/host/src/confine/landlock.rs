@@ -21,9 +21,9 @@ const KNOWN: ABI = ABI::V5;
 pub struct Reach {
     /// Folders in which sockets, folders and files are created, changed and removed.
     pub work: Vec<PathBuf>,
-    /// Folders and files that are read.
+    /// Folders and files that the process reads.
     pub read: Vec<PathBuf>,
-    /// Device files, opened for reading, writing and ioctls.
+    /// Device files that the process opens for reading, writing and ioctls.
     pub devices: Vec<PathBuf>,
     /// TCP ports that the process listens on.
     pub listen: Vec<u16>,

@@ -23,13 +23,13 @@ pub use seccomp::{Seccomp, UnknownMode};
 pub use table::Role;
 pub use trap::EXIT_STATUS;
 
-/// Reason why a right could not be given up.
+/// Reason why a thread could not give up a right.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// The process cannot switch to the user.
+    /// The process cannot switch to the configured user.
     #[error("cannot become user {user}: {source}; start the host as root, or leave the user out")]
     User {
-        /// The user's name or number.
+        /// Name or number of the configured user.
         user: String,
         /// The kernel's error for the switch to the user.
         source: io::Error,
@@ -128,7 +128,7 @@ pub struct Starting {
 }
 
 impl Starting {
-    /// Waits until the thread is restricted.
+    /// Waits until the started thread is restricted.
     ///
     /// # Errors
     /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`] or [`ConfineError::Thread`]; then its body does

@@ -22,7 +22,7 @@ pub enum Seccomp {
     On,
     /// The kernel logs a forbidden system call and carries it out.
     Log,
-    /// System calls are not restricted.
+    /// Threads may make any system call.
     Off,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Seccomp {
     }
 }
 
-/// BPF programs for the threads of one role.
+/// Compiled seccomp filters (BPF) for the threads of one role.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(Vec<BpfProgram>);
 

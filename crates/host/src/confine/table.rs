@@ -14,17 +14,17 @@ use libc::c_long;
 /// Purpose of a thread, which decides its system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Starts the other threads, and waits for signals.
+    /// Thread that starts the other threads, and waits for signals.
     Main,
-    /// Carries out commands.
+    /// Thread that carries out commands of the control socket.
     Control,
     /// Serves clients of the control interface, and reads their requests.
     Api,
-    /// Runs a card, and reads data of guests and clients.
+    /// Thread that runs a card, and reads data of guests and clients.
     Port,
     /// Does slow work: unmapping memory, closing files, writing the log.
     Helper,
-    /// Keeps descriptors for a host, in a process of its own.
+    /// Process that keeps descriptors for a host.
     Keeper,
 }
 
@@ -233,8 +233,8 @@ const SIGNALS: &[u32] =
 
 /// `clone` flags that make a thread rather than a process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
-/// Socket families. None is a network above Ethernet: links are watched by netlink, frames of an interface come by
-/// a packet socket or AF_XDP, and all other sockets are Unix sockets.
+/// Socket families that a host may use. None is a network above Ethernet: links are watched by netlink, frames of an
+/// interface come by a packet socket or AF_XDP, and all other sockets are Unix sockets.
 const FAMILIES: &[u32] =
     &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32, libc::AF_XDP as u32];
 /// ioctls on a socket, on the log's terminal, on a tap and on an interface.

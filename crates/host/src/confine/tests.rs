@@ -23,7 +23,7 @@ use crate::socket::{Access, FdBatch, Listener, Received, Stream};
 use crate::test_support::{in_own_process, skipped};
 use crate::user::Account;
 
-/// Runs `body` on a thread that is restricted to a role's list.
+/// Runs `body` on a thread under the seccomp filter of a role.
 fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
     let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
     let prepared = confinement.prepare(role).unwrap();
@@ -134,7 +134,7 @@ fn unlisted_system_call_is_reported_and_ends_the_host() {
 }
 
 #[test]
-fn optional_calls_of_libraries_fail_without_ending_the_host() {
+fn forbidden_optional_calls_of_libraries_return_errors() {
     for role in [Role::Port, Role::Helper, Role::Api, Role::Keeper] {
         confined(role, || {
             let file = fs::File::open("/etc/passwd").unwrap_err();
@@ -161,7 +161,7 @@ fn optional_calls_of_libraries_fail_without_ending_the_host() {
 }
 
 #[test]
-fn port_with_restricted_system_calls_serves_its_client() {
+fn port_thread_under_seccomp_serves_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
     let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -184,7 +184,7 @@ fn port_with_restricted_system_calls_serves_its_client() {
 }
 
 #[test]
-fn control_thread_starts_a_port_that_may_call_less() {
+fn control_thread_starts_a_port_with_a_stricter_seccomp_list() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
     confined(Role::Control, || {
@@ -245,8 +245,8 @@ fn landlock_permits_access_to_listed_files_only() {
 }
 
 #[test]
-fn unprivileged_user_has_no_capability() {
-    let test = "confine::tests::unprivileged_user_has_no_capability";
+fn host_as_unprivileged_user_has_no_linux_capability() {
+    let test = "confine::tests::host_as_unprivileged_user_has_no_linux_capability";
     if !geteuid().is_root() {
         return skipped(test, "only root can become another user");
     }
@@ -292,7 +292,7 @@ fn unprivileged_user_has_no_capability() {
 }
 
 #[test]
-fn seccomp_modes_off_and_log_restrict_nothing() {
+fn seccomp_modes_off_and_log_block_no_system_call() {
     for (word, mode) in [("true", Seccomp::On), ("false", Seccomp::Off), ("log", Seccomp::Log)] {
         assert_eq!((word.parse(), mode.to_string().as_str()), (Ok(mode), word));
     }

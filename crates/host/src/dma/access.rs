@@ -21,16 +21,16 @@ pub struct DmaFault {
 /// Reason why an I/O virtual address is not accessible.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The address is in no region that the client has mapped.
+    /// The address is in no DMA region that the client has mapped.
     #[error("not mapped")]
     Unmapped,
-    /// The region at the address was mapped without a descriptor.
+    /// The DMA region at the address was mapped without a descriptor.
     #[error("in a region that is not shared")]
     NotShared,
     /// The permissions of the region at the address exclude the access.
     #[error("not accessible: the region does not permit the access")]
     Forbidden,
-    /// The access runs past the last address.
+    /// The access extends beyond the last I/O virtual address.
     #[error("too high: the access runs past the end of the address space")]
     Wraps,
 }

@@ -139,7 +139,7 @@ impl DmaTable {
         self.write_descriptors(iova, bytes, size)
     }
 
-    /// Makes the hinted region the last accessed one. Searches for the region if the hint is out of date.
+    /// Makes the hinted DMA region the last accessed one. Searches for the region if the hint is out of date.
     #[inline]
     fn go_to(&self, hint: &mut u32, iova: u64) {
         let holds = self.regions.get(*hint as usize).is_some_and(|region| region.holds(iova));

@@ -1,4 +1,4 @@
-//! Memory mappings behind one client's regions. Regions of the same file share mappings: a guest behind an IOMMU
+//! Memory mappings of one client's DMA regions. Regions of the same file share mappings: a guest behind an IOMMU
 //! maps page by page, which would otherwise exhaust the process's mappings.
 //!
 //! A mapping covers the whole blocks of the file that hold the region. Only regions decide which bytes the device
@@ -29,7 +29,7 @@ pub(super) struct File {
 pub(super) struct Mapping {
     pub(super) memory: Arc<MappedFile>,
     pub(super) file: Arc<File>,
-    /// Offset of the first mapped byte in the file.
+    /// Offset of the mapping's first byte in the file.
     pub(super) start: u64,
 }
 
@@ -42,7 +42,7 @@ impl Mapping {
     }
 }
 
-/// Mappings of one client. Only threads that map and unmap take the lock.
+/// Memory mappings that one client's DMA regions share. Only threads that map and unmap take the lock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mappings(Arc<Mutex<Vec<Weak<Mapping>>>>);
 
@@ -96,7 +96,7 @@ fn keep(
     Ok(Arc::new(File { fd, identity }))
 }
 
-/// Returns the block size in bytes for a file of `size` bytes.
+/// Returns the size in bytes of the blocks in which a file of `size` bytes is mapped.
 fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }
@@ -107,7 +107,7 @@ pub struct PendingRegion {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) permissions: Permissions,
-    /// Offset of the region's first byte in the file.
+    /// Offset in the file of the DMA region's first byte.
     pub(super) offset: u64,
     pub(super) mappings: Mappings,
     pub(super) limits: DmaLimits,
@@ -134,7 +134,7 @@ impl PendingRegion {
 #[must_use]
 pub struct MappedRegion(pub(super) Region);
 
-/// Regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
+/// DMA regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
 /// closes their files, which may block.
 #[derive(Debug)]
 #[must_use = "drop the unmapped region in a worker thread: munmap may take long"]

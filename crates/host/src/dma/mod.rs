@@ -47,12 +47,12 @@ const SPREAD_SAMPLES: u64 = 256;
 pub struct DmaLimits {
     /// Largest number of regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
-    /// Largest number of memory mappings. Regions of one file share them; see also
+    /// Largest number of memory mappings of one client. Regions of one file share them; see also
     /// [`MappingShare`](crate::memory::MappingShare).
     pub mappings: usize,
-    /// Largest number of different files. Their descriptors are kept for a successor.
+    /// Largest number of different memory files of one client. Their descriptors are kept for a successor.
     pub files: usize,
-    /// Largest number of bytes in regions with memory.
+    /// Largest number of bytes in one client's DMA regions with memory.
     pub bytes: u64,
 }
 
@@ -64,13 +64,13 @@ impl Default for DmaLimits {
     }
 }
 
-/// Reason why a region was not added. The table is unchanged.
+/// Reason why a client's DMA region was not added. The table is unchanged.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapRegionError {
     /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
     #[error("DMA region {iova:#x}+{size:#x} is invalid: empty, unaligned, or beyond the address space")]
     Invalid {
-        /// First address of the refused region.
+        /// First I/O virtual address of the refused region.
         iova: u64,
         /// Size of the refused region in bytes.
         size: u64,
@@ -78,17 +78,17 @@ pub enum MapRegionError {
     /// Another region holds some of the refused region's addresses.
     #[error("DMA region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
     Overlap {
-        /// First address of the refused region.
+        /// First I/O virtual address of the refused region.
         iova: u64,
         /// Size of the refused region in bytes.
         size: u64,
-        /// First address of the other region.
+        /// First I/O virtual address of the region that exists there.
         existing: u64,
     },
     /// [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
     #[error("the client has reached its limit of DMA regions, mappings or files")]
     LimitReached,
-    /// [`DmaLimits::bytes`] would be exceeded.
+    /// The client would have more bytes mapped than [`DmaLimits::bytes`].
     #[error("DMA region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
     TooMuchMemory {
         /// Size of the refused region in bytes.
@@ -98,7 +98,7 @@ pub enum MapRegionError {
         /// Bytes that the client may map.
         limit: u64,
     },
-    /// The client's descriptor cannot be mapped.
+    /// The descriptor that the client sent cannot be mapped.
     #[error(transparent)]
     Memory(#[from] MapError),
 }
@@ -118,11 +118,11 @@ impl MapRegionError {
     }
 }
 
-/// Address range to unmap that holds no region, or cuts one.
+/// Address range to unmap that holds no DMA region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("cannot unmap {iova:#x}+{size:#x}: the range must cover whole DMA regions")]
 pub struct NotMapped {
-    /// First address of the range to unmap.
+    /// First I/O virtual address of the range to unmap.
     pub iova: u64,
     /// Size of the range to unmap in bytes.
     pub size: u64,
@@ -141,7 +141,7 @@ impl NotMapped {
 pub struct DmaTable {
     regions: Vec<Region>,
     limits: DmaLimits,
-    /// Number of regions with memory.
+    /// Number of DMA regions with memory.
     shareable: usize,
     mapped_bytes: u64,
     mappings: Mappings,
@@ -152,13 +152,13 @@ pub struct DmaTable {
 }
 
 impl DmaTable {
-    /// Creates a table without regions.
+    /// Creates a DMA table without regions.
     #[must_use]
     pub fn new(limits: DmaLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Admits the region of `size` bytes at `iova`. With a file offset and any permission, returns the region to
+    /// Admits the DMA region of `size` bytes at `iova`. With a file offset and any permission, returns the region to
     /// map and then to [insert](Self::insert). Otherwise adds a region that the device cannot reach. Does not
     /// block.
     ///
@@ -193,7 +193,7 @@ impl DmaTable {
         Ok(Some(PendingRegion { first: iova, last, permissions, offset, mappings, limits }))
     }
 
-    /// Adds an admitted region whose memory is mapped.
+    /// Adds an admitted DMA region whose memory is mapped.
     ///
     /// # Errors
     /// The region, if another one has taken its addresses meanwhile.
@@ -205,7 +205,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the table index for a new region. Fails if the region overlaps another.
+    /// Returns the index in the table for a new DMA region. Fails if the region overlaps another.
     fn place(&self, first: u64, last: u64) -> Result<usize, MapRegionError> {
         let index = self.regions.partition_point(|region| region.last < first);
         match self.regions.get(index).filter(|region| region.first <= last) {
@@ -236,7 +236,7 @@ impl DmaTable {
         Ok(self.remove(from..to))
     }
 
-    /// Removes every region, as [`Self::unmap`] does.
+    /// Removes every DMA region, as [`Self::unmap`] does.
     pub fn unmap_all(&mut self) -> RemovedRegions {
         self.remove(0..self.regions.len())
     }
@@ -258,7 +258,7 @@ impl DmaTable {
         self.looked_over.set((u64::MAX, false));
     }
 
-    /// Returns the regions in order of address, with the file and offset by which a successor maps them again.
+    /// Returns the regions in order of address, with the file and offset by which the next process maps them again.
     pub fn regions(&self) -> impl Iterator<Item = DmaRegion<'_>> {
         self.regions.iter().map(Region::describe)
     }
@@ -269,20 +269,20 @@ impl DmaTable {
         self.regions.len()
     }
 
-    /// Returns true if the client has no region.
+    /// Returns true if the client has no DMA region.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.regions.is_empty()
     }
 
-    /// Returns the number of regions with memory. If a client has regions but none with memory, its VM does not
+    /// Returns the number of DMA regions with memory. If a client has regions but none with memory, its VM does not
     /// share memory (`share=on`), and no frame can reach it.
     #[must_use]
     pub fn shareable_regions(&self) -> usize {
         self.shareable
     }
 
-    /// Returns the number of bytes in regions with memory.
+    /// Returns the number of bytes in DMA regions with memory.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes
@@ -311,8 +311,8 @@ impl DmaTable {
         true
     }
 
-    /// Returns true if the client shrank mapped memory. Its session should then end: the device reads zeros and its
-    /// writes are discarded. Costs one load until any client of the process shrinks memory.
+    /// Returns true if the client shrank a memory file while it was mapped. Its session should then end: the device
+    /// reads zeros and its writes are discarded. Costs one load until any client of the process shrinks memory.
     #[must_use]
     pub fn poisoned(&self) -> bool {
         let events = poison_events();

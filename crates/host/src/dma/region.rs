@@ -10,16 +10,16 @@ use crate::memory::{View, Window};
 /// Device's permissions in a region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// True if the device may read the region.
+    /// True if the device may read the DMA region.
     pub read: bool,
-    /// True if the device may write to the region.
+    /// True if the device may write to the DMA region.
     pub write: bool,
 }
 
 impl Permissions {
-    /// Permissions of ordinary guest memory.
+    /// Permissions of a DMA region with ordinary guest memory.
     pub const READ_WRITE: Self = Self { read: true, write: true };
-    /// Permissions of a guest's ROM.
+    /// Permissions of a DMA region with a guest's ROM.
     pub const READ_ONLY: Self = Self { read: true, write: false };
 
     pub(super) fn any(self) -> bool {
@@ -27,12 +27,12 @@ impl Permissions {
     }
 }
 
-/// Description of a client's memory region.
+/// Description of a client's DMA region.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaRegion<'table> {
-    /// First address of the region.
+    /// First I/O virtual address of the DMA region.
     pub iova: u64,
-    /// Last address of the region: it may end at 2^64 - 1.
+    /// Last I/O virtual address of the DMA region: it may be 2^64 - 1.
     pub last: u64,
     /// Device's permissions in the region.
     pub permissions: Permissions,
@@ -40,9 +40,9 @@ pub struct DmaRegion<'table> {
     pub file: Option<(BorrowedFd<'table>, u64)>,
 }
 
-/// Memory of a region.
+/// Mapped memory of a DMA region.
 pub(super) struct Backing {
-    /// Exactly the region's bytes of the mapping.
+    /// Bytes of the DMA region in the mapping.
     window: Window,
     /// Mapping that holds the region, shared with other regions of the file.
     pub(super) mapping: Arc<Mapping>,
@@ -58,7 +58,7 @@ impl Backing {
         Some(Self { window, mapping, skip })
     }
 
-    /// Returns the region's bytes.
+    /// Returns the bytes of the DMA region.
     #[inline]
     pub(super) fn view(&self) -> &View {
         self.window.view()
@@ -74,7 +74,7 @@ impl fmt::Debug for Backing {
     }
 }
 
-/// Entry of a table, kept small since a client may have 65,535.
+/// Entry of a DMA table, kept small since a client may have 65,535.
 #[derive(Debug)]
 pub(super) struct Region {
     pub(super) first: u64,

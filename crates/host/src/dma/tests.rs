@@ -21,7 +21,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
 }
 
 impl DmaTable {
-    /// Admits, maps and inserts a region.
+    /// Admits, maps and inserts a DMA region.
     fn map(
         &mut self,
         iova: u64,
@@ -59,7 +59,7 @@ fn table(regions: &[(u64, u64)]) -> DmaTable {
 }
 
 #[test]
-fn descriptors_are_written_whole_at_any_address() {
+fn dma_descriptors_are_written_whole_at_any_address() {
     for size in [16, 32] {
         // Inside a region, across two, and at an address that is no multiple of 8.
         for start in [PAGE, 2 * PAGE - 40, 2 * PAGE - 24, 2 * PAGE - 13] {
@@ -101,7 +101,7 @@ fn descriptor_word_with_done_bit_is_written_last() {
 }
 
 #[test]
-fn access_may_cross_adjacent_regions_but_not_a_hole() {
+fn dma_access_may_cross_adjacent_regions_but_no_gap() {
     let table = table(&[(1, 1), (2, 1), (3, 2), (6, 1)]);
     let long: Vec<u8> = (0..2 * PAGE + 10).map(|value| value as u8).collect();
     table.write(2 * PAGE - 5, &long).unwrap();
@@ -119,7 +119,7 @@ fn access_may_cross_adjacent_regions_but_not_a_hole() {
 }
 
 #[test]
-fn memory_is_blank_until_sampled_pages_are_written() {
+fn guest_memory_is_blank_until_sampled_pages_are_written() {
     let pages = 64 << 10;
     let blank = || table(&[(0, 4), (16, pages)]);
     assert!(DmaTable::default().is_blank());
@@ -139,7 +139,7 @@ fn memory_is_blank_until_sampled_pages_are_written() {
 }
 
 #[test]
-fn access_past_the_last_address_faults() {
+fn dma_access_past_the_last_address_faults() {
     let mut table = DmaTable::default();
     let last_page = u64::MAX - PAGE + 1;
     table.map(last_page, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
@@ -152,7 +152,7 @@ fn access_past_the_last_address_faults() {
 }
 
 #[test]
-fn region_without_descriptor_is_listed_but_not_accessible() {
+fn dma_region_without_file_is_listed_but_not_accessible() {
     let mut table = table(&[(0, 1)]);
     table.map(PAGE, PAGE, Permissions::READ_ONLY, None).unwrap();
     assert_eq!((table.len(), table.shareable_regions(), table.mapped_bytes()), (2, 1, PAGE));
@@ -165,7 +165,7 @@ fn region_without_descriptor_is_listed_but_not_accessible() {
 }
 
 #[test]
-fn overlapping_region_gets_eexist_and_invalid_range_einval() {
+fn overlapping_dma_region_gets_eexist_invalid_range_einval() {
     let mut table = table(&[(4, 4), (10, 1)]);
     let mut map = |page, pages| {
         let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, None);
@@ -185,7 +185,7 @@ fn overlapping_region_gets_eexist_and_invalid_range_einval() {
 }
 
 #[test]
-fn unmap_removes_every_region_inside_the_range() {
+fn dma_unmap_removes_every_region_inside_the_range() {
     let mut table = table(&[(4, 4), (8, 1), (20, 1), (21, 1), (30, 2)]);
     assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "it cuts the last");
     drop(table.unmap(19 * PAGE, 11 * PAGE).unwrap());
@@ -208,7 +208,7 @@ fn unmap_removes_every_region_inside_the_range() {
 }
 
 #[test]
-fn unmapped_memory_can_be_mapped_at_another_address() {
+fn unmapped_guest_memory_can_be_mapped_at_another_address() {
     let fd = memfd(1);
     let mut table = DmaTable::default();
     table.map(0, PAGE, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), 0))).unwrap();
@@ -237,7 +237,7 @@ fn region_permissions_restrict_the_devices_accesses() {
 }
 
 #[test]
-fn region_with_a_descriptor_of_no_memory_is_refused() {
+fn dma_region_with_a_descriptor_of_no_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let refused = table.map(0, PAGE, Permissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
@@ -247,7 +247,7 @@ fn region_with_a_descriptor_of_no_memory_is_refused() {
 }
 
 #[test]
-fn clients_limits_of_regions_files_and_bytes_are_enforced() {
+fn client_limits_of_dma_regions_files_and_bytes_are_enforced() {
     let limits = DmaLimits { regions: 5, mappings: 3, files: 2, bytes: 8 * PAGE };
     let mut table = DmaTable::new(limits);
     let (a, b, c) = (memfd(8), memfd(1), memfd(1));
@@ -286,7 +286,7 @@ fn all_65535_negotiated_regions_are_found() {
 }
 
 #[test]
-fn truncated_memory_poisons_its_own_table_only() {
+fn truncated_guest_memory_poisons_only_its_dma_table() {
     let hostile = memfd(4);
     let mut theirs = DmaTable::default();
     theirs.map(0, 4 * PAGE, Permissions::READ_WRITE, Some((hostile.try_clone().unwrap(), 0))).unwrap();
@@ -301,7 +301,7 @@ fn truncated_memory_poisons_its_own_table_only() {
 }
 
 #[test]
-fn regions_report_file_and_offset_for_a_successor() {
+fn dma_regions_report_file_and_offset_for_the_next_process() {
     let table = table(&[(2, 1)]);
     table.write(2 * PAGE, b"state").unwrap();
     let region = table.regions().next().unwrap();
@@ -319,7 +319,7 @@ proptest! {
 
     /// Compares the table with a page-by-page array: equal bytes, and a fault exactly where the model has a hole.
     #[test]
-    fn accesses_match_a_flat_array_model(
+    fn dma_accesses_match_a_model_with_a_flat_array(
         pages in vec(0u64..12, 1..8),
         accesses in vec((0u64..12 * PAGE, 1usize..9000, any::<u8>(), any::<bool>()), 1..20),
     ) {

@@ -27,7 +27,7 @@ pub enum AdoptError {
     /// The descriptor is a pipe, a socket, a file or another object.
     #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
-    /// The kernel did not report the descriptor's kind.
+    /// The kernel did not report the kind of the descriptor.
     #[error("cannot examine the client's descriptor for an interrupt in /proc/self/fd: {0}")]
     System(io::Error),
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn cleared_nonblock_flag_does_not_block_the_signal() {
+    fn eventfd_with_cleared_nonblock_flag_does_not_block_a_signal() {
         let theirs = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let ours = EventFd::adopt(theirs.try_clone().unwrap()).unwrap();
         rustix::io::write(&theirs, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn semaphore_eventfd_counts_down() {
+    fn semaphore_eventfd_read_counts_down_by_one() {
         let event = EventFd::adopt(eventfd(2, EventfdFlags::SEMAPHORE).unwrap()).unwrap();
         assert_eq!((event.drain(), event.drain(), event.drain()), (1, 1, 0));
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_proc_is_named_with_its_remedy() {
+    fn missing_proc_file_system_is_named_with_its_remedy() {
         let refused = AdoptError::System(Errno::NOENT.into());
         assert!(refused.to_string().contains("/proc/self/fd: No such file"), "{refused}");
         assert_eq!(refused.remedy(), "mount /proc where the host runs");

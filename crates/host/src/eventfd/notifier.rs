@@ -21,9 +21,9 @@ use super::EventFd;
 
 /// Completions that are collected at once: half of the context's capacity.
 const BATCH: u32 = 64;
-/// `IOCB_CMD_PREAD` (linux/aio_abi.h).
+/// AIO command of a read (`IOCB_CMD_PREAD`, linux/aio_abi.h).
 const PREAD: u16 = 0;
-/// `IOCB_FLAG_RESFD` (linux/aio_abi.h).
+/// AIO flag that a completion signals an eventfd (`IOCB_FLAG_RESFD`, linux/aio_abi.h).
 const RESFD: u32 = 1;
 
 /// Asynchronous I/O request, `struct iocb` of linux/aio_abi.h on a little-endian machine.
@@ -54,16 +54,16 @@ struct IoEvent {
     result2: i64,
 }
 
-/// Signaller of eventfds for one thread.
+/// Signals eventfds of clients from one thread, without blocking.
 #[derive(Debug)]
 pub struct Notifier(Option<Aio>);
 
 #[derive(Debug)]
 struct Aio {
     context: libc::c_ulong,
-    /// Empty file that the requests read.
+    /// Empty file that the asynchronous requests read.
     empty: OwnedFd,
-    /// Number of requests since completions were last collected.
+    /// Number of asynchronous requests since completions were last collected.
     pending: u32,
 }
 
@@ -80,8 +80,8 @@ impl Notifier {
         self.0.is_some()
     }
 
-    /// Adds one to an eventfd. A full counter already wakes its reader. An error is ignored: a client that breaks
-    /// its own eventfd loses only its own interrupts.
+    /// Adds one to a client's eventfd. A full counter already wakes its reader. An error is ignored: a client that
+    /// breaks its own eventfd loses only its own interrupts.
     #[inline]
     pub fn signal(&mut self, event: &EventFd) {
         match &mut self.0 {
@@ -136,7 +136,7 @@ impl Aio {
         taken == 1
     }
 
-    /// Collects the completions of finished requests.
+    /// Collects the completions of finished asynchronous requests.
     fn reap(&mut self) {
         let mut events = [IoEvent::default(); BATCH as usize];
         let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_wakes_a_waiting_reader() {
+    fn interrupt_wakes_a_reader_of_the_eventfd() {
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let reader = event.try_clone().unwrap();
         let waits = thread::spawn(move || {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::message::{Message, Shelf, is_name, value};
 
-/// Separator between the names of one open file. No name of a shelf contains it.
+/// Separator between the names under which one open file is kept. No name of a shelf contains it.
 const AND: char = '+';
 
 /// Applies a message to a shelf and sends the changes to systemd through `tell`. Returns a descriptor that is no
@@ -53,7 +53,7 @@ fn join(names: &[String]) -> String {
     names.join(&AND.to_string())
 }
 
-/// Returns the names of an open file on a shelf.
+/// Returns the names under which an open file is kept.
 fn names(shelf: &Shelf, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }

@@ -28,21 +28,21 @@ pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
 /// First descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
-/// Message of a successor, with its process id, before it takes the kept descriptors.
+/// Message of the next process, with its process id, before it takes the kept descriptors.
 pub const STARTED: &str = "STARTED";
-/// Message that follows the last kept descriptor.
+/// Message of a process that has sent all kept descriptors.
 const END: &str = "END=1";
 
 /// Reason why a process could not receive the descriptors kept for it.
 #[derive(Debug, thiserror::Error)]
 pub enum HeritageError {
-    /// The socket for kept descriptors failed.
+    /// The socket that receives the kept descriptors failed.
     #[error("cannot receive the descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
-    /// The sender ended before it had sent everything.
+    /// The sender of kept descriptors ended before it had sent all.
     #[error("the process that started this host has ended")]
     Gone,
-    /// An environment variable has an invalid value.
+    /// An environment variable about kept descriptors has an invalid value.
     #[error("environment variable {0} is invalid: only systemd or a keeper must set it")]
     Environment(&'static str),
 }
@@ -50,9 +50,9 @@ pub enum HeritageError {
 /// Sender of kept descriptors.
 #[derive(Debug)]
 pub enum From {
-    /// No sender: the process was started by hand.
+    /// The process was started by hand and received no kept descriptors.
     NoSender,
-    /// The keeper, which continues to keep the descriptors.
+    /// The keeper (the process that starts hosts) sent the kept descriptors and keeps them.
     Keeper(Store),
     /// The previous process, which waits for the hand-over's result.
     Predecessor(Line),
@@ -61,9 +61,9 @@ pub enum From {
 /// Kept descriptors and their sender.
 #[derive(Debug)]
 pub struct Heritage {
-    /// Kept descriptors by name.
+    /// Kept descriptors by their names.
     pub shelf: Shelf,
-    /// Process that sent them.
+    /// Process that sent the kept descriptors.
     pub from: From,
 }
 
@@ -139,15 +139,16 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Makes `command` receive kept descriptors from `socket`. `from` names the other end: [`KEEPER`] or [`PREDECESSOR`].
-/// The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through the keeper.
+/// Passes `command` the socket from which it receives kept descriptors. `from` names the other end: [`KEEPER`] or
+/// [`PREDECESSOR`]. The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through
+/// the keeper.
 pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
     command.stdin(socket).process_group(0)
 }
 
-/// Message channel between predecessor and successor.
+/// Message channel between a process and its replacement.
 #[derive(Debug)]
 pub struct Line(OwnedFd);
 
@@ -157,7 +158,7 @@ impl Line {
         Ok(Self(socket))
     }
 
-    /// Sends all descriptors of a shelf with their names.
+    /// Sends all kept descriptors with their names.
     ///
     /// # Errors
     /// The peer is gone.
@@ -168,7 +169,7 @@ impl Line {
         message::send(&self.0, END, None)
     }
 
-    /// Sends one message to the other process.
+    /// Sends one message over the channel to the other process.
     ///
     /// # Errors
     /// The peer is gone, or reads nothing for two seconds.
@@ -192,7 +193,7 @@ impl AsFd for Line {
     }
 }
 
-/// Returns the number in a line `KEY=n` of a message.
+/// Returns the number in a message's line `KEY=n`.
 #[must_use]
 pub fn number(text: &str, key: &str) -> Option<i32> {
     value(text, key)?.trim().parse().ok()

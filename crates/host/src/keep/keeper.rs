@@ -41,7 +41,7 @@ use crate::worker::Worker;
 
 /// Exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
-/// Exit status of a panic (Rust runtime).
+/// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
 /// Deaths within the period from which on the next start is delayed. Each delay is twice the last one, up to the
 /// longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for the
@@ -51,41 +51,41 @@ const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Messages that wait at most for a disk that stalls.
+/// Maximum number of the keeper's messages that wait for a disk that stalls.
 const MESSAGES: usize = 100;
 
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
-/// Number of processes other than the host that the keeper waits for: a successor, and former hosts.
+/// Number of processes other than the host that the keeper waits for: the next process, and former hosts.
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
-/// State of the keeper and of its host.
+/// State of the keeper: the process that starts hosts and holds their descriptors.
 struct Keeper {
     starter: Starter,
     shelf: Shelf,
     signals: Signals,
     /// systemd, or another service manager that waits for the host's readiness.
     notify: Option<Store>,
-    /// True if systemd stores the keeper's descriptors.
+    /// True if systemd stores the kept descriptors too.
     backed: bool,
-    /// True once a host has reported readiness.
+    /// True once a host has sent READY=1.
     ready: bool,
     /// True once a signal has asked the keeper to end.
     ending: bool,
     deaths: VecDeque<Instant>,
     closer: Worker,
-    /// Thread that writes messages. A disk that stalls blocks a write, and must not delay the next host.
+    /// Thread that writes the keeper's messages. A disk that stalls blocks a write, and must not delay the next host.
     writer: Worker,
-    /// Successor that has not taken over yet.
+    /// Started replacement of the host that has not taken over yet.
     successor: Option<Process>,
     /// Processes that have handed over, or were abandoned, and may still run.
     former: Vec<Process>,
 }
 
-/// Keeps a host until it exits. Returns its exit status. `command` builds the host's command line. The process must
-/// have one thread; afterwards it can do little but end.
+/// Starts hosts and holds their descriptors until a host exits. Returns its exit status. `command` builds the host's
+/// command line. The process must have one thread; afterwards it can do little but end.
 ///
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
@@ -118,7 +118,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Resul
 }
 
 impl Keeper {
-    /// Starts hosts one after the other. Returns the last one's exit status.
+    /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
     fn run(&mut self) -> io::Result<u8> {
         loop {
             let death = self.serve()?;
@@ -131,7 +131,7 @@ impl Keeper {
         }
     }
 
-    /// Has a host started, and keeps its descriptors until it dies.
+    /// Starts a host, and keeps its descriptors until it ends.
     fn serve(&mut self) -> io::Result<Death> {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
@@ -169,7 +169,7 @@ impl Keeper {
         }
     }
 
-    /// Carries out one message of the host. Returns false if the host has closed the socket.
+    /// Carries out one message that a host sent to the keeper. Returns false if the host has closed the socket.
     fn hear(&mut self, line: &Line, host: &mut Process, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
@@ -212,14 +212,14 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Forwards a message to the service manager, if there is one. The manager may have ended.
+    /// Forwards a host's message to the service manager, if there is one. The manager may have ended.
     fn relay(&self, text: &str) {
         if let Some(notify) = &self.notify {
             let _ = message::send(notify, text, None);
         }
     }
 
-    /// Forgets processes that have ended.
+    /// Reaps child processes of the keeper that have ended.
     fn reap(&mut self, poller: &Poller) {
         self.former.extend(self.successor.take_if(|process| !matches!(process.death(), Ok(None))));
         self.former.retain(|process| {
@@ -232,7 +232,7 @@ impl Keeper {
         });
     }
 
-    /// Forgets a starter that has ended, and reports it.
+    /// Drops a starter process that has ended, and reports its end.
     fn drop_starter(&mut self, poller: &Poller) {
         let _ = poller.remove(self.starter.process());
         self.starter.reap();
@@ -247,7 +247,7 @@ impl Keeper {
         ));
     }
 
-    /// Kills a successor that has not taken over.
+    /// Kills the host's replacement if it has not taken over.
     fn abandon(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.signal(Kill::KILL);
@@ -255,7 +255,7 @@ impl Keeper {
         }
     }
 
-    /// Has a message written, unless too many wait already.
+    /// Queues a message of the keeper, unless too many wait already.
     fn say(&self, text: String) {
         if self.writer.backlog() < MESSAGES {
             self.writer.run(move || say(&text));
@@ -303,7 +303,8 @@ impl Keeper {
         None
     }
 
-    /// Delays the next start if hosts die too often. Returns false if a signal asks the keeper to end meanwhile.
+    /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper to end
+    /// meanwhile.
     fn wait(&mut self) -> bool {
         while self.deaths.front().is_some_and(|death| death.elapsed() > PERIOD) {
             self.deaths.pop_front();

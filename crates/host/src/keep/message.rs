@@ -18,14 +18,14 @@ const MAX_NAME: usize = 255;
 /// Descriptors on a shelf: above the clients on 64 VFs of each of three ports, 85 each.
 const MAX_KEPT: usize = 16_384;
 
-/// Message received by a keeper or its client.
+/// Message with at most one descriptor between a keeper and its host.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) text: String,
     pub(super) fd: Option<OwnedFd>,
 }
 
-/// Sends one message. Blocks if the socket does.
+/// Sends one message between a keeper and its host. Blocks if the socket does.
 pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -42,7 +42,8 @@ pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) ->
     }
 }
 
-/// Receives one message. Returns `None` if the peer has closed the socket. Blocks if the socket does.
+/// Receives one message between a keeper and its host. Returns `None` if the peer has closed the socket. Blocks if
+/// the socket does.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -79,7 +80,7 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
 
-/// Kept descriptors by name.
+/// Descriptors that the keeper holds, by name.
 #[derive(Debug, Default)]
 pub struct Shelf(BTreeMap<String, OwnedFd>);
 
@@ -97,17 +98,17 @@ impl Shelf {
         if kept { self.0.insert(name.to_owned(), fd) } else { Some(fd) }
     }
 
-    /// Stores a descriptor under a name. Returns the former descriptor of that name.
+    /// Stores a descriptor under a name, in place of an earlier one. Returns the former descriptor of that name.
     pub fn put(&mut self, name: &str, fd: OwnedFd) -> Option<OwnedFd> {
         self.0.insert(name.to_owned(), fd)
     }
 
-    /// Removes and returns the descriptor of a name.
+    /// Removes and returns the descriptor stored under a name.
     pub fn take(&mut self, name: &str) -> Option<OwnedFd> {
         self.0.remove(name)
     }
 
-    /// Returns the descriptor of a name.
+    /// Returns the descriptor stored under a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.0.get(name).map(OwnedFd::as_fd)

@@ -8,13 +8,13 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 /// End of a process: its exit status, or the signal that killed the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Death {
-    /// The process exited with this status.
+    /// The child process exited with this status.
     Exit(i32),
-    /// This signal killed the process.
+    /// This signal killed the child process.
     Signal(i32),
 }
 
-/// Child of this process. Its pidfd becomes readable when it has ended.
+/// Descriptor (pidfd) of a child process. Its pidfd becomes readable when it has ended.
 #[derive(Debug)]
 pub(super) struct Process(OwnedFd);
 
@@ -23,13 +23,14 @@ impl Process {
         Self(handle)
     }
 
-    /// Sends a signal. Ignores the error of a process that has just ended: `death` reports its end.
+    /// Sends a signal to the child process. Ignores the error of a process that has just ended: `death` reports its
+    /// end.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
-    /// Returns the process's end, or `None` while it runs. Call it until it returns an end: that call reaps the
-    /// process.
+    /// Returns how the child process ended, or `None` while it runs. Call it until it returns an end: that call reaps
+    /// the process.
     pub(super) fn death(&self) -> io::Result<Option<Death>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {

@@ -36,7 +36,7 @@ use super::message::{self, Message};
 use super::process::Process;
 use super::store::PATIENCE;
 
-/// Process name in `ps`. The kernel keeps 15 bytes.
+/// Name in `ps` of the process that forks hosts. The kernel keeps 15 bytes.
 const NAME: &CStr = c"softiov-starter";
 /// Replies of the starter: with the host's pidfd, or with an errno.
 const STARTED: &str = "STARTED=1";
@@ -46,16 +46,16 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;
 
-/// Keeper's side of the starter.
+/// Keeper's connection to the starter, the process that forks hosts.
 #[derive(Debug)]
 pub(super) struct Starter {
-    /// Socket to the starter; `None` after a failure.
+    /// Socket to the starter process; `None` after a failure.
     line: Option<OwnedFd>,
     process: Process,
 }
 
 impl Starter {
-    /// Forks the starter. `command` builds a host's command line, in the starter.
+    /// Forks the starter process. `command` builds a host's command line, in the starter.
     ///
     /// # Errors
     /// This process has a second thread, or the system is out of processes.
@@ -98,24 +98,24 @@ impl Starter {
         }
     }
 
-    /// Returns the starter's process, to wait for its end.
+    /// Returns the starter process, to wait for its end.
     pub(super) fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Returns true if the starter can start hosts.
+    /// Returns true if the starter process can start hosts.
     pub(super) fn is_alive(&self) -> bool {
         self.line.is_some()
     }
 
-    /// Reaps the starter after its end.
+    /// Reaps the starter process after its end.
     pub(super) fn reap(&mut self) {
         self.line = None;
         let _ = self.process.death();
     }
 }
 
-/// Runs the starter until the keeper has ended.
+/// Runs the starter process until the keeper has ended.
 fn run(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> ! {
     // A panic must not unwind into the keeper's frames.
     let outcome = catch_unwind(AssertUnwindSafe(|| obey(line, command)));

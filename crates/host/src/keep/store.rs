@@ -1,5 +1,5 @@
-//! Client of a keeper. Each call may block while the keeper is busy, for a bounded time, so threads that move
-//! frames must not make it.
+//! Host's connection to its keeper, which holds its descriptors. Each call may block while the keeper is busy, for a
+//! bounded time, so threads that move frames must not make it.
 
 use std::env;
 use std::io;
@@ -54,7 +54,7 @@ impl Store {
         Self::over(socket).map(Some)
     }
 
-    /// Uses a connected socket that preserves message boundaries.
+    /// Creates a connection to a keeper over a socket that preserves message boundaries.
     ///
     /// # Errors
     /// The descriptor is not a socket.
@@ -78,7 +78,7 @@ impl Store {
         message::send(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd))
     }
 
-    /// Has the keeper drop the descriptor of a name.
+    /// Asks the keeper to close the descriptor stored under a name.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -86,7 +86,7 @@ impl Store {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
 
-    /// Has the keeper start a successor of this process. Returns the channel to the successor.
+    /// Asks the keeper to start the replacement of this process. Returns the channel to the successor.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -96,7 +96,7 @@ impl Store {
         Line::over(ours)
     }
 
-    /// Has the keeper end the successor that it started last.
+    /// Asks the keeper to end the replacement that it started last.
     ///
     /// # Errors
     /// As [`Store::keep`].
@@ -114,7 +114,7 @@ impl Store {
 }
 
 impl AsFd for Store {
-    /// Returns the socket, for a successor.
+    /// Returns the socket to the keeper, which the next process inherits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -18,7 +18,7 @@ fn pair() -> (Store, OwnedFd) {
     (Store::over(ours).unwrap(), theirs)
 }
 
-/// Applies received messages to a shelf. Returns its names.
+/// Stores the descriptors of received messages as a keeper does. Returns its names.
 fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));
@@ -27,7 +27,7 @@ fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
 }
 
 #[test]
-fn kept_descriptor_is_the_same_open_file_until_forgotten() {
+fn kept_descriptor_stays_the_same_open_file_until_forgotten() {
     let (store, keeper) = pair();
     let mut shelf = Shelf::default();
     let event = EventFd::new().unwrap();
@@ -42,7 +42,7 @@ fn kept_descriptor_is_the_same_open_file_until_forgotten() {
 }
 
 #[test]
-fn shelf_keeps_the_last_descriptor_of_a_name() {
+fn keeper_keeps_the_last_descriptor_stored_under_a_name() {
     let (store, keeper) = pair();
     let mut shelf = Shelf::default();
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
@@ -54,7 +54,7 @@ fn shelf_keeps_the_last_descriptor_of_a_name() {
 }
 
 #[test]
-fn invalid_descriptor_name_is_refused_by_store_and_shelf() {
+fn invalid_descriptor_name_is_refused_by_sender_and_keeper() {
     let (store, keeper) = pair();
     let event = EventFd::new().unwrap();
     for name in ["", "a:b", "a\nFDSTOREREMOVE=1", &"n".repeat(256)] {
@@ -70,7 +70,7 @@ fn invalid_descriptor_name_is_refused_by_store_and_shelf() {
 }
 
 #[test]
-fn closing_the_keepers_socket_is_no_error() {
+fn host_continues_after_its_keeper_socket_closes() {
     let (store, keeper) = pair();
     drop(store);
     assert!(message::receive(&keeper).unwrap().is_none());
@@ -98,7 +98,7 @@ fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd:
 }
 
 #[test]
-fn systemd_store_holds_a_shared_open_file_once() {
+fn systemd_fd_store_holds_a_shared_open_file_once() {
     let (mut shelf, mut store) = (Shelf::default(), Vec::new());
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     let mut step = |text: &str, fd, expected: &[&str]| {
@@ -125,7 +125,7 @@ fn systemd_store_holds_a_shared_open_file_once() {
 
 #[test]
 #[expect(clippy::zombie_processes, reason = "it is waited for by its handle")]
-fn keeper_works_inside_its_seccomp_list() {
+fn keeper_stores_descriptors_under_its_seccomp_filter() {
     let child = Command::new("sleep").arg("60").spawn().unwrap();
     let child = Process::of(pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap());
     let event = EventFd::new().unwrap();

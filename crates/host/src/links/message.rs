@@ -13,24 +13,24 @@ use rustix::io::Errno;
 /// Bytes of `struct nlmsghdr`, and of `struct ifinfomsg` after it.
 const HEADER: usize = 16;
 const INFO: usize = 16;
-/// Offsets of index and flags in `struct ifinfomsg`.
+/// Offsets of interface index and flags in `struct ifinfomsg`.
 const INDEX: usize = 4;
 const FLAGS: usize = 8;
 
 /// State of a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Interface index in its namespace. The kernel reuses an index only on request.
+    /// Index of the interface in its namespace. The kernel reuses an index only on request.
     pub index: u32,
     /// True if the administrator has set the interface up.
     pub up: bool,
     /// True if the interface has a carrier: for a tap, a process is attached and the carrier is not switched off.
     pub carrier: bool,
-    /// Largest payload of a frame, in bytes.
+    /// Largest payload of a frame on the interface, in bytes.
     pub mtu: u32,
 }
 
-/// Reply to a request for an interface.
+/// Kernel's reply to a request for an interface.
 pub(super) enum Answer {
     Link(Link),
     Error(Errno),
@@ -54,7 +54,7 @@ pub(super) fn question(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Parses a reply about an interface. Returns `None` if it is malformed.
+/// Parses the kernel's reply about an interface. Returns `None` if it is malformed.
 pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
     let message = NetlinkBuffer::new_checked(bytes).ok()?;
     match message.message_type() {

@@ -21,25 +21,26 @@ use rustix::net::{bind, recv, send, socket_with};
 use message::Answer;
 pub use message::Link;
 
-/// Receive buffer in bytes. The kernel's messages about one interface stay below 8 KiB (NLMSG_GOODSIZE).
+/// Size in bytes of the buffer for netlink messages. The kernel's messages about one interface stay below 8 KiB
+/// (NLMSG_GOODSIZE).
 const BUFFER: usize = 32 << 10;
 /// Notifications read per visit; later ones keep the descriptor readable.
 const READS: usize = 64;
 /// Multicast group of interface notifications, as a bit (RTMGRP_LINK).
 const NEWS: u32 = libc::RTMGRP_LINK as u32;
 
-/// Interfaces of which a visit found notifications.
+/// Result of reading the pending notifications about interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
-    /// No notification, or only ones of other interfaces.
+    /// No notification about an interface of interest.
     Unrelated,
-    /// Notification of an interface of interest.
+    /// At least one notification about an interface of interest.
     Related,
     /// The kernel has dropped notifications: any interface may have changed.
     Lost,
 }
 
-/// Interfaces of a network namespace. Readable when there is a notification.
+/// Netlink socket that reports the interfaces of a network namespace. Readable when there is a notification.
 #[derive(Debug)]
 pub struct Links {
     news: OwnedFd,
@@ -56,8 +57,8 @@ impl Links {
         Ok(Self { news: open(NEWS)?, questions: open(0)?, buffer: vec![0; BUFFER].into() })
     }
 
-    /// Reads pending notifications without blocking. `related` returns true for an interface of interest, given its
-    /// index and name.
+    /// Reads pending interface notifications without blocking. `related` returns true for an interface of interest,
+    /// given its index and name.
     ///
     /// # Errors
     /// The kernel's error.
@@ -82,8 +83,8 @@ impl Links {
         Ok(heard)
     }
 
-    /// Requests the current state of an interface. Returns `None` if there is none. May wait for the kernel's lock
-    /// on interfaces.
+    /// Requests the current state of an interface by its name. Returns `None` if there is none. May wait for the
+    /// kernel's lock on interfaces.
     ///
     /// # Errors
     /// The kernel's error.

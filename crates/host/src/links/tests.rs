@@ -37,7 +37,7 @@ fn hear(links: &mut Links) -> Heard {
 }
 
 #[test]
-fn look_up_reports_an_interfaces_current_state() {
+fn interface_look_up_returns_its_current_state() {
     with_tap("links: as it is", |tap| {
         let mut links = Links::new().unwrap();
         let link = links.look_up("watched0").unwrap().unwrap();

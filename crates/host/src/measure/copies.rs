@@ -67,7 +67,7 @@ pub(super) fn cold() -> Result<Sample, Unmeasured> {
     Err(Unmeasured::Architecture)
 }
 
-/// Evicts the bytes from all caches.
+/// Evicts the bytes from all processor caches.
 #[cfg(target_arch = "x86_64")]
 fn flush(bytes: &[u8]) {
     use core::arch::x86_64::{_mm_clflush, _mm_mfence};

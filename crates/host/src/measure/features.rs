@@ -6,11 +6,11 @@ use std::path::Path;
 /// Virtualization feature of this machine, and the file that reports the feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Name of the virtualization feature.
+    /// Name of a virtualization feature of the processor.
     pub what: &'static str,
-    /// True if the machine has the feature; `None` if unknown.
+    /// True if the machine has the virtualization feature; `None` if unknown.
     pub found: Option<bool>,
-    /// File that reports the feature.
+    /// File that reports the virtualization feature.
     pub source: &'static str,
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn unreported_feature_is_unknown() {
+    fn unreported_virtualization_feature_is_unknown() {
         assert_eq!(has_flag("processor : 0\nflags : fpu x2apic\n", "x2apic"), Some(true));
         assert_eq!(has_flag("flags : fpu x2apicish\n", "x2apic"), Some(false));
         assert_eq!(has_flag("Features : fp asimd\n", "x2apic"), None);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::{Sample, Unmeasured};
 
-/// Instructions that exit the machine, and their environment.
+/// Guest program: instructions that cause a VM exit, and their registers.
 struct Program {
     /// Real-mode instructions; they may change any register but SI.
     instructions: &'static [u8],
-    /// Base address of the segment ES.
+    /// Base address of the segment ES for the guest program.
     es: u64,
     /// Repetitions before the machine stops; `None` if each repetition stops it.
     repeated: Option<u16>,

@@ -28,7 +28,7 @@ pub struct Probe {
     pub unit: &'static str,
     /// Description of the measurement in a few words.
     pub what: &'static str,
-    /// Function that runs the measurement.
+    /// Function that takes the measurement.
     pub run: fn() -> Result<Sample, Unmeasured>,
 }
 
@@ -46,19 +46,19 @@ pub struct Sample {
 /// Reason why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unmeasured {
-    /// The measurement needs two processors.
+    /// The measurement needs two processors, and the process has one.
     #[error("only one processor is available to this process, but the measurement needs two")]
     OneProcessor,
     /// The measurement is not written for this processor architecture.
     #[error("the measurement needs an x86-64 processor")]
     Architecture,
-    /// A system call failed.
+    /// A system call of the measurement failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// A KVM call failed.
+    /// A KVM call of the measurement failed.
     #[error("KVM does not work on this machine: {what} failed: {error}")]
     Kvm {
-        /// Failed action on the virtual machine.
+        /// Failed action on the measured virtual machine.
         what: &'static str,
         /// Kernel's error for the KVM call.
         error: io::Error,
@@ -66,7 +66,7 @@ pub enum Unmeasured {
     /// The virtual machine exited for a reason other than the measured one.
     #[error("KVM does not work on this machine: the measured virtual machine stopped with {0}")]
     Exit(String),
-    /// The virtual machine did not exit.
+    /// The measured virtual machine did not exit within the timeout.
     #[error("KVM does not work on this machine: the measured virtual machine does not exit")]
     Stuck,
 }
@@ -80,7 +80,7 @@ const fn probe(
     Probe { name, unit, what, run }
 }
 
-/// All measurements. VM exits are measured on x86-64 only.
+/// All measurements of this machine's costs. VM exits are measured on x86-64 only.
 pub const PROBES: &[Probe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),

@@ -5,12 +5,12 @@ use crate::poll::Clock;
 
 /// Minimum duration of a repetition in nanoseconds: short enough that most are not interrupted.
 const LONG_ENOUGH: u64 = 500_000;
-/// Maximum operations of a repetition.
+/// Maximum number of operations in one repetition of a measurement.
 const MOST: u32 = 1 << 26;
 const REPETITIONS: usize = 31;
 
-/// Measures nanoseconds per operation. `batch` performs the given number of operations and returns their duration
-/// in nanoseconds.
+/// Measures an operation's duration in nanoseconds. `batch` performs the given number of operations and returns their
+/// duration in nanoseconds.
 pub(super) fn per_operation(
     mut batch: impl FnMut(u32) -> Result<u64, Unmeasured>,
 ) -> Result<Sample, Unmeasured> {
@@ -39,7 +39,7 @@ pub(super) fn timed(work: impl FnOnce() -> Result<(), Unmeasured>) -> Result<u64
 }
 
 impl Sample {
-    /// Multiplies every value of a sample by a factor.
+    /// Multiplies every value of a measurement's result by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }
     }

@@ -7,7 +7,7 @@ use super::{PROBES, Unmeasured};
 use crate::test_support::skipped;
 
 #[test]
-fn every_measurement_returns_a_figure_or_a_reason() {
+fn every_measurement_returns_a_number_or_a_failure_reason() {
     let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.name).collect();
     assert_eq!(names.len(), PROBES.len());
     for probe in PROBES {
@@ -23,7 +23,7 @@ fn every_measurement_returns_a_figure_or_a_reason() {
 }
 
 #[test]
-fn repetitions_grow_until_long_enough_for_the_median() {
+fn measurement_repeats_more_until_long_enough_for_a_median() {
     let mut took = [5, 4, 6, 90, 5, 5, 3, 5, 5].into_iter().map(|millions| millions * 1_000_000);
     let mut counts = BTreeSet::new();
     let sample = per_operation(|count| {
@@ -36,7 +36,7 @@ fn repetitions_grow_until_long_enough_for_the_median() {
 }
 
 #[test]
-fn failing_operation_ends_the_measurement() {
+fn failing_operation_ends_its_measurement() {
     let failed = per_operation(|_| Err(Unmeasured::OneProcessor)).unwrap_err();
     assert_eq!(
         failed.to_string(),

@@ -47,7 +47,7 @@ pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
     Ok(per_operation(bounce)?.times(0.5))
 }
 
-/// Durations of a number of round trips, in nanoseconds.
+/// Durations of messages between two threads and back, in nanoseconds.
 struct PingPong {
     round_trips: u64,
     /// Time that the first thread spent in its writes, in nanoseconds.

@@ -13,9 +13,9 @@ const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
 /// Bytes that hold the headers of most frames.
 const HEAD: usize = 64;
-/// Bytes of a short descriptor.
+/// Bytes of a short (16-byte) receive or transmit descriptor.
 pub(super) const SHORT: usize = 16;
-/// Bytes of a long descriptor.
+/// Bytes of a long (32-byte) receive or transmit descriptor.
 pub(super) const LONG: usize = 32;
 
 /// Copies guest bytes into `buffer`, loading each once.
@@ -37,7 +37,8 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
     guest_may_have_written();
 }
 
-/// Copies any length. A separate function, so that the common length of [`HEAD`] bytes saves no registers.
+/// Copies any number of bytes out of guest memory. A separate function, so that the common length of [`HEAD`] bytes
+/// saves no registers.
 ///
 /// # Safety
 /// As for [`out_of_guest`].
@@ -78,7 +79,7 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies any length. A separate function, as [`any_out_of_guest`].
+/// Copies any number of bytes into guest memory. A separate function, as [`any_out_of_guest`].
 ///
 /// # Safety
 /// As for [`into_guest`].
@@ -94,7 +95,7 @@ unsafe fn any_into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies whole words, in rising order.
+/// Copies whole words into guest memory, in rising order.
 ///
 /// # Safety
 /// `bytes.len()` bytes from `target` on must be mapped for writing, and `target` must be aligned to a word.

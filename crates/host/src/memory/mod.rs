@@ -52,19 +52,19 @@ pub enum MapError {
     /// The descriptor was opened, or is sealed, without the requested access.
     #[error("the descriptor of guest memory does not permit the requested access")]
     Permission,
-    /// The range is empty, or its end exceeds 2^64.
+    /// The range to map is empty, or its end exceeds 2^64.
     #[error("cannot map an empty range, or a range beyond 2^64")]
     BadRange,
-    /// The file offset is not a multiple of the page size.
+    /// The file offset to map is not a multiple of the page size.
     #[error("file offset {offset:#x} of a mapping is not page aligned")]
     Unaligned {
         /// Requested file offset in bytes.
         offset: u64,
     },
-    /// The file is too short for the range.
+    /// The file is too short for the range to map.
     #[error("range {offset:#x}+{len:#x} lies outside the memory file of {size:#x} bytes")]
     OutsideFile {
-        /// First requested byte in the file.
+        /// File offset of the first requested byte.
         offset: u64,
         /// Number of requested bytes.
         len: u64,
@@ -95,10 +95,10 @@ impl MapError {
     }
 }
 
-/// Reason why bytes of a mapping were not accessed. No byte was moved.
+/// Reason why an access to mapped memory was refused. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AccessError {
-    /// Part of the range lies outside the mapping.
+    /// Part of the accessed range lies outside the mapping.
     #[error("access to {offset:#x}+{len:#x} lies outside the memory mapping")]
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
@@ -118,7 +118,7 @@ pub struct MappedFile {
     view: View,
     span: sigbus::Span,
     registration: sigbus::Registration,
-    /// Size of the file's pages in bytes.
+    /// Size of the mapped file's pages in bytes.
     page: u64,
 }
 
@@ -288,7 +288,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Stores a dword whole. A reader that sees the dword also sees all earlier stores.
+    /// Stores a dword into the mapping in one access. A reader that sees the dword also sees all earlier stores.
     ///
     /// # Errors
     /// As for [`Self::load_dword`], and [`AccessError::ReadOnly`].
@@ -298,7 +298,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Replaces a dword if it is `old`. Returns true if it was replaced.
+    /// Replaces a dword of the mapping if it is `old`. Returns true if it was replaced.
     ///
     /// # Errors
     /// As for [`Self::store_dword`].
@@ -348,7 +348,7 @@ impl Drop for MappedFile {
 /// Bytes unmapped at a time, which bounds the wait of threads that map, unmap or fault meanwhile.
 const PIECE: u64 = 4 << 20;
 
-/// Unmaps an unused span in pieces of whole pages.
+/// Unmaps an unused address range in pieces of whole pages.
 fn unmap(span: sigbus::Span, page: u64) {
     let piece = PIECE.max(page) as usize;
     let end = span.start + span.len;

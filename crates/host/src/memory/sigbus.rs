@@ -23,18 +23,18 @@ use rustix::io::Errno;
 const CAPACITY: usize = 32_768;
 /// Table entries that no client's share holds, for memory of this process.
 const UNSHARED: usize = 4_096;
-/// Number of mappings in one client's share: usual and minimum.
+/// Number of mappings reserved for one client: usual and minimum.
 const SHARE: usize = 256;
 const LEAST_SHARE: usize = 32;
 /// A share of a size requires the free entries of this many shares, so that ports with 64 VFs have room beside each
 /// other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
-/// Never a mapping's first address.
+/// Marker of a table entry in use, never a mapping's first address.
 const BUSY: usize = 1;
 const PAGE: usize = 4096;
 
-/// Addresses of one mapping.
+/// First address and length of one memory mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -60,9 +60,9 @@ static SLOTS: [Slot; CAPACITY] = [const {
     }
 }; CAPACITY];
 
-/// Number of slots that belong to shares.
+/// Number of table entries that are reserved for clients.
 static SHARED: AtomicUsize = AtomicUsize::new(0);
-/// Slot where the next search for a free one begins.
+/// Table entry where the next search for a free entry begins.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
@@ -75,7 +75,7 @@ pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)
 }
 
-/// Part of the table that is reserved for one client. Released when dropped.
+/// Part of the table of mappings that is reserved for one client. Released when dropped.
 #[derive(Debug)]
 pub struct MappingShare(usize);
 
@@ -94,7 +94,7 @@ impl MappingShare {
         sizes.find(|size| take(*size)).map(Self)
     }
 
-    /// Returns the number of mappings that the share reserves.
+    /// Returns the number of mappings that are reserved for the client.
     #[must_use]
     pub fn mappings(&self) -> usize {
         self.0
@@ -107,7 +107,7 @@ impl Drop for MappingShare {
     }
 }
 
-/// Entry of a mapping in the table.
+/// Entry of a memory mapping in the SIGBUS handler's table.
 #[derive(Debug)]
 pub(crate) struct Registration(usize);
 
@@ -116,13 +116,13 @@ impl Registration {
         SLOTS[self.0].poisoned.load(Ordering::Acquire)
     }
 
-    /// Frees the mapping's entry in the table. The owner's `drop` calls it once, before it unmaps.
+    /// Frees the mapping's entry in the SIGBUS handler's table. The owner's `drop` calls it once, before it unmaps.
     pub(crate) fn release(&self) {
         SLOTS[self.0].start.store(FREE, Ordering::Release);
     }
 }
 
-/// Enters a mapping in the table. Returns `None` if the table is full.
+/// Enters a mapping in the SIGBUS handler's table. Returns `None` if the table is full.
 pub(crate) fn register(span: Span) -> Option<Registration> {
     let first = NEXT.load(Ordering::Relaxed);
     let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, OFlags, fcntl_get_seals, fcntl_getfl, fstat, fstatfs}
 use super::{MapError, Protection};
 
 const PAGE: u64 = 4096;
-/// `HUGETLBFS_MAGIC` (linux/magic.h).
+/// Magic number of hugetlbfs (`HUGETLBFS_MAGIC`, linux/magic.h).
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// Part of a file to map, in whole pages, that contains the requested range.
@@ -25,7 +25,7 @@ pub(super) struct Extent {
     pub(super) lead: usize,
     /// Number of requested bytes.
     pub(super) visible: usize,
-    /// Size of the file's pages in bytes.
+    /// Size of the mapped file's pages in bytes.
     pub(super) page: u64,
 }
 
@@ -93,8 +93,8 @@ pub(super) fn check(
     Ok(Extent { offset: from, len, lead: 0, visible: len, page })
 }
 
-/// Checks a descriptor's access mode. A mapping is always readable, so write-only and path-only descriptors are
-/// refused.
+/// Checks that a descriptor's access mode permits the mapping. A mapping is always readable, so write-only and
+/// path-only descriptors are refused.
 fn check_mode(flags: OFlags, protection: Protection) -> Result<(), MapError> {
     let writable = flags.contains(OFlags::RDWR);
     let readable = writable || !flags.intersects(OFlags::WRONLY | OFlags::PATH);
@@ -105,7 +105,7 @@ fn check_mode(flags: OFlags, protection: Protection) -> Result<(), MapError> {
     if enough { Ok(()) } else { Err(MapError::Permission) }
 }
 
-/// Returns the page size of a file in bytes. Huge pages are mapped and unmapped whole.
+/// Returns the page size of a memory file in bytes. Huge pages are mapped and unmapped whole.
 fn page_size_of(fd: BorrowedFd<'_>) -> Result<u64, MapError> {
     let filesystem = fstatfs(fd).map_err(MapError::System)?;
     let huge = u64::try_from(filesystem.f_type).is_ok_and(|magic| magic == HUGETLBFS_MAGIC);

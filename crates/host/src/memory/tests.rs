@@ -23,7 +23,7 @@ fn mapped(fd: &OwnedFd, pages: u64) -> MappedFile {
 }
 
 #[test]
-fn mappings_of_one_file_share_their_bytes() {
+fn memory_mappings_of_one_file_share_their_bytes() {
     let fd = memfd(2);
     let (ours, theirs) = (mapped(&fd, 2), mapped(&fd, 2));
     ours.write(PAGE - 3, b"across").unwrap();
@@ -44,7 +44,7 @@ fn file_offset_selects_the_mapped_part_of_the_file() {
 }
 
 #[test]
-fn no_byte_outside_the_requested_range_is_accessible() {
+fn no_byte_outside_the_mapped_range_is_accessible() {
     let fd = memfd(2);
     let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap();
     let outside = |offset, len| Err(AccessError::OutOfRange { offset, len });
@@ -55,7 +55,7 @@ fn no_byte_outside_the_requested_range_is_accessible() {
 }
 
 #[test]
-fn writes_of_every_length_and_alignment_are_whole() {
+fn memory_writes_of_any_length_and_alignment_are_whole() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let pattern: Vec<u8> = (1..=100).collect();
@@ -103,7 +103,7 @@ fn read_only_mapping_refuses_stores() {
 }
 
 #[test]
-fn range_outside_the_file_is_refused() {
+fn mapping_of_a_range_outside_the_file_is_refused() {
     let fd = memfd(2);
     let refused = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite).unwrap_err();
     let size = 2 * PAGE;
@@ -151,7 +151,7 @@ fn write_sealed_memfd_is_not_writable() {
 }
 
 #[test]
-fn truncated_memfd_reads_as_zeros_and_others_do_not() {
+fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
     let (hostile, honest) = (memfd(64), memfd(1));
     let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
     victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
@@ -172,7 +172,7 @@ fn truncated_memfd_reads_as_zeros_and_others_do_not() {
 }
 
 #[test]
-fn new_mapping_in_a_poisoned_ones_entry_is_intact() {
+fn table_entry_of_a_poisoned_mapping_is_reused_clean() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);
@@ -184,8 +184,8 @@ fn new_mapping_in_a_poisoned_ones_entry_is_intact() {
 }
 
 #[test]
-fn clients_shares_never_exceed_the_table_of_mappings() -> io::Result<()> {
-    let name = "memory::tests::clients_shares_never_exceed_the_table_of_mappings";
+fn client_mapping_quotas_never_exceed_the_mapping_table() -> io::Result<()> {
+    let name = "memory::tests::client_mapping_quotas_never_exceed_the_mapping_table";
     let taken = || {
         let shares: Vec<MappingShare> = std::iter::from_fn(MappingShare::reserve).collect();
         let port = 65;
@@ -203,7 +203,7 @@ fn clients_shares_never_exceed_the_table_of_mappings() -> io::Result<()> {
 }
 
 #[test]
-fn large_mappings_are_unmapped_whole() {
+fn large_memory_mappings_are_unmapped_whole() {
     let name = "host-test-large";
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     let bytes = (1 << 30) + 5 * PAGE;
@@ -216,7 +216,7 @@ fn large_mappings_are_unmapped_whole() {
 }
 
 #[test]
-fn truncation_during_copies_on_many_threads_is_survived() {
+fn memory_truncated_during_copies_on_many_threads_no_crash() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -275,8 +275,8 @@ fn fault_outside_every_mapping() {
 }
 
 #[test]
-fn sigbus_outside_mappings_ends_the_process() -> io::Result<()> {
-    let name = "memory::tests::sigbus_outside_mappings_ends_the_process";
+fn sigbus_outside_guest_mappings_ends_the_process() -> io::Result<()> {
+    let name = "memory::tests::sigbus_outside_guest_mappings_ends_the_process";
     let Some(child) = in_own_process(name, fault_outside_every_mapping)? else { return Ok(()) };
     assert!(!child.status.success());
     // A sanitizer reports the fault and exits instead.

@@ -32,13 +32,13 @@ impl View {
         Self { base, len, writable }
     }
 
-    /// Returns the first byte.
+    /// Returns the address of the first mapped byte.
     #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Returns the length in bytes.
+    /// Returns the number of mapped bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
@@ -49,7 +49,7 @@ impl View {
         self.base.addr().get()
     }
 
-    /// Returns true if stores are permitted.
+    /// Returns true if stores to the mapped bytes are permitted.
     #[inline]
     pub(super) fn is_writable(&self) -> bool {
         self.writable
@@ -92,8 +92,9 @@ impl View {
         Ok(())
     }
 
-    /// Copies descriptors of `size` bytes (16 or 32) in. If they are 8-byte aligned, they are stored word by word, one
-    /// descriptor after the other, the second word of each last: a guest that sees that word sees the whole descriptor.
+    /// Copies descriptors of `size` bytes (16 or 32) into the memory. If they are 8-byte aligned, they are stored
+    /// word by word, one descriptor after the other, the second word of each last: a guest that sees that word sees
+    /// the whole descriptor.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
@@ -120,7 +121,7 @@ impl View {
         }
     }
 
-    /// Returns the address of `len` bytes at `offset`.
+    /// Returns the address of `len` mapped bytes at `offset`.
     #[inline]
     pub(super) fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
         let start =
@@ -130,7 +131,7 @@ impl View {
         Ok(unsafe { self.base.add(start) })
     }
 
-    /// Returns the address of `len` bytes at `offset`, for stores.
+    /// Returns the address of `len` mapped bytes at `offset`, for stores.
     #[inline]
     pub(super) fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
         if !self.writable {
@@ -157,7 +158,7 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
     }
 }
 
-/// Part of a file's mapping, for one region. Keeps the mapping alive.
+/// Part of a file's mapping that belongs to one DMA region. Keeps the mapping alive.
 pub(crate) struct Window {
     view: View,
     _mapping: Arc<MappedFile>,
@@ -175,7 +176,7 @@ impl Window {
         Some(Self { view, _mapping: mapping })
     }
 
-    /// Returns the window's bytes.
+    /// Returns the mapped bytes of the DMA region.
     #[inline]
     pub(crate) fn view(&self) -> &View {
         &self.view

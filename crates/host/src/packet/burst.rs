@@ -11,9 +11,9 @@ use std::ptr;
 
 use rustix::io::Errno;
 
-/// Number of frames in a burst.
+/// Number of frames in a burst of a packet socket.
 const FRAMES: usize = 32;
-/// Buffer of a frame in bytes.
+/// Bytes of the buffer for one frame.
 const PLACE: usize = 16 * 1024;
 /// Longest frame in bytes, including the inserted VLAN tag.
 pub const LONGEST: usize = PLACE - TAG;
@@ -25,21 +25,21 @@ const ADDRESSES: usize = 12;
 const HEADER: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
 const CHECKSUM: usize = 6;
-/// Control buffer of one message, aligned for the kernel.
+/// Control buffer of one socket message, aligned for the kernel.
 type Control = [u64; 6];
 /// glibc and musl declare flags with different types.
 const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 
-/// Received packet.
+/// Packet that the socket has received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrived<'a> {
-    /// Frame with checksum and VLAN tag.
+    /// Received frame with checksum and VLAN tag.
     Frame(&'a [u8]),
     /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
     TooLong,
 }
 
-/// Burst of received frames.
+/// Burst of frames that a packet socket has received.
 #[derive(Debug)]
 pub struct ReceiveBurst {
     memory: Box<[u8]>,
@@ -56,7 +56,7 @@ impl Default for ReceiveBurst {
 }
 
 impl ReceiveBurst {
-    /// Returns the next frame.
+    /// Returns the next received frame.
     pub fn pop(&mut self) -> Option<Arrived<'_>> {
         if self.next == self.count {
             return None;
@@ -70,13 +70,13 @@ impl ReceiveBurst {
         })
     }
 
-    /// Returns true if every frame was taken.
+    /// Returns true if every received frame was taken.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.next == self.count
     }
 
-    /// Discards the remaining frames.
+    /// Discards the remaining received frames.
     pub fn clear(&mut self) {
         (self.next, self.count) = (0, 0);
     }
@@ -181,7 +181,7 @@ fn tag(control: &Control) -> Option<[u8; TAG]> {
     Some([a, b, c, d])
 }
 
-/// Burst of frames to send.
+/// Burst of frames that a packet socket is to send.
 #[derive(Debug)]
 pub struct SendBurst {
     memory: Box<[u8]>,
@@ -207,7 +207,8 @@ impl Default for SendBurst {
 }
 
 impl SendBurst {
-    /// Adds a frame of at most [`LONGEST`] bytes. Returns false if it is longer. A full burst must be sent first.
+    /// Adds a frame of at most [`LONGEST`] bytes to the burst. Returns false if it is longer. A full burst must be
+    /// sent first.
     ///
     /// # Panics
     /// The burst is full.
@@ -221,7 +222,7 @@ impl SendBurst {
         true
     }
 
-    /// Returns true if the burst is full.
+    /// Returns true if the burst has no room for another frame.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count == FRAMES
@@ -233,7 +234,7 @@ impl SendBurst {
         self.count == 0
     }
 
-    /// Discards the burst's frames.
+    /// Discards the frames that the burst was to send.
     pub fn clear(&mut self) {
         self.count = 0;
     }
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_gets_its_checksum_at_the_offset_of_its_header() {
+    fn packet_socket_frame_gets_checksum_at_its_header_offset() {
         // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field holds the pseudo header's sum.
         let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
         let mut frame = vec![0xee; 4];
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn received_vlan_tag_is_inserted_after_the_addresses() {
+    fn received_vlan_tag_is_inserted_after_the_mac_addresses() {
         let mut place: Vec<u8> = (0..40).collect();
         let (begin, length) = finish(&mut place, 30, &[0; HEADER], Some([0x81, 0, 0, 5]));
         let expected: Vec<u8> = (4..16).chain([0x81, 0, 0, 5]).chain(16..34).collect();

@@ -8,8 +8,9 @@ use rustix::net::{AddressFamily, sockopt};
 use super::{Frames, PacketError, attach, request};
 use crate::tap::InterfaceName;
 
-/// Packet socket without frames. While it is open, the interface accepts frames for any address. Like a
-/// [`super::PacketSocket`] it stays with its interface on a rename, and detects its deletion.
+/// Packet socket that keeps an interface in use and receives no frames. While it is open, the interface accepts
+/// frames for any address. Like a [`super::PacketSocket`] it stays with its interface on a rename, and detects its
+/// deletion.
 #[derive(Debug)]
 pub struct Hold {
     fd: OwnedFd,
@@ -17,7 +18,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Holds the interface of this name.
+    /// Opens a socket that keeps the interface of this name in use.
     ///
     /// # Errors
     /// See [`PacketError`].
@@ -33,7 +34,7 @@ impl Hold {
             && request::bound(fd).is_ok_and(|bound| bound.index.is_some())
     }
 
-    /// Returns the interface index.
+    /// Returns the index of the held interface.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index

@@ -44,13 +44,13 @@ pub enum PacketError {
         /// Interface that the socket was to receive from.
         name: InterfaceName,
     },
-    /// There is no interface of this name.
+    /// No interface has this name.
     #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is created")]
     NoInterface {
         /// Name that no interface has.
         name: InterfaceName,
     },
-    /// The interface has another link type.
+    /// The interface has another link type than Ethernet.
     #[error("interface {name} carries no Ethernet frames; name one that does (link/ether in `ip link`)")]
     NotEthernet {
         /// Interface of another link type than Ethernet.
@@ -77,7 +77,7 @@ impl PacketError {
     }
 }
 
-/// Receive buffer in bytes, for a port that is late. The kernel may grant less.
+/// Receive buffer of the socket in bytes, for a port that reads late. The kernel may grant less.
 const BACKLOG: libc::c_int = 4 << 20;
 
 /// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface
@@ -100,7 +100,7 @@ fn attach(name: &InterfaceName, frames: Frames) -> Result<(OwnedFd, u32), Packet
     Ok((fd, index))
 }
 
-/// Packet socket on an interface.
+/// Packet socket that sends and receives the frames of an interface.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
@@ -141,7 +141,7 @@ impl PacketSocket {
         socket.interface().is_some().then_some(socket)
     }
 
-    /// Returns the name that the socket was opened with.
+    /// Returns the interface name that the socket was opened with.
     #[must_use]
     pub fn name(&self) -> &InterfaceName {
         &self.name
@@ -165,7 +165,7 @@ impl PacketSocket {
         }
     }
 
-    /// Sends a burst. Frames that cannot be sent are dropped and counted in the result.
+    /// Sends a burst of frames on the interface. Frames that cannot be sent are dropped and counted in the result.
     pub fn send(&self, burst: &mut SendBurst) -> Lost {
         burst.send(&self.fd)
     }

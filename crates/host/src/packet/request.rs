@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Interface that a socket is bound to.
+/// Interface that a packet socket is bound to.
 pub(super) struct Bound {
     /// Index of the interface; `None` if the interface was deleted.
     pub(super) index: Option<u32>,
@@ -49,7 +49,7 @@ pub(super) enum Frames {
     None,
 }
 
-/// Starts receiving frames of this interface.
+/// Starts receiving the frames of this interface.
 pub(super) fn bind(socket: impl AsFd, index: u32, frames: Frames) -> io::Result<()> {
     let mut address = no_address();
     address.sll_family = libc::AF_PACKET as libc::c_ushort;

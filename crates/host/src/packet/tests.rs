@@ -100,7 +100,7 @@ fn sum(one: Lost, other: Lost) -> Lost {
 }
 
 #[test]
-fn mtu_limits_a_frame_plus_one_vlan_tag() {
+fn interface_mtu_limits_a_frame_plus_one_vlan_tag() {
     with_a_pair("packet lengths", || {
         let (left, right) = (open("left0"), open("right0"));
         for (tag, most) in [(&[][..], 1514), (&[0x81, 0x00, 0x00, 0x05], 1518)] {
@@ -117,7 +117,7 @@ fn mtu_limits_a_frame_plus_one_vlan_tag() {
 }
 
 #[test]
-fn bursts_of_frames_cross_both_ways_without_echo() {
+fn packet_socket_carries_bursts_both_ways_without_echo() {
     with_a_pair("packet frames", || {
         let (left, right) = (open("left0"), open("right0"));
         let frames: Vec<_> = (0..100).map(|n| frame(n, 60 + usize::from(n) * 14)).collect();
@@ -131,7 +131,7 @@ fn bursts_of_frames_cross_both_ways_without_echo() {
 }
 
 #[test]
-fn vlan_tag_is_sent_and_received_with_its_frame() {
+fn packet_socket_sends_and_receives_vlan_tags() {
     with_a_pair("packet tags", || {
         let (left, right) = (open("left0"), open("right0"));
         // The kernel removes tags from arriving frames.
@@ -163,7 +163,7 @@ fn frames_of_the_host_arrive_with_filled_in_checksums() {
 }
 
 #[test]
-fn down_interface_drops_and_deleted_one_is_detected() {
+fn down_interface_drops_frames_deleted_one_is_an_error() {
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");

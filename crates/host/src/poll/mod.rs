@@ -41,13 +41,13 @@ pub struct Interest {
 }
 
 impl Interest {
-    /// Waits for data to read.
+    /// Interest in data to read.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
-    /// Waits for room to write.
+    /// Interest in room to write.
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
-    /// Waits for data to read, or room to write.
+    /// Interest in data to read, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
-    /// Waits for data to read that arrived since the last report.
+    /// Interest in data to read that arrived since the last report.
     pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {
@@ -62,7 +62,7 @@ impl Interest {
 /// Descriptor that is ready, as a wait reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Token that the descriptor was added with.
+    /// Token under which the descriptor was added.
     pub token: u64,
     /// True if a read of the descriptor returns data, a connection, or the end of the stream.
     pub readable: bool,
@@ -93,7 +93,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// Creates an empty set of descriptors.
+    /// Creates an empty set of descriptors to wait for.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -103,7 +103,7 @@ impl Poller {
         Ok(Self { epoll, ready: Vec::with_capacity(BATCH) })
     }
 
-    /// Adds a descriptor, to be reported as `token`. Remove it before it is closed: a copy held by another
+    /// Adds a descriptor to wait for, to be reported as `token`. Remove it before it is closed: a copy held by another
     /// process keeps a closed descriptor in the set.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Removes a descriptor. Events already returned still name its token.
+    /// Removes a descriptor from the set to wait for. Events already returned still name its token.
     ///
     /// # Errors
     /// `NotFound` if it was not added.
@@ -164,7 +164,7 @@ pub fn wake_in_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Converts a timeout. Too large ones become the longest.
+/// Converts a timeout for the kernel. Too large ones become the longest.
 fn timespec(duration: Duration) -> Timespec {
     let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }

@@ -22,7 +22,7 @@ pub enum Signal {
     Interrupt,
     /// SIGHUP: the terminal has closed, or an administrator requests a reload.
     HangUp,
-    /// SIGUSR2: hand over to a successor, and end.
+    /// SIGUSR2: hand over to a new process, and end.
     HandOver,
 }
 
@@ -44,13 +44,13 @@ impl Signal {
 pub struct SignalSet(u32);
 
 impl SignalSet {
-    /// Returns true if `signal` arrived.
+    /// Returns true if `signal` is in the set.
     #[must_use]
     pub fn contains(self, signal: Signal) -> bool {
         self.0 & bit(signal.number()) != 0
     }
 
-    /// Returns true if a signal asks the process to end.
+    /// Returns true if a signal of the set asks the process to end.
     #[must_use]
     pub fn asks_to_end(self) -> bool {
         self.contains(Signal::Terminate) || self.contains(Signal::Interrupt)
@@ -62,7 +62,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 
-/// Handlers of the signals. Dropping the value restores the previous handlers.
+/// Installed handlers of the signals that control the process. Dropping the value restores the previous handlers.
 pub struct Signals {
     event: EventFd,
     previous: Vec<(Signal, libc::sigaction)>,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Signals {
 }
 
 impl Signals {
-    /// Installs the handlers of the signals.
+    /// Installs the handlers of the signals that control the process.
     ///
     /// # Errors
     /// `ResourceBusy` if they are installed already; the process is out of descriptors.

@@ -18,7 +18,7 @@ fn tokens(poller: &mut Poller, timeout: Option<Duration>) -> Vec<u64> {
 }
 
 #[test]
-fn ready_descriptor_is_reported_until_handled() {
+fn poller_reports_a_ready_descriptor_until_it_is_handled() {
     let mut poller = Poller::new().unwrap();
     let (one, other) = Stream::pair().unwrap();
     poller.add(&other, u64::MAX, Interest::READ).unwrap();
@@ -40,7 +40,7 @@ fn ready_descriptor_is_reported_until_handled() {
 }
 
 #[test]
-fn writer_is_not_woken_when_its_peer_stops_sending() {
+fn poller_does_not_wake_a_writer_for_a_half_closed_peer() {
     let mut poller = Poller::new().unwrap();
     let (one, other) = Stream::pair().unwrap();
     while let Ok(crate::socket::Sent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
@@ -55,7 +55,7 @@ fn writer_is_not_woken_when_its_peer_stops_sending() {
 }
 
 #[test]
-fn poller_takes_a_descriptor_once_and_a_file_never() {
+fn poller_accepts_a_descriptor_once_and_a_regular_file_never() {
     let poller = Poller::new().unwrap();
     let (one, _other) = Stream::pair().unwrap();
     poller.add(&one, 1, Interest::READ).unwrap();
@@ -65,7 +65,7 @@ fn poller_takes_a_descriptor_once_and_a_file_never() {
 }
 
 #[test]
-fn more_ready_descriptors_than_a_batch_take_several_waits() {
+fn ready_descriptors_beyond_a_batch_take_several_waits() {
     let mut poller = Poller::new().unwrap();
     let wakers: Vec<Waker> = (0..BATCH + 10).map(|_| Waker::new().unwrap()).collect();
     for (token, waker) in (0..).zip(&wakers) {
@@ -87,7 +87,7 @@ fn more_ready_descriptors_than_a_batch_take_several_waits() {
 }
 
 #[test]
-fn waker_wakes_a_thread_from_another_thread() {
+fn waker_wakes_a_waiting_poller_from_another_thread() {
     let mut poller = Poller::new().unwrap();
     let waker = Waker::new().unwrap();
     poller.add(&waker, 1, Interest::READ).unwrap();
@@ -101,7 +101,7 @@ fn waker_wakes_a_thread_from_another_thread() {
 }
 
 #[test]
-fn timeout_of_a_wait_is_never_early_and_below_1_ms_exact() {
+fn poller_timeout_is_never_early_and_below_1_ms_exact() {
     let mut poller = Poller::new().unwrap();
     let wait = |poller: &mut Poller, timeout: Duration| {
         let before = Clock.now_ns();
@@ -119,7 +119,7 @@ fn timeout_of_a_wait_is_never_early_and_below_1_ms_exact() {
 }
 
 #[test]
-fn wait_with_the_maximum_timeout_never_ends() {
+fn poller_wait_with_the_maximum_timeout_never_ends() {
     assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
     let mut poller = Poller::new().unwrap();
     let waker = Waker::new().unwrap();
@@ -136,7 +136,7 @@ fn monotonic_clock_never_goes_back() {
 
 /// A single test, since the handlers belong to the whole process.
 #[test]
-fn signals_become_readable_and_are_taken_once() {
+fn process_signals_become_readable_and_are_read_once() {
     let signals = Signals::install().unwrap();
     assert_eq!(Signals::install().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
     let mut poller = Poller::new().unwrap();

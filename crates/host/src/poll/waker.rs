@@ -1,4 +1,4 @@
-//! Wakes a waiting thread from another.
+//! Wakes a thread that waits, from another thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use crate::eventfd::EventFd;
 pub struct Waker(Arc<EventFd>);
 
 impl Waker {
-    /// Creates a waker that is not readable. Add it to a [`super::Poller`].
+    /// Creates a waker that wakes no thread yet. Add it to a [`super::Poller`].
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -19,12 +19,13 @@ impl Waker {
         Ok(Self(Arc::new(EventFd::new()?)))
     }
 
-    /// Makes the waker readable. Never blocks; repeated calls have no further effect.
+    /// Makes the waker readable, which wakes the waiting thread. Never blocks; repeated calls have no further effect.
     pub fn wake(&self) {
         self.0.signal();
     }
 
-    /// Makes the waker unreadable. Call it before looking for work, so that work announced meanwhile wakes again.
+    /// Makes the waker unreadable, for the next wake-up. Call it before looking for work, so that work announced
+    /// meanwhile wakes again.
     pub fn drain(&self) {
         self.0.drain();
     }

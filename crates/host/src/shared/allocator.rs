@@ -2,7 +2,7 @@
 //!
 //! Meant for rings and buffer pools, which are allocated once: simple rather than fast.
 
-/// Allocated piece of a range. Not `Clone`, which prevents a second free.
+/// Allocated block of a range of shared memory. Not `Clone`, which prevents a second free.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
     offset: u64,
@@ -10,26 +10,26 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Returns the offset of the piece's first byte in the range.
+    /// Returns the offset of the block's first byte in the range.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the length of the piece in bytes.
+    /// Returns the length of the allocated block in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns false: no piece is empty.
+    /// Returns false: no allocated block is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// Free gaps of a range, in order, no two adjacent.
+/// Free gaps of a range of shared memory, in order, no two adjacent.
 #[derive(Debug)]
 pub struct PieceAllocator {
     gaps: Vec<Piece>,
@@ -71,7 +71,7 @@ impl PieceAllocator {
         Some(Piece { offset, len })
     }
 
-    /// Frees a piece of this allocator.
+    /// Frees a block that this allocator has allocated.
     pub fn free(&mut self, piece: Piece) {
         let index = self.gaps.partition_point(|gap| gap.offset < piece.offset);
         self.gaps.insert(index, piece);

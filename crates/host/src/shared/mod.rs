@@ -20,21 +20,21 @@ use crate::memory::{MapError, MappedFile, Protection};
 /// Reason why shared memory could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedMemoryError {
-    /// The kernel refused to create or size the memfd.
+    /// The kernel refused to create or size the shared memory (memfd).
     #[error("cannot create shared memory of {len} bytes")]
     Create {
-        /// Requested size of the memory in bytes.
+        /// Requested size of the shared memory in bytes.
         len: u64,
         /// Kernel's error for the memfd.
         #[source]
         source: io::Error,
     },
-    /// The memfd could not be mapped.
+    /// The shared memory could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
 }
 
-/// Sealed memfd, mapped for reading and writing.
+/// Shared memory: a sealed memfd, mapped for reading and writing.
 #[derive(Debug)]
 pub struct SharedMemory {
     fd: OwnedFd,
@@ -54,7 +54,7 @@ impl SharedMemory {
         Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
     }
 
-    /// Adopts a memfd that another process has created. All of it counts as free.
+    /// Adopts shared memory that another process has created. All of it counts as free.
     ///
     /// # Errors
     /// The descriptor is not memory, or empty.
@@ -65,19 +65,19 @@ impl SharedMemory {
         Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
     }
 
-    /// Returns the mapped bytes of the memory.
+    /// Returns the mapped bytes of the shared memory.
     #[must_use]
     pub fn memory(&self) -> &MappedFile {
         &self.memory
     }
 
-    /// Allocates `len` bytes aligned to `align`, a power of two. Returns `None` if no gap is large enough. The
-    /// bytes keep the contents of their last use.
+    /// Allocates `len` bytes of shared memory aligned to `align`, a power of two. Returns `None` if no gap is large
+    /// enough. The bytes keep the contents of their last use.
     pub fn allocate(&mut self, len: u64, align: u64) -> Option<Piece> {
         self.pieces.allocate(len, align)
     }
 
-    /// Frees a piece of the memory.
+    /// Frees an allocated block of the shared memory.
     pub fn free(&mut self, piece: Piece) {
         self.pieces.free(piece);
     }

@@ -19,7 +19,7 @@ fn writes_to_shared_memory_show_through_its_descriptor() {
 }
 
 #[test]
-fn dwords_are_loaded_singly_or_together() {
+fn shared_memory_dwords_are_loaded_singly_or_together() {
     let shared = SharedMemory::new(4096).unwrap();
     let memory = shared.memory();
     (0..4).for_each(|n| memory.store_dword(4080 + 4 * n, 7 + n as u32).unwrap());
@@ -49,7 +49,7 @@ fn empty_or_oversized_shared_memory_is_refused() {
 }
 
 #[test]
-fn pieces_of_shared_memory_are_aligned_and_gaps_reused() {
+fn shared_memory_blocks_are_aligned_and_gaps_are_reused() {
     let mut shared = SharedMemory::new(64 << 10).unwrap();
     let small = shared.allocate(100, 16).unwrap();
     let ring = shared.allocate(4096, 4096).unwrap();
@@ -71,7 +71,7 @@ fn end(piece: &Piece) -> u64 {
 proptest! {
     /// In any order of allocations and frees, no two pieces overlap and no byte is lost.
     #[test]
-    fn pieces_never_overlap_and_no_byte_is_lost(
+    fn shared_memory_blocks_never_overlap_and_no_byte_is_lost(
         steps in vec((1u64..600, 0u32..8, any::<bool>(), any::<Index>()), 1..200),
     ) {
         let mut allocator = PieceAllocator::new(8192);

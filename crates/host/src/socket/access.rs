@@ -24,10 +24,11 @@ pub struct Access {
 }
 
 impl Access {
-    /// Access for the user of this process only.
+    /// Socket access for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
-    /// Returns the mode to create the file with. Whatever its owner meanwhile, it grants no user more than the final one.
+    /// Returns the mode to create the socket file with. Whatever its owner meanwhile, it grants no user more than the
+    /// final one.
     pub(super) fn first_mode(self) -> Mode {
         Mode::from_raw_mode(self.mode) & Mode::RWXU
     }
@@ -117,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn only_owner_and_group_can_connect() {
-        let Some(folder) = folder("only_owner_and_group_can_connect") else { return };
+    fn only_owner_and_group_can_connect_to_a_socket() {
+        let Some(folder) = folder("only_owner_and_group_can_connect_to_a_socket") else { return };
         let path = folder.path().join("vf.sock");
         let denied = Err(ErrorKind::PermissionDenied);
         for (mode, owner, group, stranger) in [
@@ -148,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn failed_chown_is_reported_and_leaves_no_socket() {
-        let Some(folder) = folder("failed_chown_is_reported_and_leaves_no_socket") else {
+    fn failed_chown_of_a_socket_is_reported_and_removes_it() {
+        let Some(folder) = folder("failed_chown_of_a_socket_is_reported_and_removes_it") else {
             return;
         };
         std::os::unix::fs::chown(folder.path(), Some(STRANGER), Some(STRANGER)).unwrap();

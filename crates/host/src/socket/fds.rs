@@ -1,4 +1,4 @@
-//! Descriptors that were received and not claimed yet.
+//! Descriptors that a socket received and that no message has claimed yet.
 //!
 //! Dropping a descriptor closes it, which may block, depending on its file.
 
@@ -11,7 +11,7 @@ pub const MAX_FDS: usize = 32;
 /// kernel closes those that are not received in the receiving thread, which may block.
 pub(super) const MOST_SENT: usize = 253;
 
-/// Descriptors in order of arrival. Unclaimed ones are closed.
+/// Received descriptors in order of arrival. Unclaimed ones are closed.
 #[derive(Debug)]
 pub struct FdBatch {
     fds: Vec<OwnedFd>,
@@ -25,19 +25,19 @@ impl Default for FdBatch {
 }
 
 impl FdBatch {
-    /// Creates a batch without descriptors. Allocates once.
+    /// Creates a batch without received descriptors. Allocates once.
     #[must_use]
     pub fn new() -> Self {
         Self { fds: Vec::with_capacity(MAX_FDS), truncated: false }
     }
 
-    /// Returns the number of descriptors in the batch.
+    /// Returns the number of received descriptors in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fds.len()
     }
 
-    /// Returns true if the batch is empty.
+    /// Returns true if the batch has no descriptor.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fds.is_empty()
@@ -50,7 +50,7 @@ impl FdBatch {
         self.truncated
     }
 
-    /// Returns all descriptors, oldest first.
+    /// Returns all received descriptors, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.fds.iter().map(AsFd::as_fd)
     }

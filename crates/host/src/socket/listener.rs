@@ -26,13 +26,13 @@ const BACKLOG: i32 = 8;
 /// Reason why a socket file could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The path does not fit into a socket address.
+    /// The path of the socket does not fit into a socket address.
     #[error("socket path {} is longer than {MAX_PATH} bytes; choose a shorter path", path.display())]
     PathTooLong {
-        /// Path that is too long.
+        /// Path of the socket that is too long.
         path: PathBuf,
     },
-    /// A running process listens on the socket.
+    /// A running process listens on the socket's path.
     #[error("socket {} is in use by another process", path.display())]
     AddrInUse {
         /// Path of the socket in use.
@@ -44,7 +44,7 @@ pub enum BindError {
         path.display()
     )]
     NotASocket {
-        /// Path of the file.
+        /// Path of the file that is not a socket.
         path: PathBuf,
     },
     /// The folder is missing, or other users could replace its contents.
@@ -61,7 +61,7 @@ pub enum BindError {
         /// Failed action on the socket file, as a past participle.
         doing: &'static str,
     },
-    /// Another process replaced the socket's file at once.
+    /// Another process replaced the socket file at once.
     #[error("socket {} was replaced by another process while it was created", path.display())]
     Replaced {
         /// Path of the socket file.
@@ -80,7 +80,7 @@ pub enum BindError {
     },
 }
 
-/// Device and inode, which identify a file.
+/// Device and inode numbers, which identify a file.
 type FileId = (u64, u64);
 
 /// Listening socket and its file, which is removed with it.

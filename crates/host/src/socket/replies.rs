@@ -1,4 +1,4 @@
-//! Log of replies that a successor of the process can continue to send.
+//! Log of replies that the next process of the process can continue to send.
 //!
 //! A process that dies between sending a reply and recording that leaves its successor in doubt whether to send it
 //! again, and a client tolerates neither a duplicate nor a missing reply. So replies are written to a file in
@@ -170,7 +170,7 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Drops sent replies, which must end with a whole one: a successor does not need them any more.
+    /// Drops sent replies, which must end with a whole one: the next process does not need them any more.
     ///
     /// # Errors
     /// The kernel's error.
@@ -253,7 +253,7 @@ fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>>
 }
 
 impl AsFd for ReplyLog {
-    /// Returns the log's file, to be kept for a successor.
+    /// Returns the log's file, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

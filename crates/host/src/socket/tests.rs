@@ -26,7 +26,7 @@ fn recv(stream: &Stream, len: usize) -> (Received, Vec<u8>, FdBatch) {
 }
 
 #[test]
-fn connected_peers_know_each_other() {
+fn connected_sockets_report_process_and_user_of_their_peer() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -52,7 +52,7 @@ fn private_socket_file_is_removed_with_its_listener() {
 }
 
 #[test]
-fn dead_hosts_socket_is_replaced_and_a_used_one_refused() {
+fn socket_file_of_a_dead_host_is_replaced_a_used_one_refused() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     // Like a killed process, the standard library leaves the file.
@@ -66,7 +66,7 @@ fn dead_hosts_socket_is_replaced_and_a_used_one_refused() {
 }
 
 #[test]
-fn socket_with_full_backlog_is_in_use() {
+fn socket_path_with_a_full_backlog_is_reported_in_use() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -80,7 +80,7 @@ fn socket_with_full_backlog_is_in_use() {
 }
 
 #[test]
-fn file_other_than_a_stream_socket_stays() {
+fn file_other_than_a_stream_socket_is_not_replaced() {
     let folder = folder();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "keep").unwrap();
@@ -99,7 +99,7 @@ fn file_other_than_a_stream_socket_stays() {
 }
 
 #[test]
-fn invalid_socket_path_is_explained() {
+fn invalid_socket_path_is_refused_with_its_reason() {
     let folder = folder();
     let long = folder.path().join("x".repeat(120));
     let error = Listener::bind(&long, Access::PRIVATE).unwrap_err();
@@ -110,7 +110,7 @@ fn invalid_socket_path_is_explained() {
 }
 
 #[test]
-fn listener_leaves_the_file_of_its_successor() {
+fn dropped_listener_keeps_the_socket_file_of_the_next_process() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     let old = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -139,7 +139,7 @@ fn descriptors_arrive_with_their_bytes_and_close_on_exec() {
 }
 
 #[test]
-fn receive_ends_with_the_send_that_carried_descriptors() {
+fn receive_ends_after_bytes_sent_with_descriptors() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
     let send_three = || {
@@ -162,7 +162,7 @@ fn receive_ends_with_the_send_that_carried_descriptors() {
 }
 
 #[test]
-fn excess_descriptors_are_detected_and_closed() {
+fn excess_received_descriptors_are_detected_and_closed() {
     let (one, other) = connected();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     let many = vec![writer.as_fd(); MAX_FDS];
@@ -201,7 +201,7 @@ fn io_slice(bytes: &[u8]) -> std::io::IoSlice<'_> {
 }
 
 #[test]
-fn receive_from_a_closed_peer_is_an_end_and_no_error() {
+fn receive_from_a_closed_peer_returns_end_of_stream() {
     let (one, other) = connected();
     one.send(b"last words", &[]).unwrap();
     drop(one);
@@ -236,7 +236,7 @@ fn full_socket_refuses_bytes_without_blocking() {
 }
 
 #[test]
-fn only_a_unix_stream_is_adopted() {
+fn only_a_unix_stream_socket_is_adopted() {
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
     let stream = Stream::adopt(one.into()).unwrap();
     assert_eq!(recv(&stream, 1).0, Received::WouldBlock, "it was blocking before");
@@ -290,14 +290,14 @@ fn turn_a_client_away_without_descriptors() {
 }
 
 #[test]
-fn without_free_descriptors_clients_are_rejected() {
-    let name = "socket::tests::without_free_descriptors_clients_are_rejected";
+fn client_is_rejected_when_no_descriptor_is_free() {
+    let name = "socket::tests::client_is_rejected_when_no_descriptor_is_free";
     let child = in_own_process(name, turn_a_client_away_without_descriptors).unwrap();
     assert!(child.is_none_or(|child| child.status.success()), "see the output of the test alone");
 }
 
 #[test]
-fn hang_up_is_detected_before_everything_is_read() {
+fn hang_up_of_a_peer_is_detected_before_all_bytes_are_read() {
     let (one, other) = Stream::pair().unwrap();
     one.send(b"last words", &[]).unwrap();
     assert!(!other.is_hung_up());

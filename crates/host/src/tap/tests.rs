@@ -51,7 +51,7 @@ fn frame(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn valid_interface_names_are_used_literally() {
+fn valid_tap_names_are_used_literally() {
     for good in ["tap0", "a", "fifteen-bytes-x", "uplink.100"] {
         assert_eq!(name(good).as_str(), good);
     }
@@ -109,7 +109,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
 }
 
 #[test]
-fn receive_without_a_frame_does_not_block() {
+fn tap_receive_without_a_frame_does_not_block() {
     with_taps("tap read", || {
         let tap = Tap::open(&name("quiet0")).unwrap();
         assert_eq!(tap.recv(&mut [0; 2048]).unwrap(), TapReceived::Empty);
@@ -118,7 +118,7 @@ fn receive_without_a_frame_does_not_block() {
 }
 
 #[test]
-fn used_tap_and_other_interface_are_refused() {
+fn tap_in_use_and_interface_of_another_kind_are_refused() {
     with_taps("tap refusal", || {
         let tap = Tap::open(&name("busy0")).unwrap();
         assert!(matches!(Tap::open(&name("busy0")), Err(TapError::InUse { .. })));
@@ -129,7 +129,7 @@ fn used_tap_and_other_interface_are_refused() {
 }
 
 #[test]
-fn deleted_tap_is_an_error() {
+fn deleted_tap_returns_an_error() {
     with_taps("tap deletion", || {
         let tap = Tap::open(&name("gone0")).unwrap();
         tap.set_up().unwrap();
@@ -188,7 +188,7 @@ fn renamed_or_moved_tap_stays_attached() {
 }
 
 #[test]
-fn open_existing_creates_no_tap() {
+fn open_existing_does_not_create_a_missing_tap() {
     with_taps("existing tap", || {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
         assert!(is_gone("exists0:"));
@@ -201,7 +201,7 @@ fn open_existing_creates_no_tap() {
 }
 
 #[test]
-fn descriptor_of_a_tap_is_adopted() {
+fn inherited_descriptor_of_a_tap_is_adopted() {
     with_taps("tap taken over", || {
         let tap = Tap::open(&name("hand0")).unwrap();
         tap.set_up().unwrap();
@@ -215,7 +215,7 @@ fn descriptor_of_a_tap_is_adopted() {
 }
 
 #[test]
-fn owner_attaches_to_persistent_tap_without_privilege() {
+fn owner_attaches_to_a_persistent_tap_without_privilege() {
     with_taps("unprivileged tap", || {
         make_persistent(&Tap::open(&name("theirs0")).unwrap(), UNPRIVILEGED);
         let files: Vec<OwnedFd> =
@@ -311,7 +311,7 @@ fn macvtaps_exchange_frames_until_one_is_deleted() {
 }
 
 #[test]
-fn other_interface_is_refused_with_the_macvtap_command() {
+fn interface_other_than_macvtap_is_refused_with_a_remedy() {
     with_macvtaps("macvtap refusals", || {
         let refused = Tap::open_macvtap(&name("wire0")).unwrap_err().to_string();
         assert!(refused.contains("is not the device file of wire0"), "{refused}");
@@ -320,7 +320,7 @@ fn other_interface_is_refused_with_the_macvtap_command() {
 }
 
 #[test]
-fn device_file_of_another_namespace_is_refused() {
+fn macvtap_device_file_of_another_namespace_is_refused() {
     with_macvtaps("macvtap namespaces", || {
         let index = rustix::net::netdevice::name_to_index(control(&name("left0")).unwrap(), "left0").unwrap();
         in_network_namespace("macvtap namespaces", || {

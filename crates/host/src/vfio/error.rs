@@ -18,7 +18,7 @@ pub enum VfioError {
         /// Kernel's error for the file in sysfs.
         source: io::Error,
     },
-    /// The function is behind no IOMMU.
+    /// The PCI function has no IOMMU.
     #[error(
         "function {0} is behind no IOMMU; enable the machine's IOMMU, and start the kernel with \
          intel_iommu=on (or amd_iommu=on)"

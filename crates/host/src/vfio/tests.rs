@@ -49,7 +49,7 @@ fn invalid_pci_address_is_refused() {
 }
 
 #[test]
-fn sysfs_ids_and_driver_are_read() {
+fn pci_ids_and_driver_are_read_from_sysfs() {
     let (_folder, pci) = sysfs(Some("igb"));
     assert_eq!(pci.ids(address(PF)).unwrap(), PciIds { vendor: 0x8086, device: 0x10c9 });
     assert_eq!(pci.driver(address(PF)).as_deref(), Some("igb"));
@@ -57,7 +57,7 @@ fn sysfs_ids_and_driver_are_read() {
 }
 
 #[test]
-fn sysfs_bar_addresses_are_read() {
+fn bar_addresses_are_read_from_sysfs() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let none = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
     let lines =
@@ -69,7 +69,7 @@ fn sysfs_bar_addresses_are_read() {
 }
 
 #[test]
-fn sysfs_links_virtual_and_physical_functions() {
+fn vf_and_pf_of_a_pci_function_are_read_from_sysfs() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let devices = folder.path().join("bus/pci/devices");
     fs::create_dir(devices.join(VF)).unwrap();
@@ -98,7 +98,7 @@ fn function_of_another_driver_is_named_with_the_remedy() {
 }
 
 #[test]
-fn missing_iommu_is_explained() {
+fn missing_iommu_is_reported_with_a_remedy() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let group = folder.path().join("bus/pci/devices").join(PF).join("iommu_group");
     fs::write(group.join("name"), "vfio-noiommu\n").unwrap();

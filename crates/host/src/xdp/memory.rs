@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn received_frame_outside_one_chunk_is_refused() {
+    fn received_xdp_frame_outside_one_umem_chunk_is_refused() {
         let mut chunks = Chunks::new(Mapping::anonymous(4 * CHUNK).unwrap());
         assert!(chunks.copy_in(1, &[7; ROOM]));
         let mut into = [0; ROOM];

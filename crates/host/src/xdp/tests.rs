@@ -134,7 +134,7 @@ fn wait_until_carries(frames: &mut Frames, right: &PacketSocket) {
 }
 
 #[test]
-fn frames_cross_both_ways_in_each_mode() {
+fn frames_cross_both_ways_in_each_xdp_mode() {
     with_a_pair("xdp frames", 1, |program| {
         for mode in [Mode::Native, Mode::Generic] {
             let left = open(program, &[mode]);
@@ -176,7 +176,7 @@ fn xdp_without_zerocopy_in_the_driver_uses_the_next_mode() {
 }
 
 #[test]
-fn each_queue_of_an_interface_has_a_socket() {
+fn each_queue_of_an_interface_has_an_xdp_socket() {
     with_a_pair("xdp queues", 4, |program| {
         let left = open(program, &[Mode::Native]);
         assert_eq!(left.queues(), 4);
@@ -196,7 +196,7 @@ fn each_queue_of_an_interface_has_a_socket() {
 }
 
 #[test]
-fn unread_frames_are_counted_and_too_long_ones_refused() {
+fn unread_xdp_frames_are_counted_too_long_ones_refused() {
     with_a_pair("xdp limits", 1, |program| {
         let left = open(program, &[Mode::Native]);
         let mut frames = left.take_frames().unwrap();
@@ -232,7 +232,7 @@ fn unread_frames_are_counted_and_too_long_ones_refused() {
 }
 
 #[test]
-fn interface_deleted_during_a_burst_is_detected() {
+fn interface_deleted_during_an_xdp_burst_is_an_error() {
     with_a_pair("xdp gone", 1, |program| {
         ip("link set left0 down");
         let left = open(program, &[Mode::Native]);

@@ -1,7 +1,7 @@
 //! Categories of cycles, and the interface to charge them. Idle cycles are not charged: the ledger derives
 //! them.
 
-/// Category of charged cycles.
+/// Category of processor cycles charged to a domain.
 ///
 /// The domain's own work comes first; from [`Category::ExternalInterrupt`] on it is the hypervisor's work for
 /// that domain.
@@ -26,21 +26,21 @@ pub enum Category {
     ExternalInterrupt,
     /// Cycles of exits for a guest's end-of-interrupt writes to the APIC page.
     ApicEoi,
-    /// Cycles of exits for any other access to the APIC page.
+    /// Cycles of VM exits for any other access to the APIC page.
     ApicOther,
-    /// Cycles of exits for accesses to a guest's MSI-X table.
+    /// Cycles of VM exits for accesses to a guest's MSI-X table.
     MsixMmio,
     /// Cycles of exits for accesses to other emulated device memory.
     OtherMmio,
     /// Cycles of hypercalls without a category of their own.
     Hypercall,
-    /// Cycles of a guest's going idle and of waking it.
+    /// Cycles of idle exits and of waking a guest.
     Hlt,
     /// Cycles of exits for a guest that can take a pending interrupt.
     InterruptWindow,
     /// Cycles of exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
-    /// Cycles of exits of any other kind.
+    /// Cycles of VM exits of any other kind.
     OtherExit,
     /// Cycles to request an interrupt in a virtual APIC and to inject it at entry.
     Injection,
@@ -130,7 +130,7 @@ pub trait Charge {
     fn charge(&mut self, category: Category, cycles: u64);
 }
 
-/// Charged cycles by category. Only categories with charges are visited.
+/// Processor cycles charged to one step, by category. Only categories with charges are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charges {
     cycles: [u64; Category::COUNT],
@@ -191,13 +191,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn categories_are_listed_in_index_order() {
+    fn cpu_time_categories_are_listed_in_index_order() {
         let indices: Vec<usize> = Category::ALL.iter().map(|category| category.index()).collect();
         assert_eq!(indices, (0..Category::COUNT).collect::<Vec<_>>());
     }
 
     #[test]
-    fn charges_add_up_by_category() {
+    fn cpu_charges_add_up_by_category() {
         let mut charges = Charges::default();
         charges.charge(Category::Timer, 5);
         charges.charge(Category::Kernel, 7);

@@ -10,7 +10,7 @@ use crate::domain::DomainId;
 pub struct Ledger {
     /// Cycles spent, per domain and category.
     spent: Vec<[u64; Category::COUNT]>,
-    /// Idle cycles per thread.
+    /// Idle cycles of each processor thread.
     idle: Vec<u64>,
 }
 
@@ -44,17 +44,17 @@ impl Ledger {
         self.idle.get(thread).copied().unwrap_or(0)
     }
 
-    /// Returns the number of domains.
+    /// Returns the number of domains in the ledger.
     pub fn domains(&self) -> usize {
         self.spent.len()
     }
 
-    /// Returns the number of threads.
+    /// Returns the number of processor threads in the ledger.
     pub fn threads(&self) -> usize {
         self.idle.len()
     }
 
-    /// Returns the sum of spent and idle cycles.
+    /// Returns the sum of spent and idle cycles of all threads.
     pub fn total(&self) -> u64 {
         let spent: u64 = self.spent.iter().flatten().sum();
         spent + self.idle.iter().sum::<u64>()

@@ -22,7 +22,7 @@ mod tests;
 pub use observed::{OBSERVATIONS, Observation};
 pub use row::{Cost, Kind, Row, SetError, Unit};
 
-/// Costs on one CPU model. A table and its copies share a record of the constants that were read.
+/// Costs of operations on one CPU model. A table and its copies share a record of the constants that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostTable {
     name: &'static str,
@@ -73,7 +73,7 @@ impl CostTable {
         CostTable::nehalem().derived("server-2009", others::SERVER_2009)
     }
 
-    /// Returns all tables.
+    /// Returns all cost tables.
     pub fn all() -> [CostTable; 7] {
         [
             CostTable::nehalem(),
@@ -86,13 +86,13 @@ impl CostTable {
         ]
     }
 
-    /// Returns the table called `name`.
+    /// Returns the cost table called `name`.
     pub fn named(name: &str) -> Option<CostTable> {
         CostTable::all().into_iter().find(|table| table.name == name)
     }
 
-    /// Derives another processor's table. Rows without a value of their own keep the base table's; no
-    /// experiment on that processor charges them.
+    /// Derives another processor's cost table from this one. Rows without a value of their own keep the base table's;
+    /// no experiment on that processor charges them.
     fn derived(mut self, name: &'static str, values: &[others::Value]) -> CostTable {
         self.name = name;
         for (cost, value, range, kind, source) in values {
@@ -118,7 +118,7 @@ impl CostTable {
         CostTable { features, ..self }
     }
 
-    /// Returns the rows of all constants, in order.
+    /// Returns the rows of all cost constants, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }

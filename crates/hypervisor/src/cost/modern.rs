@@ -9,7 +9,7 @@ use crate::exit::Features;
 pub(super) const FEATURES: Features =
     Features { apic_virtualization: true, posted_interrupts: true, x2apic: true };
 
-/// Constants in the order of [`Cost`].
+/// Cost constants of modern machines, in the order of [`Cost`].
 pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ClockHertz,

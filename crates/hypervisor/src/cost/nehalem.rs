@@ -10,7 +10,7 @@ use crate::exit::Features;
 pub(super) const FEATURES: Features =
     Features { apic_virtualization: false, posted_interrupts: false, x2apic: false };
 
-/// Constants in the order of [`Cost`].
+/// Cost constants of Nehalem machines, in the order of [`Cost`].
 pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ClockHertz,

@@ -94,8 +94,8 @@ pub(super) const OPTERON: &[Value] = &[
     ),
 ];
 
-/// Constants of a Skylake-class machine. All values but one are the modern table's: the paper's lightweight hypervisor
-/// handles the exit of an interrupt in its own way.
+/// Cost constants of a Skylake-class machine. All values but one are the modern table's: the paper's lightweight
+/// hypervisor handles the exit of an interrupt in its own way.
 pub(super) const SKYLAKE: &[Value] = &[
     (
         Cost::ClockHertz,
@@ -275,8 +275,8 @@ pub(super) const PRESTONIA: &[Value] = &[
     ),
 ];
 
-/// Server of 2009. Our excerpt of the paper does not name the processor. The values are those of the Xeon
-/// 5500, of the same year, except the back end's.
+/// Cost constants of a server of 2009. Our excerpt of the paper does not name the processor. The values are those of
+/// the Xeon 5500, of the same year, except the back end's.
 pub(super) const SERVER_2009: &[Value] = &[
     (
         Cost::Backend,

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-/// Unit of a constant's value.
+/// Unit of a cost constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Unit of processor cycles per operation.
@@ -60,7 +60,7 @@ pub enum Kind {
     Fitted,
     /// Value measured on this machine; the source says how.
     Measured,
-    /// Value given by the user.
+    /// Cost value given by the user.
     Given,
 }
 
@@ -82,7 +82,7 @@ impl Kind {
 /// Row of a cost table: a constant with its value and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Constant that this row defines.
+    /// Cost constant that this row defines.
     pub cost: Cost,
     /// Name of the constant in files and on command lines.
     pub name: &'static str,
@@ -113,23 +113,23 @@ impl Row {
 /// Error of setting a constant of a cost table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
-    /// No constant has that name.
+    /// No cost constant has that name.
     #[error("unknown constant of the cost table")]
     Unknown,
     /// The value is out of the constant's range.
     #[error("the constant must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
-        /// Unit of the bounds.
+        /// Unit of the permitted bounds.
         unit: Unit,
-        /// Smallest permitted value.
+        /// Smallest permitted value of the cost constant.
         least: u64,
-        /// Largest permitted value.
+        /// Largest permitted value of the cost constant.
         most: u64,
     },
     /// The exit would cost less than the processor's own transition alone.
     #[error("the constant is below vm_transition ({least} cycles), the least cost of an exit")]
     BelowTransition {
-        /// Cycles of the processor's transition.
+        /// Cycles of the processor's transition to and from the guest.
         least: u64,
     },
 }
@@ -170,7 +170,7 @@ pub enum Cost {
     ExitInterruptWindow,
     /// Cost of an access to an intercepted model-specific register.
     ExitMsr,
-    /// Cost of an exit of any other kind.
+    /// Cost of a VM exit of any other kind.
     ExitOther,
     /// Cost of requesting an interrupt in a virtual APIC and injecting it at entry.
     Injection,

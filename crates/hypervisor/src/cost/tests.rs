@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn rows_are_in_constant_order_with_unique_names() {
+fn cost_table_rows_are_in_enum_order_with_unique_names() {
     for table in CostTable::all() {
         for (at, row) in table.iter().enumerate() {
             assert_eq!(row.cost as usize, at, "{}", row.name);
@@ -16,7 +16,7 @@ fn rows_are_in_constant_order_with_unique_names() {
 }
 
 #[test]
-fn every_value_has_a_source_and_lies_in_its_range() {
+fn cost_constant_has_a_source_and_lies_in_its_range() {
     for table in CostTable::all() {
         for row in table.iter() {
             assert!(!row.source.is_empty(), "{}", row.name);
@@ -27,7 +27,7 @@ fn every_value_has_a_source_and_lies_in_its_range() {
 }
 
 #[test]
-fn stated_values_have_a_range_of_one_value() {
+fn stated_cost_constants_have_a_range_of_one_value() {
     let stated = CostTable::nehalem();
     for row in stated.iter().filter(|row| row.kind == Kind::Stated) {
         assert_eq!((row.value, row.value), row.range, "{}", row.name);
@@ -35,7 +35,7 @@ fn stated_values_have_a_range_of_one_value() {
 }
 
 #[test]
-fn tables_agree_on_names_and_units() {
+fn cost_tables_agree_on_names_and_units() {
     let (old, new) = (CostTable::nehalem(), CostTable::modern());
     for (old, new) in old.iter().zip(new.iter()) {
         assert_eq!((old.name, old.unit), (new.name, new.unit));
@@ -43,7 +43,7 @@ fn tables_agree_on_names_and_units() {
 }
 
 #[test]
-fn constant_is_set_by_name() {
+fn cost_constant_is_set_by_name() {
     let mut table = CostTable::nehalem();
     table.set("eoi_fast", 3_000).expect("known");
     assert_eq!((table[Cost::EoiFast], table.row(Cost::EoiFast).kind), (3_000, Kind::Given));
@@ -52,7 +52,7 @@ fn constant_is_set_by_name() {
 }
 
 #[test]
-fn measured_constant_records_its_source() {
+fn measured_cost_constant_records_its_source() {
     let mut table = CostTable::modern();
     table.measure(Cost::CopyWarm, 45, "a stopwatch").expect("in proportion");
     let Row { value, kind, source, .. } = *table.row(Cost::CopyWarm);
@@ -61,7 +61,7 @@ fn measured_constant_records_its_source() {
 }
 
 #[test]
-fn unknown_name_or_out_of_range_value_is_rejected() {
+fn cost_with_unknown_name_or_value_out_of_range_is_rejected() {
     let mut table = CostTable::nehalem();
     assert_eq!(table.set("eoi_slow", 1), Err(SetError::Unknown));
     let refused = table.set("clock_hertz", 0);
@@ -92,7 +92,7 @@ fn exit_cost_below_the_transition_is_rejected() {
 }
 
 #[test]
-fn tables_are_found_by_name() {
+fn cost_tables_are_found_by_name() {
     assert_eq!(CostTable::named("modern"), Some(CostTable::modern()));
     assert_eq!(CostTable::named("alpha"), None);
 }
@@ -112,7 +112,7 @@ fn stock_back_end_packet_costs_9000_cycles() {
 }
 
 #[test]
-fn table_and_copies_record_the_constants_read() {
+fn cost_table_and_its_copies_record_the_constants_read() {
     let mut table = CostTable::nehalem();
     let copy = table.clone();
     table.set("eoi_fast", 3_000).unwrap();

@@ -14,14 +14,14 @@ use crate::account::{Category, Charge, Ledger, Snapshot};
 use crate::cost::{Cost, CostTable};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// Configuration of a machine.
+/// Configuration of a machine's processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Physical cores.
+    /// Number of physical cores.
     pub cores: u16,
     /// Sibling threads per core; at least 1.
     pub threads_per_core: u16,
-    /// Clock of all cores.
+    /// Clock frequency of all cores.
     pub clock: Frequency,
     /// Contention factor: thousandths of a cycle per cycle of work while a sibling is busy; at least 1,000.
     pub contention_permille: u64,
@@ -58,13 +58,13 @@ impl Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Visit {
-    /// Thread that is to be visited.
+    /// Processor thread that is to be visited.
     pub thread: ThreadId,
     /// Time at which the thread is to be visited.
     pub at: Instant,
 }
 
-/// Action that a visited thread requires.
+/// Action that a visited processor thread requires.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
@@ -339,7 +339,7 @@ impl<S: Scheduler> Machine<S> {
         &self.config
     }
 
-    /// Returns the number of threads.
+    /// Returns the number of processor threads.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }

@@ -7,7 +7,7 @@ use super::{ThreadId, VcpuId};
 use crate::account::{Category, Charge, Charges};
 use crate::domain::DomainId;
 
-/// State of a virtual CPU after its step.
+/// State of a virtual CPU after a step of its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterStep {
     /// The virtual CPU is ready: it has more to do.
@@ -16,7 +16,7 @@ pub enum AfterStep {
     Block,
 }
 
-/// Step being executed. Return it with [`super::Machine::finish`].
+/// Step of a virtual CPU that is being executed. Return it with [`super::Machine::finish`].
 #[derive(Debug)]
 #[must_use]
 pub struct Step {
@@ -40,12 +40,12 @@ impl Step {
         Step { thread, vcpu, domain, charges: Charges::default(), stretch, start, clock }
     }
 
-    /// Returns the thread of the step.
+    /// Returns the processor thread that executes the step.
     pub fn thread(&self) -> ThreadId {
         self.thread
     }
 
-    /// Returns the virtual CPU that runs.
+    /// Returns the virtual CPU that executes the step.
     pub fn vcpu(&self) -> VcpuId {
         self.vcpu
     }

@@ -118,7 +118,7 @@ pub struct ExitOutcome {
     pub result: Result<ApicEffect, Trap>,
 }
 
-/// Handles an APIC-access exit. Advances RIP and changes registers unless the result is a trap. A repeated
+/// Handles a guest's APIC-access exit. Advances RIP and changes registers unless the result is a trap. A repeated
 /// string instruction executes one element and exits again for the next.
 pub fn apic_access<M: GuestMemory>(
     policy: EoiPolicy,

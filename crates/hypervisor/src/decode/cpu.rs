@@ -33,7 +33,7 @@ pub const RDI: usize = 7;
 pub struct Cpu {
     /// General-purpose registers: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
     pub registers: [u64; 16],
-    /// Address of the next instruction.
+    /// Address of the guest's next instruction.
     pub rip: u64,
     /// Value of RFLAGS.
     pub flags: u64,

@@ -12,7 +12,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 /// Bytes of a page of guest memory.
 const PAGE: u64 = 4096;
 
-/// Instruction that is being emulated.
+/// Guest instruction that is being emulated.
 pub(super) struct Execution<'a, M> {
     pub(super) guest: GuestContext<'a, M>,
     pub(super) cpu: &'a mut Cpu,

@@ -26,16 +26,16 @@ pub use cpu::Cpu;
 pub use memory::{FlatMemory, GuestMemory};
 pub use paging::{GuestTables, PageFault};
 
-/// Exception to inject into the guest. RIP and registers are as before the instruction.
+/// Processor exception that the instruction raises in the guest. RIP and registers are as before the instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Trap {
     /// The guest's page tables forbid the access.
     #[error(transparent)]
     Page(#[from] PageFault),
-    /// The address is not canonical.
+    /// General protection: the linear address is not canonical.
     #[error("the instruction's memory address is not canonical")]
     GeneralProtection,
-    /// The instruction is illegal or not emulated.
+    /// Undefined opcode: the instruction is illegal or not emulated.
     #[error("the emulator does not support the instruction")]
     Undefined,
 }

@@ -112,11 +112,11 @@ pub struct GuestTables {
 /// Page sizes, each with the level of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
-    /// Page of 4 KiB.
+    /// Guest page of 4 KiB.
     Small = 0,
-    /// Page of 2 MiB.
+    /// Guest page of 2 MiB.
     Large = 1,
-    /// Page of 1 GiB.
+    /// Guest page of 1 GiB.
     Huge = 2,
 }
 

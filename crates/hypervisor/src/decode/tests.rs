@@ -86,7 +86,7 @@ const REP_STOS: [u8; 2] = [0xf3, 0xab];
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
-fn each_policy_ends_the_interrupt_and_reports_its_work() {
+fn each_eoi_policy_ends_the_interrupt_and_reports_its_work() {
     for (policy, how, table_loads, accesses) in [
         (EoiPolicy::Fast, HandlingPath::Fast, 0, 0),
         (EoiPolicy::FastChecked, HandlingPath::Checked, 4, 0),
@@ -110,7 +110,7 @@ fn only_a_linear_eoi_write_takes_the_fast_path() {
 }
 
 #[test]
-fn every_form_of_mov_ends_the_interrupt() {
+fn every_form_of_mov_to_the_eoi_register_ends_the_interrupt() {
     let codes: [&[u8]; 8] = [
         &[0x89, 0x07],                                           // mov [rdi], eax
         &[0x89, 0x47, 0x00],                                     // mov [rdi+0], eax
@@ -129,7 +129,7 @@ fn every_form_of_mov_ends_the_interrupt() {
 }
 
 #[test]
-fn address_includes_segment_base_and_index() {
+fn decoded_address_includes_segment_base_and_index() {
     // mov gs:[rdi + 4*rcx + 10h], eax
     let mut world = Vcpu::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
     world.cpu.bases[1] = APIC + 0x10;
@@ -177,7 +177,7 @@ fn read_modify_write_updates_an_apic_register() {
 }
 
 #[test]
-fn comparison_sets_flags_and_writes_nothing() {
+fn decoded_comparison_sets_flags_and_does_not_write() {
     // test dword [rdi], 8: TPR stays, ZF set. cmp dword [rdi], 1: CF and SF.
     let mut world = Vcpu::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
     assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), ZF | PF));
@@ -185,7 +185,7 @@ fn comparison_sets_flags_and_writes_nothing() {
 }
 
 #[test]
-fn fast_path_loses_the_rdi_update_of_stos() {
+fn fast_eoi_path_loses_the_rdi_update_of_stos() {
     let rdi = |policy| {
         let mut world = Vcpu::running(&STOS).with(RDI, APIC + 0xb0);
         assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
@@ -196,7 +196,7 @@ fn fast_path_loses_the_rdi_update_of_stos() {
 }
 
 #[test]
-fn fast_path_loses_the_rsi_and_rdi_updates_of_movs() {
+fn fast_eoi_path_loses_the_rsi_and_rdi_updates_of_movs() {
     let moved = |policy, flags| {
         let mut world = Vcpu::running(&MOVS).with(RDI, APIC + 0xb0).with(RSI, DATA);
         world.cpu.flags = flags;
@@ -209,7 +209,7 @@ fn fast_path_loses_the_rsi_and_rdi_updates_of_movs() {
 }
 
 #[test]
-fn repeated_stos_exits_per_element_and_fast_path_ends_it() {
+fn repeated_stos_exits_per_element_but_fast_path_ends_it() {
     let mut world = Vcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
     for (effect, left, rip) in [
         (ended(), 2, CODE),
@@ -225,7 +225,7 @@ fn repeated_stos_exits_per_element_and_fast_path_ends_it() {
 }
 
 #[test]
-fn next_page_is_walked_only_if_code_crosses_into_it() {
+fn second_code_page_is_walked_only_if_code_crosses_into_it() {
     let rip = CODE + 0x1000 - 5;
     let mut world = Vcpu::at(rip, &MOV_IMMEDIATE);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);
@@ -254,7 +254,7 @@ fn faulting_instruction_leaves_the_guest_unchanged() {
 }
 
 #[test]
-fn unsupported_instruction_traps() {
+fn unsupported_guest_instruction_traps() {
     let codes: [&[u8]; 6] = [
         &[0x0f, 0x0b],       // ud2
         &[0x0f, 0x11, 0x07], // movups [rdi], xmm0
@@ -274,7 +274,7 @@ fn unsupported_instruction_traps() {
 }
 
 #[test]
-fn page_walk_loads_one_entry_per_level_and_obeys_each() {
+fn page_walk_loads_and_obeys_one_entry_per_level() {
     // SDM volume 3, 4.5.4, 4.6.1, 4.7.
     let mut memory = FlatMemory::new(0x1_0000);
     let mut tables = GuestTables::new(0x1000);
@@ -305,7 +305,7 @@ fn page_walk_loads_one_entry_per_level_and_obeys_each() {
 }
 
 #[test]
-fn handling_an_exit_does_not_allocate_after_the_first() {
+fn handling_a_second_vm_exit_does_not_allocate() {
     let mut world = Vcpu::running(&MOV_IMMEDIATE);
     world.emulate().unwrap();
     let allocated = allocation_counter::measure(|| {
@@ -318,7 +318,7 @@ fn handling_an_exit_does_not_allocate_after_the_first() {
 }
 
 #[test]
-fn increment_keeps_carry_and_negation_sets_it() {
+fn decoded_increment_keeps_carry_and_negation_sets_carry() {
     assert_eq!(unary(Mnemonic::Inc, 0xff, 1, CF), Some((0, CF | PF | AF | ZF)));
     assert_eq!(unary(Mnemonic::Dec, 0x80, 1, 0), Some((0x7f, OF | AF)));
     assert_eq!(unary(Mnemonic::Neg, 1, 4, 0), Some((0xffff_ffff, CF | PF | AF | SF)));
@@ -327,7 +327,7 @@ fn increment_keeps_carry_and_negation_sets_it() {
 
 proptest! {
     #[test]
-    fn addition_and_subtraction_agree_with_rust(a: u32, b: u32, carry: bool) {
+    fn decoded_addition_and_subtraction_agree_with_rust(a: u32, b: u32, carry: bool) {
         let flags = if carry { CF } else { 0 };
         let add = Operation::of(Mnemonic::Adc).unwrap().apply(a.into(), b.into(), 4, flags);
         let sum = i64::from(a as i32) + i64::from(b as i32) + i64::from(carry);
@@ -344,7 +344,7 @@ proptest! {
     }
 
     #[test]
-    fn any_code_with_any_registers_does_not_panic(
+    fn decoding_any_guest_code_and_registers_does_not_panic(
         code in prop::collection::vec(any::<u8>(), 1..16),
         registers in prop::array::uniform16(prop_oneof![Just(APIC + 0xb0), Just(DATA), Just(2), any::<u64>()]),
         qualification: u64,
@@ -360,7 +360,7 @@ proptest! {
     }
 
     #[test]
-    fn any_guest_page_tables_do_not_panic(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
+    fn walk_of_any_page_table_does_not_panic(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
         let mut memory = FlatMemory::new(0x4000);
         memory.write(0, &tables);
         let walk = walk(&memory, cr3 << 12, linear, Intent::Write, true);

@@ -20,7 +20,7 @@ impl DomainId {
     }
 }
 
-/// Kind of a domain.
+/// Kind of a Xen domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DomainKind {
     /// The hypervisor itself.

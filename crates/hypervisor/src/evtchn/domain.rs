@@ -10,7 +10,7 @@ pub const PORTS: u16 = 4096;
 /// Words of pending bits in a domain's shared memory.
 const WORDS: usize = 64;
 
-/// Event-channel port.
+/// Event-channel port of a domain.
 #[derive(Debug, Clone, Copy)]
 struct Port {
     binding: Option<Binding>,
@@ -63,7 +63,7 @@ impl DomainPorts {
         self.pending[word] & bit != 0
     }
 
-    /// Masks a port. Returns `true` if it was masked before.
+    /// Masks an event-channel port. Returns `true` if it was masked before.
     pub fn mask(&mut self, port: u16) -> bool {
         let (word, bit) = word_and_bit(port);
         let was = self.masked[word] & bit != 0;
@@ -71,7 +71,8 @@ impl DomainPorts {
         was
     }
 
-    /// Unmasks a port. An event pending at the port is notified now, possibly a second time, so that none is lost.
+    /// Unmasks an event-channel port. An event pending at the port is notified now, possibly a second time, so that
+    /// none is lost.
     pub fn unmask(&mut self, port: u16) -> Option<EventDelivery> {
         let (word, bit) = word_and_bit(port);
         self.masked[word] &= !bit;
@@ -144,7 +145,7 @@ impl DomainPorts {
         }
     }
 
-    /// Leaves an upcall. Returns `true` if another is due at once for events that arrived meanwhile.
+    /// Leaves the vCPU's event upcall. Returns `true` if another is due at once for events that arrived meanwhile.
     pub fn leave_upcall(&mut self, vcpu: u16) -> bool {
         self.set_upcall_mask(vcpu, false)
     }
@@ -208,8 +209,8 @@ impl DomainPorts {
     }
 }
 
-/// Returns the word and bit of a port. Numbers beyond the last port wrap, so that an invalid one affects only
-/// the domain's own bits.
+/// Returns the index of the word and the bit of an event-channel port. Numbers beyond the last port wrap, so that an
+/// invalid one affects only the domain's own bits.
 fn word_and_bit(port: u16) -> (usize, u64) {
     (usize::from(port % PORTS) / 64, 1 << (port % 64))
 }

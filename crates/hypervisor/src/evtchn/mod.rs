@@ -55,7 +55,7 @@ pub enum Error {
     /// The port number is invalid or the port is free.
     #[error("the event-channel port is not in use")]
     Port,
-    /// The vCPU does not exist.
+    /// The domain does not have this vCPU.
     #[error("the virtual CPU of the event channel does not exist")]
     Vcpu,
     /// The remote port is not unbound for this domain.
@@ -64,7 +64,7 @@ pub enum Error {
     /// The port's binding does not permit sending.
     #[error("the event-channel port is not bound to another port or to an IPI")]
     NoOtherEnd,
-    /// All ports are in use.
+    /// All event-channel ports of the domain are in use.
     #[error("the domain has no free event-channel port")]
     Full,
 }
@@ -76,7 +76,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Creates event channels without domains.
+    /// Creates the machine's event channels without domains.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -91,7 +91,7 @@ impl Channels {
         self.domains[at] = Some(DomainPorts::new(vcpus));
     }
 
-    /// Returns a domain's shared memory.
+    /// Returns the event-channel state that a domain shares.
     ///
     /// # Errors
     /// [`Error::Domain`] if it has no event channels.
@@ -142,7 +142,7 @@ impl Channels {
         Ok(port)
     }
 
-    /// Closes a port. A connected remote port becomes unbound for this domain again.
+    /// Closes an event-channel port of a domain. A connected remote port becomes unbound for this domain again.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`].

@@ -31,7 +31,7 @@ fn upcall(machine: &mut Channels, domain: DomainId, vcpu: u16) -> Vec<u16> {
 }
 
 #[test]
-fn sent_event_arrives_once_at_the_connected_port() {
+fn event_arrives_once_at_the_connected_event_channel_port() {
     let (mut machine, back, own, front, theirs) = connected();
     assert_eq!(machine.send(back, own), Ok(EventDelivery::Upcall(0)));
     assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced));
@@ -51,7 +51,7 @@ fn events_of_two_ports_share_an_upcall() {
 }
 
 #[test]
-fn event_at_a_masked_port_pends_until_unmasked() {
+fn event_at_a_masked_port_stays_pending_until_unmasked() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.domain(front).unwrap().mask(theirs);
     assert_eq!(machine.send(back, own), Ok(EventDelivery::Masked));
@@ -64,7 +64,7 @@ fn event_at_a_masked_port_pends_until_unmasked() {
 }
 
 #[test]
-fn event_during_an_upcall_is_taken_before_it_ends() {
+fn event_during_an_upcall_is_taken_before_the_upcall_ends() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.send(back, own).unwrap();
     let ports = machine.domain(front).unwrap();
@@ -82,7 +82,7 @@ fn event_during_an_upcall_is_taken_before_it_ends() {
 }
 
 #[test]
-fn unmasking_upcalls_delivers_the_pending_one() {
+fn unmasking_upcalls_delivers_the_pending_upcall() {
     let (mut machine, back, own, front, _) = connected();
     assert!(!machine.domain(front).unwrap().set_upcall_mask(0, true));
     assert_eq!(machine.send(back, own), Ok(EventDelivery::UpcallPending));
@@ -91,7 +91,7 @@ fn unmasking_upcalls_delivers_the_pending_one() {
 }
 
 #[test]
-fn rebind_does_not_strand_a_pending_event() {
+fn rebinding_a_port_delivers_its_stranded_event() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.send(back, own).unwrap();
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
@@ -116,7 +116,7 @@ fn event_delivery_does_not_allocate() {
 }
 
 #[test]
-fn invalid_arguments_are_rejected() {
+fn invalid_event_channel_arguments_are_rejected() {
     let (mut machine, back, own, front, theirs) = connected();
     assert_eq!(machine.send(DomainId::new(9), 1), Err(Error::Domain));
     assert_eq!((machine.send(back, 0), machine.send(back, PORTS)), (Err(Error::Port), Err(Error::Port)));
@@ -134,7 +134,7 @@ fn invalid_arguments_are_rejected() {
 }
 
 #[test]
-fn closed_port_can_be_allocated_again() {
+fn closed_event_channel_port_can_be_allocated_again() {
     let mut machine = Channels::new();
     let domain = DomainId::new(0);
     machine.add_domain(domain, 1);

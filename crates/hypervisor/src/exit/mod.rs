@@ -10,25 +10,25 @@ use crate::cost::{Cost, CostTable};
 /// Reason of a VM exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitKind {
-    /// Exit for a physical interrupt.
+    /// VM exit for a physical interrupt.
     ExternalInterrupt,
     /// Exit for a write to the EOI register of the APIC page.
     ApicEoi,
-    /// Exit for any other access to the APIC page.
+    /// VM exit for any other access to the APIC page.
     ApicOther,
-    /// Exit for an access to an MSI-X table.
+    /// VM exit for an access to an MSI-X table.
     MsixMmio,
-    /// Exit for an access to other emulated device memory.
+    /// VM exit for an access to other emulated device memory.
     OtherMmio,
-    /// Exit for a hypercall.
+    /// VM exit for a hypercall.
     Hypercall,
-    /// Exit for a `hlt` instruction.
+    /// VM exit for a `hlt` instruction.
     Hlt,
-    /// Exit because the guest can take a pending interrupt now.
+    /// VM exit because the guest can take a pending interrupt now.
     InterruptWindow,
     /// Exit for an access to a model-specific register, including x2APIC registers.
     Msr,
-    /// Exit for any other reason.
+    /// VM exit for any other reason.
     Other,
 }
 
@@ -65,7 +65,7 @@ impl ExitKind {
         }
     }
 
-    /// Returns the exit's cost in cycles.
+    /// Returns the VM exit's cost in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         table[self.cost()]
     }
@@ -76,7 +76,7 @@ impl ExitKind {
 pub enum EoiPath {
     /// The hypervisor fetches, decodes and emulates the writing instruction.
     Emulated,
-    /// The hypervisor trusts the exit qualification.
+    /// EOI path: the hypervisor trusts the VM exit's qualification.
     Fast,
     /// The hypervisor fetches and decodes the instruction, then trusts the exit qualification.
     FastChecked,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_exit_is_hypervisor_work_and_costs_over_a_transition() {
+    fn vm_exit_is_hypervisor_work_and_costs_over_a_transition() {
         use ExitKind::{
             ApicEoi, ApicOther, ExternalInterrupt, Hlt, Hypercall, InterruptWindow, MsixMmio, Msr, Other,
             OtherMmio,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn posted_interrupt_with_virtual_apic_needs_no_exit() {
+    fn posted_interrupt_with_virtual_apic_needs_no_vm_exit() {
         let modern = CostTable::modern().features();
         assert_eq!(modern.on_eoi(), None);
         assert_eq!(modern.on_device_interrupt(), None);

@@ -28,7 +28,7 @@ pub struct Handle(u32);
 /// Byte address in a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantAddress {
-    /// Domain that owns the page.
+    /// Domain that owns the granted page.
     pub owner: DomainId,
     /// Reference of the grant entry that permits access to the page.
     pub reference: Reference,
@@ -51,13 +51,13 @@ pub enum Error {
     /// The entry names a page that its domain does not have.
     #[error("the granted page does not exist in the granting domain")]
     Page,
-    /// The entry permits reading only.
+    /// The grant permits only reading.
     #[error("the page is granted for reading only")]
     ReadOnly,
-    /// The range exceeds the page.
+    /// The byte range exceeds the granted page.
     #[error("the byte range exceeds the granted page")]
     Bounds,
-    /// The page is still mapped.
+    /// The granted page is still mapped.
     #[error("the granted page is still mapped")]
     InUse,
     /// The mapping does not exist or belongs to another domain.
@@ -143,7 +143,7 @@ impl Grants {
         Ok(Handle(at))
     }
 
-    /// Unmaps a page.
+    /// Unmaps a granted page.
     ///
     /// # Errors
     /// [`Error::Handle`] if `by` has no such mapping.

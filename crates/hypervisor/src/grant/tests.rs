@@ -42,7 +42,7 @@ fn other_domain_cannot_copy_or_map_a_granted_page() {
 }
 
 #[test]
-fn access_beyond_the_page_is_rejected() {
+fn access_beyond_a_granted_page_is_rejected() {
     let mut grants = machine();
     let address = grant(&mut grants, 0, Access::Write);
     let at = |offset| GrantAddress { offset, ..address };
@@ -64,7 +64,7 @@ fn read_only_grant_rejects_writes() {
 }
 
 #[test]
-fn missing_page_is_detected_at_use() {
+fn missing_granted_page_is_detected_at_its_use() {
     let mut grants = machine();
     let address = grant(&mut grants, u32::MAX, Access::Write);
     assert_eq!(grants.copy_to(BACK, address, b"x"), Err(Error::Page));
@@ -89,7 +89,7 @@ fn grant_cannot_end_while_the_page_is_mapped() {
 }
 
 #[test]
-fn copy_between_pages_needs_both_grants() {
+fn copy_between_two_domains_pages_needs_both_grants() {
     let mut grants = machine();
     let from = grant(&mut grants, 0, Access::Read);
     grants.domain(GUEST).unwrap().page_mut(0).unwrap()[..4].copy_from_slice(b"from");
@@ -105,7 +105,7 @@ fn copy_between_pages_needs_both_grants() {
 }
 
 #[test]
-fn grant_table_fills_up_at_its_size() {
+fn grant_table_refuses_grants_beyond_its_size() {
     let mut grants = machine();
     let own = grants.domain(GUEST).unwrap();
     let all: alloc::vec::Vec<_> = (0..8).map(|_| own.grant(BACK, 0, Access::Read).unwrap()).collect();

@@ -5,7 +5,8 @@ use super::Access;
 use alloc::vec::Vec;
 use pcie::{Iova, Rid};
 
-/// Faults stored until cleared. The bound keeps a flooding device from filling memory.
+/// Maximum number of IOMMU faults stored until they are cleared. The bound keeps a flooding device from filling
+/// memory.
 pub const MAX_STORED: usize = 64;
 
 /// Reason why the IOMMU blocked a request.
@@ -13,7 +14,7 @@ pub const MAX_STORED: usize = 64;
 pub enum FaultReason {
     /// The requesting function has no domain.
     UnknownFunction,
-    /// The address exceeds 48 bits.
+    /// The DMA address exceeds 48 bits.
     Width,
     /// No page is mapped at the address.
     Unmapped,
@@ -21,7 +22,7 @@ pub enum FaultReason {
     Rights,
 }
 
-/// Request that the IOMMU blocked.
+/// DMA request that the IOMMU blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the IOMMU blocked a DMA {access:?} by function {rid} at {iova:#x}: {reason:?}")]
 pub struct Fault {

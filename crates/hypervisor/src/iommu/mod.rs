@@ -84,7 +84,7 @@ impl Iommu {
         self.contexts.set(rid, None);
     }
 
-    /// Returns the domain of a function.
+    /// Returns the domain that a PCI function is assigned to.
     #[must_use]
     pub fn owner(&self, rid: Rid) -> Option<DomainId> {
         self.contexts.get(rid)
@@ -128,7 +128,7 @@ impl Iommu {
         found.map_err(|reason| self.faults.record(Fault { rid, iova, access, reason }))
     }
 
-    /// Translates `length` bytes from `iova`. Calls `visit` with host address and bytes of each piece.
+    /// Translates `length` bytes of DMA from `iova`. Calls `visit` with host address and bytes of each piece.
     ///
     /// # Errors
     /// [`Fault`] if a piece is blocked; it is recorded, and earlier pieces have been visited.

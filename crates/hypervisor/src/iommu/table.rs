@@ -22,9 +22,9 @@ const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Size of a page that an entry maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Page of 4 KiB.
+    /// IOMMU page of 4 KiB.
     Small,
-    /// Page of 2 MiB.
+    /// IOMMU page of 2 MiB.
     Large,
 }
 
@@ -98,7 +98,7 @@ pub enum MapError {
     /// An address is too wide: 48 bits for the device, 52 for the host.
     #[error("the IOMMU mapping's address is too wide (device: at most 48 bits, host: at most 52 bits)")]
     Width,
-    /// The address is mapped already.
+    /// The DMA address is mapped already.
     #[error("the device address is already mapped in the IOMMU")]
     Occupied,
     /// No page of this size is mapped at the address.
@@ -111,7 +111,7 @@ pub enum MapError {
 
 type Table = [u64; 512];
 
-/// Page tables of a domain. Table 0 is the root; an emptied table is reused.
+/// IOMMU page tables of a domain. Table 0 is the root; an emptied table is reused.
 #[derive(Debug, Clone)]
 pub struct PageTables {
     tables: Vec<Box<Table>>,
@@ -151,7 +151,7 @@ impl PageTables {
         Ok(())
     }
 
-    /// Unmaps a page. Devices can reach it until the IOTLB is invalidated.
+    /// Unmaps a page from the domain's IOMMU tables. Devices can reach it until the IOTLB is invalidated.
     ///
     /// # Errors
     /// [`MapError`], with nothing changed.
@@ -190,7 +190,7 @@ impl PageTables {
         Ok(())
     }
 
-    /// Walks the tables. Returns the page and the number of entries loaded.
+    /// Walks the domain's IOMMU page tables. Returns the page and the number of entries loaded.
     ///
     /// # Errors
     /// [`FaultReason::Width`], [`FaultReason::Unmapped`].

@@ -31,7 +31,7 @@ fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, FaultReason> {
 }
 
 #[test]
-fn function_reaches_the_pages_of_its_domain() {
+fn pci_function_reaches_the_pages_of_its_iommu_domain() {
     let mut iommu = machine();
     let small = iommu.translate(VF, 0x1234, Access::Write).unwrap();
     assert_eq!((small.address, small.room, small.loads), (0x7000_0234, 0xdcc, 4));
@@ -42,7 +42,7 @@ fn function_reaches_the_pages_of_its_domain() {
 }
 
 #[test]
-fn unmapped_or_forbidden_access_is_blocked() {
+fn iommu_blocks_unmapped_and_forbidden_accesses() {
     let mut iommu = machine();
     for (rid, iova, access, reason) in [
         (VF, 0x2000, Access::Read, FaultReason::Unmapped),
@@ -69,7 +69,7 @@ fn address_above_48_bits_never_hits_the_iotlb() {
 }
 
 #[test]
-fn domains_translate_equal_addresses_independently() {
+fn iommu_domains_translate_equal_addresses_independently() {
     let mut iommu = machine();
     iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
     for _ in 0..2 {
@@ -92,7 +92,7 @@ fn unmapped_page_is_reached_until_iotlb_invalidation() {
 }
 
 #[test]
-fn invalidation_affects_only_its_domain() {
+fn iotlb_invalidation_affects_only_its_domain() {
     let mut iommu = machine();
     iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
     let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, Access::Read).unwrap().loads;
@@ -104,7 +104,7 @@ fn invalidation_affects_only_its_domain() {
 }
 
 #[test]
-fn reassigned_function_cannot_reach_its_old_domain() {
+fn reassigned_pci_function_cannot_reach_its_old_domain() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x1000).is_ok());
     iommu.attach(VF, SECOND);
@@ -117,7 +117,7 @@ fn reassigned_function_cannot_reach_its_old_domain() {
 }
 
 #[test]
-fn range_is_visited_in_pieces_up_to_the_fault() {
+fn dma_range_is_translated_in_pieces_up_to_the_fault() {
     let mut iommu = machine();
     iommu.domain(FIRST).map(0x2000, 0x5000_0000, Size::Small, Rights::ALL).unwrap();
     let mut pieces = Vec::new();
@@ -133,7 +133,7 @@ fn range_is_visited_in_pieces_up_to_the_fault() {
 }
 
 #[test]
-fn fault_flood_is_counted_but_not_stored() {
+fn iommu_counts_but_does_not_store_a_flood_of_faults() {
     let mut iommu = machine();
     for n in 0..1000 {
         let _ = iommu.translate(VF, 0x5000_0000 + n, Access::Write);
@@ -145,7 +145,7 @@ fn fault_flood_is_counted_but_not_stored() {
 }
 
 #[test]
-fn translations_and_faults_do_not_allocate() {
+fn iommu_translations_and_faults_do_not_allocate() {
     let mut iommu = machine();
     let allocated = allocation_counter::measure(|| {
         for _ in 0..2 * MAX_STORED {
@@ -166,7 +166,7 @@ fn iotlb_evicts_the_least_recently_used_entry() {
 }
 
 #[test]
-fn added_rights_need_no_invalidation() {
+fn added_iommu_access_rights_need_no_invalidation() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x20_0000).is_ok());
     iommu.domain(FIRST).unmap(0x20_0000, Size::Large).unwrap();
@@ -175,7 +175,7 @@ fn added_rights_need_no_invalidation() {
 }
 
 #[test]
-fn invalid_mappings_are_rejected() {
+fn invalid_iommu_mappings_are_rejected() {
     let mut tables = PageTables::default();
     let map = PageTables::map;
     assert_eq!(map(&mut tables, 0x1800, 0, Size::Small, Rights::ALL), Err(MapError::Misaligned));
@@ -192,7 +192,7 @@ fn invalid_mappings_are_rejected() {
 }
 
 #[test]
-fn emptied_tables_are_reused() {
+fn emptied_iommu_page_tables_are_reused() {
     let mut tables = PageTables::default();
     for n in 0..1000 {
         tables.map(n << 30, 0, Size::Small, Rights::ALL).unwrap();
@@ -204,7 +204,7 @@ fn emptied_tables_are_reused() {
 
 proptest! {
     #[test]
-    fn exactly_the_mapped_pages_are_reached(
+    fn iommu_reaches_exactly_the_mapped_pages(
         steps in prop::collection::vec((0u8..4, 0u64..2048, 0u64..1000), 0..200),
     ) {
         let mut iommu = Iommu::new(Tlb::new(4, 2));

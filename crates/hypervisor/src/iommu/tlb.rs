@@ -49,7 +49,7 @@ pub struct Tlb {
 }
 
 impl Tlb {
-    /// Creates an empty cache. `sets` is rounded up to a power of two of at most 2^16, `ways` clamped to 1 to
+    /// Creates an empty IOTLB. `sets` is rounded up to a power of two of at most 2^16, `ways` clamped to 1 to
     /// 64.
     #[must_use]
     pub fn new(sets: usize, ways: usize) -> Self {
@@ -140,7 +140,7 @@ impl Tlb {
         Some(set.start + found)
     }
 
-    /// Returns the slots of a set. The domain is hashed in, since guests use equal addresses.
+    /// Returns the slots of the IOTLB set for a page. The domain is hashed in, since guests use equal addresses.
     #[inline]
     fn set(&self, domain: DomainId, number: u64) -> core::ops::Range<usize> {
         let mixed = number ^ (domain.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;

@@ -103,7 +103,7 @@ impl Lapic {
         *self = Self { timer: timer.clone(), ..Self::new(self.id, Span::ZERO) };
     }
 
-    /// Returns the APIC id.
+    /// Returns the local APIC's id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -169,7 +169,7 @@ impl Lapic {
         Eoi { ended, level: ended.is_some_and(|v| self.tmr.contains(v)), next: self.deliverable() }
     }
 
-    /// Returns the task priority.
+    /// Returns the APIC's task priority.
     #[must_use]
     pub fn tpr(&self) -> u8 {
         self.tpr
@@ -187,7 +187,7 @@ impl Lapic {
         if class(self.tpr) >= class(service) { self.tpr } else { service }
     }
 
-    /// Advances the timer to `now`. Returns the outcome of its interrupt, if it expired. Several missed
+    /// Advances the APIC timer to `now`. Returns the outcome of its interrupt, if it expired. Several missed
     /// periods are one interrupt.
     pub fn run_timer(&mut self, now: Instant) -> Option<RequestOutcome> {
         let times = self.timer.advance(now);

@@ -57,11 +57,11 @@ const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff
 /// Effect of a write to an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteEffect {
-    /// The register was written. After TPR or SVR, call [`Lapic::deliverable`].
+    /// The APIC register was written without another effect. After TPR or SVR, call [`Lapic::deliverable`].
     Stored,
     /// The write changed nothing: the register is read-only or reserved, or the value was rejected.
     Ignored,
-    /// The write ended an interrupt.
+    /// The APIC register write ended an interrupt.
     Eoi(Eoi),
     /// The write sent an interrupt to other CPUs, which the caller delivers.
     Ipi(Ipi),

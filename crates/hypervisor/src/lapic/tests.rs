@@ -42,7 +42,7 @@ fn reset_disables_the_apic_and_masks_every_lvt_entry() {
 }
 
 #[test]
-fn disabling_keeps_requests_and_masks_the_lvt() {
+fn disabling_the_apic_keeps_requests_and_masks_the_lvt() {
     // 10.4.7.2.
     let mut lapic = enabled();
     lapic.accept(0x40);
@@ -56,7 +56,7 @@ fn disabling_keeps_requests_and_masks_the_lvt() {
 }
 
 #[test]
-fn vectors_below_16_are_dropped_and_recorded_as_errors() {
+fn apic_drops_vectors_below_16_and_records_an_error() {
     // 10.5.2, 10.5.3: a write to the error register makes accumulated errors visible.
     let mut lapic = enabled();
     lapic.write(T0, LVT_ERROR, 0xfe);
@@ -72,7 +72,7 @@ fn vectors_below_16_are_dropped_and_recorded_as_errors() {
 }
 
 #[test]
-fn irr_holds_one_request_beside_the_one_in_service() {
+fn apic_holds_one_request_beside_the_interrupt_in_service() {
     // 10.8.4: two requests of a vector are queued, one in each register; further ones coalesce.
     let mut lapic = enabled();
     assert_eq!(
@@ -90,7 +90,7 @@ fn irr_holds_one_request_beside_the_one_in_service() {
 }
 
 #[test]
-fn trigger_mode_is_that_of_the_last_request() {
+fn apic_trigger_mode_is_that_of_the_last_request() {
     // 10.8.4, 10.8.5: the I/O APIC is notified of the end of a level-triggered interrupt.
     let mut lapic = enabled();
     lapic.accept_level(0x60);
@@ -102,7 +102,7 @@ fn trigger_mode_is_that_of_the_last_request() {
 }
 
 #[test]
-fn higher_class_nests_and_eoi_ends_the_highest() {
+fn interrupt_of_higher_class_nests_and_eoi_ends_the_highest() {
     // 10.8.3, 10.8.5.
     let mut lapic = enabled();
     lapic.accept(0x31);
@@ -119,7 +119,7 @@ fn higher_class_nests_and_eoi_ends_the_highest() {
 }
 
 #[test]
-fn processor_priority_is_the_higher_of_task_and_service() {
+fn processor_priority_is_the_higher_of_task_and_interrupt() {
     // 10.8.3.1, figure 10-18.
     let mut lapic = enabled();
     lapic.accept(0x54);
@@ -131,7 +131,7 @@ fn processor_priority_is_the_higher_of_task_and_service() {
 }
 
 #[test]
-fn task_priority_blocks_its_class_and_below() {
+fn task_priority_blocks_interrupts_of_its_class_and_below() {
     let mut lapic = enabled();
     lapic.accept(0x4f);
     lapic.set_tpr(0x40);
@@ -141,7 +141,7 @@ fn task_priority_blocks_its_class_and_below() {
 }
 
 #[test]
-fn vector_masked_before_acknowledge_becomes_spurious() {
+fn interrupt_masked_before_acknowledge_becomes_spurious() {
     // 10.9: the spurious vector does not enter service; the request stays.
     let mut lapic = enabled();
     lapic.accept(0x4f);
@@ -152,7 +152,7 @@ fn vector_masked_before_acknowledge_becomes_spurious() {
 }
 
 #[test]
-fn one_shot_timer_fires_once() {
+fn one_shot_apic_timer_fires_once() {
     // 10.5.4: divided by 16, 100 counts of 160 ns.
     let mut lapic = enabled();
     lapic.write(T0, TDCR, 0b0011);
@@ -165,7 +165,7 @@ fn one_shot_timer_fires_once() {
 }
 
 #[test]
-fn missed_timer_periods_are_one_interrupt() {
+fn missed_apic_timer_periods_give_one_interrupt() {
     let mut lapic = enabled();
     lapic.write(T0, TDCR, BY_1);
     lapic.write(T0, LVT_TIMER, 0x2_0050);
@@ -179,7 +179,7 @@ fn missed_timer_periods_are_one_interrupt() {
 }
 
 #[test]
-fn masked_timer_counts_without_interrupts() {
+fn masked_apic_timer_counts_without_interrupts() {
     let mut lapic = enabled();
     lapic.write(T0, TDCR, BY_1);
     lapic.write(T0, TMICT, 10);
@@ -189,7 +189,7 @@ fn masked_timer_counts_without_interrupts() {
 }
 
 #[test]
-fn mode_change_disarms_the_tsc_deadline() {
+fn apic_timer_mode_change_disarms_the_tsc_deadline() {
     // 10.5.4.1.
     let mut lapic = enabled();
     lapic.write(T0, LVT_TIMER, 0x4_0050);
@@ -204,7 +204,7 @@ fn mode_change_disarms_the_tsc_deadline() {
 }
 
 #[test]
-fn write_to_the_low_command_half_sends_the_interrupt() {
+fn write_to_the_low_half_of_icr_sends_the_interrupt() {
     // 10.6.1.
     let mut lapic = enabled();
     assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), WriteEffect::Stored);
@@ -223,7 +223,7 @@ fn write_to_the_low_command_half_sends_the_interrupt() {
 }
 
 #[test]
-fn logical_destinations_match_flat_or_by_cluster() {
+fn apic_logical_destinations_match_flat_or_by_cluster() {
     // 10.6.2.2; x2APIC: 10.12.10.2.
     let mut lapic = enabled();
     lapic.write(T0, LDR, 0x2400_0000);
@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn periodic_timer_never_drifts_or_skips(
+    fn periodic_apic_timer_never_drifts_or_skips(
         count in 1u32..1000, divide in 0u32..16, steps in prop::collection::vec(0u64..100_000_000, 1..50),
     ) {
         let mut timer = super::Timer::new(BUS_TICK);

@@ -44,13 +44,13 @@ impl Timer {
         *self = Self::new(Span::from_picos(self.bus_tick));
     }
 
-    /// Returns the timer mode.
+    /// Returns the mode of the APIC timer.
     #[must_use]
     pub fn mode(&self) -> TimerMode {
         self.mode
     }
 
-    /// Sets the timer mode. A change to or from TSC-deadline mode disarms the timer (10.5.4.1).
+    /// Sets the mode of the APIC timer. A change to or from TSC-deadline mode disarms the timer (10.5.4.1).
     pub fn set_mode(&mut self, mode: TimerMode) {
         if (mode == TimerMode::TscDeadline) != (self.mode == TimerMode::TscDeadline) {
             self.zero_at = None;
@@ -86,7 +86,7 @@ impl Timer {
         self.divide
     }
 
-    /// Writes the divide configuration. The remaining count continues at the new rate.
+    /// Writes the APIC timer's divide configuration. The remaining count continues at the new rate.
     pub fn set_divide(&mut self, now: Instant, divide: u32) {
         let left = self.current(now);
         self.divide = divide & 0b1011;
@@ -111,7 +111,7 @@ impl Timer {
         self.zero_at
     }
 
-    /// Advances the timer to `now`. Returns how many times its count reached zero, including at `now`.
+    /// Advances the APIC timer to `now`. Returns how many times its count reached zero, including at `now`.
     pub fn advance(&mut self, now: Instant) -> u64 {
         let Some(zero_at) = self.zero_at.filter(|&at| at <= now) else { return 0 };
         if self.mode != TimerMode::Periodic {

@@ -5,14 +5,14 @@
 pub struct Vectors([u64; 4]);
 
 impl Vectors {
-    /// Adds a vector to the set. Returns `true` if it was not in the set.
+    /// Adds an interrupt vector to the set. Returns `true` if it was not in the set.
     pub const fn insert(&mut self, vector: u8) -> bool {
         let new = !self.contains(vector);
         self.0[vector as usize / 64] |= 1 << (vector % 64);
         new
     }
 
-    /// Removes a vector from the set.
+    /// Removes an interrupt vector from the set.
     pub const fn remove(&mut self, vector: u8) {
         self.0[vector as usize / 64] &= !(1 << (vector % 64));
     }
@@ -30,7 +30,7 @@ impl Vectors {
         Some((64 * word as u32 + self.0[word].ilog2()) as u8)
     }
 
-    /// Returns the number of vectors in the set.
+    /// Returns the number of interrupt vectors in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

@@ -38,7 +38,7 @@ pub enum HandledBy {
 /// Reason why an access was forwarded to the device model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardReason {
-    /// The policy forwards every access.
+    /// The policy forwards every MSI-X table access.
     Policy,
     /// The access is not an aligned one of 4 or 8 bytes.
     Shape,
@@ -50,10 +50,10 @@ pub enum ForwardReason {
     Changed,
 }
 
-/// Outcome of a write.
+/// Outcome of a guest's write to the MSI-X table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// Handler of the write.
+    /// Handler of the MSI-X table write.
     pub by: HandledBy,
     /// Vector whose mask bit the write changed, and the bit's new value; `None` for a write across entries.
     pub mask: Option<(u16, bool)>,

@@ -24,7 +24,7 @@ fn mask(table: &mut VirtualTable, masked: bool) -> WriteOutcome {
 }
 
 #[test]
-fn set_up_and_the_first_unmask_are_forwarded() {
+fn msix_message_writes_and_first_unmask_are_forwarded() {
     let mut table = VirtualTable::new(3, Handler::Hypervisor);
     let message = HandledBy::DeviceModel(ForwardReason::Message);
     assert_eq!(table.write(16, &0xfee0_0000u32.to_le_bytes()), WriteOutcome { by: message, mask: None });
@@ -36,7 +36,7 @@ fn set_up_and_the_first_unmask_are_forwarded() {
 }
 
 #[test]
-fn hypervisor_masks_and_unmasks_at_run_time() {
+fn hypervisor_masks_and_unmasks_msix_vectors_at_run_time() {
     let mut table = running(Handler::Hypervisor);
     assert_eq!(mask(&mut table, true), WriteOutcome { by: HandledBy::Hypervisor, mask: Some((1, true)) });
     assert_eq!(mask(&mut table, false), WriteOutcome { by: HandledBy::Hypervisor, mask: Some((1, false)) });
@@ -44,7 +44,7 @@ fn hypervisor_masks_and_unmasks_at_run_time() {
 }
 
 #[test]
-fn device_model_policy_forwards_every_access() {
+fn device_model_policy_forwards_every_msix_access() {
     let mut table = running(Handler::DeviceModel);
     let before = table.counts();
     for masked in [true, false] {
@@ -59,7 +59,7 @@ fn device_model_policy_forwards_every_access() {
 }
 
 #[test]
-fn masked_vector_is_delivered_when_unmasked() {
+fn pending_msix_vector_is_delivered_when_unmasked() {
     for handler in [Handler::Hypervisor, Handler::DeviceModel] {
         let mut table = running(handler);
         let message = Message { address: 0xfee0_0000, data: 0x4141 };
@@ -72,7 +72,7 @@ fn masked_vector_is_delivered_when_unmasked() {
 }
 
 #[test]
-fn unmask_after_a_message_change_is_forwarded_once() {
+fn msix_unmask_after_a_message_change_is_forwarded_once() {
     // IRQ balancing: mask, new data, unmask.
     let mut table = running(Handler::Hypervisor);
     mask(&mut table, true);
@@ -89,7 +89,7 @@ fn unmask_after_a_message_change_is_forwarded_once() {
 }
 
 #[test]
-fn one_write_may_cover_data_and_control() {
+fn eight_byte_msix_write_covers_data_and_control() {
     let mut table = running(Handler::Hypervisor);
     assert_eq!(table.write(16 + DATA, &0x1_0000_4141u64.to_le_bytes()).by, HandledBy::Hypervisor);
     assert_eq!(table.write(16 + DATA, &0x0_0000_4141u64.to_le_bytes()).by, HandledBy::Hypervisor);
@@ -100,7 +100,7 @@ fn one_write_may_cover_data_and_control() {
 }
 
 #[test]
-fn odd_sizes_and_offsets_are_forwarded() {
+fn msix_accesses_of_odd_size_or_offset_are_forwarded() {
     let mut table = running(Handler::Hypervisor);
     let forwarded = |reason| HandledBy::DeviceModel(reason);
     assert_eq!(table.write(16 + CONTROL, &[1]).by, forwarded(ForwardReason::Shape));
@@ -111,7 +111,7 @@ fn odd_sizes_and_offsets_are_forwarded() {
 }
 
 #[test]
-fn write_across_entries_changes_each() {
+fn write_across_two_msix_entries_changes_both() {
     let mut table = running(Handler::Hypervisor);
     mask(&mut table, true);
     assert_eq!(
@@ -123,7 +123,7 @@ fn write_across_entries_changes_each() {
 
 proptest! {
     #[test]
-    fn handler_makes_no_difference_to_the_guest(
+    fn msix_table_reads_are_equal_for_both_handlers(
         accesses in prop::collection::vec((0u64..64, 0usize..20, any::<u64>(), 0u16..4), 0..60),
     ) {
         let mut tables = [Handler::Hypervisor, Handler::DeviceModel].map(running);
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_accesses_are_survived(accesses in prop::collection::vec((any::<u64>(), 0usize..80), 0..40)) {
+    fn any_msix_table_accesses_do_not_panic(accesses in prop::collection::vec((any::<u64>(), 0usize..80), 0..40)) {
         let mut table = running(Handler::Hypervisor);
         for (offset, size) in accesses {
             table.write(offset, &std::vec![0xa5; size]);

@@ -18,12 +18,13 @@ pub struct Request {
     pub vector: u8,
     /// Destination APIC id of the interrupt.
     pub destination: u8,
-    /// The destination id is logical.
+    /// The interrupt message's destination id is logical.
     pub logical: bool,
 }
 
 impl Request {
-    /// Parses a compatibility message. Returns `None` if it is no interrupt or has no legal vector.
+    /// Parses an interrupt message in compatibility format. Returns `None` if it is no interrupt or has no legal
+    /// vector.
     #[must_use]
     pub fn from_message(message: Message) -> Option<Self> {
         let Message { address, data } = message;
@@ -51,7 +52,7 @@ impl Remappable {
         Message { address: WINDOW << 20 | (handle & 0x7fff) << 5 | REMAPPABLE | handle >> 15 << 2, data: 0 }
     }
 
-    /// Parses a remappable message. Returns `None` if the message is not remappable.
+    /// Parses an interrupt message in remappable format. Returns `None` if the message is not remappable.
     #[must_use]
     pub fn from_message(message: Message) -> Option<Self> {
         let Message { address, .. } = message;

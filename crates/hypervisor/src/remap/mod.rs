@@ -1,6 +1,6 @@
-//! Interrupt remapping. A guest programs its message into its device, but the device sends another one, which
-//! names an entry of the hypervisor's table. The entry leads to a physical vector that no other domain
-//! shares, so a vector identifies its owner.
+//! Interrupt remapping of MSI messages to physical vectors. A guest programs its message into its device, but the
+//! device sends another one, which names an entry of the hypervisor's table. The entry leads to a physical vector
+//! that no other domain shares, so a vector identifies its owner.
 //!
 //! - [`message`]: messages in the compatibility and the remappable format;
 //! - [`vectors`]: physical vectors and their owners;
@@ -24,7 +24,7 @@ use pcie::msix::Message;
 /// Entries of the remapping table, at most: a handle has 16 bits.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// Owner of a physical vector.
+/// Owner of a physical interrupt vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// Domain that owns the vector.
@@ -58,7 +58,7 @@ pub enum RemapError {
     /// The table entry belongs to another domain.
     #[error("the interrupt's function belongs to another domain")]
     Owner,
-    /// The table is full.
+    /// The interrupt remapping table is full.
     #[error("the interrupt-remapping table has no free entry")]
     Full,
 }
@@ -68,7 +68,7 @@ pub enum RemapError {
 pub enum Blocked {
     /// The message has the compatibility format, so the device forged it.
     Compatibility,
-    /// The entry does not exist.
+    /// The interrupt remapping entry does not exist.
     NoEntry,
     /// The sender is not the entry's function.
     Source,
@@ -81,7 +81,7 @@ struct Entry {
     guest: Request,
 }
 
-/// Remapping table and physical vectors.
+/// Interrupt remapping table and physical vectors.
 #[derive(Debug, Clone)]
 pub struct Remapper {
     entries: Vec<Option<Entry>>,

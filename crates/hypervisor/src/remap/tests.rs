@@ -19,7 +19,7 @@ fn programmed(vector: u8) -> Message {
 }
 
 #[test]
-fn remapped_message_leads_back_to_the_guests_vector() {
+fn remapped_interrupt_message_gives_the_guests_vector() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = remapper.program(owner(7, 0x110, 0), programmed(0x41)).unwrap();
     let interrupt = remapper.deliver(Rid(0x110), sent).unwrap();
@@ -29,7 +29,7 @@ fn remapped_message_leads_back_to_the_guests_vector() {
 }
 
 #[test]
-fn equal_vectors_of_two_domains_are_distinct_physically() {
+fn equal_vectors_of_two_domains_have_distinct_host_vectors() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = [(1, 0x110), (2, 0x112)].map(|(domain, rid)| {
         let message = remapper.program(owner(domain, rid, 0), programmed(0x41)).unwrap();
@@ -40,7 +40,7 @@ fn equal_vectors_of_two_domains_are_distinct_physically() {
 }
 
 #[test]
-fn reprogrammed_vector_keeps_its_entry() {
+fn reprogrammed_vector_keeps_its_interrupt_remapping_entry() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let first = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
     let free = remapper.vectors().free_vectors();
@@ -51,7 +51,7 @@ fn reprogrammed_vector_keeps_its_entry() {
 }
 
 #[test]
-fn device_cannot_send_foreign_or_forged_messages() {
+fn device_cannot_send_foreign_or_forged_interrupts() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
     assert_eq!(remapper.deliver(Rid(0x112), sent), Err(Blocked::Source));
@@ -65,7 +65,7 @@ fn device_cannot_send_foreign_or_forged_messages() {
 }
 
 #[test]
-fn message_without_a_legal_vector_is_rejected() {
+fn interrupt_message_without_a_legal_vector_is_rejected() {
     // SDM 10.11.2: delivery modes SMI, NMI, INIT, ExtINT; vectors below 16; addresses elsewhere.
     let mut remapper = Remapper::new(VectorSpace::shared());
     let odd = [(0xfee0_0000, 0x0200), (0xfee0_0000, 0x0441), (0xfee0_0000, 0x0f), (0xfed0_0000, 0x41)];
@@ -89,7 +89,7 @@ fn exhausted_vector_space_rejects_further_vectors() {
 }
 
 #[test]
-fn released_function_cannot_interrupt() {
+fn released_pci_function_cannot_interrupt_a_guest() {
     let mut remapper = Remapper::new(VectorSpace::shared());
     let sent = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
     let vector = remapper.deliver(Rid(0x110), sent).unwrap().vector;
@@ -99,7 +99,7 @@ fn released_function_cannot_interrupt() {
 }
 
 #[test]
-fn every_handle_round_trips_through_its_message() {
+fn interrupt_remapping_handle_round_trips_by_its_message() {
     for handle in 0..=u16::MAX {
         assert_eq!(Remappable::from_message(Remappable { handle }.message()), Some(Remappable { handle }));
     }
@@ -107,7 +107,7 @@ fn every_handle_round_trips_through_its_message() {
 
 proptest! {
     #[test]
-    fn vector_never_belongs_to_two_domains(
+    fn host_interrupt_vector_never_belongs_to_two_domains(
         cpus in 1u16..4,
         steps in prop::collection::vec((0u16..20, 0u16..3, prop::bool::weighted(0.1)), 0..300),
     ) {

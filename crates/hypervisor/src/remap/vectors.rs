@@ -23,7 +23,8 @@ pub struct PhysicalVector {
     pub vector: u8,
 }
 
-/// All physical vectors. Lookup by vector is a single access; allocation searches for a free one.
+/// All physical interrupt vectors of the machine. Lookup by vector is a single access; allocation searches for a free
+/// one.
 #[derive(Debug, Clone)]
 pub struct VectorSpace {
     tables: Vec<[Option<Owner>; 256]>,
@@ -70,7 +71,7 @@ impl VectorSpace {
         Ok(PhysicalVector { table: emptiest as u16, vector })
     }
 
-    /// Frees a physical vector.
+    /// Frees a physical interrupt vector.
     pub fn free(&mut self, at: PhysicalVector) {
         if let Some(table) = self.tables.get_mut(usize::from(at.table)) {
             table[usize::from(at.vector)] = None;

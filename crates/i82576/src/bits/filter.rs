@@ -3,17 +3,17 @@
 
 /// Bits of an EtherType filter (ETQF).
 pub mod etqf {
-    /// EtherType, as a number.
+    /// ETQF: mask of the EtherType to match.
     pub const TYPE: u32 = 0xffff;
     /// Position of the queue, 4 bits. Drivers that know three of them leave the fourth zero.
     pub const QUEUE_SHIFT: u32 = 16;
-    /// The filter is enabled.
+    /// ETQF: the EtherType filter is enabled.
     pub const ENABLE: u32 = 1 << 26;
-    /// A match interrupts immediately.
+    /// ETQF: a matching frame interrupts immediately.
     pub const IMMEDIATE: u32 = 1 << 29;
     /// A match may be a precision time protocol packet.
     pub const TIMED: u32 = 1 << 30;
-    /// A match goes to the queue.
+    /// ETQF: a matching frame goes to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 31;
     /// Stored bits of ETQF.
     pub const KEPT: u32 = TYPE | 0xf << QUEUE_SHIFT | ENABLE | IMMEDIATE | TIMED | QUEUE_ENABLE;
@@ -21,9 +21,9 @@ pub mod etqf {
 
 /// Bits of the filter of TCP SYN segments (SYNQF).
 pub mod synqf {
-    /// TCP SYN segments go to the queue.
+    /// SYNQF: TCP SYN segments go to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 0;
-    /// Position of the queue, 4 bits.
+    /// SYNQF: position of the filter's queue, 4 bits.
     pub const QUEUE_SHIFT: u32 = 1;
     /// Stored bits of SYNQF.
     pub const KEPT: u32 = QUEUE_ENABLE | 0xf << QUEUE_SHIFT;
@@ -31,25 +31,25 @@ pub mod synqf {
 
 /// Bits of a five-tuple filter (FTQF). SAQF, DAQF, SPQF, IMIR and IMIREXT of the same index belong to it.
 pub mod ftqf {
-    /// IP protocol number.
+    /// FTQF: mask of the IP protocol number to match.
     pub const PROTOCOL: u32 = 0xff;
-    /// A match goes to the queue.
+    /// FTQF: a matching packet goes to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 8;
-    /// Position of the pool, 3 bits.
+    /// FTQF: position of the pool to match, 3 bits.
     pub const POOL_SHIFT: u32 = 12;
-    /// The pool is not compared.
+    /// FTQF: the filter does not compare the pool.
     pub const ANY_POOL: u32 = 1 << 15;
-    /// Position of the queue, 4 bits.
+    /// FTQF: position of the filter's queue, 4 bits.
     pub const QUEUE_SHIFT: u32 = 16;
     /// A match may be a precision time protocol packet.
     pub const TIMED: u32 = 1 << 27;
-    /// The protocol is not compared.
+    /// FTQF: the filter does not compare the IP protocol.
     pub const ANY_PROTOCOL: u32 = 1 << 28;
-    /// The source address is not compared.
+    /// FTQF: the filter does not compare the source address.
     pub const ANY_SOURCE: u32 = 1 << 29;
-    /// The destination address is not compared.
+    /// FTQF: the filter does not compare the destination address.
     pub const ANY_DESTINATION: u32 = 1 << 30;
-    /// The source port is not compared.
+    /// FTQF: the filter does not compare the source port.
     pub const ANY_SOURCE_PORT: u32 = 1 << 31;
     /// Stored bits of FTQF.
     pub const KEPT: u32 = 0xf80f_f1ff;
@@ -57,11 +57,11 @@ pub mod ftqf {
 
 /// Bits of a five-tuple filter's port and interrupt (IMIR).
 pub mod imir {
-    /// Mask of the destination port.
+    /// IMIR: mask of the destination port to match.
     pub const PORT: u32 = 0xffff;
-    /// A match interrupts immediately.
+    /// IMIR: a matching packet interrupts immediately.
     pub const IMMEDIATE: u32 = 1 << 16;
-    /// The destination port is not compared.
+    /// IMIR: the filter does not compare the destination port.
     pub const ANY_PORT: u32 = 1 << 17;
     /// Position of the priority, 3 bits: the match with the highest priority applies.
     pub const PRIORITY_SHIFT: u32 = 29;
@@ -73,11 +73,11 @@ pub mod imir {
 pub mod imirext {
     /// Size in bytes below which a frame matches.
     pub const SIZE: u32 = 0xfff;
-    /// The size is not compared.
+    /// IMIREXT: the filter does not compare the packet's size.
     pub const ANY_SIZE: u32 = 1 << 12;
     /// Position of six TCP flags, any of which matches: URG, ACK, PSH, RST, SYN, FIN from the lowest bit on.
     pub const FLAGS_SHIFT: u32 = 13;
-    /// The TCP flags are not compared.
+    /// IMIREXT: the filter does not compare the TCP flags.
     pub const ANY_FLAGS: u32 = 1 << 19;
     /// Stored bits of IMIREXT.
     pub const KEPT: u32 = 0x000f_ffff;
@@ -87,7 +87,7 @@ pub mod imirext {
 pub mod imirvp {
     /// Lowest priority of a VLAN tag that interrupts immediately.
     pub const PRIORITY: u32 = 7;
-    /// Priorities are compared.
+    /// IMIRVP: the filter compares VLAN priorities.
     pub const ENABLE: u32 = 1 << 3;
     /// Stored bits of IMIRVP.
     pub const KEPT: u32 = PRIORITY | ENABLE;
@@ -97,7 +97,7 @@ pub mod imirvp {
 pub mod rfctl {
     /// Frames shorter than their length field are accepted.
     pub const LEF: u32 = 1 << 18;
-    /// The SYN filter precedes the five-tuple filters.
+    /// RFCTL: the SYN filter precedes the five-tuple filters.
     pub const SYNQFP: u32 = 1 << 19;
 }
 
@@ -105,16 +105,16 @@ pub mod rfctl {
 pub mod psrtype {
     /// Ethernet header of any frame: split after it, unless another type matches.
     pub const ETHERNET: u32 = 1 << 0;
-    /// Fragment of an IPv4 packet.
+    /// PSRTYPE: split after the header of IPv4 fragments.
     pub const IPV4: u32 = 1 << 1;
-    /// TCP over IPv4.
+    /// PSRTYPE: split after the headers of TCP over IPv4.
     pub const IPV4_TCP: u32 = 1 << 2;
-    /// UDP over IPv4.
+    /// PSRTYPE: split after the headers of UDP over IPv4.
     pub const IPV4_UDP: u32 = 1 << 3;
-    /// Fragment of an IPv6 packet.
+    /// PSRTYPE: split after the header of IPv6 fragments.
     pub const IPV6: u32 = 1 << 7;
-    /// TCP over IPv6.
+    /// PSRTYPE: split after the headers of TCP over IPv6.
     pub const IPV6_TCP: u32 = 1 << 8;
-    /// UDP over IPv6.
+    /// PSRTYPE: split after the headers of UDP over IPv6.
     pub const IPV6_UDP: u32 = 1 << 9;
 }

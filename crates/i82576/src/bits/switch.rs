@@ -2,15 +2,15 @@
 
 /// Bits of the control of pools (VT_CTL).
 pub mod vt_ctl {
-    /// Position of the default pool.
+    /// VT_CTL: position of the default pool.
     pub const DEF_PL_SHIFT: u32 = 7;
-    /// Mask of the default pool.
+    /// VT_CTL: mask of the default pool.
     pub const DEF_PL_MASK: u32 = 7 << DEF_PL_SHIFT;
-    /// Pools are selected by VLAN alone.
+    /// VT_CTL: only the VLAN selects the pools of a frame.
     pub const IGNORE_MAC: u32 = 1 << 28;
-    /// There is no default pool.
+    /// VT_CTL: frames without a matching pool have no default pool.
     pub const DIS_DEF_PL: u32 = 1 << 29;
-    /// Replicate a frame to every matching pool.
+    /// VT_CTL: replicate a frame to every matching pool.
     pub const REPL_EN: u32 = 1 << 30;
 }
 
@@ -18,9 +18,9 @@ pub mod vt_ctl {
 pub mod vmolr {
     /// Mask of the longest packet that the pool accepts (RLPML).
     pub const RLPML_MASK: u32 = 0x3fff;
-    /// The pool accepts long packets.
+    /// VMOLR: the pool accepts long packets.
     pub const LPE: u32 = 1 << 16;
-    /// Receive-side scaling within the pool.
+    /// VMOLR: the pool's queues use receive-side scaling.
     pub const RSSE: u32 = 1 << 17;
     /// The pool accepts untagged packets.
     pub const AUPE: u32 = 1 << 24;
@@ -32,7 +32,7 @@ pub mod vmolr {
     pub const BAM: u32 = 1 << 27;
     /// The pool accepts every multicast packet.
     pub const MPME: u32 = 1 << 28;
-    /// Strip the VLAN tag.
+    /// VMOLR: strip the VLAN tag of the pool's received packets.
     pub const STRVLAN: u32 = 1 << 30;
     /// Strip the frame check sequence; must be one.
     pub const STRCRC: u32 = 1 << 31;
@@ -42,17 +42,17 @@ pub mod vmolr {
 pub mod vmvir {
     /// Mask of the default VLAN tag.
     pub const TAG_MASK: u32 = 0xffff;
-    /// Position of the action.
+    /// VMVIR: position of the VLAN insertion mode.
     pub const VLANA_SHIFT: u32 = 30;
-    /// Always insert the default tag.
+    /// VMVIR mode: always insert the pool's default VLAN tag.
     pub const DEFAULT: u32 = 1 << VLANA_SHIFT;
-    /// Never insert a tag.
+    /// VMVIR mode: never insert a VLAN tag.
     pub const NEVER: u32 = 2 << VLANA_SHIFT;
 }
 
 /// Bits of a VLAN pool filter (VLVF).
 pub mod vlvf {
-    /// Mask of the VLAN id.
+    /// VLVF: mask of the VLAN id.
     pub const VLANID_MASK: u32 = 0xfff;
     /// Position of the pools that are members of the VLAN, a bit each.
     pub const POOLSEL_SHIFT: u32 = 12;
@@ -60,26 +60,26 @@ pub mod vlvf {
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
     /// Local VLAN: frames never go to the wire.
     pub const LVLAN: u32 = 1 << 20;
-    /// The entry is valid.
+    /// VLVF: the VLAN filter entry is valid.
     pub const VLANID_EN: u32 = 1 << 31;
 }
 
 /// Bits of the transmit switch control (DTXSWC).
 pub mod dtxswc {
-    /// MAC anti-spoof, a bit per pool.
+    /// DTXSWC: position of the MAC anti-spoofing bits, a bit per pool.
     pub const MAC_SPOOF_SHIFT: u32 = 0;
-    /// VLAN anti-spoof, a bit per pool.
+    /// DTXSWC: position of the VLAN anti-spoofing bits, a bit per pool.
     pub const VLAN_SPOOF_SHIFT: u32 = 8;
     /// Local loopback to the sender's own pool, a bit per pool.
     pub const LLE_SHIFT: u32 = 16;
-    /// Switching between pools is enabled.
+    /// DTXSWC: switching of frames between pools is enabled.
     pub const LOOPBACK_EN: u32 = 1 << 31;
 }
 
 /// WVBR and MDFB: a bit per queue. In WVBR the low half has queues that sent forged frames, the high half blocked
 /// queues.
 pub mod wvbr {
-    /// Position of the blocked queues.
+    /// WVBR: position of the bits of blocked queues.
     pub const BLOCKED_SHIFT: u32 = 16;
 }
 
@@ -94,7 +94,7 @@ pub mod lvmmc {
     pub const CONTEXT: u32 = 1 << 3;
     /// Packet that is too long, too short, or of too many descriptors.
     pub const SIZE: u32 = 1 << 4;
-    /// Position of the queue.
+    /// LVMMC: position of the queue that was blocked.
     pub const QUEUE_SHIFT: u32 = 16;
 }
 
@@ -102,11 +102,11 @@ pub mod lvmmc {
 pub mod vmrctl {
     /// Mirror frames received by the pools in VMRVM.
     pub const VPME: u32 = 1 << 0;
-    /// Mirror frames from the wire.
+    /// VMRCTL: mirror frames from the wire.
     pub const UPME: u32 = 1 << 1;
-    /// Mirror frames to the wire.
+    /// VMRCTL: mirror frames to the wire.
     pub const DPME: u32 = 1 << 2;
-    /// Mirror the VLANs in VMRVLAN.
+    /// VMRCTL: mirror the VLANs in VMRVLAN.
     pub const VLME: u32 = 1 << 3;
     /// Position of the pool that receives the copies.
     pub const POOL_SHIFT: u32 = 8;
@@ -152,7 +152,7 @@ pub mod scsts {
 pub mod dtxctl {
     /// Malicious driver protection: a queue with invalid descriptors is blocked.
     pub const MDP_EN: u32 = 1 << 5;
-    /// Report forged frames.
+    /// DTXCTL: interrupt on a frame that anti-spoofing drops.
     pub const SPOOF_INT: u32 = 1 << 6;
     /// Insert VLAN tags of descriptors.
     pub const VLAN_ADDED: u32 = 1 << 3;
@@ -160,11 +160,11 @@ pub mod dtxctl {
 
 /// Bits of a queue's rate limit (RTTBCNRC).
 pub mod rttbcnrc {
-    /// The rate is limited.
+    /// RTTBCNRC: the queue's transmit rate is limited.
     pub const RS_ENA: u32 = 1 << 31;
     /// Link rate divided by the limit: 14 integer bits, 14 fraction bits.
     pub const FACTOR: u32 = 0x0fff_ffff;
-    /// Position of the integer bits.
+    /// RTTBCNRC: position of the rate factor's integer bits.
     pub const INTEGER_SHIFT: u32 = 14;
 }
 

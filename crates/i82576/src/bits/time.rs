@@ -2,7 +2,7 @@
 
 /// Bits of the TCP timer (TCPTIMER).
 pub mod tcptimer {
-    /// Duration of a count in milliseconds.
+    /// TCPTIMER: mask of the count's duration in milliseconds.
     pub const DURATION: u32 = 0xff;
     /// Restart the count from the duration; reads as zero.
     pub const KICK_START: u32 = 1 << 8;
@@ -10,7 +10,7 @@ pub mod tcptimer {
     pub const COUNT_EN: u32 = 1 << 9;
     /// Interrupt now, before the end of the count; reads as zero.
     pub const FINISH: u32 = 1 << 10;
-    /// The count restarts at its end.
+    /// TCPTIMER: the count restarts at its end.
     pub const LOOP: u32 = 1 << 11;
     /// Stored bits of TCPTIMER.
     pub const KEPT: u32 = DURATION | COUNT_EN | LOOP;
@@ -30,13 +30,13 @@ pub mod tsync {
     pub const V2: u32 = 2;
     /// Packet type: version 2, every event message.
     pub const EVENT_V2: u32 = 5;
-    /// Time stamps are enabled.
+    /// TSYNCTXCTL, TSYNCRXCTL: time stamps are enabled.
     pub const ENABLE: u32 = 1 << 4;
 }
 
 /// Bits of the selection of packets to stamp (TSYNCRXCFG).
 pub mod tsyncrxcfg {
-    /// Control field of version 1 packets to stamp.
+    /// TSYNCRXCFG: control field of the version 1 packets to time-stamp.
     pub const CONTROL: u32 = 0xff;
     /// Position of the message type of version 2 packets to stamp, 8 bits.
     pub const MESSAGE_SHIFT: u32 = 8;

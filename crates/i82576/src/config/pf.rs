@@ -25,7 +25,7 @@ pub const VECTORS: u16 = 10;
 pub const IO_SIZE: u32 = 32;
 /// First VF offset without ARI: on the next bus.
 const FIRST_OFFSET: u16 = 0x180;
-/// First VF offset with ARI.
+/// Function number offset from the PF to its first VF with ARI.
 const FIRST_OFFSET_ARI: u16 = 0x80;
 /// VF stride: VFs of the two ports alternate on the bus.
 const STRIDE: u16 = 2;

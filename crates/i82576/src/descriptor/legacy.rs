@@ -17,14 +17,14 @@ const VLE: u32 = 1 << 30;
 pub struct Checksum {
     /// Offset of the first summed byte (CSS).
     pub start: u8,
-    /// Offset of the checksum (CSO).
+    /// Offset in the packet where the card stores the checksum (CSO).
     pub field: u8,
 }
 
 /// Legacy transmit descriptor. Tag and checksum apply in the packet's first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transmit {
-    /// Address of the buffer.
+    /// DMA address of the transmit buffer.
     pub address: u64,
     /// Bytes of the packet in the buffer.
     pub length: u16,
@@ -32,7 +32,7 @@ pub struct Transmit {
     pub end_of_packet: bool,
     /// True to request a write-back of DD.
     pub report_status: bool,
-    /// Checksum to insert, if any.
+    /// Checksum that the card inserts into the packet, if any.
     pub checksum: Option<Checksum>,
     /// VLAN tag to insert, if any.
     pub vlan_tag: Option<u16>,
@@ -85,8 +85,8 @@ impl Transmit {
     }
 }
 
-/// Write-back of a receive descriptor. Status and errors are those of [`status`](super::rx::status) that fit the
-/// format.
+/// Legacy receive descriptor that the card has written back. Status and errors are those of
+/// [`status`](super::rx::status) that fit the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
     /// Address of the packet buffer, as the driver posted it.

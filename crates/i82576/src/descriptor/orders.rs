@@ -90,7 +90,7 @@ mod tests {
     use super::Orders;
 
     #[test]
-    fn requests_of_raw_words_match_the_parsed_descriptor() {
+    fn transmit_requests_of_raw_and_parsed_descriptors_match() {
         for bits in 0u8..64 {
             let on = |bit: u8| bits & 1 << bit != 0;
             let data = Data {

@@ -84,17 +84,17 @@ pub mod status {
 
 /// RSS types, the low four bits of the first dword.
 pub mod rss_type {
-    /// The packet was not hashed.
+    /// RSS type: the packet was not hashed.
     pub const NONE: u8 = 0;
     /// The hash covers TCP over IPv4.
     pub const TCP_IPV4: u8 = 1;
-    /// The hash covers IPv4.
+    /// RSS type: the hash covers the IPv4 addresses.
     pub const IPV4: u8 = 2;
     /// The hash covers TCP over IPv6.
     pub const TCP_IPV6: u8 = 3;
     /// The hash covers IPv6 with extensions.
     pub const IPV6_EX: u8 = 4;
-    /// The hash covers IPv6.
+    /// RSS type: the hash covers the IPv6 addresses.
     pub const IPV6: u8 = 5;
     /// The hash covers TCP over IPv6 with extensions.
     pub const TCP_IPV6_EX: u8 = 6;
@@ -106,7 +106,7 @@ pub mod rss_type {
     pub const UDP_IPV6_EX: u8 = 9;
 }
 
-/// Write-back of a receive descriptor.
+/// Advanced receive descriptor that the card has written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
     /// Fields that the RSS hash covers (see [`super::rx::rss_type`]).

@@ -67,9 +67,9 @@ pub struct Data {
     pub report_status: bool,
     /// True to insert the context's VLAN tag. Applies in the packet's first descriptor.
     pub insert_vlan: bool,
-    /// True to segment the payload. Applies in the packet's first descriptor.
+    /// True if the card cuts the payload into segments. Applies in the packet's first descriptor.
     pub segment: bool,
-    /// True to time-stamp the packet. Applies in the packet's first descriptor.
+    /// True if the card must time-stamp the packet. Applies in the packet's first descriptor.
     pub time_stamp: bool,
     /// True to insert the IPv4 header checksum.
     pub insert_ip_checksum: bool,
@@ -97,7 +97,7 @@ pub enum L4 {
     Reserved,
 }
 
-/// Context descriptor.
+/// Context descriptor: offload parameters of later packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Context {
@@ -111,9 +111,9 @@ pub struct Context {
     pub vlan_tag: u16,
     /// True if the IP header is version 4.
     pub ipv4: bool,
-    /// Transport protocol.
+    /// Transport protocol of the packets that the context describes.
     pub l4: L4,
-    /// Payload bytes of a segment.
+    /// Payload bytes of each segment that the card cuts.
     pub mss: u16,
     /// Index of the queue's context that this sets.
     pub index: u8,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_descriptor_is_a_whole_packet_without_offloads() {
+    fn default_transmit_descriptor_is_a_packet_without_offloads() {
         let asks = |o: Orders| o.insert_vlan() || o.segment() || o.time_stamp() || o.insert_checksum();
         let usual = Data { address: 0x1234_5000, length: 66, end_of_packet: true, ..Data::default() };
         // Every descriptor that differs from the usual one in at most two bits.

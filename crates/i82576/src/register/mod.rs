@@ -16,9 +16,9 @@ pub mod vf_stats;
 pub use statistics::*;
 
 offsets! {
-    /// Device control.
+    /// CTRL: control of the port (reset, link).
     CTRL = 0x0000;
-    /// Device status.
+    /// STATUS: status of the port (link, VFs).
     STATUS = 0x0008;
     /// EEPROM control and data.
     EECD = 0x0010;
@@ -26,7 +26,7 @@ offsets! {
     EERD = 0x0014;
     /// Extended device control.
     CTRL_EXT = 0x0018;
-    /// PHY access.
+    /// MDIC: reads and writes PHY registers.
     MDIC = 0x0020;
     /// Free-running timer.
     FRTIMER = 0x1048;
@@ -56,9 +56,9 @@ offsets! {
     RXSTMPL = 0xb624;
     /// Time stamp of a received packet, high half.
     RXSTMPH = 0xb628;
-    /// Message types of received packets to stamp.
+    /// TSYNCRXCFG: message types of received packets to time-stamp.
     TSYNCRXCFG = 0x5f50;
-    /// Pending-bit clear.
+    /// PBACL: clears pending bits of MSI-X vectors.
     PBACL = 0x5b68;
     /// VLAN EtherTypes.
     VET = 0x0038;
@@ -104,11 +104,11 @@ offsets! {
     IVAR_MISC = 0x1740;
     /// Size of the receive packet buffer.
     RXPBS = 0x2404;
-    /// Queue drop enable.
+    /// QDE: drops frames of queues without descriptors.
     QDE = 0x2408;
     /// DMA transmit switch control.
     DTXSWC = 0x3500;
-    /// Last VM misbehaviour: cause and queue.
+    /// LVMMC: cause and queue of the last forged frame.
     LVMMC = 0x3548;
     /// Wrong VM behaviour: queues that sent forged frames, and blocked queues.
     WVBR = 0x3554;
@@ -120,29 +120,29 @@ offsets! {
     DTXTCPFLGH = 0x35a0;
     /// DMA transmit control.
     DTXCTL = 0x3590;
-    /// Rate-limiter select.
+    /// RTTDQSEL: selects the queue whose rate RTTBCNRC limits.
     RTTDQSEL = 0x3604;
     /// Rate-limiter memory window.
     RTTBCNRM = 0x3690;
-    /// Rate-limiter rate.
+    /// RTTBCNRC: transmit rate of the selected queue.
     RTTBCNRC = 0x36b0;
     /// Receive checksum control.
     RXCSUM = 0x5000;
-    /// Longest packet.
+    /// RLPML: length of the longest received packet.
     RLPML = 0x5004;
     /// Receive filter control.
     RFCTL = 0x5008;
-    /// Queue of TCP SYN segments.
+    /// SYNQF: receive queue of TCP SYN segments.
     SYNQF = 0x55fc;
     /// VLAN priorities that interrupt immediately.
     IMIRVP = 0x5ac0;
-    /// VMDq control.
+    /// VT_CTL: control of the pools (VMDq).
     VT_CTL = 0x581c;
     /// Multiple receive queues command.
     MRQC = 0x5818;
-    /// Replication offload.
+    /// RPLOLR: VLAN stripping of replicated packets.
     RPLOLR = 0x5af0;
-    /// Storm control.
+    /// SCCRL: broadcast and multicast storm control.
     SCCRL = 0x5db0;
     /// Storm control status.
     SCSTS = 0x5db4;

@@ -1,21 +1,21 @@
 //! Offsets within a receive queue's block ([`super::rx_block`]).
 
 offsets! {
-    /// Ring base, low half; 128-byte aligned.
+    /// Receive ring's base address, low half; 128-byte aligned.
     RDBAL = 0x00;
-    /// Ring base, high half.
+    /// Receive ring's base address, high half.
     RDBAH = 0x04;
     /// Ring length in bytes, a multiple of 128.
     RDLEN = 0x08;
     /// Split and replication receive control.
     SRRCTL = 0x0c;
-    /// Head: next descriptor the card fills.
+    /// Receive ring's head: next descriptor that the card fills.
     RDH = 0x10;
     /// Direct cache access control.
     RXCTL = 0x14;
     /// Tail: first descriptor that the driver owns.
     RDT = 0x18;
-    /// Descriptor control.
+    /// Receive descriptor control: enable bit and thresholds.
     RXDCTL = 0x28;
     /// Dropped packets, cleared on read.
     RQDPC = 0x30;

@@ -1,19 +1,19 @@
 //! Offsets within a transmit queue's block ([`super::tx_block`]).
 
 offsets! {
-    /// Ring base, low half; 128-byte aligned.
+    /// Transmit ring's base address, low half; 128-byte aligned.
     TDBAL = 0x00;
-    /// Ring base, high half.
+    /// Transmit ring's base address, high half.
     TDBAH = 0x04;
     /// Ring length in bytes, a multiple of 128.
     TDLEN = 0x08;
-    /// Head: next descriptor the card fetches.
+    /// Transmit ring's head: next descriptor that the card fetches.
     TDH = 0x10;
     /// Direct cache access control.
     TXCTL = 0x14;
     /// Tail: first descriptor that the driver owns.
     TDT = 0x18;
-    /// Descriptor control.
+    /// Transmit descriptor control: enable bit and thresholds.
     TXDCTL = 0x28;
     /// Head write-back address, low half, with its enable bit.
     TDWBAL = 0x38;

@@ -3,13 +3,13 @@
 offsets! {
     /// Device control: only the reset bit exists.
     CTRL = 0x0000;
-    /// Device status: the port's.
+    /// STATUS of a VF: shows the port's link.
     STATUS = 0x0008;
     /// Mailbox memory, 16 dwords.
     VMBMEM = 0x0800;
-    /// Mailbox control.
+    /// V2PMAILBOX: the VF's control of its mailbox.
     V2PMAILBOX = 0x0c40;
-    /// Pending-bit clear.
+    /// VTPBACL: clears pending bits of the VF's MSI-X vectors.
     VTPBACL = 0x0f04;
     /// Packet split receive type.
     PSRTYPE = 0x0f0c;

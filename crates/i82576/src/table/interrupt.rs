@@ -1,5 +1,5 @@
-//! Causes, masks, vectors and throttles. `filter` has the filters of immediate interrupts, and `general` the TCP
-//! timer.
+//! Rows of the interrupt causes, masks, vectors and throttles. `filter` has the filters of immediate interrupts, and
+//! `general` the TCP timer.
 
 use super::Access::{Rw, W1c, W1s, Wo};
 use super::Part::Interrupt;

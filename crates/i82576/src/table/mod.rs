@@ -20,7 +20,7 @@ mod vfs;
 pub enum Access {
     /// Writes store the bits within the mask.
     Rw(u32),
-    /// Writes are ignored.
+    /// Read-only register: writes are ignored.
     Ro,
     /// Reads clear the value; writes are ignored.
     Rc,
@@ -48,22 +48,22 @@ pub enum Effect {
 pub enum Part {
     /// Control, status, NVM, PHY, clock and timer.
     Board,
-    /// Causes, masks, throttles and vectors.
+    /// Registers of interrupt causes, masks, throttles and vectors.
     Interrupt,
     /// State of one VF: its mailbox, its reset, its interrupts.
     Vf,
     /// Queues that restart or get work.
     Queue,
-    /// The rates of pools.
+    /// Registers that limit the transmit rates of pools.
     Pacing,
-    /// Blocked queues, and storms.
+    /// Registers of blocked queues and of storm control.
     Police,
     /// Counters of two halves.
     Statistics,
 }
 
 impl Part {
-    /// Returns the part's name in a table.
+    /// Returns the name of the card's part in the register document.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,18 +83,18 @@ impl Part {
 pub struct Forms(u8);
 
 impl Forms {
-    /// Empty set.
+    /// Empty set of decoded register forms.
     pub const NONE: Self = Self(0);
-    /// The switch's tables.
+    /// Decoded form: tables of the card's switch.
     pub const SWITCH: Self = Self(1);
-    /// Key, table and mode of receive-side scaling.
+    /// Decoded form: key, table and mode of receive-side scaling.
     pub const RSS: Self = Self(1 << 1);
-    /// Filters that select a queue.
+    /// Decoded form: filters that select a receive queue.
     pub const STEERING: Self = Self(1 << 2);
-    /// All forms.
+    /// All decoded forms of registers.
     pub const ALL: Self = Self::SWITCH.and(Self::RSS).and(Self::STEERING);
 
-    /// Returns the union of two sets.
+    /// Returns the union of two sets of register forms.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
@@ -118,7 +118,7 @@ pub(crate) const ALL: u32 = 0xffff_ffff;
 /// Second location of some of a register's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alias {
-    /// Offset of element 0.
+    /// Offset in BAR0 of the register's element 0.
     pub offset: u32,
     /// Distance to the next element in bytes.
     pub stride: u32,
@@ -129,17 +129,17 @@ pub struct Alias {
 /// Row of the table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
-    /// Name in the datasheet.
+    /// Name of the register in the datasheet.
     pub name: &'static str,
     /// Offset of element 0 in BAR0, in bytes.
     pub offset: u32,
     /// Distance to the next element in bytes.
     pub stride: u32,
-    /// Number of elements.
+    /// Number of elements of the register.
     pub count: u32,
-    /// Effect of reads and writes.
+    /// Effect of reads and writes on the register.
     pub access: Access,
-    /// Value after reset.
+    /// Value of the register after reset.
     pub reset: u32,
     /// Value of element 0 after reset, where it differs.
     pub first: Option<u32>,
@@ -147,11 +147,11 @@ pub struct Register {
     pub sticky: bool,
     /// Second location, if there is one.
     pub alias: Option<Alias>,
-    /// Use by the card.
+    /// Effect of the register on the card.
     pub effect: Effect,
     /// Forms decoded from the register.
     pub forms: Forms,
-    /// Further notes, in words.
+    /// Further notes on the register for the document.
     pub more: &'static str,
 }
 
@@ -248,7 +248,7 @@ impl Register {
     }
 }
 
-/// Whole table, by chapter.
+/// All 82576 registers, by chapter of the document.
 pub const CHAPTERS: &[(&str, &[Register])] = &[
     ("general", general::ROWS),
     ("interrupt", interrupt::ROWS),
@@ -259,7 +259,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     ("statistics", statistics::ROWS),
 ];
 
-/// Returns every row.
+/// Returns the rows of all 82576 registers.
 pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }

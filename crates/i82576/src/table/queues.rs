@@ -1,5 +1,5 @@
-//! Rings and packet buffers. A queue's registers are in its block of the dense layout; those of the first four are
-//! in the blocks of the old layout as well. Direct cache access has no effect.
+//! Rows of the descriptor rings and packet buffers. A queue's registers are in its block of the dense layout; those
+//! of the first four are in the blocks of the old layout as well. Direct cache access has no effect.
 
 use super::Access::{Rc, Ro, Rw};
 use super::Part::Queue;

@@ -8,7 +8,7 @@ extern crate std;
 use std::collections::{HashMap, HashSet};
 
 #[test]
-fn no_two_registers_share_an_offset() {
+fn no_two_82576_registers_share_an_offset() {
     let mut owner = HashMap::new();
     for row in rows() {
         for offset in row.offsets().chain(row.aliases()) {
@@ -21,13 +21,13 @@ fn no_two_registers_share_an_offset() {
 }
 
 #[test]
-fn no_two_registers_share_a_name() {
+fn no_two_82576_registers_share_a_name() {
     let mut names = HashSet::new();
     assert!(rows().all(|row| !row.name.is_empty() && names.insert(row.name)));
 }
 
 #[test]
-fn alias_has_the_first_elements_of_its_row() {
+fn register_alias_has_the_first_elements_of_its_row() {
     for row in rows() {
         if let Some(alias) = row.alias {
             assert!(alias.count <= row.count, "{}", row.name);
@@ -52,7 +52,7 @@ fn first_four_queues_have_aliases_in_the_old_layout() {
 }
 
 #[test]
-fn first_generation_cause_registers_are_aliases() {
+fn interrupt_cause_registers_of_old_cards_are_aliases() {
     for (name, at) in [("ICR", 0xc0), ("ICS", 0xc8), ("IMS", 0xd0), ("IMC", 0xd8), ("IAM", 0xe0)] {
         assert!(named(name).aliases().eq([at]), "{name}");
     }
@@ -69,7 +69,7 @@ fn vf_multicast_counter_has_an_alias_for_every_vf() {
 }
 
 #[test]
-fn counters_and_events_are_zero_after_reset() {
+fn counter_and_event_registers_are_zero_after_reset() {
     for row in rows().filter(|row| matches!(row.access, Access::Rc | Access::W1c(_) | Access::Wo)) {
         assert!(row.resets().all(|(_, value)| value == 0), "{}", row.name);
     }

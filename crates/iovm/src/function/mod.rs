@@ -14,7 +14,7 @@ use pcie::msix::{Message, Table, TableState};
 use pcie::{Effects, Endpoint, Function, Rid, VfIndex};
 use serde::{Deserialize, Serialize};
 
-/// BARs of a VF, by number.
+/// BARs of a VF, by the number of the BAR.
 pub type Bars = [(u8, Bar)];
 
 /// VF as its guest sees it.
@@ -48,7 +48,7 @@ impl VirtualFunction {
         Self { index, rid, endpoint: Endpoint::new(space), table, pending }
     }
 
-    /// Returns the number of the VF.
+    /// Returns the index of the VF.
     #[must_use]
     pub fn index(&self) -> VfIndex {
         self.index
@@ -98,7 +98,7 @@ impl VirtualFunction {
         self.table.read_pending(offset.saturating_sub(self.pending), pending);
     }
 
-    /// Writes the MSI-X BAR. Call [`VirtualFunction::release`] afterwards.
+    /// Writes to the BAR with the VF's MSI-X table. Call [`VirtualFunction::release`] afterwards.
     pub fn msix_write(&mut self, offset: u64, from: &[u8]) {
         self.table.write(offset, from);
     }
@@ -121,14 +121,14 @@ impl VirtualFunction {
         self.table.reset();
     }
 
-    /// Returns the VF's state that a successor process needs.
+    /// Returns the VF's state, to be saved for the next process.
     #[must_use]
     pub fn save(&self) -> FunctionState {
         FunctionState { config: self.endpoint.save(), table: self.table.save() }
     }
 
-    /// Restores a state. Returns false, and leaves the function as after a reset, if the configuration in it is
-    /// invalid.
+    /// Restores the VF from a saved state. Returns false, and leaves the function as after a reset, if the
+    /// configuration in it is invalid.
     #[must_use]
     pub fn load(&mut self, state: &FunctionState) -> bool {
         let whole = self.endpoint.load(&state.config);
@@ -141,12 +141,12 @@ impl VirtualFunction {
     }
 }
 
-/// Serializable state of a VF.
+/// Saved state of a VF, serializable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionState {
-    /// State of the configuration space.
+    /// Saved state of the VF's configuration space.
     pub config: SpaceState,
-    /// State of the MSI-X table.
+    /// Saved state of the VF's MSI-X table.
     pub table: TableState,
 }
 

@@ -26,7 +26,7 @@ fn write(vf: &mut VirtualFunction, offset: u64, value: u32) -> Effects {
 }
 
 #[test]
-fn a_vf_is_an_ordinary_endpoint_with_vf_capabilities() {
+fn vf_configuration_space_is_an_endpoint_with_vf_capabilities() {
     let expected = [
         (0x00, 0x10ca_8086),
         (0x04, 0x0010_0000),
@@ -65,7 +65,7 @@ fn sizing_by_a_vmm_finds_two_bars_and_no_rom() {
 }
 
 #[test]
-fn only_the_defined_command_bits_are_writable() {
+fn only_defined_bits_of_the_pci_command_are_writable() {
     let mut vf = vf();
     vf.config_write(0x04, &[0xff, 0xff]);
     assert_eq!(dword(&vf, 0x04) & 0xffff, 0x0546);
@@ -73,7 +73,7 @@ fn only_the_defined_command_bits_are_writable() {
 }
 
 #[test]
-fn function_level_reset_clears_command_bars_and_msi_x() {
+fn function_level_reset_clears_command_bars_and_msix() {
     let mut vf = vf();
     write(&mut vf, 0x04, 0x0006);
     write(&mut vf, 0x10, 0xfebf_0000);
@@ -89,7 +89,7 @@ fn function_level_reset_clears_command_bars_and_msi_x() {
 }
 
 #[test]
-fn a_bus_master_sends_messages_through_its_own_table() {
+fn only_a_bus_master_vf_sends_messages_of_its_msix_table() {
     let mut vf = vf();
     let entry = [0x0000_1000u32, 0, 0x22, 0];
     vf.msix_write(16, &entry.iter().flat_map(|dword| dword.to_le_bytes()).collect::<Vec<u8>>());
@@ -114,7 +114,7 @@ fn accesses() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn no_sequence_of_writes_changes_read_only_fields(accesses in accesses()) {
+    fn no_configuration_write_changes_read_only_fields(accesses in accesses()) {
         let mut vf = vf();
         for (offset, bytes) in accesses {
             vf.config_write(offset, &bytes);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_successor_continues_from_the_saved_state(accesses in accesses()) {
+    fn vf_configuration_is_restored_from_the_saved_state(accesses in accesses()) {
         let mut vf = vf();
         for (offset, bytes) in accesses {
             vf.config_write(offset, &bytes);

@@ -7,7 +7,7 @@ use pcie::config::{Bar, BarKind, Identity, offset};
 use pcie::sriov::Placement;
 use pcie::{ConfigAccess, Function, walk};
 
-/// SR-IOV capability found by discovery.
+/// SR-IOV capability of a device, found by discovery.
 #[derive(Debug, Clone)]
 pub(super) struct SrIov {
     at: u16,
@@ -33,7 +33,7 @@ impl SrIov {
         Ok(Self { at, total_vfs, identity, bars })
     }
 
-    /// Returns the number of VFs that exist.
+    /// Returns the number of VFs that are enabled.
     pub(super) fn enabled<D: ConfigAccess>(&self, device: &mut D) -> u16 {
         let control = word(device, self.at + field::CONTROL);
         if control & field::CONTROL_ENABLE == 0 { 0 } else { word(device, self.at + field::NUM_VFS) }
@@ -67,7 +67,7 @@ impl SrIov {
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());
     }
 
-    /// Disables the VFs.
+    /// Disables the device's VFs.
     pub(super) fn disable<D: ConfigAccess>(&self, device: &mut D) {
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, 0);
     }

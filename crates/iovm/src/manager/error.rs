@@ -1,4 +1,4 @@
-//! Errors of the manager, each with a remedy. A guest's accesses have no errors.
+//! Errors of the SR-IOV manager, each with a remedy. A guest's accesses have no errors.
 
 use super::Owner;
 use crate::LadderError;
@@ -13,7 +13,7 @@ pub enum DiscoverError {
     /// The device has no SR-IOV capability.
     #[error("the physical function has no SR-IOV capability: this device has no VFs")]
     NoSrIov,
-    /// The capability defines no BAR for a VF.
+    /// The SR-IOV capability defines no BAR for a VF.
     #[error("the SR-IOV capability has no VF BARs")]
     NoBars,
 }
@@ -21,21 +21,21 @@ pub enum DiscoverError {
 /// Reason why VFs cannot be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EnableError {
-    /// The request was for 0 VFs.
+    /// The request was to enable 0 VFs.
     #[error("0 VFs were requested: disable SR-IOV instead")]
     None,
     /// The request was for more VFs than the device has.
     #[error("{asked} VFs were requested, but the device has {total}: request at most {total}")]
     TooMany {
-        /// Requested number of VFs.
+        /// Requested number of VFs to enable.
         asked: u16,
         /// Number of VFs of the device.
         total: u16,
     },
-    /// The number of VFs cannot change while VFs exist.
+    /// The number of VFs cannot change while VFs are enabled.
     #[error("{enabled} VFs are enabled already: disable them first")]
     AlreadyEnabled {
-        /// Number of VFs that exist.
+        /// Number of VFs that are enabled.
         enabled: u16,
     },
     /// The last VF's routing id would be beyond the last bus.
@@ -44,7 +44,7 @@ pub enum EnableError {
     /// The device did not keep the written number of VFs.
     #[error("the device did not accept {asked} VFs: reset it and try again")]
     Refused {
-        /// Requested number of VFs.
+        /// Requested number of VFs to enable.
         asked: u16,
     },
 }
@@ -52,12 +52,12 @@ pub enum EnableError {
 /// Reason why a VF cannot be added, removed, assigned or taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssignmentError {
-    /// The VF does not exist.
+    /// The VF is not enabled.
     #[error("{vf} does not exist: {enabled} VFs are enabled")]
     NotEnabled {
-        /// Number of the VF.
+        /// Index of the VF that is not enabled.
         vf: VfIndex,
-        /// Number of VFs that exist.
+        /// Number of VFs that are enabled.
         enabled: u16,
     },
     /// The VF was removed.
@@ -69,7 +69,7 @@ pub enum AssignmentError {
     /// The VF has an owner.
     #[error("{vf} is assigned to {owner}: take the VF back first")]
     Assigned {
-        /// Number of the VF.
+        /// Index of the VF that has an owner.
         vf: VfIndex,
         /// Owner of the VF.
         owner: Owner,
@@ -80,23 +80,23 @@ pub enum AssignmentError {
     /// The last reset of the VF failed.
     #[error("{0} is quarantined because its last reset failed: reset the VF first")]
     Quarantined(VfIndex),
-    /// The VF could not be made safe, and is quarantined.
+    /// The VF could not be reset safely, and is quarantined.
     #[error(transparent)]
     Ladder(#[from] LadderError),
 }
 
-/// Reason why a saved state does not fit the device.
+/// Reason why a saved state of the manager does not fit the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The device has no VFs to manage.
     #[error(transparent)]
     Discover(#[from] DiscoverError),
-    /// The state and the device have different numbers of VFs.
+    /// Saved state and device have different numbers of VFs.
     #[error("the saved state has {saved} VFs and the device has {enabled}: restore the device first")]
     Mismatch {
         /// Number of VFs in the saved state.
         saved: usize,
-        /// Number of VFs that exist.
+        /// Number of VFs that are enabled.
         enabled: u16,
     },
     /// The state has a configuration space with bytes beyond the last.

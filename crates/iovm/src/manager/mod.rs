@@ -52,7 +52,7 @@ pub enum Hierarchy {
 pub enum State {
     /// The VF is not enabled, or was removed: a bus scan does not find the VF.
     Absent,
-    /// The VF is present, clean, and without an owner.
+    /// The VF is present, reset, and without an owner.
     Present,
     /// The VF is driven by this owner.
     Assigned(Owner),
@@ -60,14 +60,14 @@ pub enum State {
     Quarantined,
 }
 
-/// The manager's record of a VF that exists.
+/// The manager's record of an enabled VF.
 #[derive(Debug, Clone)]
 struct Slot {
     state: State,
     function: VirtualFunction,
 }
 
-/// Manager of one port's VFs.
+/// SR-IOV manager of one port's VFs.
 #[derive(Debug, Clone)]
 pub struct Manager {
     pf: Rid,
@@ -90,7 +90,7 @@ impl Manager {
         self.sriov.total_vfs
     }
 
-    /// Returns the number of VFs that exist.
+    /// Returns the number of VFs that are enabled.
     #[must_use]
     pub fn num_vfs(&self) -> u16 {
         self.slots.len() as u16
@@ -120,7 +120,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Disables all VFs.
+    /// Disables all VFs of the device.
     ///
     /// # Errors
     /// [`AssignmentError::Assigned`] if a VF still has an owner.
@@ -141,7 +141,7 @@ impl Manager {
         self.slots.get(vf.index()).map_or(State::Absent, |slot| slot.state)
     }
 
-    /// Returns a VF unless it is absent.
+    /// Returns a VF's configuration, unless the VF is absent.
     #[must_use]
     pub fn function(&self, vf: VfIndex) -> Option<&VirtualFunction> {
         self.slots.get(vf.index()).filter(|slot| slot.state != State::Absent).map(|slot| &slot.function)
@@ -155,7 +155,7 @@ impl Manager {
         slot.map(|slot| &mut slot.function)
     }
 
-    /// Adds a VF that was removed.
+    /// Adds a VF that was removed by the manager.
     ///
     /// # Errors
     /// [`AssignmentError`] if the VF does not exist, is already present, or cannot be reset.
@@ -324,15 +324,15 @@ impl Manager {
 /// Serializable state of a manager: one entry per VF that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ManagerState {
-    /// States of the VFs that exist.
+    /// Saved states of the enabled VFs.
     pub slots: Vec<SlotState>,
 }
 
-/// Serializable state of a VF that exists.
+/// Saved state of an enabled VF, serializable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotState {
     /// State of the VF between its owners.
     pub state: State,
-    /// State of the function that the guest sees.
+    /// Saved state of the VF's configuration space and MSI-X table.
     pub function: FunctionState,
 }

@@ -34,7 +34,7 @@ fn rids(manager: &Manager) -> Vec<std::string::String> {
 }
 
 #[test]
-fn vfs_have_the_routing_ids_of_the_capability() {
+fn vfs_have_the_routing_ids_of_the_sr_iov_capability() {
     let (_, manager) = enabled(3);
     assert_eq!(rids(&manager), ["02:10.0", "02:10.2", "02:10.4"]);
     let mut card = Card::new();
@@ -44,7 +44,7 @@ fn vfs_have_the_routing_ids_of_the_capability() {
 }
 
 #[test]
-fn discovery_leaves_the_device_unchanged() {
+fn sr_iov_discovery_leaves_the_device_unchanged() {
     let mut card = Card::new();
     let before = card.pf.clone();
     let manager = Manager::discover(&mut card, PF).unwrap();
@@ -57,7 +57,7 @@ fn discovery_leaves_the_device_unchanged() {
 }
 
 #[test]
-fn enabling_sets_a_page_size_of_4_kib() {
+fn enabling_sr_iov_sets_a_page_size_of_4_kib() {
     let mut card = Card::new();
     let mut manager = Manager::discover(&mut card, PF).unwrap();
     card.config_write(Function::Pf, SRIOV + sriov::PAGE_SIZE, 4, 0x10);
@@ -66,7 +66,7 @@ fn enabling_sets_a_page_size_of_4_kib() {
 }
 
 #[test]
-fn a_refusal_to_enable_names_the_remedy() {
+fn refusal_to_enable_sr_iov_names_the_remedy() {
     let mut card = Card::new();
     let mut manager = Manager::discover(&mut card, PF).unwrap();
     let nine = manager.enable(&mut card, 9, Hierarchy::Flat).unwrap_err();
@@ -91,7 +91,7 @@ fn a_pf_on_the_last_bus_has_no_room_for_vfs_without_ari() {
 }
 
 #[test]
-fn only_the_owner_can_write_configuration_space() {
+fn only_the_owner_of_a_vf_can_write_its_configuration_space() {
     let (mut card, mut manager) = enabled(2);
     let mut ids = [0; 4];
     manager.config_read(vf(0), 0, &mut ids);
@@ -109,7 +109,7 @@ fn only_the_owner_can_write_configuration_space() {
 }
 
 #[test]
-fn a_function_level_reset_stops_the_vf_before_it_resets_it() {
+fn function_level_reset_stops_bus_mastering_first() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
@@ -172,7 +172,7 @@ fn a_function_level_reset_keeps_the_payload_size() {
 }
 
 #[test]
-fn a_reset_for_the_owner_keeps_the_owner() {
+fn vf_reset_requested_by_its_owner_keeps_the_owner() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
@@ -199,7 +199,7 @@ fn only_a_vf_without_an_owner_can_be_removed() {
 }
 
 #[test]
-fn a_successor_restores_vfs_with_their_owners() {
+fn restored_manager_has_the_vfs_and_their_owners() {
     let (mut card, mut manager) = enabled(2);
     manager.assign(&mut card, vf(1), ALICE).unwrap();
     manager.config_write(&mut card, vf(1), 4, &START);

@@ -11,11 +11,11 @@ use crate::named::Metrics;
 use crate::runner::plan::{Assignment, Selection};
 use crate::runner::{self, LabError, Options};
 
-/// Values of constants, by name.
+/// Values of cost constants, by name.
 pub(super) type Constants = Vec<(&'static str, u64)>;
 
-/// Warm-up time. The adaptive policy samples once a second, and a datagram receiver's rate is stable after
-/// one sample.
+/// Warm-up time of every calibration run. The adaptive policy samples once a second, and a datagram receiver's rate
+/// is stable after one sample.
 const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
 
 /// Default seed of `softiov lab run`.
@@ -26,7 +26,7 @@ pub(super) struct Bench {
     targets: Vec<&'static Target>,
     /// Points that the targets need, each once.
     points: Vec<&'static PointRef>,
-    /// Settings that every run has.
+    /// Settings that every calibration run has.
     set: Vec<Assignment>,
     jobs: NonZeroUsize,
 }
@@ -65,7 +65,7 @@ impl Bench {
         Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
     }
 
-    /// Returns the metrics of points, each with its own constants.
+    /// Returns the metrics of experiment points, each with the cost constants paired with the point.
     pub(super) fn find(&self, tasks: &[(&Constants, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -90,7 +90,7 @@ impl Bench {
         Ok(metrics)
     }
 
-    /// Returns the weighted relative residuals.
+    /// Returns each target's weighted relative residual.
     pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }

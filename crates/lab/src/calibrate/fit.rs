@@ -1,12 +1,13 @@
 //! Least squares in the unit cube: damped Gauss-Newton steps with finite differences. It may find a local
 //! minimum only.
 
-/// Number of steps of the search, at most.
+/// Maximum number of steps of the calibration's search.
 const STEPS: usize = 5;
 /// Distance between the points of finite differences: large enough to exceed rounding to integers and the phases of
 /// interrupts.
 const PROBE: f64 = 0.1;
-/// Damping factors. All are tried, whole and halved, and the best point is used, including the probes.
+/// Damping factors of the calibration's search steps. All are tried, whole and halved, and the best point is used,
+/// including the probes.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
 /// Relative reduction of the sum of squares below which the search stops.
 const ENOUGH: f64 = 0.005;

@@ -4,18 +4,18 @@
 use super::target::TARGETS;
 use hypervisor::cost::{Cost, CostTable};
 
-/// Constants that the calibration scales together.
+/// Cost constants that the calibration scales together.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// Description of the group of constants.
+    /// Description of the group of cost constants.
     pub name: &'static str,
     /// Constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [Cost],
-    /// Name of the only target this knob affects, if there is just one. That target does not test the model.
+    /// Name of the only target that this group of constants affects. That target does not test the model.
     pub alone: Option<&'static str>,
 }
 
-/// All groups of constants that the calibration scales.
+/// All groups of cost constants that the calibration scales.
 pub const KNOBS: &[Knob] = &[
     Knob { name: "device model", members: &[Cost::DeviceModel], alone: None },
     Knob { name: "timer writes", members: &[Cost::TimerWrites], alone: None },
@@ -49,7 +49,7 @@ pub const KNOBS: &[Knob] = &[
     },
 ];
 
-/// Returns the number of fitted targets in excess of the knobs.
+/// Returns the number of fitted targets in excess of the fitted groups of constants.
 #[must_use]
 pub fn degrees_of_freedom() -> usize {
     TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())

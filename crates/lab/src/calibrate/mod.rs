@@ -55,22 +55,22 @@ pub struct Calibration {
 pub struct Fitted {
     /// Name of the constant in the table.
     pub name: &'static str,
-    /// Knob that moves the constant.
+    /// Name of the group whose factor scales the constant.
     pub knob: &'static str,
     /// Value of the constant before the calibration.
     pub seed: u64,
     /// Value of the constant after the calibration.
     pub value: u64,
-    /// Plausible range of the constant.
+    /// Plausible range of the cost constant.
     pub range: (u64, u64),
-    /// Unit of the constant's values.
+    /// Unit of the cost constant's values.
     pub unit: &'static str,
     /// Kind of evidence for the constant in the calibrated table.
     pub kind: &'static str,
 }
 
 impl Calibration {
-    /// Returns the calibration in the form it is stored in.
+    /// Returns the calibration in the form of the calibration file.
     #[must_use]
     pub fn stored(&self) -> Stored {
         let constants: BTreeMap<_, _> =
@@ -111,7 +111,7 @@ fn constants(seeds: &CostTable, places: &[f64]) -> Constants {
     KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
 }
 
-/// Returns the residuals of targets with these constants.
+/// Returns the residuals of calibration targets with given cost constants.
 fn residuals(
     targets: Vec<&'static Target>,
     constants: &Constants,

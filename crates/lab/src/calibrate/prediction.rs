@@ -1,4 +1,4 @@
-//! Predictions of the model: one or two key numbers per figure. The calibration targets are in
+//! Predictions of the model that calibration does not fit: key numbers of figures. The calibration targets are in
 //! [`super::target`].
 
 use super::target::{CPU, Formula, PointRef, Target, reported};

@@ -29,14 +29,14 @@ const SENSITIVITY_HEADER: &str = "\
 
 ";
 
-/// Contents of the calibration file.
+/// Contents of the stored calibration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stored {
     /// Values of the fitted constants, by name.
     #[serde(default)]
     pub constants: BTreeMap<String, u64>,
-    /// Residuals of the targets.
+    /// Relative residuals of the calibration targets.
     #[serde(default, rename = "residual")]
     pub residuals: Vec<Residual>,
 }

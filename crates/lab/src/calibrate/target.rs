@@ -9,12 +9,12 @@ use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
 use crate::experiments;
 use crate::named::Metrics;
 
-/// Published value with the model's way to compute it.
+/// Published value, and the formula of the model's value.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Name of the observation that the target is compared with.
     pub name: &'static str,
-    /// Points of the target, in the order in which the formula uses them.
+    /// Experiment points of the target, in the order in which the formula uses them.
     pub points: &'static [PointRef],
     /// Formula from the points' metrics to the value.
     pub formula: Formula,
@@ -22,7 +22,7 @@ pub struct Target {
     pub weight: f64,
 }
 
-/// Point of an experiment.
+/// Name of an experiment, and a point of its axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRef {
     /// Name of the point's experiment.
@@ -53,7 +53,8 @@ pub enum Formula {
 }
 
 impl Formula {
-    /// Computes the value. A missing metric yields NaN, which a test would detect.
+    /// Computes the target's value from the metrics of its points. A missing metric yields NaN, which a test would
+    /// detect.
     pub(super) fn value(&self, points: &[&Metrics]) -> f64 {
         let get = |at: usize, name: &str| {
             points.get(at).and_then(|metrics| metrics.get(name)).copied().unwrap_or(f64::NAN)
@@ -81,8 +82,8 @@ const OLD_NONE: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.
 const OLD_MSI: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
 const NEW_ALL: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
 const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
-/// Point with sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays there, so
-/// a short warm-up suffices.
+/// Experiment point with sixty guests. The adaptive policy with six guests per port starts at its lowest rate and
+/// stays there, so a short warm-up suffices.
 const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
 /// All calibration targets; every fitted one has the same weight.

@@ -30,14 +30,14 @@ fn calibration_file_holds_every_movable_constant_in_range() {
 }
 
 #[test]
-fn targets_outnumber_knobs() {
+fn calibration_targets_outnumber_the_fitted_constants() {
     assert!(degrees_of_freedom() >= 3, "{}", degrees_of_freedom());
 }
 
 /// Checks that a knob that affects only one target names it, since such a knob makes the target useless as a test of
 /// the model.
 #[test]
-fn knob_of_a_single_target_names_it() {
+fn constant_fitted_to_one_target_names_that_target() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
     let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(Assignment::from);
     let bench = Bench::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
@@ -58,7 +58,7 @@ fn knob_of_a_single_target_names_it() {
 }
 
 #[test]
-fn published_and_stated_constants_are_fixed() {
+fn published_and_stated_cost_constants_are_not_fitted() {
     let seeds = CostTable::nehalem();
     for cost in KNOBS.iter().flat_map(|knob| knob.members) {
         let row = seeds.row(*cost);
@@ -67,13 +67,13 @@ fn published_and_stated_constants_are_fixed() {
 }
 
 #[test]
-fn modern_table_is_not_fitted() {
+fn cost_table_of_modern_machines_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
 /// Checks the residuals of a single port only: ten ports take too long in a debug build.
 #[test]
-fn one_port_residuals_match_the_file() {
+fn residuals_of_one_port_match_the_calibration_file() {
     let targets: Vec<_> = TARGETS
         .iter()
         .filter(|target| {
@@ -91,7 +91,7 @@ fn one_port_residuals_match_the_file() {
 }
 
 #[test]
-fn every_target_has_an_observation_and_valid_points() {
+fn calibration_target_has_an_observation_and_valid_points() {
     for target in TARGETS {
         assert!(target.value().0.is_finite(), "{}", target.name);
         assert_points(target);
@@ -109,7 +109,7 @@ fn assert_points(target: &Target) {
 }
 
 #[test]
-fn every_prediction_has_valid_points_and_metrics() {
+fn calibration_prediction_has_valid_points_and_metrics() {
     for target in predictions(&experiments::catalogue()) {
         assert_points(target);
         assert_ne!(target.unit(), "", "{}", target.name);
@@ -120,7 +120,7 @@ fn every_prediction_has_valid_points_and_metrics() {
 /// Checks that a fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
 /// elsewhere.
 #[test]
-fn constant_affects_only_the_points_that_use_it() {
+fn cost_constant_affects_only_the_points_that_use_it() {
     const EMULATED: &[PointRef] =
         &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
     const FAST: &[PointRef] =
@@ -145,7 +145,7 @@ fn constant_affects_only_the_points_that_use_it() {
 }
 
 #[test]
-fn search_finds_the_minimum_within_the_cube() {
+fn calibration_search_finds_the_minimum_within_its_bounds() {
     let misfits = |places: &[Vec<f64>]| -> Result<_, ()> {
         let at = |place: &Vec<f64>| vec![place[0] * place[1] - 0.06, place[0] - 0.3, place[2] - 2.0];
         Ok(places.iter().map(at).collect())

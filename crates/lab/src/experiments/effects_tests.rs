@@ -81,7 +81,7 @@ fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
 }
 
 #[test]
-fn setting_affects_a_row_or_is_rejected() {
+fn experiment_setting_affects_a_row_or_is_rejected() {
     let all = catalogue().experiments.iter();
     let points: Vec<_> =
         all.flat_map(|experiment| ends(experiment).into_iter().map(move |it| (experiment, it))).collect();
@@ -105,7 +105,7 @@ fn setting_affects_a_row_or_is_rejected() {
 /// Checks that a run rejects the scheduler setting if no guests share a thread, so that the scheduler has no decision
 /// to take.
 #[test]
-fn scheduler_is_rejected_without_shared_threads() {
+fn scheduler_setting_is_rejected_without_shared_threads() {
     let credit = ("scheduling", "credit");
     let find = |name: &str| catalogue().experiment(name).unwrap();
     let alone = run(find("fig08"), &points(find("fig08"))[0], &[credit, ("measure_ms", "5")]);

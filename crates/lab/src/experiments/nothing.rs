@@ -29,7 +29,7 @@ mod tests {
     use crate::experiments::tests::found;
 
     #[test]
-    fn livelock_and_oversized_datagrams_have_a_reason() {
+    fn zero_throughput_names_livelock_or_fragments_as_its_reason() {
         let why =
             |experiment, set: &[&str]| why_nothing(&found(experiment, set).unwrap()).unwrap_or_default();
         let livelock = why("fig06", &["vms=1", "msi_accel=false", "interrupt_hz=100000"]);

@@ -11,7 +11,7 @@ use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 use sim::Span;
 
-/// Creates a metric.
+/// Creates the declaration of a metric.
 pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, unit, what }
 }
@@ -71,8 +71,8 @@ pub(crate) fn setup(context: &Context, moderation: Policy) -> Result<Setup, RunE
     })
 }
 
-/// Runs a machine. Returns its measurements, and the outcome to add metrics to. The scheduler setting applies
-/// if guests share a thread.
+/// Runs the modelled server. Returns its measurements, and the outcome to add metrics to. The scheduler setting
+/// applies if guests share a thread.
 pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
     let mut setup = setup.clone();
     if setup.shares_threads() {

@@ -40,7 +40,7 @@ const OWN_TABLE: &str = "paper";
 /// Value of a constant's setting that leaves the table's value; no constant is negative.
 const FROM_TABLE: i64 = -1;
 
-/// Returns all settings.
+/// Returns all settings that experiments accept.
 pub(crate) fn all() -> Vec<Setting> {
     let mut settings = vec![
         setting(
@@ -327,7 +327,7 @@ pub(crate) fn scheduling(context: &Context) -> Result<Scheduling, RunError> {
     Ok(if is_credit { Scheduling::Credit } else { Scheduling::RoundRobin })
 }
 
-/// Returns the measured time.
+/// Returns the length of the measured interval.
 pub(crate) fn span(context: &Context) -> Result<Span, RunError> {
     Ok(Span::from_millis(amount(context, MEASURE)?.into()))
 }

@@ -33,7 +33,7 @@ const OTHERS: &[Stated] = &[
     ),
 ];
 
-/// Returns all stated values.
+/// Returns all values that the papers state.
 pub(crate) fn all() -> Vec<Stated> {
     let of_targets = TARGETS.iter().filter_map(|target| match (target.points, target.formula) {
         ([at], Formula::Metric(metric, factor)) => {

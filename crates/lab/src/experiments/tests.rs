@@ -35,7 +35,7 @@ fn every_experiment_is_reproducible() {
 
 /// Checks that the report marks a constant that is never charged.
 #[test]
-fn uncharged_constants_are_marked_in_the_report() {
+fn cost_constants_without_charge_are_marked_in_the_report() {
     let catalogue = catalogue();
     let source = |name| &catalogue.parameters.iter().find(|parameter| parameter.name == name).unwrap().source;
     for name in ["vm_transition", "exit_interrupt_window"] {
@@ -44,7 +44,7 @@ fn uncharged_constants_are_marked_in_the_report() {
     assert!(!source("injection").contains("never charged"));
 }
 
-/// Runs one point briefly with these settings.
+/// Runs one experiment point briefly with the given settings.
 pub(super) fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
     found_with(1, experiment, set)
 }
@@ -58,7 +58,7 @@ fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<Row, LabError
 }
 
 #[test]
-fn stream_in_flight_is_limited_by_its_window() {
+fn tcp_bytes_in_flight_are_limited_by_the_window() {
     let throughput = |window: &str| {
         let row = found("fig09", &["policy=20k", window]).unwrap();
         *row.metrics.get("throughput_mbps").unwrap()
@@ -70,7 +70,7 @@ fn stream_in_flight_is_limited_by_its_window() {
 }
 
 #[test]
-fn out_of_range_values_are_rejected_by_name() {
+fn out_of_range_settings_are_rejected_by_name() {
     for (experiment, set, message) in [
         ("fig06", ["vms=-1", "msi_accel=true"], "vms is -1; it must be from 1 to 255"),
         ("fig16", ["vms=10", "backend_threads=256"], "backend_threads is 256; it must be from 1 to 255"),
@@ -138,7 +138,7 @@ const CHARGED: &[(&str, &[&str])] = &[
 
 /// Checks that a constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
-fn every_constant_affects_a_row_or_states_a_reason() {
+fn cost_constant_affects_a_row_or_states_a_reason() {
     let brief = |name: &str, set: &[&str]| found(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();
     for row in CostTable::nehalem().iter() {
@@ -155,7 +155,7 @@ fn every_constant_affects_a_row_or_states_a_reason() {
 
 /// Checks relations that hold for every seed, as they do not depend on clock phases and the starts of streams.
 #[test]
-fn relations_between_rows_hold_for_every_seed() {
+fn relations_between_result_rows_hold_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[
         ("direct-net", "throughput_gbps", &[&["path=pv"], &["path=vmdq"], &["path=direct"]]),
         ("direct-disk", "throughput_mbps", &[&["path=pv", "block_kb=4"], &["path=direct", "block_kb=4"]]),

@@ -14,11 +14,11 @@ pub(super) struct Entry {
 /// Sample that the legend shows before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
-    /// Square filled with a colour.
+    /// Legend key: square filled with a colour.
     Bar { colour: usize },
     /// Square with a pattern, without colour.
     Pattern { variant: usize },
-    /// Marker of a stated value.
+    /// Legend key: marker of a value that the paper states.
     Stated { is_calibrated: bool },
     /// Line of a colour and dash, with a marker.
     Line { colour: usize, variant: usize },

@@ -20,7 +20,7 @@ mod svg;
 mod tests;
 mod ticks;
 
-/// Chart to draw.
+/// Chart of result rows to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// Identifier of the chart, unique in the document: letters, digits, hyphens.
@@ -33,7 +33,7 @@ pub struct Chart {
     pub x_title: String,
     /// Positions of the chart's values along x.
     pub x: X,
-    /// Left scale of the chart.
+    /// Vertical scale at the chart's left side.
     pub left: Scale,
     /// Right scale of the chart, if any.
     pub right: Option<Scale>,
@@ -58,7 +58,7 @@ pub struct Stated {
     pub is_calibrated: bool,
 }
 
-/// Positions along x.
+/// Positions of values along the chart's horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum X {
     /// Names at equal distances, with levels from the outermost in.
@@ -81,11 +81,11 @@ impl X {
 pub struct Scale {
     /// Quantity that the scale measures.
     pub title: String,
-    /// Unit of the scale.
+    /// Unit of the vertical scale.
     pub unit: String,
 }
 
-/// Series of values, one for each position along x.
+/// Series of a chart: a value for each position along the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Label of the series' metric.
@@ -123,7 +123,7 @@ fn interval(value: f64, half: f64) -> (f64, f64) {
 pub enum Mark {
     /// Line with a marker at each value.
     Line,
-    /// Bars of a stack. Series of one stack are on top of each other, stacks side by side.
+    /// Series drawn as bars of a stack. Series of one stack are on top of each other, stacks side by side.
     Bar {
         /// Index of the series' stack, from 0.
         stack: usize,

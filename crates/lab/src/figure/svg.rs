@@ -32,7 +32,7 @@ impl Svg {
         self.open.push(name);
     }
 
-    /// Ends the innermost open element.
+    /// Ends the innermost open SVG element.
     pub(super) fn close(&mut self) {
         if let Some(name) = self.open.pop() {
             self.indent();
@@ -58,7 +58,7 @@ impl Svg {
         let _ = writeln!(self.text, "><title>{}</title></{name}>", Escaped(title));
     }
 
-    /// Writes a style sheet. The text is not escaped, so it must not contain `<`.
+    /// Writes an SVG style sheet. The text is not escaped, so it must not contain `<`.
     pub(super) fn style(&mut self, css: &str) {
         self.indent();
         let _ = writeln!(self.text, "<style>\n{}\n</style>", css.trim_end());

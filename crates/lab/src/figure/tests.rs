@@ -47,7 +47,7 @@ fn figures_match_their_golden_files() {
 }
 
 #[test]
-fn bars_of_two_variants_stand_side_by_side() {
+fn chart_bars_of_two_variants_stand_side_by_side() {
     let chart = &drawn("queue")[0];
     assert_eq!(chart.x, X::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
     let marks: Vec<_> =
@@ -59,7 +59,7 @@ fn bars_of_two_variants_stand_side_by_side() {
 }
 
 #[test]
-fn domain_has_one_colour_in_all_figures() {
+fn xen_domain_has_one_colour_in_all_figures() {
     let colour =
         |chart: &Chart| chart.series.iter().find(|series| series.label == "dom0").map(|dom0| dom0.colour);
     let two = [drawn("queue"), drawn("sizes")].concat();
@@ -77,7 +77,7 @@ fn domain_has_one_colour_in_all_figures() {
 }
 
 #[test]
-fn lines_over_integers_are_drawn_to_scale() {
+fn chart_lines_over_integers_are_drawn_to_scale() {
     assert_eq!(drawn("sizes")[0].x, X::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
     assert_eq!(
         drawn("sizes")[1].x,
@@ -99,7 +99,7 @@ fn points_without_a_row_leave_gaps_in_a_chart() {
 }
 
 #[test]
-fn negative_and_extreme_values_are_drawn() {
+fn chart_draws_negative_and_extreme_values() {
     let mut chart = drawn("sizes").remove(1);
     chart.series[0].values = vec![Some(-5.0), Some(1e-300), Some(1e300), None];
     let svg = chart.to_svg();
@@ -107,7 +107,7 @@ fn negative_and_extreme_values_are_drawn() {
 }
 
 #[test]
-fn stated_value_is_drawn_above_its_part_of_a_stack() {
+fn chart_draws_a_stated_value_above_its_part_of_a_stack() {
     let chart = &drawn("queue")[0];
     let stated: Vec<_> = chart.stated.iter().map(|it| (it.at, it.value, it.is_calibrated)).collect();
     assert_eq!(stated, [(0, 17.0, true), (6, 957.0, false)]);
@@ -122,7 +122,7 @@ fn stated_value_is_drawn_above_its_part_of_a_stack() {
 /// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, which
 /// is cut at zero.
 #[test]
-fn interval_is_drawn_around_its_value() {
+fn chart_draws_a_confidence_interval_around_its_value() {
     for (figure, which) in [(0, "a line"), (1, "a bar")] {
         let mut chart = drawn("sizes").remove(figure);
         assert!(!chart.to_svg().contains("class=\"spread\""), "{which}: one seed has none");

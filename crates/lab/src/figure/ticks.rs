@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_include_zero() {
+    fn axis_ticks_are_round_numbers_and_include_zero() {
         assert_eq!(labels(&[957.1, 955.0], 5), ["0", "200", "400", "600", "800", "1000"]);
         assert_eq!(labels(&[9.57], 5), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(&[0.0112], 5), ["0.0000", "0.0025", "0.0050", "0.0075", "0.0100", "0.0125"]);
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn scale_of_a_chart_without_values_is_valid() {
+    fn axis_scale_of_a_chart_without_values_is_valid() {
         assert_eq!(labels(&[], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[0.0], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[-3.0], 2).len(), 3);
     }
 
     #[test]
-    fn second_scale_shares_the_grid_of_the_first() {
+    fn second_axis_of_a_chart_shares_the_grid_of_the_first() {
         let left = Ticks::cover([957.1].into_iter(), 5);
         let right = Ticks::cover_in([227.0].into_iter(), &left);
         assert_eq!(right.values().collect::<Vec<_>>(), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_in_labels_are_separated() {
+    fn axis_labels_separate_thousands() {
         assert_eq!(grouped("1234"), "1234");
         assert_eq!(grouped("-12345.5"), "\u{2212}12\u{2009}345.5");
     }

@@ -32,7 +32,7 @@ static COMPARED: [[Target; 2]; 3] = [
     [reported("PV, 8 backend threads", THREADS, THROUGHPUT), reported("PV, 8 backend threads", THREADS, CPU)],
 ];
 
-/// Predicted performance of a set-up.
+/// Predicted performance of a set-up on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Description of the set-up, of ten guests on ten ports.

@@ -60,8 +60,8 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// Applies readings to a table. Constants without a reading, or with a result of zero or less, stay
-/// unchanged.
+/// Sets cost constants of a table from measurements of this host. Constants without a reading, or with a result of
+/// zero or less, stay unchanged.
 pub(super) fn apply(table: &mut CostTable, readings: &[Reading]) {
     let reading = |name: &str| readings.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     if let Some(hertz) = reading(CLOCK) {

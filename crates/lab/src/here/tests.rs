@@ -19,7 +19,7 @@ const READINGS: &[(&str, f64)] = &[
 ];
 
 #[test]
-fn readings_become_cycles_of_the_measured_clock() {
+fn host_measurements_become_cycles_of_the_measured_clock() {
     let table = table(READINGS);
     assert_eq!(table[Cost::ClockHertz], 2_000_000_000);
     assert_eq!(table[Cost::ContextSwitch], 2_000, "1,250 ns less 150 and 100");
@@ -34,13 +34,13 @@ fn readings_become_cycles_of_the_measured_clock() {
 }
 
 #[test]
-fn negative_difference_of_readings_is_ignored() {
+fn negative_difference_of_host_measurements_is_ignored() {
     let backwards = table(&[("switch", 100.0), ("eventfd_write", 150.0), ("eventfd_read", 100.0)]);
     assert_eq!(backwards.row(Cost::ContextSwitch), CostTable::modern().row(Cost::ContextSwitch));
 }
 
 #[test]
-fn settings_contain_the_measured_constants() {
+fn settings_of_this_host_contain_its_measured_constants() {
     let table = table(READINGS);
     let texts: Vec<_> = settings(&table).iter().map(|it| format!("{}={}", it.key, it.value)).collect();
     assert_eq!(texts[..2], ["table=modern", "cost.clock_hertz=2000000000"]);
@@ -51,7 +51,7 @@ fn settings_contain_the_measured_constants() {
 
 /// Checks that a machine that is twice as fast, and differs in nothing else, is half as busy.
 #[test]
-fn faster_clock_lowers_processor_use() {
+fn twice_the_clock_frequency_halves_processor_use() {
     let busy = |hertz| {
         let mut set = settings(&table(&[("clock", hertz)]));
         set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(Assignment::from));

@@ -7,15 +7,15 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the counts of {what} differ: expected {owed}, found {found}")]
 pub struct Unbalanced {
-    /// Quantity that was counted.
+    /// Quantity whose two counts must be equal.
     pub what: String,
-    /// Count that was expected.
+    /// Expected count of the quantity.
     pub owed: u64,
-    /// Count that was found.
+    /// Count of the quantity that the model found.
     pub found: u64,
 }
 
-/// Conservation equations that were checked; the first violated one is recorded.
+/// Conservation equations of a run, with the first equation that was violated.
 #[derive(Debug, Default)]
 pub struct Books {
     open: Option<Unbalanced>,
@@ -45,7 +45,7 @@ mod tests {
     use super::Books;
 
     #[test]
-    fn first_violated_equation_is_reported() {
+    fn first_unequal_pair_of_model_counters_is_reported() {
         let mut books = Books::default();
         books.balance("frames", 3, 3);
         books.balance("pages", 2, 1);

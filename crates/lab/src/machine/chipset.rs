@@ -88,7 +88,8 @@ impl Chipset {
         (0..vectors).map(&mut program).collect()
     }
 
-    /// Delivers a function's interrupt message. Returns the interrupt with its owner; a blocked message is counted.
+    /// Delivers a PCI function's interrupt message. Returns the interrupt with its owner; a blocked message is
+    /// counted.
     pub(crate) fn deliver_message(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
         let interrupt = self.remapper.deliver(rid, message).ok()?;
         let first = *self.first_owners.entry(interrupt.vector).or_insert(interrupt.owner.domain);
@@ -98,7 +99,7 @@ impl Chipset {
         Some(interrupt)
     }
 
-    /// Reads memory for a function.
+    /// Reads memory by DMA for a PCI function.
     pub(crate) fn dma_read(
         &mut self,
         function: Assigned,
@@ -115,7 +116,7 @@ impl Chipset {
         Ok(())
     }
 
-    /// Writes memory for a function.
+    /// Writes memory by DMA for a PCI function.
     pub(crate) fn dma_write(
         &mut self,
         function: Assigned,
@@ -132,8 +133,8 @@ impl Chipset {
         Ok(())
     }
 
-    /// Translates a function's memory request. Returns the host address and the bytes up to the end of the page. Checks
-    /// without the tables that the result is the guest's own memory.
+    /// Translates a PCI function's DMA request by the IOMMU. Returns the host address and the bytes up to the end of
+    /// the page. Checks without the tables that the result is the guest's own memory.
     fn translate(
         &mut self,
         function: Assigned,

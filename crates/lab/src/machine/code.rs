@@ -24,7 +24,7 @@ const TABLES_AT: u64 = 0x2000;
 /// Guest instruction that writes an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Store {
-    /// Offset of the instruction from the first one.
+    /// Offset of the instruction from the guest's first instruction.
     at: u64,
     bytes: &'static [u8],
     pub(crate) register: u16,
@@ -37,7 +37,7 @@ pub(crate) const END: Store =
 pub(crate) const START_TIMER: Store =
     Store { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
-/// Processor state of a guest for these instructions.
+/// Processor state of a guest that executes the timer and EOI instructions.
 #[derive(Debug)]
 pub(crate) struct Code {
     cpu: Cpu,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_eoi_policy_ends_the_interrupt_in_service() {
+    fn every_eoi_policy_ends_the_apic_interrupt_in_service() {
         let (mut memory, mut code, mut lapic) = guest();
         for policy in [EoiPolicy::Emulate, EoiPolicy::FastChecked, EoiPolicy::Fast] {
             lapic.accept(0x41);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn timer_count_is_the_value_of_the_guests_eax_register() {
+    fn apic_timer_count_is_the_value_of_the_guests_eax_register() {
         let (mut memory, mut code, mut lapic) = guest();
         let set = code.exit(START_TIMER, 6_250, EoiPolicy::Fast, (&mut lapic, &mut memory), Instant::ZERO);
         assert_eq!(set, Ok(WriteEffect::Timer));
@@ -140,7 +140,7 @@ mod tests {
     /// Checks that a policy that trusts the exit does not notice overwritten code, and that one that fetches the
     /// instruction does.
     #[test]
-    fn overwritten_code_is_detected_only_by_fetching_policies() {
+    fn eoi_policy_detects_overwritten_code_only_if_it_fetches() {
         let (mut memory, mut code, mut lapic) = guest();
         memory.write(GUEST_MEMORY + CODE_AT, &[0x0f, 0x0b]).unwrap();
         let mut exit = |policy| code.exit(END, 0, policy, (&mut lapic, &mut memory), Instant::ZERO);

@@ -46,7 +46,7 @@ pub(crate) struct SoftTimer {
     period: Option<Span>,
 }
 
-/// Interrupt controller of a guest.
+/// Interrupt controller of a guest: local APIC or event channels.
 #[derive(Debug)]
 pub(crate) enum Controller {
     /// Local APIC of the guest, virtual or not.

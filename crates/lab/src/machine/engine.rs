@@ -11,12 +11,12 @@ use sim::{EventKey, EventQueue, Instant, Label, Span, Trace};
 use std::fmt::Debug;
 use thiserror::Error;
 
-/// System, or part of one, that acts in virtual time.
+/// System, or part of a system, that acts in simulated time.
 pub trait Actor: Sized {
-    /// Event that the actor handles.
+    /// Event that the simulated actor handles.
     type Event: Copy + Debug;
 
-    /// Handles an event.
+    /// Handles an event of the actor at its time.
     fn handle(&mut self, event: Self::Event, now: Instant, core: &mut Core<Self::Event>);
 
     /// Executes a step of a virtual CPU, and finishes it with [`Core`].
@@ -26,14 +26,14 @@ pub trait Actor: Sized {
     fn check_books(&self, books: &mut Books);
 }
 
-/// Event in the engine's queue.
+/// Event in the simulation engine's queue.
 #[derive(Debug, Clone, Copy)]
 enum Event<E> {
     /// The scheduler has to visit this thread.
     Visit(ThreadId),
     /// The scheduler's clocks have reached a deadline.
     Scheduler,
-    /// The system has to handle this event of its own.
+    /// Event of the simulated system, not of the processors.
     Own(E),
 }
 
@@ -43,7 +43,7 @@ pub struct Core<E> {
     pub(crate) table: CostTable,
     pub(crate) processors: Machine,
     queue: EventQueue<Event<E>>,
-    /// Time the scheduler is next due, and the event for it.
+    /// Time of the scheduler's next call, and the key of its event.
     due: Option<Instant>,
     time: Option<EventKey>,
     pub(crate) trace: Trace,
@@ -59,7 +59,7 @@ pub struct Engine<A: Actor> {
 /// Defect of the model: the run's results are invalid.
 #[derive(Debug, Error)]
 pub enum Defect {
-    /// Cycles were not conserved.
+    /// Processor cycles were not conserved.
     #[error(transparent)]
     Cycles(#[from] ConservationError),
     /// A count other than cycles was not conserved.
@@ -76,12 +76,12 @@ impl<E: Copy> Core<E> {
         Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: Trace::new() }
     }
 
-    /// Returns the current time.
+    /// Returns the current simulated time.
     pub(crate) fn now(&self) -> Instant {
         self.queue.now()
     }
 
-    /// Schedules an event.
+    /// Schedules an event of the actor.
     pub(crate) fn schedule(&mut self, at: Instant, event: E) -> EventKey {
         self.queue.schedule(at, Event::Own(event))
     }

@@ -34,9 +34,9 @@ pub enum ThreadAssignment {
     Sibling(u16),
     /// All threads of consecutive cores without siblings.
     Cores {
-        /// Index of the first core.
+        /// Index of the group's first core.
         first: u16,
-        /// Number of cores.
+        /// Number of the group's cores.
         count: u16,
     },
 }
@@ -172,13 +172,13 @@ mod tests {
     /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more
     /// clients each has fewer.
     #[test]
-    fn burst_is_half_a_socket_or_a_share_of_the_ring() {
+    fn frame_burst_is_half_a_socket_or_a_share_of_the_ring() {
         let bursts: Vec<_> = (1..=7).map(|clients| Wire::GIGABIT.burst(clients)).collect();
         assert_eq!(bursts, [32, 32, 28, 21, 17, 14, 12]);
     }
 
     #[test]
-    fn cores_without_siblings_are_divided() {
+    fn cores_without_smt_are_divided_among_the_guests() {
         let guest_home = ThreadAssignment::Cores { first: 4, count: 4 };
         let topology = Topology { threads_per_core: 1, guest_home, ..Topology::HPCA2010 };
         let homes: Vec<_> = (0..6).map(|n| topology.guest(n).index()).collect();

@@ -48,7 +48,7 @@ pub struct Report {
     sensitivity: Sensitivity,
 }
 
-/// Experiment with one choice of settings.
+/// Section of the report: an experiment with one choice of settings.
 #[derive(Clone, Debug)]
 struct Section {
     experiment: &'static Experiment,
@@ -62,7 +62,7 @@ struct Section {
 /// Error of creating or writing a report.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// There are no rows.
+    /// The report has no result rows.
     #[error("no rows to report: run `softiov lab run all --out DIR` first")]
     Empty,
     /// No row has the selected seed.
@@ -94,7 +94,7 @@ pub enum ReportError {
 }
 
 impl Report {
-    /// Sorts rows into a report. Rows of several seeds are merged to their means, unless one seed is
+    /// Sorts result rows into a report. Rows of several seeds are merged to their means, unless one seed is
     /// selected.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ impl Section {
         name.trim().chars().map(plain).collect()
     }
 
-    /// Returns the commands that reproduce these rows.
+    /// Returns the commands that reproduce the section's rows.
     fn commands(&self, seeds: Seeds) -> Vec<String> {
         let sweep = self.sweeps().then(|| command(self.experiment.name, seeds, &self.changed));
         sweep.into_iter().chain(self.beyond(seeds)).collect()

@@ -74,7 +74,7 @@ mod tests {
     use super::interval;
 
     #[test]
-    fn interval_uses_students_t() {
+    fn confidence_interval_uses_students_t() {
         let (mean, half) = interval(&[9.0, 10.0, 11.0]);
         assert!((mean - 10.0).abs() < 1e-12 && (half - 4.303 / 3f64.sqrt()).abs() < 1e-9, "{half}");
         assert_eq!(interval(&[7.0]), (7.0, 0.0));

@@ -33,7 +33,7 @@ fn report_page_is_self_contained() {
 }
 
 #[test]
-fn page_has_every_figure_table_and_command() {
+fn report_page_has_every_figure_table_and_command() {
     let records = records(7, &[]);
     let version = records[0].version.clone();
     let page = report(records).to_html();
@@ -54,7 +54,7 @@ fn page_has_every_figure_table_and_command() {
 }
 
 #[test]
-fn sensitivity_of_another_version_is_marked() {
+fn report_marks_a_sensitivity_of_another_version() {
     let records = records(1, &[]);
     let mut catalogue = catalogue();
     let page = |catalogue: &_| Report::new(catalogue, records.clone(), None).unwrap().to_html();
@@ -75,7 +75,7 @@ fn report_is_independent_of_record_order() {
 }
 
 #[test]
-fn changed_settings_have_their_own_sections() {
+fn report_has_a_section_for_each_set_of_changed_settings() {
     let changed = records(1, &["cpu=modern"]);
     let beyond = records(1, &["vms=9"]);
     let report = report([changed, beyond, records(1, &[])].concat());
@@ -133,7 +133,7 @@ fn json_of_a_report_contains_the_rows() {
 }
 
 #[test]
-fn inconsistent_rows_are_rejected() {
+fn report_of_inconsistent_rows_is_rejected() {
     assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
     assert_eq!(refusal(records(1, &[]), Some(3)).to_string(), "no rows with seed 3");
     let mut versions = records(1, &[]);
@@ -145,7 +145,7 @@ fn inconsistent_rows_are_rejected() {
 }
 
 #[test]
-fn point_beyond_the_sweep_has_its_own_command() {
+fn report_has_a_command_for_a_point_beyond_the_sweep() {
     let only = |set: &[&str]| {
         let queue = records(1, set).into_iter().filter(|record| record.row.experiment == "queue");
         queue.collect::<Vec<_>>()
@@ -161,7 +161,7 @@ fn point_beyond_the_sweep_has_its_own_command() {
 }
 
 #[test]
-fn rows_of_several_seeds_become_means_with_intervals() {
+fn report_shows_means_and_intervals_of_several_seeds() {
     let seeds = [records(1, &[]), records(2, &[]), records(3, &[])];
     let first = |records: &[Record]| *records[0].row.metrics.get("throughput_mbps").unwrap();
     let mean = seeds.iter().map(|records| first(records)).sum::<f64>() / 3.0;

@@ -29,7 +29,7 @@ use crate::row::{Row, rounded};
 use plan::{Assignment, PlanError, Planned, Selection, Shard};
 use store::{Record, Store, StoreError};
 
-/// Options of a run.
+/// Options of an experiment run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Seed from which every point's seed is derived.
@@ -46,7 +46,7 @@ pub struct Options {
     pub out: Option<PathBuf>,
 }
 
-/// Result of a run.
+/// Result of an experiment run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Records of all points, in the order of the points.
@@ -59,7 +59,7 @@ pub struct Run {
     pub events: u128,
 }
 
-/// Observer of a run.
+/// Observer of an experiment run's rows and failures.
 pub trait Watch {
     /// Reports the number of points before the run.
     fn planned(&mut self, points: usize) {
@@ -86,22 +86,22 @@ impl Watch for () {}
 #[derive(Debug, Error)]
 #[error("{point}: {error}")]
 pub struct Failure {
-    /// Point that failed.
+    /// Experiment point that failed.
     pub point: Point,
     /// Error that made the point fail.
     pub error: RunError,
 }
 
-/// Error of a run.
+/// Error of an experiment run.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// The run could not be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Rows cannot be stored.
+    /// Result rows cannot be stored.
     #[error("cannot store the rows of the run: {0}")]
     Store(#[from] StoreError),
-    /// Some points failed. The others were run, and stored if requested.
+    /// Some experiment points failed. The others were run, and stored if requested.
     #[error("{} of {points} points failed: {}", .failures.len(), first(.failures))]
     Failed {
         /// Failed points, in the order of the points.
@@ -111,7 +111,7 @@ pub enum LabError {
         /// Result of the other points.
         run: Box<Run>,
     },
-    /// Rows cannot be written.
+    /// Result rows cannot be written to the output.
     #[error("cannot write rows: {0}")]
     Output(io::Error),
 }
@@ -140,8 +140,8 @@ fn first(failures: &[Failure]) -> String {
     lines.concat()
 }
 
-/// Runs the selected points. The rows depend on the catalogue, the selection, the seed and the settings, but
-/// not on the number of jobs or on stored rows.
+/// Runs the selected points of experiments. The rows depend on the catalogue, the selection, the seed and the
+/// settings, but not on the number of jobs or on stored rows.
 ///
 /// # Errors
 /// [`LabError`] if the plan is invalid, a point fails, or rows cannot be stored or written.

@@ -81,7 +81,7 @@ impl fmt::Display for Shard {
     }
 }
 
-/// Error of planning a run.
+/// Error of planning an experiment run.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
     /// The requested experiment does not exist.
@@ -97,7 +97,7 @@ pub enum PlanError {
     UnknownKey {
         /// Name of the axis or setting, as written.
         key: String,
-        /// Similar names, or examples of existing ones.
+        /// Names similar to the unknown name, or examples of names.
         hint: String,
     },
     /// The value is invalid for its axis or setting.
@@ -105,9 +105,9 @@ pub enum PlanError {
     BadValue {
         /// Name of the axis or setting.
         key: String,
-        /// Value as written.
+        /// Parameter value as the user wrote it.
         value: String,
-        /// Permitted values.
+        /// Permitted values of the parameter.
         expected: String,
     },
     /// The assignments exclude every point of an experiment.
@@ -118,7 +118,7 @@ pub enum PlanError {
     },
 }
 
-/// Point with everything that is needed to run it.
+/// Experiment point with its context, ready to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) experiment: &'static Experiment,
@@ -234,7 +234,7 @@ fn setting_value(setting: &Setting, assignment: &Assignment) -> Result<Value, Pl
     parse(assignment, &setting.default, &choices)
 }
 
-/// Returns the axes that assignments fix at one value.
+/// Returns the experiment axes that assignments fix at one value.
 fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str, Value)>, PlanError> {
     let mut held = Vec::new();
     for axis in experiment.axes {

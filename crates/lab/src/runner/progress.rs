@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Point;
 
-/// Progress report of one run.
+/// Progress report of one experiment run.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -69,7 +69,7 @@ mod tests {
     use super::style;
 
     #[test]
-    fn bar_template_is_valid() {
+    fn progress_bar_template_is_valid() {
         assert!(style().is_ok());
     }
 }

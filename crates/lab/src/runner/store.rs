@@ -1,4 +1,4 @@
-//! Stores rows in a folder, one file each. A point with a stored row of equal inputs and version is not run
+//! Stores result rows in a folder, a file per row. A point with a stored row of equal inputs and version is not run
 //! again, and the parts of a sharded run are combined here. Rows are never removed.
 
 use std::path::{Path, PathBuf};
@@ -76,14 +76,14 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens a folder of rows, creating it if necessary.
+    /// Opens a folder of stored rows, and creates the folder if necessary.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let folder = folder.join("rows");
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         Ok(Self { folder })
     }
 
-    /// Returns the stored row of a point if this version produced it. A damaged file or one of another
+    /// Returns the stored row of a point if this program version produced the row. A damaged file or one of another
     /// version is ignored, and replaced later.
     pub(super) fn find(&self, seed: u64, planned: &Planned) -> Option<Record> {
         let (experiment, params) = (planned.experiment.name, planned.point.params());

@@ -44,7 +44,7 @@ fn params(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn rows_are_equal_for_any_number_of_jobs() {
+fn result_rows_are_equal_for_any_number_of_jobs() {
     let one = go(&Selection::All, &options(1)).unwrap();
     let four = go(&Selection::All, &options(4)).unwrap();
     assert_eq!(one.records, four.records, "rows and traces");
@@ -53,7 +53,7 @@ fn rows_are_equal_for_any_number_of_jobs() {
 }
 
 #[test]
-fn rows_are_in_the_order_of_the_points() {
+fn result_rows_are_in_the_order_of_the_points() {
     let run = go(&names(&["ladder", "queue"]), &options(3)).unwrap();
     let params = params(&run);
     assert_eq!(params[..3], ["vms=1 accel=false", "vms=1 accel=true", "vms=2 accel=false"]);
@@ -63,14 +63,14 @@ fn rows_are_in_the_order_of_the_points() {
 }
 
 #[test]
-fn row_of_a_point_is_independent_of_the_other_points() {
+fn result_row_of_a_point_is_independent_of_other_points() {
     let all = lines(&go(&Selection::All, &options(2)).unwrap());
     let one = lines(&go(&names(&["queue"]), &set(&["vms=3", "accel=true"])).unwrap());
     assert_eq!(one, [all[5].clone()]);
 }
 
 #[test]
-fn axis_may_vary_a_setting() {
+fn experiment_axis_may_vary_a_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
@@ -94,7 +94,7 @@ fn axis_may_vary_a_setting() {
 }
 
 #[test]
-fn shards_together_contain_every_point() {
+fn shards_of_a_run_together_contain_every_point() {
     let whole = lines(&go(&Selection::All, &options(2)).unwrap());
     let mut parts = Vec::new();
     for part in ["1/3", "2/3", "3/3"] {
@@ -109,7 +109,7 @@ fn shards_together_contain_every_point() {
 }
 
 #[test]
-fn axis_can_be_fixed_beyond_the_sweep() {
+fn experiment_axis_can_be_fixed_beyond_its_sweep() {
     assert_eq!(
         params(&go(&names(&["queue"]), &set(&["vms=9"])).unwrap()),
         ["vms=9 accel=false", "vms=9 accel=true"]
@@ -123,7 +123,7 @@ fn axis_can_be_fixed_beyond_the_sweep() {
 }
 
 #[test]
-fn changed_setting_is_in_the_row_and_keeps_the_seed() {
+fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
     let changed = go(&names(&["queue"]), &set(&["vms=1", "accel=true", "contention=1.5", "cpu=nehalem"]));
     let changed = changed.unwrap();
     assert_eq!(params(&changed), ["vms=1 accel=true contention=1.5"], "cpu is at its default");
@@ -152,7 +152,7 @@ fn changed_setting_without_effect_is_reported_once() {
 }
 
 #[test]
-fn unknown_names_are_rejected_with_known_ones() {
+fn unknown_experiment_is_rejected_with_the_known_names() {
     for (selection, assignment, message) in [
         (names(&["quue"]), "vms=1", "unknown experiment `quue`; known: queue, ladder, sizes"),
         (
@@ -178,7 +178,7 @@ fn unknown_names_are_rejected_with_known_ones() {
 }
 
 #[test]
-fn failed_points_are_named_and_other_points_are_run() {
+fn failed_experiment_point_is_named_and_others_are_run() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
     let error = go(&names(&["queue"]), &options).unwrap_err();
@@ -193,7 +193,7 @@ fn failed_points_are_named_and_other_points_are_run() {
 }
 
 #[test]
-fn stored_row_with_equal_inputs_is_reused() {
+fn stored_result_row_with_equal_inputs_is_reused() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
     let first = go(&names(&["queue"]), &options).unwrap();
@@ -207,7 +207,7 @@ fn stored_row_with_equal_inputs_is_reused() {
 }
 
 #[test]
-fn damaged_or_outdated_rows_are_replaced() {
+fn damaged_or_outdated_stored_rows_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
     go(&names(&["sizes"]), &options).unwrap();
@@ -242,7 +242,7 @@ impl Watch for Full {
 }
 
 #[test]
-fn run_stops_when_the_observer_accepts_no_more_rows() {
+fn experiment_run_stops_when_the_observer_takes_no_more_rows() {
     let mut full = Full(Vec::new());
     let error = run(&catalogue(), &names(&["queue"]), &options(2), &mut full).unwrap_err();
     assert!(matches!(error, LabError::Output(_)), "{error}");

@@ -89,7 +89,7 @@ impl AptRoot {
         Ok(files)
     }
 
-    /// Downloads one package alone.
+    /// Downloads one Debian package without its dependencies.
     pub(super) fn fetch_alone(&self, package: &str) -> Result<PathBuf> {
         let mut command = self.tool("apt-get");
         command.current_dir(self.downloads()).args(["-q", "download", package]);

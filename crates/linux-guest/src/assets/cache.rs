@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::{AtPath, Result};
 use super::progress::Progress;
 
-/// Cache folder of finished parts. Building in the folder takes its lock, which is held until this is dropped; reading
-/// does not, since finished parts are complete.
+/// Cache folder of finished guest parts (kernels, programs). Building in the folder takes its lock, which is held
+/// until this is dropped; reading does not, since finished parts are complete.
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,
@@ -42,7 +42,7 @@ impl Cache {
         Ok(!part.exists())
     }
 
-    /// Returns the folder of unfinished work. Downloads in it survive an interruption.
+    /// Returns the cache's folder for parts that are being built. Downloads in it survive an interruption.
     pub(super) fn work_folder(&self) -> PathBuf {
         self.folder.join("work")
     }
@@ -52,7 +52,7 @@ impl Cache {
         self.folder.join(format!("{name}-{:016x}", fnv1a(recipe.as_bytes())))
     }
 
-    /// Creates an empty folder to build a part in.
+    /// Creates an empty folder to build a cached part in.
     pub(super) fn build_folder(&self, name: &str) -> Result<PathBuf> {
         let build_folder = self.work_folder().join(format!("{name}.partial"));
         remove(&build_folder)?;

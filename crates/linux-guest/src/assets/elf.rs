@@ -3,7 +3,7 @@
 
 /// Magic number of an ELF file with 64 bits, little-endian.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// Types of ELF program headers.
+/// Types of ELF program headers: loaded segment and dynamic linker.
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 

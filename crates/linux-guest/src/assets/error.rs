@@ -45,7 +45,7 @@ pub enum AssetError {
     /// A file could not be read or written.
     #[error("cannot read or write {path}: {source}")]
     File {
-        /// Path of the file or folder.
+        /// Path of the file or folder that failed.
         path: String,
         /// Error that the system returned for the file.
         source: io::Error,

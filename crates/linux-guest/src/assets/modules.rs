@@ -19,7 +19,7 @@ struct Module {
     info: Info,
 }
 
-/// Contents of a module's `.modinfo`.
+/// Contents of a kernel module's `.modinfo` section.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Info {
     depends: Vec<String>,

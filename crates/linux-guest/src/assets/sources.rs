@@ -28,7 +28,7 @@ impl Archive {
         }
     }
 
-    /// Returns the suite whose versions are preferred.
+    /// Returns the Debian suite whose package versions apt prefers.
     pub(super) fn target_release(self) -> &'static str {
         match self {
             Self::Bookworm => "bookworm",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::LinuxGuest;
 use crate::assets::Assets;
 
-/// Timeout of the trial boot. A working KVM needs one to three seconds.
+/// Timeout of the trial boot that tests KVM. A working KVM needs one to three seconds.
 const TRIAL: Duration = Duration::from_secs(20);
 
 /// Way in which QEMU executes the guest's CPU.

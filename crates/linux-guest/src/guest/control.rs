@@ -17,7 +17,7 @@ pub struct Output {
     pub status: i32,
     /// Standard output of the command; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// Standard error of the command.
+    /// Standard error of the guest command.
     pub stderr: String,
 }
 
@@ -31,11 +31,11 @@ impl Output {
 /// Reason why a command's answer did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// The virtual machine is gone.
+    /// The virtual machine has ended before the answer.
     Closed,
     /// The guest has booted again since the command was sent.
     Rebooted,
-    /// The caller's timeout has passed.
+    /// The caller's timeout passed before the command ended.
     Late,
 }
 
@@ -59,7 +59,7 @@ struct State {
     boot_id: String,
     release: String,
     last_id: u64,
-    /// Commands that a caller waits for. An answer to any other is dropped.
+    /// Guest commands that a caller waits for, with their results once finished. An answer to any other is dropped.
     jobs: BTreeMap<u64, Option<Output>>,
 }
 
@@ -105,7 +105,7 @@ impl Channel {
         sent.map(|()| job)
     }
 
-    /// Waits for a command to end. After a timeout the caller may wait again.
+    /// Waits for a command in the guest to end. After a timeout the caller may wait again.
     pub(super) fn wait(&self, job: Job, timeout: Duration) -> Result<Output, NoAnswer> {
         let answer = self.shared.wait(timeout, |state| match state.jobs.get(&job.id) {
             Some(Some(output)) => Some(Ok(output.clone())),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_answered_in_any_order() {
+    fn guest_commands_are_answered_in_any_order() {
         let (host, mut guest) = pair();
         let first = host.start("sleep 9").unwrap();
         assert_eq!(read_command(&guest), "run 1 sleep 9.\n");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reboot_ends_the_wait_for_earlier_commands() {
+    fn guest_reboot_ends_the_wait_for_earlier_commands() {
         let (host, mut guest) = pair();
         guest.write_all(b"\nready one 6.1 .\n").unwrap();
         host.wait_boots(1, SOON).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_unknown_commands_are_dropped() {
+    fn guest_answers_to_unknown_commands_are_dropped() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         guest.write_all(b"\ndone 99 0 o e .\n").unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::control::Output;
 
-/// Reason why a guest failed.
+/// Error of starting or running a Linux guest.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// QEMU or its files could not be started.

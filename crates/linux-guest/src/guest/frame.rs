@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_received_in_pieces_are_read() {
+    fn guest_answers_received_in_pieces_are_read() {
         let stream = b"\nready 5f-1 6.1.0-56-amd64 .\n\ndone 1 0 o6869 e .\n\ndone 2 130 o e6e6f .\n";
         let ready = Frame::Ready { boot_id: "5f-1".into(), release: "6.1.0-56-amd64".into() };
         let expected = [ready, done(1, 0, "hi", ""), done(2, 130, "", "no")];
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_cut_short_by_a_reboot_is_ignored() {
+    fn guest_answer_cut_short_by_a_reboot_is_ignored() {
         let stream: &[u8] = b"\ndone 1 0 o686\nready 5f-2 6.1 .\n\ndone 2 0 o68 e .\n";
         assert!(matches!(frames(&[stream])[..], [Frame::Ready { .. }, Frame::Done { id: 2, .. }]));
     }

@@ -9,13 +9,13 @@ use serde_json::json;
 use super::accel::Accel;
 use crate::assets::Assets;
 
-/// Kernel command line. `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots, which the
-/// host notices.
+/// Kernel command line of a guest. `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots,
+/// which the host notices.
 const COMMAND_LINE: &str =
     "console=ttyS0 quiet panic=1 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check";
 
-/// Device option of the IOMMU. Caching mode reports the guest's mappings to devices that map for others, as a
-/// vfio-user device does for its server.
+/// QEMU device option of the guest's IOMMU. Caching mode reports the guest's mappings to devices that map for others,
+/// as a vfio-user device does for its server.
 const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
 /// Kernel option that enables the IOMMU, which Debian disables. Only devices of VFIO are translated: the others
 /// work as in a machine without one.

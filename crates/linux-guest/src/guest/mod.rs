@@ -88,7 +88,7 @@ impl GuestBuilder {
         self
     }
 
-    /// Starts the guest. [`wait_ready`](LinuxGuest::wait_ready) waits until it has booted.
+    /// Starts QEMU with the guest. [`wait_ready`](LinuxGuest::wait_ready) waits until it has booted.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl GuestBuilder {
     }
 }
 
-/// Running guest. Dropping it kills QEMU.
+/// Running Linux guest in a QEMU process. Dropping it kills QEMU.
 #[derive(Debug)]
 pub struct LinuxGuest {
     name: String,

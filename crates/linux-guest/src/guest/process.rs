@@ -27,7 +27,7 @@ pub(super) enum StartError {
     Ended { status: ExitStatus, tail: String },
 }
 
-/// QEMU process with its files.
+/// QEMU process of a guest, and its folder of files.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,

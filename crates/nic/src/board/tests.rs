@@ -38,7 +38,7 @@ fn phy_status_latches_link_loss_until_read() {
 }
 
 #[test]
-fn phy_has_no_link_in_power_down_and_always_in_loopback() {
+fn phy_has_no_link_in_power_down_and_a_link_in_loopback() {
     let mut phy = Phy::new();
     for (value, carrier, up) in [
         (control::POWER_DOWN, true, false),
@@ -65,7 +65,7 @@ fn phy_reset_and_restart_bits_clear_themselves() {
 }
 
 #[test]
-fn phy_page_replaces_only_the_upper_registers() {
+fn phy_page_select_replaces_only_the_upper_phy_registers() {
     let mut phy = Phy::new();
     write(&mut phy, phy::PORT_CONTROL, 0x1234);
     write(&mut phy, phy::PAGE, 0x11b1);
@@ -77,7 +77,7 @@ fn phy_page_replaces_only_the_upper_registers() {
 }
 
 #[test]
-fn systim_stands_still_without_an_increment() {
+fn systim_clock_stands_still_while_timinca_is_zero() {
     let mut clock = Clock::default();
     assert_eq!(clock.low(Time::from_micros(5)), 0);
     clock.set_increment(1 << 24 | 16 << 19, Time::from_micros(5));
@@ -87,7 +87,7 @@ fn systim_stands_still_without_an_increment() {
 }
 
 #[test]
-fn systimh_is_latched_by_a_read_of_systiml() {
+fn read_of_clock_register_systiml_latches_systimh() {
     let mut clock = Clock::default();
     clock.set_increment(1 << 24 | 1, Time::ZERO);
     clock.set_low(0xffff_ffff, Time::ZERO);
@@ -102,7 +102,7 @@ fn systimh_is_latched_by_a_read_of_systiml() {
 }
 
 #[test]
-fn systim_at_the_largest_time_does_not_panic() {
+fn systim_clock_at_the_largest_time_does_not_panic() {
     let mut clock = Clock::default();
     clock.set_increment(u32::MAX, Time::ZERO);
     clock.low(Time::from_nanos(u64::MAX));
@@ -111,6 +111,6 @@ fn systim_at_the_largest_time_does_not_panic() {
 }
 
 #[test]
-fn frtimer_shows_seconds_milliseconds_and_microseconds() {
+fn free_running_timer_shows_seconds_ms_and_us() {
     assert_eq!(free_running(Time::from_micros(2_003_004)), 2 << 20 | 3 << 10 | 4);
 }

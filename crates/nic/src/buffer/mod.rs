@@ -19,7 +19,7 @@ use i82576::Queue;
 use i82576::ids::QUEUES;
 use i82576::register::RXPBS;
 
-/// Size of the buffer in bytes: RXPBS after power-on, which is also the most that software can use.
+/// Size of the receive packet buffer in bytes: RXPBS after power-on, which is also the most that software can use.
 const BYTES: usize = 64 << 10;
 /// Unit of room for frames in the buffer, in bytes. It bounds the number of frames.
 const BLOCK: usize = 64;
@@ -78,7 +78,7 @@ impl PacketBuffer {
         }
     }
 
-    /// Returns true if no frame waits.
+    /// Returns true if no frame waits for descriptors.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0

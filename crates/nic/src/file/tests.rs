@@ -37,7 +37,7 @@ fn write(file: &mut RegisterFile, at: u32, value: u32) {
 }
 
 #[test]
-fn alias_finds_the_canonical_register() {
+fn alias_offset_of_a_register_finds_its_canonical_offset() {
     for (row, at, home, _) in places() {
         let Register { access, effect, forms, .. } = *row;
         assert_eq!(MAP.find(at), Some(Place { offset: home, access, effect, forms }), "{}", row.name);
@@ -45,7 +45,7 @@ fn alias_finds_the_canonical_register() {
 }
 
 #[test]
-fn reset_restores_all_but_sticky_registers() {
+fn reset_restores_all_registers_except_sticky_ones() {
     for power_on in [false, true] {
         let mut file = filled(0xa5a5_5a5a);
         file.reset(power_on);
@@ -57,7 +57,7 @@ fn reset_restores_all_but_sticky_registers() {
 }
 
 #[test]
-fn reset_of_a_range_leaves_other_registers() {
+fn reset_of_a_register_range_leaves_other_registers() {
     let mut file = filled(ALL);
     file.reset_range(0xc040..0xc080);
     for (row, _, home, value) in places() {
@@ -67,7 +67,7 @@ fn reset_of_a_range_leaves_other_registers() {
 }
 
 #[test]
-fn reset_of_a_range_copies_kept_values() {
+fn reset_of_a_register_range_copies_its_reset_values() {
     let mut file = RegisterFile::new();
     let mut kept = *file.resets;
     kept[0xc040 / 4..0xc080 / 4].fill(7);
@@ -96,7 +96,7 @@ fn port_counters_saturate_and_vf_counters_wrap() {
 }
 
 #[test]
-fn wide_counter_carries_and_saturates() {
+fn counter_of_two_registers_carries_and_saturates() {
     let mut file = RegisterFile::new();
     file.set(GORCL, u32::MAX);
     file.count_wide(GORCL, 2);
@@ -109,7 +109,7 @@ fn wide_counter_carries_and_saturates() {
 
 proptest! {
     #[test]
-    fn accesses_follow_the_rows_rule_exactly(before in any::<u32>(), written in any::<u32>()) {
+    fn register_access_follows_the_rule_of_its_table_row(before in any::<u32>(), written in any::<u32>()) {
         let mut file = filled(before);
         for (row, at, home, _) in places() {
             file.set(home, before);
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_of_a_register_is_all_that_its_window_reaches(
+    fn window_onto_part_of_a_register_reaches_no_other_bits(
         before in any::<u32>(), written in any::<u32>(), shift in 0u32..23,
     ) {
         let (mask, mut file) = (0b111, filled(before));

@@ -53,7 +53,7 @@ mod tests {
     use pcie::Function;
 
     #[test]
-    fn iodata_accesses_the_register_in_ioaddr() {
+    fn io_bar_iodata_accesses_the_register_named_by_ioaddr() {
         let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         nic.io_write(0, &r::VET.to_le_bytes(), Time::ZERO);
         nic.io_write(4, &0x88a8_8100u32.to_le_bytes(), Time::ZERO);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_address_or_width_reads_ones_and_ignores_writes() {
+    fn invalid_io_bar_access_reads_ones_and_ignores_writes() {
         let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         for address in [0x2_0000, 0x8_0000, 2, u32::MAX] {
             nic.io_write(0, &u32::to_le_bytes(address), Time::ZERO);

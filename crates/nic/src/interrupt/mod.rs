@@ -21,13 +21,13 @@ use single::{Form, unmasked_others};
 /// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Receive queue.
+    /// Interrupt cause: a receive queue.
     Rx,
-    /// Transmit queue.
+    /// Interrupt cause: a transmit queue.
     Tx,
 }
 
-/// Vectors with a pending message.
+/// Interrupt vectors with a pending message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// Vectors whose EICR bits were set, or unmasked, since their last message.
@@ -285,7 +285,7 @@ mod tests {
     use i82576::{Vector, VfIndex};
 
     #[test]
-    fn vector_3_of_a_vf_does_not_exist() {
+    fn vf_has_no_interrupt_vector_3() {
         let vf = VfIndex::new(1).unwrap();
         assert_eq!(vf_entry(vf, 0x82), Vector::new(21));
         assert_eq!(vf_entry(vf, 0x83), None);

@@ -10,7 +10,7 @@ pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 /// Owners of vectors and queues, and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {
-    /// Number of VFs. Queues and vectors beyond the last VF's are the PF's.
+    /// Number of enabled VFs. Queues and vectors beyond the last VF's are the PF's.
     pub vfs: u8,
     /// Functions that may master the bus, a bit each: bit 0 of the PF, bit n + 1 of VF n.
     pub masters: u16,
@@ -71,7 +71,7 @@ mod tests {
     use pcie::Function;
 
     #[test]
-    fn vectors_belong_to_vfs_from_the_top() {
+    fn highest_interrupt_vectors_belong_to_vf_0() {
         let owners = Owners { vfs: 7, masters: 0 };
         let of = |n| owners.of(Vector::new(n).unwrap());
         assert_eq!(of(22), (Function::Vf(0), 0));

@@ -125,14 +125,14 @@ mod tests {
     use i82576::{Time, Vector};
 
     #[test]
-    fn vector_is_silent_for_its_interval_after_a_message() {
+    fn vector_sends_no_second_interrupt_within_its_eitr_interval() {
         let (mut throttle, vector) = (Throttle::new(), Vector::new(22).unwrap());
         throttle.fired(vector, 125 << 2, Time::from_micros(10));
         assert_eq!(throttle.silent_until(vector), Time::from_micros(135));
     }
 
     #[test]
-    fn eitr_write_sets_the_counter_unless_cnt_ignr() {
+    fn eitr_write_sets_the_throttle_counter_unless_cnt_ignr() {
         let (mut throttle, vector) = (Throttle::new(), Vector::new(1).unwrap());
         throttle.fired(vector, 1000 << 2, Time::ZERO);
         throttle.written(vector, 8 << 2 | eitr::CNT_IGNR, Time::from_micros(1));

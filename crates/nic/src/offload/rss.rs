@@ -9,19 +9,19 @@ use i82576::register as r;
 use offload::headers::{Headers, L3, L4};
 use offload::toeplitz::Toeplitz;
 
-/// Number of bytes in the hash key.
+/// Number of bytes in the RSS hash key.
 const KEY: usize = 40;
-/// RSS type: IPv6 with extensions.
+/// RSS type in the receive descriptor: IPv6 with extensions.
 const IPV6_EX: u8 = 4;
-/// RSS type: TCP over IPv6 with extensions.
+/// RSS type in the receive descriptor: TCP over IPv6 with extensions.
 const TCP_IPV6_EX: u8 = 6;
-/// RSS type: UDP over IPv6 with extensions.
+/// RSS type in the receive descriptor: UDP over IPv6 with extensions.
 const UDP_IPV6_EX: u8 = 9;
 
 /// Hash of a frame, and the type of the hashed bytes. Both are zero if the frame is not hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hash {
-    /// Value of the hash.
+    /// Value of the RSS hash.
     pub value: u32,
     /// Type of the hashed bytes: a number of `rx::rss_type`.
     pub rss_type: u8,

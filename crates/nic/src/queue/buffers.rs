@@ -120,14 +120,14 @@ mod tests {
     const NONE: Layout = Layout { header: 0, header_length: 0, split: false, overflow: false };
 
     #[test]
-    fn formats_without_header_buffers_use_packet_buffers_only() {
+    fn descriptor_formats_without_header_buffer_fill_one_buffer() {
         for format in [Format::Legacy, Format::OneBuffer] {
             assert_eq!(buffers(format).lay(1500, 54), NONE);
         }
     }
 
     #[test]
-    fn split_takes_known_headers_that_fit() {
+    fn header_split_moves_known_headers_that_fit() {
         let split = buffers(Format::Split);
         assert_eq!(split.lay(1500, 0), NONE);
         assert_eq!(
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn always_split_fills_the_header_buffer_first() {
+    fn always_split_format_fills_the_header_buffer_first() {
         let always = buffers(Format::AlwaysSplit);
         assert_eq!(
             always.lay(128, 54),

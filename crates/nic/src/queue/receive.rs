@@ -77,7 +77,7 @@ pub struct ReceiveQueue {
     queue: Queue,
     /// Receive descriptors fetched ahead, and those filled and not written back.
     posted: Posted,
-    /// True if the ring has faulted. The queue stops until software sets the ring up again.
+    /// True if an access to the receive ring has failed. The queue stops until software sets the ring up again.
     halted: bool,
     /// Ring decoded from the registers, or `None` if the queue receives nothing. It is not saved.
     ring: Option<Ring>,

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn head_or_tail_beyond_the_ring_is_invalid() {
+    fn ring_with_head_or_tail_beyond_its_end_is_invalid() {
         let with = |head, tail| ring(&[(tx::TDLEN, 128), (tx::TDH, head), (tx::TDT, tail)]);
         assert_eq!(with(8, 0), None);
         assert_eq!(with(0, 8), None);

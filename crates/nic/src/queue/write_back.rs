@@ -33,13 +33,13 @@ pub struct Batch {
     speaks: bool,
     /// True if descriptors were written back since the last interrupt.
     spoke: bool,
-    /// True if the ring has faulted. The queue stops until software sets the ring up again.
+    /// True if an access to the descriptor ring has failed. The queue stops until software sets the ring up again.
     halted: bool,
     /// Hint to the memory window of the ring.
     hint: Hint,
 }
 
-/// Saved form of a batch: the descriptors that are not written back.
+/// Saved form of a batch of descriptors: the descriptors that are not written back.
 #[derive(Serialize, Deserialize)]
 struct SavedBatch {
     raw: Vec<[u8; SIZE]>,
@@ -100,7 +100,7 @@ impl Batch {
         self.spoke
     }
 
-    /// Returns true if the batch is full.
+    /// Returns true if the batch of descriptors is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count == BURST
@@ -118,7 +118,7 @@ impl Batch {
         self.count as u32
     }
 
-    /// Stops all accesses to the ring.
+    /// Stops all accesses to the descriptor ring.
     pub fn halt(&mut self) {
         self.halted = true;
     }
@@ -205,7 +205,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Empties the batch. Returns true if it reports to software.
+    /// Empties the batch of finished descriptors. Returns true if it reports to software.
     fn move_on(&mut self, ring: &Ring) -> bool {
         let count = core::mem::take(&mut self.count) as u32;
         let speaks = core::mem::take(&mut self.speaks);

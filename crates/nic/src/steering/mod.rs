@@ -31,7 +31,7 @@ const SYN: u8 = 0x02;
 /// Decoded receive filters, which choose a frame's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steering {
-    /// True if a filter is enabled. Otherwise frames skip all filters.
+    /// True if a receive filter is enabled. Otherwise frames skip all filters.
     any: bool,
     types: EtherTypes,
     tuples: Tuples,

@@ -148,7 +148,7 @@ fn frame_from_a_vf_allocates_nothing() {
 }
 
 #[test]
-fn inserted_checksums_and_tags_allocate_nothing() {
+fn inserting_checksums_and_vlan_tags_allocates_nothing() {
     let mut bench = bench();
     let frame = tcp(mac(1), mac(0), &[1; 600]);
     let address = bench.vf(0).place(&frame);
@@ -159,7 +159,7 @@ fn inserted_checksums_and_tags_allocate_nothing() {
 }
 
 #[test]
-fn segmentation_allocates_nothing() {
+fn segmentation_of_a_large_packet_allocates_nothing() {
     for (to, expected) in [(mac(1), (160, 0)), (WIRE, (0, 160))] {
         let mut bench = bench();
         let descriptors = large(&mut bench, to);
@@ -178,7 +178,7 @@ fn segments_delayed_by_a_rate_allocate_nothing() {
 }
 
 #[test]
-fn mirrors_and_header_split_allocate_nothing() {
+fn mirrored_copies_and_header_split_allocate_nothing() {
     let mut bench = bench();
     bench.pf().write(r::vmrctl(0), vmrctl::DPME | vmrctl::UPME | 1 << vmrctl::POOL_SHIFT);
     bench.vf(1).write(vf::RX_BLOCK + rx::SRRCTL, 0x8a00_0402);
@@ -188,7 +188,7 @@ fn mirrors_and_header_split_allocate_nothing() {
 }
 
 #[test]
-fn waiting_for_descriptors_allocates_nothing() {
+fn frame_that_waits_for_descriptors_allocates_nothing() {
     let mut bench = bench();
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     let mut wire = Tap { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };
@@ -205,7 +205,7 @@ fn waiting_for_descriptors_allocates_nothing() {
 }
 
 #[test]
-fn reset_allocates_only_its_tables() {
+fn card_reset_allocates_only_its_switch_tables() {
     let mut bench = bench();
     let mut wire = Tap { frame: Vec::new(), left: 0, sent: 0 };
     poll(&mut bench, &mut wire);

@@ -48,7 +48,7 @@ fn nvm_checksum_and_address_are_valid() {
 }
 
 #[test]
-fn eerd_reads_a_word_only_with_start() {
+fn eerd_register_reads_an_nvm_word_only_with_start() {
     let mut bench = Bench::bare();
     bench.pf().write(r::EERD, 2 << 2);
     assert_eq!(bench.pf().read(r::EERD), 2 << 2);
@@ -68,7 +68,7 @@ fn nvm_address_is_loaded_at_the_next_reset() {
 }
 
 #[test]
-fn eecd_grants_the_nvm_and_reports_auto_read() {
+fn eecd_register_grants_the_nvm_and_reports_auto_read() {
     let mut bench = Bench::bare();
     assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300, "NVM present, auto-read done");
     bench.pf().set(r::EECD, 1 << 6);
@@ -92,7 +92,7 @@ fn phy_answers_at_address_1_only() {
 }
 
 #[test]
-fn mdic_interrupts_if_its_bit_is_set() {
+fn finished_phy_access_interrupts_if_mdic_ie_is_set() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     phy_at(&mut bench, 1, phy::STATUS);
@@ -133,7 +133,7 @@ fn phy_loopback_returns_frames_and_keeps_them_off_the_wire() {
 }
 
 #[test]
-fn phy_reset_sets_phyra_until_it_is_cleared() {
+fn phy_reset_sets_status_phyra_until_software_clears_it() {
     let mut bench = Bench::bare();
     assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on resets the PHY");
     bench.pf().write(r::STATUS, 0);
@@ -171,7 +171,7 @@ fn semaphores_belong_to_software_without_firmware() {
 }
 
 #[test]
-fn systim_runs_at_the_rate_of_timinca() {
+fn systim_clock_runs_at_the_rate_of_timinca() {
     let mut bench = Bench::bare();
     bench.pf().write(r::TIMINCA, 1 << 24 | 16 << 19);
     bench.wait_us(1000);
@@ -184,7 +184,7 @@ fn systim_runs_at_the_rate_of_timinca() {
 }
 
 #[test]
-fn frtimer_is_the_time_for_pf_and_vf() {
+fn free_running_timer_shows_the_time_to_pf_and_vf() {
     let mut bench = Bench::new(1);
     bench.now = Time::from_micros(2_003_004);
     for value in [bench.pf().read(r::FRTIMER), bench.vf(0).read(r::vf::FRTIMER)] {
@@ -193,7 +193,7 @@ fn frtimer_is_the_time_for_pf_and_vf() {
 }
 
 #[test]
-fn ciad_does_not_reach_vf_configuration() {
+fn ciaa_and_ciad_do_not_reach_vf_configuration_space() {
     let mut bench = Bench::new(2);
     bench.pf().write(r::VFLRE, 0xff);
     for vf in 0..2u32 {

@@ -16,7 +16,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn eics_sends_the_message_of_its_vector() {
+fn eics_write_sends_the_interrupt_of_its_vector() {
     for vector in 0..3 {
         let mut bench = bench();
         bench.vf(0).write(vf::VTEIMS, 7);
@@ -27,7 +27,7 @@ fn eics_sends_the_message_of_its_vector() {
 }
 
 #[test]
-fn messages_carry_the_id_of_their_vf() {
+fn interrupt_messages_carry_the_routing_id_of_their_vf() {
     let mut bench = Bench::new(8);
     for vf in 0..8 {
         bench.vf(vf).write(vf::VTEIMS, 7);
@@ -38,7 +38,7 @@ fn messages_carry_the_id_of_their_vf() {
 }
 
 #[test]
-fn masked_cause_fires_when_unmasked() {
+fn masked_cause_interrupts_when_unmasked() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 2);
     bench.expect_nothing();
@@ -50,7 +50,7 @@ fn masked_cause_fires_when_unmasked() {
 }
 
 #[test]
-fn cause_cleared_while_masked_does_not_fire() {
+fn cause_cleared_while_masked_does_not_interrupt() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 3);
     assert_eq!(bench.vf(0).read(vf::VTEICR), 3);
@@ -71,7 +71,7 @@ fn one_written_to_eicr_clears_that_cause() {
 }
 
 #[test]
-fn message_clears_only_causes_in_eiac() {
+fn sent_interrupt_clears_only_the_eicr_causes_in_eiac() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 0b001);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -82,7 +82,7 @@ fn message_clears_only_causes_in_eiac() {
 }
 
 #[test]
-fn message_masks_vectors_in_eiam() {
+fn sent_interrupt_masks_the_vectors_in_eiam() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 0b010);
     bench.vf(0).write(vf::VTEIAC, 7);
@@ -112,7 +112,7 @@ fn access_to_eicr_masks_vectors_in_eiam() {
 }
 
 #[test]
-fn clearing_an_unset_cause_masks_nothing() {
+fn clearing_an_unset_eicr_cause_masks_no_vector() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -122,7 +122,7 @@ fn clearing_an_unset_cause_masks_nothing() {
 }
 
 #[test]
-fn eiam_reads_the_last_written_value() {
+fn auto_mask_register_eiam_reads_the_last_written_value() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIAM, 1);
@@ -130,7 +130,7 @@ fn eiam_reads_the_last_written_value() {
 }
 
 #[test]
-fn unmasking_an_unmasked_vector_sends_nothing() {
+fn unmasking_an_unmasked_vector_sends_no_interrupt() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIMS, 7);
     bench.vf(0).write(vf::VTEICS, 1);
@@ -142,7 +142,7 @@ fn unmasking_an_unmasked_vector_sends_nothing() {
 }
 
 #[test]
-fn poll_sends_one_message_for_each_vector() {
+fn poll_sends_one_interrupt_for_each_vector() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 7);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -181,7 +181,7 @@ fn vtivar_entry_invalid_or_of_vector_3_is_ignored() {
 }
 
 #[test]
-fn missed_frame_raises_no_queue_interrupt() {
+fn frame_dropped_for_lack_of_buffers_raises_no_interrupt() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     for _ in 0..7 {
@@ -194,7 +194,7 @@ fn missed_frame_raises_no_queue_interrupt() {
 }
 
 #[test]
-fn other_causes_use_the_ivar_misc_vector() {
+fn pf_icr_causes_interrupt_on_the_ivar_misc_vector() {
     let mut bench = Bench::new(3);
     bench.pf().write(r::IVAR_MISC, 0x8500);
     bench.pf().write(r::EIMS, 1 << 5);
@@ -214,7 +214,7 @@ fn other_causes_use_the_ivar_misc_vector() {
 }
 
 #[test]
-fn without_nsicr_a_read_clears_icr_only_with_inta() {
+fn icr_read_without_nsicr_clears_it_only_with_inta() {
     let mut bench = Bench::new(3);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie::EIAME);
     bench.pf().read(r::ICR);
@@ -232,7 +232,7 @@ fn without_nsicr_a_read_clears_icr_only_with_inta() {
 }
 
 #[test]
-fn pf_message_masks_by_eiam_only_with_eiame() {
+fn pf_interrupt_masks_by_eiam_only_with_eiame() {
     for (eiame, expected) in [(0, 1), (gpie::EIAME, 0)] {
         let mut bench = Bench::new(3);
         bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | eiame);
@@ -316,7 +316,7 @@ fn handler_that_reads_icr_then_unmasks_loses_no_cause() {
 
 /// A cause may be left by firmware, or by a driver that used another kind of interrupt.
 #[test]
-fn cause_set_before_msix_sends_once_enabled() {
+fn cause_set_before_msix_interrupts_when_msix_is_enabled() {
     let mut bench = Bench::bare();
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
     bench.pf().write(r::EIMS, 2);

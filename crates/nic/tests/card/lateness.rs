@@ -41,7 +41,7 @@ fn ten_milliseconds(mbps: u32) -> u32 {
 }
 
 #[test]
-fn rate_is_exact_to_two_percent_with_polls_late_in_window() {
+fn late_polls_within_the_window_keep_the_rate_to_2_percent() {
     for mbps in [10, 50, 200, 800] {
         for (least, most) in [(200_000, 5 * MILLISECOND), (10 * MILLISECOND, 10 * MILLISECOND)] {
             let mut bench = bench();
@@ -55,7 +55,7 @@ fn rate_is_exact_to_two_percent_with_polls_late_in_window() {
 }
 
 #[test]
-fn lateness_beyond_the_window_is_not_made_up_for() {
+fn rate_does_not_make_up_for_polls_later_than_its_window() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(200));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -65,7 +65,7 @@ fn lateness_beyond_the_window_is_not_made_up_for() {
 }
 
 #[test]
-fn late_card_makes_up_for_the_window_of_rttbcnrm() {
+fn rate_makes_up_for_late_polls_within_rttbcnrms_window() {
     for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(100));
@@ -79,7 +79,7 @@ fn late_card_makes_up_for_the_window_of_rttbcnrm() {
 }
 
 #[test]
-fn idle_vf_earns_no_transmit_time() {
+fn idle_vf_saves_up_no_transmit_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     for _ in 0..2 {
@@ -96,7 +96,7 @@ fn idle_vf_earns_no_transmit_time() {
 }
 
 #[test]
-fn lateness_owed_to_an_empty_ring_is_paid_after_a_refill() {
+fn refilled_ring_makes_up_for_an_earlier_late_poll() {
     // 1,024 octets at 100 Mb/s take 81.92 us. The poll comes when ten more frames are due, and finds five.
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
@@ -113,7 +113,7 @@ fn lateness_owed_to_an_empty_ring_is_paid_after_a_refill() {
 }
 
 #[test]
-fn blocked_pool_is_owed_no_lateness() {
+fn pool_blocked_by_vfte_makes_up_for_no_late_poll() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -127,7 +127,7 @@ fn blocked_pool_is_owed_no_lateness() {
 }
 
 #[test]
-fn new_rate_owes_no_earlier_time() {
+fn new_transmit_rate_does_not_make_up_for_earlier_time() {
     let mut bench = bench();
     bench.wait_us(50_000);
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -140,7 +140,7 @@ fn new_rate_owes_no_earlier_time() {
 }
 
 #[test]
-fn empty_second_queue_keeps_the_pools_owed_lateness() {
+fn empty_second_queue_keeps_the_pools_late_poll_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -158,7 +158,7 @@ fn empty_second_queue_keeps_the_pools_owed_lateness() {
 }
 
 #[test]
-fn lateness_and_idleness_never_exceed_rate_and_one_window() {
+fn late_and_idle_polls_send_at_most_rate_plus_one_window() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);

@@ -101,7 +101,7 @@ fn send(bench: &mut Bench, tags: Tags, frame: &[u8], pieces: bool) {
 }
 
 #[test]
-fn tags_count_in_the_longest_frame_that_leaves() {
+fn vlan_tags_count_in_the_longest_frame_to_the_wire() {
     for tags in TAGS {
         for ((length, fits), pieces) in around(LONGEST).flat_map(|length| [(length, false), (length, true)]) {
             let mut bench = tags.bench();
@@ -114,7 +114,7 @@ fn tags_count_in_the_longest_frame_that_leaves() {
 }
 
 #[test]
-fn tags_count_in_the_longest_frame_between_vfs() {
+fn vlan_tags_count_in_the_longest_frame_between_vfs() {
     for tags in TAGS {
         for (length, fits) in around(LONGEST) {
             let mut bench = tags.bench();
@@ -126,7 +126,7 @@ fn tags_count_in_the_longest_frame_between_vfs() {
 }
 
 #[test]
-fn port_vlan_that_makes_a_frame_too_long_is_no_offence() {
+fn frame_too_long_by_its_port_vlan_is_no_violation() {
     for (tags, invalid) in [(Tags { port: true, ..NONE }, 0), (Tags { descriptor: true, ..NONE }, 1)] {
         let mut bench = tags.bench();
         bench.pf().write(r::DTXCTL, dtxctl::MDP_EN);
@@ -139,7 +139,7 @@ fn port_vlan_that_makes_a_frame_too_long_is_no_offence() {
 }
 
 #[test]
-fn tags_count_in_the_longest_segment_that_leaves() {
+fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
     let tags = [NONE, Tags { descriptor: true, ..NONE }, Tags { port: true, ..NONE }];
     for (tags, cuts) in tags.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         for (length, fits) in around(LONGEST) {
@@ -196,7 +196,7 @@ fn receiver(tags: Tags, strips: bool, options: u32) -> Bench {
 }
 
 #[test]
-fn tags_count_in_the_longest_frame_that_arrives() {
+fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
     for (tags, strips) in ARRIVING.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         for (length, fits) in around(LONGEST) {
             let mut bench = receiver(tags, strips, POOL | vmolr::RLPML_MASK);
@@ -210,7 +210,7 @@ fn tags_count_in_the_longest_frame_that_arrives() {
 }
 
 #[test]
-fn tags_count_in_rlpml_and_not_in_the_standard_length() {
+fn vlan_tags_count_in_rlpml_and_not_in_the_1518_byte_limit() {
     for (tags, strips) in ARRIVING.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         // Without LPE: 1,518 bytes, and 4 more for each tag (82576 datasheet, RCTL.LPE).
         let added = 4 * (usize::from(tags.outer) + usize::from(tags.bytes));
@@ -228,7 +228,7 @@ fn tags_count_in_rlpml_and_not_in_the_standard_length() {
 }
 
 #[test]
-fn stripping_a_tag_changes_no_counter_of_the_port() {
+fn stripping_a_vlan_tag_changes_no_port_counter() {
     // Octets and sizes are those on the wire: a frame of 64 bytes counts as 64 after its tag is stripped.
     for length in [60, 61, 123, 124, 251, 252, 1019, 1020] {
         let counted = [false, true].map(|strips| {
@@ -248,7 +248,7 @@ fn stripping_a_tag_changes_no_counter_of_the_port() {
 }
 
 #[test]
-fn inserted_tag_counts_in_sizes_and_not_in_the_pad() {
+fn inserted_vlan_tag_counts_in_size_and_not_in_padding() {
     for (length, wire) in [(20, 68), (60, 68), (119, 127), (120, 128), (1015, 1023), (1016, 1024)] {
         for tags in [Tags { descriptor: true, ..NONE }, Tags { port: true, ..NONE }] {
             let mut bench = tags.bench();
@@ -263,7 +263,7 @@ fn inserted_tag_counts_in_sizes_and_not_in_the_pad() {
 }
 
 #[test]
-fn long_packets_need_lpe_of_the_port_too() {
+fn long_packets_to_a_pool_need_the_ports_lpe_too() {
     let mut bench = receiver(NONE, false, POOL);
     bench.pf().clear(r::RCTL, rctl::LPE);
     for (length, fits) in around(1514) {

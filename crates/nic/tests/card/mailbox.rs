@@ -35,7 +35,7 @@ fn mailbox_lock_goes_to_the_first_side_that_asks() {
 }
 
 #[test]
-fn doorbell_without_the_lock_bit_releases_the_lock() {
+fn mailbox_write_without_the_lock_bit_releases_the_lock() {
     let mut bench = bench();
     bench.vf(0).write(V2PMAILBOX, v2p::VFU);
     bench.vf(0).write(V2PMAILBOX, v2p::REQ);
@@ -45,7 +45,7 @@ fn doorbell_without_the_lock_bit_releases_the_lock() {
 }
 
 #[test]
-fn rvfu_revokes_a_vfs_lock() {
+fn pf_revokes_a_vfs_mailbox_lock_by_rvfu() {
     let mut bench = bench();
     for vf in [0, 1] {
         bench.vf(vf).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
@@ -88,7 +88,7 @@ fn vf_request_and_acknowledgement_set_mbvficr() {
 }
 
 #[test]
-fn vf_event_interrupts_the_pf_unless_mbvfimr_masks_it() {
+fn vf_mailbox_event_interrupts_the_pf_unless_mbvfimr_masks() {
     let mut bench = bench();
     bench.pf().write(r::IVAR_MISC, 0x8000);
     bench.pf().write(r::EIAC, 1);
@@ -105,7 +105,7 @@ fn vf_event_interrupts_the_pf_unless_mbvfimr_masks_it() {
 }
 
 #[test]
-fn vf_reads_mailbox_status_once() {
+fn mailbox_status_bits_clear_when_the_vf_reads_them() {
     let mut bench = bench();
     bench.pf().write(P2V0, p2v::STS | p2v::ACK);
     assert_eq!(
@@ -118,7 +118,7 @@ fn vf_reads_mailbox_status_once() {
 }
 
 #[test]
-fn pf_message_interrupts_the_vfs_mailbox_vector() {
+fn pf_mailbox_message_interrupts_the_vfs_mailbox_vector() {
     let mut bench = bench();
     bench.vf(0).start();
     bench.pf().write(P2V0, p2v::STS);
@@ -152,7 +152,7 @@ fn vfs_read_rsti_from_power_on_until_pfrstd() {
 }
 
 #[test]
-fn repeated_pfrstd_sets_no_new_rstd() {
+fn repeated_pfrstd_write_sets_no_new_mailbox_rstd() {
     let mut bench = bench();
     bench.pf().set(r::CTRL_EXT, ctrl_ext::DRV_LOAD);
     assert_ne!(bench.pf().read(r::CTRL_EXT) & ctrl_ext::PFRSTD, 0);
@@ -160,7 +160,7 @@ fn repeated_pfrstd_sets_no_new_rstd() {
 }
 
 #[test]
-fn vf_reset_sets_rstd_and_vflre() {
+fn vf_reset_sets_mailbox_rstd_and_the_pfs_vflre_bit() {
     let mut bench = bench();
     bench.vf(1).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
     bench.vf(1).write(CTRL, ctrl::RST);
@@ -172,7 +172,7 @@ fn vf_reset_sets_rstd_and_vflre() {
 }
 
 #[test]
-fn flood_of_requests_is_one_event() {
+fn flood_of_mailbox_requests_raises_one_event() {
     let mut bench = bench();
     for _ in 0..100_000 {
         bench.vf(0).write(V2PMAILBOX, u32::MAX);

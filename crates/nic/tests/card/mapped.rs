@@ -32,7 +32,7 @@ fn masking() -> Bench {
 }
 
 #[test]
-fn every_mapped_register_has_one_offset() {
+fn every_register_in_mapped_pages_has_one_offset() {
     let mut sorted = REGISTERS;
     sorted.sort_unstable();
     assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
@@ -54,7 +54,7 @@ fn mapped_vf_exchanges_frames_and_gets_interrupts() {
 }
 
 #[test]
-fn heads_are_published_in_the_mapped_pages() {
+fn ring_heads_are_published_in_the_mapped_pages() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     bench.vf(1).send(&plain(mac(0), mac(1), 100));
@@ -93,7 +93,7 @@ fn enabled_mapped_queue_reads_enabled_and_runs() {
 
 /// The card must not combine the enabled queue and its new head with its old tail.
 #[test]
-fn queue_set_up_while_the_card_looks_sends_no_stale_descriptor() {
+fn queue_set_up_during_a_poll_sends_no_stale_descriptor() {
     let at = |offset| vf::TX_BLOCK + offset;
     let restart = [(at(tx::TXDCTL), 0), (at(tx::TDH), 0), (at(tx::TDT), 0), (at(tx::TXDCTL), dctl::ENABLE)];
     let first = [(at(tx::TXDCTL), 0), (at(tx::TDH), 0)];
@@ -117,7 +117,7 @@ fn queue_set_up_while_the_card_looks_sends_no_stale_descriptor() {
 }
 
 #[test]
-fn reset_publishes_reset_values_before_it_returns() {
+fn reset_publishes_reset_values_in_mapped_pages_at_once() {
     let mut bench = masking();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);
@@ -141,7 +141,7 @@ fn reset_publishes_reset_values_before_it_returns() {
 }
 
 #[test]
-fn repeated_store_to_vteims_unmasks_again() {
+fn repeated_store_to_mapped_vteims_unmasks_again() {
     let mut bench = masking();
     for _ in 0..3 {
         bench.vf(1).send(&plain(mac(0), mac(1), 60));
@@ -158,7 +158,7 @@ fn repeated_store_to_vteims_unmasks_again() {
 }
 
 #[test]
-fn overwritten_store_to_vteims_leaves_no_vector_masked() {
+fn overwritten_store_to_mapped_vteims_still_unmasks() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEICS, 0b011);
     bench.poll();
@@ -183,7 +183,7 @@ fn vector_masked_by_the_guest_stays_masked() {
 }
 
 #[test]
-fn store_between_look_and_show_is_found_later() {
+fn store_between_read_and_publish_is_read_later() {
     let mut bench = masking();
     for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
         bench.vf(0).write(offset, value);
@@ -197,7 +197,7 @@ fn store_between_look_and_show_is_found_later() {
 }
 
 #[test]
-fn successor_applies_stores_and_new_card_discards_them() {
+fn successor_applies_mapped_stores_and_new_card_discards() {
     let mut bench = bench();
     bench.poll();
     bench.vf(0).put([0; 16]);
@@ -253,7 +253,7 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     /// The card does no more than for trapped writes, and the other VF works as before.
     #[test]
-    fn hostile_stores_leave_the_other_vf_working(acts in proptest::collection::vec(act(), 1..80)) {
+    fn hostile_stores_to_mapped_pages_leave_other_vfs_working(acts in proptest::collection::vec(act(), 1..80)) {
         let mut bench = bench();
         for act in &acts {
             match *act {

@@ -92,7 +92,7 @@ fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
 }
 
 #[test]
-fn frame_leaves_at_the_nanosecond_of_its_rate() {
+fn rate_limited_frame_leaves_at_its_exact_nanosecond() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(300));
     let frame = whole(&mut bench, 0, WIRE, 1_000);
@@ -113,7 +113,7 @@ pub(crate) fn assert_near(octets: u64, mbps: u64) {
 }
 
 #[test]
-fn rate_is_exact_to_two_percent_for_any_frame_length() {
+fn transmit_rate_is_exact_to_2_percent_for_any_length() {
     for (mbps, length) in [(1, 60), (1, 1_514), (3, 333), (10, 100), (100, 60), (100, 1_514), (700, 1_514)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(mbps));
@@ -124,7 +124,7 @@ fn rate_is_exact_to_two_percent_for_any_frame_length() {
 }
 
 #[test]
-fn rate_applies_within_large_packets() {
+fn transmit_rate_applies_within_large_packets() {
     for mbps in [1, 10, 300] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(mbps));
@@ -135,7 +135,7 @@ fn rate_applies_within_large_packets() {
 }
 
 #[test]
-fn delayed_segments_equal_undelayed_ones() {
+fn segments_delayed_by_a_rate_equal_undelayed_segments() {
     let (mut free, mut limited) = (bench(), bench());
     limit(&mut limited, 0, rate(10));
     for bench in [&mut free, &mut limited] {
@@ -154,7 +154,7 @@ fn delayed_segments_equal_undelayed_ones() {
 }
 
 #[test]
-fn delayed_frame_stays_in_its_ring() {
+fn frame_delayed_by_a_rate_stays_in_its_ring() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_246);
@@ -173,7 +173,7 @@ fn delayed_frame_stays_in_its_ring() {
 }
 
 #[test]
-fn delayed_pool_does_not_delay_its_neighbours() {
+fn pool_delayed_by_a_rate_does_not_delay_other_pools() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(10));
     let [slow, fast] = [0, 1].map(|vf| whole(&mut bench, vf, WIRE, 1_514));
@@ -189,7 +189,7 @@ fn delayed_pool_does_not_delay_its_neighbours() {
 }
 
 #[test]
-fn each_pool_has_its_own_rate() {
+fn each_pool_has_its_own_transmit_rate() {
     let mut bench = bench();
     for (pool, mbps) in [(0, 20), (1, 50), (2, 130)] {
         limit(&mut bench, pool, rate(mbps));
@@ -202,7 +202,7 @@ fn each_pool_has_its_own_rate() {
 }
 
 #[test]
-fn rttdqsel_selects_the_pool_of_rttbcnrc() {
+fn rttdqsel_selects_the_pool_whose_rate_is_in_rttbcnrc() {
     let mut bench = bench();
     limit(&mut bench, 2, rate(40));
     bench.pf().write(r::RTTDQSEL, 1);
@@ -214,7 +214,7 @@ fn rttdqsel_selects_the_pool_of_rttbcnrc() {
 }
 
 #[test]
-fn second_queue_does_not_double_the_rate() {
+fn second_queue_does_not_double_the_pools_transmit_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = plain(WIRE, mac(0), 1_232);
@@ -234,7 +234,7 @@ fn second_queue_does_not_double_the_rate() {
 }
 
 #[test]
-fn rate_without_rs_ena_has_no_effect() {
+fn transmit_rate_without_rs_ena_has_no_effect() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1) & !RS_ENA);
     let frame = whole(&mut bench, 0, WIRE, 1_514);
@@ -244,7 +244,7 @@ fn rate_without_rs_ena_has_no_effect() {
 }
 
 #[test]
-fn cleared_rate_sends_all_delayed_frames() {
+fn clearing_a_transmit_rate_sends_all_delayed_frames() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -257,7 +257,7 @@ fn cleared_rate_sends_all_delayed_frames() {
 
 /// The card reads a packet's descriptors and bytes when it begins, so a later visit pays only for the segments that it sends.
 #[test]
-fn resumed_packet_costs_its_segments_alone() {
+fn resumed_packet_costs_a_poll_only_its_segments() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let (long, short) = (large(&mut bench, 0, WIRE, 40_000), whole(&mut bench, 0, WIRE, 60));
@@ -275,7 +275,7 @@ fn resumed_packet_costs_its_segments_alone() {
 }
 
 #[test]
-fn function_reset_drops_delayed_segments() {
+fn function_reset_drops_segments_delayed_by_a_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -289,7 +289,7 @@ fn function_reset_drops_delayed_segments() {
 }
 
 #[test]
-fn port_reset_clears_every_rate() {
+fn port_reset_clears_every_transmit_rate() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     bench.pf().write(r::CTRL, i82576::bits::ctrl::RST);
@@ -313,7 +313,7 @@ fn pool_blocked_by_vfte_requests_no_poll() {
 }
 
 #[test]
-fn pools_share_loopback_bandwidth_and_the_wire_is_free() {
+fn pools_share_loopback_bandwidth_and_the_wire_uses_none() {
     let mut bench = Bench::with_loopback(3, NonZeroU64::new(280_000_000));
     (0..3).for_each(|vf| bench.vf(vf).start());
     let senders = [(0, large(&mut bench, 0, mac(2), 60_000)), (1, whole(&mut bench, 1, mac(2), 1_514))];
@@ -338,7 +338,7 @@ fn each_copy_of_a_frame_takes_loopback_bandwidth() {
 
 /// A write of SWFLSH or a threshold keeps the pending packet; only a disabled queue drops it.
 #[test]
-fn txdctl_write_of_an_enabled_queue_keeps_its_packet() {
+fn txdctl_write_keeps_the_packet_of_an_enabled_queue() {
     for (control, frames) in [(dctl::ENABLE | dctl::SWFLSH | 1 << dctl::WTHRESH_SHIFT, 14), (0, 1)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(10));

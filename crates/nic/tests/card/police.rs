@@ -41,7 +41,7 @@ fn nonsense(bench: &mut Bench, vf: u8) {
 }
 
 #[test]
-fn wvbr_has_a_bit_for_each_queue_that_spoofed() {
+fn wvbr_register_has_a_bit_for_each_spoofing_queue() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
     spoof(&mut bench, 0);
@@ -56,7 +56,7 @@ fn wvbr_has_a_bit_for_each_queue_that_spoofed() {
 }
 
 #[test]
-fn lvmmc_keeps_all_causes_and_the_last_queue_until_read() {
+fn lvmmc_keeps_violation_causes_and_last_queue_until_read() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
@@ -68,7 +68,7 @@ fn lvmmc_keeps_all_causes_and_the_last_queue_until_read() {
 }
 
 #[test]
-fn spoofing_interrupts_only_with_spoof_int() {
+fn spoofed_frame_interrupts_the_pf_only_with_spoof_int() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
     bench.pf().write(r::IMS, icr::DOUTSYNC);
@@ -174,7 +174,7 @@ fn received(bench: &mut Bench) -> usize {
 }
 
 #[test]
-fn storm_from_the_wire_is_dropped_and_raises_an_interrupt() {
+fn broadcast_storm_is_dropped_and_raises_an_interrupt() {
     let mut bench = bench();
     storm_control(&mut bench);
     for _ in 0..25 {
@@ -190,7 +190,7 @@ fn storm_from_the_wire_is_dropped_and_raises_an_interrupt() {
 }
 
 #[test]
-fn storm_ends_on_time_without_frames() {
+fn broadcast_storm_ends_on_time_without_frames() {
     let mut bench = bench();
     bench.wait_us(300);
     storm_control(&mut bench);
@@ -215,7 +215,7 @@ fn storm_ends_on_time_without_frames() {
 }
 
 #[test]
-fn storm_of_a_pool_reaches_the_wire_but_no_neighbour() {
+fn storm_of_a_pool_reaches_the_wire_and_no_other_pool() {
     let mut bench = bench();
     storm_control(&mut bench);
     for _ in 0..25 {
@@ -262,7 +262,7 @@ fn controlled(bench: &mut Bench) -> (usize, [u32; 3]) {
 }
 
 #[test]
-fn dpf_discards_pauses_and_pmcf_passes_other_control_frames() {
+fn rctl_dpf_drops_pause_and_pmcf_passes_other_mac_control() {
     for (bits, reached) in [(rctl::DPF, 0), (rctl::DPF | rctl::PMCF, 1), (0, 3), (rctl::PMCF, 4)] {
         let mut bench = flow_control();
         bench.pf().set(r::RCTL, bits);
@@ -271,7 +271,7 @@ fn dpf_discards_pauses_and_pmcf_passes_other_control_frames() {
 }
 
 #[test]
-fn consumed_control_frame_is_not_counted_as_good() {
+fn consumed_mac_control_frame_is_not_counted_as_good() {
     let mut bench = flow_control();
     bench.pf().set(r::RCTL, rctl::DPF);
     controlled(&mut bench);
@@ -281,7 +281,7 @@ fn consumed_control_frame_is_not_counted_as_good() {
 }
 
 #[test]
-fn without_rfce_control_frames_are_delivered() {
+fn mac_control_frames_are_delivered_without_rfce() {
     let mut bench = flow_control();
     bench.pf().clear(r::CTRL, ctrl::RFCE);
     bench.pf().set(r::RCTL, rctl::DPF);
@@ -297,7 +297,7 @@ fn missed(bench: &mut Bench) -> [u32; 3] {
 }
 
 #[test]
-fn drop_en_and_qde_count_drops_in_rqdpc() {
+fn queue_with_drop_en_or_qde_counts_drops_in_rqdpc() {
     let mut bench = bench();
     assert_eq!(missed(&mut bench), [1, 0, 1], "SRRCTL.DROP_EN");
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
@@ -306,7 +306,7 @@ fn drop_en_and_qde_count_drops_in_rqdpc() {
 }
 
 #[test]
-fn frame_without_buffer_room_counts_in_mpc() {
+fn frame_without_packet_buffer_room_counts_in_mpc() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);

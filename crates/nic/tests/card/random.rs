@@ -219,7 +219,7 @@ proptest! {
     #![proptest_config(Config { cases: 200, ..Config::default() })]
 
     #[test]
-    fn random_vf_does_not_disturb_its_neighbours(
+    fn random_actions_of_a_vf_do_not_disturb_other_vfs(
         rounds in proptest::collection::vec(proptest::collection::vec(act(), 1..20), 1..8),
         rate in rate(),
     ) {
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_scripts_leave_equal_traces(
+    fn equal_scripts_of_actions_leave_equal_traces(
         acts in proptest::collection::vec(act(), 1..60),
         rate in rate(),
     ) {

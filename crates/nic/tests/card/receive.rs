@@ -38,7 +38,7 @@ fn srrctl(kb: u32, header: u32, kind: u32) -> u32 {
 }
 
 #[test]
-fn short_frame_uses_one_buffer() {
+fn short_received_frame_uses_one_buffer() {
     let mut bench = bench();
     bench.wire_sends(&frame(200));
     bench.expect_msix(Vf(0), 1);
@@ -49,7 +49,7 @@ fn short_frame_uses_one_buffer() {
 }
 
 #[test]
-fn long_frame_has_eop_in_its_last_buffer() {
+fn long_received_frame_has_eop_only_in_its_last_descriptor() {
     let mut bench = bench();
     bench.wire_sends(&frame(5000));
     let received = bench.vf(0).expect_frame();
@@ -62,7 +62,7 @@ fn long_frame_has_eop_in_its_last_buffer() {
 }
 
 #[test]
-fn frame_may_fill_its_last_buffer_exactly() {
+fn received_frame_may_fill_its_last_buffer_exactly() {
     let mut bench = bench();
     for length in [2048, 4096, 8192, i82576::ids::MAX_FRAME - 4] {
         bench.wire_sends(&frame(length));
@@ -72,7 +72,7 @@ fn frame_may_fill_its_last_buffer_exactly() {
 }
 
 #[test]
-fn frame_without_enough_descriptors_is_dropped_whole() {
+fn received_frame_without_enough_descriptors_is_dropped() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 0, 1));
@@ -92,7 +92,7 @@ fn frame_without_enough_descriptors_is_dropped_whole() {
 }
 
 #[test]
-fn ring_wraps_without_loss() {
+fn receive_ring_wraps_without_loss() {
     for count in [8, 16, 64] {
         let mut bench = Bench::new(3);
         bench.vf(0).start_sized(count, 8);
@@ -107,7 +107,7 @@ fn ring_wraps_without_loss() {
 }
 
 #[test]
-fn ring_starts_at_its_head_register() {
+fn receive_ring_starts_at_its_head_register() {
     let mut bench = bench();
     for (register, value) in [(rx::RXDCTL, 0), (rx::RDH, 5), (rx::RXDCTL, dctl::ENABLE)] {
         bench.vf(0).write(at(register), value);
@@ -119,7 +119,7 @@ fn ring_starts_at_its_head_register() {
 }
 
 #[test]
-fn descriptors_are_fetched_and_written_back_in_bursts() {
+fn receive_descriptors_are_read_and_written_in_bursts() {
     let mut bench = bench();
     for _ in 0..40 {
         bench.world.wire.incoming.push_back(frame(60));
@@ -133,7 +133,7 @@ fn descriptors_are_fetched_and_written_back_in_bursts() {
 }
 
 #[test]
-fn rqdpc_has_12_bits_and_saturates() {
+fn drop_counter_rqdpc_has_12_bits_and_saturates() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.vf(0).write(at(rx::RDT), 0);
@@ -146,7 +146,7 @@ fn rqdpc_has_12_bits_and_saturates() {
 }
 
 #[test]
-fn buffer_size_comes_from_srrctl_or_rctl() {
+fn receive_buffer_size_comes_from_srrctl_or_rctl() {
     const BSEX: u32 = rctl::BSEX >> 16;
     for (kb, bsize, expected) in [
         (1, 0, 1024),
@@ -215,7 +215,7 @@ fn frame_longer_than_its_pools_rlpml_is_dropped_and_counted() {
 }
 
 #[test]
-fn closed_gate_receives_no_frame() {
+fn queue_without_its_enables_receives_no_frame() {
     let gates: [fn(&mut Bench); 6] = [
         |b| b.pf().clear(r::RCTL, rctl::EN),
         |b| b.pf().write(r::VFRE, 0xfe),
@@ -233,7 +233,7 @@ fn closed_gate_receives_no_frame() {
 }
 
 #[test]
-fn rxdctl_reads_disabled_at_once() {
+fn rxdctl_reads_disabled_at_once_after_disabling() {
     let mut bench = bench();
     bench.wire_sends(&frame(60));
     bench.vf(0).write(at(rx::RXDCTL), 1 << 16);
@@ -241,7 +241,7 @@ fn rxdctl_reads_disabled_at_once() {
 }
 
 #[test]
-fn head_and_tail_may_be_written_after_enable() {
+fn receive_head_and_tail_may_be_written_after_enable() {
     let mut bench = bench();
     bench.wire_sends(&frame(60));
     bench.vf(0).received();
@@ -257,7 +257,7 @@ fn head_and_tail_may_be_written_after_enable() {
 
 /// Software that reads DD must find the frame: the card writes buffers before their descriptors.
 #[test]
-fn data_is_written_before_dd() {
+fn received_data_is_written_before_descriptor_done() {
     let mut bench = bench();
     bench.world.bus.log.clear();
     bench.wire_sends(&frame(5000));

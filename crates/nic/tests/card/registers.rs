@@ -70,7 +70,7 @@ fn every_register_reads_its_reset_value_after_power_on() {
 }
 
 #[test]
-fn read_write_registers_keep_their_bits_and_no_others() {
+fn read_write_registers_keep_only_their_writable_bits() {
     let mut bench = Bench::bare();
     for (row, offset) in elements() {
         if let Access::Rw(bits) = row.access {
@@ -102,7 +102,7 @@ fn conversation(prepare: fn(&mut Bench)) -> String {
 }
 
 #[test]
-fn plain_registers_change_no_behaviour() {
+fn writes_to_registers_without_effect_change_no_behaviour() {
     let plain = conversation(|_| {});
     let all = conversation(|bench| {
         for (_, offset) in elements().filter(|(row, _)| row.effect == Effect::Never) {
@@ -125,7 +125,7 @@ fn read_only_registers_ignore_writes() {
 }
 
 #[test]
-fn counters_ignore_writes_and_read_zero_without_traffic() {
+fn counter_registers_ignore_writes_and_start_at_zero() {
     let mut bench = Bench::bare();
     for (row, offset) in elements().filter(|(row, _)| row.access == Access::Rc) {
         bench.pf().write(offset, ALL);
@@ -142,7 +142,7 @@ fn write_only_registers_read_zero() {
 }
 
 #[test]
-fn mask_registers_set_and_clear_by_ones() {
+fn mask_registers_set_and_clear_bits_written_as_one() {
     for (set, clear) in [(r::IMS, r::IMC), (r::EIMS, r::EIMC)] {
         let mut bench = Bench::bare();
         bench.pf().write(set, 0x0d);
@@ -155,7 +155,7 @@ fn mask_registers_set_and_clear_by_ones() {
 }
 
 #[test]
-fn self_clearing_bits_read_zero() {
+fn self_clearing_register_bits_read_zero() {
     let mut bench = Bench::new(1);
     let (rxdctl, txdctl) = (r::rx::RXDCTL, r::tx::TXDCTL);
     for (at, bits) in [
@@ -174,7 +174,7 @@ fn self_clearing_bits_read_zero() {
 }
 
 #[test]
-fn event_register_clears_only_written_ones() {
+fn event_register_clears_only_bits_written_as_one() {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
         bench.vf(vf).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
@@ -186,7 +186,7 @@ fn event_register_clears_only_written_ones() {
 }
 
 #[test]
-fn alias_accesses_the_same_register() {
+fn register_alias_accesses_the_same_register() {
     let mut bench = Bench::bare();
     for (row, home, alias) in aliases() {
         if let Access::Rw(bits) = row.access {
@@ -214,7 +214,7 @@ fn reserved_offsets_read_zero_and_ignore_writes() {
 }
 
 #[test]
-fn status_describes_port_and_vf() {
+fn status_register_describes_port_and_vf() {
     let mut bench = Bench::new(3);
     // FD, LU, 1000 Mb/s, LAN_INIT_DONE, PHYRA, three VFs, IOV, GIO_MASTER.
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
@@ -227,7 +227,7 @@ fn status_describes_port_and_vf() {
 }
 
 #[test]
-fn gio_master_follows_gio_master_disable() {
+fn status_gio_master_follows_gio_master_disable() {
     let mut bench = Bench::bare();
     let (master, disable) = (1 << 19, 1 << 2);
     assert_ne!(bench.pf().read(r::STATUS) & master, 0);
@@ -238,7 +238,7 @@ fn gio_master_follows_gio_master_disable() {
 }
 
 #[test]
-fn read_of_swsm_takes_the_software_semaphore() {
+fn swsm_read_takes_the_software_semaphore() {
     let mut bench = Bench::bare();
     assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
     assert_eq!(bench.pf().read(r::SWSM) & 1, 1, "the semaphore is taken");
@@ -257,7 +257,7 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
 
 /// A plain VF register is the same bits of the PF's file, for reads and writes.
 #[test]
-fn vf_register_shares_its_bits_with_the_pfs_file() {
+fn vf_register_shares_its_bits_with_the_pf_register() {
     let mut bench = Bench::new(8);
     for vf in VfIndex::all() {
         for row in window::TABLE {
@@ -281,7 +281,7 @@ fn vf_register_shares_its_bits_with_the_pfs_file() {
 }
 
 #[test]
-fn vf_reaches_only_its_three_vector_bits() {
+fn vf_accesses_only_its_three_interrupt_vector_bits() {
     let mut bench = Bench::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());
@@ -300,7 +300,7 @@ fn vf_reaches_only_its_three_vector_bits() {
 }
 
 #[test]
-fn pf_view_drives_a_vfs_interrupts() {
+fn pf_copy_of_vf_registers_drives_the_vfs_interrupts() {
     let mut bench = Bench::new(3);
     let block = r::vf_block(index(1));
     bench.pf().write(block + 0x24, 3);
@@ -316,7 +316,7 @@ fn pf_view_drives_a_vfs_interrupts() {
 }
 
 #[test]
-fn vtivar_stores_vector_3_and_masks_do_not() {
+fn vtivar_stores_vector_3_and_vf_masks_ignore_it() {
     let mut bench = Bench::new(3);
     bench.vf(0).write(r::vf::VTIVAR, ALL);
     assert_eq!(bench.vf(0).read(r::vf::VTIVAR), 0x8383_8383);
@@ -339,7 +339,7 @@ fn reserved_vf_offsets_read_zero() {
 }
 
 #[test]
-fn missing_vf_reads_ones_and_ignores_writes() {
+fn missing_vf_reads_ones_and_ignores_register_writes() {
     let mut bench = Bench::new(3);
     assert_eq!(bench.vf(3).read(r::vf::STATUS), ALL, "the VF does not exist");
     bench.vf(3).write(r::vf::RX_BLOCK + r::rx::RDLEN, 0x1000);

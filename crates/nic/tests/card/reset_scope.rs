@@ -114,7 +114,7 @@ fn of_vf_1(offset: u32) -> u32 {
 }
 
 #[test]
-fn vf_reset_changes_only_its_own_bits() {
+fn vf_reset_changes_only_its_own_bits_in_shared_registers() {
     for reset in OF_VF_1 {
         let mut bench = Bench::new(3);
         fill(&mut bench);
@@ -142,7 +142,7 @@ fn let_go() -> Bench {
 }
 
 #[test]
-fn vf_reset_sets_rstd_at_once_and_once() {
+fn vf_reset_sets_mailbox_rstd_once_and_at_once() {
     for reset in OF_VF_1 {
         let mut bench = let_go();
         reset(&mut bench);
@@ -155,7 +155,7 @@ fn vf_reset_sets_rstd_at_once_and_once() {
 }
 
 #[test]
-fn port_reset_sets_rsti_until_pfrstd() {
+fn port_reset_sets_mailbox_rsti_until_pfrstd() {
     let again: Reset = |bench| bench.enable_vfs(3);
     let reset: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     for (reset, of_port) in OF_EVERYTHING.map(|reset| (reset, true)).into_iter().chain([(reset, false)]) {
@@ -193,7 +193,7 @@ fn enabled_vfs_start_reset() {
 }
 
 #[test]
-fn every_reset_drops_a_throttled_message() {
+fn every_reset_drops_a_throttled_interrupt_message() {
     let of_port: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     let disabled: Reset = |bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     for reset in OF_VF_1.into_iter().chain(OF_EVERYTHING).chain([of_port, disabled]) {

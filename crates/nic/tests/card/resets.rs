@@ -35,7 +35,7 @@ fn busy() -> Bench {
 }
 
 #[test]
-fn vf_reset_clears_rings_vectors_and_gates() {
+fn vf_reset_clears_rings_vectors_and_traffic_enables() {
     for reset in WAYS {
         let mut bench = busy();
         bench.vf(1).write(vf::VTEITR, 100 << 2);
@@ -64,7 +64,7 @@ fn vf_reset_clears_rings_vectors_and_gates() {
 }
 
 #[test]
-fn vf_is_silent_after_its_reset() {
+fn vf_sends_no_frame_or_interrupt_after_its_reset() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(0), mac(1), 100));
@@ -215,7 +215,7 @@ fn vfs_recover_after_a_pf_reset() {
 }
 
 #[test]
-fn pf_function_level_reset_is_a_power_on_without_vfs() {
+fn pf_function_level_reset_equals_power_on_without_vfs() {
     let mut bench = busy();
     bench.pf().write(0x2404, 0x30);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
@@ -231,7 +231,7 @@ fn pf_function_level_reset_is_a_power_on_without_vfs() {
 }
 
 #[test]
-fn vf_without_bus_mastering_is_silent() {
+fn vf_without_bus_mastering_makes_no_memory_request() {
     let mut bench = busy();
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
     bench.config(Vf(1), offset::COMMAND, 0);
@@ -246,7 +246,7 @@ fn vf_without_bus_mastering_is_silent() {
 }
 
 #[test]
-fn pf_in_d3hot_is_silent_and_wakes_reset() {
+fn pf_in_d3hot_makes_no_request_and_is_reset_on_wake() {
     let mut bench = busy();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.config(Function::Pf, control, 3);
@@ -340,7 +340,7 @@ fn port_in_d3hot_answers_configuration_only() {
 }
 
 #[test]
-fn conventional_reset_also_resets_the_payload_size() {
+fn conventional_reset_also_resets_max_payload_size() {
     let payload = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     for conventional in [false, true] {
         let mut bench = busy();
@@ -360,7 +360,7 @@ fn conventional_reset_also_resets_the_payload_size() {
 }
 
 #[test]
-fn port_is_silent_under_gio_master_disable() {
+fn port_makes_no_memory_request_with_gio_master_disable() {
     let mut bench = busy();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     assert_eq!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0, "acknowledged");

@@ -303,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn card_without_shortcuts_behaves_the_same(
+    fn bursts_of_frames_behave_like_single_frames(
         acts in proptest::collection::vec(traffic(), 1..60),
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {

@@ -38,7 +38,7 @@ fn heard(bench: &mut Bench) -> Heard {
 }
 
 #[test]
-fn pin_is_raised_while_an_unmasked_cause_is_set() {
+fn interrupt_pin_is_raised_while_an_unmasked_cause_is_set() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, icr::LSC);
@@ -53,7 +53,7 @@ fn pin_is_raised_while_an_unmasked_cause_is_set() {
 }
 
 #[test]
-fn mask_lowers_the_pin_and_unmask_raises_it() {
+fn masking_lowers_and_unmasking_raises_the_interrupt_pin() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -85,7 +85,7 @@ fn intx_disable_lowers_the_pin_and_keeps_interrupt_status() {
 }
 
 #[test]
-fn message_needs_bus_mastering_and_the_pin_does_not() {
+fn msi_needs_bus_mastering_and_the_interrupt_pin_does_not() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY));
@@ -100,7 +100,7 @@ fn message_needs_bus_mastering_and_the_pin_does_not() {
 }
 
 #[test]
-fn each_new_cause_sends_one_message() {
+fn each_new_interrupt_cause_sends_one_msi() {
     for (enable, of) in [(use_msi as Use, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
         let mut bench = Bench::bare();
         enable(&mut bench);
@@ -122,7 +122,7 @@ fn each_new_cause_sends_one_message() {
 }
 
 #[test]
-fn cause_cleared_before_the_poll_sends_no_message() {
+fn cause_cleared_before_the_poll_sends_no_msi() {
     let mut bench = Bench::bare();
     use_msi(&mut bench);
     bench.pf().write(r::IMS, icr::LSC);
@@ -147,7 +147,7 @@ fn masked_msi_pends_and_is_sent_when_unmasked() {
 }
 
 #[test]
-fn icr_read_masks_by_iam_for_the_handler() {
+fn icr_read_masks_the_causes_in_iam() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IAM, icr::LSC | icr::RXO);
     bench.pf().write(r::IMS, icr::LSC | icr::RXO | icr::VMMB);
@@ -195,7 +195,7 @@ fn running() -> Bench {
 }
 
 #[test]
-fn queues_set_eicr_by_ivar_with_a_single_interrupt() {
+fn single_interrupt_of_a_queue_sets_its_ivar_bit_in_eicr() {
     let mut bench = running();
     bench.pf().write(r::ivar(0), 0x8f83);
     bench.wire_sends(&plain(PORT, mac(9), 60));
@@ -208,7 +208,7 @@ fn queues_set_eicr_by_ivar_with_a_single_interrupt() {
 }
 
 #[test]
-fn eicr_other_shows_a_cause_in_icr() {
+fn eicr_other_bit_shows_an_unmasked_cause_in_icr() {
     let mut bench = Bench::bare();
     bench.pf().write(r::ICS, icr::LSC | icr::TIMER);
     assert_eq!(bench.pf().read(r::EICR), 0, "masked");
@@ -219,7 +219,7 @@ fn eicr_other_shows_a_cause_in_icr() {
 }
 
 #[test]
-fn few_descriptors_left_raise_rxdmt0() {
+fn few_free_receive_descriptors_raise_cause_rxdmt0() {
     let mut bench = running();
     // RDMTS is one unit of 16 descriptors.
     bench.pf().write(r::rx_block(i82576::Queue::new(0).unwrap()) + r::rx::SRRCTL, 0x8210_0002);
@@ -233,7 +233,7 @@ fn few_descriptors_left_raise_rxdmt0() {
 }
 
 #[test]
-fn frame_without_descriptors_raises_rxo() {
+fn frame_lost_for_lack_of_descriptors_raises_cause_rxo() {
     let mut bench = running();
     bench.pf().start_sized(8, 8);
     for _ in 0..8 {
@@ -247,7 +247,7 @@ fn frame_without_descriptors_raises_rxo() {
 }
 
 #[test]
-fn vf_traffic_raises_no_cause_of_the_pf() {
+fn vf_traffic_raises_no_interrupt_cause_of_the_pf() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.vf(1).start_sized(8, 8);
@@ -259,7 +259,7 @@ fn vf_traffic_raises_no_cause_of_the_pf() {
 }
 
 #[test]
-fn pf_in_d3hot_lowers_its_pin() {
+fn pf_in_d3hot_lowers_its_interrupt_pin() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -269,7 +269,7 @@ fn pf_in_d3hot_lowers_its_pin() {
 }
 
 #[test]
-fn reset_lowers_the_pin_and_drops_pending_messages() {
+fn reset_lowers_the_interrupt_pin_and_drops_pending_msi() {
     let mut bench = Bench::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -317,7 +317,7 @@ fn interrupted(bench: &mut Bench) -> bool {
 
 /// EIAC and GPIE.EIAME apply to messages of vectors. With a single interrupt EICR keeps its causes until it is read.
 #[test]
-fn eiac_and_eiame_need_messages_of_vectors() {
+fn eiac_and_eiame_apply_only_to_msix_interrupts() {
     for use_one in [use_msi as Use, use_one_vector] {
         let mut bench = Bench::bare();
         use_one(&mut bench);

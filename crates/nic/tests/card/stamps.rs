@@ -75,7 +75,7 @@ fn is_stamped(bench: &mut Bench, frame: &[u8]) -> bool {
 }
 
 #[test]
-fn stamp_is_the_time_of_arrival() {
+fn ptp_time_stamp_is_the_packets_time_of_arrival() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     bench.wait_us(5_000_000);
     bench.wire_sends(&over_ethernet(&version_2(SYNC)));
@@ -86,7 +86,7 @@ fn stamp_is_the_time_of_arrival() {
 }
 
 #[test]
-fn stamp_stays_until_it_is_read() {
+fn ptp_time_stamp_stays_until_the_driver_reads_it() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     for (us, expected) in [(8, true), (9, false)] {
         bench.wait_us(us);
@@ -98,7 +98,7 @@ fn stamp_stays_until_it_is_read() {
 }
 
 #[test]
-fn tsyncrxctl_type_selects_the_stamped_packets() {
+fn tsyncrxctl_type_selects_the_time_stamped_packets() {
     let frames = [
         over_ethernet(&version_2(SYNC)),
         over_ethernet(&version_2(DELAY_REQUEST)),
@@ -125,7 +125,7 @@ fn tsyncrxctl_type_selects_the_stamped_packets() {
 }
 
 #[test]
-fn stamps_need_enable_and_a_filter_for_the_protocol() {
+fn time_stamps_need_enable_and_a_protocol_filter() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     bench.pf().write(r::TSYNCRXCTL, tsync::EVENT_V2 << tsync::KIND_SHIFT);
     assert!(!is_stamped(&mut bench, &over_ethernet(&version_2(SYNC))));
@@ -139,7 +139,7 @@ fn stamps_need_enable_and_a_filter_for_the_protocol() {
 }
 
 #[test]
-fn truncated_message_is_not_stamped() {
+fn truncated_ptp_message_is_not_time_stamped() {
     let mut bench = bench(tsync::L4_V1, 0);
     for length in 0..33 {
         assert!(!is_stamped(&mut bench, &over_udp(319, &version_1(0)[..length])), "{length} bytes");
@@ -155,7 +155,7 @@ fn send_timed(mut port: Port<'_>) {
 }
 
 #[test]
-fn sent_packet_is_stamped_on_request() {
+fn sent_packet_is_time_stamped_on_request() {
     let mut bench = bench(0, 0);
     bench.wait_us(16);
     bench.pf().send(&plain(mac(9), PORT, 60));
@@ -171,7 +171,7 @@ fn sent_packet_is_stamped_on_request() {
 }
 
 #[test]
-fn dropped_packets_and_vf_packets_are_not_stamped() {
+fn dropped_packets_and_vf_packets_are_not_time_stamped() {
     let mut bench = bench(0, 0);
     bench.nic.set_link(false);
     send_timed(bench.pf());

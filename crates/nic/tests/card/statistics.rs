@@ -33,7 +33,7 @@ fn loopback(bench: &mut Bench, vf: u8) -> [u32; 4] {
 }
 
 #[test]
-fn vf_octets_count_the_check_sequence() {
+fn vf_octet_counters_include_the_frame_check_sequence() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.vf(0).send(&plain(mac(9), mac(0), 186));
@@ -44,7 +44,7 @@ fn vf_octets_count_the_check_sequence() {
 }
 
 #[test]
-fn frames_between_vfs_count_as_loopback_too() {
+fn frames_between_vfs_also_count_as_loopback() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 86));
     assert_eq!(totals(&mut bench, 0), [0, 0, 1, 104, 0]);
@@ -55,7 +55,7 @@ fn frames_between_vfs_count_as_loopback_too() {
 }
 
 #[test]
-fn iac_counts_messages_and_rises_of_the_pin() {
+fn interrupt_counter_iac_counts_messages_and_pin_rises() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIMC, 0b010);
     bench.vf(0).write(vf::VTEICS, 0b111);
@@ -75,7 +75,7 @@ fn iac_counts_messages_and_rises_of_the_pin() {
 }
 
 #[test]
-fn vfmprc_counts_multicast_and_no_broadcast() {
+fn vf_counter_vfmprc_counts_multicast_and_no_broadcast() {
     let mut bench = bench();
     bench.wire_sends(&plain(GROUP, mac(9), 60));
     bench.wire_sends(&plain(ALL, mac(9), 60));
@@ -86,7 +86,7 @@ fn vfmprc_counts_multicast_and_no_broadcast() {
 }
 
 #[test]
-fn missed_frame_is_not_counted_as_received() {
+fn frame_missed_for_lack_of_room_counts_as_not_received() {
     let mut bench = bench();
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -160,7 +160,7 @@ fn vf_counters_start_at_zero_for_a_new_owner() {
 }
 
 #[test]
-fn read_clears_port_counters() {
+fn port_counter_is_cleared_by_a_read() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.vf(0).send(&plain(mac(9), mac(0), 186));
@@ -175,7 +175,7 @@ fn read_clears_port_counters() {
 }
 
 #[test]
-fn wide_counter_clears_when_its_high_half_is_read() {
+fn counter_of_two_registers_clears_when_its_high_half_is_read() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     for (low, high) in [(r::GORCL, r::GORCH), (r::TORL, r::TORH), (r::HGORCL, r::HGORCH)] {
@@ -186,7 +186,7 @@ fn wide_counter_clears_when_its_high_half_is_read() {
 }
 
 #[test]
-fn owners_counters_match_the_registers() {
+fn vf_counters_of_the_program_match_the_vf_registers() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 86));
     bench.vf(0).send(&plain(mac(0), mac(0), 86));
@@ -201,7 +201,7 @@ fn sizes(bench: &mut Bench, first: u32) -> [u32; 6] {
 }
 
 #[test]
-fn size_counters_include_the_check_sequence() {
+fn size_counters_include_the_frame_check_sequence() {
     for (length, class) in [
         (60, 0),
         (61, 1),
@@ -228,7 +228,7 @@ fn size_counters_include_the_check_sequence() {
 }
 
 #[test]
-fn filtered_frame_counts_in_total_and_not_as_good() {
+fn filtered_frame_counts_in_the_total_and_not_as_good() {
     let mut bench = bench();
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     bench.wire_sends(&plain(mac(9), mac(8), 86));
@@ -291,7 +291,7 @@ fn truncated_frame_counts_in_lenerrs_and_passes_with_lef() {
 }
 
 #[test]
-fn dropping_queue_counts_in_rqdpc_and_not_in_mpc() {
+fn queue_with_drop_en_counts_drops_in_rqdpc_and_not_in_mpc() {
     let mut bench = bench();
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -300,7 +300,7 @@ fn dropping_queue_counts_in_rqdpc_and_not_in_mpc() {
 }
 
 #[test]
-fn waiting_queue_without_room_counts_in_mpc() {
+fn frame_without_waiting_room_counts_in_mpc() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(0).write(vf::RX_BLOCK + r::rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);

@@ -27,7 +27,7 @@ fn got(bench: &mut Bench) -> [usize; 5] {
 }
 
 #[test]
-fn frame_for_a_neighbour_stays_off_the_wire() {
+fn sent_frame_for_another_vf_stays_off_the_wire() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     assert_eq!(got(&mut bench), [0, 1, 0, 0, 0]);
@@ -35,14 +35,14 @@ fn frame_for_a_neighbour_stays_off_the_wire() {
 }
 
 #[test]
-fn frame_for_an_unknown_address_goes_to_the_wire_only() {
+fn sent_frame_for_an_unknown_address_goes_to_the_wire() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(9), mac(0), 100));
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 1]);
 }
 
 #[test]
-fn frame_to_the_own_address_is_not_received() {
+fn frame_to_the_senders_own_address_is_not_received() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(0), mac(0), 100));
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
@@ -52,7 +52,7 @@ fn frame_to_the_own_address_is_not_received() {
 }
 
 #[test]
-fn broadcast_goes_to_all_but_its_sender() {
+fn broadcast_goes_to_every_vf_except_its_sender() {
     let mut bench = bench();
     bench.vf(1).send(&plain(ALL, mac(1), 100));
     assert_eq!(got(&mut bench), [1, 0, 1, 1, 1]);
@@ -61,7 +61,7 @@ fn broadcast_goes_to_all_but_its_sender() {
 }
 
 #[test]
-fn frames_from_the_wire_go_to_their_addresses() {
+fn frames_from_the_wire_go_to_the_vf_of_their_address() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(2), mac(9), 100));
     assert_eq!(got(&mut bench), [0, 0, 1, 0, 0]);
@@ -75,7 +75,7 @@ fn frames_from_the_wire_go_to_their_addresses() {
 }
 
 #[test]
-fn multicast_goes_to_pools_with_its_hash() {
+fn multicast_goes_to_pools_with_its_hash_table_bit() {
     let mut bench = bench();
     let group = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
     bench.wire_sends(&plain(group, mac(9), 100));
@@ -90,7 +90,7 @@ fn multicast_goes_to_pools_with_its_hash() {
 }
 
 #[test]
-fn without_loopback_all_frames_go_to_the_wire() {
+fn frames_of_vfs_all_go_to_the_wire_without_loopback() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, 0);
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
@@ -99,7 +99,7 @@ fn without_loopback_all_frames_go_to_the_wire() {
 }
 
 #[test]
-fn memory_requests_carry_their_owners_id() {
+fn memory_requests_carry_the_routing_id_of_their_function() {
     let mut bench = bench();
     bench.world.bus.log.clear();
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
@@ -144,7 +144,7 @@ fn port_vlan_separates_pools_transparently() {
 }
 
 #[test]
-fn vmvir_never_keeps_tags_in_the_frames_bytes() {
+fn port_vlan_in_vmvir_leaves_no_tag_in_delivered_bytes() {
     let mut bench = bench();
     bench.pf().write(r::vmvir(Pool::FIRST), vmvir::NEVER);
     let frame = tagged(5, &plain(mac(9), mac(0), 100));
@@ -155,7 +155,7 @@ fn vmvir_never_keeps_tags_in_the_frames_bytes() {
 }
 
 #[test]
-fn each_pool_strips_its_own_copy() {
+fn each_pool_strips_the_vlan_tag_of_its_own_copy() {
     let mut bench = bench();
     bench.pf().write(r::RPLOLR, 0);
     bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL | vmolr::STRVLAN);
@@ -169,7 +169,7 @@ fn each_pool_strips_its_own_copy() {
 }
 
 #[test]
-fn spoofed_source_is_dropped_and_reported() {
+fn frame_with_a_spoofed_source_is_dropped_and_reported() {
     let mut bench = bench();
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
     bench.pf().read(r::ICR);
@@ -232,7 +232,7 @@ fn frame_may_use_several_buffers_on_both_sides() {
 }
 
 #[test]
-fn without_vmdq_the_port_is_one_pool() {
+fn port_without_vmdq_is_a_single_pool() {
     let mut bench = Bench::bare();
     bench.pf().write(r::GPIE, 1 << 4);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);

@@ -86,7 +86,7 @@ fn leave_traces(bench: &mut Bench) {
 }
 
 #[test]
-fn next_tenant_reads_the_same_as_a_first_one() {
+fn next_tenant_reads_the_same_registers_as_a_first_tenant() {
     let (mut fresh, mut used) = (bench(), bench());
     leave_traces(&mut used);
     for bench in [&mut fresh, &mut used] {
@@ -106,7 +106,7 @@ fn next_tenant_reads_the_same_as_a_first_one() {
 }
 
 #[test]
-fn next_tenant_sees_no_late_effect_of_the_last_one() {
+fn next_tenant_of_a_vf_sees_no_effect_of_the_last_tenant() {
     let (mut fresh, mut used) = (bench(), bench());
     leave_traces(&mut used);
     let mut seen = Vec::new();

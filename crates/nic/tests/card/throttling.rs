@@ -30,7 +30,7 @@ fn fire(bench: &mut Bench) {
 }
 
 #[test]
-fn second_cause_fires_at_the_end_of_the_interval() {
+fn second_cause_interrupts_at_the_end_of_the_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.wait_us(1);
@@ -45,7 +45,7 @@ fn second_cause_fires_at_the_end_of_the_interval() {
 }
 
 #[test]
-fn causes_within_an_interval_send_one_message() {
+fn causes_within_one_interval_send_one_interrupt() {
     let mut bench = bench();
     fire(&mut bench);
     for _ in 0..50 {
@@ -61,7 +61,7 @@ fn causes_within_an_interval_send_one_message() {
 }
 
 #[test]
-fn interval_without_a_cause_sends_no_message() {
+fn throttle_interval_without_a_cause_sends_no_interrupt() {
     let mut bench = bench();
     fire(&mut bench);
     bench.wait_us(100);
@@ -69,7 +69,7 @@ fn interval_without_a_cause_sends_no_message() {
 }
 
 #[test]
-fn cause_cleared_within_the_interval_sends_no_message() {
+fn cause_cleared_within_the_interval_sends_no_interrupt() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -80,7 +80,7 @@ fn cause_cleared_within_the_interval_sends_no_message() {
 }
 
 #[test]
-fn masked_cause_fires_when_unmasked_after_the_interval() {
+fn masked_cause_interrupts_when_unmasked_after_the_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -105,7 +105,7 @@ fn unmasked_cause_waits_for_the_end_of_the_interval() {
 }
 
 #[test]
-fn each_vector_has_its_own_interval() {
+fn each_vector_has_its_own_throttle_interval() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEITR, 50 << eitr::INTERVAL_SHIFT);
     bench.vf(0).write(vf::VTEICS, 3);
@@ -120,7 +120,7 @@ fn each_vector_has_its_own_interval() {
 }
 
 #[test]
-fn interval_of_zero_does_not_throttle() {
+fn eitr_interval_of_zero_does_not_throttle_interrupts() {
     let mut bench = bench();
     bench.vf(0).write(RX, 0);
     for _ in 0..10 {
@@ -129,7 +129,7 @@ fn interval_of_zero_does_not_throttle() {
 }
 
 #[test]
-fn eitr_write_starts_the_counter_at_its_value() {
+fn eitr_write_starts_the_throttle_counter_at_its_value() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -142,7 +142,7 @@ fn eitr_write_starts_the_counter_at_its_value() {
 }
 
 #[test]
-fn cnt_ignr_changes_the_interval_and_leaves_the_counter() {
+fn eitr_write_with_cnt_ignr_keeps_the_throttle_counter() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -181,7 +181,7 @@ fn eitr_counter_saturates_at_10_bits() {
 }
 
 #[test]
-fn longest_interval_is_8_ms() {
+fn longest_interrupt_throttle_interval_is_8_ms() {
     let mut bench = bench();
     bench.vf(0).write(RX, 0xffff);
     fire(&mut bench);
@@ -190,7 +190,7 @@ fn longest_interval_is_8_ms() {
 }
 
 #[test]
-fn throttle_at_the_largest_time_does_not_panic() {
+fn interrupt_throttle_at_the_largest_time_does_not_panic() {
     let mut bench = bench();
     bench.now = Time::from_nanos(u64::MAX);
     fire(&mut bench);
@@ -200,7 +200,7 @@ fn throttle_at_the_largest_time_does_not_panic() {
 }
 
 #[test]
-fn vf_reset_ends_the_interval() {
+fn vf_reset_ends_the_vfs_throttle_intervals() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);

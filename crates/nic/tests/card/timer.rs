@@ -33,7 +33,7 @@ fn tcp_timer_interrupts_once_at_its_end() {
 }
 
 #[test]
-fn looping_tcp_timer_sends_one_interrupt_for_missed_rounds() {
+fn late_poll_of_a_looping_tcp_timer_sends_one_interrupt() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | LOOP | 5);
     for _ in 0..3 {
@@ -72,7 +72,7 @@ fn tcp_timer_stops_and_resumes_by_count_en() {
 }
 
 #[test]
-fn finish_interrupts_at_once_and_restarts_only_a_loop() {
+fn tcp_timer_finish_bit_interrupts_and_restarts_only_a_loop() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | 5);
     bench.pf().write(r::TCPTIMER, FINISH | COUNT_EN | 5);
@@ -95,7 +95,7 @@ fn tcp_timer_stops_with_zero_duration_or_reset() {
 }
 
 #[test]
-fn single_interrupt_has_a_timer_cause_that_eics_sets() {
+fn single_interrupt_mode_has_a_tcp_timer_cause_set_by_eics() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::IMS, icr::TIMER);
@@ -116,7 +116,7 @@ fn single_interrupt_has_a_timer_cause_that_eics_sets() {
 }
 
 #[test]
-fn with_multiple_msix_eics_sets_vectors_only() {
+fn eics_sets_only_vector_bits_with_multiple_msix() {
     let mut bench = bench();
     bench.pf().write(r::EICS, eicr::TIMER | eicr::OTHER);
     bench.expect_nothing();

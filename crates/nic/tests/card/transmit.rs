@@ -35,7 +35,7 @@ fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
 }
 
 #[test]
-fn packet_may_use_one_descriptor() {
+fn sent_packet_may_use_one_descriptor() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);
@@ -46,7 +46,7 @@ fn packet_may_use_one_descriptor() {
 }
 
 #[test]
-fn packet_may_use_many_descriptors_and_empty_ones() {
+fn sent_packet_may_use_many_descriptors_and_empty_ones() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 286);
     let base = whole.address;
@@ -65,7 +65,7 @@ fn packet_may_use_many_descriptors_and_empty_ones() {
 }
 
 #[test]
-fn packet_without_eop_waits_for_its_rest() {
+fn packet_without_eop_waits_for_more_descriptors() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 86);
     let first = data(whole.address, 60);
@@ -94,7 +94,7 @@ fn incomplete_packet_survives_a_wrap_of_the_ring() {
 }
 
 #[test]
-fn full_ring_is_sent_completely_and_in_order() {
+fn full_transmit_ring_is_sent_completely_in_sequence() {
     for count in [8, 24, 64] {
         let mut bench = Bench::new(3);
         bench.vf(0).start_sized(8, count);
@@ -113,7 +113,7 @@ fn full_ring_is_sent_completely_and_in_order() {
 }
 
 #[test]
-fn descriptors_are_fetched_and_written_back_in_bursts() {
+fn transmit_descriptors_are_read_and_written_in_bursts() {
     let mut bench = bench();
     let (_, descriptor) = placed(&mut bench, 50);
     bench.world.bus.log.clear();
@@ -126,7 +126,7 @@ fn descriptors_are_fetched_and_written_back_in_bursts() {
 }
 
 #[test]
-fn only_descriptors_with_rs_are_written_back() {
+fn only_sent_descriptors_with_rs_are_written_back() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     let silent = Data { report_status: false, ..descriptor };
@@ -194,7 +194,7 @@ fn sent_frames_are_padded_to_60_bytes() {
 }
 
 #[test]
-fn doorbell_before_an_open_gate_takes_effect_later() {
+fn doorbell_before_vfte_is_set_takes_effect_with_vfte() {
     type Gate = (fn(&mut Bench), fn(&mut Bench));
     let gates: [Gate; 5] = [
         (|b| b.pf().clear(r::TCTL, tctl::EN), |b| b.pf().set(r::TCTL, tctl::EN)),
@@ -223,7 +223,7 @@ fn doorbell_before_an_open_gate_takes_effect_later() {
 }
 
 #[test]
-fn vfte_gates_each_vf_separately() {
+fn vfte_bit_enables_transmission_of_each_vf() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.pf().write(r::VFTE, 0b01);
@@ -247,7 +247,7 @@ fn disabled_queue_writes_back_sent_descriptors() {
 }
 
 #[test]
-fn second_queue_of_a_vf_sends() {
+fn second_transmit_queue_of_a_vf_sends_frames() {
     let mut bench = bench();
     let second = at(vf::QUEUE_STRIDE);
     let (frame, descriptor) = placed(&mut bench, 60);
@@ -265,7 +265,7 @@ fn second_queue_of_a_vf_sends() {
 }
 
 #[test]
-fn transmit_rounds_start_at_different_queues() {
+fn transmit_rounds_of_polls_start_at_different_queues() {
     let mut bench = bench();
     bench.vf(1).start();
     let frames = [0, 1].map(|vf| plain(WIRE, mac(vf), 60));
@@ -284,7 +284,7 @@ fn transmit_rounds_start_at_different_queues() {
 }
 
 #[test]
-fn poll_sends_its_budget_from_each_queue() {
+fn poll_sends_its_frame_budget_from_each_queue() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.budget.frames = 4;
@@ -304,7 +304,7 @@ fn poll_sends_its_budget_from_each_queue() {
 
 /// igb and FreeBSD treat a head that stands still as a hung card.
 #[test]
-fn without_a_link_the_head_moves_and_frames_are_lost() {
+fn frames_sent_without_a_link_are_completed_and_lost() {
     let mut bench = bench();
     bench.nic.set_link(false);
     let (_, descriptor) = placed(&mut bench, 60);

@@ -118,7 +118,7 @@ fn seen(bench: &mut Bench) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
 }
 
 #[test]
-fn packet_for_the_uplink_alone_leaves_uncut() {
+fn packet_only_for_the_uplink_is_not_segmented_by_the_card() {
     for case in [
         Case::PLAIN,
         Case { six: true, ..Case::PLAIN },
@@ -134,7 +134,7 @@ fn packet_for_the_uplink_alone_leaves_uncut() {
 }
 
 #[test]
-fn card_cuts_packets_that_the_uplink_cannot() {
+fn card_segments_packets_that_the_uplink_cannot_segment() {
     for case in [
         Case { to: mac(1), ..Case::PLAIN },
         Case { to: MacAddress::BROADCAST, ..Case::PLAIN },
@@ -196,7 +196,7 @@ fn uplink_that_drops_a_packet_sends_no_segment() {
 }
 
 #[test]
-fn uncut_packet_costs_its_segments_in_the_budget() {
+fn unsegmented_packet_costs_its_segments_in_the_budget() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.world.wire.cuts = true;
@@ -217,7 +217,7 @@ fn uncut_packet_costs_its_segments_in_the_budget() {
 }
 
 #[test]
-fn packet_shorter_than_its_headers_is_dropped() {
+fn segmented_packet_shorter_than_its_headers_is_dropped() {
     for length in 1..14 {
         let mut bench = Bench::new(3);
         bench.vf(0).start();
@@ -263,7 +263,7 @@ fn assert_cut_alike(case: &Case) {
 }
 
 #[test]
-fn tag_counts_in_the_longest_segment() {
+fn vlan_tag_counts_in_the_longest_segment_to_the_uplink() {
     // The longest segment has 54 bytes of headers (74 with IPv6), and 9,724 is the longest frame without check sequence.
     for (six, longest) in [(false, 9_670), (true, 9_650)] {
         for tags in [[false; 3], [true, false, false], [false, true, false], [false, false, true]] {
@@ -278,7 +278,7 @@ fn tag_counts_in_the_longest_segment() {
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 200, ..Default::default() })]
     #[test]
-    fn cut_and_uncut_packets_look_the_same(case in case()) {
+    fn packet_leaves_equal_state_segmented_by_card_or_uplink(case in case()) {
         assert_cut_alike(&case);
     }
 }

@@ -48,7 +48,7 @@ fn urgent_frame_interrupts_at_once_and_sets_dynint() {
 }
 
 #[test]
-fn five_tuple_filters_and_vlan_priorities_can_be_urgent() {
+fn five_tuple_filter_or_vlan_priority_makes_a_frame_urgent() {
     let mut bench = bench();
     bench.pf().write(r::ftqf(0), 0xf000_0000 | ftqf::ANY_POOL);
     bench.pf().write(r::imir(0), imir::ANY_PORT | imir::IMMEDIATE);
@@ -67,7 +67,7 @@ fn five_tuple_filters_and_vlan_priorities_can_be_urgent() {
 }
 
 #[test]
-fn lli_en_takes_a_credit_for_each_urgent_frame() {
+fn eitr_lli_en_takes_a_credit_for_each_urgent_frame() {
     let mut bench = bench();
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 2 << eitr::CREDITS_SHIFT | 250 << eitr::COUNTER_SHIFT);
     for left in [1, 0] {
@@ -83,7 +83,7 @@ fn lli_en_takes_a_credit_for_each_urgent_frame() {
 }
 
 #[test]
-fn credits_accrue_at_the_rate_of_gpie_up_to_31() {
+fn urgent_interrupt_credits_accrue_at_gpies_rate_up_to_31() {
     let mut bench = bench();
     bench.pf().set(r::GPIE, 3 << gpie::CREDIT_SHIFT);
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN);
@@ -95,7 +95,7 @@ fn credits_accrue_at_the_rate_of_gpie_up_to_31() {
 }
 
 #[test]
-fn unthrottled_interrupt_costs_no_credit() {
+fn unthrottled_interrupt_costs_no_urgent_interrupt_credit() {
     let mut bench = bench();
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 1 << eitr::CREDITS_SHIFT);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -104,7 +104,7 @@ fn unthrottled_interrupt_costs_no_credit() {
 }
 
 #[test]
-fn dropped_and_legacy_frames_are_not_urgent() {
+fn dropped_and_legacy_frames_send_no_urgent_interrupt() {
     let mut bench = bench();
     let control = vf::RX_BLOCK + rx::SRRCTL;
     bench.vf(0).write(control, srrctl::DROP_EN | srrctl::LEGACY << srrctl::DESCTYPE_SHIFT | 2);

@@ -11,10 +11,10 @@ use pcie::Function;
 
 /// An access of any width at any alignment reaches its own bytes, for every plain register.
 #[test]
-fn access_of_any_width_reaches_its_bytes() {
+fn pf_register_access_of_any_width_reaches_its_bytes() {
     let mut bench = Bench::bare();
     for (row, offset) in elements() {
-        // EITR's counter runs, and `write_of_the_interval_alone_keeps_the_counter` tests it.
+        // EITR's counter runs, and `eitr_write_of_only_the_interval_keeps_the_counter` tests it.
         let (Access::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
         for (width, lane) in [1, 2, 4, 8].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
         {
@@ -43,7 +43,7 @@ fn access_of_any_width_reaches_its_bytes() {
 
 /// An access of eight bytes reaches its dwords in address order, at any alignment.
 #[test]
-fn access_of_eight_bytes_reaches_its_dwords() {
+fn register_access_of_eight_bytes_reaches_both_dwords() {
     let mut bench = Bench::bare();
     let base = u64::from(r::rssrk(0));
     for start in 0..8 {
@@ -61,7 +61,7 @@ fn access_of_eight_bytes_reaches_its_dwords() {
 }
 
 #[test]
-fn byte_read_has_the_effect_of_a_register_read() {
+fn byte_read_has_the_effect_of_a_whole_register_read() {
     let mut bench = Bench::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, 0x0010_0004);
@@ -72,7 +72,7 @@ fn byte_read_has_the_effect_of_a_register_read() {
 }
 
 #[test]
-fn narrow_write_changes_only_its_bytes() {
+fn narrow_register_write_changes_only_its_bytes() {
     let mut bench = Bench::new(3);
     let (vf, now) = (Function::Vf(0), Time::ZERO);
     let at = u64::from(r::vf::VMBMEM);
@@ -92,7 +92,7 @@ fn narrow_write_changes_only_its_bytes() {
 }
 
 #[test]
-fn byte_beside_a_vfs_vector_bits_keeps_them() {
+fn byte_write_beside_a_vfs_vector_bits_keeps_the_bits() {
     let mut bench = Bench::new(3);
     for at in [r::vf::VTEIAC, r::vf::VTEIAM] {
         bench.vf(1).write(at, 5);
@@ -104,7 +104,7 @@ fn byte_beside_a_vfs_vector_bits_keeps_them() {
 }
 
 #[test]
-fn byte_written_to_a_set_register_sets_only_that_byte() {
+fn byte_write_to_a_set_register_sets_only_that_byte() {
     let mut bench = Bench::bare();
     bench.pf().write(r::EIMS, 0x0001_0101);
     bench.nic.write_bytes(Function::Pf, u64::from(r::EIMC) + 1, &[0x01], Time::ZERO);
@@ -114,7 +114,7 @@ fn byte_written_to_a_set_register_sets_only_that_byte() {
 }
 
 #[test]
-fn bytes_beyond_the_bar_read_zero() {
+fn register_bytes_beyond_the_bar_read_zero() {
     let mut bench = Bench::new(3);
     for offset in [0x1_fffe, 0x2_0000, 0xffff_fffe, 1 << 32, 1 << 63, u64::MAX - 1] {
         for function in [Function::Pf, Function::Vf(0)] {
@@ -127,7 +127,7 @@ fn bytes_beyond_the_bar_read_zero() {
 }
 
 #[test]
-fn byte_beside_vector_bits_in_the_pf_view_keeps_them() {
+fn pf_byte_write_beside_vf_vector_bits_keeps_the_bits() {
     let mut bench = Bench::new(3);
     let view = r::vf_block(index(1));
     for at in [r::vf_stats::VTEIAC, r::vf_stats::VTEIAM].map(|at| view + at) {
@@ -139,7 +139,7 @@ fn byte_beside_vector_bits_in_the_pf_view_keeps_them() {
 
 /// A written zero clears STATUS.PHYRA. A byte that is not written must not clear it.
 #[test]
-fn byte_beside_phyra_keeps_it() {
+fn byte_write_beside_status_phyra_keeps_phyra() {
     let mut bench = Bench::bare();
     for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
         bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);
@@ -148,7 +148,7 @@ fn byte_beside_phyra_keeps_it() {
 }
 
 #[test]
-fn write_of_the_interval_alone_keeps_the_counter() {
+fn eitr_write_of_only_the_interval_keeps_the_counter() {
     let mut bench = Bench::new(1);
     bench.vf(0).write(r::vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
     bench.vf(0).write(r::vf::VTEIMS, 1);
@@ -161,7 +161,7 @@ fn write_of_the_interval_alone_keeps_the_counter() {
 }
 
 #[test]
-fn byte_written_to_mbvficr_clears_only_its_events() {
+fn byte_write_to_mbvficr_clears_only_the_bytes_events() {
     let mut bench = Bench::new(3);
     for n in 0..3 {
         bench.vf(n).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
@@ -174,7 +174,7 @@ fn byte_written_to_mbvficr_clears_only_its_events() {
 
 /// A driver may read a wide counter with one access of eight bytes.
 #[test]
-fn eight_byte_read_returns_and_clears_a_wide_counter() {
+fn eight_byte_read_returns_and_clears_a_two_register_counter() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -186,7 +186,7 @@ fn eight_byte_read_returns_and_clears_a_wide_counter() {
 }
 
 #[test]
-fn word_read_of_a_counter_clears_all_of_it() {
+fn word_read_of_a_counter_clears_the_whole_counter() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.wire_sends(&plain(mac(0), mac(9), 86));

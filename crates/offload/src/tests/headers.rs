@@ -7,7 +7,7 @@ use etherparse::{SlicedPacket, TransportSlice, VlanId};
 use proptest::prelude::{any, proptest};
 
 #[test]
-fn the_headers_of_tcp_over_ipv4_are_found() {
+fn parser_finds_the_headers_of_tcp_over_ipv4() {
     let found = Headers::parse(&tcp4(b"payload"));
     assert_eq!((found.l3, found.l3_offset, found.l3_length, found.l3_end), (L3::Ipv4, 14, 20, Some(61)));
     assert_eq!((found.l4, found.l4_offset, found.l4_length, found.header_length), (L4::Tcp, 34, 20, 54));
@@ -15,7 +15,7 @@ fn the_headers_of_tcp_over_ipv4_are_found() {
 }
 
 #[test]
-fn the_headers_of_udp_over_ipv6_are_found() {
+fn parser_finds_the_headers_of_udp_over_ipv6() {
     let found = Headers::parse(&udp6(b"payload"));
     assert_eq!((found.l3, found.l3_offset, found.l3_length, found.l3_end), (L3::Ipv6, 14, 40, Some(69)));
     assert_eq!((found.l4, found.l4_offset, found.header_length), (L4::Udp, 54, 62));
@@ -38,7 +38,7 @@ fn header_parser_skips_up_to_two_vlan_tags() {
 }
 
 #[test]
-fn an_outer_tag_of_any_type_is_skipped() {
+fn header_parser_skips_an_outer_vlan_tag_of_any_type() {
     let mut frame = udp4(&[]);
     frame.splice(12..12, [0x91, 0x00, 0, 5]);
     assert_eq!(Headers::parse(&frame).l3, L3::None, "0x9100 is no standard tag type");
@@ -47,14 +47,14 @@ fn an_outer_tag_of_any_type_is_skipped() {
 }
 
 #[test]
-fn ipv4_options_belong_to_the_network_header() {
+fn parsed_ipv4_header_includes_its_options() {
     let found = Headers::parse(&ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[0; 8]));
     assert!(found.extended);
     assert_eq!((found.l3_length, found.l4, found.l4_offset), (32, L4::Udp, 46));
 }
 
 #[test]
-fn a_fragment_has_no_transport() {
+fn parser_reports_no_transport_header_for_a_fragment() {
     let mut first = ipv4_header(17, 0);
     first.more_fragments = true;
     for frame in [ipv4_frame(first, &[], 0, &[0; 16]), ipv4_frame(ipv4_header(17, 0), &[], 8, &[0; 16])] {
@@ -68,7 +68,7 @@ fn a_fragment_has_no_transport() {
 }
 
 #[test]
-fn ipv6_extensions_are_followed_to_the_transport() {
+fn parser_follows_ipv6_extensions_to_the_transport_header() {
     let hop_by_hop = [60, 0, 1, 4, 0, 0, 0, 0];
     let destination = [17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let datagram = [0, 1, 0, 2, 0, 8, 0, 0];
@@ -91,7 +91,7 @@ fn with_options(options: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_home_address_is_found_among_the_destination_options() {
+fn parser_finds_the_ipv6_home_address_option() {
     let home = [&[0xc9, 16][..], &[7; 16]].concat();
     // Padding of one byte, of two bytes, and of two more before the home address.
     let padded = [&[0, 1, 2, 0, 0][..], &home, &[1, 5, 0, 0, 0, 0, 0]].concat();
@@ -122,7 +122,7 @@ fn a_routing_header_of_type_2_has_the_address_of_its_receiver() {
 }
 
 #[test]
-fn an_extension_chain_is_followed_for_eight_headers() {
+fn parser_follows_at_most_eight_ipv6_extension_headers() {
     let chain = |extensions: usize| {
         let mut payload = alloc::vec![];
         for i in 0..extensions {
@@ -136,7 +136,7 @@ fn an_extension_chain_is_followed_for_eight_headers() {
 }
 
 #[test]
-fn lengths_beyond_the_frame_are_not_reported() {
+fn parser_reports_no_ip_length_beyond_the_frame() {
     let mut frame = udp4(b"payload");
     frame[17] += 1;
     assert_eq!((Headers::parse(&frame).l3, Headers::parse(&frame).l3_end), (L3::Ipv4, None));
@@ -146,7 +146,7 @@ fn lengths_beyond_the_frame_are_not_reported() {
 }
 
 #[test]
-fn contradictory_headers_are_not_reported() {
+fn parser_reports_no_contradictory_headers() {
     let mut short_ihl = tcp4(&[]);
     short_ihl[14] = 0x44;
     assert_eq!(Headers::parse(&short_ihl).l3, L3::None);
@@ -166,7 +166,7 @@ fn padding_of_a_short_frame_is_not_payload() {
 }
 
 #[test]
-fn only_complete_headers_of_a_truncated_frame_are_reported() {
+fn parser_reports_only_complete_headers_of_a_truncated_frame() {
     let frame = built!(ipv6().tcp(1, 2, 3, 4), b"payload");
     for length in 0..frame.len() {
         let found = Headers::parse(&frame[..length]);
@@ -177,7 +177,7 @@ fn only_complete_headers_of_a_truncated_frame_are_reported() {
 }
 
 #[test]
-fn a_truncated_ipv4_header_is_not_reported() {
+fn parser_reports_no_truncated_ipv4_header() {
     let frame = ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[]);
     for length in 0..=frame.len() {
         let found = Headers::parse(&frame[..length]).l3;
@@ -187,7 +187,7 @@ fn a_truncated_ipv4_header_is_not_reported() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_keep_every_header_inside_the_frame(mut frame: alloc::vec::Vec<u8>, kind in 0..4u8) {
+    fn parser_keeps_headers_of_arbitrary_bytes_inside_the_frame(mut frame: alloc::vec::Vec<u8>, kind in 0..4u8) {
         if frame.len() > 14 {
             let kind = [[0x81, 0], [8, 0], [0x86, 0xdd], [0x88, 0xa8]][usize::from(kind)];
             frame[12..14].copy_from_slice(&kind);
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_agrees_with_etherparse(
+    fn header_parser_agrees_with_the_etherparse_crate(
         payload: alloc::vec::Vec<u8>,
         six: bool,
         tcp: bool,
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_of_arbitrary_extension_chains_ends(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn parsing_of_ipv6_extension_chains_ends(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
         let frame = ipv6_frame(next, &payload);
         assert!(Headers::parse(&frame).header_length <= frame.len());
     }

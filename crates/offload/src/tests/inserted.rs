@@ -27,7 +27,7 @@ fn inserted(frame: &[u8], insertion: Insertion) -> Option<(Vec<u8>, usize)> {
 
 proptest! {
     #[test]
-    fn bursts_and_single_frames_get_the_same_checksums(
+    fn bursts_and_single_frames_get_equal_inserted_checksums(
         udp: bool,
         payload in proptest::collection::vec(any::<u8>(), 0..200),
         trailing in 0_usize..3,
@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn request_is_plain_for_tcp_and_udp_in_ipv4_without_options() {
+fn quick_insertion_serves_tcp_and_udp_in_ipv4_without_options() {
     let plain = Request {
         mac_length: 14,
         ip_length: 20,

@@ -66,7 +66,7 @@ fn assert_good(segment: &[u8]) {
 }
 
 #[test]
-fn sequence_numbers_advance_by_the_segment_size() {
+fn tcp_sequence_numbers_advance_by_the_segment_size() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let segments = cut(&packet, &request, MSS);
     let sequence: Vec<u32> = segments.iter().map(|s| tcp_of(s).sequence_number()).collect();
@@ -76,21 +76,21 @@ fn sequence_numbers_advance_by_the_segment_size() {
 }
 
 #[test]
-fn only_the_last_segment_has_fin_and_psh_and_the_first_cwr() {
+fn last_segment_keeps_fin_and_psh_and_the_first_cwr() {
     let (packet, request) = tcp_packet(&[7; 2500], false, FIN_PSH_CWR);
     let flags: Vec<u8> = cut(&packet, &request, MSS).iter().map(|s| s[47] & FIN_PSH_CWR).collect();
     assert_eq!(flags, [0x80, 0, 0x09]);
 }
 
 #[test]
-fn a_single_segment_keeps_all_its_flags() {
+fn single_segment_of_a_packet_keeps_all_tcp_flags() {
     let (packet, request) = tcp_packet(&[7; 10], false, FIN_PSH_CWR);
     let segments = cut(&packet, &request, MSS);
     assert_eq!((segments.len(), segments[0][47] & FIN_PSH_CWR), (1, FIN_PSH_CWR));
 }
 
 #[test]
-fn flags_survive_according_to_the_masks() {
+fn tcp_flags_of_segments_follow_the_flag_masks() {
     let (packet, request) = tcp_packet(&[7; 2500], false, FIN_PSH_CWR);
     let all = FlagMasks { first: 0xfff, middle: 0xfff, last: 0xfff };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, all).unwrap();
@@ -101,14 +101,14 @@ fn flags_survive_according_to_the_masks() {
 }
 
 #[test]
-fn the_ipv4_identification_counts_and_wraps() {
+fn ipv4_identification_of_segments_counts_up_and_wraps() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let ids: Vec<[u8; 2]> = cut(&packet, &request, MSS).iter().map(|s| [s[18], s[19]]).collect();
     assert_eq!(ids, [[0xff, 0xff], [0, 0], [0, 1]]);
 }
 
 #[test]
-fn udp_datagrams_get_their_own_length() {
+fn segmented_udp_datagrams_get_their_own_length() {
     let mut packet = udp4(&[7; 2500]);
     let seed = pseudo(&packet, false, 17, 0);
     packet[40..42].copy_from_slice(&seed.to_be_bytes());
@@ -120,7 +120,7 @@ fn udp_datagrams_get_their_own_length() {
 }
 
 #[test]
-fn checksums_without_a_request_are_not_changed() {
+fn segments_keep_checksums_without_a_request() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let request = Request { ip_checksum: false, l4_checksum: false, ..request };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, FlagMasks::DEFAULT).unwrap();
@@ -131,13 +131,13 @@ fn checksums_without_a_request_are_not_changed() {
 }
 
 #[test]
-fn a_packet_without_payload_is_one_segment() {
+fn packet_without_payload_is_one_segment() {
     let (packet, request) = tcp_packet(&[], false, 0);
     assert_eq!(cut(&packet, &request, MSS).len(), 1);
 }
 
 #[test]
-fn a_buffer_that_is_too_short_gets_no_segment() {
+fn buffer_shorter_than_a_segment_gets_no_segment() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let mut segmenter = Segmenter::new(&packet, &request, MSS, FlagMasks::DEFAULT).unwrap();
     let mut short = alloc::vec![0; segmenter.longest() - 1];
@@ -145,7 +145,7 @@ fn a_buffer_that_is_too_short_gets_no_segment() {
 }
 
 #[test]
-fn requests_that_do_not_fit_the_packet_are_refused() {
+fn segmentation_request_that_does_not_fit_its_packet_is_refused() {
     let (packet, good) = tcp_packet(&[7; 20_000], false, 0);
     let refused = |change: fn(&mut Request), mss| {
         let mut request = good;
@@ -164,7 +164,7 @@ fn requests_that_do_not_fit_the_packet_are_refused() {
 }
 
 #[test]
-fn the_longest_segment_is_known_before_cutting() {
+fn longest_segment_is_known_before_segmentation() {
     let (packet, request) = tcp_packet(&[7; 20_000], false, 0);
     let longest = |mss| Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT).unwrap().longest();
     assert_eq!((longest(9_000), longest(u16::MAX)), (9_054, packet.len()));
@@ -188,7 +188,7 @@ fn any_request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn segments_are_valid_and_reassemble(
+    fn segments_are_valid_packets_and_reassemble(
         payload in proptest::collection::vec(any::<u8>(), 1..20_000),
         six: bool,
         mss in 88u16..9000,
@@ -208,7 +208,7 @@ proptest! {
 
     /// Checks also that a caller which pauses between two segments can continue with the packet as it then is.
     #[test]
-    fn segments_made_within_the_packet_equal_separate_ones(
+    fn segments_made_in_place_equal_copied_segments(
         packet in proptest::collection::vec(any::<u8>(), 54..3000),
         request in any_request(),
         mss in prop_oneof![1..400_u16, 54..80_u16],
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_packets_and_requests_never_panic(packet: Vec<u8>, request in any_request(), mss in 0..400_u16) {
+    fn segmentation_of_arbitrary_requests_never_panics(packet: Vec<u8>, request in any_request(), mss in 0..400_u16) {
         let Ok(mut segmenter) = Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT) else { return Ok(()) };
         let mut buffer = alloc::vec![0; segmenter.longest()];
         let expected = segmenter.count();

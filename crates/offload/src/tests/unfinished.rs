@@ -40,7 +40,7 @@ fn finish(frame: &mut [u8], (segment, place): (Range<usize>, usize)) {
 
 proptest! {
     #[test]
-    fn a_missing_checksum_is_found_and_a_complete_one_stays(
+    fn missing_l4_checksum_is_found_and_a_complete_one_stays(
         six: bool, udp: bool, payload in proptest::collection::vec(any::<u8>(), 0..200), padding in 0_usize..20,
     ) {
         let whole = build(six, udp, &payload);
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_give_no_checksum_field_outside_the_frame(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
+    fn arbitrary_frame_has_no_checksum_field_outside_itself(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
         if let Some((segment, place)) = unfinished(&frame) {
             prop_assert!(segment.end <= frame.len() && segment.contains(&place) && segment.contains(&(place + 1)));
         }
@@ -67,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn completing_a_right_checksum_does_not_change_it() {
+fn completing_a_right_l4_checksum_leaves_it_unchanged() {
     // Two bytes of the payload are chosen such that the segment's sum equals the seed.
     let ambiguous =
         (0..=u16::MAX).map(|word| udp4(&word.to_be_bytes())).find(|frame| unfinished(frame).is_some());
@@ -78,7 +78,7 @@ fn completing_a_right_checksum_does_not_change_it() {
 }
 
 #[test]
-fn fragments_and_udp_without_a_checksum_are_complete() {
+fn fragments_and_udp_without_checksum_need_no_completion() {
     let mut without = udp4(b"abc");
     without[40..42].fill(0);
     assert_eq!(unfinished(&without), None);

@@ -6,9 +6,9 @@ use alloc::vec;
 
 /// Extended capability id of ARI.
 pub const ID: u16 = 0x000e;
-/// Offset of the capability word: next function in bits 15:8.
+/// Offset of the ARI capability word: next function in bits 15:8.
 pub const CAPABILITY: u16 = 4;
-/// Offset of the control word.
+/// Offset of the ARI control word within its capability.
 pub const CONTROL: u16 = 6;
 
 /// Returns the ARI capability; `next_function` is 0 on the last function.

@@ -7,23 +7,23 @@ use alloc::vec;
 
 /// Capability id of PCI Express.
 pub const ID: u8 = 0x10;
-/// Offset of the capabilities word.
+/// Offset of the PCI Express capabilities word.
 pub const CAPABILITIES: u16 = 0x02;
-/// Offset of the device capabilities.
+/// Offset of the PCI Express device capabilities.
 pub const DEVICE_CAPABILITIES: u16 = 0x04;
-/// Offset of the device control word.
+/// Offset of the PCI Express device control word.
 pub const DEVICE_CONTROL: u16 = 0x08;
-/// Offset of the device status word.
+/// Offset of the PCI Express device status word.
 pub const DEVICE_STATUS: u16 = 0x0a;
-/// Offset of the link capabilities.
+/// Offset of the PCI Express link capabilities.
 pub const LINK_CAPABILITIES: u16 = 0x0c;
-/// Offset of the link control word.
+/// Offset of the PCI Express link control word.
 pub const LINK_CONTROL: u16 = 0x10;
-/// Offset of the link status word.
+/// Offset of the PCI Express link status word.
 pub const LINK_STATUS: u16 = 0x12;
-/// Offset of device capabilities 2.
+/// Offset of PCI Express device capabilities 2.
 pub const DEVICE_CAPABILITIES_2: u16 = 0x24;
-/// Offset of the device control 2 word.
+/// Offset of the PCI Express device control 2 word.
 pub const DEVICE_CONTROL_2: u16 = 0x28;
 
 /// Capabilities value: version 2, device type 0 (endpoint).

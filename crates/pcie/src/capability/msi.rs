@@ -6,22 +6,22 @@ use alloc::vec;
 
 /// Capability id of MSI.
 pub const ID: u8 = 0x05;
-/// Offset of the control word.
+/// Offset of the MSI control word within its capability.
 pub const CONTROL: u16 = 2;
 /// Offset of the 64-bit message address.
 pub const ADDRESS: u16 = 4;
-/// Offset of the message data word.
+/// Offset of the MSI message data word.
 pub const DATA: u16 = 0xc;
-/// Offset of the mask bits.
+/// Offset of the MSI mask bits of the vectors.
 pub const MASK: u16 = 0x10;
-/// Offset of the pending bits.
+/// Offset of the MSI pending bits of the vectors.
 pub const PENDING: u16 = 0x14;
 
-/// Control bit: MSI enable.
+/// MSI control bit: MSI enable.
 pub const CONTROL_ENABLE: u16 = 1 << 0;
-/// Control bit: 64-bit addresses.
+/// MSI control bit: 64-bit addresses.
 pub const CONTROL_64BIT: u16 = 1 << 7;
-/// Control bit: per-vector masking.
+/// MSI control bit: per-vector masking.
 pub const CONTROL_MASKABLE: u16 = 1 << 8;
 
 /// MSI settings of a function.

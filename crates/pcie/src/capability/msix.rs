@@ -7,18 +7,18 @@ use alloc::vec;
 
 /// Capability id of MSI-X.
 pub const ID: u8 = 0x11;
-/// Offset of the control word.
+/// Offset of the MSI-X control word within its capability.
 pub const CONTROL: u16 = 2;
-/// Offset of the table's location: BAR number in bits 2:0, offset above.
+/// Offset of the MSI-X table's location: BAR number in bits 2:0, offset above.
 pub const TABLE: u16 = 4;
 /// Offset of the pending bits' location: BAR number in bits 2:0, offset above.
 pub const PBA: u16 = 8;
 
-/// Control field: number of vectors minus one.
+/// MSI-X control field: number of vectors minus one.
 pub const CONTROL_SIZE: u16 = 0x7ff;
-/// Control bit: function mask, which masks all vectors.
+/// MSI-X control bit: function mask, which masks all vectors.
 pub const CONTROL_MASK: u16 = 1 << 14;
-/// Control bit: MSI-X enable.
+/// MSI-X control bit: MSI-X enable.
 pub const CONTROL_ENABLE: u16 = 1 << 15;
 
 /// MSI-X settings of a function.

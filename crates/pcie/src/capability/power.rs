@@ -7,22 +7,22 @@ use alloc::vec;
 
 /// Capability id of power management.
 pub const ID: u8 = 0x01;
-/// Offset of the capabilities word.
+/// Offset of the power management capabilities word.
 pub const CAPABILITIES: u16 = 2;
 /// Offset of the control and status word.
 pub const CONTROL: u16 = 4;
-/// Offset of the data byte.
+/// Offset of the power management data byte.
 pub const DATA: u16 = 7;
 
-/// Control field: power state.
+/// Power management control field: power state.
 pub const CONTROL_STATE: u16 = 0b11;
-/// Control bit: configuration survives D3hot.
+/// Power management control bit: configuration survives D3hot.
 pub const CONTROL_NO_SOFT_RESET: u16 = 1 << 3;
-/// Control bit: power management events enabled.
+/// Power management control bit: power management events enabled.
 pub const CONTROL_PME_ENABLE: u16 = 1 << 8;
-/// Control field: selection of the data register's value.
+/// Power management control field: selection of the data register's value.
 pub const CONTROL_DATA_SELECT: u16 = 0xf << 9;
-/// Control bit: a power management event is pending; write 1 to clear.
+/// Power management control bit: a power management event is pending; write 1 to clear.
 pub const CONTROL_PME_STATUS: u16 = 1 << 15;
 
 /// Power states that functions support.

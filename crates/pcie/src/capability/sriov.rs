@@ -9,9 +9,9 @@ use alloc::vec;
 pub const ID: u16 = 0x0010;
 /// Offset of the SR-IOV capabilities register.
 pub const CAPABILITIES: u16 = 0x04;
-/// Offset of the control word.
+/// Offset of the SR-IOV control word within its capability.
 pub const CONTROL: u16 = 0x08;
-/// Offset of the status word.
+/// Offset of the SR-IOV status word within its capability.
 pub const STATUS: u16 = 0x0a;
 /// Offset of InitialVFs, a word.
 pub const INITIAL_VFS: u16 = 0x0c;
@@ -34,11 +34,11 @@ pub const PAGE_SIZE: u16 = 0x20;
 /// Offset of the first of six VF BARs.
 pub const VF_BAR0: u16 = 0x24;
 
-/// Control bit: VF enable.
+/// SR-IOV control bit: VF enable.
 pub const CONTROL_ENABLE: u16 = 1 << 0;
-/// Control bit: memory space enable of the VFs.
+/// SR-IOV control bit: memory space enable of the VFs.
 pub const CONTROL_MEMORY: u16 = 1 << 3;
-/// Control bit: ARI-capable hierarchy.
+/// SR-IOV control bit: ARI-capable hierarchy.
 pub const CONTROL_ARI: u16 = 1 << 4;
 
 /// Values of the SR-IOV capability that differ between devices.

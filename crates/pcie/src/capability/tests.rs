@@ -24,7 +24,7 @@ fn express(virtual_function: bool) -> ConfigSpace {
 }
 
 #[test]
-fn capabilities_are_linked_in_order() {
+fn pci_capabilities_are_linked_in_ascending_offsets() {
     let msix = msix::MsiX { vectors: 3, bar: 3, table: 0, pba: 0x2000 };
     let space = Builder::new(identity(), 0)
         .capability(0x50, msi::capability())
@@ -52,7 +52,7 @@ fn device_serial_number_is_the_mac_with_ffff_inside() {
 }
 
 #[test]
-fn power_control_has_state_and_pme_enable_writable() {
+fn power_control_register_accepts_state_and_pme_enable() {
     let power = power::Power { capabilities: 0xc823, data_scale: 1, data: 0x1a };
     let space = Builder::new(identity(), 0).capability(0x40, power.capability()).build();
     assert_eq!((space.dword(0x40), space.dword(0x44)), (0xc823_0001, 0x1a00_2000));
@@ -60,7 +60,7 @@ fn power_control_has_state_and_pme_enable_writable() {
 }
 
 #[test]
-fn msix_control_has_enable_and_mask_writable() {
+fn msix_control_register_accepts_enable_and_mask() {
     let msix = msix::MsiX { vectors: 10, bar: 3, table: 0, pba: 0x2000 };
     let space = Builder::new(identity(), 0).capability(0x70, msix.capability()).build();
     assert_eq!((space.dword(0x74), space.dword(0x78)), (0x0000_0003, 0x0000_2003));
@@ -68,14 +68,14 @@ fn msix_control_has_enable_and_mask_writable() {
 }
 
 #[test]
-fn function_level_reset_bit_reads_zero() {
+fn function_level_reset_bit_in_device_control_reads_zero() {
     assert_eq!(express(false).word(0xa8), 0x2810);
     assert_eq!(after_all_ones(express(false), 0xa8) as u16, 0x78ff);
     assert_eq!(after_all_ones(express(true), 0xa8) as u16, 0);
 }
 
 #[test]
-fn function_level_reset_keeps_the_payload_size_only() {
+fn function_level_reset_keeps_only_max_payload_size() {
     let mut space = express(false);
     space.write(0xa8, 2, 0x5050);
     space.function_level_reset();
@@ -85,7 +85,7 @@ fn function_level_reset_keeps_the_payload_size_only() {
 }
 
 #[test]
-fn error_status_survives_a_reset_and_clears_bit_by_bit() {
+fn aer_error_status_survives_a_reset_and_clears_by_ones() {
     let aer = aer::Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
     let mut space = Builder::new(identity(), 0).extended(0x100, aer.capability()).build();
     space.set_dword(0x104, 0x0010_4000);

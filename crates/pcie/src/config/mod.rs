@@ -26,7 +26,7 @@ pub const SIZE: usize = 4096;
 /// Value for each byte of configuration space.
 type Image = [u8; SIZE];
 
-/// Properties of each bit. A bit in none of the masks is read-only.
+/// Properties of each configuration space bit. A bit in none of the masks is read-only.
 #[derive(Clone, PartialEq, Eq)]
 struct Layout {
     reset: Image,
@@ -54,7 +54,7 @@ pub struct ConfigSpace {
 }
 
 impl ConfigSpace {
-    /// Reads bytes at `offset`. Bytes beyond 4 KiB read as all ones.
+    /// Reads bytes of the configuration space at `offset`. Bytes beyond 4 KiB read as all ones.
     pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
         for (at, byte) in (0u64..).zip(into) {
             *byte = index(offset, at).map_or(0xff, |i| self.bytes[i]);
@@ -95,7 +95,7 @@ impl ConfigSpace {
         self.read(offset, 2) as u16
     }
 
-    /// Returns the dword at `offset`.
+    /// Returns the configuration dword at `offset`.
     #[must_use]
     pub fn dword(&self, offset: u16) -> u32 {
         self.read(offset, 4)

@@ -27,21 +27,21 @@ pub const INTERRUPT_LINE: u16 = 0x3c;
 /// Offset of the interrupt pin byte: 0 none, 1 INTA.
 pub const INTERRUPT_PIN: u16 = 0x3d;
 
-/// Command bit: I/O space enable.
+/// PCI command register bit: I/O space enable.
 pub const COMMAND_IO: u16 = 1 << 0;
-/// Command bit: memory space enable.
+/// PCI command register bit: memory space enable.
 pub const COMMAND_MEMORY: u16 = 1 << 1;
-/// Command bit: bus master enable, for requests including MSI and MSI-X messages.
+/// PCI command register bit: bus master enable, for requests including MSI and MSI-X messages.
 pub const COMMAND_BUS_MASTER: u16 = 1 << 2;
-/// Command bit: parity error response.
+/// PCI command register bit: parity error response.
 pub const COMMAND_PARITY: u16 = 1 << 6;
-/// Command bit: system error reporting.
+/// PCI command register bit: system error reporting.
 pub const COMMAND_SERR: u16 = 1 << 8;
-/// Command bit: INTx disable.
+/// PCI command register bit: INTx disable.
 pub const COMMAND_INTX_DISABLE: u16 = 1 << 10;
-/// Status bit: the function's pin is raised, or would be if it were not disabled.
+/// PCI status register bit: the function's pin is raised, or would be if it were not disabled.
 pub const STATUS_INTERRUPT: u16 = 1 << 3;
-/// Status bit: the function has a list of capabilities.
+/// PCI status register bit: the function has a list of capabilities.
 pub const STATUS_CAPABILITIES: u16 = 1 << 4;
 /// Status bits of errors, all write-1-to-clear.
 pub const STATUS_ERRORS: u16 = 0xf900;

@@ -13,19 +13,19 @@ pub struct Register {
 }
 
 impl Register {
-    /// Creates a read-only byte.
+    /// Creates a read-only configuration byte.
     #[must_use]
     pub const fn byte(offset: u16, reset: u8) -> Self {
         Self::new(offset, 1, reset as u32)
     }
 
-    /// Creates a read-only 16-bit word.
+    /// Creates a read-only 16-bit configuration word.
     #[must_use]
     pub const fn word(offset: u16, reset: u16) -> Self {
         Self::new(offset, 2, reset as u32)
     }
 
-    /// Creates a read-only dword.
+    /// Creates a read-only configuration dword.
     #[must_use]
     pub const fn dword(offset: u16, reset: u32) -> Self {
         Self::new(offset, 4, reset)

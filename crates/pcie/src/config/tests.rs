@@ -56,7 +56,7 @@ fn bytes_beyond_configuration_space_read_all_ones() {
 }
 
 #[test]
-fn bar_sizing_returns_mask_and_type() {
+fn bar_sizing_read_returns_size_mask_and_type() {
     let mut space = space();
     space.write_bytes(0x10, &[0xff; 24]);
     let bars: [u32; 6] = core::array::from_fn(|n| space.dword(0x10 + 4 * n as u16));
@@ -66,7 +66,7 @@ fn bar_sizing_returns_mask_and_type() {
 }
 
 #[test]
-fn sticky_bit_survives_a_function_level_reset_only() {
+fn sticky_config_bit_survives_only_a_function_level_reset() {
     let mut space = space();
     space.set_dword(STATUS, 0xffff_1234);
     space.function_level_reset();
@@ -76,7 +76,7 @@ fn sticky_bit_survives_a_function_level_reset_only() {
 }
 
 #[test]
-fn every_byte_with_a_changeable_bit_is_found() {
+fn saved_state_covers_every_changeable_configuration_byte() {
     let ConfigSpace { layout, .. } = space();
     let changes =
         |i: &u16| [layout.writable, layout.clearable, layout.sticky].iter().any(|m| m[usize::from(*i)] != 0);
@@ -86,7 +86,7 @@ fn every_byte_with_a_changeable_bit_is_found() {
 
 #[test]
 #[should_panic(expected = "in the order of their offsets")]
-fn extended_capabilities_out_of_order_panic() {
+fn extended_capabilities_with_falling_offsets_panic() {
     let ari = || crate::capability::ari::capability(0);
     let _ = builder().extended(0x100, ari()).extended(0x100, ari());
 }
@@ -108,7 +108,7 @@ fn looping_or_dangling_capability_list_ends_the_search() {
 
 proptest! {
     #[test]
-    fn writes_never_change_read_only_bits(
+    fn configuration_writes_never_change_read_only_bits(
         writes in prop::collection::vec(
             (0u64..SIZE as u64 + 8, prop::collection::vec(any::<u8>(), 0..9)), 0..200),
     ) {
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn write_1_to_clear_clears_the_ones_only(set in any::<u32>(), written in any::<u32>()) {
+    fn write_1_to_clear_register_clears_only_bits_written_as_1(set in any::<u32>(), written in any::<u32>()) {
         let mut space = space();
         space.set_dword(STATUS, set);
         space.write(STATUS, 4, written);
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn bar_sizing_returns_the_size(log2 in 4u32..32, kind in 0usize..3, prefetchable: bool, noise in any::<u32>()) {
+    fn bar_sizing_returns_bar_size(log2 in 4u32..32, kind in 0usize..3, prefetchable: bool, noise in any::<u32>()) {
         let kind = [BarKind::Memory32, BarKind::Memory64, BarKind::Io][kind];
         let prefetchable = prefetchable && kind != BarKind::Io;
         let bar = Bar { kind, prefetchable, size: 1 << log2 };
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_saved_state_cannot_change_the_functions_ids(noise in any::<[u8; 64]>()) {
+    fn foreign_saved_state_changes_no_vendor_or_device_id(noise in any::<[u8; 64]>()) {
         let state: SpaceState = (0..).zip(noise).collect();
         let mut space = space();
         prop_assert!(space.load(&state));

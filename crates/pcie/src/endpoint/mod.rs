@@ -75,12 +75,12 @@ impl Endpoint {
         &self.space
     }
 
-    /// Reads bytes. Bytes beyond 4 KiB read as all ones.
+    /// Reads bytes of the configuration space. Bytes beyond 4 KiB read as all ones.
     pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
         self.space.read_bytes(offset, into);
     }
 
-    /// Reads 1, 2 or 4 bytes. Any other size reads as all ones.
+    /// Reads 1, 2 or 4 bytes of the configuration space. Any other size reads as all ones.
     #[must_use]
     pub fn read(&self, offset: u16, size: u8) -> u32 {
         self.space.read(offset, size)
@@ -218,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    /// Writes within one dword. Returns true if that reset the function.
+    /// Writes within one dword of the configuration space. Returns true if that reset the function.
     fn write_dword(&mut self, at: u16, from: &[u8]) -> bool {
         let settings = self.sriov.map(|sriov| sriov.settings(&self.space));
         let power = self.power_control();

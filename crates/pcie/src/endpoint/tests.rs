@@ -37,7 +37,7 @@ fn endpoint() -> Endpoint {
 }
 
 #[test]
-fn write_that_changes_no_bit_has_no_effect() {
+fn configuration_write_that_changes_no_bit_has_no_effect() {
     let mut function = endpoint();
     assert!(function.write(0x00, 4, u32::MAX).is_empty());
     assert!(function.write(0x04, 2, 0).is_empty());
@@ -46,7 +46,7 @@ fn write_that_changes_no_bit_has_no_effect() {
 }
 
 #[test]
-fn bus_master_and_memory_are_reported_once() {
+fn bus_master_and_memory_enables_are_reported_once() {
     let mut function = endpoint();
     let effects = function.write(0x04, 2, 0x0006);
     assert_eq!(effects, Effects { bus_master: Some(true), memory: Some(true), ..Effects::default() });
@@ -55,14 +55,14 @@ fn bus_master_and_memory_are_reported_once() {
 }
 
 #[test]
-fn write_of_the_upper_control_byte_enables_msix() {
+fn write_of_the_upper_msix_control_byte_enables_msix() {
     let mut function = endpoint();
     let on = Control { enabled: true, masked: true };
     assert_eq!(function.write(0x73, 1, 0xc0), Effects { msix: Some(on), ..Effects::default() });
 }
 
 #[test]
-fn function_level_reset_reads_zero_and_resets_the_space() {
+fn function_level_reset_write_resets_configuration_space() {
     let mut function = endpoint();
     function.write(0x04, 2, 0x0006);
     function.write(0x10, 4, 0xfebe_0000);
@@ -78,7 +78,7 @@ fn function_level_reset_reads_zero_and_resets_the_space() {
 }
 
 #[test]
-fn leaving_d3hot_resets_and_d1_is_ignored() {
+fn leaving_d3hot_resets_the_function_and_d1_is_ignored() {
     let mut function = endpoint();
     assert!(function.write(0x44, 2, 1).is_empty());
     assert_eq!(function.write(0x44, 2, 3).power, Some(PowerState::D3Hot));
@@ -98,7 +98,7 @@ fn vf_count_follows_enable_and_num_vfs() {
 }
 
 #[test]
-fn long_write_takes_effect_register_by_register() {
+fn long_configuration_write_applies_register_by_register() {
     let mut function = endpoint();
     let mut bytes = [0; 0x14];
     bytes[0x08] = 1;
@@ -109,7 +109,7 @@ fn long_write_takes_effect_register_by_register() {
 
 proptest! {
     #[test]
-    fn effects_of_writes_match_the_configuration_space(
+    fn reported_write_effects_match_the_configuration_space(
         writes in prop::collection::vec((0u64..0x130, prop::collection::vec(any::<u8>(), 0..12)), 0..60),
     ) {
         let mut function = endpoint();
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn saved_endpoint_round_trips(
+    fn endpoint_restored_from_saved_state_is_unchanged(
         writes in prop::collection::vec((0u16..0x130, any::<u32>()), 0..40),
     ) {
         let mut function = endpoint();
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_saved_state_obeys_the_capabilitys_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
+    fn restored_foreign_state_obeys_the_sriov_capabilitys_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
         let mut function = endpoint();
         prop_assert!(function.load(&(0x100..0x140).zip(noise).collect()));
         prop_assert!(function.sriov().unwrap().num_vfs <= 8);

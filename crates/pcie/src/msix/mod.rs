@@ -9,11 +9,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a table entry: address, upper address, data, vector control.
+/// Bytes of an MSI-X table entry: address, upper address, data, vector control.
 pub const ENTRY: usize = 16;
 /// Maximum number of vectors in an MSI-X table.
 pub const MOST_VECTORS: u16 = 2048;
-/// Vector control bit: the vector is masked.
+/// MSI-X vector control bit: the vector is masked.
 const MASKED: u32 = 1;
 /// Writable bits of an entry's dwords: the address is a dword's, control has one bit.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// Writes table bytes. Call [`Table::release`] afterwards: an unmasked vector may have been pending.
+    /// Writes bytes of the MSI-X table. Call [`Table::release`] afterwards: an unmasked vector may have been pending.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for (at, &value) in (0u64..).zip(from) {
             let Some((entry, dword, lane)) = self.place(offset, at) else { return };
@@ -81,7 +81,7 @@ impl Table {
         }
     }
 
-    /// Applies the control word. Call [`Table::release`] afterwards. Disabling clears the pending bits.
+    /// Applies the MSI-X control word. Call [`Table::release`] afterwards. Disabling clears the pending bits.
     pub fn set_control(&mut self, control: Control) {
         self.control = control;
         if !control.enabled {
@@ -115,7 +115,7 @@ impl Table {
         Some((at as u16, self.message(at)))
     }
 
-    /// Resets the table: every vector masked and zero, none pending, MSI-X disabled.
+    /// Resets the MSI-X table: every vector masked and zero, none pending, MSI-X disabled.
     pub fn reset(&mut self) {
         self.entries.fill(RESET);
         self.set_control(Control::default());
@@ -163,6 +163,6 @@ impl Table {
 pub struct TableState {
     /// Message address, upper address, data and control of each vector.
     pub entries: Vec<[u32; 4]>,
-    /// Pending bit of each vector.
+    /// Pending bit of each MSI-X vector.
     pub pending: Vec<bool>,
 }

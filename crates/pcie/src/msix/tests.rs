@@ -36,7 +36,7 @@ fn every_msix_vector_is_masked_after_reset() {
 }
 
 #[test]
-fn unmasked_vector_sends_its_own_message() {
+fn unmasked_msix_vector_sends_its_own_message() {
     let mut table = programmed();
     assert_eq!(table.signal(1), None, "MSI-X is off");
     table.set_control(ON);
@@ -46,7 +46,7 @@ fn unmasked_vector_sends_its_own_message() {
 }
 
 #[test]
-fn masked_vector_pends_and_unmasking_sends_once() {
+fn masked_msix_vector_pends_and_unmasking_sends_once() {
     let mut table = programmed();
     table.set_control(ON);
     table.write(16 + 12, &[1]);
@@ -58,7 +58,7 @@ fn masked_vector_pends_and_unmasking_sends_once() {
 }
 
 #[test]
-fn function_mask_delays_and_releases_lowest_first() {
+fn msix_function_mask_releases_the_lowest_vector_first() {
     let mut table = programmed();
     table.set_control(MASKED);
     assert_eq!((table.signal(2), table.signal(0)), (None, None));
@@ -90,7 +90,7 @@ fn disabling_msix_clears_the_pending_bits() {
 }
 
 #[test]
-fn reserved_bits_and_bytes_after_the_table_stay_zero() {
+fn reserved_msix_bits_and_bytes_after_the_table_read_zero() {
     let mut table = Table::new(1);
     table.write(0, &[0xff; 64]);
     let mut bytes = [0xaa; 20];
@@ -100,7 +100,7 @@ fn reserved_bits_and_bytes_after_the_table_stay_zero() {
 }
 
 #[test]
-fn saved_table_round_trips() {
+fn msix_table_restored_from_saved_state_is_unchanged() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(2);
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn signal_is_either_sent_or_pending(unmasked in any::<[bool; 3]>(), vector in 0u16..3) {
+    fn signalled_msix_vector_is_either_sent_or_pending(unmasked in any::<[bool; 3]>(), vector in 0u16..3) {
         let mut table = programmed();
         table.set_control(ON);
         for (n, unmasked) in unmasked.iter().enumerate() {

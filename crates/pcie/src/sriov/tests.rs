@@ -72,7 +72,7 @@ fn num_vfs_is_locked_while_vfs_are_enabled() {
 }
 
 #[test]
-fn first_offset_follows_the_lockable_hierarchy_bit() {
+fn first_vf_offset_depends_on_the_ari_hierarchy_bit() {
     let mut space = space();
     assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x180);
     write(&mut space, field::CONTROL, 2, u32::from(field::CONTROL_ARI));
@@ -112,7 +112,7 @@ fn vf_bar_is_sized_for_one_vf() {
 }
 
 #[test]
-fn larger_page_size_aligns_vf_bars() {
+fn larger_sriov_page_size_aligns_vf_bars() {
     let mut space = space();
     write(&mut space, field::PAGE_SIZE, 4, 0x10);
     write(&mut space, field::VF_BAR0, 4, u32::MAX);
@@ -132,7 +132,7 @@ fn fixed(space: &ConfigSpace) -> [u32; 5] {
 proptest::proptest! {
     /// The capability keeps its rules after any writes of any width and alignment.
     #[test]
-    fn no_sequence_of_writes_breaks_a_rule(
+    fn sriov_capability_keeps_its_rules_after_any_writes(
         writes in proptest::collection::vec(
             (0u16..0x40, proptest::sample::select(std::vec![1u8, 2, 4]), proptest::prelude::any::<u32>()), 0..60
         )

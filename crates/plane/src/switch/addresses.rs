@@ -33,7 +33,7 @@ impl Exact {
         Self { slots: vec![(0, Ports::NONE); slots].into_boxed_slice(), room: addresses }
     }
 
-    /// Adds ports to an address. Ignores an empty set of ports, and a new address beyond the table's room.
+    /// Adds ports to an exact MAC address. Ignores an empty set of ports, and a new address beyond the table's room.
     pub fn add(&mut self, mac: MacAddress, ports: Ports) {
         let at = self.slot(mac);
         let slot = &mut self.slots[at];
@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_exact_address_returns_its_own_ports(
+        fn each_exact_mac_address_returns_its_own_ports(
             entries in proptest::collection::vec((arbitrary_address(), 1u64..), 0..MOST)
         ) {
             let (mut exact, mut map) = (Exact::with_room(MOST), HashMap::new());
@@ -122,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn addresses_beyond_the_tables_room_are_ignored(room in 0usize..5) {
+        fn mac_addresses_beyond_the_address_tables_size_are_ignored(room in 0usize..5) {
             let mut exact = Exact::with_room(room);
             for n in 0..8 {
                 exact.add(MacAddress([2, 0, 0, 0, 0, n]), Ports::new(1));

@@ -30,9 +30,9 @@ impl Origin {
 /// Properties of a frame on which the switch decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Destination address.
+    /// Destination MAC address of the frame.
     pub dst: MacAddress,
-    /// Source address.
+    /// Source MAC address of the frame.
     pub src: MacAddress,
     /// VLAN tag that the switch filters by, in the frame or about to be inserted.
     pub vlan: Option<u16>,
@@ -105,7 +105,7 @@ impl<const N: usize> Tables<N> {
         self.decide(frame)
     }
 
-    /// Decides on a frame.
+    /// Returns the ports that receive a frame, or the reason to drop the frame.
     #[must_use]
     pub fn decide(&self, frame: &Frame) -> Decision {
         let sender = frame.origin.sender();

@@ -79,7 +79,7 @@ impl<const N: usize> Flows<N> {
         self.generation
     }
 
-    /// Stops remembering flows.
+    /// Switches the flow cache off.
     pub(crate) fn never_remember(&mut self) {
         self.remembers = false;
         self.forget();
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn remembered_decision_equals_the_tables_decision(
+        fn flow_cache_decision_equals_the_switch_tables_decision(
             policies in proptest::collection::vec((tables(), proptest::collection::vec(frame(), 1..40)), 1..4)
         ) {
             let mut flows = Flows::new();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_generation_forgets_flows_of_the_first() {
+    fn wrapped_generation_of_the_flow_cache_discards_old_flows() {
         let (mut flows, tables) = (Flows::<PORTS>::new(), Tables::closed(0));
         let ends = Ends::of(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat());
         let decide = |flows: &mut Flows<PORTS>, tables: &Tables<PORTS>| {

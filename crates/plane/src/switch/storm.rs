@@ -15,7 +15,7 @@ const BLOCK: usize = 64;
 pub enum Kind {
     /// Broadcasts and, with [`Limits::counts_unknown`], unicast frames that no filter matches.
     Broadcast,
-    /// Multicast frames.
+    /// Storm control counts multicast frames.
     Multicast,
 }
 

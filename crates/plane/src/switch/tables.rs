@@ -52,7 +52,7 @@ pub enum PortTag {
 /// Tables by which the switch decides on frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables<const N: usize> {
-    /// Filter of exact addresses.
+    /// Filter of exact MAC addresses.
     pub exact: Exact,
     /// Hash filter of multicast addresses.
     pub multicast: Inexact,
@@ -80,7 +80,7 @@ pub struct Tables<const N: usize> {
     pub ignore_address: bool,
     /// Ports that get a unicast frame from the uplink that no filter matches.
     pub default_ports: Ports,
-    /// Ports that may receive.
+    /// Ports that may receive frames.
     pub enabled: Ports,
     /// All ports of the switch.
     pub all: Ports,

@@ -48,7 +48,7 @@ impl Vlans {
         Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted: Ids::NONE }
     }
 
-    /// Sets the accepted VLANs. Frames of all others are dropped.
+    /// Sets the VLANs that the switch accepts. Frames of all others are dropped.
     pub fn accept(&mut self, accepted: Ids) {
         self.accepted = accepted;
     }

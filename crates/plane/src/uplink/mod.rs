@@ -11,7 +11,7 @@ pub use uncut::Uncut;
 
 /// Frames to and from the outside. A frame starts at its destination address and has no frame check sequence.
 pub trait Wire {
-    /// Sends a frame. Returns `false` if it was dropped.
+    /// Sends a frame to the uplink. Returns `false` if it was dropped.
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
     /// Receives the next frame into `into`. Returns its length, or `None` without a frame. A frame longer than `into` is dropped or
@@ -28,7 +28,7 @@ pub trait Wire {
         false
     }
 
-    /// Sends an unsegmented packet. Returns `false` if all of it was dropped.
+    /// Sends an unsegmented packet to the uplink. Returns `false` if all of it was dropped.
     fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &Uncut) -> bool {
         false
     }

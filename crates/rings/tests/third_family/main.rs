@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
-    fn bursts_leave_the_same_memory_as_single_frames(acts in proptest::collection::vec(act(), 1..40)) {
+    fn bursts_of_frames_leave_the_same_memory_as_single_frames(acts in proptest::collection::vec(act(), 1..40)) {
         let (usual, careful) = (left_behind(&acts, false), left_behind(&acts, true));
         assert_eq!((usual.2, usual.3, &usual.1), (careful.2, careful.3, &careful.1));
         assert_eq!(usual.0.difference(&careful.0), None);
@@ -208,14 +208,14 @@ fn frame_that_padding_makes_too_long_is_dropped() {
 }
 
 #[test]
-fn length_limit_of_one_port_leaves_bursts_to_other_ports() {
+fn length_limit_of_one_port_spares_bursts_to_other_ports() {
     let acts = [Act::Police(64), Act::Post(1, 0, false), Act::Send(0, 1, 9, 29), Act::Poll(1, 64)];
     let (memory, _, counters, _) = left_behind(&acts, false);
     assert_eq!((counters[1].rx_packets, memory.gathered), (29, 29));
 }
 
 #[test]
-fn only_heads_of_due_frames_are_gathered() {
+fn only_headers_of_frames_that_are_due_are_read() {
     let acts =
         [Act::Rate(0, Some(1 << 14)), Act::Post(1, 0, false), Act::Send(0, 1, 2, 29), Act::Poll(1, 64)];
     let (memory, _, counters, _) = left_behind_until(&acts, false);

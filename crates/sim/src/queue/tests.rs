@@ -39,7 +39,7 @@ fn key_of_a_cancelled_event_matches_no_later_event() {
 }
 
 #[test]
-fn moved_event_comes_after_those_already_scheduled() {
+fn moved_event_follows_scheduled_events_of_the_same_time() {
     let mut queue = EventQueue::new();
     let timer = queue.schedule(at(10), "timer");
     queue.schedule(at(20), "there");
@@ -48,7 +48,7 @@ fn moved_event_comes_after_those_already_scheduled() {
 }
 
 #[test]
-fn replacement_keeps_its_position_only_at_the_same_time() {
+fn replaced_event_keeps_its_position_only_at_the_same_time() {
     let mut queue = EventQueue::new();
     let key = queue.replace(None, Some(at(10)), "look");
     queue.schedule(at(20), "there");
@@ -72,7 +72,7 @@ fn event_scheduled_in_the_past_is_due_now() {
 }
 
 #[test]
-fn pop_before_advances_time_to_the_end_when_empty() {
+fn pop_before_of_an_empty_queue_advances_time_to_its_limit() {
     let mut queue = EventQueue::new();
     queue.schedule(at(10), ());
     assert_eq!(queue.pop_before(at(10)), None);
@@ -114,7 +114,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     /// Compares the queue with a sorted map of (time, sequence).
     #[test]
-    fn any_operations_give_the_order_of_a_sorted_map(operations in vec(operation(), 0..300)) {
+    fn event_queue_operations_match_a_sorted_map(operations in vec(operation(), 0..300)) {
         let mut queue = EventQueue::new();
         let mut model: BTreeMap<(u64, usize), usize> = BTreeMap::new();
         let mut keys: Vec<(EventKey, Option<(u64, usize)>)> = Vec::new();

@@ -7,14 +7,14 @@ const LONGEST: usize = 1 << 18;
 /// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;
 
-/// A whole pcapng block.
+/// Whole block of a pcapng stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) is_packet: bool,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Received bytes that are not yet a whole block.
+/// Received bytes that are not yet a whole pcapng block.
 #[derive(Debug, Default)]
 pub(super) struct BlockBuffer(Vec<u8>);
 
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_whole_for_any_chunk_size() {
+    fn pcapng_blocks_are_whole_for_any_chunk_size() {
         let file = [block(1, 20), block(PACKET, 12), block(PACKET, 100)].concat();
         for piece in 1..file.len() {
             let (mut blocks, mut found) = (BlockBuffer::default(), Vec::new());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn non_pcapng_bytes_are_refused() {
+    fn bytes_other_than_pcapng_blocks_are_refused() {
         for length in [0, 11, LONGEST as u32 + 1] {
             let mut blocks = BlockBuffer::default();
             blocks.push(&[1_u32.to_le_bytes(), length.to_le_bytes()].concat());

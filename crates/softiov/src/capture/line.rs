@@ -6,9 +6,9 @@ use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, EnhancedPacketBlock, OptionCode, parse_block_le};
 use std::fmt::Write;
 
-/// Option `opt_comment`: text about a packet.
+/// pcapng option `opt_comment`: text about a packet.
 const COMMENT: OptionCode = OptionCode(1);
-/// Option `epb_flags`: direction of a packet.
+/// pcapng option `epb_flags`: direction of a packet.
 const FLAGS: OptionCode = OptionCode(2);
 /// Option `epb_dropcount`: frames missing before a packet.
 const MISSING: OptionCode = OptionCode(4);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_line_matches_tcpdump() {
+    fn printed_frame_matches_the_line_of_tcpdump() {
         let ends = "02:00:00:00:00:01 > 02:00:00:00:00:09";
         assert_eq!(described(&[8, 6, 1]), format!("{ends}, ethertype ARP (0x0806), length 60"));
         assert_eq!(described(&[0x88, 0xb5]), format!("{ends}, ethertype 0x88b5, length 60"));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn time_has_hours_to_microseconds() {
+    fn time_of_a_printed_frame_has_hours_to_microseconds() {
         assert_eq!(time((86_400 * 3 + 3600 + 61) * 1_000_000_000 + 1_234_567), "01:01:01.001234");
     }
 }

@@ -32,7 +32,7 @@ impl DemoHost {
         Ok(Self { host, ports, _folder: folder })
     }
 
-    /// Returns a port's VFs, by index.
+    /// Returns the VFs of one of the demo's ports, by index.
     pub(super) fn vfs(&self, port: usize) -> &[VfConfig] {
         &self.ports[port].vfs
     }
@@ -87,17 +87,17 @@ impl Cost {
         }
     }
 
-    /// Returns register accesses divided by `count`.
+    /// Returns the flow's register accesses divided by `count`.
     pub(super) fn accesses_per(self, count: f64) -> f64 {
         rate(self.accesses, count)
     }
 
-    /// Returns register accesses per 1,000 packets.
+    /// Returns the flow's register accesses per 1,000 packets.
     pub(super) fn per_1000_packets(self) -> f64 {
         rate(self.accesses, self.thousands())
     }
 
-    /// Returns interrupts per 1,000 packets.
+    /// Returns the flow's interrupts per 1,000 packets.
     pub(super) fn interrupts_per_1000_packets(self) -> f64 {
         rate(self.interrupts, self.thousands())
     }

@@ -36,12 +36,12 @@ pub(crate) struct Args {
     seconds: u64,
 }
 
-/// Card of the demo.
+/// Card (device family and doorbells) of the demo.
 #[derive(Debug, Clone, Copy)]
 struct Card<'a> {
     /// Card family, as a configuration names it.
     family: &'a str,
-    /// Doorbell pages are mapped into the guests.
+    /// True if doorbell pages are mapped into the guests.
     mapped: bool,
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 pub(super) struct Report {
     /// Card family of the demo's VFs.
     pub(super) family: String,
-    /// Doorbell pages were mapped into the guests.
+    /// True if doorbell pages were mapped into the guests.
     pub(super) mapped: bool,
     pub(super) guests: Vec<Guest>,
     pub(super) pings: Vec<Ping>,
@@ -22,7 +22,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Creates a report without results.
+    /// Creates a demo report without results.
     pub(super) fn new(card: Card<'_>) -> Self {
         Self { family: card.family.to_owned(), mapped: card.mapped, ..Self::default() }
     }
@@ -45,7 +45,7 @@ impl From<&VfStatus> for VfCounters {
     }
 }
 
-/// A guest on a VF.
+/// Guest of the demo with the VF that it uses.
 #[derive(Debug, Serialize)]
 pub(super) struct Guest {
     pub(super) vf: String,
@@ -54,7 +54,7 @@ pub(super) struct Guest {
     pub(super) driver: String,
 }
 
-/// A series of pings.
+/// Result of a series of pings between two guests.
 #[derive(Debug, Serialize)]
 pub(super) struct Ping {
     pub(super) from: String,
@@ -86,7 +86,7 @@ pub(super) struct FamilyFigures {
     pub(super) family: String,
     /// Name of the guests' driver.
     pub(super) driver: String,
-    /// Mean throughput of both directions, Mb/s.
+    /// Mean throughput of the flows of both directions, Mb/s.
     pub(super) mbps: f64,
     /// Register accesses that reached the host, per 1,000 packets.
     pub(super) trapped_per_1000_packets: f64,
@@ -96,7 +96,7 @@ pub(super) struct FamilyFigures {
 /// VMM work per 1,000 packets, which SR-IOV is meant to avoid.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub(super) struct Interventions {
-    /// Register reads; the guest waits for each.
+    /// Register reads per 1,000 packets; the guest waits for each.
     pub(super) reads: f64,
     /// Register writes, posted or not.
     pub(super) writes: f64,
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn json_keys_and_their_order_are_stable() {
+    fn names_and_order_of_demo_json_fields_are_stable() {
         let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
         assert_eq!(
             serde_json::to_string(&outcome.report).unwrap(),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_and_unsent_pings_are_problems() {
+    fn unanswered_and_unsent_demo_pings_are_problems() {
         let outcome = Outcome::new(report(vec![ping(20, 20), ping(20, 19), ping(0, 0)]), vec![], vec![]);
         assert_eq!(
             outcome.problems(),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_with_their_headings() {
+    fn demo_report_columns_are_aligned_with_their_headings() {
         let text = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]).to_string();
         let heading = text.lines().find(|line| line.starts_with("ping from")).unwrap();
         let row = text.lines().find(|line| line.starts_with("pf0vf0")).unwrap();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Severity of a finding.
+/// Severity of a finding of `softiov doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -11,7 +11,7 @@ pub(super) enum Verdict {
     Ok,
     /// The checked part works, but slower or less safely than it could.
     Warning,
-    /// Something does not work.
+    /// The check found that something does not work.
     Problem,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Finding {
     pub(super) verdict: Verdict,
     /// State that the check observed.
     pub(super) seen: String,
-    /// Remedy; none if the verdict is ok.
+    /// Remedy for the finding; none if the verdict is ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }

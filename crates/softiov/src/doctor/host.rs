@@ -21,9 +21,9 @@ pub(super) struct Process {
     pub(super) memory: Option<(u64, u64)>,
     /// CPU quota of the process and the quota's period, microseconds (cpu.max).
     pub(super) processors: Option<(u64, u64)>,
-    /// Limit and number of open file descriptors.
+    /// Limit and number of the host's open file descriptors.
     pub(super) files: Option<(u64, u64)>,
-    /// Error that kept the limits from being read.
+    /// Error that kept the host's limits from being read.
     pub(super) unread: Option<String>,
 }
 

@@ -10,7 +10,7 @@ const KERNEL: (u32, u32) = (5, 11);
 /// Asynchronous I/O requests that each QEMU with a disk reserves (fs.aio-nr).
 const AIO_PER_GUEST: u64 = 1024;
 
-/// State of the machine.
+/// State of the machine that `softiov doctor` checks.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) release: String,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_has_its_cause() {
+    fn each_machine_finding_of_doctor_has_its_cause() {
         let (warning, problem) = (Verdict::Warning, Verdict::Problem);
         assert_eq!(found(&good()), []);
         assert_eq!(found(&Machine { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);

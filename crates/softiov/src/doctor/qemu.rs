@@ -17,11 +17,11 @@ pub(super) struct Qemu {
     path: PathBuf,
     /// Text that QEMU prints for `--version`.
     version: String,
-    /// Output of `-device help`.
+    /// Text that QEMU prints for `-device help`.
     devices: String,
 }
 
-/// Runs the named QEMU, or the one in PATH. Returns `None` if no such program runs.
+/// Runs the QEMU of this path, or the one in PATH. Returns `None` if no such program runs.
 pub(super) fn find(named: Option<&Path>) -> Option<Qemu> {
     let path = match named {
         Some(path) => path.to_owned(),

@@ -11,7 +11,7 @@ const CHECK: &str = "socket";
 /// Users as which libvirt runs QEMU: on Debian and Ubuntu, and on Fedora.
 const VMMS: [&str; 2] = ["libvirt-qemu", "qemu"];
 
-/// Owner, group and mode of a file.
+/// Owner, group and mode of a socket or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileRights {
     pub(super) uid: u32,
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn user_has_the_groups_of_passwd_and_group() {
+    fn user_has_the_groups_of_etc_passwd_and_etc_group() {
         assert_eq!(vmm().gids, [102, 64055]);
         assert_eq!(User::find("qemu", PASSWD, GROUP), None);
         assert_eq!(User::find("broken", "broken:x", ""), None);
     }
 
     #[test]
-    fn first_matching_permission_class_decides() {
+    fn first_matching_permission_class_decides_socket_access() {
         assert!(vmm().may(2, rights(0, 102, 0o660)));
         assert!(!vmm().may(2, rights(0, 0, 0o660)));
         assert!(!vmm().may(2, rights(64055, 102, 0o066)), "the owner's own right counts");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_is_missing_closed_or_open_to_a_vmm() {
+    fn doctor_reports_a_socket_missing_closed_or_open_to_a_vmm() {
         let folder = rights(0, 0, 0o755);
         let verdicts = |rights: io::Result<Vec<FileRights>>| {
             let findings = judge(&[("pf0vf0", rights)], &[vmm()]);

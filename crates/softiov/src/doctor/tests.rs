@@ -73,7 +73,7 @@ fn each_doctor_finding_has_its_cause_and_its_remedy() {
 }
 
 #[test]
-fn host_without_seccomp_or_near_a_limit_is_a_warning() {
+fn doctor_warns_of_a_host_without_seccomp_or_near_a_limit() {
     let verdicts = |process: Process| {
         process.judge().into_iter().map(|finding| (finding.check, finding.verdict)).collect::<Vec<_>>()
     };
@@ -95,7 +95,7 @@ fn host_without_seccomp_or_near_a_limit_is_a_warning() {
 }
 
 #[test]
-fn finding_and_remedy_are_two_lines() {
+fn doctor_prints_a_finding_and_its_remedy_on_two_lines() {
     let findings = [Finding::ok("host", "it answers"), Finding::problem("tap", "it is down", "set it up")];
     let expected =
         "ok       host     it answers\nPROBLEM  tap      it is down\n                  remedy: set it up\n";

@@ -190,7 +190,7 @@ mod tests {
     };
 
     #[test]
-    fn failed_measurement_names_its_reason_and_substitute() {
+    fn failed_measurement_names_reason_and_substituted_value() {
         let why_not =
             Some("KVM does not work on this machine: opening /dev/kvm failed: No such file".to_owned());
         let text = measurements(&[
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_measured_constants_are_shown_and_saved() {
+    fn only_measured_cost_constants_are_shown_and_saved() {
         let table = here::table(&[("clock", 2e9), ("copy_warm", 20.0)]);
         let text = constants(&here::parameters(&table));
         assert_eq!(text.lines().count(), 1 + 2 + 1, "{text}");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn assumption_shows_whether_this_machine_has_it() {
+    fn model_assumption_shows_if_this_machine_satisfies_it() {
         let text = |here| assumption_text(&Assumption { what: "x2APIC", here, source: "/proc/cpuinfo" });
         assert_eq!(text(Some(true)), "assumed: x2APIC; this machine has it (/proc/cpuinfo)\n");
         assert!(text(Some(false)).contains("does not have it, so interrupts cost more here"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn prediction_names_its_largest_sensitivities() {
+    fn lab_prediction_names_its_largest_sensitivities() {
         let effect = Effect { constant: "rx_wake".to_owned(), less_pct: -6.7, more_pct: 6.72 };
         let prediction = Prediction {
             what: "SR-IOV".to_owned(),

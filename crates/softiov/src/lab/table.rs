@@ -1,4 +1,4 @@
-//! Text in aligned columns.
+//! Tables of text in aligned columns.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ mod tests {
     use super::Table;
 
     #[test]
-    fn names_are_left_aligned_and_numbers_right_aligned() {
+    fn table_has_names_left_aligned_and_numbers_right_aligned() {
         let mut table = Table::new(vec!["policy".into(), "mbps".into()], 1);
         table.row(vec!["20k".into(), "957.1".into()]);
         assert_eq!(table.to_string(), "policy   mbps\n20k     957.1\n");

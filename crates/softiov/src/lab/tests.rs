@@ -73,7 +73,7 @@ fn softiov_lab(arguments: &str) -> anyhow::Result<ExitCode> {
 }
 
 #[test]
-fn stored_rows_become_a_report() {
+fn stored_experiment_rows_become_a_report() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().display();
     softiov_lab(&format!("run all --out {rows} --shard 1/2")).unwrap();
@@ -86,7 +86,7 @@ fn stored_rows_become_a_report() {
 }
 
 #[test]
-fn refused_arguments_name_the_remedy() {
+fn refused_lab_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "unknown experiment `triple`; known: double"),
         ("run all --set fctor=3", "unknown axis or setting `fctor`; did you mean factor?"),
@@ -109,7 +109,7 @@ fn refused_arguments_name_the_remedy() {
 }
 
 #[test]
-fn invalid_arguments_exit_with_a_usage_error() {
+fn invalid_lab_arguments_exit_with_a_usage_error() {
     for arguments in
         ["run", "run all --set vms", "run all --shard 3/2", "run all --jobs 0", "report --in a --jobs 2"]
     {
@@ -119,7 +119,7 @@ fn invalid_arguments_exit_with_a_usage_error() {
 }
 
 #[test]
-fn list_shows_points_and_settings() {
+fn lab_list_shows_points_and_settings_of_experiments() {
     let text = list::as_text(&catalogue());
     assert_eq!(
         text,
@@ -134,7 +134,7 @@ fn list_shows_points_and_settings() {
 }
 
 #[test]
-fn run_without_json_prints_tables_and_speed() {
+fn lab_run_without_json_prints_tables_and_speed() {
     let options = lab::runner::Options {
         seed: 1,
         jobs: std::num::NonZeroUsize::MIN,
@@ -154,7 +154,7 @@ fn run_without_json_prints_tables_and_speed() {
 }
 
 #[test]
-fn command_line_settings_override_the_settings_file() {
+fn lab_command_line_settings_override_the_settings_file() {
     let folder = tempfile::tempdir().unwrap();
     let (rows, file) = (folder.path().join("rows"), folder.path().join("mine"));
     std::fs::write(&file, "# mine\nfactor=5\n\nvms=2\n").unwrap();

@@ -88,7 +88,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
-    fn record_names_the_object_of_its_line() {
+    fn event_record_names_the_function_or_tap_of_its_log_line() {
         let subscriber = tracing_subscriber::registry().with(Records);
         tracing::subscriber::with_default(subscriber, || {
             let (name, count) = ("pf0vf3", 7_u64);

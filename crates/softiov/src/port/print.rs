@@ -1,4 +1,4 @@
-//! Text of ports, as `softiov port` prints it.
+//! Text of ports and their settings, as `softiov port` prints it.
 
 use crate::vf::print::{function, port_line, settings};
 use daemon::control::status::{Answers, PortStatus};
@@ -17,7 +17,7 @@ pub(crate) fn line(port: &PortStatus) -> String {
     format!("{}, {} VFs, {connected} with a client\n", line.trim_end(), port.vfs.len())
 }
 
-/// Returns everything about one port except its VFs.
+/// Returns the text about one port except its VFs.
 pub(crate) fn show(port: &PortStatus) -> String {
     let mut text = port_line(port);
     if let Some(status) = &port.uplink_status {
@@ -141,7 +141,7 @@ mod tests {
     use daemon::control::status::Answers;
 
     #[test]
-    fn pf_driver_line_shows_requests_and_latency() {
+    fn pf_driver_line_shows_mailbox_requests_and_their_delays() {
         assert_eq!(answers(&Answers::default()), "pf driver: no request yet");
         let some = Answers {
             requests: 5,

@@ -49,7 +49,7 @@ pub(crate) struct Args {
 const THREAD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of the check that an ending host's threads have ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
-/// Timeout for the last lines of the log.
+/// Timeout for writing the last lines of the log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the host. SIGTERM and SIGINT end it cleanly. SIGHUP reloads its configuration file; it never ends the host,

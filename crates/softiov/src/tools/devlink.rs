@@ -32,7 +32,7 @@ const USAGE: &str = "\
 Usage: softiov devlink [ -j[son] ] [ -p[retty] ] port show [ DEV/PORT_INDEX | NETDEV ]
 ";
 
-/// A port with devlink's attributes.
+/// Port or VF with devlink's attributes.
 #[derive(Debug)]
 struct Port {
     handle: String,
@@ -71,7 +71,7 @@ impl Serialize for Function<'_> {
     }
 }
 
-/// The ports shown, by handle.
+/// Shown devlink ports, by handle.
 struct PortSection<'a>(&'a [Port]);
 
 impl Serialize for PortSection<'_> {
@@ -118,7 +118,7 @@ struct ShowError {
     kernel_asked: bool,
 }
 
-/// iproute2's options, by letter and word. `f`, `b` and `N` read from elsewhere.
+/// Options of iproute2, by letter and word. `f`, `b` and `N` read from elsewhere.
 const OPTIONS: [(char, &str); 10] = [
     ('f', "force"),
     ('b', "batch"),
@@ -309,14 +309,14 @@ mod tests {
 
     /// Covers a VF that a driver has enabled; `cli/devlink.golden` has one without a driver.
     #[test]
-    fn a_vf_with_a_driver_is_attached() {
+    fn devlink_shows_a_vf_with_a_driver_as_attached() {
         let shown = print(&all(&[crate::sample::port()]), OutputFormat::default());
         let line = "  function:\n    hw_addr 02:00:00:00:00:01 state active opstate attached\n";
         assert!(shown.ends_with(line), "{shown}");
     }
 
     #[test]
-    fn a_port_is_named_by_its_handle_or_its_interface() {
+    fn devlink_names_a_port_by_its_handle_or_its_interface() {
         for name in ["pci/0000:00:01.0/1", "pf0vf0"] {
             let found = show(all(&[crate::sample::port()]), &[name]).unwrap();
             assert_eq!(found.len(), 1, "{name}");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_may_be_abbreviated() {
+    fn devlink_commands_may_be_abbreviated() {
         for text in ["port show", "port", "p s", "port list"] {
             assert_eq!(command(&split(text)).unwrap(), Some(&[][..]), "{text}");
         }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_be_abbreviated() {
+    fn devlink_options_may_be_abbreviated() {
         let format = OutputFormat { json: true, pretty: true };
         for text in ["-jp port show pf0", "port show pf0 --json --pretty", "--js -p port -nvsix show pf0"] {
             assert_eq!(options(&words(text)).unwrap(), (format, vec!["port", "show", "pf0"]), "{text}");

@@ -190,7 +190,7 @@ fn coalescing(vf: &VfStatus) -> String {
     text + "CQE mode RX: n/a  TX: n/a\n\n"
 }
 
-/// Parses the parameters of `-C`.
+/// Parses the coalescing parameters of `ethtool -C`.
 fn parse_coalesce(words: &[String]) -> Result<VfSettings, ToolExit> {
     let mut set = VfSettings::default();
     for pair in words.chunks(2) {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn driver_is_the_one_that_linux_has_for_the_function() {
+    fn ethtool_shows_the_linux_driver_of_each_function() {
         let ports = [crate::sample::port()];
         let text = driver(&find(&ports, "pf0vf0").unwrap());
         assert!(text.starts_with("driver: igbvf\n") && text.contains("\nbus-info: 0000:01:10.0\n"), "{text}");

@@ -102,7 +102,7 @@ mod tests {
     use daemon::control::functions::PciFunction;
 
     #[test]
-    fn a_function_is_written_as_lspci_prints_it() {
+    fn pci_function_is_printed_as_lspci_prints_it() {
         let config = (0..0x120).map(|at| format!("{:02x}", at & 0xff)).collect();
         let (rx_rings, tx_rings) = (Vec::new(), Vec::new());
         let function = PciFunction { name: "pf0".into(), rid: "00:01.0".into(), config, rx_rings, tx_rings };
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_select_other_devices_are_refused() {
+    fn lspci_options_that_select_other_devices_are_refused() {
         for word in ["-F", "-vF", "-A", "-H1", "-qq"] {
             assert!(is_unsupported(word), "{word}");
         }

@@ -3,7 +3,7 @@
 use crate::output;
 use std::process::ExitCode;
 
-/// Message on standard error, and exit code.
+/// Message of a failed tool on standard error, and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolExit {
     /// Message as the real tool prints it, and below it lines of softiov's own.

@@ -106,7 +106,7 @@ mod tests {
     use daemon::{Entry, Recording};
 
     #[test]
-    fn recording_is_one_line_per_entry_with_its_age() {
+    fn flight_recording_prints_one_line_per_entry_with_its_age() {
         let entry = |what: &str, name: Option<&str>| Entry {
             before_ns: 1_234_567_000,
             what: what.to_owned(),

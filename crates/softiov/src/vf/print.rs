@@ -21,7 +21,7 @@ pub(crate) fn list(ports: &[PortStatus]) -> String {
     text
 }
 
-/// Returns the line of a port.
+/// Returns the line of a port in the list of VFs.
 pub(crate) fn port_line(port: &PortStatus) -> String {
     let PortStatus { name, family, mac, uplink, .. } = port;
     let family =
@@ -69,7 +69,7 @@ fn state(up: bool) -> &'static str {
     if up { "UP" } else { "DOWN" }
 }
 
-/// Returns everything about one VF.
+/// Returns the text about one VF.
 pub(crate) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();

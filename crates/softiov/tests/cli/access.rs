@@ -96,7 +96,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn by_default_only_the_hosts_user_has_access() {
+fn by_default_only_the_hosts_user_may_connect_to_sockets() {
     let folder = tempdir().unwrap();
     let host = Serve::start(&folder, &[]);
     for (path, expected) in [
@@ -111,7 +111,7 @@ fn by_default_only_the_hosts_user_has_access() {
 }
 
 #[test]
-fn a_mounted_folder_shows_the_next_hosts_socket() {
+fn mounted_socket_folder_shows_the_next_hosts_socket() {
     let folder = tempdir().unwrap();
     let mut host = Serve::start(&folder, &[]);
     // A container mounts the folder itself, not its name.
@@ -126,7 +126,7 @@ fn a_mounted_folder_shows_the_next_hosts_socket() {
 }
 
 #[test]
-fn a_folder_where_others_could_replace_sockets_is_refused() {
+fn socket_folder_that_others_could_write_to_is_refused() {
     let folder = tempdir().unwrap();
     let sockets = folder.path().join("sockets");
     fs::create_dir(&sockets).unwrap();
@@ -145,8 +145,8 @@ fn a_folder_where_others_could_replace_sockets_is_refused() {
 }
 
 #[test]
-fn a_folder_of_another_user_is_refused() {
-    let Some(folder) = open_folder("a_folder_of_another_user_is_refused") else { return };
+fn socket_folder_of_another_user_is_refused() {
+    let Some(folder) = open_folder("socket_folder_of_another_user_is_refused") else { return };
     let sockets = folder.path().join("sockets");
     fs::create_dir(&sockets).unwrap();
     std::os::unix::fs::chown(&sockets, Some(STRANGER), None).unwrap();
@@ -162,7 +162,7 @@ fn threads(host: &Serve) -> Vec<String> {
 }
 
 #[test]
-fn every_thread_has_the_seccomp_filter() {
+fn every_thread_of_a_host_has_a_seccomp_filter() {
     let folder = tempdir().unwrap();
     for (option, expected) in [("true", "Seccomp:\t2"), ("log", "Seccomp:\t2"), ("false", "Seccomp:\t0")] {
         let mut host = Serve::start(&folder, &["--seccomp", option]);
@@ -215,8 +215,8 @@ fn host_of_another_user_has_no_capability() {
 }
 
 #[test]
-fn only_root_may_become_another_user() {
-    let Some(folder) = open_folder("only_root_may_become_another_user") else { return };
+fn only_a_host_started_by_root_may_become_another_user() {
+    let Some(folder) = open_folder("only_a_host_started_by_root_may_become_another_user") else { return };
     let place = folder.path().join("theirs");
     fs::create_dir(&place).unwrap();
     std::os::unix::fs::chown(&place, Some(VMM), None).unwrap();

@@ -10,7 +10,7 @@ use tempfile::tempdir;
 
 const PAGE: &str = include_str!("../../../../docs/api.md");
 
-/// Returns the page's blocks: language and text.
+/// Returns the code blocks of the API page: language and text.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let parts: Vec<&str> = PAGE.split("```").collect();
     parts.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()

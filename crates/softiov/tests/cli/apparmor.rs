@@ -11,7 +11,7 @@ const RULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/apparmo
 
 /// Includes the rule as libvirt's profile of a machine does.
 #[test]
-fn apparmor_parses_the_rule_for_libvirts_machines() {
+fn apparmor_parses_the_documented_rule_for_libvirt_guests() {
     let folder = tempdir().unwrap();
     let rule = Path::new(RULE).canonicalize().unwrap();
     let wrong = folder.path().join("wrong");

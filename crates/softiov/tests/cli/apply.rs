@@ -40,7 +40,7 @@ const AFTER: &str = "[[port]]\nvfs = 3\nstorm.broadcast = 1000\n[[port.vf]]\nind
                      [[port]]\nname = \"new\"\nvfs = 1\n";
 
 #[test]
-fn difference_is_printed_and_then_applied() {
+fn apply_prints_and_then_applies_the_difference() {
     let (folder, serve, file) = host(BEFORE);
     let other = folder.path().join("other.toml");
     let told = apply(&serve, &other, AFTER, &["--dry-run"]);
@@ -74,7 +74,7 @@ fn wait_for(what: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_file_that_is_refused_changes_nothing() {
+fn refused_configuration_file_changes_no_setting() {
     let (folder, serve, _) = host(BEFORE);
     let file = folder.path().join("other.toml");
     let before = names(&serve);
@@ -100,7 +100,7 @@ fn a_file_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn settings_of_commands_stay_where_the_file_has_none() {
+fn applied_file_keeps_command_settings_that_it_lacks() {
     let (_folder, serve, file) = host("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1\nvlan = 5\n");
     for change in ["--qos 7 --trust on", "--max-mtu 1500 --volatile"] {
         let words = format!("vf set pf0vf0 {change}");
@@ -113,7 +113,7 @@ fn settings_of_commands_stay_where_the_file_has_none() {
 }
 
 #[test]
-fn addresses_of_two_vfs_can_be_swapped() {
+fn apply_can_swap_the_mac_addresses_of_two_vfs() {
     let file = |a, b| {
         format!(
             "[[port]]\n[[port.vf]]\nindex = 0\nmac = \"02:00:00:00:00:0{a}\"\n\
@@ -148,7 +148,7 @@ fn has_ended(mut client: &UnixStream) -> bool {
 }
 
 #[test]
-fn applied_file_holds_until_the_hosts_own_file_changes() {
+fn applied_file_is_valid_until_the_hosts_own_file_changes() {
     let (folder, mut serve, file) = host(BEFORE);
     let other = folder.path().join("other.toml");
     assert_eq!(apply(&serve, &other, AFTER, &[]).status, Some(0));
@@ -162,7 +162,7 @@ fn applied_file_holds_until_the_hosts_own_file_changes() {
 }
 
 #[test]
-fn sighup_reloads_the_file_and_refuses_a_bad_one() {
+fn sighup_reloads_the_file_and_refuses_an_invalid_one() {
     let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
     assert_eq!(softiov(serve.folder(), &["vf", "set", "pf0vf0", "--trust", "on"]).status, Some(0));
     serve.signal(Signal::HUP);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 #[test]
-fn short_slices_make_a_complete_report() {
+fn bench_with_short_slices_prints_a_complete_report() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         host::test_support::skipped("the benchmark's harness", "it takes two processors");
         return;

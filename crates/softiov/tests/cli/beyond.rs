@@ -19,7 +19,7 @@ const FLOW: u64 = 64 << 10;
 /// The guide's addresses of the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-/// A process that is killed at the end of the test.
+/// Process that is killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -63,22 +63,22 @@ impl Machine {
         self.folder.path().join("sockets")
     }
 
-    /// Creates a command for the machine's shell.
+    /// Runs a command in the shell of the simulated machine.
     fn tool(&self, name: &str, command: &str) {
         let path = self.folder.path().join("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\nexec {command}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Returns a command that runs in the namespace.
+    /// Returns a command that runs in the machine's network namespace.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.pid().to_string(), "-n", program]);
         command
     }
 
-    /// Runs a script and returns its output. The first machine has the addresses of the guide, the second has them
-    /// exchanged.
+    /// Runs a script on the simulated machine and returns its output. The first machine has the addresses of the
+    /// guide, the second has them exchanged.
     #[track_caller]
     fn run(&self, script: &str) -> String {
         let script = match self.number {
@@ -111,7 +111,7 @@ impl Machine {
     }
 }
 
-/// Returns two machines on a cable. Without network namespaces, skips the test and returns `None`.
+/// Returns two simulated machines on a cable. Without network namespaces, skips the test and returns `None`.
 fn two_machines(what: &str) -> Option<[Machine; 2]> {
     let may = finish(Command::new("unshare").args(["-n", "ip", "link", "add", "probe0", "type", "veth"]));
     if may.status != Some(0) {
@@ -201,7 +201,7 @@ fn open_vswitch_with_vxlan_joins_two_hosts() {
     joined(&machines, "Open vSwitch");
 }
 
-/// Starts Open vSwitch. Its database is dropped after the switch.
+/// Starts Open vSwitch on a simulated machine. Its database is dropped after the switch.
 fn start_switch(machine: &Machine, programs: &OpenVSwitch) -> Vec<Process> {
     let folder = machine.folder.path();
     let at = |name: &str| folder.join(name).display().to_string();

@@ -32,7 +32,7 @@ const SLICE: Duration = Duration::from_millis(5);
 /// System calls per 1,000 packets in mapped mode, at most.
 const BOUND: f64 = 10.0;
 
-/// System calls of a thread.
+/// Numbers of a thread's system calls.
 #[derive(Debug, Default)]
 struct Calls {
     by_number: BTreeMap<u64, u64>,
@@ -137,7 +137,7 @@ fn may_sleep(thread: Pid, timeout: u64) -> nix::Result<bool> {
     Ok(timeout == 0 || word(timeout)? != 0 || word(timeout + 8)? != 0)
 }
 
-/// Returns the thread with the port's name.
+/// Returns the thread that runs the port.
 fn port_of(process: u32) -> Pid {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let port = tasks

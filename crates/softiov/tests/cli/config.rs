@@ -4,7 +4,7 @@ use crate::process::{Said, Serve, files, softiov};
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-/// Starts a host that must refuse `text`.
+/// Starts a host that must refuse the configuration `text`.
 fn refused(folder: &TempDir, text: &str) -> Said {
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, text).unwrap();
@@ -15,7 +15,7 @@ fn refused(folder: &TempDir, text: &str) -> Said {
 }
 
 #[test]
-fn an_unknown_key_is_refused_by_name_and_line() {
+fn unknown_setting_is_refused_with_its_name_and_line() {
     let folder = tempdir().unwrap();
     let said = refused(&folder, "[[port]]\nname = \"a\"\nuplnk = \"none\"\n");
     for part in ["softiov.toml", "line 3", "uplnk", "uplink"] {
@@ -24,7 +24,7 @@ fn an_unknown_key_is_refused_by_name_and_line() {
 }
 
 #[test]
-fn invalid_value_is_refused_with_a_remedy() {
+fn invalid_configuration_value_is_refused_with_a_remedy() {
     let folder = tempdir().unwrap();
     for (text, key, remedy) in [
         ("[[port]]\nvfs = 9", "pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64"),
@@ -44,7 +44,7 @@ fn invalid_value_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn missing_configuration_file_is_named() {
+fn missing_configuration_file_is_named_in_the_error() {
     let folder = tempdir().unwrap();
     let said = softiov(folder.path(), &["serve", "--config", "/nonexistent.toml"]);
     assert_eq!(said.status, Some(1));
@@ -56,7 +56,7 @@ fn missing_configuration_file_is_named() {
 }
 
 #[test]
-fn folder_on_the_command_line_overrides_the_files() {
+fn socket_folder_argument_overrides_the_configuration_files() {
     let folder = tempdir().unwrap();
     let elsewhere = folder.path().join("elsewhere");
     let file = folder.path().join("softiov.toml");

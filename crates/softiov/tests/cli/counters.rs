@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tempfile::tempdir;
 
-/// Values of counters, by name.
+/// Values of the host's counters, by name.
 type Counts = BTreeMap<String, u64>;
 
 /// Keys of the status below which every number is a counter.
@@ -94,7 +94,7 @@ fn none_falls(before: &Counts, after: &Counts, what: &str) {
 }
 
 #[test]
-fn no_counter_falls_at_an_upgrade_or_after_a_crash() {
+fn no_counter_decreases_at_an_upgrade_or_after_a_crash() {
     for family in ["82576", "avf"] {
         let folder = tempdir().unwrap();
         let config = folder.path().join("softiov.toml");

@@ -19,7 +19,7 @@ fn report_to_a_full_output_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn an_interrupted_demo_leaves_nothing_behind() {
+fn interrupted_demo_removes_its_temporary_files() {
     for (moment, signal) in [
         ("starting", Signal::INT),
         ("attaching", Signal::TERM),
@@ -45,7 +45,7 @@ fn an_interrupted_demo_leaves_nothing_behind() {
 }
 
 #[test]
-fn guests_inside_the_program_drive_vfs_of_either_family() {
+fn embedded_demo_guests_drive_82576_and_avf_vfs() {
     for (options, family, expected) in
         [("", "82576", "softiov driver::vf"), ("--family avf --mapped", "avf", "softiov driver::avf::vf")]
     {

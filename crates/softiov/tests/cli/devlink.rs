@@ -1,7 +1,8 @@
-//! `softiov devlink` against the real one. `devlink.golden` is the output of iproute2 6.1's devlink on Linux 6.1 for
-//! a netdevsim device with two VFs in switchdev mode, with addresses and states: after each command its output, its
-//! standard error behind `! `, and its exit code. Names and handles are adapted to our host, and the wire's port,
-//! which netdevsim counts from 1, is 0. Usage texts are left out, since they name what each program can do.
+//! Tests `softiov devlink` against the devlink of iproute2. `devlink.golden` is the output of iproute2 6.1's devlink
+//! on Linux 6.1 for a netdevsim device with two VFs in switchdev mode, with addresses and states: after each command
+//! its output, its standard error behind `! `, and its exit code. Names and handles are adapted to our host, and the
+//! wire's port, which netdevsim counts from 1, is 0. Usage texts are left out, since they name what each program can
+//! do.
 
 use crate::process::{Serve, softiov};
 use std::fmt::Write;
@@ -23,7 +24,7 @@ fn transcript(folder: &Path, words: &str) -> String {
 }
 
 #[test]
-fn answers_and_errors_are_those_of_devlink() {
+fn output_and_errors_of_devlink_command_equal_devlinks() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["port", "set", "pf0", "--vfs", "2"]).status, Some(0));

@@ -1,4 +1,4 @@
-//! `softiov doctor` with and without a host. The crate's unit tests cover the causes of each finding.
+//! Tests `softiov doctor` with and without a host. The crate's unit tests cover the causes of each finding.
 
 use crate::process::{Serve, softiov};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::tempdir;
 
 #[test]
-fn doctor_lists_findings_and_fails_on_a_problem() {
+fn doctor_lists_findings_and_exits_with_1_on_a_problem() {
     let folder = tempdir().unwrap();
     let found = |place: &Path, status| -> Vec<(String, String)> {
         let said = softiov(place, &["doctor", "--json", "--qemu", "/bin/true"]);

@@ -6,7 +6,7 @@ use std::process::Command;
 use tempfile::tempdir;
 
 #[test]
-fn each_check_is_a_line_and_a_json_object() {
+fn drive_prints_each_check_as_a_line_or_a_json_object() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
@@ -22,7 +22,7 @@ fn each_check_is_a_line_and_a_json_object() {
 }
 
 #[test]
-fn audit_lists_registers_and_the_pages_to_trap() {
+fn drive_audit_lists_registers_and_the_pages_to_trap() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
@@ -44,7 +44,7 @@ fn audit_lists_registers_and_the_pages_to_trap() {
 }
 
 #[test]
-fn missing_functions_and_wrong_usage_are_refused() {
+fn drive_refuses_missing_functions_and_wrong_usage() {
     let drive = |arguments: &[&str]| finish(Command::new(SOFTIOV).arg("drive").args(arguments));
     let missing = drive(&["--vf", "ffff:ff:1f.7"]);
     assert_eq!(missing.status, Some(1));

@@ -19,7 +19,7 @@ fn stored_events(serve: &Serve, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn connect_and_disconnect_are_events_in_order() {
+fn connect_and_disconnect_of_a_client_are_events_in_order() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     assert_eq!(stored_events(&serve, "pf0vf0"), ["ready"]);
@@ -42,7 +42,7 @@ fn connect_and_disconnect_are_events_in_order() {
 }
 
 #[test]
-fn follow_prints_new_events() {
+fn events_follow_prints_new_events() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut follow = Command::new(SOFTIOV)
@@ -62,7 +62,7 @@ fn follow_prints_new_events() {
 
 /// Follows events over an upgrade, and then a crash: each event is printed once.
 #[test]
-fn follow_prints_each_event_once_across_successors() {
+fn events_follow_prints_each_event_once_across_hand_overs() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut follow = Command::new(SOFTIOV)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// VFs of a card.
+/// Number of VFs of the tested card.
 const ALL_VFS: u8 = 64;
 /// Time over which an idle process's CPU time is measured.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ fn json(folder: &Path, words: &str) -> Value {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
+fn last_of_64_vfs_is_set_and_shown_by_the_ip_command() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
@@ -69,7 +69,7 @@ fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_in_devlink_ethtool_and_lspci() {
+fn last_of_64_vfs_is_shown_by_devlink_ethtool_and_lspci() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
@@ -95,7 +95,7 @@ fn the_last_of_64_vfs_is_in_devlink_ethtool_and_lspci() {
 }
 
 #[test]
-fn the_last_of_64_vfs_is_in_lists_metrics_and_commands() {
+fn last_of_64_vfs_is_in_lists_metrics_and_commands() {
     let folder = tempdir().unwrap();
     let serve = start(&folder);
     let place = serve.folder();
@@ -172,7 +172,7 @@ fn processor_time(process: &Path) -> Duration {
     threads.map(|thread| ran(thread.unwrap())).sum()
 }
 
-/// Returns the only process that serves.
+/// Returns the process of the host that serves.
 fn host(serve: &Serve) -> Pid {
     serve.wait_until("one host", || serve.hosts().len() == 1);
     serve.hosts()[0]

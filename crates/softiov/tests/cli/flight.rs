@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
 #[test]
-fn recording_is_printed_and_written_as_text_and_json() {
+fn flight_recording_is_printed_and_saved_as_text_and_json() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let _guest = attach(serve.folder(), 0);
@@ -55,7 +55,7 @@ fn spoof(serve: &Serve) {
 }
 
 #[test]
-fn quarantine_writes_a_recording_that_the_log_names() {
+fn quarantine_writes_a_flight_recording_named_in_the_log() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     spoof(&serve);
@@ -70,7 +70,7 @@ fn quarantine_writes_a_recording_that_the_log_names() {
 }
 
 #[test]
-fn full_disk_loses_the_file_but_not_the_recording() {
+fn full_disk_loses_the_file_but_not_the_flight_recording() {
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
         return skipped("a recording on a full disk", "no mount namespace can be made here");
     }

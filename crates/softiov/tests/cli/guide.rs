@@ -37,7 +37,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> Reader {
 }
 
 #[test]
-fn page_driver_development_works() {
+fn commands_of_page_driver_development_work() {
     if skipped_without("lspci", "pciutils") {
         return;
     }
@@ -45,7 +45,7 @@ fn page_driver_development_works() {
 }
 
 #[test]
-fn page_teaching_works() {
+fn commands_of_page_teaching_work() {
     if skipped_without("lspci", "pciutils") {
         return;
     }
@@ -53,7 +53,7 @@ fn page_teaching_works() {
 }
 
 #[test]
-fn page_many_vms_works_with_two_guests() {
+fn commands_of_page_many_vms_work_with_two_guests() {
     if skipped_without("curl", "curl") {
         return;
     }
@@ -74,7 +74,7 @@ fn page_many_vms_works_with_two_guests() {
 
 /// Has a real Prometheus scrape the host and fire an alert, in the order of the page.
 #[test]
-fn page_monitoring_works_with_prometheus() {
+fn commands_of_page_monitoring_work_with_prometheus() {
     if skipped_without("curl", "curl") {
         return;
     }
@@ -123,7 +123,7 @@ fn user_guide_commands_work_in_their_order() {
 }
 
 #[test]
-fn guide_configuration_applies_without_its_uplinks() {
+fn user_guide_configuration_applies_without_its_uplinks() {
     let (_, section) = GUIDE.split_once("\n## The configuration file\n").unwrap();
     let (_, block) = section.split_once("```toml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();

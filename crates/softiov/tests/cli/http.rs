@@ -58,7 +58,7 @@ fn with_token() -> String {
 }
 
 #[test]
-fn tcp_requires_the_token_and_refuses_commands() {
+fn http_over_tcp_requires_the_token_and_refuses_commands() {
     let folder = tempdir().unwrap();
     let (serve, listen) = tcp(&folder);
     let (status, page) = ask(listen, "GET /", "", "");
@@ -124,7 +124,7 @@ fn tcp_clients_are_served_after_an_upgrade_and_a_crash() {
 }
 
 #[test]
-fn public_address_is_refused_with_a_remedy() {
+fn public_http_address_is_refused_with_a_remedy() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     for (text, remedy) in [
@@ -140,7 +140,7 @@ fn public_address_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn host_without_its_token_file_serves_guests() {
+fn host_without_its_http_token_file_serves_guests() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     write(&file, "http = { listen = \"127.0.0.1:9582\", token_file = \"/nonexistent/token\" }\n").unwrap();

@@ -1,4 +1,4 @@
-//! `softiov ip`: commands and answers of iproute2. The Linux tests compare it with the real `ip`.
+//! Tests `softiov ip` with commands and answers of iproute2. The Linux tests compare it with the real `ip`.
 
 use crate::process::{Said, Serve, finish, softiov};
 use host::test_support::skipped;
@@ -18,7 +18,7 @@ fn vf(folder: &Path, index: usize) -> Value {
 }
 
 #[test]
-fn vf_is_changed_and_shown_in_iproute2s_words() {
+fn ip_command_changes_and_shows_a_vf() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder();
@@ -38,7 +38,7 @@ fn vf_is_changed_and_shown_in_iproute2s_words() {
 }
 
 #[test]
-fn unsupported_changes_have_the_errors_of_a_driver() {
+fn unsupported_ip_changes_have_the_errors_of_a_driver() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder();
@@ -87,7 +87,7 @@ fn columns(line: &str) -> Vec<usize> {
 }
 
 #[test]
-fn statistics_have_the_columns_and_keys_of_the_real_ip() {
+fn ip_statistics_have_the_columns_and_fields_of_iproute2() {
     let Some(theirs) = real("-s -s") else {
         return skipped(
             "statistics beside the real ip",
@@ -131,7 +131,7 @@ fn statistics_have_the_columns_and_keys_of_the_real_ip() {
 }
 
 #[test]
-fn commands_accept_the_forms_of_iproute2() {
+fn ip_commands_accept_the_forms_of_iproute2() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let place = serve.folder();

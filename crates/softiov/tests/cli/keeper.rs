@@ -22,7 +22,7 @@ fn keeper(serve: &Serve) -> PathBuf {
     PathBuf::from(format!("/proc/{}", serve.keeper()))
 }
 
-/// Returns a line of a thread's status.
+/// Returns the value of a line in a thread's /proc status.
 fn status(task: &Path, key: &str) -> String {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -58,7 +58,7 @@ fn next_host(serve: &Serve, former: Option<Pid>) -> Pid {
 }
 
 #[test]
-fn keeper_threads_have_a_filter_that_hosts_do_not_inherit() {
+fn keeper_threads_have_a_seccomp_filter_hosts_do_not_inherit() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     assert_eq!(seccomp(&serve), ["2", "2", "2"]);
@@ -74,14 +74,14 @@ fn keeper_threads_have_a_filter_that_hosts_do_not_inherit() {
 }
 
 #[test]
-fn keeper_has_no_filter_with_seccomp_false() {
+fn keeper_has_no_seccomp_filter_with_seccomp_false() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &["--seccomp", "false"]);
     assert_eq!(seccomp(&serve), ["0", "0", "0"]);
 }
 
 #[test]
-fn starter_and_hosts_hold_none_of_each_others_descriptors() {
+fn keepers_starter_and_hosts_share_no_descriptors() {
     let folder = tempdir().unwrap();
     let mut command = Command::new(SOFTIOV);
     // As if systemd had kept a descriptor.
@@ -134,7 +134,7 @@ fn gone(process: Pid) {
 }
 
 #[test]
-fn host_without_a_starter_serves_but_is_not_replaced() {
+fn host_whose_keeper_lost_its_starter_is_not_replaced() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     let host = next_host(&serve, None);
@@ -155,7 +155,7 @@ fn host_without_a_starter_serves_but_is_not_replaced() {
 }
 
 #[test]
-fn killed_keeper_leaves_its_host_and_no_starter() {
+fn host_survives_a_killed_keeper_and_its_starter_ends() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     let (host, starter) = (next_host(&serve, None), serve.starter().unwrap());
@@ -166,7 +166,7 @@ fn killed_keeper_leaves_its_host_and_no_starter() {
 }
 
 #[test]
-fn keeper_tries_again_to_start_a_missing_program() {
+fn keeper_retries_to_start_a_missing_host_program() {
     let folder = tempdir().unwrap();
     let (program, aside) = (folder.path().join("softiov"), folder.path().join("aside"));
     fs::copy(SOFTIOV, &program).unwrap();

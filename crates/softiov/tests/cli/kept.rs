@@ -40,7 +40,7 @@ fn show(serve: &Serve, what: &str) -> Value {
 }
 
 #[test]
-fn settings_survive_a_restart_and_show_their_origin() {
+fn stored_settings_survive_a_restart_and_show_their_origin() {
     let (folder, file) = with_file();
     let mut serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on");
@@ -68,7 +68,7 @@ fn settings_survive_a_restart_and_show_their_origin() {
 }
 
 #[test]
-fn default_unsets_settings_by_name() {
+fn default_option_unsets_stored_settings_by_name() {
     let (folder, file) = with_file();
     let serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on --quarantine on");
@@ -82,11 +82,11 @@ fn default_unsets_settings_by_name() {
     assert!(!done(&serve, "port set pf0 --default mirror.2").contains("mirror"));
 }
 
-/// A folder in which even root cannot create a file.
+/// Folder in which even root cannot create a file.
 const NO_FOLDER: &str = "/proc/softiov";
 
 #[test]
-fn change_that_cannot_be_stored_is_refused() {
+fn setting_that_cannot_be_stored_is_refused() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     fs::write(&file, FILE).unwrap();
@@ -109,8 +109,8 @@ fn change_that_cannot_be_stored_is_refused() {
 
 /// Fills a tmpfs of the host's own, or makes it read-only.
 #[test]
-fn change_is_refused_on_a_full_or_read_only_disk() {
-    let name = "change_is_refused_on_a_full_or_read_only_disk";
+fn setting_is_refused_on_a_full_or_read_only_disk() {
+    let name = "setting_is_refused_on_a_full_or_read_only_disk";
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
         return skipped(name, "no mount namespace can be made here");
     }
@@ -148,7 +148,7 @@ fn state_file_is_replaced_without_leftovers() {
 }
 
 #[test]
-fn invalid_state_file_is_named_and_stops_the_start() {
+fn invalid_settings_state_file_is_named_and_stops_the_start() {
     let (folder, file) = with_file();
     let mut serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --mac 02:00:00:00:00:77");

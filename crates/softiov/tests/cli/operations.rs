@@ -32,7 +32,7 @@ fn prepare(folder: &Path) {
     fs::set_permissions(folder.join("bin/softiov"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Returns the path of the state file.
+/// Returns the path of the file of stored settings.
 fn state_file(folder: &Path) -> String {
     let sockets = folder.join("sockets").display().to_string();
     let name = sockets.trim_matches('/').replace('-', "\\x2d").replace('/', "-");
@@ -89,7 +89,7 @@ fn operations_page_commands_work_in_their_order() {
 }
 
 #[test]
-fn shipped_unit_is_on_the_page_and_valid_for_systemd() {
+fn shipped_systemd_unit_is_valid_and_equals_the_page() {
     assert!(PAGE.contains(&format!("```ini\n{UNIT}```\n")));
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.service");

@@ -34,7 +34,7 @@ fn lives_on(mut serve: Serve) {
 }
 
 #[test]
-fn full_disk_for_the_log_does_not_end_the_host() {
+fn full_log_disk_does_not_end_the_host() {
     let folder = tempdir().unwrap();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     lives_on(Serve::with_log(&folder, full.into()));
@@ -120,7 +120,7 @@ fn fill(writer: &std::io::PipeWriter) {
 }
 
 #[test]
-fn error_to_a_full_pipe_does_not_delay_the_end() {
+fn error_message_to_a_full_pipe_does_not_delay_the_exit() {
     let (_reader, writer) = std::io::pipe().unwrap();
     fill(&writer);
     let mut command = Command::new(SOFTIOV);
@@ -170,7 +170,7 @@ fn command_with_a_closed_output_ends_without_a_message() {
 }
 
 #[test]
-fn lab_run_with_a_closed_output_ends() {
+fn lab_run_ends_when_its_output_is_closed() {
     let (status, said) = unread(&["lab", "run", "fig06", "--json", "--jobs", "1"]);
     assert_eq!(status, Some(141));
     assert!(!said.contains("Broken pipe") && !said.contains("panicked"), "{said}");

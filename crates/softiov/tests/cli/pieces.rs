@@ -17,7 +17,7 @@ const VFS: u8 = 6;
 const TABLE: u32 = 3;
 const MEMORY: u64 = 1 << 20;
 
-/// Commands of vfio-user.
+/// Numbers of vfio-user commands.
 const VERSION: u16 = 1;
 const DMA_MAP: u16 = 2;
 const SET_IRQS: u16 = 8;
@@ -83,7 +83,7 @@ fn replace_host(serve: &Serve) {
 }
 
 #[test]
-fn host_killed_between_two_pieces_loses_nothing() {
+fn host_killed_between_two_message_pieces_loses_no_byte() {
     let access = [words(&[0, 0, TABLE]), words(&[64])].concat();
     let store = [&access[..], &[0x5a; 64]].concat();
     let map = [words(&[32, 3]), [0, 0, MEMORY].map(u64::to_le_bytes).concat()].concat();

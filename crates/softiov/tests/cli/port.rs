@@ -21,7 +21,7 @@ fn rules(serve: &Serve) -> Value {
 }
 
 #[test]
-fn show_has_limits_storm_control_and_mirrors() {
+fn port_show_prints_limits_storm_control_and_mirrors() {
     let (_folder, serve) = host();
     let said = port(&serve, "show pf0");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -36,7 +36,7 @@ fn show_has_limits_storm_control_and_mirrors() {
 }
 
 #[test]
-fn set_changes_storm_limits_and_keeps_others() {
+fn port_set_changes_given_storm_limits_and_keeps_the_rest() {
     let (_folder, serve) = host();
     let said = port(&serve, "set pf0 --storm-broadcast 1000 --storm-interval 50");
     assert!(said.out.contains("broadcast 1000Kbps, multicast any, interval 50ms"), "{said:?}");
@@ -54,7 +54,7 @@ fn set_changes_storm_limits_and_keeps_others() {
 }
 
 #[test]
-fn reset_brings_the_port_back_with_its_rules() {
+fn port_reset_keeps_mirror_and_storm_rules() {
     let (_folder, serve) = host();
     let before = port(&serve, "mirror pf0 1 --to 2 --uplink both");
     let said = port(&serve, "reset pf0");
@@ -62,7 +62,7 @@ fn reset_brings_the_port_back_with_its_rules() {
 }
 
 #[test]
-fn limit_changes_thresholds_of_a_running_host() {
+fn port_limit_changes_conduct_thresholds_of_a_running_host() {
     let (_folder, serve) = host();
     let said = port(&serve, "limit pf0 mailbox --quarantine 5000");
     assert!(said.out.contains("mailbox: warn 200/s, throttle 1000/s, quarantine 5000/s"), "{said:?}");
@@ -73,7 +73,7 @@ fn limit_changes_thresholds_of_a_running_host() {
 }
 
 #[test]
-fn mirror_writes_and_removes_rules() {
+fn port_mirror_adds_and_removes_mirror_rules() {
     let (_folder, serve) = host();
     let said = port(&serve, "mirror pf0 0 --to 6 --vfs 0,1 --uplink both --vlans 10,20-29");
     let line = "mirror 0: to pf0vf6, received by pf0vf0 pf0vf1, uplink both, vlans 10,20-29";
@@ -97,7 +97,7 @@ fn mirror_writes_and_removes_rules() {
 
 /// Such a port has no VFs, so it shows the state of its guest itself.
 #[test]
-fn show_has_the_client_of_a_guests_pf() {
+fn port_show_prints_the_client_of_a_pf_that_a_guest_drives() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, "[[port]]\npf = \"guest\"").unwrap();
@@ -124,7 +124,7 @@ fn unknown_port_error_lists_the_ports() {
 }
 
 #[test]
-fn change_without_an_option_is_a_usage_error() {
+fn port_set_without_an_option_is_a_usage_error() {
     let folder = tempdir().unwrap();
     for words in
         ["port set pf0", "port limit pf0 storm", "port mirror pf0 0", "port mirror pf0 0 --to 1 --off"]

@@ -1,4 +1,4 @@
-//! Runs the binary to its end, or keeps it running.
+//! Runs the program `softiov` to its end, or keeps it running.
 
 use host::test_support;
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,7 +21,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Path of the binary.
+/// Path of the tested program `softiov`.
 pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");
 
 /// Output and exit status of a command.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 #[test]
-fn defaults_are_seven_vfs_and_a_control_socket() {
+fn default_host_has_seven_vfs_and_a_control_socket() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut expected: Vec<String> = (0..7).map(|vf| format!("pf0vf{vf}/vf.sock")).collect();
@@ -19,7 +19,7 @@ fn defaults_are_seven_vfs_and_a_control_socket() {
 }
 
 #[test]
-fn sigterm_removes_the_sockets_and_succeeds() {
+fn sigterm_removes_the_sockets_and_exits_with_0() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = tempdir().unwrap();
         let mut serve = Serve::start(&folder, &[]);
@@ -29,7 +29,7 @@ fn sigterm_removes_the_sockets_and_succeeds() {
 }
 
 #[test]
-fn host_outlives_its_terminal() {
+fn host_survives_the_close_of_its_terminal() {
     let folder = tempdir().unwrap();
     let mut serve = Serve::start(&folder, &[]);
     serve.signal(Signal::HUP);
@@ -50,7 +50,7 @@ fn sockets_of_a_dead_host_are_replaced() {
 }
 
 #[test]
-fn second_host_in_the_same_folder_is_refused() {
+fn second_host_in_the_same_socket_folder_is_refused() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let before = serve.files();
@@ -113,7 +113,7 @@ fn is_turned_away(client: &UnixStream) -> bool {
 }
 
 #[test]
-fn host_out_of_descriptors_refuses_clients_and_recovers() {
+fn host_at_its_descriptor_limit_refuses_clients_then_recovers() {
     let folder = tempdir().unwrap();
     let open = used(&Serve::start(&folder, &[])).0;
     let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);

@@ -117,7 +117,7 @@ impl World {
 }
 
 #[test]
-fn idle_host_that_is_killed_is_replaced_without_a_reset() {
+fn killed_idle_host_is_replaced_without_a_vf_reset() {
     for world in World::start_each() {
         let before = world.resets();
         for _ in 0..5 {
@@ -131,7 +131,7 @@ fn idle_host_that_is_killed_is_replaced_without_a_reset() {
 }
 
 #[test]
-fn connections_survive_a_kill_of_the_host_under_traffic() {
+fn guest_connections_survive_a_killed_host_under_traffic() {
     for world in World::start_each() {
         let [a, _] = &world.guests;
         for round in 0..5 {
@@ -148,7 +148,7 @@ fn connections_survive_a_kill_of_the_host_under_traffic() {
 }
 
 #[test]
-fn hand_over_under_traffic_resets_no_vf() {
+fn host_hand_over_under_traffic_resets_no_vf() {
     for world in World::start_each() {
         let [a, _] = &world.guests;
         let resets = world.resets();
@@ -170,7 +170,7 @@ fn hand_over_under_traffic_resets_no_vf() {
 }
 
 #[test]
-fn sigusr2_restarts_the_host_without_a_reset() {
+fn sigusr2_restarts_the_host_without_a_vf_reset() {
     let world = World::start();
     let resets = world.resets();
     for _ in 0..3 {
@@ -187,7 +187,7 @@ fn sigusr2_restarts_the_host_without_a_reset() {
 }
 
 #[test]
-fn upgrade_to_a_broken_program_changes_nothing() {
+fn upgrade_to_a_broken_program_keeps_the_running_host() {
     let folder = tempdir().unwrap();
     let program = folder.path().join("softiov");
     std::fs::copy(SOFTIOV, &program).unwrap();
@@ -220,7 +220,7 @@ fn without_a_keeper_an_upgrade_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn policy_survives_every_end_of_the_host() {
+fn vf_policy_survives_a_killed_and_an_upgraded_host() {
     let world = World::start();
     let set = |arguments: &[&str]| {
         let said = softiov(world.serve.folder(), &[&["vf", "set", "pf0vf2"], arguments].concat());
@@ -245,7 +245,7 @@ fn policy_survives_every_end_of_the_host() {
 }
 
 #[test]
-fn predecessor_is_reaped_after_a_hand_over() {
+fn previous_host_process_is_reaped_after_a_hand_over() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let before = serve.hosts();
@@ -259,7 +259,7 @@ fn predecessor_is_reaped_after_a_hand_over() {
 }
 
 #[test]
-fn hand_over_resets_the_count_of_crashes() {
+fn host_hand_over_resets_the_keepers_crash_count() {
     let world = World::start();
     for _ in 0..2 {
         (0..3).for_each(|_| world.kill_host_after(Duration::ZERO));

@@ -143,7 +143,7 @@ fn resets_around(end: impl FnOnce(&mut Serve)) -> [String; 2] {
 }
 
 #[test]
-fn restarted_unit_keeps_its_guests_without_a_reset() {
+fn restarted_systemd_unit_keeps_guests_without_a_vf_reset() {
     let [before, after] = resets_around(|serve| {
         assert_eq!(serve.end(Signal::USR2).code(), Some(75), "the status that requests a restart");
     });
@@ -151,12 +151,12 @@ fn restarted_unit_keeps_its_guests_without_a_reset() {
 }
 
 #[test]
-fn killed_unit_keeps_its_guests() {
+fn killed_systemd_unit_keeps_its_guests() {
     resets_around(Serve::kill_all);
 }
 
 #[test]
-fn watchdog_is_notified_only_while_the_host_answers() {
+fn systemd_watchdog_is_notified_only_by_a_host_that_replies() {
     let folder = tempdir().unwrap();
     let (systemd, serve) = start(&folder, Vec::new());
     systemd.hear(3);

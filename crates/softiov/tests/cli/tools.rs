@@ -56,7 +56,7 @@ fn lspci_refuses_options_for_other_devices() {
 }
 
 #[test]
-fn devlink_shows_the_wires_port_and_one_for_each_vf() {
+fn devlink_shows_the_uplink_port_and_one_for_each_vf() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let said = tool(serve.folder(), "devlink -j port show");
@@ -74,7 +74,7 @@ fn devlink_shows_the_wires_port_and_one_for_each_vf() {
 
 /// Checks that every tool shows the same address of a function: the second port is the second PCI domain.
 #[test]
-fn every_tool_shows_the_same_address_of_a_function() {
+fn every_tool_shows_the_same_mac_address_of_a_function() {
     if is_missing("lspci") {
         return;
     }
@@ -119,7 +119,7 @@ fn ethtool_sets_the_interrupt_rate_of_a_vf() {
 
 /// Compares errors for an unsupported command and an unknown interface with the real ethtool on a tap.
 #[test]
-fn errors_are_those_of_ethtool() {
+fn ethtool_command_prints_the_errors_of_ethtool() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let mut all = String::new();

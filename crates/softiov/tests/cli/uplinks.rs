@@ -45,7 +45,7 @@ fn held_to(serve: &Serve, name: &str) -> String {
 }
 
 #[test]
-fn a_port_stays_on_its_processors_when_the_host_is_replaced() {
+fn port_stays_on_its_cpus_when_the_host_is_replaced() {
     let folder = tempdir().unwrap();
     let allowed = host::cpus::Cpus::allowed().unwrap();
     let last = allowed.iter().last().unwrap().to_string();
@@ -64,7 +64,7 @@ fn a_port_stays_on_its_processors_when_the_host_is_replaced() {
 }
 
 #[test]
-fn wire_and_flows_survive_a_replaced_host() {
+fn wire_uplink_and_its_flows_survive_a_replaced_host() {
     let folder = tempdir().unwrap();
     let port = "[[port]]\nvfs = 1\nuplink.wire = \"w\"\n";
     let serve = serve(&folder, &(port.to_owned() + port));
@@ -87,7 +87,7 @@ fn wire_and_flows_survive_a_replaced_host() {
 }
 
 #[test]
-fn stream_peer_reconnects_to_the_successor_at_its_path() {
+fn stream_peer_reconnects_to_the_next_host_at_its_path() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("peer.sock");
     let mut serve = serve(&folder, &format!("[[port]]\nuplink.stream.listen = {path:?}\n"));
@@ -151,18 +151,18 @@ fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
 }
 
 #[test]
-fn interface_is_reattached_after_a_crash() {
+fn uplink_interface_is_reattached_after_a_host_crash() {
     let pair = ["link add wire0 type veth peer name host0", "link set wire0 up", "link set host0 up"];
     is_taken_again_by_a_successor("interface", &[], &pair.map(str::to_owned));
 }
 
 #[test]
-fn tap_is_reattached_and_not_created_after_a_crash() {
+fn tap_is_reattached_and_not_created_after_a_host_crash() {
     is_taken_again_by_a_successor("tap", &[], &["tuntap add wire0 mode tap".to_owned()]);
 }
 
 #[test]
-fn macvtap_is_reattached_after_a_crash() {
+fn macvtap_is_reattached_after_a_host_crash() {
     // Device files of all network namespaces are in one folder, so the number must be unique on the machine.
     let number = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
     let below = ["link add below0 type veth peer name host0", "link set below0 up", "link set host0 up"];
@@ -174,7 +174,7 @@ fn macvtap_is_reattached_after_a_crash() {
 }
 
 #[test]
-fn commands_show_the_uplinks() {
+fn port_commands_show_the_uplinks() {
     let folder = tempdir().unwrap();
     let serve = serve(&folder, "[[port]]\n");
     let file = folder.path().join("new.toml");
@@ -257,7 +257,7 @@ fn impairments_recording_and_replay_work_on_a_running_port() {
 }
 
 #[test]
-fn replay_out_of_reach_names_landlock_and_the_remedy() {
+fn replay_file_outside_landlock_is_refused_with_a_remedy() {
     let (folder, elsewhere) = (tempdir().unwrap(), tempdir().unwrap());
     let recording = elsewhere.path().join("some.pcap");
     fs::write(

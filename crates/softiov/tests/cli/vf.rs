@@ -10,7 +10,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn list_is_a_line_per_vf_or_json() {
+fn vf_list_prints_a_line_per_vf_or_json() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let text = softiov(serve.folder(), &["vf", "list"]);
@@ -25,7 +25,7 @@ fn list_is_a_line_per_vf_or_json() {
 }
 
 #[test]
-fn show_has_everything_and_set_changes_the_link() {
+fn vf_show_prints_all_settings_and_set_changes_the_link() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf2"]);
@@ -53,7 +53,7 @@ fn show_has_everything_and_set_changes_the_link() {
 }
 
 #[test]
-fn set_limits_the_tx_rate_by_the_rules_of_igb() {
+fn vf_set_limits_the_tx_rate_by_the_rules_of_igb() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "100"]);
@@ -72,7 +72,7 @@ fn set_limits_the_tx_rate_by_the_rules_of_igb() {
 }
 
 #[test]
-fn set_changes_a_policy_completely_or_not_at_all() {
+fn vf_set_changes_a_policy_completely_or_not_at_all() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = |words: &str| {
@@ -118,7 +118,7 @@ fn set_changes_a_policy_completely_or_not_at_all() {
 }
 
 #[test]
-fn set_quarantines_a_vf_and_releases_it() {
+fn vf_set_quarantines_a_vf_and_releases_it() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = |words: &[&str]| softiov(serve.folder(), &[&["vf", "set", "pf0vf3"], words].concat());
@@ -136,7 +136,7 @@ fn set_quarantines_a_vf_and_releases_it() {
 }
 
 #[test]
-fn set_refuses_an_address_in_use_and_names_its_owner() {
+fn vf_set_refuses_a_mac_in_use_and_names_its_vf() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
@@ -149,7 +149,7 @@ fn set_refuses_an_address_in_use_and_names_its_owner() {
 }
 
 #[test]
-fn set_limits_the_interrupt_rate_of_a_vf() {
+fn vf_set_limits_the_interrupt_rate() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let words = "vf set pf0vf3 --min-interrupts 500 --max-interrupts 20000 --coalesce adaptive";
@@ -182,7 +182,7 @@ fn unknown_vf_error_lists_the_vfs() {
 }
 
 #[test]
-fn command_without_a_host_exits_with_status_3() {
+fn command_without_a_running_host_exits_with_status_3() {
     let folder = tempdir().unwrap();
     for command in ["vf list", "vf list --json", "vf show pf0vf0", "vf set pf0vf0 --state auto"] {
         let said = softiov(folder.path(), &command.split(' ').collect::<Vec<_>>());
@@ -225,7 +225,7 @@ fn qemu_args_check_the_size_and_refuse_a_port() {
 }
 
 #[test]
-fn set_refuses_an_address_that_another_port_has() {
+fn vf_set_refuses_a_mac_address_of_another_port() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, "[[port]]\n[[port]]\n").unwrap();
@@ -238,7 +238,7 @@ fn set_refuses_an_address_that_another_port_has() {
 }
 
 #[test]
-fn answer_to_a_full_output_is_an_error_not_a_panic() {
+fn vf_list_to_a_full_output_is_an_error_not_a_panic() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     for command in ["vf list", "vf list --json", "vf show pf0vf0", "qemu-args pf0vf0"] {
@@ -251,7 +251,7 @@ fn answer_to_a_full_output_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn wrong_usage_exits_with_status_2() {
+fn wrong_usage_of_vf_commands_exits_with_status_2() {
     let folder = tempdir().unwrap();
     for command in
         ["vf", "vf explode", "serve --uplink none", "vf set pf0vf0 --state sideways", "vf set pf0vf0"]

@@ -18,7 +18,7 @@ const PREPARED: &str =
     ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";
 
 #[test]
-fn pages_first_vm_and_ci_work_from_the_package_on() -> Result<()> {
+fn commands_of_pages_first_vm_and_ci_work_with_the_package() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the guide's pages with virtual machines", obstacle);
         return Ok(());

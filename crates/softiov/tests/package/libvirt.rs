@@ -14,7 +14,7 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/
 const AS_USER: &str = "runuser -u ann -- env XDG_RUNTIME_DIR=/run/ann HOME=/home/ann";
 
 #[test]
-fn system_and_session_machines_of_libvirt_exchange_pings() -> Result<()> {
+fn libvirt_system_and_session_guests_exchange_pings() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("libvirt", obstacle);
         return Ok(());

@@ -19,7 +19,7 @@ const PINGS: &str = "while [ ! -e /stop ]; do
 done";
 
 #[test]
-fn package_installs_upgrades_under_guests_and_purges() -> Result<()> {
+fn debian_package_installs_upgrades_under_guests_and_purges() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the package", obstacle);
         return Ok(());

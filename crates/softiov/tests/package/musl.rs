@@ -11,7 +11,7 @@ use std::process::Command;
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
 #[test]
-fn a_static_program_runs_where_there_is_nothing_but_proc() -> Result<()> {
+fn static_program_runs_in_a_root_folder_with_only_proc() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the static program", obstacle);
         return Ok(());

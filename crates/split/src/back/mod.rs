@@ -35,7 +35,7 @@ pub struct Vif(pub u16);
 /// Byte address in a page that a guest has granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantedAddress {
-    /// Interface of the granting guest.
+    /// Network interface of the guest that granted the page.
     pub vif: Vif,
     /// Grant reference of the page with the address.
     pub reference: u32,
@@ -48,12 +48,12 @@ pub struct GrantedAddress {
 #[error("the grant does not permit the back end's access to the page")]
 pub struct NotGranted;
 
-/// The machine interface a back end needs. Costs are charged by the implementer.
+/// Machine operations that the network back end needs. Costs are charged by the implementer.
 pub trait Host {
     /// Handle of a mapped page.
     type Mapping: Copy + Debug;
 
-    /// Returns the rings of an interface.
+    /// Returns the transmit and receive rings of a guest's interface.
     fn rings(&mut self, vif: Vif) -> &mut Rings;
 
     /// Maps a granted page for reading.
@@ -89,7 +89,7 @@ pub trait Host {
     /// [`NotGranted`] if a grant does not permit it.
     fn copy(&mut self, from: GrantedAddress, to: GrantedAddress, length: usize) -> Result<(), NotGranted>;
 
-    /// Sends an event to a front end.
+    /// Sends an event to the front end of an interface.
     fn notify(&mut self, vif: Vif);
 }
 
@@ -122,7 +122,7 @@ struct Interface {
     to_publish: bool,
     /// The guest requested an event and has not received it.
     event_due: bool,
-    /// The interface is in its worker's `withheld` list.
+    /// The interface is in the `withheld` list of its back-end worker.
     event_withheld: bool,
     /// Frames given to the guest since its last event.
     unnotified: u32,
@@ -132,7 +132,7 @@ struct Interface {
     unanswered: u32,
     /// Worker that the interface moves to, during a move.
     target: Option<usize>,
-    /// An event of the guest arrived during the move.
+    /// An event of the guest arrived during the interface's move.
     event_arrived: bool,
     /// Frames for the guest that arrived during the move.
     waiting: VecDeque<Key>,
@@ -141,14 +141,14 @@ struct Interface {
     counters: Counters,
 }
 
-/// Queues of one worker. Other workers only append to `released`.
+/// Work queues of one back-end worker. Other workers only append to `released`.
 #[derive(Debug)]
 struct Worker<M> {
     /// Interfaces with frames to send, in the order in which the worker serves them.
     ready: VecDeque<Vif>,
     /// Frames that the worker has to copy to guests.
     queue: VecDeque<Key>,
-    /// Requests without a response, by slot.
+    /// Transmit requests without a response, by slot of the worker.
     pending: Vec<Option<Pending<M>>>,
     free: Vec<u16>,
     /// Slots of `pending` whose pages are no longer needed.
@@ -176,7 +176,7 @@ impl<M> Worker<M> {
     }
 }
 
-/// Back end of all interfaces.
+/// Network back end of all guests' interfaces.
 #[derive(Debug)]
 pub struct Backend<M> {
     interfaces: Vec<Interface>,
@@ -197,7 +197,7 @@ impl<M: Copy + Debug> Backend<M> {
         Self { interfaces: Vec::new(), workers, packets, batch: 1 }
     }
 
-    /// Adds an interface. Interfaces are assigned to the workers in turn.
+    /// Adds a guest's network interface to the back end. Interfaces are assigned to the workers in turn.
     pub fn connect(&mut self) -> Vif {
         let vif = Vif(self.interfaces.len() as u16);
         let worker = self.interfaces.len() % self.workers.len();
@@ -237,13 +237,13 @@ impl<M: Copy + Debug> Backend<M> {
         self.batch = frames.max(1);
     }
 
-    /// Returns the number of workers.
+    /// Returns the number of back-end workers.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Returns the worker of an interface.
+    /// Returns the back-end worker that serves an interface.
     ///
     /// # Panics
     /// If there is no such interface.

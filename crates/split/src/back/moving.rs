@@ -1,5 +1,5 @@
-//! Moves an interface to another worker. Its worker takes no more of its requests and finishes those begun;
-//! frames that arrive during the move wait. The new worker then takes over the interface and the waiting
+//! Moves a network interface to another back-end worker. Its worker takes no more of its requests and finishes those
+//! begun; frames that arrive during the move wait. The new worker then takes over the interface and the waiting
 //! frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps it.
 //! [`crate::dispatch`] decides on moves; the caller rebinds the event channel.
 
@@ -7,8 +7,8 @@ use super::{Backend, Vif};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> Backend<M> {
-    /// Starts to move an interface to another worker. Returns `false` if it is there or moving already, or if
-    /// either does not exist.
+    /// Starts to move an interface to another back-end worker. Returns `false` if it is there or moving already, or
+    /// if either does not exist.
     pub fn start_move(&mut self, vif: Vif, worker: usize) -> bool {
         let known = worker < self.workers.len();
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)).filter(|_| known) else {

@@ -21,7 +21,7 @@ pub(super) struct Piece {
     pub(super) size: u16,
 }
 
-/// Frame in the store.
+/// Frame in the back end's store of frames.
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) buffer: Box<[u8; BUFFER]>,
@@ -29,7 +29,7 @@ pub(super) struct Packet {
     pub(super) head: usize,
     pub(super) pieces: [Piece; PIECES],
     pub(super) count: usize,
-    /// Worker whose slots hold the pieces.
+    /// Back-end worker whose slots hold the frame's pieces.
     pub(super) worker: usize,
     pub(super) offload: Offload,
     /// Interface that the frame is queued for.
@@ -55,7 +55,7 @@ impl Packet {
     }
 }
 
-/// Store of a fixed number of frames.
+/// The back end's store of a fixed number of frames.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     packets: Vec<Packet>,

@@ -1,4 +1,4 @@
-//! The path to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
+//! Path of frames to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
 //! needs. The worker's turn copies queued frames into those pages, in order.
 
 use super::packet::{BUFFER, Key};
@@ -8,7 +8,7 @@ use crate::{Offload, PAGE, slots};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> Backend<M> {
-    /// Allocates an empty frame. Returns `None` if all frames of the store are in use.
+    /// Allocates an empty frame of the back end's store. Returns `None` if all frames of the store are in use.
     pub fn allocate(&mut self) -> Option<Key> {
         self.packets.take()
     }

@@ -1,4 +1,4 @@
-//! The path from guests. A worker takes the requests of its interfaces in turn, one frame of each, maps the
+//! Path of frames from guests. A worker takes the requests of its interfaces in turn, one frame of each, maps the
 //! pages and copies the headers. Decisions use the copy of the headers, and the copy is delivered, so a guest
 //! cannot change them afterwards. The worker that mapped a page unmaps it and responds once the frame is
 //! sent.
@@ -27,7 +27,7 @@ pub(super) struct Pending<M> {
 /// Outcome of taking a frame from a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TransmitOutcome {
-    /// A frame was taken from this interface.
+    /// A frame of this interface was taken from its ring.
     Frame(Vif, Key),
     /// The polled interface had no frame, or a malformed one.
     Nothing,
@@ -168,7 +168,8 @@ impl<M: Copy + Debug> Backend<M> {
         None
     }
 
-    /// Copies the start of the first piece. The page is released at once if nothing else of it is needed.
+    /// Copies the headers at the start of a frame's first piece. The page is released at once if nothing else of it
+    /// is needed.
     fn copy_headers<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> bool {
         let packet = self.packets.at_mut(key);
         let first = packet.pieces[0];
@@ -221,7 +222,7 @@ impl<M: Copy + Debug> Backend<M> {
         Some(length)
     }
 
-    /// Copies a frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
+    /// Copies a flooded frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
     /// frames are in flight.
     pub fn duplicate<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> Option<Key> {
         let mut buffer = [0; BUFFER];

@@ -12,7 +12,7 @@ use core::fmt::Debug;
 /// Requests that the disk processes at once, at most.
 pub const REQUESTS: usize = 32;
 
-/// The machine interface a back end needs. Costs are charged by the implementer.
+/// Machine operations that the block back end needs. Costs are charged by the implementer.
 pub trait Host {
     /// Handle of a mapped page.
     type Mapping: Copy + Debug;
@@ -46,7 +46,7 @@ pub struct Command {
     pub sectors: u32,
 }
 
-/// Outcome of taking a request.
+/// Outcome of taking a block request from the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// The request became this command for the disk.
@@ -75,7 +75,7 @@ struct Pending<M> {
     pages: Vec<M>,
 }
 
-/// Back end of one disk.
+/// Block back end of one disk.
 #[derive(Debug)]
 pub struct Back<M> {
     ring: BackRing,

@@ -6,7 +6,7 @@ use crate::message::status;
 use crate::ring::{FrontRing, Page};
 use alloc::vec::Vec;
 
-/// The machine interface a front end needs. Costs are charged by the implementer.
+/// Machine operations that the block front end needs. Costs are charged by the implementer.
 pub trait Hal {
     /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut Page;
@@ -35,13 +35,13 @@ pub enum SubmitError {
 /// Disk request that the back end has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// Id of the request, which [`Front::submit`] returned.
+    /// Id of the disk request, which [`Front::submit`] returned.
     pub id: u16,
     /// The back end reported that the request succeeded.
     pub succeeded: bool,
 }
 
-/// Front end of one disk.
+/// Block front end of one disk.
 #[derive(Debug)]
 pub struct Front {
     ring: FrontRing,
@@ -105,7 +105,7 @@ impl Front {
         }
     }
 
-    /// Returns the number of pending requests.
+    /// Returns the number of pending disk requests.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.requests.iter().flatten().count()

@@ -21,12 +21,12 @@ use crate::ring::{SLOT, Slot};
 
 /// Bytes of a disk sector.
 pub const SECTOR: u64 = 512;
-/// Sectors of a page.
+/// Number of disk sectors in a page.
 pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
 /// Segments of a request, at most, each in its own page (`xen/io/blkif.h`).
 pub const SEGMENTS: u8 = 11;
 
-/// Operations of a request (`xen/io/blkif.h`).
+/// Codes of the operations of a block request (`xen/io/blkif.h`).
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 

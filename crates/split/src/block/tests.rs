@@ -150,7 +150,7 @@ fn block_messages_are_decoded_as_they_were_encoded() {
 }
 
 #[test]
-fn pages_stay_mapped_until_the_disk_completes() {
+fn pages_of_a_block_request_stay_mapped_until_the_disk_is_done() {
     let mut bench = Bench::new();
     let id = bench.submit(100, 20).unwrap();
     assert_eq!(bench.shared.to_back, 1, "the back end gets an event");
@@ -166,7 +166,7 @@ fn pages_stay_mapped_until_the_disk_completes() {
 }
 
 #[test]
-fn responses_follow_the_order_of_completion() {
+fn block_responses_follow_the_order_of_completion() {
     let mut bench = Bench::new();
     let ids: Vec<u16> = (0..4).map(|n| bench.submit(n * 88, 88).unwrap()).collect();
     let tags: Vec<u8> = (0..4).map(|_| bench.command().tag).collect();
@@ -178,7 +178,7 @@ fn responses_follow_the_order_of_completion() {
 }
 
 #[test]
-fn ring_indices_wrap_without_losing_requests() {
+fn block_ring_indices_wrap_without_losing_requests() {
     let mut bench = Bench::new();
     for n in 0..1_000 {
         let id = bench.submit(n % 9_000, 1 + (n % 88) as u32).unwrap();
@@ -190,7 +190,7 @@ fn ring_indices_wrap_without_losing_requests() {
 }
 
 #[test]
-fn submit_rejects_invalid_lengths_and_a_full_ring() {
+fn block_submit_rejects_invalid_lengths_and_a_full_ring() {
     let mut bench = Bench::new();
     assert_eq!(bench.submit(0, 0), Err(SubmitError::Length));
     assert_eq!(bench.submit(0, 89), Err(SubmitError::Length));
@@ -200,7 +200,7 @@ fn submit_rejects_invalid_lengths_and_a_full_ring() {
 }
 
 #[test]
-fn invalid_request_is_answered_with_an_error() {
+fn invalid_block_request_is_answered_with_an_error() {
     let mut bench = Bench::new();
     let page = bench.shared.grant(3, true).unwrap();
     let read_only = bench.shared.grant(4, false).unwrap();
@@ -231,7 +231,7 @@ fn invalid_request_is_answered_with_an_error() {
 }
 
 #[test]
-fn one_unmappable_page_leaves_none_mapped() {
+fn block_request_with_an_unmappable_page_leaves_none_mapped() {
     let mut bench = Bench::new();
     let page = bench.shared.grant(0, true).unwrap();
     let header = Header { operation: READ, segments: 3, id: 0, sector: 0 }.emit();
@@ -250,7 +250,7 @@ fn write_to_a_read_only_disk_is_refused() {
 }
 
 #[test]
-fn invalid_ring_index_disables_the_ring() {
+fn invalid_request_index_disables_the_block_ring() {
     for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
         let mut bench = Bench::new();
         bench.shared.ring.requests = claim;
@@ -267,7 +267,7 @@ fn invalid_ring_index_disables_the_ring() {
 }
 
 #[test]
-fn guest_that_takes_no_responses_blocks_only_itself() {
+fn guest_that_takes_no_disk_responses_blocks_only_itself() {
     let mut bench = Bench::new();
     let page = bench.shared.grant(0, true).unwrap();
     (0..SLOTS / 2).for_each(|_| bench.write(&request(READ, 0, page, (0, 7))));
@@ -281,7 +281,7 @@ fn guest_that_takes_no_responses_blocks_only_itself() {
 }
 
 #[test]
-fn response_to_an_unknown_request_is_ignored() {
+fn block_response_to_an_unknown_request_is_ignored() {
     let mut bench = Bench::new();
     let id = bench.submit(0, 8).unwrap();
     for (at, wrong) in [u16::MAX, id + 1].into_iter().enumerate() {

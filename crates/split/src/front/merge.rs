@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_segments_merge_into_one_packet() {
+    fn consecutive_tcp_segments_merge_into_one_packet() {
         let mut whole = frame(u32::MAX - 99, 300);
         let sum = crate::checksum(&whole[IP..TCP]);
         whole[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_differ_in_a_header_are_not_merged() {
+    fn tcp_segments_that_differ_in_a_header_are_not_merged() {
         let one = frame(0, 100);
         let changed = |at: usize, to: u8| {
             let mut two = frame(100, 100);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn merge_ignores_padding_and_stops_at_64_kilobytes() {
+    fn segment_merge_ignores_padding_and_stops_at_64_kib() {
         let padded = [frame(0, 5), vec![0xff; 3]].concat();
         let merged = joined(&padded, &frame(5, 5)).unwrap();
         assert_eq!(&merged[TCP + 32..], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn unmergeable_frame_waits_for_the_next_call() {
+    fn unmergeable_received_frame_is_returned_by_the_next_call() {
         let mut merge = Merger::new();
         let mut into = vec![0; MAX_FRAME];
         let of = |frame: &[u8], csum_blank| Received {

@@ -22,7 +22,7 @@ use merge::Merger;
 use receive::Receive;
 use transmit::Transmit;
 
-/// The machine interface a front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
+/// Machine operations that the network front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
 /// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
 pub trait Hal {
     /// Returns the interface's rings, which both halves share.
@@ -35,14 +35,14 @@ pub trait Hal {
     /// full.
     fn grant(&mut self, page: u32, writable: bool) -> Option<u32>;
 
-    /// Ends a grant. Returns `false` if the page is still in use.
+    /// Ends the grant of a page. Returns `false` if the page is still in use.
     fn end_access(&mut self, reference: u32) -> bool;
 
-    /// Sends an event to the back end.
+    /// Sends an event of this front end to the back end.
     fn notify(&mut self);
 }
 
-/// Counters of a front end.
+/// Counters of a network front end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that the front end gave to the back end.
@@ -57,7 +57,7 @@ pub struct Counters {
     pub stuck: u64,
 }
 
-/// Front end of a network interface.
+/// Front end of a guest's network interface.
 #[derive(Debug)]
 pub struct Front {
     mac: MacAddress,
@@ -81,7 +81,7 @@ impl Front {
         self.merge = Some(Merger::new());
     }
 
-    /// Returns `true` if segments are merged.
+    /// Returns `true` if the front end merges received TCP segments.
     #[must_use]
     pub fn merges(&self) -> bool {
         self.merge.is_some()

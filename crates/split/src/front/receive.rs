@@ -1,5 +1,5 @@
-//! Receives frames. The page of each ring slot is granted for writing and posted; a frame occupies one or
-//! more pages, in order. Frames are copied to the stack.
+//! Receives frames through a network front end. The page of each ring slot is granted for writing and posted; a frame
+//! occupies one or more pages, in order. Frames are copied to the stack.
 
 use super::merge::Merger;
 use super::{Front, Hal};

@@ -1,6 +1,6 @@
-//! Sends frames. Each piece of a frame is copied to a page granted for reading. The page is free again once
-//! the back end has responded and the grant has ended. Granting the stack's own pages would save the copy,
-//! which the lab's cost model does not charge.
+//! Sends frames through a network front end. Each piece of a frame is copied to a page granted for reading. The page
+//! is free again once the back end has responded and the grant has ended. Granting the stack's own pages would save
+//! the copy, which the lab's cost model does not charge.
 
 use super::{Front, Hal};
 use crate::message::{TxRequest, TxResponse, emit_segments, status, tx_flag};
@@ -23,7 +23,7 @@ pub enum TransmitError {
 #[derive(Debug)]
 pub(super) struct Transmit {
     ring: FrontRing,
-    /// Pages that hold no frame.
+    /// Transmit pages that hold no frame.
     free: Vec<u16>,
     /// Grant reference of each page in use.
     granted: Box<[Option<u32>]>,

@@ -10,7 +10,7 @@ mod tests;
 
 /// Number of slots of a ring, a power of two.
 pub const SLOTS: u32 = 256;
-/// Size of a slot in bytes.
+/// Size of a ring's slot in bytes.
 pub const SLOT: usize = 12;
 
 /// Contents of a ring's slot: a request or a response.
@@ -69,7 +69,7 @@ pub struct FrontRing {
 }
 
 impl FrontRing {
-    /// Returns the number of free slots.
+    /// Returns the number of free slots on the ring.
     #[must_use]
     pub fn room(&self) -> u32 {
         SLOTS - self.outstanding()
@@ -81,7 +81,7 @@ impl FrontRing {
         self.put.wrapping_sub(self.taken)
     }
 
-    /// Returns the index of the next request.
+    /// Returns the index of the next request on the ring.
     #[must_use]
     pub fn next(&self) -> u32 {
         self.put
@@ -98,7 +98,7 @@ impl FrontRing {
         Some(index)
     }
 
-    /// Publishes the requests that were put. Returns `true` if the back end is due an event.
+    /// Publishes the requests that the front end put on the ring. Returns `true` if the back end is due an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut Page) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
@@ -152,7 +152,7 @@ impl BackRing {
         if count <= SLOTS - unanswered { Ok(count) } else { Err(Overrun(count)) }
     }
 
-    /// Takes the next request. Returns `None` if none is pending or the index is invalid.
+    /// Takes the next request from the ring. Returns `None` if none is pending or the index is invalid.
     pub fn take(&mut self, page: &Page) -> Option<Slot> {
         self.pending(page).ok().filter(|count| *count > 0)?;
         let slot = page.slots[slot_index(self.taken)];
@@ -170,7 +170,7 @@ impl BackRing {
         true
     }
 
-    /// Publishes the responses that were put. Returns `true` if the front end is due an event.
+    /// Publishes the responses that the back end put on the ring. Returns `true` if the front end is due an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut Page) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
@@ -178,7 +178,7 @@ impl BackRing {
         is_event_due(old, self.put, page.response_event)
     }
 
-    /// Requests an event for the next request. Check [`BackRing::pending`] afterwards.
+    /// Requests an event when the front end publishes its next request. Check [`BackRing::pending`] afterwards.
     pub fn arm_event(&self, page: &mut Page) {
         page.request_event = self.taken.wrapping_add(1);
     }

@@ -7,7 +7,7 @@ fn slot(n: u8) -> [u8; SLOT] {
 }
 
 #[test]
-fn requests_are_taken_in_order_and_answered_in_place() {
+fn ring_requests_are_taken_in_order_and_answered_in_place() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     (1..=3).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     assert_eq!(back.take(&page), None, "not published yet");
@@ -29,7 +29,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 #[test]
-fn slot_is_free_once_its_response_is_taken() {
+fn ring_slot_is_free_once_its_response_is_taken() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     assert_eq!((0..=SLOTS).filter(|_| front.put(&mut page, &slot(0)).is_some()).count(), SLOTS as usize);
     let _ = front.publish(&mut page);
@@ -49,7 +49,7 @@ fn back_end_cannot_put_more_responses_than_requests() {
 }
 
 #[test]
-fn requested_event_is_sent_once() {
+fn requested_ring_event_is_sent_once() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     assert!(front.publish(&mut page), "the first request is waited for");
@@ -63,7 +63,7 @@ fn requested_event_is_sent_once() {
 }
 
 #[test]
-fn request_before_the_final_check_is_seen_by_the_check() {
+fn ring_request_before_the_final_check_is_seen_by_the_check() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     let _ = front.publish(&mut page);
@@ -78,7 +78,7 @@ fn request_before_the_final_check_is_seen_by_the_check() {
 /// Checks that no request stays without an event and unseen. Tries every order of two puts, two publications, an event
 /// request and a check.
 #[test]
-fn no_event_is_lost_in_any_order() {
+fn ring_loses_no_event_in_any_order_of_operations() {
     for order in 0u32..1 << 4 {
         let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
         let (mut event, mut asked) = (false, false);
@@ -100,7 +100,7 @@ fn no_event_is_lost_in_any_order() {
 }
 
 #[test]
-fn event_comes_after_the_requested_number_of_responses() {
+fn ring_event_follows_the_requested_number_of_responses() {
     let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
     (0..8).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     let _ = front.publish(&mut page);
@@ -131,7 +131,7 @@ fn request_index_beyond_the_ring_is_rejected() {
 }
 
 #[test]
-fn response_without_a_request_is_rejected() {
+fn ring_response_without_a_request_is_rejected() {
     let (mut page, mut front) = (Page::default(), FrontRing::default());
     front.put(&mut page, &slot(1));
     page.responses = 1;
@@ -144,7 +144,7 @@ fn response_without_a_request_is_rejected() {
 }
 
 #[test]
-fn indices_wrap_at_32_bits() {
+fn ring_indices_wrap_at_32_bits() {
     let start = u32::MAX - 2;
     let mut page = Page { requests: start, responses: start, ..Page::default() };
     let mut front = FrontRing { put: start, published: start, taken: start };

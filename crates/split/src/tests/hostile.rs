@@ -37,7 +37,7 @@ fn others_are_served(bench: &mut Bench) {
 }
 
 #[test]
-fn invalid_index_disables_only_its_interface() {
+fn invalid_ring_index_disables_only_its_interface() {
     for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
         let mut bench = Bench::new(2, 1);
         bench.shared.rings[0].transmit.requests = claim;
@@ -51,7 +51,7 @@ fn invalid_index_disables_only_its_interface() {
 }
 
 #[test]
-fn piece_outside_its_page_or_frame_gets_an_error() {
+fn frame_piece_outside_its_page_or_frame_gets_an_error() {
     let wrong = [(4_090, 60), (0, 13), (0, 4_097), (u16::MAX, u16::MAX)];
     for (offset, size) in wrong {
         let mut bench = Bench::new(2, 1);
@@ -65,7 +65,7 @@ fn piece_outside_its_page_or_frame_gets_an_error() {
 }
 
 #[test]
-fn pieces_longer_than_the_frame_get_errors() {
+fn frame_pieces_longer_than_the_frame_get_errors() {
     let mut bench = Bench::new(2, 1);
     let reference = bench.grant(A, 0, false);
     let first = TxRequest { flags: tx_flag::MORE, ..request(reference, 0, 100) };
@@ -76,7 +76,7 @@ fn pieces_longer_than_the_frame_get_errors() {
 }
 
 #[test]
-fn page_that_is_not_granted_is_not_read() {
+fn back_end_does_not_read_a_page_that_is_not_granted() {
     let mut bench = Bench::new(2, 1);
     for reference in [9_999, u32::MAX] {
         write(&mut bench, A, &[request(reference, 0, 60).emit()]);
@@ -89,7 +89,7 @@ fn page_that_is_not_granted_is_not_read() {
 }
 
 #[test]
-fn endless_frame_disables_its_interface() {
+fn frame_of_endless_pieces_disables_its_interface() {
     let mut bench = Bench::new(2, 1);
     let endless = TxRequest { flags: tx_flag::MORE, ..request(0, 0, 60) }.emit();
     let all: Vec<Slot> = (0..SLOTS).map(|_| endless).collect();
@@ -100,7 +100,7 @@ fn endless_frame_disables_its_interface() {
 }
 
 #[test]
-fn unknown_extra_information_disables_the_interface() {
+fn unknown_extra_information_slot_disables_the_interface() {
     for extra in [[0; 12], [9; 12]] {
         let mut bench = Bench::new(2, 1);
         let first = TxRequest { flags: tx_flag::EXTRA, ..request(0, 0, 60) };
@@ -112,7 +112,7 @@ fn unknown_extra_information_disables_the_interface() {
 }
 
 #[test]
-fn guest_that_takes_no_responses_blocks_only_itself() {
+fn guest_that_takes_no_frame_responses_blocks_only_itself() {
     let mut bench = Bench::new(2, 1);
     let reference = bench.grant(A, 0, false);
     let one = request(reference, 0, 60).emit();
@@ -126,7 +126,7 @@ fn guest_that_takes_no_responses_blocks_only_itself() {
 }
 
 #[test]
-fn unwritable_posted_page_drops_only_the_frame_for_it() {
+fn unwritable_posted_page_drops_only_its_received_frame() {
     let mut bench = Bench::new(2, 1);
     let read_only = bench.grant(A, 0, false);
     let page = &mut bench.shared.rings[0].receive;

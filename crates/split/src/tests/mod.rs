@@ -16,7 +16,7 @@ const A: Vif = Vif(0);
 const B: Vif = Vif(1);
 
 #[test]
-fn frame_reaches_another_guest() {
+fn transmitted_frame_reaches_another_guest() {
     let mut bench = Bench::new(2, 1);
     let sent = frame(700, 1);
     bench.send(A, &sent, Offload::default()).unwrap();
@@ -27,7 +27,7 @@ fn frame_reaches_another_guest() {
 }
 
 #[test]
-fn multi_page_frame_arrives_whole_with_its_offloads() {
+fn frame_of_several_pages_arrives_whole_with_its_offloads() {
     let mut bench = Bench::new(2, 1);
     let offload = Offload { csum_blank: true, segment: Some(1_448) };
     for length in [4_096, 4_097, 8_193, MAX_FRAME] {
@@ -58,7 +58,7 @@ fn frames_to_a_guest_keep_their_order() {
 }
 
 #[test]
-fn page_is_released_by_the_worker_that_mapped_it() {
+fn granted_page_is_released_by_the_worker_that_mapped_it() {
     let mut bench = Bench::new(2, 2);
     bench.send(A, &frame(4_000, 1), Offload::default()).unwrap();
     bench.forward(0, |_| B);
@@ -72,7 +72,7 @@ fn page_is_released_by_the_worker_that_mapped_it() {
 }
 
 #[test]
-fn page_with_only_headers_is_released_at_once() {
+fn granted_page_with_only_headers_is_released_at_once() {
     let mut bench = Bench::new(2, 1);
     bench.send(A, &frame(66, 1), Offload::default()).unwrap();
     let TransmitOutcome::Frame(from, key) = bench.take(0) else { panic!("no frame") };
@@ -84,7 +84,7 @@ fn page_with_only_headers_is_released_at_once() {
 }
 
 #[test]
-fn delivered_headers_are_those_that_were_inspected() {
+fn delivered_frame_has_the_headers_that_were_inspected() {
     let mut bench = Bench::new(2, 1);
     bench.send(A, &frame(300, 1), Offload::default()).unwrap();
     let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
@@ -111,7 +111,7 @@ fn frames_queued_for_a_guest_never_exceed_its_posted_pages() {
 }
 
 #[test]
-fn full_transmit_ring_accepts_again_after_an_event() {
+fn full_transmit_ring_accepts_frames_again_after_an_event() {
     let mut bench = Bench::new(2, 1);
     let small = frame(60, 0);
     let sent = (0..=SLOTS).take_while(|_| bench.send(A, &small, Offload::default()).is_ok()).count();
@@ -128,7 +128,7 @@ fn full_transmit_ring_accepts_again_after_an_event() {
 }
 
 #[test]
-fn guest_gets_one_event_per_turn_and_none_while_polling() {
+fn guest_gets_one_event_per_batch_and_none_while_polling() {
     let mut bench = Bench::new(1, 1);
     (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.turn(0);
@@ -159,7 +159,7 @@ fn no_frame_is_lost_between_poll_and_event_request() {
 }
 
 #[test]
-fn interfaces_of_a_worker_send_in_turn() {
+fn interfaces_of_a_back_end_worker_send_in_turn() {
     let mut bench = Bench::new(3, 1);
     for vif in [A, B] {
         (0..3).for_each(|n| bench.send(vif, &frame(60, n), Offload::default()).unwrap());

@@ -14,7 +14,7 @@ fn numbers(frames: &[(Vec<u8>, Offload)]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_during_a_move_wait_for_earlier_ones() {
+fn frames_during_an_interface_move_wait_for_earlier_frames() {
     let mut bench = Bench::new(2, 2);
     (0..5).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     assert!(bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1), "once");
@@ -41,7 +41,7 @@ fn interface_moves_only_after_its_pages_are_unmapped() {
 }
 
 #[test]
-fn frames_sent_during_a_move_go_to_the_new_worker() {
+fn frames_sent_during_an_interface_move_use_the_new_worker() {
     let mut bench = Bench::new(2, 2);
     for n in [1, 2] {
         bench.send(A, &frame(60, n), Offload::default()).unwrap();
@@ -56,7 +56,7 @@ fn frames_sent_during_a_move_go_to_the_new_worker() {
 }
 
 #[test]
-fn move_to_an_invalid_worker_is_rejected() {
+fn interface_move_to_an_invalid_worker_is_rejected() {
     let mut bench = Bench::new(2, 2);
     assert!(!bench.backend.start_move(Vif(9), 1) && !bench.backend.start_move(A, 2));
     assert!(!bench.backend.start_move(A, 0), "it is there");
@@ -76,7 +76,7 @@ fn disabled_interface_stays_disabled_after_a_move() {
 }
 
 #[test]
-fn events_are_withheld_until_a_full_batch_or_notify_withheld() {
+fn events_are_withheld_until_a_full_batch_or_the_delay() {
     let mut bench = Bench::new(1, 1);
     bench.backend.notify_every(3);
     let give = |bench: &mut Bench, frames: u8| {
@@ -150,8 +150,8 @@ struct Model {
 }
 
 impl Model {
-    /// Performs an operation. Frames to each guest are numbered on arrival; frames that guests send go to the
-    /// first.
+    /// Performs a random operation of the test. Frames to each guest are numbered on arrival; frames that guests send
+    /// go to the first.
     fn operation(&mut self, operation: Operation) {
         let all = [Vif(0), Vif(1), Vif(2)];
         let Self { bench, next, sent, received } = self;
@@ -192,7 +192,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn moves_never_lose_or_reorder_frames(operations in operations()) {
+    fn moving_interfaces_never_loses_or_reorders_frames(operations in operations()) {
         let mut world =
             Model { bench: Bench::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
         operations.into_iter().for_each(|operation| world.operation(operation));

@@ -30,33 +30,33 @@ pub enum ClientError {
     /// A reply matches no pending request.
     #[error("unexpected vfio-user reply {id} to command {command}")]
     UnexpectedReply {
-        /// Message id of the reply.
+        /// Message id of the unexpected reply.
         id: u16,
-        /// Command of the reply.
+        /// Command of the unexpected reply.
         command: u16,
     },
     /// The body of a reply is too short, too long, or inconsistent.
     #[error("malformed vfio-user reply to command {0:?}")]
     MalformedReply(Command),
-    /// The server has sent a request.
+    /// The server has sent a request, which this client does not support.
     #[error("unsupported vfio-user request from the server: command {0}")]
     UnexpectedRequest(u16),
 }
 
-/// DMA window to map.
+/// DMA window that the client maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// First device address, a multiple of 4,096.
     pub iova: u64,
-    /// Size of the window in bytes, a multiple of 4,096.
+    /// Size of the DMA window in bytes, a multiple of 4,096.
     pub size: u64,
-    /// Offset of the window in its file; 0 without a file.
+    /// Offset of the DMA window in its file; 0 without a file.
     pub offset: u64,
     /// True if the device may write the window, not only read it.
     pub writable: bool,
 }
 
-/// Client of a connection. Every request returns its id, which its [`Reply`] repeats.
+/// Client side of a vfio-user connection. Every request returns its id, which its [`Reply`] repeats.
 #[derive(Debug)]
 pub struct Client<F> {
     decoder: Decoder<F>,
@@ -71,7 +71,7 @@ impl<F> Default for Client<F> {
 }
 
 impl<F> Client<F> {
-    /// Creates the client of a new connection. The first request must be [`version`](Self::version).
+    /// Creates the client side of a new connection. The first request must be [`version`](Self::version).
     pub fn new() -> Self {
         Self { decoder: Decoder::new(max_body), next_id: 0, pending: VecDeque::new() }
     }
@@ -90,7 +90,7 @@ impl<F> Client<F> {
         self.request(out, Command::Version, &[body.as_bytes(), &text], Vec::new())
     }
 
-    /// Requests [`Answer::DeviceInfo`].
+    /// Requests the properties of the device ([`Answer::DeviceInfo`]).
     pub fn device_info<G>(&mut self, out: &mut Outbox<G>) -> u16 {
         let body = DeviceInfoBody { argsz: size_of_body::<DeviceInfoBody>(), ..Default::default() };
         self.request(out, Command::DeviceGetInfo, &[body.as_bytes()], Vec::new())
@@ -104,14 +104,14 @@ impl<F> Client<F> {
         self.request(out, Command::DeviceGetRegionInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Requests [`Answer::Irq`].
+    /// Requests the properties of an interrupt type ([`Answer::Irq`]).
     pub fn irq_info<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
         let argsz = size_of_body::<IrqInfoBody>();
         let body = IrqInfoBody { argsz, index: U32::new(index), ..IrqInfoBody::default() };
         self.request(out, Command::DeviceGetIrqInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Maps a DMA window. Without a descriptor the server cannot access the window's memory.
+    /// Requests the mapping of a DMA window. Without a descriptor the server cannot access the window's memory.
     pub fn dma_map<G>(&mut self, out: &mut Outbox<G>, window: Window, fd: Option<G>) -> u16 {
         let flags = dma_flags::READ | if window.writable { dma_flags::WRITE } else { 0 };
         let body = DmaMapBody {
@@ -124,12 +124,12 @@ impl<F> Client<F> {
         self.request(out, Command::DmaMap, &[body.as_bytes()], fd.into_iter().collect())
     }
 
-    /// Unmaps the DMA windows inside this range. Keep the windows' memory until the reply.
+    /// Requests the unmapping of the DMA windows inside this range. Keep the windows' memory until the reply.
     pub fn dma_unmap<G>(&mut self, out: &mut Outbox<G>, iova: u64, size: u64) -> u16 {
         self.unmap(out, 0, iova, size)
     }
 
-    /// Unmaps all DMA windows.
+    /// Requests the unmapping of all DMA windows.
     pub fn dma_unmap_all<G>(&mut self, out: &mut Outbox<G>) -> u16 {
         self.unmap(out, dma_flags::UNMAP_ALL, 0, 0)
     }
@@ -156,7 +156,7 @@ impl<F> Client<F> {
         self.request(out, Command::RegionWrite, &[body.as_bytes(), data], Vec::new())
     }
 
-    /// Writes bytes to a region without a reply.
+    /// Sends bytes for a region without waiting for a reply.
     pub fn write_posted<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) {
         let body = access(region, offset, data.len() as u32);
         let body = [body.as_bytes(), data];
@@ -183,7 +183,7 @@ impl<F> Client<F> {
         self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), Vec::new())
     }
 
-    /// Disables an interrupt type.
+    /// Requests that the device disables an interrupt type.
     pub fn disable_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
     }
@@ -210,7 +210,7 @@ impl<F> Client<F> {
         self.request(out, Command::DeviceSetIrqs, &[body.as_bytes()], fds)
     }
 
-    /// Resets the device.
+    /// Requests a reset of the device.
     pub fn reset<G>(&mut self, out: &mut Outbox<G>) -> u16 {
         self.request(out, Command::DeviceReset, &[], Vec::new())
     }
@@ -236,7 +236,7 @@ impl<F> Client<F> {
         id
     }
 
-    /// Returns the number of requests without a reply so far.
+    /// Returns the number of pending requests.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -250,7 +250,7 @@ impl<F> Client<F> {
         Ok(self.decoder.push(bytes, fds)?)
     }
 
-    /// Returns the next reply, if it has arrived.
+    /// Returns the server's next reply, if it has arrived.
     ///
     /// # Errors
     /// The server has violated the protocol.

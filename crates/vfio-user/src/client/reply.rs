@@ -15,9 +15,9 @@ use crate::wire::{
 /// Server's reply to one request of the client.
 #[derive(Debug)]
 pub struct Reply<'a, F> {
-    /// Id of the request, as the client returned it.
+    /// Id of the answered request, as the client returned it.
     pub id: u16,
-    /// Command of the request that is answered.
+    /// Command of the answered request.
     pub command: Command,
     /// Contents of the reply, or the server's error number (0 if the server gave none).
     pub answer: Result<Answer<'a>, Errno>,
@@ -30,11 +30,11 @@ pub struct Reply<'a, F> {
 pub enum Answer<'a> {
     /// The request succeeded; the reply has no data.
     Done,
-    /// Reply to `version`.
+    /// Reply to `version`, the proposal of a protocol version.
     Version {
-        /// Major version of the protocol.
+        /// Major version of the protocol that the server accepted.
         major: u16,
-        /// Minor version of the protocol.
+        /// Minor version of the protocol that the server accepted.
         minor: u16,
         /// Capabilities that the server accepted.
         capabilities: Capabilities,
@@ -54,9 +54,9 @@ pub enum Answer<'a> {
 pub struct RegionLayout {
     /// Bytes of the full reply about the region; if they exceed the room, request again with that much.
     pub argsz: u32,
-    /// Flags of the region, see [`region_flags`].
+    /// Flags of the device's region, see [`region_flags`].
     pub flags: u32,
-    /// Size of the region in bytes.
+    /// Size of the device's region in bytes.
     pub size: u64,
     /// Offset of the region in the file that holds it.
     pub offset: u64,

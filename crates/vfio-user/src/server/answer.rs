@@ -1,4 +1,4 @@
-//! Reply to a request, unless the client wants none.
+//! Server's reply to a request, unless the client wants none.
 
 use alloc::vec::Vec;
 

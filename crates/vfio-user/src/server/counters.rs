@@ -5,19 +5,19 @@
 pub struct Counters {
     /// Number of messages handled, of any kind.
     pub messages: u64,
-    /// Number of region reads.
+    /// Number of region reads by the client.
     pub reads: u64,
     /// Number of region writes without a reply; each write of a `REGION_WRITE_MULTI` counts.
     pub posted_writes: u64,
-    /// Number of region writes with a reply.
+    /// Number of region writes by the client with a reply.
     pub synchronous_writes: u64,
     /// Number of reads and writes outside a region, or not permitted by it.
     pub out_of_range: u64,
-    /// Number of region writes with an inconsistent length.
+    /// Number of region writes by the client with an inconsistent length.
     pub malformed_writes: u64,
     /// Number of requests refused with an error, including those without a reply.
     pub refused: u64,
-    /// Number of replies that match no request.
+    /// Number of replies from the client that match no request.
     pub unasked_replies: u64,
     /// Number of descriptors closed unused: too many, or with a message that takes none.
     pub dropped_fds: u64,

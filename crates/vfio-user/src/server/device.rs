@@ -9,7 +9,7 @@ use crate::wire::Errno;
 /// Region as the device describes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegionInfo<'a> {
-    /// Size of the region in bytes; 0 for a missing region.
+    /// Size of the device's region in bytes; 0 for a missing region.
     pub size: u64,
     /// Flags of the region, of which the device gives [`region_flags`](crate::wire::region_flags) `READ`, `WRITE` and
     /// `MMAP`; `CAPS` is added where needed.
@@ -23,23 +23,23 @@ pub struct RegionInfo<'a> {
 /// DMA window, checked for size, wrap-around, alignment and overlap before the device sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DmaMap<F> {
-    /// First device address, a multiple of 4,096.
+    /// First device address of the DMA window, a multiple of 4,096.
     pub iova: u64,
     /// Size of the window in bytes, a multiple of 4,096 and not 0; `iova + size` does not overflow.
     pub size: u64,
-    /// True if the device may read the window.
+    /// True if the device may read the DMA window.
     pub readable: bool,
-    /// True if the device may write the window.
+    /// True if the device may write the DMA window.
     pub writable: bool,
     /// File of the window's memory; `None` for a window that cannot be accessed: a ROM, another device's RAM, or a
     /// guest whose memory is not shared.
     pub file: Option<DmaFile<F>>,
 }
 
-/// File of a DMA window. The device checks its kind and its size.
+/// File that contains the memory of a DMA window. The device checks its kind and its size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DmaFile<F> {
-    /// Descriptor of the file.
+    /// Descriptor of the file with guest memory.
     pub fd: F,
     /// Offset of the window in the file, a multiple of 4,096; `offset + size` is below 2^63.
     pub offset: u64,
@@ -48,7 +48,7 @@ pub struct DmaFile<F> {
 /// Change of a device's interrupts. `index` is a known interrupt type, vectors are below its count.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IrqSet<F> {
-    /// Disables the type: every vector loses its eventfd.
+    /// Disables an interrupt type: every vector loses its eventfd.
     Disable {
         /// Interrupt type that is disabled.
         index: u32,
@@ -62,7 +62,7 @@ pub enum IrqSet<F> {
         /// Eventfd of each vector, not empty.
         fds: Vec<F>,
     },
-    /// Removes the eventfds of vectors that stay in use.
+    /// Removes the eventfds of vectors, while the type stays enabled.
     Deassign {
         /// Interrupt type of the vectors.
         index: u32,
@@ -95,9 +95,9 @@ pub enum IrqSet<F> {
 /// State of a request after the device's return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// The device has finished the request.
+    /// The device has finished the client's request.
     Now,
-    /// The device finishes the request later. The session handles no further message until
+    /// The device finishes the client's request later. The session handles no further message until
     /// [`Session::complete`](super::Session::complete) is called, so that the client's messages stay in order.
     Later,
 }
@@ -106,7 +106,7 @@ pub enum Completion {
 ///
 /// Calls come in the order of the client's messages. An error number is sent to the client unchanged.
 pub trait Device<F> {
-    /// Returns the numbers of regions and interrupt types.
+    /// Returns the numbers of the device's regions and interrupt types.
     fn info(&self) -> DeviceInfo;
 
     /// Returns region `index`, or `None` if it is out of range. Called at every access, so it must be cheap.
@@ -122,7 +122,7 @@ pub trait Device<F> {
     /// Reads `data.len()` bytes inside a readable region into the zeroed `data`.
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]);
 
-    /// Writes bytes to a place inside a writable region.
+    /// Writes bytes to an offset inside a writable region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
     /// Maps a DMA window. After an error it counts as not mapped. A window that is mapped later may lose its
@@ -136,12 +136,12 @@ pub trait Device<F> {
     /// access them after the return, not even by pending transfers: the client frees the memory after the reply.
     fn dma_unmap(&mut self, iova: u64, size: u64);
 
-    /// Unmaps all windows.
+    /// Unmaps all DMA windows of the client.
     fn dma_unmap_all(&mut self);
 
-    /// Changes interrupts. A request about several vectors may become several calls; if any of them returns
-    /// [`Completion::Later`], one completion finishes the request. The session may close meanwhile, as with
-    /// [`dma_map`](Self::dma_map).
+    /// Changes or fires interrupts of the device. A request about several vectors may become several
+    /// calls; if any of them returns [`Completion::Later`], one completion finishes the request. The session may
+    /// close meanwhile, as with [`dma_map`](Self::dma_map).
     ///
     /// # Errors
     /// The device does not support the change.

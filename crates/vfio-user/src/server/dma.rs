@@ -22,7 +22,7 @@ pub(super) struct Window {
 /// Mapped DMA windows of a client, by address.
 #[derive(Debug)]
 pub(super) struct DmaTable {
-    /// Last address of each window, by its first address.
+    /// Last address of each DMA window, by its first address.
     windows: BTreeMap<u64, u64>,
     limit: usize,
 }
@@ -41,13 +41,13 @@ impl DmaTable {
         self.windows.len()
     }
 
-    /// Returns true if a window overlaps the range. Windows are disjoint, so only the last one that starts at or
+    /// Returns true if a DMA window overlaps the range. Windows are disjoint, so only the last one that starts at or
     /// before the end matters.
     fn overlaps(&self, first: u64, last: u64) -> bool {
         self.windows.range(..=last).next_back().is_some_and(|(_, &end)| end >= first)
     }
 
-    /// Returns true if the range holds a window and cuts none.
+    /// Returns true if the range holds a DMA window and cuts none.
     fn holds_whole_windows(&self, first: u64, last: u64) -> bool {
         let cut = self.windows.range(..first).next_back().is_some_and(|(_, &end)| end >= first);
         let highest = self.windows.range(first..=last).next_back();

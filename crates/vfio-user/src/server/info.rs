@@ -23,8 +23,8 @@ pub(super) enum NoVersion {
     Fatal(ProtocolError),
 }
 
-/// Negotiates the capabilities of both sides. The reply repeats only capabilities that the client mentioned, and is
-/// no longer than the request: QEMU reads it into the request's buffer.
+/// Negotiates the protocol capabilities of both sides. The reply repeats only capabilities that the client mentioned,
+/// and is no longer than the request: QEMU reads it into the request's buffer.
 pub(super) fn version<F>(
     body: &[u8],
     max_dma_maps: u32,
@@ -89,9 +89,9 @@ pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<
     Ok(())
 }
 
-/// Returns the layout of a region. Clients request it twice: with room for the fixed part, which has the size of
-/// the whole, and with that room. Capabilities and the region's descriptor come with the second reply only. Without
-/// room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities without an offset.
+/// Replies with the layout of a region. Clients request it twice: with room for the fixed part, which has
+/// the size of the whole, and with that room. Capabilities and the region's descriptor come with the second reply
+/// only. Without room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities without an offset.
 pub(super) fn region<F, D: Device<F>>(
     body: &[u8],
     device: &mut D,
@@ -133,7 +133,7 @@ pub(super) fn region<F, D: Device<F>>(
     Ok(())
 }
 
-/// Returns the bytes of [`sparse_mmap`].
+/// Returns the length in bytes of [`sparse_mmap`].
 fn sparse_length(areas: &[SparseArea]) -> usize {
     let fixed = size_of::<CapabilityHeader>() + size_of::<SparseMmapBody>();
     if areas.is_empty() { 0 } else { fixed + areas.len() * size_of::<SparseAreaBody>() }

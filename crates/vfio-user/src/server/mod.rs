@@ -30,7 +30,7 @@ pub const OUTBOX_LIMIT: usize = 256 * 1024;
 /// Result of the version negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Protocol minor version.
+    /// Negotiated minor version of the protocol.
     pub minor: u16,
     /// Capabilities that the client has stated.
     pub client: Capabilities,
@@ -41,7 +41,7 @@ pub struct Negotiated {
 /// Result of one call of [`Session::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A message was handled: call again.
+    /// The session has handled a message: call again.
     Handled,
     /// No whole message is buffered: wait for the socket to become readable.
     Starved,
@@ -52,11 +52,11 @@ pub enum Step {
     Waiting,
 }
 
-/// Request that the device finishes later.
+/// Client's request that the device finishes later.
 #[derive(Debug)]
 struct PendingRequest {
     request: Header,
-    /// DMA window that the request maps.
+    /// DMA window that the pending request maps.
     window: Option<Window>,
 }
 
@@ -110,7 +110,7 @@ impl<F> Session<F> {
         self.decoder.push(bytes, fds)
     }
 
-    /// Handles one message, and queues at most one reply.
+    /// Handles one message of the client, and queues at most one reply.
     ///
     /// # Errors
     /// The connection must end: send the contents of `out` without blocking, then [`close`](Self::close). Every
@@ -157,7 +157,7 @@ impl<F> Session<F> {
         self.state.negotiated.as_ref()
     }
 
-    /// Returns the number of mapped DMA windows.
+    /// Returns the number of the client's mapped DMA windows.
     pub fn dma_maps(&self) -> usize {
         self.state.dma.len()
     }

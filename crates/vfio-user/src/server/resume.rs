@@ -1,4 +1,4 @@
-//! Continues a session in another process.
+//! Continues a session in the next process.
 //!
 //! The session's owner keeps for a successor: the bytes of unhandled messages ([`Session::undone`] returns their
 //! number), in the socket or elsewhere; and, once messages up to there are handled, the first part of an incomplete
@@ -10,8 +10,8 @@ use super::{Negotiated, PendingRequest, Session};
 use crate::decoder::{Partial, ProtocolError};
 
 impl<F> Session<F> {
-    /// Creates a session that continues another process's. `windows` are the first and last addresses of the
-    /// disjoint DMA windows, which the device has mapped again already.
+    /// Creates a session that continues the session of another process. `windows` are the first and last addresses of
+    /// the disjoint DMA windows, which the device has mapped again already.
     pub fn resume(
         max_dma_maps: u32,
         negotiated: Option<Negotiated>,

@@ -7,9 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct VersionBody {
-    /// Major version of the protocol.
+    /// Major version of the vfio-user protocol.
     pub major: U16,
-    /// Minor version of the protocol.
+    /// Minor version of the vfio-user protocol.
     pub minor: U16,
 }
 
@@ -23,9 +23,9 @@ pub struct DmaMapBody {
     pub flags: U32,
     /// Offset of the window in the attached file; 0 without one.
     pub offset: U64,
-    /// First device address of the window.
+    /// First device address of the DMA window.
     pub address: U64,
-    /// Size of the window in bytes.
+    /// Size of the DMA window in bytes.
     pub size: U64,
 }
 
@@ -108,7 +108,7 @@ pub struct SparseMmapBody {
 pub struct SparseAreaBody {
     /// Offset of the area from the start of the region in bytes.
     pub offset: U64,
-    /// Size of the area in bytes.
+    /// Size of the mappable area in bytes.
     pub size: U64,
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_body_sizes_match_the_specification() {
+    fn vfio_user_body_sizes_match_the_specification() {
         assert_eq!(size_of::<VersionBody>(), 4);
         assert_eq!(size_of::<DmaMapBody>(), 32);
         assert_eq!(size_of::<DmaUnmapBody>(), 24);

@@ -2,12 +2,12 @@
 
 use core::fmt;
 
-/// UNIX error number. Never zero in a reply: clients treat zero as success.
+/// UNIX error number of a reply. Never zero in a reply: clients treat zero as success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub u32);
 
 impl Errno {
-    /// ENOENT: there is no such entry.
+    /// ENOENT: the named object does not exist.
     pub const ENOENT: Self = Self(2);
     /// EIO: input/output error; also stands for a failure without a number.
     pub const EIO: Self = Self(5);

@@ -24,7 +24,7 @@ pub enum Kind {
     Unknown,
 }
 
-/// Message header. `size` includes the header itself.
+/// Header of a vfio-user message. `size` includes the header itself.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -38,12 +38,12 @@ pub struct Header {
     pub size: U32,
     /// Flags of the message: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
     pub flags: U32,
-    /// Error number of an error reply.
+    /// UNIX error number of an error reply.
     pub error: U32,
 }
 
 impl Header {
-    /// Bytes of a message header.
+    /// Bytes of a vfio-user message header.
     pub const LEN: usize = size_of::<Self>();
 
     /// Creates the header of a request with a body of `body` bytes.
@@ -95,13 +95,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_layout_matches_the_specification() {
+    fn vfio_user_header_layout_matches_the_specification() {
         let header = Header::request(0x1234, Command::RegionWrite, 20, true);
         assert_eq!(header.as_bytes(), [0x34, 0x12, 10, 0, 36, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn error_reply_is_a_reply_with_the_error_bit_and_a_number() {
+    fn error_reply_has_the_error_bit_and_an_errno() {
         let request = Header::request(7, Command::DmaMap, 32, false);
         let reply = request.error_reply(Errno::EEXIST);
         assert_eq!(reply.as_bytes(), [7, 0, 2, 0, 16, 0, 0, 0, 0x21, 0, 0, 0, 17, 0, 0, 0]);

@@ -117,7 +117,7 @@ mod tests {
     };
 
     #[test]
-    fn version_without_capabilities_is_legal_in_every_form() {
+    fn version_message_without_capabilities_is_valid_in_any_form() {
         for text in [&b""[..], b"\0", b"{}", b"{}\0", b"{\"capabilities\":null}\0", b"{\"capabilities\":{}}"]
         {
             assert_eq!(Capabilities::parse(text), Ok(Capabilities::default()), "{text:?}");
@@ -125,28 +125,28 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_and_wrong_types_are_ignored() {
+    fn unknown_capabilities_and_wrong_types_are_ignored() {
         let text = br#"{"x":[1],"capabilities":{"max_msg_fds":"many","twin_socket":{},"pgsizes":4096}}"#;
         let expected = Capabilities { pgsizes: Some(4096), ..Capabilities::default() };
         assert_eq!(Capabilities::parse(text), Ok(expected));
     }
 
     #[test]
-    fn non_json_is_an_error_and_depth_is_bounded() {
+    fn version_text_other_than_json_or_too_deep_is_an_error() {
         assert_eq!(Capabilities::parse(b"hello\0"), Err(MalformedCapabilities));
         assert_eq!(Capabilities::parse(&[0xff, 0xfe, 0]), Err(MalformedCapabilities));
         assert_eq!(Capabilities::parse(&[b'['; 4000]), Err(MalformedCapabilities));
     }
 
     #[test]
-    fn capabilities_round_trip() {
+    fn capabilities_are_parsed_as_rendered() {
         let (said, text) = EVERYTHING.render(usize::MAX);
         assert_eq!(said, EVERYTHING);
         assert_eq!(Capabilities::parse(&text), Ok(EVERYTHING));
     }
 
     #[test]
-    fn version_text_fits_any_room_for_it() {
+    fn version_text_fits_a_buffer_of_any_size() {
         for room in 0..200 {
             let (said, text) = EVERYTHING.render(room);
             assert!(text.len() <= room);

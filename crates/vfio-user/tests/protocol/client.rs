@@ -54,7 +54,7 @@ impl Wire {
 }
 
 #[test]
-fn client_discovers_the_device() {
+fn client_reads_regions_and_interrupts_of_the_device() {
     let mut wire = Wire::connected();
     wire.script.device.mapped = true;
     wire.client.device_info(&mut wire.requests);
@@ -78,7 +78,7 @@ fn client_discovers_the_device() {
 }
 
 #[test]
-fn reads_writes_and_posted_writes_reach_the_device() {
+fn client_reads_and_posted_writes_reach_the_device() {
     let mut wire = Wire::connected();
     wire.script.device.bar0 = vec![0; 0x4000];
     wire.client.write_posted(&mut wire.requests, 0, 0, &[1, 2]);
@@ -96,7 +96,7 @@ fn reads_writes_and_posted_writes_reach_the_device() {
 }
 
 #[test]
-fn maps_and_interrupts_keep_their_descriptors() {
+fn dma_maps_and_interrupts_are_sent_with_their_descriptors() {
     let mut wire = Wire::connected();
     let low = Window { iova: 0, size: 0x1000, offset: 0, writable: true };
     let rom = Window { iova: 0x1000, size: 0x1000, offset: 0, writable: false };
@@ -131,7 +131,7 @@ fn maps_and_interrupts_keep_their_descriptors() {
 }
 
 #[test]
-fn error_reply_of_the_server_is_returned() {
+fn error_reply_of_the_server_is_returned_to_the_client() {
     let mut wire = Wire::connected();
     wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT)));
@@ -168,7 +168,7 @@ fn invalid_reply_ends_the_clients_connection() {
 }
 
 #[test]
-fn capability_list_cannot_loop_or_leave_the_reply() {
+fn region_capability_list_with_an_invalid_link_is_refused() {
     let region = |cap_offset, next, areas| {
         let info = words(&[64, 0b1111, 0, cap_offset, 0x4000, 0, 0, 0]);
         [info, words(&[0x10001, next, areas, 0]), vec![0; 16]].concat()
@@ -185,7 +185,7 @@ fn capability_list_cannot_loop_or_leave_the_reply() {
 }
 
 #[test]
-fn reply_in_single_bytes_is_one_reply() {
+fn client_reads_a_reply_that_arrives_in_single_bytes() {
     let mut client = waiting();
     let reply = message(0, 9, REPLY | ERROR, &[]);
     for byte in &reply[..15] {

@@ -60,7 +60,7 @@ fn region_access_reply_has_the_requested_length() {
 }
 
 #[test]
-fn mappable_region_has_a_descriptor() {
+fn mappable_region_reply_has_a_descriptor() {
     let mut script = connect();
     script.device.mapped = true;
     for index in 0..9 {
@@ -72,7 +72,7 @@ fn mappable_region_has_a_descriptor() {
 }
 
 #[test]
-fn intx_has_no_vectors() {
+fn intx_reports_no_vectors_to_cloud_hypervisor() {
     let mut script = connect();
     assert_eq!(script.ask(7, &words(&[16, 0, 0, 0])), words(&[16, 0, 0, 0]), "INTx 0");
 }

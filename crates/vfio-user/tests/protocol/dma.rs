@@ -16,7 +16,7 @@ const EEXIST: u32 = 17;
 const ENOSPC: u32 = 28;
 
 #[test]
-fn memory_with_and_without_descriptor_is_mapped() {
+fn dma_window_with_or_without_a_descriptor_is_mapped() {
     let mut script = Script::agreed();
     assert!(
         script.ask_with(MAP, &dma_map(RW, 0x1000, 0, 0xa0000), fds(&[5])).is_empty(),
@@ -27,7 +27,7 @@ fn memory_with_and_without_descriptor_is_mapped() {
 }
 
 #[test]
-fn overlapping_window_is_refused_with_eexist() {
+fn overlapping_dma_window_is_refused_with_eexist() {
     let mut script = Script::agreed();
     script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
     for (iova, size) in
@@ -62,7 +62,7 @@ fn dma_windows_file_offset_must_be_aligned_and_in_range() {
 }
 
 #[test]
-fn map_of_unknown_flags_or_too_short_a_body_is_refused() {
+fn dma_map_with_unknown_flags_or_a_short_body_is_refused() {
     let mut script = Script::agreed();
     assert_eq!(script.refused(MAP, &dma_map(4, 0, 0, 0x1000)), EINVAL);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)[..31]), EINVAL);
@@ -74,7 +74,7 @@ fn map_of_unknown_flags_or_too_short_a_body_is_refused() {
 }
 
 #[test]
-fn two_descriptors_for_one_window_are_refused() {
+fn two_descriptors_for_one_dma_window_are_refused() {
     let mut script = Script::agreed();
     let both = fds(&[1, 2]);
     assert_eq!(script.refused_with(MAP, &dma_map(RW, 0, 0, 0x1000), both.clone()), EINVAL);
@@ -82,7 +82,7 @@ fn two_descriptors_for_one_window_are_refused() {
 }
 
 #[test]
-fn dma_map_is_refused_with_the_devices_error() {
+fn dma_map_refused_by_the_device_returns_the_devices_error() {
     let mut script = Script::agreed();
     script.device.refuse = Some(Errno::EACCES);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)), 13);
@@ -93,7 +93,7 @@ fn dma_map_is_refused_with_the_devices_error() {
 }
 
 #[test]
-fn unmap_removes_whole_windows_and_echoes_the_request() {
+fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
     let mut script = Script::agreed();
     script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
     for (iova, size) in [(0x10000, 0x1000), (0x11000, 0xf000), (0x18000, 0x10000), (0x30000, 0x1000)] {
@@ -108,7 +108,7 @@ fn unmap_removes_whole_windows_and_echoes_the_request() {
 /// Like Linux's VFIO. QEMU relies on it when a guest's IOMMU detaches a device: it unmaps all addresses, in halves,
 /// quarters and so on, whatever was mapped there.
 #[test]
-fn unmap_removes_every_window_inside_the_range() {
+fn dma_unmap_removes_every_window_inside_the_range() {
     let mut script = Script::agreed();
     for iova in [0x1000, 0x2000, 0x8000, 0x1_0000_0000] {
         script.ask(MAP, &dma_map(RW, 0, iova, 0x1000));
@@ -123,7 +123,7 @@ fn unmap_removes_every_window_inside_the_range() {
 }
 
 #[test]
-fn unmap_of_all_windows_is_flag_bit_1_without_a_range() {
+fn dma_unmap_of_all_windows_is_flag_bit_1_without_a_range() {
     let mut script = Script::agreed();
     let memory = fds(&[5]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), memory.clone());
@@ -138,7 +138,7 @@ fn unmap_of_all_windows_is_flag_bit_1_without_a_range() {
 }
 
 #[test]
-fn negotiated_window_limit_is_enforced() {
+fn negotiated_limit_of_dma_windows_is_enforced() {
     let mut script = Script::fresh();
     script.session = Session::new(2);
     let reply = script.ask(1, b"\0\0\0\0{\"capabilities\":{\"max_dma_maps\":65535}}\0");
@@ -151,7 +151,7 @@ fn negotiated_window_limit_is_enforced() {
 }
 
 #[test]
-fn maps_without_reply_are_done_or_refused_silently() {
+fn dma_map_with_no_reply_flag_is_done_or_counted_as_refused() {
     let mut script = Script::agreed();
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
@@ -161,7 +161,7 @@ fn maps_without_reply_are_done_or_refused_silently() {
 }
 
 #[test]
-fn end_of_a_session_unmaps_all_windows() {
+fn end_of_a_session_unmaps_all_dma_windows() {
     let mut script = Script::agreed();
     let all = fds(&[1, 2, 3]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), vec![all[0].clone()]);

@@ -21,7 +21,7 @@ fn message_shorter_than_its_header_ends_the_connection() {
 }
 
 #[test]
-fn message_in_single_bytes_is_one_message() {
+fn message_that_arrives_in_single_bytes_is_one_message() {
     let mut script = Script::agreed();
     for byte in message(7, 10, 0, &access(0, 0x10, 4, &[1, 2, 3, 4])) {
         assert_eq!(script.receive(&[byte], Vec::new()), Ok(Step::Starved));
@@ -31,7 +31,7 @@ fn message_in_single_bytes_is_one_message() {
 }
 
 #[test]
-fn half_a_message_costs_only_its_bytes() {
+fn half_a_message_uses_no_more_memory_than_its_bytes() {
     let mut script = Script::agreed();
     let bytes = sized_message(7, 10, 0, 32 + (1 << 20), &access(0, 0, 1 << 20, &[0; 1000]));
     assert_eq!(script.receive(&bytes, Vec::new()), Ok(Step::Starved));
@@ -39,7 +39,7 @@ fn half_a_message_costs_only_its_bytes() {
 }
 
 #[test]
-fn claimed_size_allocates_no_memory() {
+fn claimed_message_size_allocates_no_memory() {
     let mut script = Script::agreed();
     script.receive(&sized_message(9, 2, 0, u32::MAX, &[0; 32]), Vec::new()).unwrap();
     let chunk = vec![0; 1 << 20];
@@ -70,7 +70,7 @@ fn unexpected_replies_are_discarded_and_counted() {
 }
 
 #[test]
-fn invalid_type_or_error_bit_is_refused() {
+fn request_with_invalid_type_or_error_bit_is_refused() {
     let mut script = Script::agreed();
     for flags in [2, 15, ERROR, 2 | ERROR] {
         let bytes = script.message(13, flags, &[]);
@@ -84,7 +84,7 @@ fn invalid_type_or_error_bit_is_refused() {
 }
 
 #[test]
-fn message_id_may_be_reused() {
+fn message_id_may_be_reused_by_a_later_request() {
     let mut script = Script::agreed();
     let resets = [message(3, 13, 0, &[]), message(3, 13, 0, &[]), message(3, 13, 0, &[])].concat();
     script.receive(&resets, Vec::new()).unwrap();
@@ -92,7 +92,7 @@ fn message_id_may_be_reused() {
 }
 
 #[test]
-fn unread_replies_stop_the_session_at_a_bound() {
+fn session_handles_no_message_beyond_the_limit_of_replies() {
     let mut script = Script::agreed();
     let read = message(1, 9, 0, &access(7, 0, 4096, &[]));
     let mut blocked = false;
@@ -107,7 +107,7 @@ fn unread_replies_stop_the_session_at_a_bound() {
 }
 
 #[test]
-fn one_call_of_step_handles_one_message() {
+fn one_session_step_handles_one_message() {
     let mut script = Script::agreed();
     script.session.push(&[message(1, 13, 0, &[]), message(2, 13, 0, &[])].concat(), []).unwrap();
     assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(Step::Handled));
@@ -117,7 +117,7 @@ fn one_call_of_step_handles_one_message() {
 }
 
 #[test]
-fn unhandled_bytes_are_refused_at_the_limit() {
+fn received_bytes_beyond_the_sessions_limit_are_refused() {
     let mut script = Script::agreed();
     let chunk = vec![0x01; 65536];
     let refused = (0..100).find_map(|_| script.session.push(&chunk, []).err());
@@ -155,7 +155,7 @@ fn descriptors_belong_to_the_last_received_message() {
 }
 
 #[test]
-fn descriptors_of_several_messages_stay_apart() {
+fn descriptors_of_each_message_go_to_that_message() {
     let first = message(1, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let second = message(2, 8, COMMAND, &set_irqs(0x24, 2, 0, 2));
     assert_eq!(
@@ -165,7 +165,7 @@ fn descriptors_of_several_messages_stay_apart() {
 }
 
 #[test]
-fn excess_descriptors_are_closed() {
+fn excess_received_descriptors_are_closed() {
     let mut script = Script::agreed();
     let many = fds(&[0; 300]);
     assert_eq!(script.refused_with(8, &set_irqs(0x24, 2, 0, 3), many.clone()), EINVAL);

@@ -24,7 +24,7 @@ fn device_has_nine_regions_and_five_interrupt_types() {
 }
 
 #[test]
-fn unmappable_region_has_no_capabilities() {
+fn unmappable_region_reply_has_no_capabilities() {
     let mut script = Script::agreed();
     let reply = script.request(REGION, &region_request(32, 0), Vec::new());
     assert_eq!(reply.body, [words(&[32, 3, 0, 0, 0x4000, 0]), vec![0; 8]].concat());
@@ -32,7 +32,7 @@ fn unmappable_region_has_no_capabilities() {
 }
 
 #[test]
-fn capabilities_and_descriptor_come_only_with_room_for_all() {
+fn region_reply_needs_room_for_capabilities_and_descriptor() {
     let mut script = Script::agreed();
     script.device.mapped = true;
     for room in [32, 33, 63] {
@@ -53,7 +53,7 @@ fn capabilities_and_descriptor_come_only_with_room_for_all() {
 }
 
 #[test]
-fn unknown_region_or_too_little_room_is_refused() {
+fn region_request_unknown_or_with_little_room_is_refused() {
     let mut script = Script::agreed();
     assert_eq!(script.refused(REGION, &region_request(32, 9)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(32, u32::MAX)), EINVAL);
@@ -65,7 +65,7 @@ fn unknown_region_or_too_little_room_is_refused() {
 }
 
 #[test]
-fn only_msix_has_vectors() {
+fn only_msix_reports_vectors() {
     let mut script = Script::agreed();
     for (index, count) in [(0, 0), (1, 0), (2, 3), (3, 0), (4, 0)] {
         let reply = script.ask(IRQ, &words(&[16, 0, index, 0]));
@@ -76,7 +76,7 @@ fn only_msix_has_vectors() {
 }
 
 #[test]
-fn reset_reaches_the_device() {
+fn reset_request_reaches_the_device() {
     let mut script = Script::agreed();
     assert!(script.ask(13, &[]).is_empty());
     assert_eq!(script.said(), ["reset"]);
@@ -98,7 +98,7 @@ fn unsupported_command_is_refused_without_its_payload() {
 }
 
 #[test]
-fn surplus_descriptors_are_closed_and_counted() {
+fn surplus_descriptors_of_a_request_are_closed_and_counted() {
     let mut script = Script::agreed();
     let surplus = fds(&[1, 2, 3]);
     script.ask_with(13, &[], surplus.clone());

@@ -25,7 +25,7 @@ fn eventfds_can_be_assigned_and_replaced() {
 }
 
 #[test]
-fn range_without_descriptors_loses_its_eventfds() {
+fn vector_range_set_without_descriptors_loses_its_eventfds() {
     let mut script = Script::agreed();
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), fds(&[1, 2, 3]));
     script.said();
@@ -34,7 +34,7 @@ fn range_without_descriptors_loses_its_eventfds() {
 }
 
 #[test]
-fn set_irqs_without_data_or_range_disables_the_type() {
+fn set_irqs_without_data_or_range_disables_the_interrupt_type() {
     let mut script = Script::agreed();
     let eventfds = fds(&[1, 2, 3]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), eventfds.clone());
@@ -46,7 +46,7 @@ fn set_irqs_without_data_or_range_disables_the_type() {
 }
 
 #[test]
-fn vectors_are_fired_by_range_or_one_by_one() {
+fn client_fires_vectors_by_range_or_one_by_one() {
     let mut script = Script::agreed();
     script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 1, 2));
     assert_eq!(script.said(), ["Trigger { index: 2, vector: 1 }", "Trigger { index: 2, vector: 2 }"]);
@@ -69,7 +69,7 @@ fn interrupt_range_outside_the_vectors_is_refused() {
 }
 
 #[test]
-fn descriptor_count_must_match_the_vectors_or_be_zero() {
+fn descriptor_count_must_match_the_vector_range_or_be_zero() {
     let mut script = Script::agreed();
     for given in [&[1][..], &[1, 2, 3]] {
         let eventfds = fds(given);
@@ -82,7 +82,7 @@ fn descriptor_count_must_match_the_vectors_or_be_zero() {
 }
 
 #[test]
-fn exactly_one_data_and_one_action_bit_is_required() {
+fn set_irqs_requires_exactly_one_data_and_one_action_bit() {
     let mut script = Script::agreed();
     let all = NONE | BOOL | EVENTFD | MASK | UNMASK | TRIGGER;
     for flags in [0, NONE, TRIGGER, NONE | BOOL | TRIGGER, NONE | MASK | TRIGGER, all, 64 | NONE | TRIGGER] {
@@ -93,7 +93,7 @@ fn exactly_one_data_and_one_action_bit_is_required() {
 }
 
 #[test]
-fn masking_an_unmaskable_type_is_refused() {
+fn masking_an_unmaskable_interrupt_type_is_refused() {
     let mut script = Script::agreed();
     for action in [MASK, UNMASK] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | action, MSIX, 0, 1)), ENOTSUP);
@@ -114,7 +114,7 @@ fn interrupt_type_unknown_or_without_vectors_is_refused() {
 }
 
 #[test]
-fn boolean_data_selects_at_most_the_types_vectors() {
+fn boolean_data_selects_at_most_the_vectors_of_its_type() {
     let mut script = Script::agreed();
     let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
     assert_eq!(script.refused(SET, &storm), EINVAL);

@@ -30,7 +30,7 @@ fn done(script: &mut Script) -> Vec<Reply> {
     script.replies()
 }
 
-/// Returns ids and errors of replies.
+/// Returns message ids and errors of replies.
 fn ids_and_errors(replies: &[Reply]) -> Vec<(u16, u32)> {
     replies.iter().map(|reply| (reply.id, reply.error)).collect()
 }
@@ -49,7 +49,7 @@ fn delayed_request_gets_its_reply_on_completion() {
 }
 
 #[test]
-fn messages_after_a_delayed_request_wait_in_order() {
+fn messages_after_a_delayed_request_are_handled_in_order() {
     let mut script = later();
     let behind = [
         message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000)),
@@ -80,7 +80,7 @@ fn messages_after_a_delayed_request_wait_in_order() {
 }
 
 #[test]
-fn dma_window_whose_mapping_failed_later_is_not_mapped() {
+fn dma_window_whose_delayed_mapping_failed_is_not_mapped() {
     let mut script = later();
     let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     script.receive(&map, fds(&[5])).unwrap();
@@ -93,7 +93,7 @@ fn dma_window_whose_mapping_failed_later_is_not_mapped() {
 }
 
 #[test]
-fn request_refused_at_once_is_not_pending() {
+fn request_refused_immediately_is_not_pending() {
     let mut script = later();
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 1, 0x1000)), 22);
     script.device.refuse = Some(Errno::EINVAL);
@@ -113,7 +113,7 @@ fn delayed_request_without_reply_blocks_later_messages() {
 }
 
 #[test]
-fn vectors_of_one_request_have_one_completion() {
+fn vectors_of_one_set_irqs_request_have_one_completion() {
     let mut script = later();
     let trigger = message(3, SET_IRQS, 0, &set_irqs(0x21, 2, 0, 3));
     assert_eq!(script.receive(&trigger, vec![]), Ok(Step::Waiting));

@@ -42,7 +42,7 @@ fn server(name: &str) -> (PathBuf, JoinHandle<Vec<String>>) {
 }
 
 #[test]
-fn published_client_attaches_reads_and_writes() {
+fn published_rust_client_attaches_reads_and_writes() {
     let (path, server) = server("peer");
     let mut client = Client::new(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -75,7 +75,7 @@ fn published_client_attaches_reads_and_writes() {
 }
 
 #[test]
-fn script_accepts_the_published_clients_version() {
+fn version_message_of_the_published_rust_client_is_accepted() {
     let mut script = Script::fresh();
     script.ask(1, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576}}\0");
     assert_eq!(script.session.negotiated().unwrap().minor, 1);

@@ -48,7 +48,7 @@ struct Run {
     error: bool,
 }
 
-/// Feeds the stream in pieces of these lengths, repeated.
+/// Passes the stream to a session in pieces of these lengths, repeated.
 fn run(stream: &[u8], pieces: &[usize], fds: usize) -> Run {
     run_on(Recorder::default(), stream, pieces, fds)
 }
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn session_handles_any_bytes_in_any_pieces(
+    fn session_handles_any_bytes_in_pieces_of_any_size(
         stream in vec(any::<u8>(), 0..3000),
         pieces in vec(1usize..200, 1..8),
         fds in 0usize..40,
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn conversation_does_not_depend_on_the_pieces(
+    fn replies_do_not_depend_on_the_size_of_received_pieces(
         stream in conversation(),
         pieces in vec(prop_oneof![1usize..4, 1usize..100, 1usize..5000], 1..8),
     ) {
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn conversation_does_not_depend_on_late_completion(stream in conversation()) {
+    fn replies_do_not_depend_on_late_completion_by_the_device(stream in conversation()) {
         let now = run(&stream, &[usize::MAX], 0);
         let later = run_on(Recorder { later: true, ..Recorder::default() }, &stream, &[usize::MAX], 0);
         prop_assert_eq!(now.replies, later.replies);
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_has_one_reply_unless_unwanted(
+    fn every_request_without_no_reply_flag_gets_one_reply(
         messages in vec((any::<u16>(), 0u16..30, any::<bool>(), vec(any::<u8>(), 0..100)), 0..30),
     ) {
         let mut stream = message(0, 1, 0, &[0; 4]);

@@ -96,7 +96,7 @@ fn configuration_and_bar_sizing_are_synchronous() {
 }
 
 #[test]
-fn queued_posted_writes_arrive_at_once() {
+fn posted_writes_queued_by_qemu_arrive_together() {
     let mut script = Script::fresh();
     realize(&mut script);
     let doorbells: Vec<u8> = (0..200)
@@ -108,7 +108,7 @@ fn queued_posted_writes_arrive_at_once() {
 }
 
 #[test]
-fn mappable_bar_has_one_descriptor() {
+fn mappable_bar_reply_has_one_descriptor() {
     let mut script = Script::fresh();
     script.device.mapped = true;
     script.ask(1, &version_body(QEMU_CAPABILITIES));
@@ -122,7 +122,7 @@ fn mappable_bar_has_one_descriptor() {
 }
 
 #[test]
-fn paused_client_finds_every_reply() {
+fn request_repeated_after_a_client_pause_gets_a_reply_too() {
     // After a pause beyond its timeout, QEMU requests again with other ids; replies carry the ids of their
     // requests.
     let mut script = Script::fresh();

@@ -7,7 +7,7 @@ const WRITE: u16 = 10;
 const WRITE_MULTI: u16 = 15;
 
 #[test]
-fn read_reply_echoes_the_request_before_the_data() {
+fn region_read_reply_echoes_the_request_before_the_data() {
     let mut script = Script::agreed();
     script.device.bar0 = (0..=255).cycle().take(0x4000).collect();
     let reply = script.ask(READ, &access(0, 0x10, 4, &[]));
@@ -16,7 +16,7 @@ fn read_reply_echoes_the_request_before_the_data() {
 }
 
 #[test]
-fn read_outside_regions_returns_all_ones() {
+fn region_read_outside_all_regions_returns_all_ones() {
     let mut script = Script::agreed();
     let outside = [
         (0, 0x4000, 1),
@@ -38,14 +38,14 @@ fn read_outside_regions_returns_all_ones() {
 }
 
 #[test]
-fn empty_read_gets_an_empty_reply() {
+fn region_read_of_no_bytes_gets_an_empty_reply() {
     let mut script = Script::agreed();
     assert_eq!(script.ask(READ, &access(0, 0, 0, &[])).len(), 16);
     assert_eq!(script.ask(READ, &access(77, u64::MAX, 0, &[])).len(), 16);
 }
 
 #[test]
-fn read_beyond_the_maximum_is_refused() {
+fn region_read_beyond_the_maximum_is_refused() {
     let mut script = Script::agreed();
     for count in [(1 << 20) + 1, 0xffff_fff0, u32::MAX] {
         assert_eq!(script.refused(READ, &access(0, 0, count, &[])), EINVAL);
@@ -58,7 +58,7 @@ fn read_beyond_the_maximum_is_refused() {
 }
 
 #[test]
-fn read_without_reply_is_ignored() {
+fn region_read_with_no_reply_flag_is_ignored() {
     let mut script = Script::agreed();
     script.tell(READ, &access(0, 0, 4, &[]));
     assert_eq!(script.said(), [""; 0], "reads clear registers");
@@ -71,7 +71,7 @@ fn configuration_space_is_read_in_one_block_as_qemu_does() {
 }
 
 #[test]
-fn write_reply_echoes_the_request_without_data() {
+fn region_write_reply_echoes_the_request_without_data() {
     let mut script = Script::agreed();
     let reply = script.ask(WRITE, &access(0, 0x3818, 4, &[1, 2, 3, 4]));
     assert_eq!(reply, access(0, 0x3818, 4, &[]));
@@ -88,7 +88,7 @@ fn posted_write_gets_no_reply() {
 }
 
 #[test]
-fn write_outside_regions_is_ignored() {
+fn region_write_outside_all_regions_is_ignored() {
     let mut script = Script::agreed();
     for (region, offset) in [(0, 0x4000), (0, u64::MAX), (1, 0), (6, 0), (99, 0), (u32::MAX, u64::MAX)] {
         script.ask(WRITE, &access(region, offset, 8, &[0xaa; 8]));
@@ -100,7 +100,7 @@ fn write_outside_regions_is_ignored() {
 }
 
 #[test]
-fn write_with_wrong_length_is_ignored_with_a_reply() {
+fn region_write_with_wrong_length_is_ignored_with_a_reply() {
     let mut script = Script::agreed();
     for (count, data) in [(8, 4), (4, 8), (u32::MAX, 4), (4, 0), (0, 4)] {
         script.ask(WRITE, &access(0, 0, count, &vec![1; data]));
@@ -111,7 +111,7 @@ fn write_with_wrong_length_is_ignored_with_a_reply() {
 }
 
 #[test]
-fn access_shorter_than_its_fixed_part_is_refused() {
+fn region_access_shorter_than_its_fixed_part_is_refused() {
     let mut script = Script::agreed();
     for command in [READ, WRITE] {
         assert_eq!(script.refused(command, &[0; 15]), EINVAL);
@@ -120,7 +120,7 @@ fn access_shorter_than_its_fixed_part_is_refused() {
 }
 
 #[test]
-fn write_is_limited_to_the_maximum() {
+fn region_write_beyond_the_maximum_is_refused() {
     let mut script = Script::agreed();
     let longest = 1 << 20;
     script.ask(WRITE, &access(0, 0, longest, &vec![1; longest as usize]));
@@ -137,7 +137,7 @@ fn multi(writes: &[(u64, u32, u32, [u8; 8])]) -> Vec<u8> {
 }
 
 #[test]
-fn multi_write_is_done_in_order_without_reply() {
+fn multi_write_with_no_reply_flag_is_done_in_order() {
     let mut script = Script::agreed();
     script.tell(
         WRITE_MULTI,
@@ -161,7 +161,7 @@ fn multi_write_is_done_in_order_without_reply() {
 }
 
 #[test]
-fn multi_write_reply_has_the_count() {
+fn multi_write_reply_has_the_count_of_writes() {
     let mut script = Script::agreed();
     let reply = script.ask(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8]), (4, 0, 1, [2; 8])]));
     assert_eq!((reply.len(), u64_at(&reply, 0)), (8, 2));

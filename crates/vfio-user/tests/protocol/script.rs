@@ -147,7 +147,7 @@ impl Device<Fd> for Recorder {
     }
 }
 
-/// Reply as it was received.
+/// Server's reply as the test received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) id: u16,
@@ -168,7 +168,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Creates a connection without messages.
+    /// Creates a connection on which no message was sent.
     pub(crate) fn fresh() -> Self {
         Self { next_id: 100, ..Self::default() }
     }
@@ -252,7 +252,7 @@ impl Script {
         take_replies(&mut self.out)
     }
 
-    /// Returns the device's calls since the last time.
+    /// Returns the calls of the device since the last call of this function.
     pub(crate) fn said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.device.said)
     }

@@ -5,7 +5,7 @@ use vfio_user::decoder::ProtocolError;
 use crate::script::{EINVAL, NO_REPLY, QEMU_CAPABILITIES, Script, message, u16_at, version_body};
 
 #[test]
-fn reply_is_a_subset_that_fits_the_request_buffer() {
+fn version_reply_is_a_subset_that_fits_the_request_buffer() {
     let mut script = Script::fresh();
     let request = version_body(QEMU_CAPABILITIES);
     let reply = script.ask(1, &request);
@@ -40,7 +40,7 @@ fn capability_that_does_not_fit_is_not_negotiated() {
 }
 
 #[test]
-fn minor_version_is_the_lower_of_both() {
+fn negotiated_minor_version_is_the_lower_of_both() {
     for (theirs, agreed) in [(0, 0), (1, 1), (2, 1), (u16::MAX, 1)] {
         let mut script = Script::fresh();
         let reply = script.ask(1, &[&[0, 0][..], &theirs.to_le_bytes()].concat());
@@ -49,7 +49,7 @@ fn minor_version_is_the_lower_of_both() {
 }
 
 #[test]
-fn other_major_version_is_refused_and_disconnected() {
+fn other_major_version_is_refused_and_ends_the_session() {
     let mut script = Script::fresh();
     let closed = Err(ProtocolError::UnsupportedVersion { major: 1 });
     assert_eq!(script.receive(&message(5, 1, 0, &[1, 0, 0, 0]), Vec::new()), closed);
@@ -58,7 +58,7 @@ fn other_major_version_is_refused_and_disconnected() {
 }
 
 #[test]
-fn requests_before_version_are_refused() {
+fn requests_before_a_version_message_are_refused() {
     let mut script = Script::fresh();
     for command in 2..=18 {
         assert_ne!(script.refused(command, &[0; 32]), 0);
@@ -69,7 +69,7 @@ fn requests_before_version_are_refused() {
 }
 
 #[test]
-fn malformed_version_is_refused_and_may_be_repeated() {
+fn malformed_version_message_is_refused_and_may_be_repeated() {
     let mut script = Script::fresh();
     for body in [&b""[..], &[0], &[0, 0, 0], b"\0\0\0\0not json\0", &[0, 0, 0, 0, 0xff, 0xfe], b"\0\0\0\0{\0"]
     {
@@ -81,21 +81,21 @@ fn malformed_version_is_refused_and_may_be_repeated() {
 }
 
 #[test]
-fn too_long_version_request_is_discarded_and_refused() {
+fn too_long_version_message_is_discarded_and_refused() {
     let mut script = Script::fresh();
     assert_eq!(script.refused(1, &vec![b' '; 100_000]), EINVAL);
     script.ask(1, &version_body("{}\0"));
 }
 
 #[test]
-fn second_version_is_refused() {
+fn second_version_message_is_refused() {
     let mut script = Script::agreed();
     assert_eq!(script.refused(1, &version_body("{}\0")), EINVAL);
     assert!(script.session.negotiated().unwrap().write_multiple, "the first one stays in force");
 }
 
 #[test]
-fn version_without_reply_gets_none() {
+fn version_message_with_no_reply_flag_gets_no_reply() {
     let mut script = Script::fresh();
     script.receive(&message(1, 1, NO_REPLY, &version_body("{}\0")), Vec::new()).unwrap();
     assert_eq!(script.replies(), []);

@@ -13,7 +13,7 @@ use crate::tidy::finding::Finding;
 /// The budget's file, relative to the workspace.
 const FILE: &str = "xtask/tidy-budget.json";
 
-/// Permitted places: rule by crate.
+/// Permitted number of findings, by crate and rule.
 #[derive(Debug)]
 pub(super) struct Budget(BTreeMap<String, BTreeMap<String, usize>>);
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn count_above_or_below_its_budget_is_a_finding() {
+    fn tidy_count_above_or_below_its_budget_is_a_finding() {
         let budget = Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}}"#).unwrap();
         assert!(budget.findings(&counts(&[("nic", OPENINGS, 3), ("nic", RIDDLES, 2)])).is_empty());
         let findings =
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn budget_only_shrinks() {
+    fn tidy_budget_only_shrinks() {
         let budget =
             Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}, "avf": {"riddles": 1}}"#).unwrap();
         let lowered =

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_make_no_circle() {
+    fn imports_of_test_modules_make_no_circle() {
         let root = ("crates/c/src/lib.rs", "mod a; mod b;");
         let a = ("crates/c/src/a.rs", "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }");
         let b = ("crates/c/src/b.rs", "use crate::a::A;");

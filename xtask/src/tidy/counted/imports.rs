@@ -13,7 +13,7 @@ pub(super) type Modules = BTreeMap<Vec<String>, Module>;
 /// A module that has a file of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Module {
-    /// Relative to the workspace.
+    /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
     /// Paths that the file names, in `use` and elsewhere.
     pub(super) paths: BTreeSet<Vec<String>>,
@@ -21,7 +21,7 @@ pub(super) struct Module {
     pub(super) aliases: BTreeMap<String, Vec<String>>,
     /// Paths from which `use` brings all names.
     pub(super) globs: Vec<Vec<String>>,
-    /// Names of the file's own items.
+    /// Names of the items that the file defines.
     pub(super) defines: BTreeSet<String>,
 }
 
@@ -86,7 +86,7 @@ fn read(tokens: &[TokenTree], module: &mut Module) {
     }
 }
 
-/// Returns true for `cfg(test)`.
+/// Returns true if an attribute is `cfg(test)`.
 fn is_test(attribute: &[TokenTree]) -> bool {
     let words: Vec<String> = attribute.iter().map(ToString::to_string).collect();
     words.concat().replace(' ', "") == "cfg(test)"

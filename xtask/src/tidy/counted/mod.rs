@@ -19,7 +19,7 @@ use super::source::{Rust, Tracked};
 use budget::Budget;
 use place::{ARGUMENTS, CIRCLES, Counts, OPENINGS, Place, RIDDLES, TEST_NAMES};
 
-/// Places by crate and rule.
+/// Places of findings, by crate and rule.
 #[derive(Debug, Default)]
 pub(super) struct Places(BTreeMap<(String, &'static str), Vec<Place>>);
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_belong_to_crates() {
+    fn tidy_findings_are_counted_by_crate() {
         let file = |path: &str, text: &str| Tracked { path: path.into(), text: text.to_owned() };
         let files = [
             file("crates/nic/src/a.rs", "/// What it does.\nfn f() {}\n"),

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 pub(super) const RULES: [&str; 5] = [OPENINGS, RIDDLES, TEST_NAMES, CIRCLES, ARGUMENTS];
 /// Summaries that open with a question word or a pronoun.
 pub(super) const OPENINGS: &str = "openings";
-/// Words and phrases of `riddles.txt`.
+/// Name of the rule against the phrases of `riddles.txt`.
 pub(super) const RIDDLES: &str = "riddles";
 /// Test names that are too long or ask a question.
 pub(super) const TEST_NAMES: &str = "test_names";
 /// Files that import each other in a circle.
 pub(super) const CIRCLES: &str = "in_circles";
-/// Functions with long argument lists.
+/// Name of the rule against long argument lists.
 pub(super) const ARGUMENTS: &str = "arguments";
 
 /// A line that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Relative to the workspace.
+    /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
     pub(super) line: usize,
     pub(super) text: String,

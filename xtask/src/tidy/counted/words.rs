@@ -10,7 +10,7 @@ const OPENINGS: [&str; 14] = [
     "What", "Whether", "Who", "As", "How", "Where", "That", "It", "They", "One", "None", "Nothing", "Those",
     "Left out",
 ];
-/// Characters of a test name.
+/// Maximum length of a test name in characters.
 const NAME_LENGTH: usize = 60;
 /// Words of a test name that name no thing.
 const NAME_WORDS: [&str; 4] = ["who", "what", concat!("no", "body"), "nor"];
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn riddle_is_found_across_comment_lines() {
+    fn forbidden_phrase_is_found_across_comment_lines() {
         let phrase = ["so", concat!("ma", "ny")];
         let text = format!(
             "// It takes {}\n// {} frames.\nlet {}_{} = \"{} {}\";\n",

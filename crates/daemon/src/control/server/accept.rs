@@ -7,7 +7,7 @@ use axum::http::header::ACCEPT;
 /// Weight of a media range without `q`: thousandths, as a weight has three decimals at most (RFC 9110, section 12.4.2).
 const FULL_WEIGHT: u16 = 1000;
 
-/// Form of the metrics.
+/// Media type of a text format of the metrics.
 struct Form {
     kind: &'static str,
     subtype: &'static str,
@@ -59,7 +59,7 @@ pub(super) fn content_type(open: bool) -> &'static str {
 }
 
 impl Form {
-    /// Returns the preference of the closest range. Among equally close ranges the first counts.
+    /// Returns the client's preference by the closest media range. Among equally close ranges the first counts.
     fn wish(&self, ranges: &[Vec<&str>]) -> Wish {
         let mut closest = Wish::default();
         for range in ranges {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_lines_are_one_list() {
+    fn several_accept_headers_are_one_list() {
         assert!(prefers(&["text/plain;q=0.5", "application/openmetrics-text"]));
         assert!(!prefers(&["application/openmetrics-text;q=0.4", "text/plain;q=0.5"]));
         assert!(!prefers(&[]));

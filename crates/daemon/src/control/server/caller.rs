@@ -4,12 +4,12 @@
 use std::fmt;
 use tokio::net::{TcpStream, UnixStream};
 
-/// Client at the other end of a connection.
+/// Client at the other end of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
     /// Process that has connected to the control socket, with the ids at that time.
     Process { pid: i32, uid: u32 },
-    /// Process that the kernel does not identify.
+    /// Client process that the kernel does not identify.
     Unknown,
     /// TCP client that has sent the token.
     Token,
@@ -25,9 +25,9 @@ impl fmt::Display for Caller {
     }
 }
 
-/// Connection whose client is known.
+/// Control connection whose client is known.
 pub(super) trait Known {
-    /// Returns the client.
+    /// Returns the client of the control connection.
     fn caller(&self) -> Caller;
 }
 

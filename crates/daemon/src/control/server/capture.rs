@@ -22,10 +22,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-/// Interval at which the ring is read.
+/// Interval at which the capture's ring is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// Longest silence of the response. Then the server sends a statistics block, because only a write shows that the
-/// client has gone.
+/// Longest silence of a capture's response. Then the server sends a statistics block, because only a write shows that
+/// the client has gone.
 const SILENCE: Duration = Duration::from_secs(3);
 /// Bytes of the ring that make one piece of the response.
 const PIECE: usize = 1 << 18;
@@ -33,20 +33,20 @@ const PIECE: usize = 1 << 18;
 const SERVICES: &str = "/etc/services";
 /// File with names of IP protocols for filters.
 const PROTOCOLS: &str = "/etc/protocols";
-/// Captured bytes of a frame by default.
+/// Captured bytes of a frame unless the client sets another number.
 const SNAPLEN: usize = LONGEST;
 /// Fewest captured bytes of a frame: the Ethernet header.
 const SHORTEST: usize = 14;
 
-/// Function that sends a capture to a port.
+/// Function that sends a capture to its port.
 pub(crate) type Starter = Arc<dyn Fn(&str, Capture) -> Result<(), Failure> + Send + Sync>;
 
-/// Starts captures, and limits their number.
+/// Starts packet captures, and limits their number.
 #[derive(Clone)]
 pub(super) struct CaptureService {
     starter: Starter,
     names: Arc<Names>,
-    /// A permit for each capture of the host.
+    /// Permits for simultaneous captures of the host.
     permits: Arc<Semaphore>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Debug for CaptureService {
     }
 }
 
-/// Query parameters of a capture.
+/// Query parameters of a packet capture.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Query {
@@ -68,7 +68,7 @@ pub(super) struct Query {
     drops: bool,
     /// Captured bytes of a frame.
     snaplen: Option<usize>,
-    /// Filter in libpcap's language.
+    /// Capture filter in libpcap's language.
     #[serde(default)]
     filter: String,
 }
@@ -116,7 +116,7 @@ impl CaptureService {
     }
 }
 
-/// Compiles a filter. `None` selects every frame.
+/// Compiles a capture filter. `None` selects every frame.
 fn compile(text: &str, names: &Names) -> Result<Option<Filter>, Failure> {
     if text.trim().is_empty() {
         return Ok(None);

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 /// Longest time for the head of a request, for its body, for an unread response, and for an idle connection.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// State of a request handler.
+/// State of a control request's handler.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     pub(super) sender: RequestSender,

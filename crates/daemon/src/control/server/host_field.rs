@@ -23,7 +23,7 @@ pub(super) async fn check_host(request: Request, next: Next) -> Response {
     }
 }
 
-/// Returns the fault of the field, if there is one.
+/// Returns the fault of a request's Host header, if there is one.
 fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     let mut lines = headers.get_all(HOST).iter();
     match (lines.next(), lines.next()) {

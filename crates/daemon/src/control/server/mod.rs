@@ -43,17 +43,18 @@ use tokio_io_timeout::TimeoutStream;
 
 /// Longest time for pending answers when the host ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Pause after a failed accept. The process may be out of descriptors, and other threads may close some meanwhile.
+/// Pause of a control listener after a failed accept. The process may be out of descriptors, and other threads may
+/// close some meanwhile.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
-/// Clients at a time. One more replaces the oldest client that has not sent a permitted request, or else the oldest
-/// client.
+/// Maximum number of control clients at a time. One more replaces the oldest client that has not sent a permitted
+/// request, or else the oldest client.
 const MAX_CLIENTS: usize = 64;
 /// Bytes of the longest head of a request, and of a response's unread part.
 const BUFFER: usize = 16 * 1024;
-/// Header fields of a request.
+/// Maximum number of header fields of a control request.
 const MAX_HEADERS: usize = 64;
 
-/// Control socket, and the parts that serve it.
+/// Control sockets, and the parts that serve their clients.
 #[derive(Debug)]
 pub(crate) struct Server {
     runtime: Runtime,
@@ -67,7 +68,7 @@ pub(crate) struct Server {
     stop: watch::Receiver<bool>,
 }
 
-/// Handle by which the host controls its server.
+/// Handle by which the host controls its control server.
 #[derive(Debug)]
 pub(crate) struct ServerHandle {
     hold: watch::Sender<bool>,
@@ -75,7 +76,7 @@ pub(crate) struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Stops or resumes accepting clients. Meanwhile they wait in the socket's queue, for this process or for a
+    /// Stops or resumes accepting control clients. Meanwhile they wait in the socket's queue, for this process or for a
     /// successor with the same socket.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.send_replace(hold);
@@ -127,7 +128,7 @@ impl Server {
     }
 }
 
-/// Accepts and serves clients until `stop` changes.
+/// Accepts and serves control clients until `stop` changes.
 async fn serve(
     (waiting, listener): (&UnixListener, &mut Listener),
     tcp: Option<&TcpListener>,
@@ -154,8 +155,8 @@ async fn serve(
     let _ = timeout(FAREWELL, ended).await;
 }
 
-/// Accepts a client. Without a free descriptor the listener turns it away by its reserve, or the next accept waits: the
-/// error would return at once and keep the thread busy.
+/// Accepts a client of the UNIX control socket. Without a free descriptor the listener turns it away by its reserve,
+/// or the next accept waits: the error would return at once and keep the thread busy.
 async fn accept(waiting: &UnixListener, listener: &mut Listener) -> io::Result<UnixStream> {
     let error = match waiting.accept().await {
         Ok((stream, _)) => return Ok(stream),
@@ -180,16 +181,16 @@ async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     }
 }
 
-/// Clients of one listener. UNIX and TCP have separate limits, so that neither keeps the other out.
+/// Control clients of one listener. UNIX and TCP have separate limits, so that neither keeps the other out.
 #[derive(Debug)]
 struct Listening {
     router: Router,
     tasks: JoinSet<()>,
-    /// Clients in the order of their arrival.
+    /// Connected control clients in the order of their arrival.
     open: VecDeque<Client>,
 }
 
-/// Task that serves a client.
+/// Task that serves a control client.
 #[derive(Debug)]
 struct Client {
     task: AbortHandle,
@@ -201,7 +202,7 @@ impl Listening {
         Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
     }
 
-    /// Serves a new client. If there are too many clients, another one is disconnected.
+    /// Serves a new control client. If there are too many clients, another one is disconnected.
     fn admit(&mut self, accepted: io::Result<impl Connection>, stop: &watch::Receiver<bool>) {
         let stream = match accepted {
             Ok(stream) => stream,
@@ -221,7 +222,7 @@ impl Listening {
     }
 }
 
-/// Stream of a client, UNIX or TCP.
+/// Byte stream of a control client, UNIX or TCP.
 trait Connection: AsyncRead + AsyncWrite + Known + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Known + Send + 'static> Connection for S {}
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_listener_does_not_busy_the_thread() {
+    fn failing_control_listener_uses_no_processor_time() {
         let folder = tempfile::tempdir().unwrap();
         let mut listener = Listener::bind(&folder.path().join("control.sock"), Access::PRIVATE).unwrap();
         runtime().block_on(async {
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_wait_while_the_server_holds() {
+    fn clients_wait_while_the_control_server_is_paused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
         let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_with_the_token_protects_a_client() {
+    fn only_a_request_with_the_token_counts_as_client_activity() {
         runtime().block_on(async {
             assert!(!counts("/v1/openapi.json", "wrong").await);
             assert!(!counts("/", "wrong").await, "the page needs no token, so it protects no client");

@@ -17,7 +17,8 @@ const ROOM: usize = 2 * MOST + 1;
 struct Asked {
     request: Request,
     answer: oneshot::Sender<Result<Answer, Failure>>,
-    /// Permit of the queue. It is released when the request is carried out or skipped, not when its client disconnects.
+    /// Place of the request in the queue. It is released when the request is carried out or skipped, not when its
+    /// client disconnects.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct RequestSender {
 #[derive(Debug, Clone)]
 pub(crate) struct Probe(mpsc::WeakSender<Asked>);
 
-/// Receiver of requests.
+/// Receiver of control requests.
 #[derive(Debug)]
 pub(crate) struct Queue(mpsc::Receiver<Asked>);
 
@@ -49,12 +50,12 @@ impl RequestSender {
         Self { queue: self.queue.clone(), permits: Arc::new(Semaphore::new(MOST)) }
     }
 
-    /// Creates the watchdog's probe.
+    /// Creates the probe by which the watchdog checks the control thread.
     pub(crate) fn probe(&self) -> Probe {
         Probe(self.queue.downgrade())
     }
 
-    /// Sends a request and waits for the answer.
+    /// Sends a control request and waits for the answer.
     pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
         let answer = send(&self.queue, request, Some(permit))?;
@@ -96,8 +97,8 @@ fn busy() -> Failure {
 }
 
 impl Queue {
-    /// Carries out requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving` is set.
-    /// Requests whose clients have disconnected are skipped.
+    /// Carries out control requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving`
+    /// is set. Requests whose clients have disconnected are skipped.
     pub(crate) fn serve(
         mut self,
         leaving: &AtomicBool,
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn request_beyond_the_limit_is_refused_at_once() {
+    fn request_beyond_the_limit_of_requests_is_refused_at_once() {
         let (local, queue) = RequestSender::new();
         let remote = local.for_another_listener();
         for listener in [&local, &remote] {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn request_after_a_hand_over_is_not_begun() {
+    fn control_request_after_a_hand_over_is_not_begun() {
         let (sender, queue) = RequestSender::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let clients = std::thread::spawn(move || {

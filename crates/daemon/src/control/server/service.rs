@@ -1,4 +1,4 @@
-//! Request handlers by path.
+//! Handlers of control requests by path.
 
 use super::caller::Caller;
 use super::capture;
@@ -23,7 +23,7 @@ use axum::{Extension, RequestPartsExt, Router};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-/// Query parameters of a path in [`ROUTES`].
+/// Query parameters of a route in [`ROUTES`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct After {
@@ -31,7 +31,7 @@ struct After {
     after: u64,
 }
 
-/// Creates the router of all paths.
+/// Creates the router of all control paths.
 pub(super) fn router(context: Context) -> Router {
     let mut router = Router::new();
     for route in &ROUTES {
@@ -126,7 +126,7 @@ async fn query(parts: &mut Parts) -> Result<After, Failure> {
     query.map(|Query(query)| query).map_err(|error| malformed(&error.body_text()))
 }
 
-/// Reads a body with the limits of size and time.
+/// Reads a request's body with limits of size and time.
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     if kind.split(';').next().map(str::trim) != Some("application/json") {
@@ -153,8 +153,8 @@ fn malformed(why: &str) -> Failure {
     Failure::new(Kind::Malformed, why)
 }
 
-/// Handles the stream of events. The id in the header Last-Event-ID wins over the query: a browser that reconnects
-/// sends both, and only the header is up to date.
+/// Handles the request for the stream of events. The id in the header Last-Event-ID wins over the query: a browser
+/// that reconnects sends both, and only the header is up to date.
 async fn events(State(context): State<Context>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();

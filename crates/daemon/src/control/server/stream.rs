@@ -16,11 +16,11 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-/// Interval at which the list is read.
+/// Interval at which the stream reads the list of events.
 const LOOK: Duration = Duration::from_millis(250);
 /// Interval of the comments that keep a silent stream alive.
 const ALIVE: Duration = Duration::from_secs(10);
-/// Open streams at a time.
+/// Maximum number of open event streams at a time.
 pub(super) const MOST: usize = 16;
 
 /// Position of a client in the list of events.

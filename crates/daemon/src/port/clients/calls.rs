@@ -21,7 +21,7 @@ impl CallSchedule {
         Self { next: now, wait: FIRST_INTERVAL }
     }
 
-    /// Returns when the next call is due.
+    /// Returns when the VF's driver is to be called next.
     pub(super) fn next(&self) -> Time {
         self.next
     }

@@ -7,7 +7,7 @@ use crate::limit::Limit;
 use crate::port::engine::family::DriverState;
 use i82576::Time;
 
-/// Events of a VF that are logged per minute.
+/// Maximum number of a VF's events that are logged per minute.
 const MOST: u32 = 20;
 
 /// State of a VF that was logged last, and the limit of the log.
@@ -51,7 +51,7 @@ fn refusals(old: &DriverState, new: &DriverState) -> impl Iterator<Item = (usize
 }
 
 impl ChangeLog {
-    /// Logs changes of a VF since the last call. The port calls it before it sleeps, and once a second while it
+    /// Logs events of a VF since the last call. The port calls it before it sleeps, and once a second while it
     /// does not sleep. The limit bounds the lines of a VF that changes without end.
     pub(super) fn update(
         &mut self,
@@ -92,7 +92,7 @@ mod tests {
     use crate::port::engine::family::REASONS;
 
     #[test]
-    fn cut_filter_list_is_logged_once() {
+    fn truncated_filter_list_is_logged_once() {
         let whole = DriverState { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
         let cut = DriverState { cut: true, ..whole };
         assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);

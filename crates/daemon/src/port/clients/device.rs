@@ -20,7 +20,7 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut Engine,
     pub(super) own: &'a mut Holdings,
-    /// Time of the message.
+    /// Arrival time of the client's message.
     pub(super) now: Time,
 }
 
@@ -32,15 +32,15 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Updates the pages after an access by message.
+    /// Updates the mapped registers after an access by message.
     fn publish_registers(&mut self) {
         if let Some(pages) = &self.own.pages {
             pages.publish_registers(self.engine.card_mut(), self.now);
         }
     }
 
-    /// Resets the function, shows the reset state in its pages, and saves this state for a successor. Returns `false`
-    /// if the reset fails.
+    /// Resets the function, shows the reset state in its pages, and saves this state for the next process. Returns
+    /// `false` if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
         self.publish_registers();
@@ -57,12 +57,12 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Returns the errands of the function's client.
+    /// Returns the pending blocking calls of the function's client.
     pub(super) fn errands(&mut self) -> &mut Errands {
         &mut self.own.errands
     }
 
-    /// Applies the outcome of an errand (work on the function's worker thread). Returns the reply to the client.
+    /// Applies the outcome of a blocking call on the function's worker thread. Returns the reply to the client.
     pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
         match outcome {
             Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
@@ -111,7 +111,7 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Keeps an error for the log. Returns the error number for the client.
+    /// Keeps the error of a refused DMA window for the log. Returns the error number for the client.
     fn refuse(&mut self, error: MapRegionError) -> Errno {
         let number = errno(error.errno());
         self.own.refused = Some(error);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn wind_down_ends_after_silence_or_in_bounded_time() {
+    fn closing_connection_ends_after_silence_or_in_bounded_time() {
         let mut silent = WindDown::new(7, START);
         assert_eq!(silent.next_check(7, true, START), Some(START + SILENCE));
         assert_eq!(
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn hung_up_client_reads_the_end_without_a_reset() {
+    fn disconnected_client_reads_end_of_stream_and_no_reset() {
         let (ours, theirs) = Stream::pair().unwrap();
         ours.send(b"last", &[]).unwrap();
         let mut hung_up = HungUp::new(ours, closer());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn drain_time_starts_with_the_first_drain() {
+    fn drain_timeout_of_a_connection_starts_with_its_first_drain() {
         let (ours, theirs) = Stream::pair().unwrap();
         let mut hung_up = HungUp::new(ours, closer());
         let (mut buffer, late) = ([0; 8], START + DRAIN);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_keeps_sending_is_closed_in_bounded_time() {
+    fn connection_of_a_sending_client_closes_in_bounded_time() {
         let (ours, theirs) = Stream::pair().unwrap();
         let mut hung_up = HungUp::new(ours, closer());
         let mut buffer = [0; 8];

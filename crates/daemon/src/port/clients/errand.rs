@@ -19,19 +19,19 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Pending errands at which the port stops reading from a client. Each may hold memory or a descriptor.
+/// Pending blocking calls at which the port stops reading from a client. Each may hold memory or a descriptor.
 const MOST: usize = 64;
 
-/// Result of a client's errand, from the worker.
+/// Result of a blocking call for a client, from the worker thread.
 #[derive(Debug)]
 pub(in crate::port) struct Done {
     pub(super) function: Function,
-    /// Number of the client that requested the errand ([`Errands::next_client`]).
+    /// Number of the client for which the call was made ([`Errands::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: Outcome,
 }
 
-/// Outcome of an errand (work on the function's worker thread).
+/// Outcome of a blocking call on the function's worker thread.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// A DMA window was mapped and its file kept, or the reason for the failure.
@@ -41,21 +41,21 @@ pub(super) enum Outcome {
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, AdoptError> },
     /// Numbers under which descriptors of an incomplete message are kept.
     PartialKept(Vec<u64>),
-    /// All earlier errands are done.
+    /// All earlier blocking calls of the function have ended.
     CaughtUp,
 }
 
-/// Mapped DMA window of a client.
+/// DMA window of a client that the worker thread has mapped.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) region: MappedRegion,
-    /// Record of the window for a successor, with the number of the window's file.
+    /// Record of the window for the next process, with the number of the window's file.
     pub(super) window: Window,
     pub(super) identity: FileIdentity,
 }
 
 impl Outcome {
-    /// Returns the numbers under which this errand has kept descriptors.
+    /// Returns the numbers under which this blocking call has kept descriptors.
     pub(super) fn numbers(&self) -> Vec<u64> {
         match self {
             Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Desk to which the errands of all functions of a port report.
+/// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
 pub(in crate::port) struct Desk {
     /// Keeps descriptors of new clients. It closes none, so no client can delay it.
@@ -94,7 +94,7 @@ impl Desk {
     }
 }
 
-/// Errands of one function's clients, on the function's worker thread.
+/// Blocking calls for one function's clients, on the function's worker thread.
 #[derive(Debug)]
 pub(in crate::port) struct Errands {
     function: Function,
@@ -105,27 +105,27 @@ pub(in crate::port) struct Errands {
 }
 
 impl Errands {
-    /// Creates the errands of a function, with its worker.
+    /// Creates the function's queue of blocking calls, with its worker thread.
     pub(in crate::port) fn new(function: Function, worker: Worker, desk: Desk) -> Self {
         Self { function, worker, desk, client: next_client() }
     }
 
-    /// Begins to count errands for another client. Results of earlier errands belong to former clients.
+    /// Begins to count blocking calls for another client. Results of earlier errands belong to former clients.
     pub(super) fn next_client(&mut self) {
         self.client = next_client();
     }
 
-    /// Returns whether the errand was that of a former client.
+    /// Returns true if the blocking call was made for a former client.
     pub(super) fn is_of_former_client(&self, done: &Done) -> bool {
         done.client != self.client
     }
 
-    /// Maps a DMA window on the worker, and keeps the window's file for a successor.
+    /// Maps a DMA window on the worker, and keeps the window's file for the next process.
     pub(super) fn map(&self, region: PendingRegion, file: LateFd, window: Window, keeper: Keeper) {
         self.run(move || Outcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Takes descriptors as eventfds, and keeps them for a successor. If one is invalid, none is used.
+    /// Takes descriptors as eventfds, and keeps them for the next process. If one is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<LateFd>, keeper: Keeper) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -134,7 +134,7 @@ impl Errands {
         });
     }
 
-    /// Keeps descriptors of an incomplete message for a successor. The client waits until that is done.
+    /// Keeps descriptors of an incomplete message for the next process. The client waits until that is done.
     pub(super) fn keep_partial(&self, fds: Vec<LateFd>, keeper: Keeper) {
         self.run(move || {
             let fds: Vec<OwnedFd> = fds.into_iter().map(LateFd::into_inner).collect();
@@ -142,7 +142,7 @@ impl Errands {
         });
     }
 
-    /// Keeps a new client's descriptors for a successor. The client waits until that is done.
+    /// Keeps a new client's descriptors for the next process. The client waits until that is done.
     pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: Keeper) {
         self.run_on(&self.desk.clerk, move || {
             for (number, fd) in fds {
@@ -152,7 +152,7 @@ impl Errands {
         });
     }
 
-    /// Reports when all earlier errands are done.
+    /// Reports when all earlier blocking calls have ended.
     pub(super) fn catch_up(&self) {
         self.run(|| Outcome::CaughtUp);
     }
@@ -173,7 +173,7 @@ impl Errands {
         self.worker.keep(fd)
     }
 
-    /// Returns whether the client has to wait until errands are done.
+    /// Returns true if the client has to wait until blocking calls have ended.
     pub(super) fn are_many(&self) -> bool {
         self.worker.backlog() >= MOST
     }

@@ -13,13 +13,13 @@ use host::eventfd::AdoptError;
 pub(in crate::port) struct Holdings {
     /// Pages that the client may map.
     pub(super) pages: Option<SharedPages>,
-    /// Saved state and descriptors of the client, for a successor.
+    /// Saved state and descriptors of the client, for the next process.
     pub(in crate::port) successor: Box<dyn Successor>,
-    /// Errands of the client, such as mapping memory.
+    /// Blocking calls for the client, such as mapping memory.
     pub(in crate::port) errands: Errands,
     /// Flight recorder of the function.
     pub(super) flight: Flight,
-    /// Error of the last refused window, for the log.
+    /// Error of the last refused DMA window, for the log.
     pub(super) refused: Option<MapRegionError>,
     /// Error of the last refused eventfd, for the log.
     pub(super) refused_eventfd: Option<AdoptError>,

@@ -1,5 +1,5 @@
-//! Keeps descriptors of errands in the vault, in the errand's thread. `journal` records the purpose of each
-//! descriptor.
+//! Keeps descriptors of a client's message for the next process, on the worker thread. `journal` records the purpose
+//! of each descriptor.
 
 use super::journal::NOT_KEPT;
 use crate::vault::PortVault;
@@ -7,7 +7,7 @@ use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Keeps descriptors of one errand, in the errand's thread.
+/// Keeps descriptors of one blocking call for the next process.
 #[derive(Debug)]
 pub(in crate::port) struct Keeper {
     pub(in crate::port) vault: PortVault,
@@ -54,7 +54,7 @@ impl Keeper {
         KeptFile { number, new: true }
     }
 
-    /// Releases a file of guest memory, if this errand was the first to keep the file.
+    /// Releases a file of guest memory, if this blocking call was the first to keep the file.
     pub(super) fn take_back(&self, kept: KeptFile) {
         if kept.new {
             self.vault.forget(kept.number);
@@ -66,6 +66,6 @@ impl Keeper {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptFile {
     pub(super) number: u64,
-    /// This errand was the first to keep the file.
+    /// True if this blocking call was the first to keep the file.
     new: bool,
 }

@@ -52,7 +52,7 @@ impl<'a> FunctionPlace<'a> {
         pf.chain(config.vfs.iter().map(Self::of_vf))
     }
 
-    /// Opens the function's socket: the predecessor's, if it has left one, else a new one.
+    /// Opens the function's socket: the previous process's, if it has left one, else a new one.
     pub(in crate::port) fn listen(&self, vault: &PortVault) -> Result<Listener, SocketError> {
         self.bind(vault).map_err(|source| SocketError { name: self.name.to_owned(), source })
     }

@@ -1,5 +1,5 @@
-//! Clients of a port. Each function that the port offers has a slot, with its socket and its client, if one is
-//! connected.
+//! The vfio-user clients of a port's functions. Each function that the port offers has a slot, with its socket and
+//! its client, if one is connected.
 //!
 //! | module | content |
 //! |---|---|
@@ -61,27 +61,27 @@ const WAKER: u64 = 200;
 
 /// Maximum bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
-/// Interval at which VFs are judged.
+/// Interval at which the conduct of VFs is checked.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Descriptors that woke the port.
+/// Tokens of the descriptors that woke the port.
 pub(in crate::port) type Ready = [Option<u64>; 64];
 
-/// A descriptor that woke the port.
+/// Descriptor that woke the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Event {
-    /// The port's command channel has commands.
+    /// The port has pending commands.
     Command,
-    /// The uplink is readable.
+    /// The uplink has frames to receive.
     Uplink,
-    /// A client connects to the function of this slot.
+    /// A client connects to the socket of this function.
     Listener(usize),
-    /// The client of this slot's function has sent messages, or accepts replies again.
+    /// The client of this function has sent messages, or accepts replies again.
     Connection(usize),
 }
 
 impl Event {
-    /// Returns the event of a token.
+    /// Returns the event of a descriptor's token.
     pub(in crate::port) fn of(token: u64) -> Self {
         match token {
             WAKER => Self::Command,
@@ -92,7 +92,7 @@ impl Event {
     }
 }
 
-/// Functions of a port with their sockets and clients, one slot for each function.
+/// Functions of a port with their sockets and clients.
 #[derive(Debug)]
 pub(in crate::port) struct Clients {
     slots: Vec<Slot>,
@@ -103,20 +103,20 @@ pub(in crate::port) struct Clients {
     wait: Wait,
     message_times: MessageTimes,
     answers: Answers,
-    /// Channel of the outcomes of errands.
+    /// Channel of the outcomes of clients' blocking calls.
     done: Receiver<Done>,
     /// Buffer for messages received from clients.
     buffer: Box<[u8]>,
-    /// Time when the VFs were last judged.
+    /// Time when the conduct of VFs was last checked.
     watched: Time,
     /// [`host::memory::poison_events`] at the last check.
     poisoned: u64,
-    /// Folder for recordings of quarantined VFs.
+    /// Folder for flight recordings of quarantined VFs.
     flights: Files,
 }
 
 impl Clients {
-    /// Creates clients without a slot. `poller` comes from [`Self::poller_of`].
+    /// Creates the set of clients without a function. `poller` comes from [`Self::poller_of`].
     pub(in crate::port) fn new(
         poller: Poller,
         wait: Wait,
@@ -146,14 +146,14 @@ impl Clients {
         Ok(poller)
     }
 
-    /// Adds a function's slot behind the other slots, and accepts clients of the function.
+    /// Adds a function after the other functions, and accepts its clients.
     pub(in crate::port) fn add(&mut self, slot: Slot) -> io::Result<()> {
         self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
         self.slots.push(slot);
         Ok(())
     }
 
-    /// Adds a function's slot that may have a predecessor's client. `adopt` resumes the client.
+    /// Adds a function that may have a client of the previous process. `adopt` resumes the client.
     pub(in crate::port) fn add_inherited(
         &mut self,
         mut slot: Slot,
@@ -163,7 +163,7 @@ impl Clients {
         self.add(slot)
     }
 
-    /// Returns the slots. The place of a function is an index into them.
+    /// Returns the port's functions with their clients. The place of a function is an index into them.
     pub(in crate::port) fn slots(&self) -> &[Slot] {
         &self.slots
     }
@@ -173,7 +173,7 @@ impl Clients {
         &self.poller
     }
 
-    /// Returns the place of a VF's slot.
+    /// Returns the index of a VF among the port's functions.
     pub(in crate::port) fn place(&self, vf: VfIndex) -> Option<usize> {
         self.slots.iter().position(|slot| slot.function.vf() == Some(vf))
     }
@@ -197,7 +197,7 @@ impl Clients {
         self.slots.iter_mut().for_each(|slot| slot.listener.own());
     }
 
-    /// Leaves the files of listening sockets to a successor.
+    /// Leaves the files of listening sockets to the next process.
     pub(in crate::port) fn leave_sockets(self) {
         self.slots.into_iter().for_each(|slot| slot.listener.leave());
     }
@@ -254,17 +254,17 @@ impl Clients {
         self.answers.answer(answered, now);
     }
 
-    /// Returns the status of requests and answers.
+    /// Returns the status of mailbox requests and their delays.
     pub(in crate::port) fn answers(&self) -> AnswerStatus {
         self.answers.status()
     }
 
-    /// Returns the delays of the PF driver's answers, for a successor.
+    /// Returns the delays of the PF driver's answers, for the next process.
     pub(in crate::port) fn save_answers(&self) -> AnswerTotals {
         self.answers.save()
     }
 
-    /// Resumes with a predecessor's delays of answers.
+    /// Continues the previous process's delays of answers.
     pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerTotals) {
         self.answers.resume(totals);
     }
@@ -274,7 +274,7 @@ impl Clients {
         self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
 
-    /// Has the PF driver judge its VFs once a second. Returns whether a VF has offended.
+    /// Has the PF driver check the conduct of its VFs once a second. Returns whether a VF has offended.
     pub(in crate::port) fn watch(&mut self, engine: &mut Engine, now: Time) -> bool {
         if now.since(self.watched) < WATCH {
             return false;
@@ -293,7 +293,7 @@ impl Clients {
         judged
     }
 
-    /// Returns the time when the VFs were last judged.
+    /// Returns the time when the conduct of VFs was last checked.
     pub(in crate::port) fn watched(&self) -> Time {
         self.watched
     }
@@ -305,7 +305,7 @@ impl Clients {
         Some(slot.take_flight(engine.card().family(), None, now))
     }
 
-    /// Calls drivers that have to restart. Returns the time of the next call.
+    /// Notifies the drivers that have to restart. Returns the time of the next call.
     pub(in crate::port) fn call_drivers(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }

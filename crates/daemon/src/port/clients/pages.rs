@@ -23,7 +23,7 @@ pub(super) struct SharedPages {
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
-    /// The client has received the memory.
+    /// True once the client has received the memory of the mapped pages.
     given: bool,
 }
 
@@ -42,7 +42,7 @@ impl SharedPages {
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
-    /// Adopts the pages that a predecessor's client may have mapped. If the card is `exactly` as the predecessor
+    /// Adopts the pages that the previous process's client may have mapped. If the card is `exactly` as the predecessor
     /// left it, the guest's stores since then are doorbells. Else the pages show the registers of the new card.
     pub(super) fn adopt(
         fd: OwnedFd,
@@ -57,12 +57,12 @@ impl SharedPages {
         Some(Self { memory, vf, areas, given: true })
     }
 
-    /// Returns a copy of the memory's descriptor.
+    /// Returns a copy of the descriptor of the mapped pages.
     pub(super) fn fd(&self) -> io::Result<OwnedFd> {
         self.memory.fd()
     }
 
-    /// Returns the memory's descriptor for the client. From now on the guest may store doorbells there.
+    /// Returns the descriptor of the mapped pages for the client. From now on the guest may store doorbells there.
     pub(super) fn give(&mut self, card: &mut dyn Family, now: Time) -> io::Result<OwnedFd> {
         if !self.given {
             card.share_pages(self.vf, &self.memory, false, now);
@@ -71,7 +71,7 @@ impl SharedPages {
         self.fd()
     }
 
-    /// Returns whether the client has the memory.
+    /// Returns true if the client has the memory of the mapped pages.
     pub(super) fn are_given(&self) -> bool {
         self.given
     }

@@ -1,4 +1,4 @@
-//! Disconnects clients. `ending` has the end of a connection.
+//! Disconnects clients from a port's functions. `ending` has the end of a connection.
 
 use super::Clients;
 use super::connection::{EndReason, PartialMessage};
@@ -46,7 +46,7 @@ impl Clients {
         self.hung_up.add(stream, closer, &mut self.buffer, now);
     }
 
-    /// Continues disconnections under way. Returns the time of the next call.
+    /// Continues pending disconnections of clients. Returns the time of the next call.
     pub(in crate::port) fn continue_disconnects(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let mut next = self.cut_off_the_silent(engine, now);
         for index in 0..self.slots.len() {
@@ -94,7 +94,7 @@ impl Clients {
         }
     }
 
-    /// Removes the last function's slot, and disconnects the function's client.
+    /// Removes the last function, and disconnects its client.
     pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;
@@ -105,7 +105,7 @@ impl Clients {
         Some(slot)
     }
 
-    /// Resumes clients after a pause, in which a successor may have peeked into their sockets.
+    /// Resumes clients after a pause, in which the next process may have peeked into their sockets.
     pub(in crate::port) fn resume(&mut self, engine: &mut Engine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.

@@ -1,5 +1,5 @@
-//! Accepts, serves and disconnects clients. `ending` ends a connection without a reset, and `connection` handles
-//! messages.
+//! Accepts, serves and disconnects a port's vfio-user clients. `ending` ends a connection without a reset, and
+//! `connection` handles messages.
 
 use super::connection::{Connection, EndReason, Visit};
 use super::device::FunctionDevice;
@@ -118,8 +118,9 @@ impl Clients {
         warn_of_unshared_memory(slot, engine, now);
     }
 
-    /// Disconnects a client. Releases its memory and interrupts at once, and its socket after the client has read
-    /// the end of the stream. Resets the function, so that the next client finds no state of this one.
+    /// Disconnects a client from its function. Releases its memory and interrupts at once, and its socket after the
+    /// client has read the end of the stream. Resets the function, so that the next client finds no state of this
+    /// one.
     pub(in crate::port) fn disconnect(
         &mut self,
         index: usize,
@@ -173,7 +174,7 @@ impl Clients {
         }
     }
 
-    /// Handles results of errands, and resumes the clients that waited for them.
+    /// Handles results of blocking calls, and resumes the clients that waited for them.
     pub(in crate::port) fn finish_errands(&mut self, engine: &mut Engine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
             let function = done.function;
@@ -194,7 +195,7 @@ impl Clients {
     }
 }
 
-/// Connects a client to its function's slot.
+/// Connects a client to its function.
 fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: Time) {
     let name = &slot.name;
     match Connection::new(stream, now) {
@@ -237,7 +238,7 @@ fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<Sh
     pages.ok().flatten()
 }
 
-/// Logs a refused request with its remedy. A VMM shows its user only an error number.
+/// Logs a refused DMA window with its remedy. A VMM shows its user only an error number.
 fn warn_of_refusals(slot: &mut Slot, now: Time) {
     let (name, own) = (&slot.name, &mut slot.own);
     if let Some(error) = own.refused_eventfd.take()

@@ -39,9 +39,10 @@ pub(in crate::port) struct Slot {
     pub(in crate::port) socket: PathBuf,
     pub(in crate::port) listener: Listener,
     pub(super) connection: Option<Connection>,
-    /// Resources that the host holds for the client.
+    /// Resources that the host holds for the function's client.
     pub(in crate::port) own: Holdings,
-    /// Next client. It connected after the client hung up, and before all messages of that client were handled.
+    /// Client that waits until the present client has ended. It connected after the client hung up, and before all
+    /// messages of that client were handled.
     pub(super) next: Option<Stream>,
     /// The client is being disconnected, and is served until it is silent.
     pub(super) ending: Option<WindDown>,
@@ -59,12 +60,12 @@ pub(in crate::port) struct Slot {
     pub(super) warned: bool,
     pub(super) log: Limit,
     pub(super) changes: ChangeLog,
-    /// Sum of the counters of former clients.
+    /// Sum of the counters of the function's former clients.
     past: Interventions,
 }
 
 impl Slot {
-    /// Creates the slot of a function, with the function's socket.
+    /// Creates the record of a function, with the function's socket.
     pub(in crate::port) fn new(place: &FunctionPlace<'_>, listener: Listener, own: Holdings) -> Self {
         let FunctionPlace { function, name, mac, socket, .. } = *place;
         Self {
@@ -94,12 +95,12 @@ impl Slot {
         self.connection.as_ref()
     }
 
-    /// Resumes a predecessor's client.
+    /// Continues to serve a client of the previous process.
     pub(in crate::port) fn resume(&mut self, connection: Connection) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
-    /// Restores the pages that the predecessor's client may have mapped. If the card is not exactly as it was,
+    /// Restores the pages that the previous process's client may have mapped. If the card is not exactly as it was,
     /// calls the driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
         self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| CallSchedule::new(now));
@@ -129,7 +130,7 @@ impl Slot {
         }
     }
 
-    /// Has the PF driver judge the VF by the counters of card and bus.
+    /// Has the PF driver check the VF's conduct by the counters of card and bus.
     pub(super) fn judge(&mut self, engine: &mut Engine, now: Time) -> Option<Verdict> {
         let vf = self.function.vf()?;
         self.own.flight.count(now, engine.card_mut().counters(self.function));
@@ -144,7 +145,7 @@ impl Slot {
         Some(verdict)
     }
 
-    /// Calls the driver if it has to restart. Returns the time of the next call.
+    /// Notifies the function's driver if it has to restart. Returns the time of the next call.
     pub(super) fn call(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
         let calls = self.calls.as_mut()?;
         let active = self.function.vf().is_some_and(|vf| engine.card().is_active(vf));
@@ -191,7 +192,7 @@ impl Slot {
         }
     }
 
-    /// Restores the state that a predecessor has saved.
+    /// Restores the client's state that the previous process has saved.
     pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut Reach) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Saved state of a function's client, with which a successor process resumes the client. Windows and eventfds become
+/// Saved state of a function's client, with which the next process resumes the client. Windows and eventfds become
 /// valid with the next [`Successor::step`].
 pub(in crate::port) trait Successor: Debug + Send {
     /// Returns the progress of the client, as noted last.
@@ -18,11 +18,11 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Returns whether DMA windows or eventfds were saved since the last step.
     fn is_touched(&self) -> bool;
 
-    /// Saves the progress of the client. Everything saved so far becomes valid at once.
+    /// Saves the client's progress for the next process. Everything saved so far becomes valid at once.
     fn step(&mut self, progress: Progress);
 
-    /// Begins with a new client. Returns the numbers under which to keep its socket, its reply file and its pages,
-    /// if it may map any.
+    /// Begins the saved state of a new client. Returns the numbers under which to keep its socket, its reply file and
+    /// its pages, if it may map any.
     fn begin(&mut self) -> [u64; 3];
 
     /// Records the new client, after its descriptors are kept.
@@ -31,7 +31,7 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Forgets the client, and releases all descriptors that it has passed.
     fn end(&mut self);
 
-    /// Returns a keeper for an errand, with numbers for `count` descriptors.
+    /// Returns a keeper of descriptors for a blocking call, with numbers for `count` of them.
     fn keeper(&self, count: usize) -> Keeper;
 
     /// Releases descriptors that the saved state does not need.
@@ -40,7 +40,7 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Saves a DMA window, and the identity of its file, if the window has a file.
     fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>);
 
-    /// Counts a predecessor's window that was mapped again.
+    /// Counts a DMA window of the previous process that was mapped again.
     fn mapped_again(&mut self, window: &Window, identity: FileIdentity);
 
     /// Records that the DMA windows in these bytes were unmapped.
@@ -67,13 +67,13 @@ pub(in crate::port) trait Successor: Debug + Send {
     /// Saves the function's configuration, which the client has changed.
     fn note_configuration(&self, card: &mut dyn Family);
 
-    /// Returns the state of the client that a predecessor saved.
+    /// Returns the state of the client that the previous process saved.
     fn noted(&self) -> Noted;
 
-    /// Returns a copy of a descriptor that a predecessor has kept.
+    /// Returns a copy of a descriptor that the previous process has kept.
     fn kept(&self, number: u64) -> Option<OwnedFd>;
 
-    /// Returns the memory of the pages that the predecessor's client may have mapped.
+    /// Returns the memory of the pages that the previous process's client may have mapped.
     fn kept_pages(&self) -> Option<OwnedFd>;
 
     /// Returns the kept descriptors of an incomplete message, or `None` if one is lost. A copy of `other` stands for

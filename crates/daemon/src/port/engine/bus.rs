@@ -1,4 +1,4 @@
-//! Bus of a running card. Each function reaches only the memory and eventfds that its VMM has shared. A PF that the
+//! PCI bus of a running card. Each function reaches only the memory and eventfds that its VMM has shared. A PF that the
 //! host drives has neither.
 
 use super::error::EngineError;
@@ -13,7 +13,7 @@ use pcie::burst::{Complete, HEAD, HEADERS, Payloads, Run};
 use pcie::{Access, Bus, DmaFault, Function, Iova, Space, VfIndex};
 use vfio_user::wire::pci_irq;
 
-/// Memory and interrupts that one function reaches.
+/// Guest memory and interrupts that one function of the card reaches.
 #[derive(Debug)]
 pub(in crate::port) struct Reach {
     memory: DmaTable,
@@ -21,11 +21,11 @@ pub(in crate::port) struct Reach {
     _share: MappingShare,
     /// Worker that maps and unmaps the memory, and closes descriptors of the client.
     worker: Worker,
-    /// Eventfds by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
+    /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
     eventfds: [Box<[Option<EventFd>]>; 3],
-    /// Level of the interrupt pin.
+    /// Level of the function's interrupt pin.
     pin_raised: bool,
-    /// The pin has fired, or the client has masked it. No eventfd is signalled until it is unmasked.
+    /// True once the pin has fired, or the client has masked it. No eventfd is signalled until it is unmasked.
     pin_masked: bool,
     /// Number of interrupts sent to the function's client.
     interrupts: u64,
@@ -55,7 +55,7 @@ impl Reach {
         }
     }
 
-    /// Returns the table of DMA windows.
+    /// Returns the function's table of DMA windows.
     pub(in crate::port) fn memory(&self) -> &DmaTable {
         &self.memory
     }
@@ -93,7 +93,7 @@ impl Reach {
         self.eventfds.get(index as usize).map_or(0, |eventfds| eventfds.len() as u32)
     }
 
-    /// Sets or removes the eventfd of a vector. Vectors that do not exist are ignored.
+    /// Sets or removes the eventfd of a function's vector. Vectors that do not exist are ignored.
     pub(in crate::port) fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>) {
         let eventfds = self.eventfds.get_mut(index as usize);
         if let Some(place) = eventfds.and_then(|eventfds| eventfds.get_mut(vector as usize)) {
@@ -106,7 +106,7 @@ impl Reach {
         self.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));
     }
 
-    /// Returns the number of interrupts sent.
+    /// Returns the number of interrupts that the function has sent.
     pub(in crate::port) fn interrupts(&self) -> u64 {
         self.interrupts
     }
@@ -116,7 +116,7 @@ impl Reach {
         (self.pin_raised, self.pin_masked)
     }
 
-    /// Restores the pin and the number of interrupts that a predecessor has left.
+    /// Restores the pin and the number of interrupts that the previous process has left.
     pub(in crate::port) fn restore(&mut self, (raised, masked): (bool, bool), interrupts: u64) {
         (self.pin_raised, self.pin_masked) = (raised, masked);
         self.interrupts = interrupts;
@@ -155,7 +155,7 @@ impl FunctionResources {
     }
 }
 
-/// Returns the name of a function's thread.
+/// Returns the name of the thread that unmaps a function's memory.
 fn thread(function: Function, port: &str) -> String {
     match function {
         Function::Pf => format!("mem {port}"),
@@ -166,7 +166,7 @@ fn thread(function: Function, port: &str) -> String {
 /// Bus with a [`Reach`] for each function that the port offers.
 #[derive(Debug)]
 pub(in crate::port) struct LiveBus {
-    /// Reach of the PF, then those of the VFs.
+    /// Memory and interrupts of the PF, then those of the VFs.
     functions: Vec<Reach>,
     /// Family of the card, and the limit of mapped bytes of each client.
     limits: (Family, u64),
@@ -199,7 +199,7 @@ impl LiveBus {
         Ok(Self { functions, limits, notifier })
     }
 
-    /// Adds a VF behind the other VFs of the bus.
+    /// Adds a VF after the other VFs of the bus.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
         self.functions.push(Reach::new(function, resources, self.limits));
@@ -249,8 +249,8 @@ impl LiveBus {
         self.move_pin(function, raised);
     }
 
-    /// Sets the level of a function's pin. The pin is a level and its eventfd an edge: the eventfd is signalled
-    /// once, and again after the client has unmasked the pin. Only the PF has a pin.
+    /// Sets the level of a function's interrupt pin. The pin is a level and its eventfd an edge: the eventfd is
+    /// signalled once, and again after the client has unmasked the pin. Only the PF has a pin.
     fn move_pin(&mut self, function: Function, raised: bool) {
         let Some(reach) = self.functions.get_mut(index_of(function)) else { return };
         reach.pin_raised = raised;
@@ -259,7 +259,7 @@ impl LiveBus {
         }
     }
 
-    /// Signals a vector as an interrupt, and counts it. Returns `false` if the vector has no eventfd.
+    /// Signals a function's vector, and counts the interrupt. Returns `false` if the vector has no eventfd.
     fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
         let signalled = self.signal(function, index, vector.into());
         if signalled {
@@ -278,7 +278,7 @@ const fn index_of(function: Function) -> usize {
 }
 
 impl LiveBus {
-    /// Returns the memory of a function. A function that the port does not offer has none.
+    /// Returns the guest memory of a function. A function that the port does not offer has none.
     fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
         self.functions.get(index_of(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
     }

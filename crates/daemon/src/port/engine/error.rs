@@ -18,7 +18,7 @@ pub enum EngineError {
     /// Starting or confining the thread of a function fails.
     #[error(transparent)]
     Confine(#[from] ConfineError),
-    /// The process's table of mappings has no share left.
+    /// The table of guest memory mappings has no free part for another client.
     #[error("the host has too many functions to map the memory of further clients; start a second host")]
     NoMappings,
     /// The card and its drivers disagree, which is a defect of this program.
@@ -38,13 +38,13 @@ card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 /// Reason why a change or reset of the card was refused.
 #[derive(Debug, Error)]
 pub enum CardRefusal {
-    /// A guest drives the PF.
+    /// A guest drives the PF, so the host cannot change it.
     #[error("a guest drives this port's PF, and only the guest can set policy or reset the port")]
     Guests,
-    /// The PF driver refuses the number of VFs.
+    /// The PF driver refuses the new number of VFs.
     #[error("{name}.vfs: {error}")]
     Resize {
-        /// Name of the port.
+        /// Name of the port with the refused number of VFs.
         name: String,
         /// Error of the PF driver.
         error: ResizeError,
@@ -66,16 +66,16 @@ impl From<AssignmentError> for CardRefusal {
     }
 }
 
-/// Reason why a predecessor's state cannot be used.
+/// Reason why the previous process's saved state cannot be used.
 #[derive(Debug, Error)]
 pub(in crate::port) enum InheritanceError {
-    /// The state cannot be read.
+    /// The saved state of the port cannot be read.
     #[error(transparent)]
     State(#[from] crate::state::StateError),
-    /// The state is invalid for an 82576.
+    /// The saved state is invalid for an 82576 card.
     #[error(transparent)]
     Card(#[from] crate::state::card::RestoreError),
-    /// The state is invalid for an AVF card.
+    /// The saved state is invalid for an AVF card.
     #[error(transparent)]
     Avf(#[from] AvfCardError),
     /// The state is invalid for the PF driver of an AVF card.

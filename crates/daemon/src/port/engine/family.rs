@@ -22,18 +22,18 @@ use vfio_user::types::SparseArea;
 /// Refused policy: the VF, or `None` for the port, and the error.
 pub(in crate::port) type RefusedPolicy = (Option<VfIndex>, PolicyError);
 
-/// Result of a visit of the PF driver.
+/// Result of running the PF driver once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::port) struct Visit {
-    /// VFs that the PF driver has answered.
+    /// VFs whose mailbox requests the PF driver has answered.
     pub(in crate::port) served: VfSet,
-    /// The link that VFs see may have changed.
+    /// True if the link that VFs see may have changed.
     pub(in crate::port) link_changed: bool,
-    /// Time of the next visit if no event comes before.
+    /// Time to run the PF driver again if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
 }
 
-/// State of a VF, for the status.
+/// State of a VF for the port's status.
 #[derive(Debug)]
 pub(in crate::port) struct VfFacts {
     /// MAC address in use, or `None` if the VF has set none.
@@ -74,10 +74,10 @@ pub(in crate::port) const REASONS: usize = {
 pub(in crate::port) struct DriverState {
     pub(in crate::port) active: bool,
     pub(in crate::port) link: bool,
-    /// The guest has requested more filters than fit.
+    /// True if the guest has requested more filters than the card has.
     pub(in crate::port) cut: bool,
     pub(in crate::port) resets: u64,
-    /// Requests refused, by reason.
+    /// Numbers of the VF's refused requests, by reason.
     pub(in crate::port) refused: [u64; REASONS],
 }
 
@@ -86,23 +86,23 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// Card that a successor inherits, with its PF's software, and the counters of each function.
+/// Card that the next process inherits, with its PF's software, and the counters of each function.
 #[derive(Debug)]
 pub(in crate::port) struct Inherited {
     pub(in crate::port) card: Box<dyn Family>,
-    /// The time when the VFs were last judged.
+    /// Time when the conduct of VFs was last checked.
     pub(in crate::port) watched: Time,
     pub(in crate::port) functions: Vec<ClientState>,
 }
 
 impl Inherited {
-    /// Creates a card without counts.
+    /// Creates a card without counters of earlier processes.
     pub(in crate::port) fn new(card: impl Family + 'static) -> Self {
         Self { card: Box::new(card), watched: Time::ZERO, functions: Vec::new() }
     }
 }
 
-/// Card of a port with the software of its PF.
+/// Card of a port, of any device family, with the software of its PF.
 pub(in crate::port) trait Family: Debug + Send {
     /// Returns the card family, as the configuration names the family.
     fn family(&self) -> config::file::Family;
@@ -120,7 +120,7 @@ pub(in crate::port) trait Family: Debug + Send {
     /// `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
 
-    /// Returns whether a function is bus master.
+    /// Returns true if a function is bus master.
     fn is_bus_master(&self, function: Function) -> bool;
 
     /// Returns the ranges of a VF's BAR0 that its client may map.
@@ -139,26 +139,26 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Stores the registers that the guest reads.
     fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, now: Time);
 
-    /// Returns whether the host runs the PF's software. Else a guest drives the PF.
+    /// Returns true if the host runs the PF's software. Else a guest drives the PF.
     fn is_hosted(&self) -> bool;
 
     /// Returns the VFs whose requests wait for the PF driver.
     fn pending_requests(&mut self, now: Time) -> VfSet;
 
-    /// Has the PF driver serve its VFs.
+    /// Has the PF driver answer mailbox requests of its VFs.
     fn visit(&mut self, bus: &mut LiveBus, now: Time) -> Visit;
 
-    /// Has the PF driver judge a VF by its counters. `interrupts` is the number of interrupts that the port has
-    /// sent for it.
+    /// Has the PF driver check a VF's conduct by its counters. `interrupts` is the number of interrupts that the port
+    /// has sent for it.
     fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus, now: Time) -> Option<Verdict>;
 
     /// Moves frames and sends interrupts, within the card's own budget.
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll;
 
-    /// Returns the port's link.
+    /// Returns true if the port has a link.
     fn link(&self) -> bool;
 
-    /// Sets the card's link. The PF driver's next visit sees it.
+    /// Sets the link of the card's port. The PF driver's next visit sees it.
     fn set_link(&mut self, up: bool);
 
     /// Sets whether link-local frames of guests are forwarded or dropped.
@@ -193,17 +193,17 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus, now: Time);
 
-    /// Offers another VF. `offered` is the port's name and its new number of VFs.
+    /// Offers another VF of the card. `offered` is the port's name and its new number of VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Withdraws a VF. `offered` is the port's name and its new number of VFs. After an error the other steps are
-    /// still done.
+    /// Withdraws a VF of the card. `offered` is the port's name and its new number of VFs. After an error the other
+    /// steps are still done.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.
     fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink, now: Time) -> Result<(), CardRefusal>;
 
-    /// Notifies drivers of VFs that the port ends.
+    /// Notifies drivers of VFs that the port is removed.
     fn remove(&mut self, bus: &mut LiveBus, now: Time);
 
     /// Returns the counters of a function.
@@ -218,7 +218,7 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Returns the settings of the port with `vfs` VFs, if the host runs the PF's software.
     fn settings(&self, vfs: usize) -> Option<PortSettings>;
 
-    /// Returns the number of storms so far.
+    /// Returns the number of storms that storm control has detected.
     fn storms(&self) -> u64;
 
     /// Returns the status of a VF.
@@ -230,7 +230,7 @@ pub(in crate::port) trait Family: Debug + Send {
     /// Returns the sizes of a VF's receive and transmit rings in descriptors, as its driver has set them up.
     fn rings(&mut self, vf: VfIndex, now: Time) -> (Vec<u32>, Vec<u32>);
 
-    /// Returns whether a driver has enabled the VF.
+    /// Returns true if a driver has enabled the VF.
     fn is_active(&self, vf: VfIndex) -> bool;
 
     /// Returns the state of a VF whose changes are logged.
@@ -243,10 +243,10 @@ pub(in crate::port) trait Family: Debug + Send {
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<FunctionState>;
 
-    /// Encodes the state that outlives the card, for a successor.
+    /// Encodes the state that outlives the card, for the next process.
     fn save_drivers(&mut self) -> Result<Vec<u8>, StateError>;
 
-    /// Encodes the whole card, with the state of the functions, for a successor.
+    /// Encodes the whole card, with the state of the functions, for the next process.
     fn save_all(
         &mut self,
         watched: Time,

@@ -44,9 +44,9 @@ pub(in crate::port) const UPLINK: u64 = 201;
 /// Outcome of [`Engine::poll`], one visit to card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct Polled {
-    /// More work is pending: poll again at once.
+    /// True if more work is pending: poll the card again at once.
     pub(in crate::port) more: bool,
-    /// Time of the next poll if no event comes before.
+    /// Time to poll the card again if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
 }
 
@@ -116,12 +116,12 @@ impl Engine {
         self.bus.mask_pin(function, masked);
     }
 
-    /// Has the PF driver serve its VFs.
+    /// Has the PF driver answer mailbox requests of its VFs.
     pub(in crate::port) fn visit(&mut self, now: Time) -> Visit {
         self.card.visit(&mut self.bus, now)
     }
 
-    /// Has the PF driver judge a VF by the counters of card and bus.
+    /// Has the PF driver check a VF's conduct by the counters of card and bus.
     pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<Verdict> {
         let interrupts = self.bus.reach(vf.function()).interrupts();
         self.card.judge(vf, interrupts, &mut self.bus, now)
@@ -135,8 +135,8 @@ impl Engine {
         Polled { more: poll.more, deadline: poll.deadline }
     }
 
-    /// Sets the card's link to the uplink's. Returns `true` if the link has changed, so that the PF driver has to
-    /// handle it. A card without its uplink keeps running, since its switch needs none.
+    /// Sets the card's link to the link of the uplink. Returns `true` if the link has changed, so that the PF driver
+    /// has to handle it. A card without its uplink keeps running, since its switch needs none.
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
         if !self.uplink.follow(PollContext { poller, token: UPLINK, now }) {
             return false;
@@ -166,7 +166,7 @@ impl Engine {
         self.uplink.own();
     }
 
-    /// Leaves the uplink's socket files to a successor.
+    /// Leaves the uplink's socket files to the next process.
     pub(in crate::port) fn leave_uplink(&mut self) {
         self.uplink.leave();
     }
@@ -186,7 +186,7 @@ impl Engine {
         self.uplink.configured()
     }
 
-    /// Returns the uplink's status, if there is one.
+    /// Returns the status of the port's uplink, if it has one.
     pub(in crate::port) fn uplink_status(&self, now: Time) -> Option<UplinkStatus> {
         self.uplink.status(now)
     }
@@ -197,7 +197,8 @@ impl Engine {
         self.uplink.set_policy(link)
     }
 
-    /// Replaces the uplink and returns the former one. If the port cannot wait on the new one, everything stays as it was.
+    /// Replaces the port's uplink and returns the former uplink. If the port cannot wait on the new one, everything
+    /// stays as it was.
     pub(in crate::port) fn replace_uplink(
         &mut self,
         next: Uplink,
@@ -212,7 +213,7 @@ impl Engine {
         self.uplink.set_stages(stages)
     }
 
-    /// Sets the card's link to the uplink's. The PF driver's next visit sees it.
+    /// Sets the card's link to the link of the uplink. The PF driver's next visit sees it.
     pub(in crate::port) fn renew_link(&mut self) {
         self.card.set_link(self.uplink.link());
     }
@@ -254,7 +255,7 @@ impl Engine {
         self.card.quarantine(vf, on, &mut self.bus, now);
     }
 
-    /// Adds a VF to the bus.
+    /// Adds a VF to the port's bus.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         self.bus.add_vf(resources);
     }
@@ -269,12 +270,12 @@ impl Engine {
         self.card.reset(&mut self.bus, &mut self.uplink, now)
     }
 
-    /// Notifies the drivers of VFs that the port ends.
+    /// Notifies the drivers of VFs that the port is removed.
     pub(in crate::port) fn remove(&mut self, now: Time) {
         self.card.remove(&mut self.bus, now);
     }
 
-    /// Encodes the whole card, with the state of the functions, for a successor.
+    /// Encodes the whole card, with the state of the functions, for the next process.
     pub(in crate::port) fn save_all(
         &mut self,
         watched: Time,

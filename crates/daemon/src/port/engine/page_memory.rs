@@ -6,28 +6,29 @@ use pcie::pages::Pages;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Shared memory of a VF's pages.
+/// Shared memory with the registers of a VF that its client maps.
 #[derive(Debug)]
 pub(in crate::port) struct PageMemory(SharedMemory);
 
 impl PageMemory {
-    /// Creates memory of this length in bytes.
+    /// Creates shared memory of this length in bytes for a VF's registers.
     pub(in crate::port) fn new(length: u64) -> Result<Self, SharedMemoryError> {
         SharedMemory::new(length).map(Self)
     }
 
-    /// Opens a predecessor's memory. Returns `None` if the descriptor is not shared memory of this length.
+    /// Opens the previous process's shared memory of a VF's registers. Returns `None` if the descriptor is not shared
+    /// memory of this length.
     pub(in crate::port) fn adopt(fd: OwnedFd, length: u64) -> Option<Self> {
         let memory = SharedMemory::adopt(fd).ok()?;
         (memory.memory().len() == length).then_some(Self(memory))
     }
 
-    /// Returns a copy of the descriptor.
+    /// Returns a copy of the shared memory's descriptor.
     pub(in crate::port) fn fd(&self) -> io::Result<OwnedFd> {
         self.0.as_fd().try_clone_to_owned()
     }
 
-    /// Stores bytes of any length. Bytes outside of the memory are dropped.
+    /// Stores bytes of any length in the shared memory. Bytes outside of the memory are dropped.
     pub(in crate::port) fn write(&self, offset: u64, data: &[u8]) {
         let _ = self.0.memory().write(offset, data);
     }

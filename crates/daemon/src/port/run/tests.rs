@@ -15,11 +15,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use tempfile::TempDir;
 
-/// Clock that stands still between a test's moves.
+/// Clock of a test that stands still between the test's moves.
 #[derive(Debug, Default)]
 struct HandClock {
     now: Cell<Time>,
-    /// Time that each reading adds.
+    /// Time by which each reading moves the test's clock.
     tick: Cell<Duration>,
     readings: Cell<usize>,
 }
@@ -65,7 +65,7 @@ impl World {
         world
     }
 
-    /// Replaces the port by a successor. The old port ends without a pause, as in a crash.
+    /// Replaces the test's port by that of the next process. The old port ends without a pause, as in a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
         let successor = Port::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
@@ -73,20 +73,20 @@ impl World {
         self.port = successor;
     }
 
-    /// Polls the kernel, and runs one round. Returns how long the port would sleep.
+    /// Polls the kernel, and runs one round of the port. Returns how long the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
         self.port.carry_out_commands(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
-    /// Moves the clock, and runs one round.
+    /// Moves the clock, and runs one round of the port.
     fn round_after(&mut self, time: Duration) -> Option<Duration> {
         self.clock.now.set(self.clock.now.get() + time);
         self.round()
     }
 
-    /// Runs rounds until the errands' threads have made `done` true. The clock stands still.
+    /// Runs rounds until the worker threads have made `done` true. The clock stands still.
     fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             self.round();
@@ -145,7 +145,7 @@ fn idle_port_sleeps_without_a_deadline() {
 }
 
 #[test]
-fn vfs_are_judged_once_a_second() {
+fn conduct_of_vfs_is_checked_once_a_second() {
     let mut world = World::open();
     let judged = world.port.clients.watched();
     world.round_after(Duration::from_millis(999));
@@ -155,7 +155,7 @@ fn vfs_are_judged_once_a_second() {
 }
 
 #[test]
-fn silence_within_a_message_disconnects_after_30_s() {
+fn client_that_pauses_in_a_message_is_disconnected_at_30_s() {
     let mut world = World::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
@@ -212,7 +212,7 @@ fn visit_to_a_client_ends_after_its_time_slice() {
 }
 
 #[test]
-fn idle_round_reads_the_clock_a_few_times() {
+fn idle_round_of_a_port_reads_the_clock_a_few_times() {
     let mut world = World::open();
     world.clock.readings.set(0);
     world.port.round(&world.clock);
@@ -220,7 +220,7 @@ fn idle_round_reads_the_clock_a_few_times() {
 }
 
 #[test]
-fn driver_of_a_new_card_is_called_at_growing_intervals() {
+fn vf_driver_on_a_new_card_is_notified_ever_less_often() {
     let mut world = World::open();
     let mut client = world.connect();
     world.succeed();
@@ -238,7 +238,7 @@ fn driver_of_a_new_card_is_called_at_growing_intervals() {
 }
 
 #[test]
-fn driver_of_a_port_at_rest_is_not_called() {
+fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
     let mut world = World::open();
     let mut client = world.connect();
     let now = world.port_time();
@@ -250,7 +250,7 @@ fn driver_of_a_port_at_rest_is_not_called() {
 }
 
 #[test]
-fn port_reset_does_not_wait_for_the_clock() {
+fn port_reset_completes_without_advancing_the_clock() {
     let mut world = World::open();
     let (answer, reset) = std::sync::mpsc::channel();
     assert!(world.handle.send(Command::Reset(answer)));

@@ -1,4 +1,4 @@
-//! Resumes clients of a predecessor: position in the stream, memory and interrupts.
+//! Resumes clients of the previous process: position in the stream, memory and interrupts.
 //!
 //! After a crash in the middle of a round the card is a new one, and drivers have to restart (`calls`).
 //! `inheritance` creates the card.
@@ -21,7 +21,7 @@ use vfio_user::outbox::Outbox;
 use vfio_user::server::{Negotiated, Session};
 use vfio_user::wire::{Capabilities, MAX_DMA_MAPS};
 
-/// Reason why a client cannot be resumed.
+/// Reason why a client of the previous process cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AdoptError {
     /// A descriptor was not kept, or is of the wrong kind.
@@ -35,12 +35,12 @@ pub(super) enum AdoptError {
     /// The held bytes are not the beginning of a message.
     #[error("the saved part of a message is invalid: {0}")]
     Held(#[from] ProtocolError),
-    /// A system call fails.
+    /// A system call for the client fails.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// Resources to resume a predecessor's client.
+/// Resources to continue serving a client of the previous process.
 pub(super) struct Adopter<'a> {
     pub(super) poller: &'a Poller,
     pub(super) reach: &'a mut Reach,
@@ -48,7 +48,8 @@ pub(super) struct Adopter<'a> {
 }
 
 impl Adopter<'_> {
-    /// Resumes a function's client, if it had one. Returns the socket of a client that cannot be resumed.
+    /// Continues to serve a function's client, if the previous process had one. Returns the socket of a client that
+    /// cannot be resumed.
     pub(super) fn adopt(&mut self, token: u64, slot: &mut Slot) -> Option<Stream> {
         let successor = &mut *slot.own.successor;
         let progress = successor.progress();
@@ -127,8 +128,8 @@ impl Adopter<'_> {
     }
 }
 
-/// Maps a window again. If the client has shrunk its memory since, records the window as unreachable and returns
-/// the error.
+/// Maps a DMA window of the previous process again. If the client has shrunk its memory since, records the window as
+/// unreachable and returns the error.
 fn map(
     reach: &mut Reach,
     window: &Window,
@@ -161,7 +162,7 @@ fn connect(reach: &mut Reach, irq: Irq, successor: &dyn Successor) -> Result<(),
     Ok(())
 }
 
-/// Consumes the rest of the bytes that the predecessor was consuming. For each consumed byte the kernel moves the
+/// Consumes the rest of the bytes that the previous process was consuming. For each consumed byte the kernel moves the
 /// peek offset back by one, which tells how many are left.
 fn finish_consuming(stream: &Stream, successor: &mut dyn Successor) -> Result<(), AdoptError> {
     let progress = successor.progress();

@@ -6,24 +6,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes for one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Offsets of the two copies of the saved counters, behind a word that says which copy is valid. A process that is
+/// Offsets of the two copies of the saved counters, after a word that says which copy is valid. A process that is
 /// killed while it writes leaves the other copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
-/// Bytes of the length field before a copy.
+/// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;
 
-/// Published counters of a port, saved in shared memory for a successor.
+/// Published counters of a port, saved in shared memory for the next process.
 #[derive(Debug)]
 pub(super) struct Notes(SharedMemory);
 
 impl Notes {
-    /// Opens the counters that a predecessor saved, or creates new memory if there are none.
+    /// Opens the counters that the previous process saved, or creates new memory if there are none.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
     }
 
-    /// Returns the last counters that were saved whole.
+    /// Returns the last counters that were completely saved.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let place = PLACES[usize::try_from(self.word(0).checked_sub(1)?).ok()?.min(1)];
         let length = self.word(place).min(ROOM - LENGTH);
@@ -57,7 +57,7 @@ impl Notes {
 }
 
 impl AsFd for Notes {
-    /// Returns the memory, to be kept for a successor.
+    /// Returns the memory of the counters, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn successor_reads_the_last_counters_saved_whole() {
+    fn next_process_reads_the_last_completely_saved_counters() {
         let notes = Notes::open(None).unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {

@@ -1,5 +1,6 @@
-//! Monotonic counters. A port notes the counters that it publishes, and its successor adds what its own counters
-//! lack. After a hand-over no count is missing. After a crash, counts since the last status are missing.
+//! Counters of a port that continue from process to process. A port notes the counters that it publishes, and its
+//! successor adds what its own counters lack. After a hand-over no count is missing. After a crash, counts since the
+//! last status are missing.
 
 use super::carried::Notes;
 use crate::control::status::PortStatus;
@@ -8,20 +9,20 @@ use crate::totals::Totals;
 use crate::vault::PortVault;
 use std::os::fd::AsFd;
 
-/// Name of the saved counters' memory in the vault.
+/// Name of the saved counters' memory among the kept descriptors.
 const NAME: &str = "counters";
 
-/// Counters of earlier processes, and memory for a successor's.
+/// Counters of earlier processes, and memory for the next process's.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// Counts of earlier processes that this process does not continue itself.
     predecessors: Totals,
-    /// Memory for a successor. Without it the successor counts from 0.
+    /// Memory in which the counters are saved for the next process. Without it the successor counts from 0.
     notes: Option<Notes>,
 }
 
 impl Counters {
-    /// Opens the memory for a successor. Returns the counters that a predecessor saved there.
+    /// Opens the memory for counters of the next process. Returns the counters that a predecessor saved there.
     pub(super) fn open(&mut self, port: &str, vault: &PortVault) -> Option<Totals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
@@ -44,17 +45,17 @@ impl Counters {
             .ok()
     }
 
-    /// Continues a predecessor's counters. `own` holds those of this process.
+    /// Continues the previous process's counters. `own` holds those of this process.
     pub(super) fn carry_over(&mut self, noted: Totals, own: &Totals) {
         self.predecessors = noted.beyond(own);
     }
 
-    /// Adds predecessors' counters to a status.
+    /// Adds the counters of previous processes to a port's status.
     pub(super) fn add_to(&self, status: &mut PortStatus) {
         self.predecessors.add_to(status);
     }
 
-    /// Saves the sums of the counters for a successor.
+    /// Saves the sums of the counters for the next process.
     pub(super) fn note(&self, totals: &Totals) {
         if let (Some(notes), Ok(note)) = (&self.notes, state::write(totals)) {
             notes.write(&note);

@@ -1,6 +1,6 @@
-//! Creates a port's card from a predecessor's notes. If the notes on a port at rest are valid, the card is exactly
-//! as the predecessor left it. Else a new card is set up by the software that was in force, which guests see as a
-//! reset of the port. Without notes the card is new.
+//! Creates a port's card from the saved state of the previous process. If the notes on a port at rest are valid, the
+//! card is exactly as the predecessor left it. Else a new card is set up by the software that was in force, which
+//! guests see as a reset of the port. Without notes the card is new.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +19,8 @@ use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfIndex;
 
-/// Creates the card with as much of the predecessor's saved state as is trusted. The result is `true` if the card is
-/// exactly the predecessor's.
+/// Creates the card with as much of the previous process's saved state as is trusted. The result is `true` if the
+/// card is exactly the predecessor's.
 pub(super) fn card(
     config: &PortConfig,
     link: bool,
@@ -57,7 +57,7 @@ pub(super) fn card(
     Ok((anew(config, link, bus, now)?, false))
 }
 
-/// Creates a card without any state of a predecessor.
+/// Creates a card without any state of the previous process.
 fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result<Inherited, EngineError> {
     Ok(match config.family {
         Family::Avf => Inherited::new(Avf::new(config, link, bus, now)?),
@@ -65,7 +65,7 @@ fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result
     })
 }
 
-/// Restores the card as the predecessor saved it at rest.
+/// Restores the card from the previous process's saved state of the whole port.
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],

@@ -17,16 +17,16 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// File of guest memory.
+/// File of guest memory that the keeper holds.
 #[derive(Debug)]
 struct File {
     identity: FileIdentity,
     number: u64,
-    /// DMA windows onto the file.
+    /// Number of DMA windows that are mapped from the file.
     windows: usize,
 }
 
-/// Keeps the client of one function for a successor.
+/// Keeps the client of one function for the next process.
 #[derive(Debug)]
 pub(in crate::port) struct Keeping {
     journal: FunctionJournal,
@@ -51,7 +51,8 @@ fn pages_of(stream: u64) -> u64 {
 }
 
 impl Keeping {
-    /// Opens the journal's part of a function. `worker` releases descriptors, since the keeper may block.
+    /// Opens the part of the journal for a function's client. `worker` releases descriptors, since the keeper may
+    /// block.
     pub(in crate::port) fn new(
         numbers: &Arc<Journal>,
         function: Function,

@@ -42,7 +42,7 @@ use keeping::Keeping;
 use pcie::Function;
 use std::sync::Arc;
 
-/// State that this port saves for a successor, and trust in the state that a predecessor saved.
+/// State that this port saves for the next process, and trust in the state that the previous process saved.
 #[derive(Debug)]
 pub(in crate::port) struct Succession {
     journal: Arc<Journal>,
@@ -50,14 +50,14 @@ pub(in crate::port) struct Succession {
     vault: PortVault,
     counters: Counters,
     trust: Trust,
-    /// The card is exactly as a predecessor left it, and drivers need not restart.
+    /// The card is exactly as the previous process left it, and drivers need not restart.
     exact: bool,
-    /// The port has a predecessor and has not completed a round yet.
+    /// The port continues from a previous process and has not completed a round yet.
     unproven: bool,
 }
 
 impl Succession {
-    /// Opens the journal that a predecessor left, or a new one.
+    /// Opens the journal that the previous process left, or a new one.
     pub(in crate::port) fn open(config: &PortConfig, vault: PortVault) -> Result<Self, JournalError> {
         let (journal, trust) = trust::open(config, &vault)?;
         Ok(Self {
@@ -71,12 +71,12 @@ impl Succession {
         })
     }
 
-    /// Returns the port's part of the vault.
+    /// Returns the port's kept descriptors.
     pub(in crate::port) fn vault(&self) -> &PortVault {
         &self.vault
     }
 
-    /// Creates the port's card, with as much of the predecessor's saved state as is trusted.
+    /// Creates the port's card, with as much of the previous process's saved state as is trusted.
     pub(in crate::port) fn card(
         &mut self,
         config: &PortConfig,
@@ -89,14 +89,14 @@ impl Succession {
         Ok(card)
     }
 
-    /// Returns the saved state of a function's client for a successor. `worker` releases descriptors, since the keeper
-    /// may block.
+    /// Returns the saved state of a function's client for the next process. `worker` releases descriptors, since the
+    /// keeper may block.
     pub(in crate::port) fn of_client(&self, function: Function, worker: Worker) -> Box<dyn Successor> {
         Box::new(Keeping::new(&self.journal, function, &self.vault, worker))
     }
 
-    /// Resumes the predecessor's client of a function, if there is one. If the client cannot be resumed, resets the
-    /// function and returns the client's socket.
+    /// Resumes the previous process's client of a function, if there is one. If the client cannot be resumed, resets
+    /// the function and returns the client's socket.
     pub(in crate::port) fn adopt(
         &self,
         slot: &mut Slot,
@@ -118,7 +118,7 @@ impl Succession {
         orphan
     }
 
-    /// Releases descriptors that a predecessor kept and no slot needs. Returns the sockets of clients whose
+    /// Releases descriptors that the previous process kept and no function needs. Returns the sockets of clients whose
     /// function is gone or that cannot be resumed.
     pub(in crate::port) fn forget_others(&self, slots: &[Slot]) -> Vec<Stream> {
         let needed: Vec<u64> = slots.iter().flat_map(|slot| slot.own.successor.needed()).collect();
@@ -170,7 +170,7 @@ impl Succession {
         self.rest.disturb();
     }
 
-    /// Records that the port works: it has completed a round, or a successor has refused it.
+    /// Records that the port works: it has completed a round, or the next process has refused it.
     pub(in crate::port) fn note_working(&mut self) {
         self.unproven = false;
         self.journal.succeeded();
@@ -183,12 +183,12 @@ impl Succession {
         }
     }
 
-    /// Opens the saved counters. Returns the counters that a predecessor saved.
+    /// Opens the counters that the previous process has saved. Returns the counters that a predecessor saved.
     pub(in crate::port) fn open_counters(&mut self) -> Option<Totals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
-    /// Continues a predecessor's counters. `status` and `answers` hold those of this process.
+    /// Continues the previous process's counters. `status` and `answers` hold those of this process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
         noted: Totals,
@@ -199,7 +199,7 @@ impl Succession {
         self.counters.carry_over(noted, &Totals::of(status, uplink, answers));
     }
 
-    /// Adds the counters of earlier processes to a status, and saves the sums for a successor.
+    /// Adds the counters of earlier processes to a status, and saves the sums for the next process.
     pub(in crate::port) fn publish(&self, status: &mut PortStatus, uplink: String, answers: AnswerTotals) {
         self.counters.add_to(status);
         self.counters.note(&Totals::of(status, uplink, answers));

@@ -8,8 +8,8 @@ use crate::state::{self, StateError};
 use iovm::FunctionState;
 use pcie::{Function, VfIndex};
 
-/// Saves the configuration of one function for a successor. Saves all of the port's software if this part cannot be
-/// saved alone.
+/// Saves the configuration of one function for the next process. Saves all of the port's software if this part cannot
+/// be saved alone.
 pub(super) fn note_function(
     journal: &Journal,
     notes: &FunctionJournal,
@@ -40,7 +40,7 @@ pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfI
     VfIndex::first(config.vfs.len()).filter_map(noted).collect()
 }
 
-/// Saves the state of a port's software for a successor.
+/// Saves the state of a port's software for the next process.
 pub(super) fn note_software(journal: &Journal, card: &mut dyn Family) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {

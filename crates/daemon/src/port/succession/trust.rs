@@ -1,5 +1,5 @@
-//! Trust in a predecessor's notes. A successor that fails because of bad notes must not be followed by others
-//! without end, so each failed attempt reduces the trust.
+//! Decides which saved state of the previous process is used. A successor that fails because of bad notes must not be
+//! followed by others without end, so each failed attempt reduces the trust.
 
 use crate::config::PortConfig;
 use crate::config::file::Family;
@@ -8,32 +8,32 @@ use crate::state::{self, AvfState, SoftwareState};
 use crate::vault::PortVault;
 use std::os::fd::AsFd;
 
-/// Name of the journal in the vault.
+/// Name of the journal among the kept descriptors.
 const JOURNAL: &str = "journal";
 /// Attempts that may use the notes on a port at rest, and attempts that may use the notes at all, before one
 /// completes a round. If they fail, the next attempt does without.
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 
-/// Part of a predecessor's saved state that this process uses.
+/// Part of the previous process's saved state that this process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Trust {
-    /// There is no predecessor.
+    /// No previous process has left saved state.
     Nothing,
     Everything,
     Notes,
-    /// Only the sockets of the predecessor's clients are used, to disconnect the clients.
+    /// Only the sockets of the previous process's clients are used, to disconnect the clients.
     Clients,
 }
 
 impl Trust {
-    /// Returns whether the predecessor's clients are resumed.
+    /// Returns whether the previous process's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
     }
 }
 
-/// Opens the journal that a predecessor left, or a new one.
+/// Opens the journal that the previous process left, or a new one.
 pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), JournalError> {
     let mut trust = Trust::Nothing;
     if let Some(fd) = vault.copy_named(JOURNAL) {
@@ -77,7 +77,7 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
     Ok((journal, trust))
 }
 
-/// Returns whether a predecessor's notes, if there are any, are those of a card of the port's family.
+/// Returns true unless the previous process's saved state is that of another device family.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {

@@ -1,4 +1,4 @@
-//! Waiting between two rounds of a port.
+//! Waits between two rounds of a port.
 //!
 //! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
 //! does not. While a client has such pages ([`Wake::must_poll_pages`]), the port polls them. It polls without a
@@ -27,12 +27,12 @@ const UNPOLLED_ROUNDS: u8 = 8;
 /// polling costs at most the time that it may save.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// Shortest and longest nap. The first nap after work is the shortest.
+/// Shortest and longest nap of a polling port. The first nap after work is the shortest.
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// Idle time after which the port is saved for a successor. A guest with traffic every millisecond does not pay for
-/// the saving.
+/// Idle time after which the port is saved for the next process. A guest with traffic every millisecond does not pay
+/// for the saving.
 const REST: Duration = Duration::from_millis(50);
 
 /// Events and clock that a port waits with.
@@ -46,20 +46,20 @@ pub(super) trait Wake {
     /// Returns whether the port has to poll pages that a guest has mapped.
     fn must_poll_pages(&self) -> bool;
 
-    /// Returns whether a client rings by message. Then every round polls the kernel.
+    /// Returns true if a client sends doorbells by message. Then every round polls the kernel.
     fn must_receive(&self) -> bool;
 
     /// Polls these pages until a guest has stored a doorbell since the last round, for `time` at most. Returns
     /// whether one has.
     fn poll_pages(&mut self, time: Duration) -> bool;
 
-    /// Returns whether the port can be saved for a successor and is not saved yet.
+    /// Returns whether the port can be saved for the next process and is not saved yet.
     fn may_note(&self) -> bool;
 
-    /// Saves the whole port for a successor.
+    /// Saves the whole port for the next process.
     fn note(&mut self);
 
-    /// Logs changes of guests' drivers. It runs before the first sleep, so that a port with work does not pay for
+    /// Logs events of guests' drivers. It runs before the first sleep, so that a port with work does not pay for
     /// it in each round.
     fn log_changes(&mut self);
 }
@@ -70,7 +70,7 @@ pub(super) struct Naps {
     wait: Wait,
     /// Last nap since the last work, zero if there was none.
     last: Duration,
-    /// Rounds since the kernel was last polled.
+    /// Number of rounds since the kernel was last polled.
     unpolled: u8,
 }
 
@@ -84,7 +84,7 @@ impl Naps {
         self.last = Duration::ZERO;
     }
 
-    /// Returns the next nap.
+    /// Returns the duration of the port's next nap.
     fn next(&mut self) -> Duration {
         if self.wait != Wait::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);
@@ -92,7 +92,7 @@ impl Naps {
         self.last
     }
 
-    /// Waits until there is work, or `time` is over.
+    /// Waits until the port has work, or `time` is over.
     pub(super) fn pass<W: Wake>(&mut self, wake: &mut W, time: Option<Duration>) -> io::Result<()> {
         let must_poll_pages = wake.must_poll_pages();
         if time == Some(Duration::ZERO) || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
@@ -129,8 +129,8 @@ impl Naps {
         }
     }
 
-    /// Returns at once, since there is work. Polls the kernel after [`UNPOLLED_ROUNDS`] rounds, or if a client
-    /// rings by message.
+    /// Polls the kernel without waiting, since the port has work. Polls the kernel after [`UNPOLLED_ROUNDS`] rounds,
+    /// or if a client rings by message.
     fn check_kernel(&mut self, wake: &mut impl Wake, must_poll_pages: bool) -> io::Result<()> {
         self.restart();
         self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Action of a guest.
+/// Action of the guest in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
-    /// Stores into a page.
+    /// Stores a doorbell into a mapped page.
     Store,
     /// Sends a message that starts or ends the polling of pages.
     Send { must_poll_pages: bool },
@@ -25,10 +25,10 @@ const STOP: Act = Send { must_poll_pages: false };
 /// Duration of polling the kernel.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// Moments at which the guest may act. Afterwards it does the rest of its script at once.
+/// Number of moments at which the guest may act. Afterwards it does the rest of its script at once.
 const MOMENTS: usize = 16;
 
-/// Moments that the guest uses. Each set of moments comes once.
+/// Moments at which the guest acts. Each set of moments comes once.
 #[derive(Default)]
 struct Choices {
     taken: Vec<bool>,
@@ -47,7 +47,7 @@ impl Choices {
         self.taken[self.next - 1]
     }
 
-    /// Moves to the next set. Returns `false` if it was the last.
+    /// Moves to the next set of moments. Returns `false` if it was the last.
     fn advance(&mut self) -> bool {
         self.taken.truncate(self.next);
         self.next = 0;
@@ -59,23 +59,23 @@ impl Choices {
     }
 }
 
-/// A guest, and the waiting port.
+/// Model of a guest and the waiting port.
 struct Model<'a> {
     choices: &'a mut Choices,
     script: VecDeque<Act>,
     now: Time,
-    /// Result of the last round, and its time.
+    /// Result of the last round, and the time of the round.
     must_poll_pages: bool,
     since: Time,
-    /// Another guest rings by message.
+    /// True if another guest sends doorbells by message.
     must_receive: bool,
     stored: Vec<Time>,
     sent: Vec<(Time, bool)>,
-    /// The port has received a message.
+    /// True once the port has received a message.
     received: bool,
     /// Rounds since a message was sent that the port has not received.
     unreceived: u8,
-    /// Calls to the kernel.
+    /// Number of the port's calls to the kernel.
     kernel_calls: usize,
     noted: bool,
     /// Changes of drivers were logged in this round.
@@ -116,7 +116,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Runs a round. Checks that no store and no message has waited too long.
+    /// Runs a round of the port in the model. Checks that no store and no message has waited too long.
     fn round(&mut self) {
         let received = std::mem::take(&mut self.received);
         self.unreceived = if received || self.sent.is_empty() { 0 } else { self.unreceived + 1 };
@@ -206,7 +206,7 @@ impl Wake for Model<'_> {
     }
 }
 
-/// Plays a script in every order. Returns the number of orders.
+/// Runs a script of the guest in every order of steps. Returns the number of orders.
 fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (Choices::default(), 0);
     loop {
@@ -229,7 +229,7 @@ fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
 }
 
 #[test]
-fn no_store_and_no_message_is_missed_in_any_order() {
+fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
     let scripts: [&[Act]; 4] = [
         &[START, Store, Store, STOP],
         &[Store, START, Store],
@@ -247,7 +247,7 @@ fn no_store_and_no_message_is_missed_in_any_order() {
 }
 
 #[test]
-fn naps_double_to_a_bound_and_restart_after_work() {
+fn naps_of_a_polling_port_double_to_a_bound_until_work() {
     let mut naps = Naps::new(Wait::Mapped);
     let first: Vec<_> = (0..6).map(|_| naps.next()).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
@@ -260,7 +260,7 @@ fn naps_double_to_a_bound_and_restart_after_work() {
 }
 
 #[test]
-fn rounds_with_work_poll_the_kernel_rarely() {
+fn rounds_of_a_port_with_work_poll_the_kernel_rarely() {
     const ROUNDS: usize = 900;
     let every = usize::from(UNPOLLED_ROUNDS) + 1;
     for (wait, must_receive, every) in
@@ -279,7 +279,7 @@ fn rounds_with_work_poll_the_kernel_rarely() {
 }
 
 #[test]
-fn port_polls_pages_before_it_naps() {
+fn port_polls_doorbell_pages_before_a_nap() {
     let mut choices = Choices::default();
     let mut model = Model { must_poll_pages: true, ..Model::new(&mut choices, &[]) };
     let mut naps = Naps::new(Wait::Mapped);

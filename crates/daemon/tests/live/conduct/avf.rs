@@ -52,7 +52,7 @@ impl Guest {
         }
     }
 
-    /// Triggers an interrupt immediately.
+    /// Triggers an interrupt of the guest's VF immediately.
     fn interrupt(&mut self) {
         let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
         self.machine.write(r::dyn_ctl(1), trigger);
@@ -74,7 +74,8 @@ impl Guest {
     }
 }
 
-/// Starts a guest, and then sets a limit. There is no neighbour, because its driver's start sends messages too.
+/// Starts a guest, and then sets a limit for its VF's conduct. There is no neighbour, because its driver's start
+/// sends messages too.
 fn world(kind: &str, limits: Limit) -> (Live, Guest) {
     let live = Live::with(PORT);
     let guest = Guest::boot(&live, 0);
@@ -96,7 +97,7 @@ fn mailbox_flood_quarantines_a_vf() {
 }
 
 #[test]
-fn resets_by_the_guest_quarantine_a_vf() {
+fn frequent_resets_by_the_guest_quarantine_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || a.machine.vmm.done(Client::reset).unwrap());
 }
@@ -133,7 +134,7 @@ fn dma_faults_quarantine_a_vf() {
 }
 
 #[test]
-fn offence_with_a_warning_only_does_not_stop_a_vf() {
+fn offence_above_the_warning_threshold_does_not_stop_a_vf() {
     let (live, mut a, b) = world_with_neighbour("storm", WARN);
     let status = until(
         &live,
@@ -157,7 +158,7 @@ fn throttled_vf_is_released_by_the_administrator() {
 }
 
 #[test]
-fn quarantine_for_a_storm_survives_a_hand_over() {
+fn quarantine_for_a_storm_survives_a_host_hand_over() {
     let (mut live, mut a, b) = world_with_neighbour("storm", QUARANTINE);
     until(&live, "the VF is quarantined", || a.broadcast(), |status| status.conduct.quarantine.is_some());
     live.hand_over(PORT);

@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use i82576::descriptor::tx::Data;
 use i82576::register::{tx, vf};
 
-/// Starts a guest, and then sets a limit.
+/// Starts a guest, and then sets a limit for its VF's conduct.
 fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 0);
@@ -91,7 +91,7 @@ fn dma_faults_quarantine_a_vf() {
 }
 
 #[test]
-fn offence_with_a_warning_only_does_not_stop_a_vf() {
+fn offence_above_the_warning_threshold_does_not_stop_a_vf() {
     let (live, mut a, mut b) = world_with_neighbour("storm", WARN);
     let offend = || a.send_many(MacAddress::BROADCAST, 5);
     let status = until(&live, "the offence is counted", offend, |status| !status.conduct.offences.is_empty());
@@ -113,7 +113,7 @@ fn throttled_vf_is_released_by_the_administrator() {
 }
 
 #[test]
-fn storm_quarantines_a_vf_until_it_is_released() {
+fn broadcast_storm_quarantines_a_vf_until_its_release() {
     let (live, mut a, mut b) = world_with_neighbour("storm", QUARANTINE);
     let offend = || a.send_many(MacAddress::BROADCAST, 5);
     until(&live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());

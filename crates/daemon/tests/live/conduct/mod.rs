@@ -1,5 +1,6 @@
-//! Limits of conduct on a live host. A malicious guest commits each kind of offence, and the host logs it, or throttles
-//! or quarantines the VF, and the administrator releases it. The PF drivers' tests cover the rates.
+//! Tests of the limits of a VF's conduct on a live host. A malicious guest commits each kind of offence, and the host
+//! logs it, or throttles or quarantines the VF, and the administrator releases it. The PF drivers' tests cover the
+//! rates.
 
 mod avf;
 mod i82576;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Environment variable that marks the test's own process.
 const MARK: &str = "SOFTIOV_TEST_ALONE";
 
-/// Runs `body` in a process of its own. `name` is the name of the test, with its module.
+/// Runs a test's `body` in a process of its own. `name` is the name of the test, with its module.
 #[track_caller]
 pub(crate) fn alone(name: &str, body: impl FnOnce()) {
     if std::env::var_os(MARK).is_some() {

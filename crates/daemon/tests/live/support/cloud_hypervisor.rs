@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 use vfio_user::wire::irq_set;
 
-/// Connection of the VMM.
+/// Cloud Hypervisor's connection to a VF.
 pub(crate) struct CloudHypervisor(pub(crate) Client);
 
 impl Vmm for CloudHypervisor {

@@ -81,7 +81,7 @@ impl<V: Vmm> Guest<V> {
         heard
     }
 
-    /// Sends a frame from the guest. Returns false if the transmit ring is full.
+    /// Sends a frame from the guest to an Ethernet address. Returns false if the transmit ring is full.
     pub(crate) fn send(&mut self, to: MacAddress, payload: &[u8]) -> bool {
         let frame = [&to.0[..], &self.vf.mac().0, &ETHERTYPE, payload].concat();
         let sent = self.vf.transmit(&mut self.machine, &frame, &TxOffload::default()).is_ok();
@@ -92,7 +92,7 @@ impl<V: Vmm> Guest<V> {
         sent
     }
 
-    /// Sends frames without expecting an answer. Frames beyond the ring's room are not sent.
+    /// Sends frames from the guest without expecting an answer. Frames beyond the ring's room are not sent.
     pub(crate) fn send_many(&mut self, to: MacAddress, count: usize) {
         for _ in 0..count {
             self.send(to, &[1; 200]);

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Response of the control interface.
+/// Response of the host's control interface.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// Status; 0 if there was no response.
+    /// HTTP status; 0 if there was no response.
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,

@@ -160,7 +160,7 @@ impl Live {
         }
     }
 
-    /// Returns true if every thread still runs.
+    /// Returns true if every thread of the host still runs.
     pub(crate) fn is_whole(&self) -> bool {
         self.host.as_ref().is_some_and(Host::is_whole)
     }

@@ -22,9 +22,9 @@ pub(crate) const ENABLE: u16 = 6;
 
 /// VMM of a guest. When the card is gone, reads return all ones and writes have no effect.
 pub(crate) trait Vmm {
-    /// Carries out a guest's load.
+    /// Carries out a guest's load from a register.
     fn load(&mut self, region: u32, offset: u64, into: &mut [u8]);
-    /// Carries out a guest's store.
+    /// Carries out a guest's store to a register.
     fn store(&mut self, region: u32, offset: u64, from: &[u8]);
 }
 
@@ -32,7 +32,7 @@ pub(crate) trait Vmm {
 pub(crate) struct Machine<V> {
     pub(crate) vmm: V,
     pub(crate) ram: Ram,
-    /// Eventfd of each MSI-X vector.
+    /// Eventfd of each MSI-X vector of the VF.
     pub(crate) eventfds: Vec<EventFd>,
 }
 
@@ -57,7 +57,7 @@ impl<V: Vmm> Machine<V> {
         self.vmm.store(CONFIG, control, &word.to_le_bytes());
     }
 
-    /// Returns the offset of a capability.
+    /// Returns the configuration space offset of a capability.
     pub(crate) fn capability(&mut self, id: u8) -> u64 {
         let mut at = u64::from(self.config_word(0x34) & 0xfc);
         while at != 0 {

@@ -14,7 +14,7 @@ use vfio_user::outbox::Outbox;
 use vfio_user::types::DeviceInfo;
 use vfio_user::wire::{Errno, device_flags, region_flags};
 
-/// Expected properties of a function.
+/// Properties of a function that QEMU expects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     device: u16,
@@ -24,14 +24,14 @@ pub(crate) struct Shape {
     others: [u32; 2],
     /// Number of MSI-X vectors of the function.
     vectors: u32,
-    /// Pages of BAR0 can be mapped.
+    /// True if pages of BAR0 can be mapped.
     mappable: bool,
     /// The client does not read capabilities: it requests only the fixed part of a region's description.
     ignorant: bool,
 }
 
 impl Shape {
-    /// Returns the bytes of a region.
+    /// Returns the size of a region in bytes.
     pub(crate) fn size(&self, region: u32) -> usize {
         self.regions[region as usize] as usize
     }
@@ -66,7 +66,7 @@ pub(crate) const PF: Shape = Shape {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// Connection of the VMM.
+/// QEMU's connection to a function.
 pub(crate) struct Qemu {
     stream: Stream,
     poller: Poller,
@@ -86,7 +86,7 @@ impl Drop for Qemu {
 }
 
 impl Qemu {
-    /// Connects without sending anything.
+    /// Connects to a function without sending any message.
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = connect(path);
         let poller = Poller::new().unwrap();
@@ -95,7 +95,7 @@ impl Qemu {
         Self { stream, poller, client: Client::new(), outbox: Outbox::new(), buffer, fds, gone: false }
     }
 
-    /// Connects and negotiates a version.
+    /// Connects to a function and negotiates a version.
     pub(crate) fn greet(path: &Path) -> Self {
         let mut qemu = Self::connect(path);
         qemu.version();

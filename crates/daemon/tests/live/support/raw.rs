@@ -22,7 +22,7 @@ pub(crate) fn message(id: u16, command: Command, flags: u32, body: &[u8]) -> Vec
     .concat()
 }
 
-/// Returns the smallest version proposal.
+/// Returns the smallest version message.
 pub(crate) fn version() -> Vec<u8> {
     message(0, Command::Version, 0, b"\0\0\x01\0{}\0")
 }
@@ -32,12 +32,12 @@ pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
 }
 
-/// Returns a load.
+/// Returns a message that reads a region.
 pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// Returns the announcement of a window of guest memory. Its descriptor, if any, is sent with it.
+/// Returns a message that maps a DMA window of guest memory. Its descriptor, if any, is sent with it.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
@@ -48,13 +48,13 @@ pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
 }
 
-/// Returns the withdrawal of a window.
+/// Returns a message that unmaps a DMA window.
 pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
     let numbers = [iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaUnmap, 0, &[&24u32.to_le_bytes()[..], &0u32.to_le_bytes(), &numbers].concat())
 }
 
-/// Blocking connection with timeouts.
+/// Blocking connection of a client with timeouts.
 pub(crate) struct Raw(UnixStream);
 
 impl Raw {
@@ -65,7 +65,7 @@ impl Raw {
         Self(stream)
     }
 
-    /// Connects and negotiates a version.
+    /// Connects to a function and negotiates a version.
     pub(crate) fn greet(path: &Path) -> Self {
         let mut raw = Self::connect(path);
         raw.send(&version());
@@ -78,7 +78,7 @@ impl Raw {
         &self.0
     }
 
-    /// Sends all bytes. Returns false if the host has closed the connection.
+    /// Sends all bytes to the host. Returns false if the host has closed the connection.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).is_ok()
     }

@@ -7,7 +7,7 @@ use i82576::MacAddress;
 use policy::{Link, PortVlan, VfPolicy, VlanSet};
 use serde::{Deserialize, Serialize};
 
-/// Policy of one VF.
+/// Policy and queue pair limits that the administrator set for one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "SavedPolicy<bool>", from = "SavedPolicy<bool>")]
 pub(super) struct Decided {

@@ -47,8 +47,8 @@ impl Pf {
         Some(verdict)
     }
 
-    /// Quarantines a VF. The PF announces a reset to its driver and resets it; until the release the VF's queues
-    /// stay off and its link is down.
+    /// Quarantines a VF of this PF. The PF announces a reset to its driver and resets it; until the release the VF's
+    /// queues stay off and its link is down.
     pub fn quarantine<H: Card>(&mut self, hal: &mut H, vf: u8, why: Cause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
@@ -109,7 +109,8 @@ impl Pf {
         hal.order(vf, Order::Restrain(if monitor.holds() { HELD } else { Restraint::default() }));
     }
 
-    /// Ends expired throttles. Returns the time when the next one expires, or a delayed request may be served.
+    /// Ends the expired throttles of VFs. Returns the time when the next one expires, or a delayed request may be
+    /// served.
     pub(super) fn end_throttles<H: Card>(&mut self, hal: &mut H) -> Option<Time> {
         let (now, mut next) = (hal.now(), None);
         let held = self.held;

@@ -4,7 +4,7 @@ use ::avf::ids::{LINK_SPEED, MAX_FRAME, MAX_VFS};
 use policy::{Limits, VfPolicy};
 use units::FCS;
 
-/// Limits of the AVF family.
+/// Policy limits of Adaptive Virtual Functions.
 pub const LIMITS: Limits = Limits {
     family: "avf",
     vfs: MAX_VFS,

@@ -1,4 +1,4 @@
-//! Link events for VFs. Drivers treat the link as up only while their queues run, so the PF sends one after each
+//! Sends link events to VFs. Drivers treat the link as up only while their queues run, so the PF sends one after each
 //! ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does.
 
 use super::{Card, Pf, Stage};

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use i82576::Time;
 use serde::{Deserialize, Serialize};
 
-/// Descriptors of either queue.
+/// Number of descriptors of each admin queue (send and receive).
 pub(super) const SLOTS: u16 = 32;
 /// Bounds of a visit: a message takes some microseconds, so a visit stays well below a millisecond.
 pub(super) const LIMITS: Limits = Limits { messages: 16, resets_every: 1 };

@@ -60,7 +60,7 @@ pub trait Card: DmaHal + Control {}
 
 impl<T: DmaHal + Control> Card for T {}
 
-/// Capabilities offered to VFs.
+/// Virtchnl capabilities that the PF offers to VFs.
 pub const OFFERED: Capabilities = Capabilities::L2
     .and(Capabilities::REQ_QUEUES)
     .and(Capabilities::ADV_LINK_SPEED)
@@ -90,9 +90,9 @@ struct VfState {
     /// Last version that the driver sent. Kept over a reset: drivers do not send it again.
     version: Version,
     agreed: Capabilities,
-    /// Queue pairs of the VF.
+    /// Number of the VF's queue pairs.
     pairs: u16,
-    /// Address of the VF. Kept over a reset.
+    /// MAC address of the VF. Kept over a reset.
     mac: Option<MacAddress>,
     /// Receive addresses, the VF's own among them.
     addresses: Vec<MacAddress>,
@@ -212,7 +212,7 @@ impl Pf {
         self.vfs.get(usize::from(vf)).is_some_and(|state| state.stage == Stage::Active)
     }
 
-    /// Returns the queue pairs of a VF.
+    /// Returns the number of a VF's queue pairs.
     #[must_use]
     pub fn vf_pairs(&self, vf: u8) -> u16 {
         self.vfs.get(usize::from(vf)).map_or(0, |state| state.pairs)

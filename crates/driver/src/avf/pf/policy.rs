@@ -1,5 +1,5 @@
-//! Applies policies of VFs. A running VF is reset for the changes that i40e resets a VF for, and for values that
-//! its driver reads once.
+//! Applies the administrator's policies to VFs. A running VF is reset for the changes that i40e resets a VF for, and
+//! for values that its driver reads once.
 
 use super::counters::Refusal;
 use super::decided::Decided;

@@ -82,8 +82,8 @@ impl Pf {
         Ok(Answer::Done)
     }
 
-    /// Maps queues to vectors. A map may name queues that are not set up yet, as Linux sends it first. Vector 0 may
-    /// have queues, as DPDK needs.
+    /// Maps a VF's queues to its interrupt vectors. A map may name queues that are not set up yet, as Linux sends it
+    /// first. Vector 0 may have queues, as DPDK needs.
     pub(super) fn map_vectors<H: Card>(&mut self, hal: &mut H, vf: u8, maps: List<'_, VectorMap>) -> Outcome {
         let state = self.state(vf);
         if maps.len() > usize::from(state.vectors()) {

@@ -1,5 +1,5 @@
-//! Decodes and serves requests. Every request but RESET_VF gets exactly one reply of the same operation, unknown
-//! ones too: drivers wait for ever. Queues and filters have their own modules.
+//! Decodes and serves the virtchnl requests of VFs. Every request but RESET_VF gets exactly one reply of the same
+//! operation, unknown ones too: drivers wait for ever. Queues and filters have their own modules.
 
 use super::counters::Refusal;
 use super::limits::longest_frame;

@@ -23,7 +23,7 @@ fn find_resets<H: Hal>(hal: &mut H) -> u64 {
     if gone { 0 } else { u64::from(low) | u64::from(high) << 32 }
 }
 
-/// Confirms resets to the card.
+/// Confirms VF resets to the card.
 fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
     for (word, bits) in [(0, resets as u32), (1, (resets >> 32) as u32)] {
         if bits != 0 {
@@ -66,7 +66,7 @@ impl Pf {
         self.reset_now(hal, vf);
     }
 
-    /// Resets a VF. Its earlier messages are void.
+    /// Resets a VF at once, without notice to its driver. Its earlier messages are void.
     pub(super) fn reset_now<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.counters.resets += 1;
@@ -76,7 +76,7 @@ impl Pf {
         self.cancel_requests(hal, vf);
     }
 
-    /// Performs the reset. Version and address are kept: drivers do not send them again.
+    /// Performs a VF's reset. Version and address are kept: drivers do not send them again.
     pub(super) fn reset_vf<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let at = 4 * u32::from(vf);
         hal.write(r::VPGEN_VFRTRIG + at, r::VFSWR);
@@ -85,7 +85,7 @@ impl Pf {
         hal.write(r::VFGEN_RSTAT1 + at, rstat::ACTIVE);
     }
 
-    /// Restores a VF's defaults.
+    /// Restores a VF's default settings after its reset.
     fn restore_defaults<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         (state.stage, state.agreed) = (Stage::Reset, Capabilities::default());

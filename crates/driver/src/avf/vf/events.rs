@@ -18,7 +18,7 @@ const MAILBOX_VECTOR: u16 = 0;
 /// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// Frames can move at this speed in Mb/s.
+    /// Link up, with the speed in Mb/s.
     Up(u32),
     /// The VF's link is down.
     Down,
@@ -27,7 +27,7 @@ pub enum Link {
 }
 
 impl Vf {
-    /// Reads pending events of the PF. Returns the VF's link speed in Mb/s.
+    /// Reads the pending events that the PF sent to the VF. Returns the VF's link speed in Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
         while let Some(message) = self.mailbox.receive(hal) {
             self.note(&message);
@@ -89,7 +89,7 @@ impl Vf {
         self.pairs() + 1
     }
 
-    /// Unmasks a vector.
+    /// Unmasks an interrupt vector of the VF.
     pub fn enable_interrupt<H: DmaHal>(&self, hal: &mut H, vector: u8) {
         hal.write(r::dyn_ctl(vector), dyn_ctl::INTENA | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT);
     }

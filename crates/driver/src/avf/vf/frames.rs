@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_distinguish_flows_of_tcp_and_udp() {
+    fn flow_hash_uses_the_ports_of_tcp_and_udp() {
         let [one, other] = [[0, 1, 0, 2], [0, 3, 0, 2]];
         assert_ne!(flow(&frame(one, 6, 0)), flow(&frame(other, 6, 0)));
         for (protocol, fragment) in [(1, 0), (6, 0x20)] {

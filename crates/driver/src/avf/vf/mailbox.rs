@@ -17,7 +17,7 @@ pub(super) const PATIENCE: u32 = 2_000;
 /// Offset of a ring's buffers in bytes.
 const RING: u64 = 4096;
 
-/// Message of the PF.
+/// Virtchnl message that the PF sent to the VF.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) operation: u32,
@@ -29,7 +29,7 @@ pub(super) struct Message {
 pub(super) struct Mailbox {
     send: u64,
     receive: u64,
-    /// Next slots to send and to receive.
+    /// Ring slots that the mailbox sends and receives next.
     out: u16,
     next: u16,
 }

@@ -52,7 +52,7 @@ pub enum VfError {
     /// The PF's reply to a request is malformed.
     #[error("malformed PF reply to virtchnl request {0}")]
     Malformed(u32),
-    /// DMA memory is exhausted.
+    /// DMA memory for the VF's rings is exhausted.
     #[error(transparent)]
     Memory(#[from] OutOfDmaMemory),
 }
@@ -60,9 +60,9 @@ pub enum VfError {
 /// Configuration that the owner wishes for an AVF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wishes {
-    /// Capabilities to request. The PF grants those that it offers.
+    /// Virtchnl capabilities that the VF requests. The PF grants those that it offers.
     pub capabilities: Capabilities,
-    /// Receive descriptor format. Flexible formats need [`Capabilities::RX_FLEX_DESC`].
+    /// Format of the VF's receive descriptors. Flexible formats need [`Capabilities::RX_FLEX_DESC`].
     pub form: Form,
     /// True if received frames keep their check sequence. Needs [`Capabilities::CRC`].
     pub keep_fcs: bool,
@@ -254,7 +254,7 @@ impl Vf {
         QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
     }
 
-    /// Stops sending and receiving on every ring.
+    /// Stops sending and receiving on every ring of the VF.
     fn halt(&mut self) {
         self.running = false;
         self.tx.iter_mut().for_each(TxRing::stop);

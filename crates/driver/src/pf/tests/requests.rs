@@ -21,7 +21,7 @@ fn pf() -> (Registers, Pf) {
     (hal, pf)
 }
 
-/// Sends a request of VF `n` and visits. Returns P2VMAILBOX.
+/// Sends a mailbox request of VF `n`, and runs a PF visit. Returns P2VMAILBOX.
 fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);
@@ -159,7 +159,7 @@ fn only_enabled_vfs_get_notices() {
 }
 
 #[test]
-fn throttle_ends_with_a_visit_at_its_deadline() {
+fn vf_throttle_ends_with_the_pf_visit_at_its_deadline() {
     let (mut hal, mut pf) = pf();
     let flood = [0, 0, 0, 0, 0, 100];
     let limits = [Thresholds { warn: 0, throttle: 50, quarantine: 0 }; 6];
@@ -174,7 +174,7 @@ fn throttle_ends_with_a_visit_at_its_deadline() {
 }
 
 #[test]
-fn multicast_message_has_two_hashes_a_dword() {
+fn multicast_mailbox_message_has_two_hashes_per_dword() {
     let (mut hal, mut pf) = pf();
     let message = [id::SET_MULTICAST | 3 << INFO_SHIFT, 0x0fb0_0021, 0x0000_0042];
     assert_eq!(reply(&mut hal, &mut pf, &message), message[0] | ACK | CTS);
@@ -183,7 +183,7 @@ fn multicast_message_has_two_hashes_a_dword() {
 }
 
 #[test]
-fn more_than_thirty_groups_become_all_groups() {
+fn vf_with_over_thirty_multicast_groups_receives_all_groups() {
     for (info, all) in [(30, false), (31, true), (2, false), (MULTICAST_OVERFLOW | 2, true)] {
         let (mut hal, mut pf) = pf();
         ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | info << INFO_SHIFT]);
@@ -192,7 +192,7 @@ fn more_than_thirty_groups_become_all_groups() {
 }
 
 #[test]
-fn overflowed_list_loses_all_groups_when_forbidden() {
+fn multicast_list_overflow_loses_all_groups_when_forbidden() {
     let (mut hal, mut pf) = pf();
     ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | 31 << INFO_SHIFT]);
     let policy = VfPolicy { allmulti: false, ..*pf.policy(vf(0)) };
@@ -204,7 +204,7 @@ fn overflowed_list_loses_all_groups_when_forbidden() {
 }
 
 #[test]
-fn only_a_link_policy_notifies_the_guest() {
+fn only_a_link_policy_change_notifies_the_guest() {
     let (mut hal, mut pf) = pf();
     hal.wait(Duration::from_secs(2));
     let policy = VfPolicy { spoofchk: false, ..*pf.policy(vf(0)) };

@@ -49,7 +49,7 @@ fn policies_of_several_82576_vfs_are_set_all_or_none() {
 }
 
 #[test]
-fn changing_the_number_of_vfs_leaves_other_vfs_alone() {
+fn changing_the_number_of_vfs_keeps_other_vfs_policies() {
     let (mut hal, mut pf) = two_vfs();
     pf.set_policy(&mut hal, vf(2), with_mac(3)).unwrap();
     pf.resize(&mut hal, 3).unwrap();
@@ -86,7 +86,7 @@ fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
 }
 
 #[test]
-fn port_vlans_are_exchanged_when_no_filter_is_free() {
+fn two_vfs_port_vlans_are_exchanged_with_no_free_filter() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();

@@ -7,7 +7,7 @@ use crate::ring::BUFFER;
 /// Part of a received frame in the buffer of one slot.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Piece {
-    /// Device address of the buffer.
+    /// Device address of the frame's receive buffer.
     pub(super) address: u64,
     /// Bytes of the frame in the buffer.
     pub(super) bytes: usize,
@@ -32,7 +32,7 @@ pub struct RxFrame<'a, H, L> {
 }
 
 impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
-    /// Creates a frame of one slot.
+    /// Creates a received frame of one ring slot.
     #[inline(always)]
     pub(super) fn new(hal: &'a H, (layout, raw): (L, &'a Raw), address: u64, length: usize) -> Self {
         let malformed = length > BUFFER;

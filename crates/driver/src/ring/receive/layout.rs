@@ -16,7 +16,7 @@ pub trait Layout: Copy {
     /// Returns the receive descriptor that posts a buffer to the card.
     fn posted(self, buffer: u64) -> Raw;
 
-    /// Parses a completed descriptor. Returns the bytes in its buffer, and true if it is the frame's last.
+    /// Parses a completed receive descriptor. Returns the bytes in its buffer, and true if it is the frame's last.
     fn filled(self, raw: &Raw) -> (usize, bool);
 
     /// Parses the last descriptor of a frame of `length` bytes.

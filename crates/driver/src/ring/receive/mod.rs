@@ -55,7 +55,7 @@ pub(crate) struct RxRing<L> {
     batch: u32,
     /// Register offset of the ring's tail.
     doorbell: u32,
-    /// Slot of the next frame.
+    /// Ring slot of the next received frame.
     next: u32,
     /// Slot that is posted next: the tail.
     post: u32,
@@ -98,7 +98,7 @@ impl<L: Layout> RxRing<L> {
         self.counters
     }
 
-    /// Posts every slot but one. The card's ring must be empty.
+    /// Posts the buffer of every ring slot but one. The card's ring must be empty.
     pub(crate) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         (self.next, self.post) = (0, 0);
         self.running = true;

@@ -14,7 +14,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const SLOTS: u16 = 64;
 const BATCH: u16 = 16;
-/// Register offset of the tail.
+/// Offset of the ring's tail register.
 const TAIL: u32 = 0x818;
 
 /// Receive descriptors of either family.
@@ -72,7 +72,7 @@ impl Layout for AnyLayout {
 }
 
 impl AnyLayout {
-    /// Returns a completed descriptor.
+    /// Returns a receive descriptor that the card has completed.
     fn completed(self, length: u16, last: bool) -> Raw {
         match self {
             Self::I82576 => {
@@ -91,7 +91,7 @@ impl AnyLayout {
     }
 }
 
-/// Ring, and the card's next slot.
+/// Receive ring, and the slot that the card fills next.
 struct Receiver {
     desk: Desk,
     ring: RxRing<AnyLayout>,
@@ -127,7 +127,7 @@ impl Receiver {
         self.ring.receive_burst(&mut self.desk, most, take)
     }
 
-    /// Receives a burst. Returns each frame's length and mark.
+    /// Receives a burst of frames. Returns each frame's length and mark.
     fn take(&mut self, most: usize) -> Vec<Result<(usize, u8), RxError>> {
         let (mut frames, mut buffer) = (Vec::new(), vec![0; 20_000]);
         let found = self.burst(most, |frame| {
@@ -197,7 +197,7 @@ fn receive_completion_waits_for_the_slots_before_it() {
 }
 
 #[test]
-fn frame_of_several_slots_keeps_its_place_in_a_burst() {
+fn frame_of_several_slots_keeps_its_order_in_a_receive_burst() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         // From the second round on, the frame crosses the ring's end at other slots.
@@ -214,7 +214,7 @@ fn frame_of_several_slots_keeps_its_place_in_a_burst() {
 }
 
 #[test]
-fn malformed_frame_loses_no_other_frame_of_its_burst() {
+fn malformed_frame_keeps_other_frames_of_its_receive_burst() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, SLOTS, BATCH);
         receiver.complete(1, 60, true);
@@ -256,7 +256,7 @@ fn received_frame_that_is_not_copied_frees_its_slot() {
 }
 
 #[test]
-fn smallest_ring_is_refilled_while_bursts_are_taken() {
+fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
     for layout in LAYOUTS {
         let mut receiver = Receiver::new(layout, 32, 32);
         for round in 0..100 {
@@ -270,7 +270,7 @@ fn smallest_ring_is_refilled_while_bursts_are_taken() {
 /// Action of the card or of the driver's owner.
 #[derive(Debug, Clone)]
 enum Action {
-    /// The card writes to any slot.
+    /// The card writes back a descriptor of any slot.
     WriteBack {
         slot: u32,
         length: u16,
@@ -301,7 +301,7 @@ fn act() -> impl Strategy<Value = Action> {
 proptest! {
     /// The desk panics at an access outside of an allocation.
     #[test]
-    fn hostile_card_causes_no_access_outside_dma_memory(
+    fn hostile_card_keeps_receive_ring_within_dma_memory(
         layout in 0..LAYOUTS.len(),
         batch in 1..=32_u16,
         acts in proptest::collection::vec(act(), 1..200),

@@ -13,7 +13,7 @@ pub(crate) trait Queue {
     /// Number of slots that must be free beside those of a plain frame.
     const RESERVE: usize;
 
-    /// Returns the queue's ring.
+    /// Returns the queue's transmit ring.
     fn ring(&mut self) -> &mut TxRing<Self::Piece>;
 
     /// Queues a frame of two pieces, the second perhaps empty, of at most `longest` bytes and with any offload.

@@ -55,7 +55,7 @@ pub enum TxError {
     /// The frame's headers do not fit the offload (TCP or UDP over IP, all in the first piece).
     #[error("the frame's headers do not fit the requested offload, which needs TCP or UDP over IP")]
     Headers,
-    /// The function is stopped.
+    /// The VF is stopped: the frame was refused.
     #[error("the driver's function is stopped")]
     Stopped,
 }
@@ -78,7 +78,7 @@ pub(crate) struct TxRing<P> {
     descriptors: DmaRegion,
     buffers: DmaRegion,
     count: u32,
-    /// Maximum frames per doorbell. Half as many share a report.
+    /// Maximum frames queued per doorbell. Half as many share a report.
     batch: u32,
     /// Register offset of the ring's tail.
     doorbell: u32,
@@ -90,11 +90,11 @@ pub(crate) struct TxRing<P> {
     published: u32,
     /// Descriptors from the tail up to `next`, which are not written to the ring yet.
     staged: Vec<[u8; SIZE]>,
-    /// Slots with a requested report, in order.
+    /// Ring slots whose write-back was requested, in order.
     reports: VecDeque<u32>,
-    /// Frames since the last report.
+    /// Frames queued since the last one that requested a write-back.
     unreported: u32,
-    /// Frames since the last doorbell.
+    /// Frames queued since the last doorbell.
     waiting: u32,
     running: bool,
     counters: TxCounters,

@@ -24,7 +24,7 @@ const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso
 
 /// A family's queue, and its descriptors as the card reads them.
 trait Family: Queue + Sized {
-    /// Register offset of the tail.
+    /// Offset of the ring's tail register.
     const TAIL: u32;
 
     fn create(desk: &mut Desk, batch: u16) -> Self;
@@ -80,7 +80,7 @@ impl Family for TxRing<adaptive::Data> {
     }
 }
 
-/// Queue, and the card's next slot.
+/// Transmit queue, and the slot that the card sends next.
 struct Sender<Q> {
     desk: Desk,
     queue: Q,
@@ -255,7 +255,7 @@ enum Action {
     Send(Vec<usize>, TxOffload),
     Flush,
     Clean,
-    /// The card writes to a slot.
+    /// The card writes back the descriptor of a slot.
     WriteBack(u32, [u8; SIZE]),
     /// The card marks a slot as done.
     Done(u32),
@@ -305,7 +305,7 @@ fn check_hostile_card<Q: Family>(batch: u16, acts: &[Action]) {
 proptest! {
     /// The desk panics at an access outside of an allocation.
     #[test]
-    fn hostile_card_causes_no_access_outside_dma_memory(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
+    fn hostile_card_keeps_transmit_ring_within_dma_memory(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
         check_hostile_card::<I82576Ring>(batch, &acts);
         check_hostile_card::<TxRing<adaptive::Data>>(batch, &acts);
     }

@@ -102,7 +102,7 @@ fn reply_to_another_message_is_unexpected() {
 }
 
 #[test]
-fn notice_before_the_reply_is_kept() {
+fn pf_notice_before_the_mailbox_reply_is_kept() {
     let (mut peer, mut mailbox) = (Peer::new([id::PF_CONTROL | CTS, GRANTED, GRANTED]), Mailbox::default());
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
     assert_eq!([mailbox.take_notice(), mailbox.take_notice()], [true, false]);
@@ -111,7 +111,7 @@ fn notice_before_the_reply_is_kept() {
 }
 
 #[test]
-fn words_in_the_mailbox_before_the_message_are_no_reply() {
+fn mailbox_contents_before_the_message_are_no_reply() {
     for (deaf, error) in [(true, MailboxError::NotAcknowledged(ASKED)), (false, MailboxError::NoReply(ASKED))]
     {
         let mut peer = Peer { deaf, status: v2p::PFSTS | v2p::PFACK, word: GRANTED, ..Peer::default() };
@@ -122,7 +122,7 @@ fn words_in_the_mailbox_before_the_message_are_no_reply() {
 }
 
 #[test]
-fn lost_reply_blocks_messages_until_reset() {
+fn lost_mailbox_reply_blocks_vf_messages_until_reset() {
     let (mut peer, mut mailbox) = (Peer { deaf: true, ..Peer::default() }, Mailbox::default());
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(MailboxError::NotAcknowledged(ASKED)));
     assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS + PATIENT * PATIENT_POLLS);

@@ -39,7 +39,7 @@ pub(super) struct Sender {
     config: SenderConfig,
     /// The program is awake and may send.
     pub(super) runnable: bool,
-    /// Frame under construction. Only its headers are filled in, since no receiver reads the payload.
+    /// Frame that the sending program builds. Only its headers are filled in, since no receiver reads the payload.
     frame: Box<[u8]>,
     /// IPv4 identification of the next datagram.
     next_id: u16,

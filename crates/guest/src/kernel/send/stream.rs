@@ -1,4 +1,4 @@
-//! SenderConfig end of a TCP stream. Messages are merged into packets of up to 64 KB, limited by the receiver's
+//! Sending end of a TCP stream. Messages are merged into packets of up to 64 KB, limited by the receiver's
 //! window, and the card segments them. Slow start and congestion control are not modelled: both ends share
 //! one card. Nor are retransmission timers: a loss is always followed by later segments, whose
 //! acknowledgements repeat the last.
@@ -29,7 +29,7 @@ pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
 
-/// State of a sending stream. Sequence numbers are modulo 2^32.
+/// State of the sending end of a TCP stream. Sequence numbers are modulo 2^32.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendStream {
     /// Sequence number of the next byte that the program writes.
@@ -99,7 +99,7 @@ impl<D> Kernel<D> {
         self.push(platform, sender);
     }
 
-    /// Processes an acknowledgement that the peer sent.
+    /// Processes a TCP acknowledgement from the receiver.
     pub(in crate::kernel) fn acknowledged<P: Platform>(&mut self, platform: &mut P, number: u32, room: u16)
     where
         D: Device<P>,
@@ -157,7 +157,7 @@ mod tests {
     const SEGMENT: u32 = 1_448;
 
     #[test]
-    fn stream_defers_packets_until_a_third_of_the_window_opens() {
+    fn tcp_sender_waits_until_a_third_of_the_window_is_open() {
         let mut stream = SendStream { written: 200 * SEGMENT, room: 64, ..SendStream::default() };
         assert_eq!(stream.segments(), 44);
         stream.next = 44 * SEGMENT;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_segment_waits_for_more_data() {
+    fn partial_tcp_segment_waits_for_more_data() {
         let stream = SendStream { written: SEGMENT - 1, ..SendStream::default() };
         assert_eq!((stream.segments(), stream.unacknowledged()), (0, SEGMENT - 1));
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgement_of_unwritten_bytes_is_ignored() {
+    fn tcp_acknowledgement_of_unwritten_bytes_is_ignored() {
         let mut stream = SendStream { written: 5 * SEGMENT, next: 5 * SEGMENT, ..SendStream::default() };
         stream.acknowledge(6 * SEGMENT, 64);
         assert_eq!(stream.unacknowledged(), 5 * SEGMENT);

@@ -9,7 +9,8 @@ use proptest::{prop_assert_eq, proptest};
 use super::{PAGE, Permissions, Run, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
-/// Gathers and carries frames. Returns the number of carried frames, and the sums of their bytes.
+/// Gathers the heads of frames and copies the frames to another client. Returns the number of carried frames, and the
+/// sums of their bytes.
 fn carried(
     from: &DmaTable,
     to: &DmaTable,
@@ -32,7 +33,7 @@ fn carried(
 }
 
 #[test]
-fn frames_are_carried_whole_between_two_tables() {
+fn frames_are_copied_whole_between_two_dma_tables() {
     let (from, to) = (table(&[(1, 1), (4, 2)]), table(&[(1, 1), (3, 1), (9, 2)]));
     let lengths = [14, 60, 63, 64, 65, 96, 97, 1514, 2048];
     let sources = lengths.map(|length| if length < 64 { PAGE + 512 } else { 4 * PAGE + u64::from(length) });
@@ -76,7 +77,7 @@ fn burst_of_frames_ends_before_one_without_permission() {
 }
 
 #[test]
-fn hint_of_a_removed_region_is_detected_and_renewed() {
+fn index_hint_of_a_removed_dma_region_is_renewed() {
     let mut table = table(&[(1, 1), (2, 1), (5, 1)]);
     let (mut hint, mut heads) = (7, [[0; 64]; 1]);
     table.write(5 * PAGE, &[5; 64]).unwrap();
@@ -141,7 +142,7 @@ impl Frames {
         table.read(starts[at], &mut bytes).is_ok().then_some(bytes)
     }
 
-    /// Gathers and checks heads. Returns those of the gathered frames.
+    /// Gathers the heads of these frames and checks their bytes. Returns those of the gathered frames.
     fn gather(&self, from: &DmaTable, mut hint: u32) -> Vec<[u8; 64]> {
         let mut heads = vec![[0xff; 64]; 32];
         let gathered = from.gather(&mut hint, &self.sources, &self.lengths, &mut heads);
@@ -160,7 +161,8 @@ impl Frames {
         heads
     }
 
-    /// Carries frames with these heads. Returns the number of carried frames, and the sums of their bytes.
+    /// Copies frames with these heads to another client. Returns the number of carried frames, and the sums of their
+    /// bytes.
     fn carry(
         &self,
         from: &DmaTable,
@@ -224,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn frame_heads_are_completed_with_the_sum_of_the_rest() {
+fn heads_of_frames_are_completed_with_the_payload_sum() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();

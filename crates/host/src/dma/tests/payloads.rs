@@ -7,7 +7,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use super::{PAGE, Payloads, Permissions, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
-/// Bytes between two receive buffers.
+/// Distance in bytes between two receive buffers.
 const BUFFER: u64 = 2048;
 
 /// Copies payloads; returns how many were copied, and their sums.
@@ -26,7 +26,7 @@ fn copied(
 }
 
 #[test]
-fn copying_payloads_stops_at_the_first_fault() {
+fn copying_payloads_to_guests_stops_at_the_first_fault() {
     let mut table = table(&[(1, 2)]);
     table.map(8 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let (good, last) = ([PAGE, PAGE + 256, 8 * PAGE], 3 * PAGE);
@@ -43,7 +43,7 @@ fn copying_payloads_stops_at_the_first_fault() {
 }
 
 #[test]
-fn scattering_headers_stops_at_the_first_fault() {
+fn writing_headers_to_guests_stops_at_the_first_fault() {
     let table = table(&[(1, 1), (3, 1)]);
     let headers = [[0x11; 128], [0x22; 128], [0x33; 128]];
     let targets = [PAGE + 64, 2 * PAGE - 66, 4 * PAGE - 65];
@@ -60,7 +60,7 @@ fn scattering_headers_stops_at_the_first_fault() {
 
 proptest! {
     #[test]
-    fn payloads_are_copied_and_summed(
+    fn payloads_are_copied_with_their_checksum_sums(
         lengths in vec(1..2049_u32, 1..20),
         (start, shift) in (0..200_u64, 0..100_u64),
         seed in vec(any::<u8>(), 5..90),

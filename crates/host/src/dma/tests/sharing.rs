@@ -1,4 +1,4 @@
-//! Tests which mappings stand behind the regions of a file, and when they are dropped.
+//! Tests which memory mappings the DMA regions of a file share, and when they are unmapped.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
@@ -12,7 +12,7 @@ fn mapped(name: &str) -> usize {
 }
 
 #[test]
-fn page_by_page_maps_share_few_mappings() {
+fn dma_regions_of_one_page_each_share_few_mappings() {
     let name = "dma-test-pages";
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, 8 << 30).unwrap();
@@ -45,7 +45,7 @@ fn page_by_page_maps_share_few_mappings() {
 }
 
 #[test]
-fn regions_of_one_mapping_keep_their_own_permissions() {
+fn dma_regions_of_one_mapping_keep_their_own_permissions() {
     let fd = memfd(16);
     let mut table = DmaTable::default();
     let mut map = |page: u64, at: u64, permissions| {
@@ -65,7 +65,7 @@ fn regions_of_one_mapping_keep_their_own_permissions() {
 }
 
 #[test]
-fn file_that_changed_its_size_is_mapped_anew() {
+fn memory_file_that_changed_its_size_is_mapped_again() {
     let fd = memfd(2);
     let mut table = DmaTable::default();
     let map = |table: &mut DmaTable, page: u64, at: u64| {
@@ -88,7 +88,7 @@ fn file_that_changed_its_size_is_mapped_anew() {
 }
 
 #[test]
-fn removed_region_is_unreachable_before_it_is_unmapped() {
+fn removed_dma_region_is_unreachable_before_it_is_unmapped() {
     let name = "dma-test-removed";
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, 4 * PAGE).unwrap();
@@ -102,7 +102,7 @@ fn removed_region_is_unreachable_before_it_is_unmapped() {
 }
 
 #[test]
-fn region_whose_place_was_taken_meanwhile_is_returned() {
+fn dma_region_overlapping_one_added_meanwhile_is_returned() {
     let mut table = DmaTable::default();
     let pending = table.admit(0, PAGE, Permissions::READ_WRITE, Some(0)).unwrap().unwrap();
     table.map(0, PAGE, Permissions::READ_ONLY, None).unwrap();
@@ -112,7 +112,7 @@ fn region_whose_place_was_taken_meanwhile_is_returned() {
 }
 
 #[test]
-fn huge_pages_are_mapped_as_needed() {
+fn huge_page_file_is_mapped_for_the_requested_dma_range() {
     let huge = 2 << 20;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
     let fd = memfd_create("dma-test-huge", flags).and_then(|fd| ftruncate(&fd, 4 * huge).map(|()| fd));

@@ -12,7 +12,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use super::Program;
 use crate::measure::Unmeasured;
 
-/// Guest address of the program.
+/// Guest address at which the measured program starts.
 const START: u64 = 0x1000;
 const PAGE: usize = 0x1000;
 
@@ -49,7 +49,7 @@ impl Machine {
         Ok(Self { processor, _machine: machine, _memory: memory })
     }
 
-    /// Runs the processor until it exits to user space. Returns an error on a signal after `given_up`.
+    /// Runs the virtual processor until it exits to user space. Returns an error on a signal after `given_up`.
     pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), Unmeasured> {
         loop {
             match self.processor.run() {
@@ -66,7 +66,7 @@ impl Machine {
     }
 }
 
-/// Returns the program's machine code with its loop.
+/// Returns the measured program's machine code with its loop.
 fn code(program: &Program) -> Vec<u8> {
     let back = |bytes: usize| (bytes as u8).wrapping_neg();
     let mut code = Vec::new();
@@ -88,7 +88,7 @@ fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> Unmeasured {
     move |error| Unmeasured::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
 }
 
-/// Anonymous page of guest memory.
+/// Anonymous page that is the virtual machine's memory.
 struct Memory(*mut u8);
 
 impl Memory {

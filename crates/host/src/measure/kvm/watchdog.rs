@@ -12,7 +12,7 @@ use crate::measure::Unmeasured;
 
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs `work`. After `patience` sets its flag, and signals it until it returns.
+/// Runs `work` with a timeout. After `patience` sets its flag, and signals it until it returns.
 pub(super) fn within<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce(&AtomicBool) -> Result<T, Unmeasured> + Send + 'static,

@@ -22,13 +22,13 @@ use super::view::{LINE, PREFETCHED};
 pub(crate) const HEAD: usize = 64;
 /// Maximum number of frames in a burst.
 pub(crate) const BURST: usize = 32;
-/// Frames of prefetch distance for bytes after the head.
+/// Number of frames ahead for which bytes after the head are prefetched.
 const AHEAD: usize = 4;
 
 /// Completes the head of a frame that is carried, given the frame's index, the head, and the sum of the bytes after it.
 pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
-/// Frames to carry, one element of each slice per frame.
+/// Frames to copy between two clients, one element of each slice per frame.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// Private copies of the frames' first 64 bytes.
@@ -37,7 +37,7 @@ pub struct Run<'a> {
     pub sources: &'a [u64],
     /// Lengths of the frames in bytes.
     pub lengths: &'a [u32],
-    /// Addresses of the frames' places in the receiver's memory.
+    /// Addresses in the receiver's memory to which the frames are copied.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
@@ -50,7 +50,7 @@ pub struct Payloads<'a> {
     pub sources: &'a [u64],
     /// Lengths of the payloads in bytes.
     pub lengths: &'a [u32],
-    /// Addresses of the payloads' places in the receiver's memory.
+    /// Addresses in the receiver's memory to which the payloads are copied.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words.
     pub sums: &'a mut [u64],
@@ -65,7 +65,7 @@ pub(crate) struct Place<'map, const WRITES: bool> {
 }
 
 impl<'map, const WRITES: bool> Place<'map, WRITES> {
-    /// Empty place.
+    /// Empty range of mapped bytes.
     pub(crate) const NONE: Self = Self { at: NonNull::dangling(), len: 0, mapped: PhantomData };
 
     /// Returns all bytes of a view, or none if `WRITES` and the view is read-only.
@@ -96,12 +96,12 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
     }
 }
 
-/// Regions of memory, one of which is selected.
+/// DMA regions of a client, one of which is selected.
 pub(crate) trait Regions<'map, const WRITES: bool> {
-    /// Returns the selected region's first address and its bytes.
+    /// Returns the selected DMA region's first address and its bytes.
     fn region(&self) -> (u64, Place<'map, WRITES>);
 
-    /// Selects the region that holds an address. Returns `None` if no region does.
+    /// Selects the DMA region that holds an address. Returns `None` if no region does.
     fn enter_region_of(&mut self, iova: u64) -> Option<()>;
 }
 
@@ -186,22 +186,22 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
         Self { at, lengths, count: found, long, short, mapped: PhantomData }
     }
 
-    /// Returns the number of frames.
+    /// Returns the number of frames in the burst.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns true if a frame is longer than a head.
+    /// Returns true if a frame of the burst is longer than a head.
     pub(crate) fn any_long(&self) -> bool {
         self.long > 0
     }
 
-    /// Limits the number of frames to `count`.
+    /// Limits the number of frames in the burst to `count`.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
 
-    /// Returns the first byte of each frame.
+    /// Returns the first byte of each frame of the burst.
     #[inline(always)]
     fn starts(&self) -> &[NonNull<u8>] {
         // SAFETY: the first `count` are initialized.
@@ -214,7 +214,7 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
         self.starts().iter().copied().zip(lengths)
     }
 
-    /// Returns a frame that has more than `bytes`.
+    /// Returns a frame of the burst that has more than `bytes`.
     #[inline(always)]
     fn longer(&self, at: usize, bytes: usize) -> Option<Place<'map, WRITES>> {
         let len = self.lengths.get(at).filter(|length| **length > bytes as u32)?;
@@ -238,7 +238,7 @@ impl<'map, 'run> LongPlaces<'map, 'run> {
         }))
     }
 
-    /// Returns the number of frames, short ones included.
+    /// Returns the number of frames in the burst, short ones included.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -303,7 +303,7 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
     }
 }
 
-/// Copies the bytes of each frame that are behind its first `SKIPPED`; stores their sums.
+/// Copies the bytes of each frame after its first `SKIPPED`; stores their sums.
 #[inline(never)]
 fn copy_behind<const SKIPPED: usize>(
     sources: &Places<'_, '_, false>,
@@ -322,7 +322,7 @@ fn copy_behind<const SKIPPED: usize>(
     }
 }
 
-/// Copies the bytes behind the first `skipped`, which both frames have; returns their sum.
+/// Copies the bytes after the first `skipped`, which both frames have; returns their sum.
 #[inline(never)]
 fn copy_rest(source: &Place<'_, false>, target: &Place<'_, true>, skipped: usize) -> u64 {
     let length = target.len.min(source.len).saturating_sub(skipped);

@@ -4,7 +4,7 @@ use std::ptr;
 
 use crate::memory::copy::guest_may_have_written;
 
-/// Bytes that are loaded before they are stored.
+/// Number of bytes that are loaded before they are stored.
 const BLOCK: usize = 32;
 
 /// Copies heads of `N` bytes from the first place of a pair to the second.
@@ -50,7 +50,7 @@ pub(super) unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -
     whole + sum_of(&rest)
 }
 
-/// Copies and sums whole blocks by portable code.
+/// Copies and sums whole blocks of a payload by portable code.
 ///
 /// # Safety
 /// As for [`copy_and_sum`], of `blocks` blocks.
@@ -73,7 +73,7 @@ fn sum_of(bytes: &[u8; BLOCK]) -> u64 {
     bytes.as_chunks::<4>().0.iter().map(|dword| u64::from(u32::from_le_bytes(*dword))).sum()
 }
 
-/// Copies by registers of 32 bytes.
+/// Copies frames by AVX2 registers of 32 bytes.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
@@ -84,10 +84,10 @@ mod avx2 {
 
     use crate::memory::copy::guest_may_have_written;
 
-    /// Bytes of a register.
+    /// Bytes of an AVX2 register.
     const BLOCK: usize = size_of::<__m256i>();
 
-    /// Copies heads of `N` bytes.
+    /// Copies the first `N` bytes of frames by AVX2 registers.
     ///
     /// # Safety
     /// As for [`super::copy_heads`]; the processor must have AVX2.
@@ -99,7 +99,7 @@ mod avx2 {
         }
     }
 
-    /// Copies and sums whole blocks.
+    /// Copies and sums whole blocks of a payload by AVX2 registers.
     ///
     /// # Safety
     /// As for [`super::copy_blocks`]; the processor must have AVX2.
@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn avx2_copy_and_sum_equal_the_portable_ones(bytes: Vec<u8>, long in any::<bool>()) {
+        fn avx2_frame_copy_and_sum_equal_the_portable_functions(bytes: Vec<u8>, long in any::<bool>()) {
             let bytes = if long { bytes.repeat(40) } else { bytes };
             let (blocks, mut copies) = (bytes.len() / BLOCK, [vec![0; bytes.len()], vec![0; bytes.len()]]);
             // SAFETY: both vectors have the bytes.

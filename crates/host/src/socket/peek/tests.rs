@@ -4,7 +4,7 @@ use super::super::{FdBatch, Received, Stream};
 use rustix::fd::AsFd;
 
 #[test]
-fn peek_offset_counts_consumed_bytes() {
+fn peek_offset_of_a_socket_counts_consumed_bytes() {
     let (a, b) = Stream::pair().unwrap();
     assert!(b.peek_offset().is_err(), "the socket counts from the first peek_from on");
     b.peek_from(0).unwrap();
@@ -22,7 +22,7 @@ fn peek_offset_counts_consumed_bytes() {
 }
 
 #[test]
-fn peeked_bytes_stay_until_consumed() {
+fn peeked_socket_bytes_stay_until_consumed() {
     let (a, b) = Stream::pair().unwrap();
     b.peek_from(0).unwrap();
     let peek = |expected: &[u8], descriptors| {
@@ -59,7 +59,7 @@ fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
 }
 
 #[test]
-fn descriptors_of_a_split_send_arrive_once() {
+fn descriptors_between_other_bytes_are_received_once() {
     for before in 0..80 {
         let (a, b) = Stream::pair().unwrap();
         b.peek_from(0).unwrap();
@@ -78,7 +78,7 @@ fn descriptors_of_a_split_send_arrive_once() {
 }
 
 #[test]
-fn urgent_bytes_keep_their_place() {
+fn urgent_socket_bytes_are_read_in_order() {
     use rustix::net::{SendFlags, send};
     let (a, b) = Stream::pair().unwrap();
     b.peek_from(0).unwrap();

@@ -53,7 +53,7 @@ impl World {
 }
 
 #[test]
-fn successor_knows_which_reply_bytes_were_sent() {
+fn next_process_reads_the_number_of_sent_reply_bytes() {
     let mut world = World::new();
     world.append(b"first second");
     world.send(6);
@@ -76,7 +76,7 @@ fn reply_bytes_without_a_record_are_not_sent() {
 }
 
 #[test]
-fn unread_replies_survive_the_release_of_their_pages() {
+fn unread_replies_survive_the_release_of_reply_log_pages() {
     let mut world = World::new();
     let mut expected = Vec::new();
     for number in 0..40_u8 {
@@ -91,7 +91,7 @@ fn unread_replies_survive_the_release_of_their_pages() {
 }
 
 #[test]
-fn death_before_moving_to_the_next_page_loses_nothing() {
+fn crash_before_the_next_reply_log_page_loses_no_reply() {
     let mut world = World::new();
     world.append(&[7; 4000]);
     world.send(4000);
@@ -108,7 +108,7 @@ fn death_before_moving_to_the_next_page_loses_nothing() {
 }
 
 #[test]
-fn part_of_a_message_outlives_a_death_and_is_never_sent() {
+fn partial_received_message_survives_a_crash_and_is_not_sent() {
     let mut world = World::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {
@@ -139,7 +139,7 @@ fn part_of_a_message_outlives_a_death_and_is_never_sent() {
 }
 
 #[test]
-fn send_does_not_wait_for_a_client_that_does_not_read() {
+fn reply_send_does_not_block_for_a_client_not_reading() {
     let mut world = World::new();
     world.append(&[1; 1 << 20]);
     let mut total = 0;

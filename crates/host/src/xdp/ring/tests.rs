@@ -18,7 +18,7 @@ fn get(memory: &Mapping, offset: usize) -> u32 {
 }
 
 #[test]
-fn published_ring_entries_are_read_in_order_across_wraps() {
+fn xdp_ring_entries_are_read_in_order_across_wraps() {
     let memory = memory();
     let mut from = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
     let mut to = Ring::<u64, Consuming>::new(memory, LAYOUT).unwrap();
@@ -41,7 +41,7 @@ fn published_ring_entries_are_read_in_order_across_wraps() {
 }
 
 #[test]
-fn full_ring_refuses_entries_and_loses_none() {
+fn full_xdp_ring_refuses_entries_and_loses_none() {
     let memory = memory();
     let mut ring = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
     assert_eq!((0..20).filter(|n| ring.push(*n)).count(), 8);
@@ -52,7 +52,7 @@ fn full_ring_refuses_entries_and_loses_none() {
 }
 
 #[test]
-fn ring_outside_its_memory_is_refused() {
+fn xdp_ring_outside_its_memory_is_refused() {
     let with = |layout: Layout| Ring::<Descriptor, Consuming>::new(memory(), layout).is_some();
     assert!(with(Layout { size: 4, ..LAYOUT }));
     let bad = [
@@ -72,7 +72,9 @@ fn ring_outside_its_memory_is_refused() {
 proptest! {
     /// A kernel index is within the ring, or the ring is broken and returns no entry.
     #[test]
-    fn producer_index_beyond_the_ring_is_detected(steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50)) {
+    fn producer_index_beyond_an_xdp_ring_is_detected(
+        steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50),
+    ) {
         let memory = memory();
         let mut reader = Ring::<u64, Consuming>::new(memory.clone(), LAYOUT).unwrap();
         let mut at = 0_u32;
@@ -98,7 +100,9 @@ proptest! {
     }
 
     #[test]
-    fn consumer_index_ahead_of_the_producer_is_detected(lies in proptest::collection::vec(any::<u32>(), 1..50)) {
+    fn xdp_consumer_index_ahead_of_the_producer_is_detected(
+        lies in proptest::collection::vec(any::<u32>(), 1..50),
+    ) {
         let memory = memory();
         let mut writer = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
         for lie in lies {

@@ -12,7 +12,7 @@ use crate::cpu::{ThreadId, VcpuId};
 
 /// Credits per millisecond (Xen: 100 per tick of 10 ms).
 const PER_MS: i64 = 10;
-/// Accounting period and slice, in milliseconds (Xen: 30).
+/// Period of credit accounting and time slice, in milliseconds (Xen: 30).
 const ACCOUNTING_MS: u64 = 30;
 /// Credits distributed per thread and accounting, and the bound on saved and owed credits.
 const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
@@ -20,13 +20,13 @@ const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 /// Clocks of the credit scheduler, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Cycles per millisecond.
+    /// Processor cycles per millisecond.
     pub millisecond: u64,
     /// Milliseconds per tick; at least 1.
     pub tick_ms: u16,
-    /// Cycle of the first tick.
+    /// Cycle of the scheduler's first tick.
     pub first_tick: u64,
-    /// Cycle of the first accounting.
+    /// Cycle in which credits are accounted first.
     pub first_accounting: u64,
 }
 

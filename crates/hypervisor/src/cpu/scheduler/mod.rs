@@ -18,7 +18,7 @@ use core::fmt::Debug;
 
 use super::{ThreadId, VcpuId};
 
-/// Scheduling share of a virtual CPU.
+/// Weight, priority and affinity of a virtual CPU for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Weight of the virtual CPU in relation to others' under contention.
@@ -30,15 +30,15 @@ pub struct Share {
 }
 
 impl Default for Share {
-    /// Returns Xen's default weight, pinned to one thread.
+    /// Returns Xen's default weight for a virtual CPU pinned to one thread.
     fn default() -> Share {
         Share { weight: 256, real_time: false, affinity: 0 }
     }
 }
 
-/// Scheduler of all threads. A running virtual CPU is in no queue.
+/// Scheduler of virtual CPUs on all processor threads. A running virtual CPU is in no queue.
 pub trait Scheduler: Debug {
-    /// Adds a thread.
+    /// Adds a processor thread to the scheduler.
     fn add_thread(&mut self);
 
     /// Adds a virtual CPU, whose first thread is `thread`.
@@ -89,7 +89,7 @@ pub trait Scheduler: Debug {
     }
 }
 
-/// Scheduler that a machine uses.
+/// Scheduler of virtual CPUs that a machine uses.
 #[derive(Debug)]
 pub enum Policy {
     /// Round-robin scheduler.

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::{Scheduler, Share};
 use crate::cpu::{ThreadId, VcpuId};
 
-/// Round-robin scheduler. A virtual CPU runs until it blocks or has used up its slice; then the next in the
-/// queue runs. A woken virtual CPU goes to the end of the queue, unless it is the favoured one.
+/// Round-robin scheduler of virtual CPUs. A virtual CPU runs until it blocks or has used up its slice; then the next
+/// in the queue runs. A woken virtual CPU goes to the end of the queue, unless it is the favoured one.
 #[derive(Debug)]
 pub struct RoundRobin {
     slice: u64,

@@ -26,7 +26,7 @@ fn share(weight: u16) -> Share {
 }
 
 #[test]
-fn tick_debits_the_running_vcpu_and_ends_its_boost() {
+fn scheduler_tick_debits_a_running_vcpu_and_ends_its_boost() {
     let (mut credit, ids) = credit(1, &[share(1), share(16)]);
     credit.woken(FIRST, ids[1]);
     assert_eq!(credit.pick(FIRST, 0), Some(ids[1]));
@@ -61,7 +61,7 @@ fn real_time_vcpu_preempts_when_woken_even_without_credits() {
 }
 
 #[test]
-fn equal_priorities_alternate_by_slice() {
+fn vcpus_of_equal_priority_alternate_by_time_slice() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
     credit.woken(FIRST, ids[0]);
     assert_eq!(credit.pick(FIRST, 0), Some(ids[0]));
@@ -122,7 +122,7 @@ fn run(machine: &mut Machine, visit: crate::cpu::Visit, cycles: u64) -> (VcpuId,
 }
 
 #[test]
-fn preempted_step_is_resumed_and_charged_once() {
+fn preempted_vcpu_step_is_resumed_and_charged_once() {
     let (mut machine, ids) = machine(&[share(1), share(1)]);
     let begins = machine.wake(ids[0], ms(0)).unwrap();
     let (first, ends) = run(&mut machine, begins, 20 * MS);
@@ -147,7 +147,7 @@ fn preempted_step_is_resumed_and_charged_once() {
 }
 
 #[test]
-fn wake_up_during_a_preempted_step_is_not_lost() {
+fn vcpu_wake_up_during_a_preempted_step_is_not_lost() {
     let (mut machine, ids) = machine(&[share(1), share(1)]);
     let begins = machine.wake(ids[0], ms(0)).unwrap();
     let _ = run(&mut machine, begins, 20 * MS);
@@ -164,7 +164,7 @@ fn wake_up_during_a_preempted_step_is_not_lost() {
 }
 
 #[test]
-fn woken_vcpu_moves_to_an_idle_thread_within_affinity() {
+fn woken_vcpu_moves_to_an_idle_cpu_thread_of_its_affinity() {
     let both = Share { affinity: 0b11, ..share(1) };
     for (second, home) in [(both, 1), (share(1), 0)] {
         let (mut machine, ids) = machine(&[share(1), second]);
@@ -177,7 +177,7 @@ fn woken_vcpu_moves_to_an_idle_thread_within_affinity() {
 }
 
 #[test]
-fn idle_thread_takes_a_waiting_vcpu_at_the_next_tick() {
+fn idle_cpu_thread_takes_a_waiting_vcpu_at_the_next_tick() {
     let both = Share { affinity: 0b11, ..share(1) };
     let (mut machine, ids) = machine(&[share(1), both, both]);
     let all: Vec<_> = ids.iter().filter_map(|vcpu| machine.wake(*vcpu, ms(0))).collect();
@@ -204,7 +204,7 @@ fn priorities(credit: &Credit) -> [Priority; 2] {
 }
 
 #[test]
-fn tick_debits_100_credits_from_the_running_vcpu() {
+fn scheduler_tick_debits_100_credits_from_the_running_vcpu() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
     let [one, other] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[one, None], [one, None], [other, None]]);
@@ -212,7 +212,7 @@ fn tick_debits_100_credits_from_the_running_vcpu() {
 }
 
 #[test]
-fn credits_scale_with_threads_and_zero_is_not_over() {
+fn vcpu_credits_scale_with_threads_and_zero_is_not_over() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
     assert_eq!(priorities(&credit), [Priority::Under; 2], "-300 and 300 for each");
@@ -220,7 +220,7 @@ fn credits_scale_with_threads_and_zero_is_not_over() {
 
 /// Shows the remaining credits of a light virtual CPU by when a heavy one gets all that is distributed.
 #[test]
-fn credits_reset_only_above_the_accounting_bound() {
+fn vcpu_credits_reset_only_above_the_accounting_bound() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
@@ -236,7 +236,7 @@ fn credits_reset_only_above_the_accounting_bound() {
 }
 
 #[test]
-fn stealing_respects_affinity_and_home_threads() {
+fn stealing_a_vcpu_respects_affinity_and_home_threads() {
     let pinned = Share { affinity: 0, ..share(1) };
     let (mut credit, ids) = credit(2, &[pinned]);
     credit.woken(FIRST, ids[0]);
@@ -248,7 +248,7 @@ fn stealing_respects_affinity_and_home_threads() {
 }
 
 #[test]
-fn round_robin_measures_no_time_and_steals_no_vcpu() {
+fn round_robin_scheduler_charges_no_time_and_steals_no_vcpu() {
     let mut round = Policy::RoundRobin(RoundRobin::new(100));
     (0..2).for_each(|_| round.add_thread());
     round.add_vcpu(FIRST, VcpuId(0), Share { affinity: 0b11, ..share(1) });

@@ -10,7 +10,7 @@ use super::world::{Event, World, config, thread};
 use crate::account::{Category, Charge};
 use crate::cpu::{AfterStep, Config, Step};
 
-/// Charges a mixture that depends on the turn only.
+/// Charges random cycles in random categories, which depend only on the number of the turn.
 fn mixture(step: &mut Step, turn: u64) -> AfterStep {
     let mut chance = Generator::named(turn, "mixture");
     for _ in 0..chance.below(5) {
@@ -56,7 +56,7 @@ fn world(config: Config, vcpus: u16, acts: &[Act]) -> World {
 
 proptest! {
     #[test]
-    fn every_cycle_is_accounted_for_once(
+    fn every_processor_cycle_is_accounted_for_once(
         (cores, siblings, vcpus) in (1..4_u16, 1..3_u16, 1..12_u16),
         hertz in 900_000_000..3_900_000_000_u64,
         contention_permille in 1_000..2_000_u64,
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn thread_runs_one_step_at_a_time(acts in vec(act(), 0..200)) {
+    fn cpu_thread_runs_one_step_at_a_time(acts in vec(act(), 0..200)) {
         let mut world = world(config(2, 2), 9, &acts);
         world.run(1_000_000);
         for home in 0..4 {
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_operations_give_equal_hashes(acts in vec(act(), 1..200)) {
+    fn equal_cpu_operations_give_equal_trace_hashes(acts in vec(act(), 1..200)) {
         let hash = || {
             let mut world = world(config(2, 2), 9, &acts);
             let books = world.run(300_000);

@@ -14,7 +14,7 @@ fn steps(world: &World) -> Vec<(usize, u64, u64)> {
 }
 
 #[test]
-fn step_occupies_its_thread_for_the_charged_cycles() {
+fn vcpu_step_occupies_its_thread_for_the_charged_cycles() {
     let mut world = World::new(config(1, 1));
     let (domain, vcpu) = world.guest(0, once);
     world.at(500, Event::Wake(vcpu));
@@ -26,7 +26,7 @@ fn step_occupies_its_thread_for_the_charged_cycles() {
 }
 
 #[test]
-fn idle_cycles_are_the_rest_on_every_thread() {
+fn unused_cycles_of_every_cpu_thread_count_as_idle() {
     let mut world = World::new(config(2, 2));
     let (_, vcpu) = world.guest(3, busy);
     world.at(0, Event::Wake(vcpu));
@@ -47,7 +47,7 @@ fn woken_vcpu_waits_for_the_running_step() {
 }
 
 #[test]
-fn wake_up_during_a_step_is_not_lost() {
+fn vcpu_wake_up_during_its_step_is_not_lost() {
     let mut world = World::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(0, Event::Wake(vcpu));
@@ -58,7 +58,7 @@ fn wake_up_during_a_step_is_not_lost() {
 }
 
 #[test]
-fn step_without_charges_takes_one_cycle() {
+fn vcpu_step_without_charges_takes_one_cycle() {
     let mut world = World::new(config(1, 1));
     let (domain, vcpu) = world.guest(0, |_, _| AfterStep::Continue);
     world.at(0, Event::Wake(vcpu));
@@ -67,7 +67,7 @@ fn step_without_charges_takes_one_cycle() {
 }
 
 #[test]
-fn step_time_includes_its_charges() {
+fn time_of_a_vcpu_step_includes_its_charges() {
     let mut machine = Machine::new(config(1, 1));
     let domain = machine.add_domain(DomainKind::Native, "native".into());
     let vcpu = machine.add_vcpu(domain, thread(0));
@@ -83,7 +83,7 @@ fn step_time_includes_its_charges() {
 }
 
 #[test]
-fn busy_sibling_stretches_work_by_the_contention_factor() {
+fn busy_smt_sibling_stretches_work_by_the_contention_factor() {
     let mut world = World::new(config(1, 2));
     let [(_, first), (_, second)] = [world.guest(0, once), world.guest(1, once)];
     world.at(0, Event::Wake(first));
@@ -106,7 +106,7 @@ fn threads_of_other_cores_do_not_contend() {
 }
 
 #[test]
-fn sibling_between_two_steps_counts_as_busy() {
+fn smt_sibling_between_two_steps_counts_as_busy() {
     let mut world = World::new(config(1, 2));
     for home in [0, 1] {
         let (_, vcpu) = world.guest(home, busy);
@@ -117,7 +117,7 @@ fn sibling_between_two_steps_counts_as_busy() {
 }
 
 #[test]
-fn contention_loses_no_fraction_of_a_cycle() {
+fn smt_contention_loses_no_fraction_of_a_cycle() {
     fn odd(step: &mut Step, turn: u64) -> AfterStep {
         step.charge(Category::Kernel, 1 + turn % 2);
         step.charge(Category::Driver, 1);
@@ -135,7 +135,7 @@ fn contention_loses_no_fraction_of_a_cycle() {
 }
 
 #[test]
-fn stolen_cycles_prolong_the_running_step() {
+fn cycles_of_an_interrupt_prolong_the_running_step() {
     let mut world = World::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(0, Event::Wake(vcpu));
@@ -150,7 +150,7 @@ fn stolen_cycles_prolong_the_running_step() {
 }
 
 #[test]
-fn stolen_cycles_of_an_idle_thread_delay_the_woken_vcpu() {
+fn cycles_stolen_from_an_idle_thread_delay_the_woken_vcpu() {
     let mut world = World::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(100, Event::Interrupt { thread: thread(0), cycles: 200 });
@@ -160,7 +160,7 @@ fn stolen_cycles_of_an_idle_thread_delay_the_woken_vcpu() {
 }
 
 #[test]
-fn switch_is_charged_only_when_the_vcpu_changes() {
+fn context_switch_is_charged_only_when_the_vcpu_changes() {
     let mut world = World::new(Config { switch: 40, refill: 60, ..config(1, 1) });
     let [(a, first), (b, second)] = [world.guest(0, once), world.guest(0, once)];
     for (at, vcpu) in [(0, first), (5_000, first), (10_000, second), (15_000, second), (20_000, first)] {
@@ -174,7 +174,7 @@ fn switch_is_charged_only_when_the_vcpu_changes() {
 
 /// Checks that a virtual CPU that returns soon finds most of its cached state.
 #[test]
-fn refill_is_proportional_to_the_cycles_of_others() {
+fn cache_refill_is_proportional_to_cycles_of_other_vcpus() {
     let mut world = World::new(Config { refill: 60, displacement: 4_000, ..config(1, 1) });
     let [(a, first), (_, second)] = [world.guest(0, once), world.guest(0, once)];
     for (at, vcpu) in [(0, first), (5_000, second), (10_000, first)] {
@@ -199,7 +199,7 @@ fn eight_vcpus_share_a_thread_fairly() {
 }
 
 #[test]
-fn turn_ends_with_its_slice_or_by_blocking() {
+fn vcpu_runs_until_its_time_slice_ends_or_it_blocks() {
     fn two_then_sleep(step: &mut Step, turn: u64) -> AfterStep {
         step.charge(Category::Kernel, 1_000);
         if turn == 1 { AfterStep::Block } else { AfterStep::Continue }
@@ -215,7 +215,7 @@ fn turn_ends_with_its_slice_or_by_blocking() {
 }
 
 #[test]
-fn percent_is_of_one_thread_over_the_interval() {
+fn cpu_percent_is_of_one_thread_over_the_interval() {
     let mut world = World::new(config(2, 1));
     let guests = [world.guest(0, busy), world.guest(1, once)];
     world.at(0, Event::Wake(guests[0].1));
@@ -232,7 +232,7 @@ fn percent_is_of_one_thread_over_the_interval() {
 }
 
 #[test]
-fn executing_steps_does_not_allocate() {
+fn executing_vcpu_steps_does_not_allocate() {
     let mut machine = Machine::new(Config::from_table(&CostTable::nehalem(), 2, 2));
     let domain = machine.add_domain(DomainKind::Hvm, "guest".into());
     let vcpus: Vec<VcpuId> = (0..16).map(|index| machine.add_vcpu(domain, thread(index % 4))).collect();

@@ -11,7 +11,7 @@ use crate::value::Value;
 use guest::Load;
 use guest::packet::UDP_PAYLOAD;
 
-/// Guests on the port.
+/// Number of guests on the port.
 const GUESTS: u8 = 4;
 /// Broadcast limit, Kb/s: a hundredth of the wire.
 const BROADCAST_KBPS: u32 = 10_000;
@@ -94,7 +94,7 @@ mod tests {
     use crate::experiments::tests::found;
 
     #[test]
-    fn limits_keep_excess_traffic_from_guests() {
+    fn vf_limits_keep_excess_traffic_from_guests() {
         let read = |attack, policy| {
             let row = found("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
             *row.metrics.get("unasked_mbps").unwrap()

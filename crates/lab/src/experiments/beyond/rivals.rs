@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn policy_sampling_once_a_second_reacts_late_to_a_step() {
+    fn interrupt_policy_sampling_each_second_reacts_late_to_load() {
         let lost = |policy, second| metric("coalescing-step", &[policy, "measure_ms=200"], second);
         assert!(lost("policy=aic", "loss_first_s_pct") > 10.0);
         assert_eq!(lost("policy=aic", "loss_third_s_pct"), 0.0);

@@ -62,7 +62,7 @@ pub(crate) const FIG09: Experiment = Experiment {
     run: |at, context| coalesce(at, context, Load::Tcp),
 };
 
-/// Returns the policy called `name`.
+/// Returns the interrupt coalescing policy called `name`.
 pub(crate) fn policy(name: &str, context: &Context) -> Result<Policy, RunError> {
     Ok(match name {
         "20k" => Policy::Fixed(interval_us(20_000)),

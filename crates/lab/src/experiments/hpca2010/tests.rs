@@ -35,7 +35,7 @@ fn guest_cost_is_linear_and_lower_if_paravirtualized() {
 
 /// Checks the cost of the back end in dom0, which also turns events of front ends into interrupts of a platform device.
 #[test]
-fn back_end_cost_grows_with_guests_and_hvm() {
+fn network_back_end_cost_grows_with_guests_and_hvm() {
     let of = |experiment: &str, vms: &str, threads: &str, metric| {
         value(experiment, &[vms, threads, "measure_ms=40"], metric)
     };
@@ -78,7 +78,7 @@ fn bare_machine_needs_tens_of_percentage_points_less_cpu() {
 /// Checks that TCP, which announces bytes, has more in flight than a socket holds datagrams, and that a larger window
 /// has an effect.
 #[test]
-fn larger_window_restores_a_stream_at_1_khz() {
+fn larger_tcp_window_restores_throughput_at_1_khz_interrupts() {
     let at = |window| value("fig09", &["policy=1k", window, "measure_ms=100"], "throughput_mbps");
     let (usual, wide) = (at("tcp_window=120832"), at("tcp_window=240000"));
     assert!((860.0..935.0).contains(&usual), "{usual}");
@@ -86,7 +86,7 @@ fn larger_window_restores_a_stream_at_1_khz() {
 }
 
 #[test]
-fn checked_eoi_adds_the_cost_of_fetching_the_instruction() {
+fn checked_eoi_exit_adds_the_cost_of_an_instruction_fetch() {
     let at = |eoi| value("fig07", &["vms=1", "eoi_accel=true", eoi], "eoi_mcycles");
     let ratio = at("eoi=checked") / at("eoi=believed");
     assert!((4_300.0 / 2_500.0 / ratio - 1.0).abs() < 0.05, "{ratio}");
@@ -94,7 +94,7 @@ fn checked_eoi_adds_the_cost_of_fetching_the_instruction() {
 
 /// Checks the interrupt rate IF = max(pps * r / bufs, lif), with parameters from settings.
 #[test]
-fn adaptive_policy_takes_its_parameters_from_settings() {
+fn adaptive_interrupt_policy_takes_parameters_from_settings() {
     let at =
         |set| value("fig08", &["policy=aic", "warm_up_ms=2050", "measure_ms=100", set], "interrupts_per_s");
     for (set, expected) in
@@ -105,7 +105,7 @@ fn adaptive_policy_takes_its_parameters_from_settings() {
 }
 
 #[test]
-fn ten_streams_fill_ten_wires() {
+fn ten_tcp_streams_fill_ten_links() {
     let gbps = value("fig11", &["guest=2.6.28", "opts=eoi", "clients=stream"], "throughput_gbps");
     assert!((9.2..9.45).contains(&gbps), "{gbps}");
 }

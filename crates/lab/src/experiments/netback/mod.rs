@@ -24,7 +24,7 @@ use split::dispatch::{Policy, Thresholds};
 pub(super) const ALL: &[Experiment] =
     &[multicore::MULTICORE, latency::LATENCY, latency::THRESHOLDS, merge::MERGE];
 
-/// Ports of the server.
+/// Number of ports of the server.
 const PORTS: u8 = 4;
 /// Load samples of the dispatcher per second.
 const SAMPLES: u64 = 100;

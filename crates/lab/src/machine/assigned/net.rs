@@ -15,7 +15,7 @@ use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::{AfterStep, BufferRing, LastLevelCache, Step};
 use sim::{EventKey, Generator, Instant, Span};
 
-/// Parameters of the machine.
+/// Parameters of the machine with one network path.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Cost table of the machine's processors.
@@ -37,7 +37,7 @@ const PER_ACK: u64 = 2;
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The network card interrupts.
+    /// Event: the network card interrupts.
     Interrupt,
 }
 
@@ -107,7 +107,7 @@ pub struct Results {
 }
 
 impl Net {
-    /// Creates the machine.
+    /// Creates the machine with idle processors.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let (mut core, domains) = Domains::build(&plan.table, plan.path);
@@ -297,7 +297,8 @@ impl Host {
         }
     }
 
-    /// Polls for the guest. Returns `true` if the service domain must be notified of acknowledgements.
+    /// Polls the network card or the front end in the guest's step. Returns `true` if the service domain must be
+    /// notified of acknowledgements.
     fn guest_polls(&mut self, step: &mut Step, core: &mut Core) -> bool {
         let is_direct = self.domains.path == Path::Direct;
         let frames = if is_direct {

@@ -19,7 +19,7 @@ use split::block::{
 };
 use split::ring::Page;
 
-/// Parameters of the machine.
+/// Parameters of the disk model.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Cost table of the machine's processors.
@@ -40,7 +40,7 @@ const GRANTS: u32 = 512;
 /// Event of the machine with a disk.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The program starts to read.
+    /// Event: the program starts to read the disk.
     Begin,
     /// The disk completes a command of its queue.
     Done,
@@ -126,7 +126,7 @@ pub struct Host {
     guest_told: bool,
     /// Commands that the disk completed and that are not yet processed.
     ended: Vec<(Command, bool)>,
-    /// Number of commands that failed.
+    /// Number of disk commands that failed.
     failed: u64,
     /// Bytes that the program has read.
     read: u64,
@@ -285,7 +285,7 @@ impl Host {
         self.front.flush(&mut self.shared);
     }
 
-    /// Advances by requested sectors. At the end of the disk, starts over at sector 0.
+    /// Advances the program's position by requested sectors. At the end of the disk, starts over at sector 0.
     fn advance(&mut self, sectors: u32) {
         self.unasked -= sectors;
         self.sector += u64::from(sectors);

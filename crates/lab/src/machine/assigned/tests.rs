@@ -24,7 +24,7 @@ fn split_driver_reaches_its_calibrated_throughput() {
 }
 
 #[test]
-fn paths_get_faster_and_direct_bypasses_the_service_domain() {
+fn stream_is_fastest_by_direct_assignment_then_vmdq_then_pv() {
     let [pv, sorted, direct] = [Path::Pv, Path::Vmdq, Path::Direct].map(stream);
     assert!(pv.throughput_gbps < sorted.throughput_gbps && sorted.throughput_gbps < direct.throughput_gbps);
     assert!(direct.service_pct < 1e-9 && direct.cpu_total_pct < pv.cpu_total_pct, "{direct:?}");
@@ -32,7 +32,7 @@ fn paths_get_faster_and_direct_bypasses_the_service_domain() {
 }
 
 #[test]
-fn service_domain_slows_small_blocks_only() {
+fn service_domain_slows_only_disk_requests_of_small_blocks() {
     let both = |kb| [Path::Pv, Path::Direct].map(|path| disk(path, kb));
     let [pv, direct] = both(4);
     assert!(pv.throughput_mbps < 0.9 * direct.throughput_mbps, "{pv:?} {direct:?}");

@@ -62,7 +62,7 @@ mod tests {
     use sim::Instant;
 
     #[test]
-    fn frames_arrive_at_line_rate_up_to_the_window() {
+    fn bulk_tcp_frames_arrive_at_line_rate_up_to_the_window() {
         let mut bulk = Bulk::new(10_000_000_000, 1_000);
         bulk.count(0, Instant::from_nanos(12_310));
         assert_eq!(bulk.arrived(), 10, "1,230.4 ns each");

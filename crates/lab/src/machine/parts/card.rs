@@ -38,7 +38,7 @@ pub(crate) fn card_time(now: Instant) -> Time {
     Time::from_nanos(now.nanos())
 }
 
-/// Recipient of a VF's frames.
+/// Domain and memory that receive a VF's frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipient {
     pub(crate) domain: DomainId,
@@ -47,7 +47,7 @@ pub(crate) struct Recipient {
     pub(crate) part: u64,
 }
 
-/// Connections of a port.
+/// Traffic, wire and limits of a card's port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outside {
     pub(crate) traffic: Traffic,
@@ -157,7 +157,7 @@ impl Port {
         Ok(vf)
     }
 
-    /// Advances the port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
+    /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
     /// afterwards.
     pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
         self.line.advance(now);

@@ -22,7 +22,7 @@ const SEEK: Span = Span::from_millis(8);
 /// Command that the disk executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Command {
-    /// Tag chosen by the sender, distinct from those of queued commands.
+    /// Tag of the disk command, distinct from the tags of queued commands.
     pub(crate) tag: u8,
     pub(crate) write: bool,
     pub(crate) sector: u64,
@@ -41,7 +41,7 @@ pub(crate) enum SubmitError {
     /// The disk's queue is full.
     #[error("the disk's command queue is full ({COMMANDS} commands)")]
     Full,
-    /// A queued command has the same tag.
+    /// A queued disk command has the same tag.
     #[error("a queued disk command has the same tag")]
     Tag,
     /// The number of sectors is zero or too large.
@@ -52,7 +52,7 @@ pub(crate) enum SubmitError {
     Range,
 }
 
-/// State of the disk.
+/// State of the modelled disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     sectors: u64,
@@ -104,7 +104,7 @@ impl Disk {
         self.due
     }
 
-    /// Completes a command that is due, and returns it with its success. `memory` transfers the data; its
+    /// Completes the disk command that is due, and returns its result. `memory` transfers the data; its
     /// refusal fails only this command.
     pub(crate) fn finish(
         &mut self,
@@ -168,7 +168,7 @@ mod tests {
         Command { tag, write: false, sector, sectors }
     }
 
-    /// Completes the current command. Returns its completion time.
+    /// Completes the disk's current command. Returns its completion time.
     fn finish(disk: &mut Disk) -> (Instant, Command) {
         let due = disk.due().unwrap();
         assert_eq!(disk.finish(Instant::from_picos(due.picos() - 1), &mut |_| true), None, "not before");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_complete_once_in_order() {
+    fn disk_commands_complete_once_in_order() {
         let mut disk = Disk::new(SECTORS);
         let all: Vec<_> = (0..COMMANDS as u8).map(|tag| read(tag, u64::from(tag) * 8, 8)).collect();
         for command in &all {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_transfer_fails_only_its_own_command() {
+    fn failed_transfer_fails_only_its_own_disk_command() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(0, 0, 8), Instant::ZERO).unwrap();
         disk.submit(read(1, 8, 8), Instant::ZERO).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_read_after_a_pause_hits_the_buffer() {
+    fn sequential_disk_read_after_a_pause_hits_the_buffer() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(read(0, 0, MAX_SECTORS), Instant::ZERO).unwrap();
         let (first, _) = finish(&mut disk);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn write_empties_the_read_ahead_buffer() {
+    fn disk_write_empties_the_read_ahead_buffer() {
         let mut disk = Disk::new(SECTORS);
         disk.submit(Command { write: true, ..read(0, 0, 8) }, Instant::ZERO).unwrap();
         let (written, _) = finish(&mut disk);
@@ -253,7 +253,7 @@ mod tests {
 
     /// Checks that data is no faster than the surface for any commands and times, except for the buffer's contents.
     #[test]
-    fn sequential_reads_never_exceed_the_surface_rate() {
+    fn sequential_disk_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {
             let mut chance = Generator::named(seed, "reader");
             let mut disk = Disk::new(SECTORS);

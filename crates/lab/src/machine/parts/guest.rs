@@ -80,7 +80,7 @@ pub(crate) struct Hardware {
     table: Option<VirtualTable>,
     /// Bit mask of the vectors that the kernel has masked.
     masked: u8,
-    /// The timer was reprogrammed, and the world has to schedule it.
+    /// The guest's timer was reprogrammed and must be scheduled.
     pub(crate) timer_set: bool,
     /// The driver's buffers in the socket's cache.
     pub(crate) buffers: BufferRing,
@@ -183,7 +183,7 @@ impl Hardware {
         }
     }
 
-    /// Programs the kernel's timer.
+    /// Programs the guest kernel's timer.
     pub(crate) fn set_timer(
         &mut self,
         at: Option<Instant>,

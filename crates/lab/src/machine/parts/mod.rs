@@ -1,4 +1,5 @@
-//! Parts of systems. A part knows its connections, but not the system it belongs to.
+//! Parts of the modelled machines (cards, guests, disks). A part knows its connections, but not the system it belongs
+//! to.
 //!
 //! | module | contents |
 //! |---|---|

@@ -35,7 +35,7 @@ impl Monitor {
         }
     }
 
-    /// Makes one visit if one is due. Returns the port it wrote to, if any.
+    /// Visits the PF driver of the next port that is due. Returns the port it wrote to, if any.
     pub(crate) fn visit(
         &mut self,
         step: &mut Step,

@@ -167,7 +167,7 @@ impl<D> Platform for Env<'_, D> {
     }
 }
 
-/// VF of a guest.
+/// VF that is assigned to a guest.
 pub(crate) struct Direct<'a> {
     pub(crate) port: &'a mut Port,
     pub(crate) vf: u8,

@@ -10,7 +10,7 @@ use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
-/// VF during one step.
+/// Registers and memory of a VF during one step of its guest.
 pub(crate) struct Registers<'a> {
     pub(crate) step: &'a mut Step,
     pub(crate) port: &'a mut Port,

@@ -63,9 +63,9 @@ impl Traffic {
 
 /// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
-/// Payload bytes of a request.
+/// Payload bytes of a client's request.
 const REQUEST: usize = 1;
-/// Datagrams that a rate-limited client sends in its turn.
+/// Number of datagrams that a rate-limited client sends at once.
 const PACED: u32 = 8;
 /// Window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
@@ -257,7 +257,7 @@ impl Line {
         false
     }
 
-    /// Returns the frames a client may send in its turn.
+    /// Returns the number of frames that a client may send at once.
     fn allowed(&mut self, index: usize) -> u32 {
         let clients = self.clients.len() as u32;
         let client = &self.clients[index];

@@ -39,7 +39,7 @@ const VF: Assigned = Assigned { rid: Rid(0x110), region: Region::of(0) };
 pub(super) const MAX_PAIRS: u8 = 4;
 
 impl Queues {
-    /// Creates the machine.
+    /// Creates the machine with its queue pairs and guest.
     ///
     /// # Errors
     /// A message naming an invalid number of pairs, or the failure of a driver or the chipset.

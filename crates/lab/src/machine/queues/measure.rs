@@ -1,4 +1,4 @@
-//! Results of an interval. The engine checks conservation.
+//! Results of a measured interval of the queue-pair machine. The engine checks conservation.
 
 use super::{Host, Load, Queues};
 use crate::machine::engine::Defect;

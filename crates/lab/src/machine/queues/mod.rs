@@ -46,7 +46,7 @@ pub enum Load {
     Requests,
 }
 
-/// Parameters of the machine.
+/// Parameters of the machine with several queue pairs.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Cost table of the machine's processor.
@@ -57,7 +57,7 @@ pub struct Plan {
     pub doorbell: Doorbell,
     /// Traffic between the guest and its clients.
     pub load: Load,
-    /// Seed of the clients' order.
+    /// Seed of the order in which clients send.
     pub seed: u64,
 }
 
@@ -76,25 +76,25 @@ pub enum Event {
 
 type Core = super::engine::Core<Event>;
 
-/// Processor of the guest.
+/// Processor of the guest, with its kernel.
 #[derive(Debug)]
 struct Processor {
     kernel: Kernel<Pair>,
     hardware: Hardware,
     timer: Option<EventKey>,
-    /// Register writes that the processor has sent and the courier has not carried out.
+    /// Register writes that the processor has sent and that are not carried out.
     messages: VecDeque<(u32, u32)>,
     /// Number of answers that the processor waits for.
     awaits: usize,
 }
 
-/// Process of the service domain that carries out accesses that exited.
+/// Process of the service domain that carries out device accesses of the guest.
 #[derive(Debug)]
 struct Courier {
     vcpu: VcpuId,
     /// Processors with pending accesses, in the order of service.
     requests: VecDeque<usize>,
-    /// Number of registers that the courier has written.
+    /// Number of registers that the service domain's process has written.
     written: u64,
 }
 
@@ -137,7 +137,7 @@ impl Actor for Host {
         }
     }
 
-    /// Executes a step. The courier's virtual CPU is the first one; the guest's follow.
+    /// Executes a step of a virtual CPU. The courier's virtual CPU is the first one; the guest's follow.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_courier(step, core),
@@ -159,7 +159,7 @@ impl Actor for Host {
 }
 
 impl Host {
-    /// Advances the port to `now`.
+    /// Advances the card's port to `now`.
     fn sync(&mut self, now: Instant, core: &mut Core) {
         let next = self.port.sync(now, &mut self.chipset);
         self.settle(next, now, core);

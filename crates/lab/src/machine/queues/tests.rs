@@ -17,7 +17,7 @@ fn found(pairs: u8, doorbell: Doorbell, load: Load) -> Results {
 }
 
 #[test]
-fn only_unmapped_doorbells_exit() {
+fn only_unmapped_doorbells_cause_vm_exits() {
     for load in LOADS {
         for doorbell in DOORBELLS {
             let Results { doorbells, exits, .. } = found(1, doorbell, load);
@@ -56,13 +56,13 @@ fn throughput_scales_with_mapped_queue_pairs() {
 }
 
 #[test]
-fn courier_limits_the_throughput_of_all_queue_pairs() {
+fn posted_doorbell_process_limits_all_queue_pairs() {
     let [two, four] = [2, 4].map(|pairs| found(pairs, Doorbell::Posted, Load::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");
 }
 
 #[test]
-fn number_of_pairs_out_of_range_is_rejected() {
+fn number_of_queue_pairs_out_of_range_is_rejected() {
     for pairs in [0, 5] {
         let error = Queues::new(&plan(pairs, Doorbell::Memory, Load::Stream)).unwrap_err();
         assert_eq!(error, format!("number of queue pairs {pairs} is out of range (1-4)"));
@@ -70,7 +70,7 @@ fn number_of_pairs_out_of_range_is_rejected() {
 }
 
 #[test]
-fn equal_seeds_give_equal_traces() {
+fn equal_seeds_give_equal_queue_pair_machine_traces() {
     let story = || {
         let mut machine = Queues::new(&plan(4, Doorbell::Posted, Load::Stream)).unwrap();
         let found = machine.measure(Load::Stream, Span::ZERO, Span::from_millis(2)).unwrap();

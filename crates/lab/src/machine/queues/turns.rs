@@ -1,4 +1,4 @@
-//! Steps of processors: the guest's, and the courier's.
+//! Steps of the guest's processors, and of the process that carries out posted writes.
 
 use super::{Core, Doorbell, Event, Host, Processor};
 use crate::machine::parts::avf::VF;

@@ -13,7 +13,7 @@ use hypervisor::domain::DomainKind;
 use nic::PoolCounters;
 use sim::Span;
 
-/// Results of a measured interval.
+/// Results of a measured interval of the server.
 #[derive(Debug, Clone)]
 pub struct Measured {
     usage: Usage,

@@ -36,7 +36,7 @@ use sim::{EventKey, Instant};
 pub type World = Engine<Server>;
 type Core = crate::machine::engine::Core<Event>;
 
-/// Event of a server.
+/// Event of a modelled server.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// The server has to poll this port.
@@ -45,7 +45,7 @@ pub enum Event {
     Timer(usize),
     /// The timer of this virtual CPU of the service domain ticks.
     ServiceTick(usize),
-    /// This virtual CPU of the service domain gets an interrupt from another one.
+    /// Another virtual CPU of the service domain interrupts this virtual CPU.
     ServiceWake(usize),
     /// An access of this guest reaches its device model.
     Forwarded(usize),
@@ -57,7 +57,7 @@ pub enum Event {
     ServiceCalled(usize),
     /// This virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
-    /// This part of the back end arrives where it was moved to.
+    /// The move of this part of the back end is complete.
     Arrived(Movable),
 }
 
@@ -74,7 +74,7 @@ pub struct Server {
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,
-    /// Monitor of the PF drivers, on the first of them.
+    /// Monitor that visits the PF drivers, on the service domain's first virtual CPU.
     monitor: Monitor,
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,
@@ -114,7 +114,7 @@ impl Actor for Server {
         }
     }
 
-    /// Executes a step. Guests' virtual CPUs were added in order, after the service domain's.
+    /// Executes a step of a virtual CPU. Guests' virtual CPUs were added in order, after the service domain's.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(self.service.len()) {
             None => self.execute_service(step.vcpu().index(), step, core),

@@ -33,7 +33,7 @@ pub struct Setup {
     pub netback: Netback,
     /// Kind of the guests; [`DomainKind::Native`] is one bare machine with a VF per guest.
     pub kind: DomainKind,
-    /// Kernel of the guests.
+    /// Kernel and program of the guests.
     pub spec: Spec,
     /// Traffic that the clients send.
     pub traffic: Traffic,
@@ -113,7 +113,7 @@ impl Netback {
     pub const SPREAD: Self = Self { dispatch: dispatch::Policy::Spread, notify_every: 1, merge: false };
 }
 
-/// Error of creating a server.
+/// Error of creating a modelled server.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// The numbers of guests and ports do not match.
@@ -123,7 +123,7 @@ pub enum BuildError {
         guests: u8,
         /// Number of ports.
         ports: u8,
-        /// Guests per port, at most.
+        /// Maximum number of guests per port.
         room: u8,
     },
     /// The sender or the receiver of inside traffic is missing.
@@ -135,7 +135,7 @@ pub enum BuildError {
          machine none"
     )]
     Workers {
-        /// Number of workers.
+        /// Number of back-end workers.
         workers: u8,
         /// Virtual CPUs of the service domain.
         cpus: u16,

@@ -1,5 +1,5 @@
-//! The cards. A CDNA card takes frames from contexts in turn, a card under Xen from the driver domain's ring.
-//! Both interrupt at most once per interval.
+//! Steps of the machine's network cards. A CDNA card takes frames from contexts in turn, a card under Xen from the
+//! driver domain's ring. Both interrupt at most once per interval.
 
 use super::driver::Outgoing;
 use super::wire::{self, Frame, Inbound};

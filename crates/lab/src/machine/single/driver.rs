@@ -15,7 +15,7 @@ use i82576::MacAddress;
 use split::Offload;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Frames that the driver domain processes per turn in each direction.
+/// Number of frames that the driver domain processes per step in each direction.
 const TURN: usize = 32;
 
 /// Outgoing frame with its guest, and the packet whose pages are released with it.
@@ -38,7 +38,7 @@ pub(super) struct Driver {
     pub(super) vcpu: VcpuId,
     /// An event for the driver domain is pending.
     pub(super) event_pending: bool,
-    /// Cards that have interrupted.
+    /// Cards whose interrupts are pending, a flag each.
     pub(super) interrupts: Vec<bool>,
     /// Frames received from cards, with their guests.
     from_card: Vec<VecDeque<(usize, Frame)>>,

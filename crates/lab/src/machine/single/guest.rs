@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// Segments that a program sends per system call: 16 KB.
 const PER_CALL: u32 = 11;
-/// Segments of the longest packet.
+/// TCP segments of the longest packet.
 const MAX_SEGMENTS: u32 = 44;
 /// Fraction of the window that must be open before a packet is sent (Linux tcp_tso_win_divisor), unless
 /// nothing is in flight.

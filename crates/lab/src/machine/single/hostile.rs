@@ -28,7 +28,7 @@ pub enum Attack {
 
 /// Number of guests: the attacker and well-behaved others.
 const GUESTS: Domain = 4;
-/// Pages of each guest.
+/// Number of memory pages of each guest.
 const OWN: u64 = 8;
 /// Frames that each of the other guests sends before, during and after an attack.
 const FRAMES: u64 = 3;
@@ -100,8 +100,8 @@ impl Bench {
     }
 }
 
-/// Runs an attack. Returns `true` if only the attacker's memory was accessed, and the number of others
-/// disturbed.
+/// Runs a guest's attack on its CDNA card. Returns `true` if only the attacker's memory was accessed, and the number
+/// of others disturbed.
 #[must_use]
 pub fn attack(attack: Attack) -> (bool, u32) {
     let mut bench = Bench::new();

@@ -93,7 +93,7 @@ pub struct Results {
 }
 
 impl Single {
-    /// Creates the machine.
+    /// Creates the CDNA machine.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let mut config = Config::from_table(&plan.table, 1, 1);
@@ -164,7 +164,7 @@ impl Actor for Network {
         }
     }
 
-    /// Executes a step. The driver domain's virtual CPU is the first one; the guests' follow.
+    /// Executes a step of a virtual CPU. The driver domain's virtual CPU is the first one; the guests' follow.
     fn execute(&mut self, step: Step, core: &mut Core) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_driver(step, core),

@@ -1,4 +1,4 @@
-//! Parameters of a machine.
+//! Parameters of a machine with CDNA, Xen or native drivers.
 
 use hypervisor::cost::CostTable;
 
@@ -49,7 +49,7 @@ impl Channel {
         Self { offloads: false, by_address: false, large_pages: false, card_offloads: true };
 }
 
-/// Parameters of a machine.
+/// Parameters of a machine with CDNA, Xen or native drivers.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Cost table of the machine's processor.

@@ -18,7 +18,7 @@ fn cdna_values_match_their_calibration() {
 }
 
 #[test]
-fn contexts_fill_both_wires_without_a_driver_domain() {
+fn cdna_contexts_fill_both_links_without_a_driver_domain() {
     for direction in [Direction::Transmit, Direction::Receive] {
         let [safe, bare] =
             [CardDriver::Cdna, CardDriver::Unprotected].map(|drive| found(drive, direction, 2));
@@ -33,7 +33,7 @@ fn contexts_fill_both_wires_without_a_driver_domain() {
 }
 
 #[test]
-fn sixteen_guests_fill_the_wires_only_with_contexts() {
+fn sixteen_guests_fill_the_links_only_with_cdna_contexts() {
     let of = |drive| found(drive, Direction::Transmit, 16).throughput_mbps;
     assert!(
         of(CardDriver::Cdna) > 1_870.0 && of(CardDriver::Xen) < 1_700.0,
@@ -44,7 +44,7 @@ fn sixteen_guests_fill_the_wires_only_with_contexts() {
 }
 
 #[test]
-fn no_attack_of_a_guest_affects_others() {
+fn no_attack_of_a_cdna_guest_affects_other_guests() {
     for what in [
         Attack::ForgedProducer,
         Attack::DuplicateSequence,
@@ -79,7 +79,7 @@ fn smart_nic_values_match_their_calibration() {
 }
 
 #[test]
-fn each_optimisation_raises_guest_transmit() {
+fn each_back_end_optimisation_raises_guest_transmit_rate() {
     let mut step = Channel::XEN;
     let mut rates = vec![menon(CardDriver::Xen, Direction::Transmit, step).throughput_mbps];
     for change in [
@@ -96,7 +96,7 @@ fn each_optimisation_raises_guest_transmit() {
 }
 
 #[test]
-fn copying_beats_page_exchange_on_receive() {
+fn copying_received_frames_beats_exchanging_pages() {
     let receives = |drive, channel| menon(drive, Direction::Receive, channel).throughput_mbps;
     let exchanged = receives(CardDriver::Xen, SMART);
     let copied = receives(CardDriver::Xen, Channel { by_address: true, ..SMART });

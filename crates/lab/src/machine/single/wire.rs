@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 pub(super) enum Frame {
     /// Number of full segments in one packet.
     Data(u32),
-    /// Acknowledgement of two segments.
+    /// Acknowledgement of two TCP segments.
     Ack,
 }
 

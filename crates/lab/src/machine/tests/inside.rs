@@ -48,14 +48,14 @@ fn fragmented_datagram_arrives_whole() {
 }
 
 #[test]
-fn stream_rate_follows_window_and_acknowledgements() {
+fn tcp_rate_follows_window_and_acknowledgements() {
     let mut world = World::new(&inside(Origin::Guest, Load::Tcp, 4_000)).unwrap();
     let measured = world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
     assert!(measured.throughput_mbps() > 1_000.0, "{}", measured.throughput_mbps());
 }
 
 #[test]
-fn single_guest_cannot_send_to_itself() {
+fn guest_without_a_second_guest_cannot_send_to_itself() {
     let alone = Setup { guests: 1, ..inside(Origin::Guest, Load::Udp, 1_472) };
     assert!(World::new(&alone).is_err());
 }

@@ -29,7 +29,7 @@ fn at_millis(millis: u64) -> Instant {
 }
 
 #[test]
-fn function_reaches_only_its_guests_memory() {
+fn assigned_pci_function_reaches_only_its_guests_memory() {
     let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
     let Server { ports, chipset, .. } = &mut world.system;
     chipset.memory.write(0x30_0000, b"the first guest's").unwrap();
@@ -69,7 +69,7 @@ fn sixty_guests_have_180_unshared_vectors() {
 }
 
 #[test]
-fn forged_message_of_a_function_is_blocked() {
+fn forged_interrupt_message_of_a_pci_function_is_blocked() {
     let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
     let functions = &mut world.system.ports[0].functions;
     let [own, other] = [0, 1].map(|vf: usize| functions.paths[vf].assigned.rid);
@@ -83,7 +83,7 @@ fn forged_message_of_a_function_is_blocked() {
 }
 
 #[test]
-fn extra_frame_on_the_wire_violates_conservation() {
+fn extra_frame_on_the_link_violates_frame_conservation() {
     let mut world = World::new(&Setup { traffic: Traffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
@@ -104,7 +104,7 @@ fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
 }
 
 #[test]
-fn masked_vector_is_delivered_once_when_unmasked() {
+fn masked_msix_vector_is_delivered_once_when_unmasked() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm] {
         let (mut hardware, Chipset { mut channels, .. }) = hardware(kind);
         let channels = &mut channels;
@@ -118,7 +118,7 @@ fn masked_vector_is_delivered_once_when_unmasked() {
 }
 
 #[test]
-fn end_of_interrupt_ends_one_and_delivers_the_next() {
+fn eoi_ends_one_interrupt_and_delivers_the_next() {
     for path in
         [ApicWritePath::Direct, ApicWritePath::Exit(EoiPolicy::Emulate), ApicWritePath::Exit(EoiPolicy::Fast)]
     {
@@ -139,7 +139,7 @@ fn end_of_interrupt_ends_one_and_delivers_the_next() {
 
 /// Checks that a run pays for each end of interrupt what the cost table says.
 #[test]
-fn end_of_interrupt_is_charged_by_its_path() {
+fn eoi_is_charged_by_its_handling_path() {
     for (eoi, price) in
         [(EoiPath::Emulated, 8_400.0), (EoiPath::Fast, 2_500.0), (EoiPath::FastChecked, 4_300.0)]
     {
@@ -153,7 +153,7 @@ fn end_of_interrupt_is_charged_by_its_path() {
 }
 
 #[test]
-fn periodic_guest_ticks_1000_times_a_second() {
+fn periodic_guest_takes_1000_timer_interrupts_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
         let mut world = World::new(&Setup { kind, spec: Spec::linux_2_6_18(Load::Udp), ..setup() }).unwrap();
         world.run(at_millis(10));

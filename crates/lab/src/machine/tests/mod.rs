@@ -50,7 +50,7 @@ fn one_guest_reads_a_gigabit_of_datagrams() {
 }
 
 #[test]
-fn paravirtualized_guest_takes_events_and_has_no_exits() {
+fn paravirtualized_guest_takes_events_and_has_no_vm_exits() {
     let mut world = World::new(&Setup { kind: DomainKind::Pvm, ..setup() }).unwrap();
     let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
     assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
@@ -75,7 +75,7 @@ fn bare_machine_uses_all_its_threads() {
 }
 
 #[test]
-fn equal_seeds_give_equal_traces() {
+fn equal_seeds_give_equal_server_traces() {
     let hash = |seed| {
         let mut world = World::new(&Setup { seed, guests: 3, ..setup() }).unwrap();
         world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
@@ -88,7 +88,7 @@ fn equal_seeds_give_equal_traces() {
 /// Checks that the counts balance and the wires stay full with either scheduler, when twenty guests share eight
 /// threads.
 #[test]
-fn guests_fill_their_wires_with_either_scheduler() {
+fn guests_fill_their_links_with_either_scheduler() {
     let found = [Scheduling::RoundRobin, Scheduling::Credit].map(|scheduling| {
         let setup = Setup { scheduling, guests: 20, ports: 10, ..setup() };
         let mut world = World::new(&setup).unwrap();

@@ -25,7 +25,7 @@ fn spent(world: &mut World, at: Instant) -> u64 {
 
 /// Checks the cost of a visit without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
-fn every_port_is_visited_100_times_a_second() {
+fn monitor_visits_every_port_100_times_a_second() {
     let quiet = Setup { ports: 3, guests: 3, traffic: Traffic::Silent, ..setup() };
     let mut world = World::new(&quiet).unwrap();
     let read = world.core.table[Cost::MmioRead];

@@ -30,7 +30,7 @@ fn measured(setup: &Setup, millis: u64) -> Measured {
 }
 
 #[test]
-fn stock_back_end_matches_its_calibration() {
+fn stock_network_back_end_matches_its_calibration() {
     let stock = of(1, Policy::First);
     let fitted = measured(&stock, 100).throughput_mbps();
     assert!((fitted / 2_300.0 - 1.0).abs() < 0.02, "{fitted}");
@@ -41,7 +41,7 @@ fn stock_back_end_matches_its_calibration() {
 }
 
 #[test]
-fn only_spread_events_use_more_than_one_tasklet() {
+fn netback_uses_several_tasklets_only_with_spread_events() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
     let [one, four] = [1, 4].map(|workers| rate(workers, Policy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
@@ -50,7 +50,7 @@ fn only_spread_events_use_more_than_one_tasklet() {
 
 /// Runs datagrams and requests at a load near both thresholds, so that everything moves every few samples.
 #[test]
-fn moves_of_the_back_end_lose_and_reorder_no_frame() {
+fn moving_an_interface_loses_and_reorders_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
         let mut moving = of(4, Policy::Balanced(Thresholds::new(threshold, threshold).unwrap()));
         moving.traffic = Traffic::Paced { permille };
@@ -62,7 +62,7 @@ fn moves_of_the_back_end_lose_and_reorder_no_frame() {
 }
 
 #[test]
-fn spreading_a_saturated_back_end_keeps_order() {
+fn spreading_a_saturated_back_end_keeps_frame_order() {
     let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
     full.guests = 8;
     let found = World::new(&full).unwrap().measure(Span::ZERO, Span::from_millis(60)).unwrap();
@@ -74,7 +74,7 @@ fn spreading_a_saturated_back_end_keeps_order() {
 /// Checks that a request that waits when a saturated virtual CPU hands over its work is continued elsewhere. Tests of
 /// `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
-fn requests_continue_when_a_saturated_back_end_spreads() {
+fn guest_requests_continue_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {
         let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
         full.first = Some((Traffic::RequestResponse, Load::RequestResponse));
@@ -86,7 +86,7 @@ fn requests_continue_when_a_saturated_back_end_spreads() {
 }
 
 #[test]
-fn withheld_event_arrives_after_its_delay() {
+fn withheld_back_end_event_arrives_after_its_delay() {
     let slowest = |notify_every| {
         let mut alone = of(1, Policy::First);
         (alone.ports, alone.guests) = (1, 1);
@@ -99,7 +99,7 @@ fn withheld_event_arrives_after_its_delay() {
 }
 
 #[test]
-fn merged_segments_are_all_read_with_fewer_acknowledgements() {
+fn merged_tcp_segments_are_all_read_with_fewer_acks() {
     let stream = |merge| {
         let mut stream = of(4, Policy::Spread);
         (stream.traffic, stream.spec.load) = (Traffic::Tcp { window: 64 }, Load::Tcp);

@@ -19,7 +19,7 @@ fn at(moderation: Policy, warm_up: Span) -> (f64, f64) {
 }
 
 #[test]
-fn socket_of_64_overflows_below_a_64th_of_the_packet_rate() {
+fn socket_of_64_overflows_if_interrupts_are_too_rare() {
     for hertz in [4_000, 2_000, 1_600, 1_400, 1_100, 1_000, 800, 500] {
         let (loss, rate) = at(Policy::Fixed(interval_us(hertz)), Span::from_millis(20));
         // Packets between two of the measured interrupts, and the part that fits.
@@ -33,7 +33,7 @@ fn socket_of_64_overflows_below_a_64th_of_the_packet_rate() {
 /// Checks the rate of the adaptive policy: 957 Mb/s in datagrams of 1,472 bytes are 81,267 a second, and 1.2 times a
 /// 64th of that is 1,524 Hz.
 #[test]
-fn adaptive_policy_interrupts_at_1524_hz_without_loss() {
+fn adaptive_policy_interrupts_at_1524_hz_without_frame_loss() {
     let packets = 957_000_000_u64.div_ceil(8 * 1_472);
     assert_eq!((packets, interrupt_frequency(packets, &Adaptive::default())), (81_267, 1_524));
     let (loss, rate) = at(Policy::Adaptive(Adaptive::default()), Span::from_millis(2_050));

@@ -1,4 +1,4 @@
-//! Tests of a program that answers requests, one at a time.
+//! Tests of a guest program that answers network requests, one at a time.
 
 use super::setup;
 use crate::machine::topology::Wire;
@@ -24,7 +24,7 @@ fn measured(setup: &Setup) -> Measured {
 
 /// Checks that a request that arrives within the interrupt interval waits for its end: one transaction per interval.
 #[test]
-fn responder_answers_once_per_interrupt() {
+fn guest_program_responds_once_per_interrupt() {
     for interval_us in [1_000, 500, 100] {
         let measured = measured(&responder(interval_us));
         let each = f64::from(interval_us) * 1e-6;
@@ -53,7 +53,7 @@ const PATH: [Cost; 12] = [
 /// Checks that without throttling only the path remains: the processor's, and each frame's 84 bytes on the wire; copies
 /// and card accesses are added.
 #[test]
-fn unthrottled_round_trip_is_the_processing_path() {
+fn unthrottled_round_trip_is_only_processing_time() {
     let setup = Setup { kind: DomainKind::Native, ..responder(0) };
     let cycles: u64 = PATH.iter().map(|cost| setup.table[*cost]).sum();
     let path = cycles as f64 / setup.table[Cost::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;
@@ -64,7 +64,7 @@ fn unthrottled_round_trip_is_the_processing_path() {
 /// Checks that a transaction takes a round trip and the client's turnaround, since a client has one outstanding
 /// request.
 #[test]
-fn transaction_takes_a_round_trip_and_a_turnaround() {
+fn request_response_takes_a_round_trip_and_a_turnaround() {
     for interval_us in [0, 50, 1_000] {
         let measured = measured(&responder(interval_us));
         let each = measured.round_trip_us() + Wire::GIGABIT.turnaround.as_secs_f64() * 1e6;
@@ -75,7 +75,7 @@ fn transaction_takes_a_round_trip_and_a_turnaround() {
 
 /// Checks that every request was read and answered, except one per client in flight.
 #[test]
-fn no_request_or_response_is_lost() {
+fn no_request_or_response_of_a_guest_is_lost() {
     for network in [Network::Direct, Network::Split { workers: 1 }] {
         let guests = 3;
         let mut world = World::new(&Setup { guests, network, ..responder(50) }).unwrap();

@@ -31,7 +31,7 @@ fn split_driver_carries_a_gigabit_of_datagrams() {
 }
 
 #[test]
-fn slow_back_end_drops_frames_without_posted_pages() {
+fn slow_back_end_drops_frames_for_guests_without_pages() {
     let slow = |workers| {
         let mut table = CostTable::nehalem();
         table.set("backend", 200_000).unwrap();
@@ -50,7 +50,7 @@ fn slow_back_end_drops_frames_without_posted_pages() {
 }
 
 #[test]
-fn stream_acknowledgements_leave_by_the_service_card() {
+fn tcp_acknowledgements_leave_by_the_service_domains_card() {
     let traffic = Traffic::Tcp { window: 64 };
     let spec = Spec::linux_2_6_28(Load::Tcp);
     let moderation = Policy::Fixed(50);
@@ -79,7 +79,7 @@ fn guests_send_to_each_other_over_the_bridge() {
 }
 
 #[test]
-fn equal_seeds_give_equal_traces_with_eight_workers() {
+fn eight_back_end_workers_give_equal_traces_for_equal_seeds() {
     let hash = |seed| {
         let network = Network::Split { workers: 8 };
         let mut world = World::new(&Setup { seed, network, guests: 3, ..setup() }).unwrap();
@@ -91,7 +91,7 @@ fn equal_seeds_give_equal_traces_with_eight_workers() {
 }
 
 #[test]
-fn worker_needs_a_virtual_cpu_of_the_service_domain() {
+fn each_back_end_worker_needs_a_vcpu_of_the_service_domain() {
     for (kind, workers) in [(DomainKind::Hvm, 0), (DomainKind::Hvm, 9), (DomainKind::Native, 1)] {
         let network = Network::Split { workers };
         let built = World::new(&Setup { kind, network, ..setup() });

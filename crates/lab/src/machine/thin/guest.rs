@@ -1,5 +1,6 @@
-//! The guest. Interrupts and polls come first. Its receiver and the busy program share the rest as under
-//! Linux's fair scheduler: the one that ran less runs next, and a woken sleeper lags by at most one latency.
+//! Guest of the thin-hypervisor machine. Interrupts and polls come first. Its receiver and the busy program share the
+//! rest as under Linux's fair scheduler: the one that ran less runs next, and a woken sleeper lags by at most one
+//! latency.
 
 use super::{Core, Host};
 use guest::packet::TCP_PAYLOAD;
@@ -20,7 +21,7 @@ const SLEEPER: u64 = 9_000_000;
 /// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
 pub(super) const BUSY: Category = Category::DeviceModel;
 
-/// State of the machine's guest.
+/// State of the thin-hypervisor machine's guest.
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) vcpu: VcpuId,

@@ -8,7 +8,7 @@ use avf::admin::SIZE;
 use sim::{EventQueue, Generator, Instant, Span};
 use std::collections::VecDeque;
 
-/// Parameters of a run.
+/// Parameters of a run of guest exits and VF requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Exits of the guest per second; 0 if it never exits.
@@ -41,7 +41,7 @@ enum Event {
     Burst,
 }
 
-/// Mean interval between bursts.
+/// Mean interval between bursts of requests.
 const BETWEEN: Span = Span::from_millis(50);
 
 /// Runs a card, its queue and the monitor thread.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_without_exits_starves_requests_unless_preempted() {
+    fn guest_without_vm_exits_delays_requests_unless_preempted() {
         let starved = found(0, 0, 1);
         assert_eq!((starved.delays.len(), starved.visits), (0, 0));
         assert!(starved.lost > 20);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn preemption_timer_bounds_the_waiting_time() {
+    fn preemption_timer_bounds_the_delay_of_monitor_requests() {
         let longest = |found: &Results| *found.delays.last().unwrap();
         let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
         assert!(longest(&open) > Span::from_millis(20) && longest(&bound) <= Span::from_millis(10));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_beyond_the_queues_size_are_refused() {
+    fn monitor_requests_beyond_the_queue_size_are_refused() {
         let (one, many) = (found(1_000, 0, 8), found(1_000, 0, 31));
         assert_eq!(one.lost, 0);
         assert!(many.delays.last() > one.delays.last());

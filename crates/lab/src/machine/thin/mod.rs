@@ -35,7 +35,7 @@ use traffic::Wire;
 /// Way in which the PF driver is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfDriver {
-    /// By interrupts, for which every interrupt of the guest exits.
+    /// PF driver with interrupts, for which every interrupt of the guest exits.
     Classical,
     /// By polling at exits for other reasons, so that no interrupt exits.
     Interruptless,
@@ -52,7 +52,7 @@ pub enum Load {
     Requests,
 }
 
-/// Parameters of the machine.
+/// Parameters of the thin-hypervisor machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Cost table of the machine's processor.
@@ -88,7 +88,7 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 /// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The VF's interrupt is due.
+    /// Event: the VF's interrupt is due.
     Interrupt,
     /// The guest executes a sensitive instruction.
     Exit,
@@ -217,7 +217,7 @@ impl Host {
         self.steal(Category::OtherExit, cycles, now, core);
     }
 
-    /// Visits the PF driver. Returns the cost of the visit in cycles.
+    /// Runs one visit of the PF driver to its requests. Returns the cost of the visit in cycles.
     fn visit(&mut self, core: &Core) -> u64 {
         if !self.monitor.enter() {
             return 0;

@@ -10,14 +10,14 @@ fn found(pf: PfDriver, busy: bool, load: Load) -> Results {
 }
 
 #[test]
-fn gain_of_an_interruptless_pf_driver_matches_calibration() {
+fn throughput_gain_without_pf_interrupts_matches_calibration() {
     let loaded = |pf| found(pf, true, Load::Stream).throughput_gbps;
     let gain = loaded(PfDriver::Interruptless) / loaded(PfDriver::Classical) - 1.0;
     assert!((gain - 0.112).abs() < 0.01, "{gain}");
 }
 
 #[test]
-fn only_a_classical_pf_driver_makes_interrupts_exit() {
+fn guest_interrupts_exit_only_with_a_classical_pf_driver() {
     for busy in [false, true] {
         let [classical, without, posted] = [PfDriver::Classical, PfDriver::Interruptless, PfDriver::Posted]
             .map(|pf| found(pf, busy, Load::Stream));
@@ -28,7 +28,7 @@ fn only_a_classical_pf_driver_makes_interrupts_exit() {
 }
 
 #[test]
-fn idle_guest_fills_the_wire_with_any_pf_driver() {
+fn guest_fills_the_link_beside_any_pf_driver() {
     for pf in [PfDriver::Classical, PfDriver::Interruptless, PfDriver::Posted] {
         let found = found(pf, false, Load::Stream);
         assert!((9.3..9.5).contains(&found.throughput_gbps), "{found:?}");
@@ -36,7 +36,7 @@ fn idle_guest_fills_the_wire_with_any_pf_driver() {
 }
 
 #[test]
-fn request_latency_is_lower_without_exits() {
+fn mailbox_request_latency_is_lower_without_vm_exits() {
     for busy in [false, true] {
         let mean = |pf| {
             let all = found(pf, busy, Load::Requests).latencies_us;

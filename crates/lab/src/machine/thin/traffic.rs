@@ -16,7 +16,7 @@ const ONE_WAY: Span = Span::from_nanos(8_000);
 /// Least time between an answer and the client's next request; at most twice that.
 const PAUSE: Span = Span::from_micros(100);
 
-/// Wire with its client.
+/// Network wire with its client.
 #[derive(Debug)]
 pub(super) struct Wire {
     load: Load,

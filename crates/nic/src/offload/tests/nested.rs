@@ -81,7 +81,7 @@ fn seen(nested: &Nested) -> u32 {
 }
 
 #[test]
-fn checksums_are_verified_behind_tags_options_and_extensions() {
+fn checksums_are_verified_behind_vlan_tags_and_ip_options() {
     for nested in all() {
         assert_eq!(told(&nested.frame), (seen(&nested), 0), "{:?}", nested.context);
         let mut spoiled = nested.frame.clone();
@@ -103,7 +103,7 @@ fn seed(nested: &Nested) -> u16 {
 }
 
 #[test]
-fn checksums_are_inserted_behind_tags_options_and_extensions() {
+fn checksums_are_inserted_behind_vlan_tags_and_ip_options() {
     for nested in all() {
         let mut frame = nested.frame.clone();
         let field = &mut frame[nested.field.clone()];
@@ -121,7 +121,7 @@ fn checksums_are_inserted_behind_tags_options_and_extensions() {
 }
 
 #[test]
-fn segments_are_cut_behind_tags_options_and_extensions() {
+fn tcp_is_segmented_behind_vlan_tags_and_ip_options() {
     for nested in all().into_iter().filter(|nested| nested.context.l4 != L4::Sctp) {
         let mut packet = nested.frame.clone();
         let header = if nested.context.l4 == L4::Tcp { 20 } else { 8 };

@@ -47,7 +47,7 @@ fn agrees(frame: &[u8], control: u32, seal: Option<Sealed>) -> bool {
 }
 
 #[test]
-fn tcp_and_udp_over_ipv4_pass_the_quick_check() {
+fn quick_header_check_accepts_tcp_and_udp_over_ipv4() {
     for mut frame in [tcp4(b"payload"), udp4(b"payload"), tcp4(&[]), udp4(&[]), udp4(&[7; 1472])] {
         frame.resize(frame.len().max(60), 0);
         assert!(agrees(&frame, u32::MAX, None) && agrees(&frame, 0, None));
@@ -55,7 +55,7 @@ fn tcp_and_udp_over_ipv4_pass_the_quick_check() {
 }
 
 #[test]
-fn frames_that_are_not_plain_need_a_complete_parse() {
+fn quick_header_check_rejects_tags_options_and_fragments() {
     let tagged =
         built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[0; 20]);
     let echo = built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]);
@@ -97,12 +97,12 @@ fn seal() -> impl Strategy<Value = Option<Sealed>> {
 
 proptest! {
     #[test]
-    fn quick_check_and_complete_parse_find_the_same(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
+    fn quick_header_check_equals_the_complete_parse(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
         agrees(&frame, if all { rxcsum::IPOFL | rxcsum::TUOFL } else { control }, None);
     }
 
     #[test]
-    fn quick_check_and_complete_parse_agree_on_sealed_checksums(frame in frame(), seal in seal(), to_the_end in any::<bool>(), seed in 0u16..9) {
+    fn quick_header_check_agrees_on_senders_checksums(frame in frame(), seal in seal(), to_the_end in any::<bool>(), seed in 0u16..9) {
         let end = 14 + usize::from(be16(&frame, 16).unwrap_or(0));
         let seal = seal.map(|seal| if to_the_end { Sealed { start: 34, end, ..seal } } else { seal });
         agrees(&frame, rxcsum::TUOFL, seal);

@@ -27,19 +27,19 @@ fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
 }
 
 #[test]
-fn good_checksums_are_reported_as_calculated() {
+fn received_right_checksums_are_reported_as_verified() {
     assert_eq!(received(&tcp4(b"odd")), Receive { packet_type: IPV4 | TCP, status: IPCS | L4CS });
     assert_eq!(received(&udp4(b"even")), Receive { packet_type: IPV4 | UDP, status: IPCS | L4CS | UDPCS });
 }
 
 #[test]
-fn ipv6_reports_an_l4_checksum_and_no_ip_checksum() {
+fn received_ipv6_reports_an_l4_and_no_ip_checksum() {
     assert_eq!(received(&tcp6(b"odd")), Receive { packet_type: IPV6 | TCP, status: L4CS });
     assert_eq!(received(&udp6(b"even")), Receive { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
 }
 
 #[test]
-fn wrong_checksums_are_errors() {
+fn received_wrong_checksums_set_descriptor_errors() {
     assert_eq!(status(&spoiled(tcp4(b"payload"), 54)), IPCS | L4CS | L4E);
     assert_eq!(status(&spoiled(udp6(b"payload"), 62)), L4CS | UDPCS | L4E);
     // The time to live is in the IPv4 sum only.
@@ -47,14 +47,14 @@ fn wrong_checksums_are_errors() {
 }
 
 #[test]
-fn checksum_excludes_padding_behind_the_ip_packet() {
+fn verified_checksum_excludes_padding_after_the_ip_packet() {
     let mut frame = udp4(b"x");
     frame.resize(60, 0xee);
     assert_eq!(status(&frame), IPCS | L4CS | UDPCS);
 }
 
 #[test]
-fn rxcsum_turns_each_offload_off() {
+fn rxcsum_register_disables_each_receive_checksum_offload() {
     let with = |frame: &[u8]| {
         [IPOFL, TUOFL, CRCOFL, 0].map(|rxcsum| classify(frame, &parsed(frame), rxcsum, None).status)
     };
@@ -71,7 +71,7 @@ fn udp_without_checksum_is_not_reported_as_checked() {
 }
 
 #[test]
-fn fragments_are_not_reported_with_a_checked_l4_checksum() {
+fn received_ip_fragment_reports_no_verified_l4_checksum() {
     let mut header = ipv4_header(17, 0);
     header.more_fragments = true;
     let frame = ipv4_frame(header, &[], 0, &udp4(b"payload")[34..]);
@@ -79,7 +79,7 @@ fn fragments_are_not_reported_with_a_checked_l4_checksum() {
 }
 
 #[test]
-fn length_beyond_the_frame_reports_no_l4_checksum() {
+fn ip_length_beyond_the_frame_reports_no_l4_checksum() {
     let mut frame = udp4(b"payload");
     frame[17] += 1;
     assert_eq!(status(&frame) & (L4CS | UDPCS), 0);
@@ -92,7 +92,7 @@ fn length_beyond_the_frame_reports_no_l4_checksum() {
 }
 
 #[test]
-fn options_and_extensions_are_part_of_the_packet_type() {
+fn packet_type_includes_ipv4_options_and_ipv6_extensions() {
     let datagram = &udp4(b"payload")[34..];
     let with_options = ipv4_frame(ipv4_header(17, 0), &[1; 4], 0, datagram);
     assert_eq!(received(&with_options).packet_type, IPV4 | IPV4_OPTIONS | UDP);
@@ -111,7 +111,7 @@ fn sctp() -> Vec<u8> {
 }
 
 #[test]
-fn sctp_is_checked_by_its_crc() {
+fn received_sctp_is_verified_by_its_crc() {
     assert_eq!(received(&sctp()), Receive { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
     assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
@@ -127,7 +127,7 @@ fn fragments(datagram: &[u8]) -> [Fragment; 2] {
 }
 
 #[test]
-fn fragments_and_pseudo_header_sum_up_to_ones() {
+fn udp_fragment_sums_and_pseudo_header_add_up_to_all_ones() {
     let whole = udp4(b"some thirty-odd bytes of payload");
     let [first, rest] = fragments(&whole[34..]);
     assert_eq!((first.identification, rest.identification), (0x1234, 0x1234));
@@ -137,14 +137,14 @@ fn fragments_and_pseudo_header_sum_up_to_ones() {
 }
 
 #[test]
-fn first_udp_fragment_reports_that_it_has_no_checksum() {
+fn first_fragment_of_udp_without_checksum_clears_udpv() {
     let mut whole = udp4(b"some thirty-odd bytes of payload");
     whole[40..42].fill(0);
     assert_eq!(fragments(&whole[34..])[0].status, UDPCS);
 }
 
 #[test]
-fn only_fragments_of_udp_over_ipv4_are_summed_and_only_if_asked() {
+fn fragment_sum_is_reported_for_udp_over_ipv4_if_enabled() {
     let mut tcp = ipv4_header(6, 0);
     tcp.more_fragments = true;
     let other = [
@@ -163,7 +163,7 @@ fn only_fragments_of_udp_over_ipv4_are_summed_and_only_if_asked() {
 }
 
 #[test]
-fn hash_or_fragment_leaves_no_room_for_a_packet_checksum() {
+fn pcsd_or_ippcse_replaces_the_packet_checksum() {
     let frame = [0x11; 20];
     assert_eq!(
         [0, 4, 19, 20, 255].map(|pcss| packet_sum(&frame, pcss)),
@@ -173,7 +173,7 @@ fn hash_or_fragment_leaves_no_room_for_a_packet_checksum() {
 }
 
 #[test]
-fn checksum_over_other_addresses_is_not_verified() {
+fn udp_checksum_with_ipv6_home_address_is_not_verified() {
     let datagram = [0, 1, 0, 2, 0, 8, 0xab, 0xcd];
     let option = [&[17, 2, 1, 2, 0, 0, 0xc9, 16][..], &[7; 16], &datagram].concat();
     let routing = [&[17, 2, 2, 1, 0, 0, 0, 0][..], &[7; 16], &datagram].concat();
@@ -186,14 +186,14 @@ fn checksum_over_other_addresses_is_not_verified() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_never_panic(frame: Vec<u8>, rxcsum: u32) {
+    fn checksum_check_of_arbitrary_bytes_does_not_panic(frame: Vec<u8>, rxcsum: u32) {
         let _ = classify(&frame, &parsed(&frame), rxcsum, None);
         let _ = fragment(&frame, &parsed(&frame), rxcsum);
         let _ = packet_sum(&frame, rxcsum);
     }
 
     #[test]
-    fn etherparse_frames_are_right_until_a_payload_bit_flips(
+    fn flipped_payload_bit_makes_a_right_checksum_wrong(
         payload in proptest::collection::vec(0u8.., 1..1500),
         six: bool,
         tcp: bool,

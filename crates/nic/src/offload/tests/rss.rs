@@ -73,13 +73,13 @@ fn rss_hash_equals_microsofts_ipv6_vectors() {
 }
 
 #[test]
-fn a_fragment_is_hashed_by_addresses() {
+fn rss_hashes_an_ip_fragment_by_addresses_only() {
     let fragment = ipv4_frame(ipv4_header(6, 0), &[], 8, &[0; 20]);
     assert_eq!(hash(EVERY_TYPE, &fragment).rss_type, 2);
 }
 
 #[test]
-fn extensions_select_the_extended_types() {
+fn ipv6_extension_headers_select_the_ex_rss_types() {
     let udp = ipv6_frame(60, &[17, 0, 1, 4, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
     assert_eq!(hash(EVERY_TYPE, &udp).rss_type, 9);
     assert_eq!(hash(1 << 23 | 1 << 19 | 1 << 20, &udp).rss_type, 4);
@@ -91,21 +91,21 @@ fn extensions_select_the_extended_types() {
 }
 
 #[test]
-fn disabled_types_and_other_frames_are_not_hashed() {
+fn rss_skips_disabled_types_and_frames_without_ip() {
     assert_eq!(hash(0, &tcp4(&[])), Hash::default());
     assert_eq!(hash(EVERY_TYPE ^ 0x0003_0000, &tcp4(&[])), Hash::default());
     assert_eq!(hash(EVERY_TYPE, &[0; 60]), Hash::default());
 }
 
 #[test]
-fn the_low_seven_bits_of_the_hash_index_the_redirection_table() {
+fn low_seven_hash_bits_index_the_rss_redirection_table() {
     let rss = rss(0);
     assert_eq!([0, 4, 5, 6, 7, 8].map(|hash| rss.redirect(0xffff_ff80 | hash)), [0, 1, 2, 3, 15, 0]);
 }
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_never_panic(frame: Vec<u8>, types: u32) {
+    fn rss_hash_of_arbitrary_bytes_does_not_panic(frame: Vec<u8>, types: u32) {
         hash(types, &frame);
     }
 }
@@ -126,7 +126,7 @@ fn readdressed(src: &str, dst: &str, home: &str, routed: &str, ports: (u16, u16)
 }
 
 #[test]
-fn ipv6_ex_types_hash_home_and_routing_header_addresses() {
+fn rss_ipv6_ex_types_hash_home_and_routing_addresses() {
     // The first of the published vectors, whose addresses are in the extensions.
     let (home, routed) = ("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1");
     let frame = readdressed("fd00::1", "fd00::2", home, routed, (2794, 1766));

@@ -55,7 +55,7 @@ fn told(frame: &[u8], sealed: Option<Sealed>) -> (u32, u32) {
 }
 
 #[test]
-fn sealed_checksum_is_not_computed_again() {
+fn senders_checksum_is_not_summed_again_on_reception() {
     for kind in 0..5 {
         let (mut frame, context, seed, field) = packet(kind, b"some payload of an odd length");
         if kind < 4 {
@@ -70,7 +70,7 @@ fn sealed_checksum_is_not_computed_again() {
 }
 
 #[test]
-fn sealed_checksum_over_a_wrong_seed_is_an_error() {
+fn senders_checksum_over_a_wrong_seed_is_an_error() {
     for kind in 0..4 {
         let (mut frame, context, seed, field) = packet(kind, b"some payload");
         frame[field..field + 2].copy_from_slice(&(seed ^ 0x100).to_be_bytes());
@@ -80,7 +80,7 @@ fn sealed_checksum_over_a_wrong_seed_is_an_error() {
 }
 
 #[test]
-fn sealed_offsets_move_with_the_start_of_the_frame() {
+fn senders_checksum_offsets_move_with_the_frame_start() {
     let seal = Sealed { start: 34, end: 60, transport: Transport::Tcp, seed: 7 };
     assert_eq!(seal.before(4), Sealed { start: 30, end: 56, ..seal });
     assert_eq!(seal.before(4).behind(4), seal);
@@ -93,7 +93,7 @@ fn around(right: u16) -> impl Strategy<Value = u16> {
 
 proptest! {
     #[test]
-    fn sealed_checksum_leaves_the_descriptor_unchanged(
+    fn senders_checksum_leaves_the_descriptor_unchanged(
         kind in 0..5u8,
         payload in proptest::collection::vec(any::<u8>(), 0..200),
         spoil in proptest::option::weighted(0.3, (any::<Index>(), any::<u8>())),
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn sealed_checksum_of_a_segment_is_not_computed_again(
+    fn senders_segment_checksum_is_not_summed_again(
         kind in 0..4u8,
         payload in proptest::collection::vec(any::<u8>(), 0..400),
         seed in around(0xabcd),

@@ -8,13 +8,13 @@ use offload::segment::FlagMasks;
 use proptest::prelude::proptest;
 
 #[test]
-fn flag_masks_are_those_of_the_registers() {
+fn tcp_flag_masks_of_segments_come_from_dtxtcpflg() {
     assert_eq!(flag_masks(0x0f76_0ff6, 0x0f7f), FlagMasks::DEFAULT);
 }
 
 proptest! {
     #[test]
-    fn arbitrary_packets_and_contexts_never_panic(
+    fn segmentation_of_arbitrary_packets_does_not_panic(
         packet: Vec<u8>,
         raw_data: [u8; 16],
         raw_context: [u8; 16],

@@ -31,7 +31,7 @@ fn context(ip_length: u16, l4: L4) -> Context {
 }
 
 #[test]
-fn checksums_equal_those_of_an_independent_stack() {
+fn inserted_checksums_equal_those_of_an_independent_stack() {
     for (frame, ip, l4, protocol) in [
         (tcp4(b"odd"), 20, L4::Tcp, 6),
         (udp4(b"even"), 20, L4::Udp, 17),
@@ -52,7 +52,7 @@ fn checksums_equal_those_of_an_independent_stack() {
 }
 
 #[test]
-fn without_a_request_no_checksum_is_inserted() {
+fn descriptor_without_a_request_inserts_no_checksum() {
     let mut frame = tcp4(&[]);
     frame[24..26].fill(0);
     let before = frame.clone();
@@ -61,7 +61,7 @@ fn without_a_request_no_checksum_is_inserted() {
 }
 
 #[test]
-fn each_checksum_can_be_inserted_alone() {
+fn ip_and_l4_checksum_can_be_inserted_separately() {
     let right = tcp4(b"payload");
     let mut frame = right.clone();
     frame[24..26].fill(0xee);
@@ -77,7 +77,7 @@ fn each_checksum_can_be_inserted_alone() {
 }
 
 #[test]
-fn a_packet_that_is_an_ip_header_alone_gets_its_checksum() {
+fn packet_of_only_an_ip_header_gets_its_checksum() {
     let right = ipv4_frame(ipv4_header(17, 0), &[], 0, &[]);
     let mut frame = right.clone();
     frame[24..26].fill(0xee);
@@ -87,7 +87,7 @@ fn a_packet_that_is_an_ip_header_alone_gets_its_checksum() {
 }
 
 #[test]
-fn a_udp_sum_of_zero_is_sent_as_all_ones() {
+fn udp_checksum_of_zero_is_sent_as_all_ones() {
     // The payload's last word makes the sum come out as all ones, so its complement as zero.
     let mut frame = udp4(&[0, 0]);
     let sent = [frame[40], frame[41]];
@@ -100,7 +100,7 @@ fn a_udp_sum_of_zero_is_sent_as_all_ones() {
 }
 
 #[test]
-fn sctp_crc_ignores_the_old_value_of_its_field() {
+fn inserted_sctp_crc_ignores_the_old_field_value() {
     let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &[0, 1, 0, 2, 0, 0, 0, 3, 7, 7, 7, 7, 5]);
     let mut inserted = frame.clone();
     assert!(insert(&mut inserted, &BOTH, &context(20, L4::Sctp)).is_ok());
@@ -109,7 +109,7 @@ fn sctp_crc_ignores_the_old_value_of_its_field() {
 }
 
 #[test]
-fn request_outside_the_frame_changes_nothing() {
+fn checksum_request_outside_the_frame_changes_no_byte() {
     let frame = tcp4(&[]);
     let outside = |change: fn(&mut Context)| {
         let mut context = context(20, L4::Tcp);
@@ -131,7 +131,7 @@ fn request_outside_the_frame_changes_nothing() {
 
 proptest! {
     #[test]
-    fn arbitrary_frames_and_contexts_never_panic(
+    fn checksum_insertion_in_arbitrary_frames_does_not_panic(
         mut frame: Vec<u8>,
         raw_data: [u8; 16],
         raw_context in any::<[u8; 16]>(),
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn inserted_checksum_is_reported_as_right_on_reception(payload: Vec<u8>, six: bool, tcp: bool) {
+    fn inserted_checksum_is_verified_on_reception(payload: Vec<u8>, six: bool, tcp: bool) {
         let (mut frame, l4, protocol) = match (six, tcp) {
             (false, false) => (udp4(&payload), L4::Udp, 17),
             (false, true) => (tcp4(&payload), L4::Tcp, 6),

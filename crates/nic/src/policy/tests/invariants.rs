@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn only_registers_that_affect_the_tables_change_them(
+    fn switch_tables_change_only_with_the_registers_they_use(
         row in 0..table::rows().count(),
         element: u32,
         value: u32,

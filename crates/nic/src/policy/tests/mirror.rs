@@ -65,7 +65,7 @@ fn vlan_mirror_copies_the_vlans_of_its_filters() {
 }
 
 #[test]
-fn several_mirror_rules_make_one_copy_for_each_target() {
+fn several_mirror_rules_make_one_copy_per_target_pool() {
     let port = watched(0, vmrctl::UPME | vmrctl::VPME).set(r::vmrvm(0), B_BIT.into());
     let port = port.set(r::vmrctl(3), vmrctl::UPME | TO_WATCHER);
     let port = port.set(r::vmrctl(2), vmrctl::UPME | 2 << vmrctl::POOL_SHIFT);
@@ -81,7 +81,7 @@ fn four_mirror_rules_apply_at_once() {
 }
 
 #[test]
-fn mirror_does_not_copy_to_the_sender_without_lle() {
+fn mirror_copies_a_pools_own_frame_to_it_only_with_lle() {
     let port = port().set(r::vmrctl(0), vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), out());
     let port = port.set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
@@ -89,7 +89,7 @@ fn mirror_does_not_copy_to_the_sender_without_lle() {
 }
 
 #[test]
-fn mirrored_copies_obey_vfre_and_rlpml_of_the_target() {
+fn mirrored_copy_obeys_vfre_and_rlpml_of_its_target_pool() {
     let closed = watched(0, vmrctl::UPME).clear(r::VFRE, WATCHER.into());
     assert_eq!(closed.wire(B), to(B_BIT));
     let long = Frame { length: 4000, ..frame(Origin::Uplink, PEER, B) };
@@ -106,7 +106,7 @@ fn mirror_ignores_frames_dropped_by_anti_spoofing() {
 }
 
 #[test]
-fn without_replication_no_mirror_copies() {
+fn mirror_rules_copy_no_frame_without_replication() {
     let port = watched(0, vmrctl::UPME).clear(r::VT_CTL, vt_ctl::REPL_EN);
     assert_eq!(port.wire(B), to(B_BIT));
 }

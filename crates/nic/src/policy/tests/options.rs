@@ -7,7 +7,7 @@ use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
 
 #[test]
-fn vmolr_strips_own_frames_and_rplolr_replicated_ones() {
+fn vmolr_strips_tags_of_single_and_rplolr_of_copied_frames() {
     let strips = |port: &Port, pool, replicated| {
         load(&port.file, VFS).0.strips(policy::port(Pool::of_field(pool)), replicated)
     };
@@ -19,7 +19,7 @@ fn vmolr_strips_own_frames_and_rplolr_replicated_ones() {
 }
 
 #[test]
-fn pool_rss_needs_vmolr_and_mrqc() {
+fn rss_in_a_pool_needs_vmolr_and_mrqc_enables() {
     let rss = |port: &Port, pool: u32| load(&port.file, VFS).1.scales >> pool & 1 == 1;
     let port = port().pool(1, vmolr::RSSE);
     assert!(!rss(&port, 1));
@@ -28,7 +28,7 @@ fn pool_rss_needs_vmolr_and_mrqc() {
 }
 
 #[test]
-fn without_vmdq_ctrl_vme_strips_and_mrqc_selects_rss() {
+fn ctrl_vme_strips_tags_and_mrqc_enables_rss_without_vmdq() {
     let options = |port: &Port| {
         let (tables, receive) = load(&port.file, VFS);
         (tables.strips(policy::port(Pool::FIRST), false), receive.scales & 1 != 0)

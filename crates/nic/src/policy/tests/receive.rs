@@ -7,12 +7,12 @@ use i82576::register as r;
 use plane::switch::{Decision, Frame, Origin, Reason};
 
 #[test]
-fn broadcast_goes_to_pools_with_bam() {
+fn broadcast_goes_to_pools_that_accept_it_by_bam() {
     assert_eq!(port().clear(r::vmolr(Pool::EVERY[1]), vmolr::BAM).wire(BROADCAST), copies(A_BIT | C_BIT));
 }
 
 #[test]
-fn exact_address_goes_to_the_union_of_its_pools() {
+fn frame_goes_to_every_pool_of_its_exact_address() {
     assert_eq!(port().wire(B), to(B_BIT));
     assert_eq!(port().mac(2, B).wire(B), to(B_BIT | C_BIT));
 }
@@ -23,14 +23,14 @@ fn invalid_receive_address_matches_no_frame() {
 }
 
 #[test]
-fn receive_addresses_16_to_23_match() {
+fn receive_address_registers_16_to_23_match_frames() {
     let mut port = port();
     port.addresses = 23;
     assert_eq!(port.mac(2, PEER).wire(PEER), to(C_BIT));
 }
 
 #[test]
-fn unicast_table_hit_goes_to_pools_with_rope() {
+fn unicast_hash_table_hit_goes_to_pools_with_rope() {
     // MO = 0: address bits 47:36 of 02:00:00:00:00:99 are 0x990.
     let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
     assert_eq!(port.wire(PEER), to(B_BIT));
@@ -38,7 +38,7 @@ fn unicast_table_hit_goes_to_pools_with_rope() {
 }
 
 #[test]
-fn multicast_table_hit_goes_to_pools_with_rompe() {
+fn multicast_hash_table_hit_goes_to_pools_with_rompe() {
     // MO = 0: address bits 47:36 of 01:00:5e:00:00:fb are 0xfb0.
     let port = port().pool(1, vmolr::ROMPE).set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
     assert_eq!(port.wire(GROUP), copies(B_BIT));
@@ -46,7 +46,7 @@ fn multicast_table_hit_goes_to_pools_with_rompe() {
 }
 
 #[test]
-fn rctl_mo_selects_the_hashed_address_bits() {
+fn rctl_mo_selects_the_bits_hashed_for_multicast() {
     // Bits 47:32 of the address are 0xc35a.
     for (mo, hash) in [(0, 0xc35), (1, 0x86b), (2, 0x0d6), (3, 0x35a)] {
         let port = port().pool(1, vmolr::ROMPE).set(r::RCTL, mo << rctl::MO_SHIFT);
@@ -56,7 +56,7 @@ fn rctl_mo_selects_the_hashed_address_bits() {
 }
 
 #[test]
-fn mpme_adds_all_multicast_to_exact_matches() {
+fn pool_with_mpme_receives_all_multicast() {
     let port = port().pool(1, vmolr::MPME).mac(2, GROUP);
     assert_eq!(port.wire(GROUP), copies(B_BIT | C_BIT));
     assert_eq!(port.wire("33:33:00:00:00:01"), copies(B_BIT));
@@ -74,14 +74,14 @@ fn unmatched_multicast_is_dropped() {
 }
 
 #[test]
-fn ignore_mac_selects_pools_by_vlan_alone() {
+fn ignore_mac_selects_pools_only_by_vlan() {
     let port = port().set(r::VT_CTL, vt_ctl::IGNORE_MAC).vlan(5, B_BIT | C_BIT, 0);
     let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
     assert_eq!(port.decide(tagged), to(B_BIT | C_BIT));
 }
 
 #[test]
-fn tagged_frame_needs_vfta_and_membership() {
+fn tagged_frame_needs_its_vlan_in_vfta_and_a_member_pool() {
     let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, B) };
     let port = port().vlan(5, B_BIT, 0).vlan(6, A_BIT, 0);
     assert_eq!(port.decide(tagged(5)), to(B_BIT));
@@ -91,7 +91,7 @@ fn tagged_frame_needs_vfta_and_membership() {
 }
 
 #[test]
-fn untagged_frame_needs_aupe_with_vlan_filter() {
+fn vlan_filter_passes_untagged_frames_to_pools_with_aupe() {
     let port = port().vlan(5, B_BIT, 0).clear(r::vmolr(Pool::EVERY[1]), vmolr::AUPE);
     assert_eq!(port.wire(B), dropped(Reason::Unwanted));
     assert_eq!(port.clear(r::RCTL, rctl::VFE).wire(B), to(B_BIT));
@@ -106,14 +106,14 @@ fn default_pool_needs_vlan_membership() {
 }
 
 #[test]
-fn vfre_gates_each_pool() {
+fn vfre_bit_enables_reception_of_each_pool() {
     let port = port().clear(r::VFRE, 2);
     assert_eq!(port.wire(B), dropped(Reason::Disabled));
     assert_eq!(port.wire(BROADCAST), copies(A_BIT | C_BIT));
 }
 
 #[test]
-fn rctl_en_gates_the_port() {
+fn rctl_en_enables_reception_of_the_port() {
     assert_eq!(port().clear(r::RCTL, rctl::EN).wire(B), dropped(Reason::Disabled));
 }
 
@@ -128,7 +128,7 @@ fn without_lpe_a_pool_accepts_1518_bytes_and_a_tag() {
 }
 
 #[test]
-fn rlpml_limits_each_pool_separately() {
+fn rlpml_limits_frame_length_of_each_pool_separately() {
     let port = port().clear(r::vmolr(Pool::EVERY[1]), vmolr::RLPML_MASK).pool(1, vmolr::LPE | 9018);
     let long = |length| Frame { length, ..frame(Origin::Uplink, PEER, BROADCAST) };
     assert_eq!(port.decide(long(9014)), copies(B_BIT));
@@ -137,7 +137,7 @@ fn rlpml_limits_each_pool_separately() {
 }
 
 #[test]
-fn without_replication_group_frames_go_to_the_default_pool() {
+fn multicast_goes_to_the_default_pool_without_replication() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE).pool(1, vmolr::MPME);
     assert_eq!(port.wire(BROADCAST), to(0x80));
     assert_eq!(port.wire(GROUP), to(0x80));
@@ -146,14 +146,14 @@ fn without_replication_group_frames_go_to_the_default_pool() {
 }
 
 #[test]
-fn without_replication_the_lowest_matching_pool_receives() {
+fn lowest_matching_pool_receives_without_replication() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).mac(2, B).mac(1, GROUP).mac(2, GROUP);
     assert_eq!(port.wire(B), to(B_BIT));
     assert_eq!(port.wire(GROUP), to(B_BIT));
 }
 
 #[test]
-fn without_replication_sent_broadcast_goes_to_default_and_wire() {
+fn sent_broadcast_goes_to_default_pool_without_replication() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE);
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..to(0x80) });
 }
@@ -167,7 +167,7 @@ fn vlan_filters_of_one_vlan_add_their_pools() {
 }
 
 #[test]
-fn cfien_accepts_tags_whose_indicator_equals_cfi() {
+fn cfien_accepts_only_vlan_tags_with_the_chosen_cfi_bit() {
     let canonical = Frame { vlan: Some(0x0005), ..frame(Origin::Uplink, PEER, B) };
     let other = Frame { vlan: Some(0x1005), ..canonical };
     let port = port().vlan(5, B_BIT, 0);
@@ -182,7 +182,7 @@ fn cfien_accepts_tags_whose_indicator_equals_cfi() {
 }
 
 #[test]
-fn match_by_table_or_promiscuity_is_inexact() {
+fn match_by_hash_table_or_promiscuity_is_inexact() {
     let port = port().pool(1, vmolr::MPME | vmolr::ROMPE | vmolr::ROPE).mac(2, "01:00:5e:00:00:01");
     assert_eq!([A, BROADCAST, "01:00:5e:00:00:01"].map(|dst| port.is_inexact(dst)), [false; 3]);
     assert_eq!([PEER, GROUP].map(|dst| port.is_inexact(dst)), [true; 2]);

@@ -66,7 +66,7 @@ impl Control {
 }
 
 #[test]
-fn bdicw_drops_broadcasts_in_the_rest_of_a_storm_window() {
+fn bdicw_drops_broadcasts_until_the_storm_window_ends() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(15, BROADCAST), 10);
     assert_eq!((control.file.get(r::BSCCNT), control.status()), (15, scsts::BSCA));
@@ -85,14 +85,14 @@ fn bdipw_drops_broadcasts_in_the_window_after_a_storm() {
 }
 
 #[test]
-fn without_drop_bits_storms_are_only_reported() {
+fn storm_without_a_drop_bit_is_only_reported() {
     let mut control = control(0);
     assert_eq!(control.send(15, BROADCAST), 15);
     assert_eq!(control.status(), scsts::BSCA);
 }
 
 #[test]
-fn storm_control_counts_broadcast_and_multicast_apart() {
+fn storm_control_counts_broadcast_and_multicast_separately() {
     let mut control = control(sccrl::BDICW | sccrl::MDICW);
     assert_eq!(control.send(15, GROUP), 10);
     assert_eq!((control.file.get(r::MSCCNT), control.file.get(r::BSCCNT)), (15, 0));
@@ -131,7 +131,7 @@ fn storm_threshold_of_zero_is_no_limit() {
 }
 
 #[test]
-fn storm_windows_pass_without_polls() {
+fn storm_window_ends_on_time_without_polls() {
     let mut control = control(sccrl::BDIPW);
     control.send(15, BROADCAST);
     assert_eq!(control.at_us(5_500).status(), 0, "the fifth window has no storm");
@@ -143,7 +143,7 @@ fn storm_windows_pass_without_polls() {
 }
 
 #[test]
-fn storm_interval_of_zero_is_one_and_count_saturates() {
+fn storm_interval_0_is_1_and_its_block_count_saturates() {
     let mut control = control(0);
     control.file.set(r::SCCRL, 0);
     assert_eq!(control.ends(), Time::from_micros(100));

@@ -11,30 +11,30 @@ use i82576::register as r;
 use plane::switch::{Decision, Frame, Reason};
 
 #[test]
-fn local_unicast_stays_off_the_wire() {
+fn sent_unicast_to_a_local_pool_stays_off_the_wire() {
     assert_eq!(port().a_sends(B), to(B_BIT));
 }
 
 #[test]
-fn unknown_unicast_goes_to_the_wire_and_not_to_the_default_pool() {
+fn sent_unknown_unicast_goes_to_the_wire_only() {
     assert_eq!(port().a_sends(PEER), out());
 }
 
 #[test]
-fn unicast_table_hit_goes_to_pool_and_wire() {
+fn sent_unicast_hash_table_hit_goes_to_pool_and_wire() {
     let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
     assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(B_BIT) });
 }
 
 #[test]
-fn group_frames_go_to_other_pools_and_the_wire() {
+fn sent_multicast_goes_to_other_pools_and_the_wire() {
     let port = port().pool(1, vmolr::MPME).pool(0, vmolr::MPME);
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(B_BIT | C_BIT) });
     assert_eq!(port.a_sends(GROUP), Decision { uplink: true, ..copies(B_BIT) });
 }
 
 #[test]
-fn sender_gets_its_own_frames_only_with_lle() {
+fn pool_receives_its_own_frames_only_with_lle() {
     assert_eq!(port().a_sends(A), dropped(Reason::OnlySender));
     let port = port().set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
     assert_eq!(port.a_sends(A), to(A_BIT));
@@ -42,14 +42,14 @@ fn sender_gets_its_own_frames_only_with_lle() {
 }
 
 #[test]
-fn without_loopback_all_frames_go_to_the_wire() {
+fn sent_frames_all_go_to_the_wire_without_loopback() {
     let port = port().clear(r::DTXSWC, dtxswc::LOOPBACK_EN);
     assert_eq!(port.a_sends(B), out());
     assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(0) });
 }
 
 #[test]
-fn local_address_in_another_vlan_goes_to_the_wire() {
+fn sent_frame_to_a_pool_in_another_vlan_goes_to_the_wire() {
     let port = port().vlan(5, A_BIT | B_BIT, 0).vlan(6, A_BIT, 0);
     let tagged = |tag| Frame { vlan: Some(tag), ..frame(sender(0), A, B) };
     assert_eq!(port.decide(tagged(5)), to(B_BIT));
@@ -57,7 +57,7 @@ fn local_address_in_another_vlan_goes_to_the_wire() {
 }
 
 #[test]
-fn local_vlan_stays_off_the_wire() {
+fn frame_of_a_local_vlan_stays_off_the_wire() {
     let port = port().vlan(5, A_BIT | B_BIT, vlvf::LVLAN);
     let tagged = |dst| Frame { vlan: Some(5), ..frame(sender(0), A, dst) };
     assert_eq!(port.decide(tagged(BROADCAST)), copies(B_BIT));
@@ -65,7 +65,7 @@ fn local_vlan_stays_off_the_wire() {
 }
 
 #[test]
-fn frame_to_a_local_address_that_refuses_it_is_dropped() {
+fn sent_frame_to_a_pool_that_refuses_it_is_dropped() {
     assert_eq!(port().clear(r::VFRE, 2).a_sends(B), dropped(Reason::Disabled));
     let long = Frame { length: 4000, ..frame(sender(0), A, B) };
     assert_eq!(port().decide(long), dropped(Reason::TooLong));
@@ -104,7 +104,7 @@ fn link_control_frames_of_a_vf_are_dropped() {
 }
 
 #[test]
-fn vmvir_inserts_its_tag_or_forbids_tags() {
+fn vmvir_inserts_a_vlan_tag_or_forbids_tagged_frames() {
     let port = port()
         .set(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 0x6005)
         .set(r::vmvir(Pool::EVERY[1]), vmvir::NEVER | 7);

@@ -6,27 +6,27 @@ use i82576::register as r;
 use plane::switch::{Frame, Origin, Reason};
 
 #[test]
-fn without_upe_only_exact_addresses_are_received() {
+fn port_without_vmdq_and_upe_receives_only_exact_addresses() {
     assert_eq!(single().wire(A), to(1));
     assert_eq!(single().wire(PEER), dropped(Reason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::UPE).wire(PEER), to(1));
 }
 
 #[test]
-fn multicast_needs_the_table_or_mpe() {
+fn multicast_without_vmdq_needs_its_hash_table_bit_or_mpe() {
     assert_eq!(single().wire(GROUP), dropped(Reason::Unwanted));
     assert_eq!(single().set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31)).wire(GROUP), to(1));
     assert_eq!(single().set(r::RCTL, rctl::MPE).wire(GROUP), to(1));
 }
 
 #[test]
-fn broadcast_needs_bam() {
+fn broadcast_without_vmdq_needs_rctl_bam() {
     assert_eq!(single().wire(BROADCAST), dropped(Reason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::BAM).wire(BROADCAST), to(1));
 }
 
 #[test]
-fn vlans_are_filtered_by_vfta_alone() {
+fn vlans_without_vmdq_are_filtered_only_by_vfta() {
     let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
     assert_eq!(single().set(r::RCTL, rctl::VFE).decide(tagged), dropped(Reason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::VFE).set(r::vfta(0), 1 << 5).decide(tagged), to(1));
@@ -34,7 +34,7 @@ fn vlans_are_filtered_by_vfta_alone() {
 }
 
 #[test]
-fn long_packets_need_lpe_and_rlpml() {
+fn long_packets_without_vmdq_need_lpe_and_rlpml() {
     let long = Frame { length: 9000, ..frame(Origin::Uplink, PEER, A) };
     assert_eq!(single().decide(long), dropped(Reason::TooLong));
     assert_eq!(single().set(r::RCTL, rctl::LPE).decide(long), to(1));
@@ -43,7 +43,7 @@ fn long_packets_need_lpe_and_rlpml() {
 }
 
 #[test]
-fn without_vmdq_sent_frames_go_to_the_wire() {
+fn sent_frames_go_to_the_wire_only_without_vmdq() {
     let port = single().set(r::DTXSWC, !0);
     assert_eq!(port.decide(frame(sender(3), B, A)), out());
     assert_eq!(port.decide(frame(sender(0), A, "01:80:c2:00:00:0e")), out());

@@ -6,7 +6,7 @@ use i82576::bits::{ctrl, ctrl_ext, v2p};
 use i82576::register::{self as r, vf};
 
 #[test]
-fn rsti_holds_from_power_on_until_pfrstd() {
+fn mailbox_rsti_holds_from_power_on_until_pfrstd() {
     let mut bench = Bench::bare();
     bench.enable_vfs(2);
     bench.vf(0).read(vf::V2PMAILBOX);

@@ -17,7 +17,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn vfre_gates_frames_to_a_vf() {
+fn vf_receives_frames_only_while_its_vfre_bit_is_set() {
     let mut bench = bench();
     bench.pf().write(r::VFRE, 0xfd);
     bench.vf(0).send(&plain(mac(1), mac(0), 60));
@@ -31,7 +31,7 @@ fn vfre_gates_frames_to_a_vf() {
 }
 
 #[test]
-fn vfte_holds_a_vfs_frames_without_loss() {
+fn clear_vfte_bit_delays_a_vfs_frames_without_loss() {
     let mut bench = bench();
     bench.pf().write(r::VFTE, 0xfe);
     bench.vf(0).send(&plain(mac(1), mac(0), 60));
@@ -44,7 +44,7 @@ fn vfte_holds_a_vfs_frames_without_loss() {
 }
 
 #[test]
-fn vf_reset_closes_its_gates_and_raises_an_event() {
+fn vf_reset_clears_vfre_and_vfte_and_raises_an_event() {
     let ways: [fn(&mut Bench); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),

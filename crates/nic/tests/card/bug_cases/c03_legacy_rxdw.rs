@@ -21,7 +21,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn received_and_sent_frames_raise_the_pin() {
+fn received_and_sent_frames_raise_the_interrupt_pin() {
     let mut bench = bench();
     bench.wire_sends(&plain(PORT, mac(9), 60));
     assert_eq!(bench.world.bus.pin, [true]);

@@ -21,7 +21,7 @@ fn heads(bench: &mut Bench) -> [u32; 2] {
 }
 
 #[test]
-fn low_bit_of_reta_entry_selects_queue_n_or_n_plus_8() {
+fn low_reta_bit_selects_the_pools_queue_n_or_n_plus_8() {
     let mut bench = bench();
     for (entry, expected) in [(0, [1, 0]), (1, [1, 1]), (0xfe, [2, 1]), (0xff, [2, 2])] {
         (0..32).for_each(|word| bench.pf().write(r::reta(word), entry * 0x0101_0101));
@@ -31,7 +31,7 @@ fn low_bit_of_reta_entry_selects_queue_n_or_n_plus_8() {
 }
 
 #[test]
-fn without_rsse_or_in_mode_3_frames_go_to_queue_n() {
+fn pool_without_rss_receives_in_its_first_queue() {
     let mut bench = bench();
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
     bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL);

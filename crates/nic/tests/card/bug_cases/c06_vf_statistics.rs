@@ -11,7 +11,7 @@ const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
 const VFMPRC_INTEL: u32 = 0x0f38;
 
 #[test]
-fn vf_statistics_count_in_both_views() {
+fn vf_statistics_read_the_same_for_pf_and_vf() {
     let mut bench = Bench::new(8);
     for n in 0..8 {
         bench.vf(n).start();
@@ -38,7 +38,7 @@ fn vf_statistics_count_in_both_views() {
 }
 
 #[test]
-fn vfmprc_counts_at_both_offsets_without_clear_on_read() {
+fn multicast_counter_vfmprc_reads_at_both_offsets() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);

@@ -11,7 +11,7 @@ fn vector(n: u8) -> u32 {
 }
 
 #[test]
-fn delayed_message_clears_its_cause_when_it_leaves() {
+fn delayed_interrupt_clears_its_eicr_cause_when_sent() {
     let mut bench = Bench::new(1);
     bench.pf().write(vector(3), 100 << eitr::INTERVAL_SHIFT);
     bench.pf().write(r::EIAC, 1 << 3);
@@ -31,7 +31,7 @@ fn delayed_message_clears_its_cause_when_it_leaves() {
 }
 
 #[test]
-fn eiac_clears_only_the_causes_that_it_names() {
+fn eiac_auto_clears_only_the_selected_causes() {
     let mut bench = Bench::new(1);
     bench.pf().write(r::EIAC, 0b0101);
     bench.pf().write(r::EIMS, 0b1111);
@@ -43,7 +43,7 @@ fn eiac_clears_only_the_causes_that_it_names() {
 }
 
 #[test]
-fn eiac_keeps_a_cause_while_it_is_masked() {
+fn eiac_auto_clear_keeps_a_masked_cause() {
     let mut bench = Bench::new(1);
     bench.pf().write(r::EIAC, 1);
     bench.pf().write(r::EICS, 1);

@@ -9,7 +9,7 @@ use i82576::register::{self as r, vf};
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
 
 #[test]
-fn broadcast_and_multicast_have_counters_of_their_own() {
+fn broadcasts_and_multicasts_have_separate_counters() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);

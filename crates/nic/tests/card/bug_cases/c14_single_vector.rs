@@ -20,7 +20,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn without_multiple_msix_every_cause_is_vector_0() {
+fn every_cause_uses_vector_0_without_multiple_msix() {
     let mut bench = bench();
     bench.pf().write(r::IMS, icr::LSC | icr::RXDW | icr::TXDW);
     bench.nic.set_link(false);
@@ -37,7 +37,7 @@ fn without_multiple_msix_every_cause_is_vector_0() {
 }
 
 #[test]
-fn without_multiple_msix_ivar_sets_eicr_without_a_message() {
+fn ivar_without_multiple_msix_sets_eicr_and_sends_nothing() {
     let mut bench = bench();
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
     bench.pf().write(r::ivar(0), 0x85);

@@ -29,7 +29,7 @@ fn frame() -> Vec<u8> {
 }
 
 #[test]
-fn inner_tag_is_stripped_and_outer_sets_vext() {
+fn inner_vlan_tag_is_stripped_and_outer_tag_sets_vext() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &tagged(0x6064, &frame())));
@@ -43,7 +43,7 @@ fn inner_tag_is_stripped_and_outer_sets_vext() {
 }
 
 #[test]
-fn single_tag_is_the_outer_one_and_stays() {
+fn single_vlan_tag_is_treated_as_outer_and_stays() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &frame()));
@@ -53,7 +53,7 @@ fn single_tag_is_the_outer_one_and_stays() {
 }
 
 #[test]
-fn vlan_filters_compare_the_inner_tag() {
+fn vlan_filters_compare_the_inner_tag_of_two() {
     let mut bench = bench();
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(0), 1 << 20);
@@ -67,7 +67,7 @@ fn vlan_filters_compare_the_inner_tag() {
 }
 
 #[test]
-fn frame_without_an_outer_tag_has_no_offloads() {
+fn double_vlan_frame_without_outer_tag_has_no_offloads() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     for bare in [frame(), tagged(5, &frame())] {
@@ -79,7 +79,7 @@ fn frame_without_an_outer_tag_has_no_offloads() {
 }
 
 #[test]
-fn inserted_tag_goes_behind_the_outer_tag() {
+fn inserted_vlan_tag_goes_behind_the_outer_tag() {
     let mut bench = bench();
     let whole = outer(5, &plain(mac(9), mac(0), 100));
     let both = |tag| outer(5, &tagged(tag, &plain(mac(9), mac(0), 100)));
@@ -94,7 +94,7 @@ fn inserted_tag_goes_behind_the_outer_tag() {
 }
 
 #[test]
-fn frame_without_an_outer_tag_gets_no_inserted_tag() {
+fn frame_without_outer_vlan_tag_gets_no_inserted_tag() {
     let mut bench = bench();
     let bare = plain(mac(9), mac(0), 100);
     bench.vf(0).send(&bare);
@@ -118,7 +118,7 @@ fn standard_frame_may_have_two_tags_beyond_1518_bytes() {
 }
 
 #[test]
-fn lower_half_of_vet_is_the_inner_tags_type() {
+fn lower_half_of_vet_is_the_inner_tags_ether_type() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.pf().write(r::VET, 0x9100);

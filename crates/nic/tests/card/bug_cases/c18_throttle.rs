@@ -30,7 +30,7 @@ fn eitr_interval_is_bits_14_to_2_in_microseconds() {
 }
 
 #[test]
-fn linux_itr_value_is_in_quarters_of_a_microsecond() {
+fn linux_itr_setting_is_in_quarters_of_a_microsecond() {
     for (written, us) in [(56, 14), (196, 49), (648, 162), (980, 245)] {
         assert_eq!(eitr::interval_us(written), us);
     }
@@ -55,7 +55,7 @@ fn eitr_write_keeps_the_counter_only_with_cnt_ignr() {
 }
 
 #[test]
-fn interval_without_a_cause_ends_without_a_message() {
+fn eitr_interval_without_a_cause_sends_no_interrupt() {
     let mut bench = fired(100);
     bench.wait_us(100);
     bench.expect_nothing();
@@ -64,7 +64,7 @@ fn interval_without_a_cause_ends_without_a_message() {
 }
 
 #[test]
-fn pending_cause_fires_once_at_the_end_of_the_interval() {
+fn pending_cause_interrupts_once_when_the_interval_ends() {
     for (read_away, messages) in [(false, 1), (true, 0)] {
         let mut bench = fired(100);
         for _ in 0..5 {

@@ -25,7 +25,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn clone_keeps_the_link_without_a_link_interrupt() {
+fn copied_card_keeps_the_link_without_a_link_interrupt() {
     for up in [false, true] {
         let mut bench = bench();
         bench.nic.set_link(up);
@@ -41,7 +41,7 @@ fn clone_keeps_the_link_without_a_link_interrupt() {
 }
 
 #[test]
-fn clone_keeps_the_phy_in_power_down() {
+fn copied_card_keeps_the_phy_in_power_down() {
     let mut bench = bench();
     let control_register = 1 << 26 | phy::ADDRESS << 21;
     bench.pf().write(r::MDIC, control_register | u32::from(control::POWER_DOWN));
@@ -53,7 +53,7 @@ fn clone_keeps_the_phy_in_power_down() {
 }
 
 #[test]
-fn clone_keeps_transmit_contexts() {
+fn copied_card_keeps_transmit_contexts() {
     let mut bench = bench();
     let context = Context { vlan_tag: 10, ..Context::default() };
     bench.vf(0).transmit(&[context.emit()]);
@@ -67,7 +67,7 @@ fn clone_keeps_transmit_contexts() {
 }
 
 #[test]
-fn clone_completes_a_packet_begun_before() {
+fn copied_card_completes_a_packet_begun_before_the_copy() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 60);
     let address = bench.vf(0).place(&frame);
@@ -82,7 +82,7 @@ fn clone_completes_a_packet_begun_before() {
 }
 
 #[test]
-fn clone_keeps_the_time_of_a_throttled_interrupt() {
+fn copied_card_keeps_the_time_of_a_delayed_interrupt() {
     let mut bench = bench();
     bench.now = Time::from_micros(1000);
     bench.vf(0).write(vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
@@ -143,7 +143,7 @@ fn run(cut: usize) -> [Trace; 2] {
 }
 
 #[test]
-fn card_and_clone_behave_the_same_after_any_step() {
+fn card_and_its_copy_behave_the_same_after_any_step() {
     let [whole, _] = run(24);
     assert!(!whole.0.is_empty() && !whole.1.is_empty() && !whole.2.is_empty());
     for cut in 0..24 {

@@ -20,7 +20,7 @@ fn ring_of_any_length_and_tail_makes_bounded_requests() {
 }
 
 #[test]
-fn queue_works_once_its_ring_is_valid() {
+fn queue_works_after_an_invalid_ring_is_corrected() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     let frame = plain(mac(9), mac(0), 60);

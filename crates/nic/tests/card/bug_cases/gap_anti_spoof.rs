@@ -24,7 +24,7 @@ const MAC_OF_1: u32 = 2 << dtxswc::MAC_SPOOF_SHIFT;
 const VLAN_OF_1: u32 = 2 << dtxswc::VLAN_SPOOF_SHIFT;
 
 #[test]
-fn frame_with_a_foreign_source_is_dropped() {
+fn sent_frame_with_a_foreign_source_mac_is_dropped() {
     assert_eq!(sent(MAC_OF_1, &plain(mac(9), mac(1), 60)), (1, 0));
     assert_eq!(sent(MAC_OF_1, &plain(mac(9), mac(0), 60)), (0, 2), "a neighbour's address");
     assert_eq!(sent(MAC_OF_1, &plain(mac(9), mac(8), 60)), (0, 2), "an unknown address");
@@ -32,7 +32,7 @@ fn frame_with_a_foreign_source_is_dropped() {
 }
 
 #[test]
-fn frame_with_a_foreign_vlan_is_dropped() {
+fn sent_frame_with_a_foreign_vlan_is_dropped() {
     let frame = |tag| tagged(tag, &plain(mac(9), mac(1), 60));
     assert_eq!(sent(VLAN_OF_1, &frame(5)), (1, 0));
     assert_eq!(sent(VLAN_OF_1, &frame(6)), (0, 2));

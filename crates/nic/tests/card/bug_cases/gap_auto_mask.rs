@@ -4,7 +4,7 @@ use crate::common::{Bench, index};
 use i82576::register::{self as r, vf};
 
 #[test]
-fn pf_eiam_reads_the_last_written_value() {
+fn pf_auto_mask_register_eiam_reads_the_last_written_value() {
     let mut bench = Bench::bare();
     for value in [0x0f, 0x01, 0x00, 0xc1ff_ffff, 0x10] {
         bench.pf().write(r::EIAM, value);
@@ -13,7 +13,7 @@ fn pf_eiam_reads_the_last_written_value() {
 }
 
 #[test]
-fn vteiam_reads_the_last_written_value_in_both_views() {
+fn vf_auto_mask_register_reads_the_same_for_pf_and_vf() {
     let mut bench = Bench::new(8);
     let through_pf = r::vf_block(index(3)) + r::vf_stats::VTEIAM;
     for value in [7, 1, 0, 5] {
@@ -25,7 +25,7 @@ fn vteiam_reads_the_last_written_value_in_both_views() {
 }
 
 #[test]
-fn eiam_masks_a_vector_by_its_own_bit_only() {
+fn eiam_bit_auto_masks_only_its_own_vector() {
     let mut bench = Bench::new(1);
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIAM, 0b010);

@@ -5,7 +5,7 @@ use i82576::bits::{rctl, vlvf, vt_ctl};
 use i82576::register as r;
 
 #[test]
-fn ignore_mac_chooses_pools_by_vlan_alone() {
+fn ignore_mac_setting_selects_pools_only_by_vlan() {
     let mut bench = Bench::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();

@@ -17,7 +17,7 @@ fn eiac_and_vtivar_read_the_last_written_value() {
 }
 
 #[test]
-fn cleared_vtivar_entry_does_not_interrupt() {
+fn queue_with_a_cleared_vtivar_entry_does_not_interrupt() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.vf(0).write(vf::VTIVAR, 0x8082);

@@ -5,7 +5,7 @@ use i82576::bits::{rctl, tctl};
 use i82576::register::{self as r, rx};
 
 #[test]
-fn legacy_descriptors_alone_receive_and_send() {
+fn queues_receive_and_send_with_legacy_descriptors_only() {
     let mut bench = Bench::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::MPE | rctl::BAM | rctl::SECRC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);

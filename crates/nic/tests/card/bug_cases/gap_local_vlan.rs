@@ -6,7 +6,7 @@ use i82576::bits::{rctl, vlvf};
 use i82576::register as r;
 
 #[test]
-fn a_local_vlan_stays_off_the_wire() {
+fn frame_of_a_vlan_marked_local_stays_off_the_wire() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();

@@ -7,7 +7,7 @@ use i82576::bits::vmolr;
 use i82576::register as r;
 
 #[test]
-fn sender_does_not_get_its_own_group_frames() {
+fn pool_does_not_receive_its_own_multicasts() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();

@@ -27,14 +27,14 @@ fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
 }
 
 #[test]
-fn mpme_accepts_every_multicast() {
+fn pool_with_vmolr_mpme_receives_every_multicast() {
     assert!(gets(vmolr::MPME, false, GROUP));
     assert!(!gets(vmolr::MPME, false, mac(9)));
     assert!(!gets(0, false, GROUP));
 }
 
 #[test]
-fn rompe_uses_the_multicast_table_and_rope_the_unicast_table() {
+fn rompe_and_rope_use_the_multicast_and_unicast_hash_table() {
     assert!(gets(vmolr::ROMPE, true, GROUP));
     assert!(!gets(vmolr::ROMPE, true, mac(9)));
     assert!(gets(vmolr::ROPE, true, mac(9)));

@@ -21,7 +21,7 @@ fn time_of_20(bench: &mut Bench, from: u8) -> (Duration, usize) {
 }
 
 #[test]
-fn rate_delays_its_vf_and_no_neighbour() {
+fn transmit_rate_delays_only_its_own_vf() {
     let mut bench = Bench::new(2);
     bench.pf().write(r::RTTDQSEL, 0);
     bench.pf().write(r::RTTBCNRC, RS_ENA | 100 << INTEGER_SHIFT);

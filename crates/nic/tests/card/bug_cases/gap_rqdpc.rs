@@ -4,7 +4,7 @@ use crate::common::{Bench, index, mac, plain};
 use i82576::register::{self as r, rx, rx_block, vf};
 
 #[test]
-fn rqdpc_counts_on_every_queue_and_clears_on_read() {
+fn drop_counter_rqdpc_of_each_queue_clears_on_read() {
     let mut bench = Bench::new(7);
     for n in 0..7 {
         bench.vf(n).start();

@@ -5,7 +5,7 @@ use i82576::Queue;
 use i82576::register::{rx, rx_block, tx, tx_block};
 
 #[test]
-fn first_four_queues_have_legacy_aliases() {
+fn registers_of_the_first_four_queues_have_legacy_aliases() {
     let mut bench = Bench::bare();
     for (n, queue) in (0..4).zip(Queue::all()) {
         for at in [tx::TDBAH, tx::TXCTL, tx::TDWBAH] {

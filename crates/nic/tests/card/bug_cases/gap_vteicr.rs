@@ -5,7 +5,7 @@ use i82576::VfIndex;
 use i82576::register::{self as r, vf, vf_stats};
 
 #[test]
-fn vteims_reads_the_mask() {
+fn vteims_register_reads_the_vfs_interrupt_mask() {
     let mut bench = Bench::new(8);
     for n in 0..8 {
         bench.vf(n).write(vf::VTEIMS, 0b011);
@@ -18,7 +18,7 @@ fn vteims_reads_the_mask() {
 }
 
 #[test]
-fn vteicr_is_three_bits_of_eicr_in_both_views() {
+fn vteicr_shows_three_bits_of_eicr_to_pf_and_vf() {
     let mut bench = Bench::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());

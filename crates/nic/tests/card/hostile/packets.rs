@@ -37,7 +37,7 @@ fn packet_without_eop_is_dropped_up_to_its_end() {
 }
 
 #[test]
-fn packet_that_fills_its_ring_does_not_hang_it() {
+fn packet_that_fills_its_ring_does_not_hang_the_queue() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     let frame = bench.vf(0).place(&plain(mac(9), mac(0), 50));
@@ -48,7 +48,7 @@ fn packet_that_fills_its_ring_does_not_hang_it() {
 }
 
 #[test]
-fn endless_empty_buffers_are_bounded() {
+fn endless_empty_buffers_make_bounded_work() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
@@ -65,7 +65,7 @@ fn endless_empty_buffers_are_bounded() {
 }
 
 #[test]
-fn endless_contexts_and_invalid_descriptors_are_bounded() {
+fn endless_invalid_descriptors_make_bounded_work() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
@@ -96,7 +96,7 @@ fn frames_shorter_than_an_ethernet_header_are_not_sent() {
 }
 
 #[test]
-fn packets_of_256_kilobytes_are_bounded() {
+fn packets_of_256_kilobytes_make_bounded_work() {
     let mut bench = bench();
     for (length, count) in [(65_535u16, 4), (65_535, 5), (65_535, 60), (9725, 1)] {
         let mut descriptors = vec![data(buffer(0), length).emit(); count];
@@ -113,7 +113,7 @@ fn packets_of_256_kilobytes_are_bounded() {
 }
 
 #[test]
-fn poll_bounds_the_bytes_that_it_gathers() {
+fn poll_gathers_a_bounded_number_of_bytes() {
     let mut bench = bench();
     for _ in 0..63 {
         bench.vf(0).put(packet(BASE, 65_535).emit());
@@ -127,7 +127,7 @@ fn poll_bounds_the_bytes_that_it_gathers() {
 }
 
 #[test]
-fn poll_bounds_the_descriptors_that_it_reads() {
+fn poll_reads_a_bounded_number_of_descriptors() {
     let mut bench = bench();
     bench.vf(0).start_sized(8, 256);
     let frame = plain(mac(9), mac(0), 98);
@@ -146,7 +146,7 @@ fn poll_bounds_the_descriptors_that_it_reads() {
 }
 
 #[test]
-fn buffers_beyond_memory_or_addresses_fault() {
+fn buffer_outside_memory_or_address_space_is_a_dma_fault() {
     let mut bench = bench();
     for address in [END - 1, END, BASE - 1, u64::MAX, u64::MAX - 50, 1 << 63, 0] {
         bench.vf(0).transmit(&[packet(address, 100).emit()]);
@@ -209,7 +209,7 @@ fn invalid_segmentation_sends_nothing() {
 }
 
 #[test]
-fn one_byte_segments_are_bounded() {
+fn segments_of_one_byte_make_bounded_work() {
     let mut bench = bench();
     let context = Context {
         mac_length: 14,
@@ -238,7 +238,7 @@ fn one_byte_segments_are_bounded() {
 }
 
 #[test]
-fn broadcast_storm_is_bounded_by_its_frames() {
+fn work_of_a_broadcast_storm_is_bounded_by_its_frames() {
     let mut bench = bench();
     bench.budget.frames = 16;
     let frame = plain(i82576::MacAddress::BROADCAST, mac(0), 60);
@@ -256,7 +256,7 @@ fn broadcast_storm_is_bounded_by_its_frames() {
 }
 
 #[test]
-fn frames_to_the_own_address_do_not_return() {
+fn frame_to_the_senders_own_address_does_not_return() {
     let mut bench = bench();
     for length in 14..64 {
         bench.vf(0).send(&plain(mac(0), mac(0), length - 14));

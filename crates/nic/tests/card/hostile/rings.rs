@@ -7,7 +7,7 @@ use i82576::register::{rx, tx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn head_or_tail_beyond_the_ring_moves_no_frame() {
+fn head_or_tail_beyond_the_ring_transfers_no_frame() {
     let mut bench = bench();
     for value in [64, 65, 0x7fff, 0xffff, u32::MAX] {
         for register in [tx::TDH, tx::TDT] {
@@ -59,7 +59,7 @@ fn heads_and_tails_moved_between_polls_stay_in_the_ring() {
 }
 
 #[test]
-fn tail_moved_back_fills_no_more_than_a_ring() {
+fn receive_tail_moved_back_fills_at_most_one_ring() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -133,7 +133,7 @@ fn rings_in_unmapped_memory_stop_their_queue() {
 }
 
 #[test]
-fn faulted_ring_works_again_after_set_up() {
+fn faulted_ring_works_after_the_driver_sets_it_up_again() {
     let mut bench = bench();
     bench.vf(0).write(tx_at(tx::TDBAL), 0);
     bench.vf(0).write(rx_at(rx::RDBAL), 0);
@@ -179,7 +179,7 @@ fn unmapped_receive_buffer_reports_rxe() {
 }
 
 #[test]
-fn head_write_back_may_overwrite_ring_and_frame() {
+fn head_write_back_onto_ring_and_frame_is_safe() {
     let mut bench = bench();
     for address in [TX_RING, TX_RING + 0x10, BASE, END - 4, END - 3, u64::MAX - 3] {
         bench.vf(0).start();
@@ -192,7 +192,7 @@ fn head_write_back_may_overwrite_ring_and_frame() {
 }
 
 #[test]
-fn frames_may_overwrite_their_own_ring() {
+fn received_frame_onto_its_own_ring_is_safe() {
     let mut bench = bench();
     for i in 0..63u64 {
         let posted = i82576::descriptor::rx::Posted { packet: BASE + i * 8, header: BASE + i * 16 };
@@ -208,7 +208,7 @@ fn frames_may_overwrite_their_own_ring() {
 }
 
 #[test]
-fn million_doorbells_make_bounded_work() {
+fn million_doorbell_writes_make_bounded_work() {
     let mut bench = bench();
     for i in 0..1_000_000u32 {
         bench.vf(0).write(tx_at(tx::TDT), i);

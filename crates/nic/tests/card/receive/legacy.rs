@@ -22,7 +22,7 @@ fn descriptor(bench: &mut Bench, i: u32) -> WriteBack {
 }
 
 #[test]
-fn legacy_write_back_keeps_the_address() {
+fn legacy_receive_write_back_keeps_the_buffer_address() {
     let mut bench = legacy();
     bench.wire_sends(&frame(60));
     let back = descriptor(&mut bench, 0);
@@ -31,7 +31,7 @@ fn legacy_write_back_keeps_the_address() {
 }
 
 #[test]
-fn legacy_frame_has_eop_in_its_last_descriptor() {
+fn legacy_received_frame_has_eop_in_its_last_descriptor() {
     let mut bench = legacy();
     bench.wire_sends(&frame(5000));
     let backs = [0, 1, 2].map(|i| descriptor(&mut bench, i));
@@ -41,7 +41,7 @@ fn legacy_frame_has_eop_in_its_last_descriptor() {
 }
 
 #[test]
-fn legacy_tag_is_in_the_special_field() {
+fn legacy_receive_reports_the_vlan_tag_in_special() {
     let mut bench = legacy();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&tagged(0x6064, &frame(60)));
@@ -50,7 +50,7 @@ fn legacy_tag_is_in_the_special_field() {
 }
 
 #[test]
-fn legacy_checksum_status_and_errors_have_their_bytes() {
+fn legacy_receive_reports_checksum_status_and_errors() {
     let mut bench = legacy();
     let good = tcp(mac(0), mac(9), &[7; 100]);
     let mut bad = good.clone();
@@ -64,7 +64,7 @@ fn legacy_checksum_status_and_errors_have_their_bytes() {
 }
 
 #[test]
-fn packet_checksum_sums_from_pcss_on() {
+fn legacy_packet_checksum_starts_at_rxcsum_pcss() {
     let mut bench = legacy();
     let mut bytes = frame(64);
     bytes[14..].fill(0);
@@ -81,7 +81,7 @@ fn packet_checksum_sums_from_pcss_on() {
 }
 
 #[test]
-fn legacy_buffer_size_comes_from_rctl() {
+fn legacy_receive_buffer_size_comes_from_rctl() {
     let mut bench = legacy();
     bench.pf().set(r::RCTL, 2 << 16);
     bench.wire_sends(&frame(600));
@@ -92,7 +92,7 @@ fn legacy_buffer_size_comes_from_rctl() {
 }
 
 #[test]
-fn unmapped_legacy_buffer_sets_rxe() {
+fn unmapped_legacy_receive_buffer_sets_error_rxe() {
     let mut bench = legacy();
     bench.vf(0).poke(BASE, &[0; 16]);
     bench.wire_sends(&frame(60));

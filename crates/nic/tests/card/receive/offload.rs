@@ -10,7 +10,7 @@ use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn strvlan_moves_the_tag_to_the_descriptor() {
+fn vmolr_strvlan_moves_the_vlan_tag_to_the_descriptor() {
     let mut bench = bench();
     let untagged = frame(100);
     bench.wire_sends(&tagged(0x6064, &untagged));
@@ -29,7 +29,7 @@ fn strvlan_moves_the_tag_to_the_descriptor() {
 }
 
 #[test]
-fn ctrl_vme_strips_no_tags_with_pools() {
+fn ctrl_vme_strips_no_vlan_tags_with_pools() {
     let mut bench = bench();
     bench.pf().set(r::CTRL, ctrl::VME);
     bench.wire_sends(&tagged(100, &frame(100)));
@@ -56,7 +56,7 @@ fn stripped_and_split_frame_uses_several_buffers() {
 }
 
 #[test]
-fn rxcsum_selects_the_verified_checksums() {
+fn rxcsum_register_selects_the_verified_checksums() {
     let mut bench = bench();
     let good = tcp(mac(0), mac(9), &[7; 100]);
     let mut bad = good.clone();
@@ -101,7 +101,7 @@ fn rss_hash_is_reported_and_selects_the_pools_queue() {
 }
 
 #[test]
-fn without_pcsd_checksum_and_ip_id_replace_the_hash() {
+fn packet_checksum_and_ip_id_replace_the_hash_without_pcsd() {
     let mut bench = bench();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << 16);
     bench.pf().write(r::rssrk(0), 0x0102_0304);
@@ -118,7 +118,7 @@ fn without_pcsd_checksum_and_ip_id_replace_the_hash() {
 }
 
 #[test]
-fn second_queue_of_a_vf_receives_by_hash() {
+fn second_queue_of_a_vf_receives_by_rss_hash() {
     let mut bench = bench();
     let second = at(vf::QUEUE_STRIDE);
     let ring = crate::common::BASE + 0x800;
@@ -145,7 +145,7 @@ fn second_queue_of_a_vf_receives_by_hash() {
 
 /// PIF tells software to compare the address itself.
 #[test]
-fn frame_without_an_exact_match_sets_pif() {
+fn frame_without_an_exact_address_match_sets_pif() {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);

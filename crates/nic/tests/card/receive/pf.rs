@@ -32,7 +32,7 @@ fn check_sequence(frame: &[u8]) -> [u8; 4] {
 }
 
 #[test]
-fn check_sequence_is_delivered_without_secrc() {
+fn frame_check_sequence_is_delivered_without_secrc() {
     let mut bench = bench(0);
     bench.wire_sends(&frame(100));
     assert_eq!(bench.pf().expect_frame().bytes, [&frame(100)[..], &check_sequence(&frame(100))].concat());
@@ -51,7 +51,7 @@ fn check_sequence_is_delivered_without_secrc() {
 }
 
 #[test]
-fn pools_never_get_a_check_sequence() {
+fn pools_never_receive_a_frame_check_sequence() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
     bench.pf().clear(r::RCTL, rctl::SECRC);
@@ -60,7 +60,7 @@ fn pools_never_get_a_check_sequence() {
 }
 
 #[test]
-fn ctrl_vme_strips_tags_without_pools() {
+fn ctrl_vme_strips_vlan_tags_without_pools() {
     let mut bench = bench(rctl::SECRC);
     bench.wire_sends(&tagged(0x6064, &frame(100)));
     assert_eq!(bench.pf().expect_frame().bytes, tagged(0x6064, &frame(100)));
@@ -71,7 +71,7 @@ fn ctrl_vme_strips_tags_without_pools() {
 }
 
 #[test]
-fn lpe_accepts_frames_up_to_rlpml() {
+fn rctl_lpe_accepts_long_frames_up_to_rlpml() {
     let mut bench = bench(rctl::SECRC);
     let longest = |bench: &mut Bench| {
         let lengths = [1514, 1515, 1518, 2000, 2001, 9722, 9724];
@@ -93,7 +93,7 @@ fn lpe_accepts_frames_up_to_rlpml() {
 }
 
 #[test]
-fn small_driver_polls_legacy_rings() {
+fn small_driver_receives_by_polling_legacy_rings() {
     let mut bench = bench(rctl::SECRC | rctl::UPE | rctl::MPE);
     bench.pf().start_sized(16, 16);
     let receive = bench.pf().rx(rx::SRRCTL);
@@ -200,7 +200,7 @@ fn reported_hash_selects_the_queue_in_reta() {
 }
 
 #[test]
-fn without_rss_frames_go_to_queue_0() {
+fn received_frames_go_to_queue_0_without_rss() {
     let mut bench = bench(rctl::SECRC);
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0505_0505));
     assert_eq!(queue_of(&mut bench, &tcp(PORT, mac(9), &[1; 50])).0, 0);

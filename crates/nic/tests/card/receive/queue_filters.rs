@@ -66,7 +66,7 @@ fn ether_type_filter_without_a_queue_is_only_reported() {
 }
 
 #[test]
-fn last_matching_ether_type_filter_decides() {
+fn last_matching_ether_type_filter_selects_the_queue() {
     let mut bench = port();
     for (i, queue) in [(2, 9), (6, 4)] {
         let filter = EAPOL | queue << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE;
@@ -145,7 +145,7 @@ fn five_tuple_filters_rank_by_priority_then_number() {
 }
 
 #[test]
-fn synqfp_orders_the_syn_filter_and_five_tuple_filters() {
+fn synqfp_ranks_the_syn_filter_and_five_tuple_filters() {
     let mut bench = port();
     bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 9 << synqf::QUEUE_SHIFT);
     assert_eq!(queue_of(&mut bench, &flagged(0x02)).0, 9);
@@ -159,7 +159,7 @@ fn synqfp_orders_the_syn_filter_and_five_tuple_filters() {
 }
 
 #[test]
-fn queue_order_is_ether_type_tuple_rss_default() {
+fn ether_type_filter_outranks_five_tuple_and_rss() {
     let mut bench = port();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
     bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT | 6 << mrqc::DEFAULT_QUEUE_SHIFT);

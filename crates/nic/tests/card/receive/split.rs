@@ -39,13 +39,13 @@ fn split_result_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool
 }
 
 #[test]
-fn split_leaves_unknown_headers_with_the_payload() {
+fn header_split_leaves_unknown_headers_with_the_payload() {
     assert_eq!(split_result(2, 128, &frame(60)), (false, false, 0, vec![60]));
     assert_eq!(split_result(2, 128, &frame(3000)), (false, false, 0, vec![2048, 952]));
 }
 
 #[test]
-fn split_puts_fitting_headers_into_the_header_buffer() {
+fn header_split_puts_fitting_headers_in_the_header_buffer() {
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
     assert_eq!(split_result(2, 128, &segment), (true, false, 54, vec![2048, 952]));
     let only_headers = tcp(mac(0), mac(9), &[]);
@@ -55,7 +55,7 @@ fn split_puts_fitting_headers_into_the_header_buffer() {
 }
 
 #[test]
-fn split_reports_headers_that_do_not_fit() {
+fn header_split_reports_headers_that_do_not_fit() {
     let segment = tagged(5, &tagged(6, &tagged(7, &tcp(mac(0), mac(9), &[7; 100]))));
     assert_eq!(split_result(2, 64, &segment), (true, true, 66, vec![166]));
     let segment = tagged(5, &tagged(6, &tcp(mac(0), mac(9), &[7; 100])));
@@ -94,21 +94,21 @@ fn split_always_continues_long_headers_in_the_packet_buffer() {
 }
 
 #[test]
-fn fragment_splits_behind_its_ip_header() {
+fn ip_fragment_is_split_behind_its_ip_header() {
     let mut fragment = tcp(mac(0), mac(9), &[7; 300]);
     fragment[20] = 0x20;
     assert_eq!(split_result(2, 128, &fragment), (true, false, 34, vec![320]));
 }
 
 #[test]
-fn without_a_header_buffer_no_frame_is_split() {
+fn frame_is_not_split_without_a_header_buffer() {
     for kind in [2, 5] {
         assert_eq!(split_result(kind, 0, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
     }
 }
 
 #[test]
-fn replication_formats_leave_sph_clear() {
+fn replication_formats_leave_split_header_bit_sph_clear() {
     for kind in [3, 4, 6, 7] {
         assert_eq!(split_result(kind, 128, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
     }
@@ -136,7 +136,7 @@ fn bytes_in_the_header_buffer_need_no_packet_buffer() {
 }
 
 #[test]
-fn unmapped_header_buffer_sets_rxe() {
+fn unmapped_header_buffer_sets_receive_error_rxe() {
     let mut bench = bench();
     bench.vf(0).write(vf::PSRTYPE, IP);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
@@ -166,7 +166,7 @@ fn stripped_and_split_frame_uses_several_buffers() {
 }
 
 #[test]
-fn psrtype_selects_the_kinds_to_split() {
+fn psrtype_selects_the_packet_types_to_split() {
     let mut fragment = udp(mac(0), mac(9), &[7; 100]);
     fragment[20] = 0x20;
     let frames = [
@@ -186,7 +186,7 @@ fn psrtype_selects_the_kinds_to_split() {
 }
 
 #[test]
-fn psrtype_ethernet_splits_frames_without_another_bit() {
+fn psrtype_ethernet_bit_splits_all_other_frames() {
     let segment = tcp(mac(0), mac(9), &[7; 100]);
     assert_eq!(split_result_under(psrtype::ETHERNET, 2, 128, &segment), (true, false, 14, vec![140]));
     assert_eq!(split_result_under(psrtype::ETHERNET | IP, 2, 128, &segment), (true, false, 54, vec![100]));

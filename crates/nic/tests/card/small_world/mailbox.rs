@@ -159,34 +159,34 @@ const PF_ANSWERS: &[Step] = &[
 ];
 
 #[test]
-fn mailbox_follows_its_rules_in_every_order() {
+fn mailbox_keeps_its_rules_in_every_interleaving() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS]), 126);
 }
 
 #[test]
-fn mailbox_follows_its_rules_with_a_vf_reset() {
+fn mailbox_keeps_its_rules_across_a_vf_reset() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::VfReset, Step::VfReads]]), 6_930);
 }
 
 #[test]
-fn mailbox_follows_its_rules_with_a_pf_reset() {
+fn mailbox_keeps_its_rules_across_a_pf_reset() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::PfReset, Step::PfDone]]), 6_930);
 }
 
 #[test]
-fn mailbox_follows_its_rules_with_both_resets() {
+fn mailbox_keeps_its_rules_across_vf_and_pf_resets() {
     let resets: [&[Step]; 2] = [&[Step::VfReset], &[Step::PfReset, Step::PfDone]];
     assert_eq!(play(&[&VF_ASKS[..4], &PF_ANSWERS[1..], resets[0], resets[1]]), 12_600);
 }
 
 #[test]
-fn mailbox_follows_its_rules_with_rvfu() {
+fn mailbox_keeps_its_rules_when_the_pf_revokes_the_lock() {
     let takes = [Step::PfWrites(p2v::RVFU | p2v::PFU), Step::PfWrites(0)];
     assert_eq!(play(&[VF_ASKS, &takes, &[Step::VfReset]]), 168);
 }
 
 #[test]
-fn mailbox_follows_its_rules_for_any_two_writes() {
+fn mailbox_keeps_its_rules_for_any_two_register_writes() {
     let values: Vec<Step> = (0..8).map(Step::VfWrites).chain((0..32).map(Step::PfWrites)).collect();
     for first in &values {
         for second in &values {

@@ -40,7 +40,7 @@ impl<'a, S> Player<'a, S> {
 }
 
 #[test]
-fn step_orders_of_scripts_are_complete_and_unique() {
+fn script_interleavings_are_complete_and_unique() {
     let mut seen = std::collections::HashSet::new();
     orders(&[3, 2, 1], &mut |order| assert!(seen.insert(order.to_vec())));
     assert_eq!(seen.len(), 60, "6! / (3! 2! 1!)");

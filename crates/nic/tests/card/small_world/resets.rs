@@ -113,7 +113,7 @@ fn play(scripts: &[&[Step]], check_neighbour: bool) -> usize {
 }
 
 #[test]
-fn stopped_vf_is_silent_in_every_order() {
+fn reset_vf_sends_no_frame_in_any_interleaving() {
     for (way, only_the_vf) in WAYS {
         let work = [Step::Sends, Step::Asks];
         let world = [Step::WireSends, Step::NeighbourSends, Step::Poll];
@@ -123,7 +123,7 @@ fn stopped_vf_is_silent_in_every_order() {
 }
 
 #[test]
-fn vf_stopped_twice_is_silent_in_every_order() {
+fn vf_reset_twice_sends_no_frame_in_any_interleaving() {
     for (first, _) in WAYS {
         for (second, _) in WAYS {
             let work = [Step::Sends, Step::Poll];

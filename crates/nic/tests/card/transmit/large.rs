@@ -47,7 +47,7 @@ fn send(bench: &mut Bench, l4: L4) -> usize {
 }
 
 #[test]
-fn segments_are_copied_once_to_the_receiver() {
+fn segments_of_a_packet_are_copied_once_to_the_receiver() {
     for (l4, headers) in [(L4::Tcp, 54), (L4::Udp, 42)] {
         let mut bench = pair();
         let bytes = send(&mut bench, l4);
@@ -61,7 +61,7 @@ fn segments_are_copied_once_to_the_receiver() {
 }
 
 #[test]
-fn receiver_without_memory_costs_its_sender_one_burst() {
+fn full_receiver_costs_a_segmenting_sender_one_burst() {
     let mut bench = pair();
     // Each buffer begins 10 bytes before the VF's memory, so that payloads fit and headers do not.
     for i in 0..40_u64 {

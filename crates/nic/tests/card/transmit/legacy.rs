@@ -32,7 +32,7 @@ fn sent(bench: &mut Bench, frame: &[u8], ask: Transmit) -> Vec<u8> {
 }
 
 #[test]
-fn packet_may_use_one_descriptor() {
+fn legacy_packet_may_use_one_descriptor() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[packet(whole.address, frame.len()).emit()]);
@@ -43,7 +43,7 @@ fn packet_may_use_one_descriptor() {
 }
 
 #[test]
-fn only_descriptors_with_rs_are_written_back() {
+fn only_legacy_descriptors_with_rs_are_written_back() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     let loud = packet(whole.address, frame.len());
@@ -62,7 +62,7 @@ fn legacy_packet_may_use_several_descriptors() {
 }
 
 #[test]
-fn descriptor_formats_may_be_mixed_within_a_packet() {
+fn sent_packet_may_mix_descriptor_formats() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 286);
     bench.vf(0).transmit(&[data(whole.address, 100).emit(), packet(whole.address + 100, 200).emit()]);
@@ -71,7 +71,7 @@ fn descriptor_formats_may_be_mixed_within_a_packet() {
 }
 
 #[test]
-fn legacy_tag_comes_from_the_first_descriptor() {
+fn legacy_vlan_tag_comes_from_the_first_descriptor() {
     let mut bench = bench();
     let frame = plain(WIRE, mac(0), 100);
     let tag = Transmit { vlan_tag: Some(0x6064), ..Transmit::default() };
@@ -85,7 +85,7 @@ fn legacy_tag_comes_from_the_first_descriptor() {
 }
 
 #[test]
-fn legacy_checksum_covers_css_to_end_at_cso() {
+fn legacy_checksum_from_css_to_the_end_is_stored_at_cso() {
     let mut bench = bench();
     let good = tcp(WIRE, mac(0), b"an odd load");
     let mut seeded = good.clone();
@@ -108,7 +108,7 @@ fn legacy_checksum_outside_the_frame_is_not_inserted() {
 }
 
 #[test]
-fn legacy_checksum_of_zero_stays_zero() {
+fn legacy_inserted_checksum_of_zero_stays_zero() {
     let mut bench = bench();
     let mut frame = plain(WIRE, mac(0), 46);
     frame[14..].fill(0);
@@ -129,7 +129,7 @@ fn empty_legacy_descriptors_send_nothing() {
 }
 
 #[test]
-fn empty_legacy_descriptors_are_no_violation() {
+fn empty_legacy_descriptors_are_no_malformed_packet() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     let (frame, whole) = placed(&mut bench, 100);

@@ -37,7 +37,7 @@ fn context_descriptor_sends_no_frame() {
 }
 
 #[test]
-fn queue_keeps_two_contexts_until_they_are_overwritten() {
+fn queue_keeps_two_offload_contexts_until_overwritten() {
     let mut bench = bench();
     let vlan = |index, vlan_tag| Context { vlan_tag, ..context(index, 0) }.emit();
     let (_, descriptor) = placed(&mut bench, 100);
@@ -49,7 +49,7 @@ fn queue_keeps_two_contexts_until_they_are_overwritten() {
 }
 
 #[test]
-fn each_queue_has_its_own_contexts() {
+fn each_queue_has_its_own_offload_contexts() {
     let mut bench = bench();
     bench.vf(1).start();
     bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
@@ -60,7 +60,7 @@ fn each_queue_has_its_own_contexts() {
 }
 
 #[test]
-fn first_descriptor_decides_on_the_tag() {
+fn first_descriptor_requests_the_inserted_vlan_tag() {
     let mut bench = bench();
     bench.vf(0).transmit(&[Context { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
     let (frame, whole) = placed(&mut bench, 86);
@@ -72,7 +72,7 @@ fn first_descriptor_decides_on_the_tag() {
 }
 
 #[test]
-fn tag_in_the_frame_stays_behind_the_inserted_one() {
+fn vlan_tag_in_the_frame_stays_behind_the_inserted_tag() {
     let mut bench = bench();
     let inner = tagged(20, &plain(WIRE, mac(0), 60));
     bench.vf(0).send(&inner);
@@ -84,7 +84,7 @@ fn tag_in_the_frame_stays_behind_the_inserted_one() {
 }
 
 #[test]
-fn tcp_packet_is_cut_by_its_context() {
+fn tcp_packet_is_segmented_by_its_context_descriptor() {
     let mut bench = bench();
     let payload: Vec<u8> = (0..2500).map(|i| i as u8).collect();
     let mut frame = tcp(WIRE, mac(0), &payload);
@@ -123,7 +123,7 @@ fn tcp_packet_is_cut_by_its_context() {
 }
 
 #[test]
-fn context_places_the_inserted_checksums() {
+fn context_descriptor_places_the_inserted_checksums() {
     let mut bench = bench();
     let good = tcp6(WIRE, mac(0), b"an odd load");
     let mut frame = good.clone();
@@ -138,7 +138,7 @@ fn context_places_the_inserted_checksums() {
 }
 
 #[test]
-fn dtxtcpflg_masks_the_flags_of_segments() {
+fn dtxtcpflg_masks_the_tcp_flags_of_segments() {
     let mut bench = bench();
     bench.pf().write(r::DTXTCPFLGL, 0x0010_0fff);
     bench.pf().write(r::DTXTCPFLGH, 0x001);

@@ -17,7 +17,7 @@ fn inserted(bench: &mut Bench) -> Option<u16> {
 }
 
 #[test]
-fn context_survives_a_new_ring_but_no_reset() {
+fn offload_context_survives_a_new_ring_but_no_reset() {
     let mut bench = bench();
     bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
     bench.vf(0).write(at(tx::TXDCTL), 0);
@@ -32,7 +32,7 @@ fn context_survives_a_new_ring_but_no_reset() {
 }
 
 #[test]
-fn payload_length_comes_from_buffers_and_not_from_paylen() {
+fn sent_length_comes_from_buffers_and_not_from_paylen() {
     let mut bench = bench();
     let frame = tcp(WIRE, mac(0), &[7; 2500]);
     let address = bench.vf(0).place(&frame);
@@ -55,7 +55,7 @@ fn poll_writes_back_all_descriptors_despite_wthresh() {
 }
 
 #[test]
-fn swflsh_reads_zero_and_keeps_the_queue() {
+fn txdctl_swflsh_reads_zero_and_keeps_the_queue() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);
@@ -68,7 +68,7 @@ fn swflsh_reads_zero_and_keeps_the_queue() {
 }
 
 #[test]
-fn oversized_packet_is_dropped_written_back_and_counted() {
+fn oversized_sent_packet_is_dropped_and_counted() {
     let mut bench = bench();
     let longest = MAX_FRAME as u16 - 4;
     let frame = plain(WIRE, mac(0), usize::from(longest) + 100);

@@ -62,7 +62,7 @@ fn waiting(bench: &Bench, n: u8) -> (usize, usize) {
 }
 
 #[test]
-fn burst_waits_for_descriptors_and_arrives_in_order() {
+fn burst_of_frames_waits_for_descriptors_and_keeps_sequence() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..20, 1_000);
     assert_eq!(got(&mut bench, 0), (0..7).collect::<Vec<_>>());
@@ -78,7 +78,7 @@ fn burst_waits_for_descriptors_and_arrives_in_order() {
 }
 
 #[test]
-fn new_frame_does_not_overtake_a_waiting_one() {
+fn new_frame_does_not_overtake_a_waiting_frame() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     got(&mut bench, 0);
@@ -117,7 +117,7 @@ fn frame_that_exceeds_the_ring_does_not_wait() {
 }
 
 #[test]
-fn waiting_frame_is_missed_when_buffers_become_too_small() {
+fn waiting_frame_too_long_for_new_buffers_is_missed() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..7, 100);
     burst(&mut bench, 0, 7..8, 9_000);
@@ -131,7 +131,7 @@ fn waiting_frame_is_missed_when_buffers_become_too_small() {
 }
 
 #[test]
-fn frame_without_room_in_the_buffer_counts_in_mpc() {
+fn frame_without_room_in_the_packet_buffer_counts_in_mpc() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..107, 1_024);
     // A queue may hold at most half of the buffer, and RXPBS is 64 KB.
@@ -149,7 +149,7 @@ fn frame_without_room_in_the_buffer_counts_in_mpc() {
 }
 
 #[test]
-fn rxpbs_sets_the_buffers_size_up_to_64_kb() {
+fn rxpbs_sets_the_packet_buffer_size_up_to_64_kb() {
     for (kilobytes, expected) in [(0, 0), (8, 4), (64, 32), (100, 32)] {
         let mut bench = bench(8);
         bench.pf().write(r::RXPBS, kilobytes);
@@ -159,7 +159,7 @@ fn rxpbs_sets_the_buffers_size_up_to_64_kb() {
 }
 
 #[test]
-fn buffer_bounds_the_number_of_short_frames() {
+fn packet_buffer_bounds_the_number_of_short_frames() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..2_007, 60);
     assert_eq!(waiting(&bench, 0), (512, 512 * 60), "a frame takes at least 64 bytes");
@@ -167,7 +167,7 @@ fn buffer_bounds_the_number_of_short_frames() {
 }
 
 #[test]
-fn drop_en_drops_at_once_and_counts_in_rqdpc() {
+fn queue_with_drop_en_drops_at_once_and_counts_in_rqdpc() {
     let mut bench = bench(8);
     bench.vf(0).set(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     burst(&mut bench, 0, 0..10, 100);
@@ -179,7 +179,7 @@ fn drop_en_drops_at_once_and_counts_in_rqdpc() {
 }
 
 #[test]
-fn waiting_frames_stay_when_their_queue_begins_to_drop() {
+fn waiting_frames_stay_when_their_queue_sets_drop_en() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     bench.pf().write(r::QDE, 1);
@@ -239,7 +239,7 @@ fn waiting_frames_count_as_received_on_delivery() {
 }
 
 #[test]
-fn copies_of_a_frame_wait_separately() {
+fn copies_of_a_frame_wait_for_descriptors_separately() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..7, 100);
     bench.world.wire.incoming.push_back(plain(i82576::MacAddress::BROADCAST, mac(9), 86));
@@ -254,7 +254,7 @@ fn copies_of_a_frame_wait_separately() {
 }
 
 #[test]
-fn waiting_frame_ignores_later_settings() {
+fn waiting_frame_keeps_the_settings_of_its_arrival() {
     let mut bench = bench(8);
     bench.pf().set(r::vmolr(Pool::EVERY[0]), vmolr::STRVLAN);
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 1 << vlvf::POOLSEL_SHIFT | 5);
@@ -277,7 +277,7 @@ fn waiting_frame_ignores_later_settings() {
 }
 
 #[test]
-fn delivered_waiting_frame_interrupts() {
+fn waiting_frame_interrupts_on_delivery() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     bench.expect_msix(Vf(0), 1);

@@ -62,7 +62,7 @@ fn cleared_bus_mastering_drops_waiting_frames() {
 }
 
 #[test]
-fn next_owner_gets_no_waiting_frame_of_the_last_one() {
+fn next_owner_of_a_vf_gets_no_waiting_frame_of_the_last() {
     let mut bench = three_wait();
     function_level_reset(&mut bench, Vf(0));
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
@@ -72,7 +72,7 @@ fn next_owner_gets_no_waiting_frame_of_the_last_one() {
 }
 
 #[test]
-fn frames_wait_while_rctl_en_is_clear() {
+fn received_frames_wait_while_rctl_en_is_clear() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     bench.pf().clear(r::RCTL, rctl::EN);
@@ -106,7 +106,7 @@ fn faulting_ring_drops_waiting_frames() {
 }
 
 #[test]
-fn state_includes_waiting_frames() {
+fn saved_state_includes_waiting_frames() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     let bytes = postcard::to_allocvec(&bench.nic.save()).unwrap();
@@ -120,7 +120,7 @@ fn state_includes_waiting_frames() {
 }
 
 #[test]
-fn damaged_waiting_frames_are_refused_or_harmless() {
+fn damaged_saved_waiting_frames_are_refused_or_harmless() {
     let mut bench = three_wait();
     let bytes = postcard::to_allocvec(&bench.nic.save()).unwrap();
     for cut in [1, 50, 150, 700] {

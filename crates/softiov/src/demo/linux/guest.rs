@@ -20,7 +20,7 @@ const FIRST_NETWORK: usize = 82;
 /// Lines of `ethtool -k` for offloads that igbvf and iavf enable by default.
 const OFFLOADS: [&str; 3] = ["rx-checksumming: on", "tx-checksumming: on", "tcp-segmentation-offload: on"];
 
-/// A guest with a VF on each port.
+/// Linux guest of the demo with a VF on each port.
 #[derive(Debug)]
 pub(super) struct Guest {
     linux: LinuxGuest,
@@ -68,7 +68,7 @@ impl Guest {
     }
 }
 
-/// A guest's interface on a port.
+/// Network interface of a demo guest on a port.
 #[derive(Debug)]
 pub(super) struct Interface<'a> {
     guest: &'a Guest,
@@ -123,7 +123,7 @@ impl Interface<'_> {
         format!("{}.{VLAN}", self.vf())
     }
 
-    /// Returns the interface's name in the guest.
+    /// Returns the interface's name in the guest's Linux.
     fn name(&self) -> String {
         format!("vf{}", self.port)
     }
@@ -205,14 +205,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn busybox_round_trips_are_in_milliseconds() {
+    fn busybox_ping_round_trips_are_in_milliseconds() {
         assert_eq!(round_trip("64 bytes from 10.82.0.2: seq=0 ttl=64 time=0.345 ms"), Some(345.0));
         assert_eq!(round_trip("round-trip min/avg/max = 0.1/0.2/0.3 ms"), None);
         assert_eq!(round_trip("PING 10.82.0.2 (10.82.0.2): 56 data bytes"), None);
     }
 
     #[test]
-    fn flow_that_received_nothing_has_no_result() {
+    fn demo_flow_without_received_bytes_has_no_result() {
         let report = json!({"end": {"sum_received": {"bytes": 1000, "bits_per_second": 8e6}}});
         assert_eq!(received(&report), Some((1000, 8.0)));
         assert_eq!(received(&json!({"end": {"sum_received": {"bytes": 0, "bits_per_second": 0.0}}})), None);

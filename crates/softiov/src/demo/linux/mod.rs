@@ -21,9 +21,9 @@ const GUESTS: usize = 2;
 const PING_SIZES: [u32; 3] = [56, 1_400, 8_000];
 const PINGS: u32 = 20;
 const UPLINK: &str = "uplink";
-/// Index of the port with the requested card.
+/// Index of the demo's port with the requested card.
 const CARD: usize = 0;
-/// Family that other families are compared with.
+/// Device family that other families are compared with.
 const BASELINE: &str = "82576";
 
 /// Runs the demo with virtual machines; each flow takes `seconds`.
@@ -140,7 +140,7 @@ impl Scenario<'_> {
         Ok(())
     }
 
-    /// Pings a peer. `to` is its name in the report, and its address.
+    /// Pings a peer from a guest's interface. `to` is its name in the report, and its address.
     fn ping(&mut self, guest: &Interface<'_>, from: &str, to: (&str, &str), size: u32) -> Result<()> {
         let measured = self.host.measure(guest.port(), || guest.ping(to.1, size, PINGS));
         let (round_trips, cost) = measured.with_context(|| format!("ping from {from} to {}", to.0))?;
@@ -173,7 +173,7 @@ impl Scenario<'_> {
     }
 }
 
-/// Direction of a flow, seen from the guest.
+/// Direction of a TCP flow, seen from the guest.
 #[derive(Clone, Copy)]
 enum Direction {
     ToPeer,

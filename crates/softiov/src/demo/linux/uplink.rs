@@ -7,13 +7,13 @@ use linux_guest::HostTools;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
-/// IPv4 address in the namespace.
+/// IPv4 address in the demo uplink's network namespace.
 pub(super) const ADDRESS: &str = "10.82.0.254";
 
 /// Network namespace beyond the demo's uplink. Dropping this value removes the namespace and its interfaces.
 #[derive(Debug)]
 pub(super) struct Uplink {
-    /// Name of the namespace and of the tap.
+    /// Name of the demo's network namespace and of its tap.
     name: String,
     server: Option<Child>,
 }
@@ -35,7 +35,7 @@ impl Uplink {
         Ok(uplink)
     }
 
-    /// Returns the name for the tap.
+    /// Returns the name of the demo's tap.
     pub(super) fn tap(&self) -> &str {
         &self.name
     }

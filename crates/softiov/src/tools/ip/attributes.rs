@@ -31,7 +31,7 @@ const NAMES: [&str; 11] = [
 ];
 
 impl Attributes {
-    /// Parses attributes until another word follows.
+    /// Parses `ip link set` attributes until another word follows.
     pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, ToolExit> {
         let mut read = Self::default();
         if words.peek().is_none() {
@@ -47,7 +47,7 @@ impl Attributes {
         Ok(read)
     }
 
-    /// Parses the value of an attribute.
+    /// Parses the value of an `ip link set` attribute.
     fn attribute(&mut self, name: &str, words: &mut Words<'_>) -> Result<(), ToolExit> {
         let set = &mut self.settings;
         match name {

@@ -7,7 +7,7 @@ use daemon::control::status::VfStatus;
 use daemon::settings::LinkState;
 use serde::Serialize;
 
-/// A port as an interface.
+/// Port in the JSON of `ip link show`.
 #[derive(Debug, Serialize)]
 struct Interface<'a> {
     ifindex: u32,
@@ -29,7 +29,7 @@ struct Interface<'a> {
     vfinfo_list: Vec<Vf<'a>>,
 }
 
-/// Keys added by `-d`.
+/// JSON fields of a link that `-d` adds.
 #[derive(Debug, Serialize)]
 struct Details<'a> {
     promiscuity: u32,
@@ -38,7 +38,7 @@ struct Details<'a> {
     parentdev: &'a str,
 }
 
-/// JSON keys of a link in brief format (`-br`).
+/// JSON fields of a link in brief format (`-br`).
 #[derive(Debug, Serialize)]
 struct Brief<'a> {
     ifname: &'a str,

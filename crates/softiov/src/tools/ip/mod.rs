@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A command on links.
+/// Command of `softiov ip` on links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Command {
     Show(show::Selection),

@@ -17,7 +17,7 @@ pub(super) struct OutputFormat {
     pub(super) iec: bool,
 }
 
-/// Result of the options.
+/// Result of parsing the options of `softiov ip`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invocation {
     Run(OutputFormat),
@@ -25,17 +25,17 @@ pub(super) enum Invocation {
     Help,
 }
 
-/// Effect of an option.
+/// Effect of an option of `softiov ip`.
 #[derive(Clone, Copy)]
 enum OptionEffect {
     Set(fn(&mut OutputFormat)),
     /// Option without effect: every object is a link of this host, and names need no lookup.
     Ignored,
-    /// No effect, with a value.
+    /// The option has a value and no effect.
     IgnoredValue,
     Version,
     Help,
-    /// Refused, with a hint on what to do instead.
+    /// The option is refused, with a hint on the remedy.
     Refused(&'static str),
 }
 
@@ -72,7 +72,7 @@ const OPTIONS: [(&str, OptionEffect); 23] = [
     ("all", OptionEffect::Ignored),
 ];
 
-/// Options that cannot be abbreviated.
+/// Options of `ip` that cannot be abbreviated.
 const WHOLE: [&str; 6] = ["4", "6", "0", "M", "B", "echo"];
 /// Valid values of the option `-color`.
 const COLORS: [&str; 3] = ["always", "auto", "never"];

@@ -20,7 +20,7 @@ pub(super) struct Change {
 
 #[cfg(test)]
 impl Change {
-    /// Returns the settings of the VF.
+    /// Returns the VF settings that the command changes.
     pub(super) fn settings(&self) -> Option<&VfSettings> {
         self.vf.as_ref().map(|(_, attributes)| &attributes.settings)
     }

@@ -81,7 +81,7 @@ fn is_default_group(word: &str) -> Result<bool, ToolExit> {
     }
 }
 
-/// A port as an interface.
+/// Port as the network interface that `ip link show` prints.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
     pub(super) index: u32,

@@ -22,7 +22,7 @@ pub(super) struct LinkStatistics {
     tx_dropped: u64,
     /// Frames to send that were longer than the interface's MTU.
     tx_aborted: u64,
-    /// Frames to send while the uplink had no carrier.
+    /// Number of frames sent while the uplink had no carrier.
     tx_carrier: u64,
 }
 
@@ -98,7 +98,7 @@ impl LinkStatistics {
     }
 }
 
-/// Column widths of a block of text.
+/// Widths of the columns in a block of statistics.
 #[derive(Debug, Clone, Copy)]
 struct Columns([usize; 7]);
 
@@ -106,7 +106,7 @@ struct Columns([usize; 7]);
 const COLUMNS: Columns = Columns([10, 7, 6, 7, 7, 7, 10]);
 
 impl Columns {
-    /// Widens columns from `first` on to fit values.
+    /// Widens the columns from `first` on to fit values.
     fn fit(&mut self, values: &[u64], first: usize, format: OutputFormat) {
         if format.human {
             return;
@@ -157,7 +157,7 @@ pub(super) fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: Outp
     [10, 8, 8].into_iter().zip(values).for_each(|(width, value)| number(text, width, value, format));
 }
 
-/// `stats64` object of a link.
+/// `stats64` object of a link in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct LinkJson {
     rx: RxJson,
@@ -176,7 +176,7 @@ struct RxJson {
     by_kind: Option<RxErrors>,
 }
 
-/// Keys added by `-s -s`.
+/// Receive errors of a link in JSON, added by `-s -s`.
 #[derive(Debug, Serialize)]
 struct RxErrors {
     length_errors: u64,
@@ -198,7 +198,7 @@ struct TxJson {
     by_kind: Option<TxErrors>,
 }
 
-/// Keys added by `-s -s`.
+/// Transmit errors of a link in JSON, added by `-s -s`.
 #[derive(Debug, Serialize)]
 struct TxErrors {
     aborted_errors: u64,
@@ -246,7 +246,7 @@ impl LinkJson {
     }
 }
 
-/// `stats` object of a VF.
+/// `stats` object of a VF in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct VfJson {
     rx: VfRxJson,
@@ -262,7 +262,7 @@ struct VfRxJson {
     dropped: u64,
 }
 
-/// Transmit statistics of a VF. Two keys repeat the direction, as in iproute2.
+/// Transmit statistics of a VF in JSON. Two keys repeat the direction, as in iproute2.
 #[derive(Debug, Serialize)]
 struct VfTxJson {
     tx_bytes: u64,

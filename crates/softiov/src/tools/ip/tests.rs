@@ -26,7 +26,7 @@ fn refused(line: &str) -> (String, u8) {
 }
 
 #[test]
-fn words_may_be_abbreviated() {
+fn ip_commands_and_options_may_be_abbreviated() {
     let shown = Command::Show(Selection::default());
     for line in ["link show", "link", "l sh", "l ls", "li list", "link lst"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(shown.clone()), "{line}");
@@ -42,7 +42,7 @@ fn words_may_be_abbreviated() {
 }
 
 #[test]
-fn options_are_iproute2s_and_the_first_match_counts() {
+fn ip_option_prefix_selects_iproute2s_first_match() {
     let format = |set: fn(&mut OutputFormat)| {
         let mut format = OutputFormat::default();
         set(&mut format);
@@ -79,7 +79,7 @@ fn options_are_iproute2s_and_the_first_match_counts() {
 }
 
 #[test]
-fn filters_of_show_are_those_of_an_interface() {
+fn ip_link_show_accepts_the_filters_of_an_interface() {
     let shown = |line: &str| match read(line) {
         Ok((_, Command::Show(which))) => which.choose(&ports()).map(|links| links.len()),
         other => panic!("{line}: {other:?}"),
@@ -98,14 +98,14 @@ fn filters_of_show_are_those_of_an_interface() {
 }
 
 #[test]
-fn addresses_may_lack_leading_zeros() {
+fn mac_addresses_of_ip_may_lack_leading_zeros() {
     for word in ["2:0:0:0:0:b", "02:00:00:00:00:0B", "2:00:0:00:0:0b"] {
         assert_eq!(settings(&format!("mac {word}")).mac.as_deref(), Some("02:00:00:00:00:0b"), "{word}");
     }
 }
 
 #[test]
-fn link_set_up_changes_nothing() {
+fn ip_link_set_up_changes_no_setting() {
     for line in ["link set pf0 up", "link set up pf0", "link set dev pf0 up", "link set up dev pf0"] {
         let Ok((_, Command::Set(change))) = read(line) else { panic!("{line}") };
         assert_eq!(change.settings(), None, "{line}");
@@ -117,7 +117,7 @@ fn link_set_up_changes_nothing() {
 }
 
 #[test]
-fn several_attributes_are_one_change() {
+fn several_ip_vf_attributes_are_one_change_of_the_vf() {
     let expected = VfSettings {
         mac: Some("02:00:00:00:00:01".into()),
         vlan: Some(100),
@@ -134,7 +134,7 @@ fn several_attributes_are_one_change() {
 }
 
 #[test]
-fn vlan_sets_its_priority_and_protocol_too() {
+fn ip_vf_vlan_sets_priority_and_protocol_too() {
     let vlan = settings("vlan 0x64");
     assert_eq!((vlan.vlan, vlan.qos, vlan.proto.as_deref()), (Some(100), Some(0), Some("802.1Q")));
     for proto in ["802.1ad", "802.1AD", "0x88a8", "34984"] {
@@ -149,14 +149,14 @@ fn vlan_sets_its_priority_and_protocol_too() {
 }
 
 #[test]
-fn max_tx_rate_overrides_its_older_name_rate() {
+fn ip_vf_max_tx_rate_overrides_its_older_name_rate() {
     assert_eq!(settings("rate 100").max_tx_rate, Some(100));
     assert_eq!(settings("rate 100 max_tx_rate 200").max_tx_rate, Some(200));
     assert_eq!(settings("max_tx_rate 200 rate 100").max_tx_rate, Some(200));
 }
 
 #[test]
-fn invalid_commands_have_the_errors_of_iproute2() {
+fn invalid_ip_commands_have_the_errors_of_iproute2() {
     let unsupported = "RTNETLINK answers: Operation not supported";
     for (line, text, code) in [
         ("-x link", "Option \"-x\" is unknown, try \"ip -help\".", 255),
@@ -249,7 +249,7 @@ fn traffic(first: u64) -> Traffic {
 }
 
 #[test]
-fn text_is_that_of_iproute2_space_for_space() {
+fn ip_text_output_equals_iproute2s_space_for_space() {
     let links = Selection::default().choose(&ports()).expect("all");
     let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
          link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
@@ -273,7 +273,7 @@ fn text_is_that_of_iproute2_space_for_space() {
 }
 
 #[test]
-fn brief_text_is_that_of_iproute2_space_for_space() {
+fn ip_brief_output_equals_iproute2s_space_for_space() {
     let links = Selection::default().choose(&ports()).expect("all");
     let brief = OutputFormat { brief: true, statistics: 1, ..OutputFormat::default() };
     let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
@@ -287,7 +287,7 @@ fn brief_text_is_that_of_iproute2_space_for_space() {
 }
 
 #[test]
-fn human_readable_numbers_have_si_or_iec_prefixes() {
+fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
     let mut ports = ports();
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
@@ -301,7 +301,7 @@ fn human_readable_numbers_have_si_or_iec_prefixes() {
 }
 
 #[test]
-fn json_has_iproute2s_keys_in_its_order() {
+fn ip_json_output_has_iproute2s_fields_in_its_order() {
     let links = Selection::default().choose(&ports()).expect("all");
     let text = json::print(&links, OutputFormat { json: true, statistics: 1, ..OutputFormat::default() })
         .expect("JSON");
@@ -321,7 +321,7 @@ fn json_has_iproute2s_keys_in_its_order() {
 }
 
 #[test]
-fn unknown_port_is_named_in_the_error() {
+fn unknown_port_of_ip_is_named_in_the_error() {
     let ports = ports();
     let choose = |line: &str| match read(line) {
         Ok((_, Command::Show(which))) => which.choose(&ports).map(|links| links.len()),
@@ -335,7 +335,7 @@ fn unknown_port_is_named_in_the_error() {
 }
 
 #[test]
-fn vf_without_settings_is_shown_with_defaults() {
+fn ip_shows_a_vf_without_settings_with_defaults() {
     let mut ports = ports();
     let vf: &mut VfStatus = &mut ports[0].vfs[0];
     vf.settings = VfSettings::default();

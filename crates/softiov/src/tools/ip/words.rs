@@ -2,7 +2,7 @@
 
 use super::ToolExit;
 
-/// Words that are not read yet.
+/// Words of an `ip` command that are not parsed yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a>(&'a [String]);
 
@@ -32,7 +32,7 @@ impl<'a> Words<'a> {
         is_next
     }
 
-    /// Reads a required word.
+    /// Reads a required word of the command.
     pub(super) fn value(&mut self) -> Result<&'a str, ToolExit> {
         self.next().ok_or_else(|| ToolExit::new("Command line is not complete. Try option \"help\"", 255))
     }

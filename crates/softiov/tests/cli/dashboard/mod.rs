@@ -35,7 +35,7 @@ fn json(folder: &Path, words: &[&str]) -> Value {
 }
 
 #[test]
-fn a_browser_shows_a_host_under_traffic_and_changes_its_policy() {
+fn dashboard_shows_traffic_and_changes_policy_in_a_browser() {
     let folder = tempdir().unwrap();
     let (serve, listen) = tcp(&folder);
     let Some(mut browser) = Browser::start(&format!("http://{listen}/")) else {

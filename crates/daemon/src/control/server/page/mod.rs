@@ -6,10 +6,10 @@ use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::routing::get;
 
-/// Media type of the scripts.
+/// Media type of the dashboard's scripts.
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Path, media type and text of each file.
+/// Path, media type and text of each file of the dashboard.
 const FILES: [(&str, &str, &str); 13] = [
     ("/", "text/html; charset=utf-8", include_str!("index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("style.css")),
@@ -30,7 +30,7 @@ const FILES: [(&str, &str, &str); 13] = [
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the routes of the files. They need no token, because they contain nothing about the host.
+/// Returns the routes of the dashboard's files. They need no token, because they contain nothing about the host.
 pub(super) fn routes() -> Router<Context> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
         let headers = [
@@ -48,7 +48,7 @@ mod tests {
     use super::FILES;
 
     #[test]
-    fn page_refers_to_no_other_host() {
+    fn dashboard_page_loads_from_no_other_host() {
         for (path, _, text) in FILES {
             let elsewhere = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!elsewhere.contains("//www") && !elsewhere.contains("https://"), "{path}");

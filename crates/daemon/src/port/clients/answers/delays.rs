@@ -5,7 +5,7 @@ use crate::control::status::{Answers, AtMost};
 use crate::totals::AnswerTotals;
 use std::time::Duration;
 
-/// Width of the finest classes, in nanoseconds.
+/// Width of the finest classes of delays, in nanoseconds.
 const STEP_NS: u64 = 100;
 /// Number of classes: below 1 us; for each power of ten up to 10 s; and one for longer delays.
 const FINEST: usize = 10;
@@ -28,7 +28,7 @@ const BOUNDS_NS: [u64; 22] = {
     bounds
 };
 
-/// Counts of delays by class.
+/// Numbers of delays of mailbox answers by class.
 #[derive(Debug)]
 pub(super) struct Delays {
     counts: Box<[u64; BUCKETS]>,
@@ -104,7 +104,7 @@ impl Delays {
         self.counts[..=bucket(ns)].iter().sum()
     }
 
-    /// Returns the status of the delays. The caller adds the other fields.
+    /// Returns the status of the delays of mailbox answers. The caller adds the other fields.
     pub(super) fn status(&self) -> Answers {
         Answers {
             requests: self.counts.iter().sum(),
@@ -124,7 +124,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn delay_classes_are_at_most_a_tenth_wide() {
+    fn delay_histogram_classes_are_at_most_a_tenth_wide() {
         for exponent in 0..40 {
             for ns in [0, 1, 7].map(|more| (1_u64 << exponent) + more) {
                 let at = bucket(ns);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn scraped_bounds_are_class_edges() {
+    fn bounds_of_scraped_histograms_are_edges_of_delay_classes() {
         for ns in BOUNDS_NS {
             assert_eq!((bucket(ns) + 1, edge(bucket(ns))), (bucket(ns + 1), ns));
         }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_at_most_the_longest_delay() {
+    fn delay_percentiles_are_at_most_the_longest_delay() {
         let mut delays = Delays::default();
         assert_eq!(delays.status().p99_ns, 0, "without delays");
         for us in 1..=100 {

@@ -1,4 +1,5 @@
-//! Delays of answers to VFs' requests. The PF driver takes no interrupts, and is visited every round instead.
+//! Delays of the PF driver's answers to mailbox requests of VFs. The PF driver takes no interrupts, and is visited
+//! every round instead.
 //!
 //! A delay is measured on the port's thread. It begins at a moment before which the VF cannot have written its
 //! mailbox: the last poll of the kernel before the one that reported the message, or the wake-up by the message. It
@@ -23,9 +24,9 @@ const AT_ONCE: Duration = Duration::from_micros(20);
 /// Requests of VFs to the PF driver and its answers since the port was first opened.
 #[derive(Debug)]
 pub(in crate::port) struct Answers {
-    /// VFs with an unanswered request.
+    /// VFs with an unanswered mailbox request.
     waiting: VfSet,
-    /// Earliest time of each VF's unanswered request.
+    /// Earliest time of each VF's unanswered mailbox request.
     since: [Time; MAX_VFS],
     delays: Delays,
     /// Visits that answered a request, and the most VFs that one visit has answered.
@@ -64,18 +65,18 @@ impl Answers {
         self.waiting = self.waiting.without(answered);
     }
 
-    /// Returns the delays of answers for a successor.
+    /// Returns the delays of mailbox answers, to be saved for the next process.
     pub(in crate::port) fn save(&self) -> AnswerTotals {
         AnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
-    /// Resumes with a predecessor's delays.
+    /// Continues the previous process's delays of mailbox answers.
     pub(in crate::port) fn resume(&mut self, totals: &AnswerTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
         self.delays = Delays::restore(totals);
     }
 
-    /// Returns the status of requests and answers.
+    /// Returns the status of mailbox requests and their delays.
     pub(in crate::port) fn status(&self) -> Status {
         Status { visits: self.visits, most_a_visit: self.most, ..self.delays.status() }
     }
@@ -84,7 +85,7 @@ impl Answers {
 /// Earliest times of received messages, by the polls of the kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MessageTimes {
-    /// Time of the last poll of the kernel.
+    /// Time of the last poll of the kernel for messages.
     asked: Time,
     /// Earliest time of the events that the last poll reported.
     since: Time,
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_lasts_from_first_sight_to_answer() {
+    fn mailbox_delay_lasts_from_first_poll_to_answer() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(0b11), |_| at(100));
         answers.answer(VfSet::new(0b01), at(130));
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_request_is_not_counted() {
+    fn withdrawn_mailbox_request_counts_no_delay() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(0b1), |_| at(100));
         answers.ask(VfSet::new(0b0), |_| at(200));
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn visit_that_answers_all_vfs_counts_once() {
+    fn pf_driver_visit_that_answers_all_vfs_counts_once() {
         let mut answers = Answers::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn message_time_is_the_wake_up_or_the_poll_before() {
+    fn message_arrival_is_the_wake_up_or_the_previous_poll() {
         let mut times = MessageTimes::default();
         times.note_poll(at(100), at(101), false);
         times.note_poll(at(200), at(201), true);

@@ -1,4 +1,4 @@
-//! Bounds and outcomes of a visit to a connection.
+//! Bounds and outcomes of one visit to a client's connection.
 
 use i82576::Time;
 use std::fmt::Display;
@@ -8,12 +8,12 @@ use std::time::Duration;
 pub(super) const RECEIVES: usize = 8;
 /// Maximum number of messages per visit to a client.
 const MESSAGES: usize = 32;
-/// Duration of a visit. Other VFs wait meanwhile, several times for each frame and its reply
-/// (`tests/live/neighbours.rs` measures it). This limit counts for expensive messages, such as one window among
-/// tens of thousands.
+/// Longest duration of a visit to a client's connection. Other VFs wait meanwhile, several times for each frame and
+/// its reply (`tests/live/neighbours.rs` measures it). This limit counts for expensive messages, such as one window
+/// among tens of thousands.
 const TURN: Duration = Duration::from_micros(20);
 
-/// Remaining budget of a visit.
+/// Remaining messages and time of a visit to a client.
 #[derive(Debug)]
 pub(super) struct VisitBudget {
     messages: usize,
@@ -31,7 +31,7 @@ impl VisitBudget {
         self.messages -= 1;
     }
 
-    /// Returns whether the budget is used up.
+    /// Returns true if the visit's budget is used up.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.messages == 0 || now.since(self.began) >= TURN
     }
@@ -42,7 +42,7 @@ impl VisitBudget {
 const LOST_FDS: &str = "file descriptors of a message were lost: the client sent too many, or the host \
                         reached its limit of open files; raise LimitNOFILE= of its unit, or ulimit -Hn";
 
-/// Reason for the end of a connection.
+/// Reason for the end of a client's connection.
 #[derive(Debug)]
 pub(in crate::port) enum EndReason {
     /// The client has closed the connection.
@@ -59,12 +59,12 @@ impl EndReason {
         Self::Failed(error.to_string())
     }
 
-    /// Creates the end after lost descriptors.
+    /// Creates the reason for a connection that ends by lost descriptors.
     pub(super) fn lost_fds() -> Self {
         Self::Failed(LOST_FDS.to_owned())
     }
 
-    /// Returns the text for the flight recorder.
+    /// Returns the reason's text for the flight recorder.
     pub(in crate::port) fn words(&self) -> &'static str {
         match self {
             Self::Closed => "the client has closed the connection",
@@ -74,13 +74,13 @@ impl EndReason {
     }
 }
 
-/// Outcome of a visit to a connection.
+/// Outcome of a visit to a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum Visit {
-    /// All pending messages were handled.
+    /// The client's pending messages were all handled.
     Done,
-    /// More messages may be pending. Visit again without waiting.
+    /// The client may have more pending messages. Visit again without waiting.
     More,
-    /// An errand of the client is pending. Visit the client again when the errand is done.
+    /// A blocking call for the client is pending. Visit the client again when the errand is done.
     Waiting,
 }

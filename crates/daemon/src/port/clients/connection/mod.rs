@@ -29,7 +29,7 @@ use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
 use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
 
-/// A connected client.
+/// Connection of a vfio-user client.
 #[derive(Debug)]
 pub(in crate::port) struct Connection {
     stream: Stream,
@@ -41,17 +41,17 @@ pub(in crate::port) struct Connection {
     /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker closes
     /// copies.
     copies: VecDeque<(u64, LateFd)>,
-    /// Bytes consumed from the socket.
+    /// Number of bytes consumed from the client's socket.
     consumed: u64,
     /// Bytes that were received by peeking and are still in the socket.
     left: usize,
-    /// Bytes of the first unfinished message that were consumed and are held for a successor.
+    /// Bytes of the first unfinished message that were consumed and are held for the next process.
     taken: usize,
     /// Time of the last byte of an incomplete message.
     since: Option<Time>,
     /// Events that the poller reports for the socket, or `None` if it does not watch the socket.
     interest: Option<Interest>,
-    /// The next message has to wait for errands.
+    /// True while messages wait for a pending blocking call.
     waiting: bool,
 }
 
@@ -64,7 +64,7 @@ impl Connection {
         Ok(Self { waiting: true, ..connection })
     }
 
-    /// Resumes a client of a predecessor.
+    /// Continues the connection of a client of the previous process.
     pub(in crate::port) fn resume(
         stream: Stream,
         session: Session<LateFd>,
@@ -209,13 +209,14 @@ impl Connection {
         }
     }
 
-    /// Completes errands that the client waited for. If a request waited, `outcome` is its result.
+    /// Completes blocking calls that the client waited for. If a request waited, `outcome` is its result.
     pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
         self.waiting = false;
         self.session.complete(outcome, &mut self.outbox);
     }
 
-    /// Saves the progress of the client for a successor, takes handled messages out of the socket, and sends replies.
+    /// Saves the progress of the client for the next process, takes handled messages out of the socket, and sends
+    /// replies.
     fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), EndReason> {
         self.note(device, buffer).map_err(EndReason::failed)?;
         self.send()

@@ -1,4 +1,4 @@
-//! The first part of an incomplete message.
+//! Received part of an incomplete vfio-user message.
 //!
 //! A stream may be cut anywhere, and the kernel charges a client some 3 KB for each piece in the socket, however
 //! short. A message in many pieces would fill the socket before it is whole, and the client could not send the
@@ -11,8 +11,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Longest silence in the middle of a message. QEMU and Cloud Hypervisor send a message with one call. So only a
-/// client that is stopped while its socket is full comes near this limit.
+/// Timeout of a client that pauses in the middle of a message. QEMU and Cloud Hypervisor send a message with one
+/// call. So only a client that is stopped while its socket is full comes near this limit.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Silence in the middle of a message from which the status shows it.
 const SHOWN: Duration = Duration::from_secs(1);

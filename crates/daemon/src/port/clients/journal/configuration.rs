@@ -1,4 +1,4 @@
-//! Note of one function's configuration that its guest has changed since the port's software was noted. The
+//! Saved PCI configuration of one function that its guest has changed since the driver state was saved. The
 //! software has the configurations of all functions, up to 64. Noting all of them for each write of one guest would
 //! delay the others.
 
@@ -6,7 +6,8 @@ use super::layout::{Function, HEADER, NOTE};
 use super::memory::{get, load, put, store, words};
 use host::shared::SharedMemory;
 
-/// First number of a software to which notes of functions can belong. Earlier versions use the numbers 0 and 1.
+/// First number of a saved driver state to which PCI configurations of functions can belong. Earlier versions use the
+/// numbers 0 and 1.
 const FIRST: u64 = 2;
 
 /// Returns the number of the software after `before`: an unused number, whose parity selects the other place.
@@ -15,8 +16,8 @@ pub(super) fn next_software(before: u64, highest: u64) -> u64 {
     next + u64::from(next % 2 == before % 2)
 }
 
-/// Notes a function's configuration. Returns `false` if there is no room, or no software to which the note could
-/// belong.
+/// Saves a function's PCI configuration in the journal. Returns `false` if there is no room, or no software to which
+/// the note could belong.
 pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool {
     let number = get(memory, HEADER.software);
     if number < FIRST || bytes.len() as u64 > NOTE - 16 {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
-/// Progress of a client. All fields become valid at once.
+/// Progress of a client in its stream of messages. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::port) struct Progress {
     /// Numbers of the socket and of the reply file; 0 if there is no client.
@@ -36,7 +36,7 @@ pub(in crate::port) struct Progress {
     pub(in crate::port) torn: bool,
 }
 
-/// Number of a descriptor that no message can use.
+/// Number of a descriptor that the keeper does not hold.
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
 impl Progress {
@@ -58,7 +58,7 @@ pub(in crate::port) struct Window {
     pub(in crate::port) iova: u64,
     pub(in crate::port) size: u64,
     pub(in crate::port) permissions: Permissions,
-    /// Number of the file behind the window, 0 if it has none, and the offset of its first byte.
+    /// Number of the DMA window's file, 0 if it has none, and the offset of its first byte.
     pub(in crate::port) file: u64,
     pub(in crate::port) offset: u64,
 }
@@ -71,7 +71,7 @@ pub(in crate::port) struct Irq {
     pub(in crate::port) number: u64,
 }
 
-/// Saved state of a function that a predecessor left.
+/// Saved state of a function that the previous process left.
 #[derive(Debug, Default)]
 pub(in crate::port) struct Noted {
     pub(in crate::port) progress: Progress,
@@ -85,14 +85,14 @@ pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
     at: layout::Function,
     progress: Progress,
-    /// Number of the valid step (a consistent state). New entries belong to the next step.
+    /// Number of the valid journal step (a consistent state). New entries belong to the next step.
     step: u64,
     /// Place of each DMA window in the journal, by its first address.
     places: BTreeMap<u64, u64>,
     /// Places for new windows, and places whose windows stay valid until the next step.
     free: Vec<u64>,
     released: Vec<u64>,
-    /// Number of places in use so far. Every window's place is below it.
+    /// Number of the journal's DMA window entries in use so far. Every window's place is below it.
     used: u64,
     /// A DMA window or an eventfd was saved since the last step.
     touched: bool,
@@ -129,7 +129,7 @@ impl FunctionJournal {
         journal
     }
 
-    /// Returns the saved state of the client.
+    /// Returns the saved state of the function's client.
     pub(in crate::port) fn noted(&self) -> Noted {
         let windows = self.places.values().filter_map(|place| self.window(*place)).collect();
         let irqs = (0..IRQ_TYPES as u32).flat_map(|index| {
@@ -165,13 +165,13 @@ impl FunctionJournal {
         self.free.append(&mut self.released);
     }
 
-    /// Notes the function's configuration beside the port's software, which makes it valid at once. Returns `false`
-    /// if the software has to be noted instead.
+    /// Saves the function's PCI configuration beside the port's driver state, which makes it valid at once. Returns
+    /// `false` if the software has to be noted instead.
     pub(in crate::port) fn note_configuration(&self, bytes: &[u8]) -> bool {
         configuration::write(&self.memory, &self.at, bytes)
     }
 
-    /// Saves a new DMA window. Returns `false` if the journal has no room.
+    /// Saves a new DMA window in the journal. Returns `false` if the journal has no room.
     pub(in crate::port) fn add_window(&mut self, window: &Window) -> bool {
         self.forget_unfinished();
         let place = match self.free.pop() {
@@ -210,7 +210,7 @@ impl FunctionJournal {
         gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
-    /// Records that all DMA windows are removed.
+    /// Records in the journal that all DMA windows are removed.
     pub(in crate::port) fn clear_windows(&mut self) {
         self.remove_windows(0, u64::MAX);
     }
@@ -232,8 +232,8 @@ impl FunctionJournal {
         self.touched = true;
     }
 
-    /// Erases notes for a step that a killed process never made. Else they would become valid with this process's
-    /// step of the same number. Runs before this process's first note.
+    /// Erases words of a journal step that a killed process has not completed. Else they would become valid with this
+    /// process's step of the same number. Runs before this process's first note.
     fn forget_unfinished(&mut self) {
         if !std::mem::take(&mut self.inherited) {
             return;
@@ -258,7 +258,7 @@ impl FunctionJournal {
         }
     }
 
-    /// Returns the window in a place, if it is valid. Step 0 stands for no step.
+    /// Returns the DMA window in an entry of the journal, if it is valid. Step 0 stands for no step.
     fn window(&self, place: u64) -> Option<Window> {
         let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));
@@ -285,7 +285,8 @@ impl FunctionJournal {
     }
 }
 
-/// Words of a [`Progress`]. The first eleven are those of earlier versions; two of them have changed their meaning.
+/// Words of a [`Progress`] in the journal. The first eleven are those of earlier versions; two of them have changed
+/// their meaning.
 type Record = [u64; FDS + MAX_MESSAGE_FDS];
 
 /// Index of the first descriptor's number in a record.
@@ -293,7 +294,8 @@ const FDS: usize = 13;
 // Each place of a record has 256 bytes (`layout::Function::progress`).
 const _: () = assert!(size_of::<Record>() <= 256);
 
-/// Flags of a record. If an earlier version reads [`TORN`], it disconnects the client, which it could not resume.
+/// Flags of a saved [`Progress`]. If an earlier version reads [`TORN`], it disconnects the client, which it could not
+/// resume.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 

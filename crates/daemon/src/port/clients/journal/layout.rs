@@ -3,22 +3,22 @@
 
 use pcie::MAX_VFS;
 
-/// "SIOVJRN" and the version of this layout. Every incompatible change of the notes changes the version.
+/// "SIOVJRN" and the version of the journal's layout. Every incompatible change of the notes changes the version.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
 
 const MIB: u64 = 1 << 20;
 
-/// Offsets of single words at the beginning.
+/// Offsets of single words at the journal's beginning.
 pub(super) struct Header {
     pub(super) magic: u64,
-    /// Number of the next descriptor.
+    /// Offset of the number for the next kept descriptor.
     pub(super) next: u64,
     /// Attempts of successors to use the journal since the last attempt that worked.
     pub(super) attempts: u64,
-    /// Number of the software noted last. Its parity says which of the two places is valid.
+    /// Offset of the number of the driver state saved last. Its parity says which of the two places is valid.
     pub(super) software: u64,
-    /// Highest number of a software so far. Earlier versions use only the numbers 0 and 1, and do not write this
-    /// word.
+    /// Offset of the highest number of a saved driver state so far. Earlier versions use only the numbers 0 and 1,
+    /// and do not write this word.
     pub(super) highest: u64,
 }
 
@@ -27,13 +27,13 @@ pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, soft
 /// Offsets of the state of the whole port in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortPlaces {
-    /// Two places of the software. Each has its length and its bytes.
+    /// Offsets of the two copies of the saved driver state. Each has its length and its bytes.
     pub(super) software: [u64; 2],
     /// Bytes of each place, including the eight of its length.
     pub(super) software_room: u64,
-    /// The port at rest: its mark, its length, its bytes.
+    /// Offset of the saved state of the whole port: its mark, its length, its bytes.
     pub(super) rest: u64,
-    /// Bytes of the port at rest, including the mark and the length.
+    /// Bytes for the saved state of the whole port, including the mark and the length.
     pub(super) rest_room: u64,
 }
 
@@ -67,15 +67,15 @@ pub(super) struct Function {
     /// Word that says which of the two places of [`super::Progress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
-    /// Word that says which of the two notes of the function's configuration is the later. Earlier versions do not
-    /// write it.
+    /// Offset of the word that selects the later of the two saved PCI configurations of the function. Earlier
+    /// versions do not write it.
     pub(super) noted: u64,
     /// Notes of the configuration, [`NOTE`] bytes each: the number of the software that it belongs to, its length,
     /// and its bytes.
     pub(super) notes: [u64; 2],
     /// Eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
-    /// DMA windows, [`WINDOW`] bytes each.
+    /// Offset of the DMA windows, [`WINDOW`] bytes each.
     pub(super) windows: u64,
 }
 
@@ -89,9 +89,9 @@ pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
-/// Most VFs for which the port's own notes fit before the functions' notes.
+/// Most VFs for which the port's saved state fits before the functions' saved state.
 const FEW: usize = 8;
-/// Bytes of the port's own notes behind the functions' notes.
+/// Bytes of the port's saved state after the functions' saved state.
 const BEHIND: u64 = 32 * MIB;
 
 /// Returns the bytes of a journal for `vfs` VFs.
@@ -105,7 +105,7 @@ pub(super) fn vfs(bytes: u64) -> Option<usize> {
 }
 
 impl Function {
-    /// Returns the notes at a place. The PF's are at 0, and those of the VFs follow.
+    /// Returns the offsets of a function's saved state. The PF's are at 0, and those of the VFs follow.
     pub(super) const fn at(place: usize) -> Self {
         let base = FIRST + place as u64 * STRIDE;
         Self {

@@ -2,7 +2,7 @@
 
 use host::shared::SharedMemory;
 
-/// Stores words in order, each with one store. Offsets from `layout` are aligned and inside the memory.
+/// Stores words in the journal in order, each with one store. Offsets from `layout` are aligned and inside the memory.
 pub(super) fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
     for (word, at) in words.iter().zip((at..).step_by(8)) {
         store(memory, at, &word.to_ne_bytes());

@@ -41,13 +41,13 @@ use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Reason why a predecessor's journal cannot be used.
+/// Reason why the previous process's journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The shared memory cannot be created or opened.
+    /// The journal's shared memory cannot be created or opened.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
-    /// The memory is not a journal of this version.
+    /// The shared memory is not a journal of this version.
     #[error("the saved state of the previous process is of another version of softiov")]
     Version,
     /// The journal was made by a version, or for a family, with fewer VFs.
@@ -56,18 +56,18 @@ pub enum JournalError {
          {wanted}; set vfs to at most {room}, or restart the host, which takes the port from its guests"
     )]
     Room {
-        /// The number of VFs that the journal has room for.
+        /// Number of VFs that the journal has room for.
         room: usize,
-        /// The number of VFs that the port is to offer.
+        /// Number of VFs that the port is to offer.
         wanted: usize,
     },
 }
 
-/// Journal of a port, which its successor reads.
+/// Journal of a port, which the next process reads.
 #[derive(Debug)]
 pub(in crate::port) struct Journal {
     memory: Arc<SharedMemory>,
-    /// The number of VFs that the journal has room for.
+    /// Number of VFs that the journal has room for.
     vfs: usize,
 }
 
@@ -80,7 +80,7 @@ impl Journal {
         Ok(Self { memory, vfs })
     }
 
-    /// Opens the journal that a predecessor left.
+    /// Opens the journal that the previous process left.
     pub(in crate::port) fn adopt(fd: OwnedFd) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::adopt(fd)?);
         let vfs = layout::vfs(memory.memory().len()).filter(|_| get(&memory, HEADER.magic) == MAGIC);
@@ -114,26 +114,26 @@ impl Journal {
         })
     }
 
-    /// Opens the journal's part for the whole port at rest.
+    /// Opens the journal's part for the saved state of the whole port.
     pub(in crate::port) fn rest(&self) -> NoteAtRest {
         NoteAtRest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
     }
 
-    /// Returns a number for a descriptor. Numbers are never used twice.
+    /// Returns a new number for a descriptor that the keeper is to hold. Numbers are never used twice.
     pub(in crate::port) fn number(&self) -> u64 {
         let number = get(&self.memory, HEADER.next);
         put(&self.memory, HEADER.next, &[number + 1]);
         number
     }
 
-    /// Counts an attempt to use this journal. Returns the attempts since the last [`Self::succeeded`].
+    /// Counts an attempt to continue from this journal. Returns the attempts since the last [`Self::succeeded`].
     pub(in crate::port) fn attempt(&self) -> u64 {
         let attempts = get(&self.memory, HEADER.attempts) + 1;
         put(&self.memory, HEADER.attempts, &[attempts]);
         attempts
     }
 
-    /// Records that the successor works, which resets the number of attempts.
+    /// Records that the next process works, which resets the number of attempts.
     pub(in crate::port) fn succeeded(&self) {
         put(&self.memory, HEADER.attempts, &[0]);
     }
@@ -164,7 +164,7 @@ impl Journal {
 }
 
 impl AsFd for Journal {
-    /// Returns the journal's memory, to be kept for a successor.
+    /// Returns the journal's memory, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

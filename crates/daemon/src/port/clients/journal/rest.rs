@@ -5,14 +5,14 @@ use super::memory::{get, load, put, store};
 use host::shared::SharedMemory;
 use std::sync::Arc;
 
-/// Saved state of the whole port at rest.
+/// Saved state of the whole port, valid while the port has no work in progress.
 #[derive(Debug)]
 pub(in crate::port) struct NoteAtRest {
     memory: Arc<SharedMemory>,
     /// Offset of the saved state in the journal, and bytes for its content.
     at: u64,
     room: u64,
-    /// The saved state is valid.
+    /// True while the saved state of the whole port is valid.
     valid: bool,
 }
 
@@ -36,7 +36,7 @@ impl NoteAtRest {
         }
     }
 
-    /// Saves the port's present state. Returns `false` if the state is too long.
+    /// Saves the present state of the whole port. Returns `false` if the state is too long.
     pub(in crate::port) fn note(&mut self, bytes: &[u8]) -> bool {
         self.disturb();
         if bytes.len() as u64 > self.room {

@@ -1,4 +1,5 @@
-//! A process may die between any two stores. Its successor finds the state before the current step or after it.
+//! Tests of the journal: a process may end between any two stores. Its successor finds the state before the current
+//! step or after it.
 
 use super::function::Noted;
 use super::*;
@@ -34,14 +35,14 @@ fn progress(consuming: u64) -> Progress {
     }
 }
 
-/// Returns the saved state that a successor finds.
+/// Returns the saved state that the next process finds.
 fn found(journal: &Journal) -> Noted {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
 }
 
 #[test]
-fn successor_finds_a_whole_journal_step_or_none_of_it() {
+fn next_process_reads_a_journal_step_whole_or_not_at_all() {
     let (journal, mut function) = open();
     assert_eq!(found(&journal).progress, Progress::default());
     function.step(progress(99));
@@ -56,7 +57,7 @@ fn successor_finds_a_whole_journal_step_or_none_of_it() {
 }
 
 #[test]
-fn descriptors_of_an_earlier_message_are_not_found() {
+fn journal_forgets_descriptors_of_an_earlier_message() {
     let (journal, mut function) = open();
     let full = Progress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
     for step in [full, full, full.without_held(), progress(1), full.without_held(), progress(2)] {
@@ -66,7 +67,7 @@ fn descriptors_of_an_earlier_message_are_not_found() {
 }
 
 #[test]
-fn record_of_an_earlier_version_is_read_or_torn() {
+fn journal_of_an_earlier_version_is_read_or_reported_torn() {
     let (journal, _) = open();
     let at = layout::Function::at(4);
     for (handled, flags, torn) in [(0, 0, false), (0, 1, true), (40, 0, true)] {
@@ -79,7 +80,7 @@ fn record_of_an_earlier_version_is_read_or_torn() {
 }
 
 #[test]
-fn changes_by_a_message_are_valid_with_its_journal_step() {
+fn windows_and_eventfds_are_valid_after_their_journal_step() {
     let (journal, mut function) = open();
     function.step(progress(0));
     assert!(function.add_window(&window(0x1000, 5)));
@@ -100,7 +101,7 @@ fn changes_by_a_message_are_valid_with_its_journal_step() {
 }
 
 #[test]
-fn last_eventfd_of_a_vector_in_a_journal_step_is_found() {
+fn journal_step_returns_the_last_eventfd_of_a_vector() {
     let (journal, mut function) = open();
     let set = |function: &mut FunctionJournal, number| function.set_irq(Irq { index: 0, vector: 0, number });
     let numbers = |journal| found(journal).irqs.iter().map(|irq| irq.number).collect::<Vec<_>>();
@@ -117,7 +118,7 @@ fn last_eventfd_of_a_vector_in_a_journal_step_is_found() {
 }
 
 #[test]
-fn cleared_dma_windows_free_their_journal_places() {
+fn removed_dma_windows_free_their_journal_entries() {
     let (journal, mut function) = open();
     for iova in 1..=1000 {
         assert!(function.add_window(&window(iova << 12, 5)));
@@ -148,7 +149,7 @@ fn dma_window_beyond_the_journals_limit_is_refused() {
 }
 
 #[test]
-fn successor_continues_the_journal() {
+fn next_process_continues_the_journal() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));
@@ -184,7 +185,7 @@ fn unfinished_journal_step_never_becomes_valid_later() {
 }
 
 #[test]
-fn state_of_a_port_at_rest_is_valid_until_it_changes() {
+fn saved_state_of_an_idle_port_is_valid_until_a_change() {
     let journal = Journal::new(8).unwrap();
     let mut rest = journal.rest();
     assert_eq!(rest.read(), None);
@@ -209,7 +210,7 @@ fn software_state_too_long_for_the_journal_is_refused() {
 /// Each VF may have a pending packet of 256 KB and eight pending messages, and a list of all VLANs, in force and
 /// configured.
 #[test]
-fn journal_of_64_vfs_has_room_for_all_pending_work() {
+fn journal_of_64_vfs_has_room_for_all_pending_requests() {
     let journal = Journal::new(64).unwrap();
     let rest = vec![1; 64 * ((256 << 10) + 8 * 4096 + (64 << 10))];
     assert!(journal.rest().note(&rest));
@@ -246,7 +247,7 @@ fn journal_for_eight_vfs_is_used_for_up_to_eight() {
 }
 
 #[test]
-fn memory_that_is_no_journal_is_refused() {
+fn memory_without_a_journal_header_is_refused() {
     for (length, magic) in [
         (4096, MAGIC),
         (layout::size(8) + 1, MAGIC),
@@ -268,7 +269,7 @@ fn configuration(journal: &Journal) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn vf_configuration_is_valid_until_software_is_saved_again() {
+fn journaled_vf_configuration_is_void_after_a_state_save() {
     let (journal, function) = open();
     assert!(!function.note_configuration(b"early"), "there is no software yet");
     for round in 0_u8..5 {
@@ -286,7 +287,7 @@ fn vf_configuration_is_valid_until_software_is_saved_again() {
 }
 
 #[test]
-fn software_of_an_earlier_version_voids_configurations() {
+fn driver_state_of_an_earlier_version_voids_vf_configuration() {
     let (journal, function) = open();
     for _ in 0..4 {
         assert!(journal.note_software(b"new"));

@@ -23,7 +23,7 @@ impl Avf {
         }
     }
 
-    /// Reads registers. A part of a dword is read from the whole dword.
+    /// Reads registers of a VF for its client. A part of a dword is read from the whole dword.
     pub(super) fn read_registers(&mut self, vf: VfIndex, offset: u64, data: &mut [u8]) {
         let mut at = offset as u32;
         let mut rest = data;
@@ -37,7 +37,7 @@ impl Avf {
         }
     }
 
-    /// Writes registers. Only aligned dwords are written.
+    /// Writes registers of a VF for its client. Only aligned dwords are written.
     pub(super) fn write_registers(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
         if offset.is_multiple_of(4) {
             for (at, word) in (offset as u32..).step_by(4).zip(data.as_chunks::<4>().0) {

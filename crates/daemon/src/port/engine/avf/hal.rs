@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Bytes of the PF's memory: two queues of 32 descriptors with a buffer of 4 KB each.
 const MEMORY: usize = 2 * (1 + 32) * 4096;
 
-/// Memory of the PF driver.
+/// DMA memory of the PF driver.
 #[derive(Debug)]
 pub(super) struct PfMemory {
     memory: Box<[u8]>,
@@ -29,7 +29,7 @@ impl PfMemory {
         Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
     }
 
-    /// Returns the bus with the PF's memory.
+    /// Returns the guests' bus with the memory of the PF driver.
     pub(super) fn bus<'a>(&'a mut self, guests: &'a mut LiveBus) -> WithPf<'a> {
         WithPf { memory: &mut self.memory, guests }
     }

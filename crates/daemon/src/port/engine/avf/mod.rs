@@ -1,4 +1,4 @@
-//! Adaptive Virtual Functions as a port's card. The host runs the PF, which is not visible as a PCI device.
+//! Card of a port with Adaptive Virtual Functions (AVF). The host runs the PF, which is not visible as a PCI device.
 //!
 //! | module | content |
 //! |---|---|
@@ -63,7 +63,7 @@ struct VfDecision {
 }
 
 impl VfDecision {
-    /// Returns the policy in force.
+    /// Returns the VF's policy in force.
     fn in_force(&self) -> VfPolicy {
         let state = if self.hidden { Link::Disable } else { self.policy.state };
         VfPolicy { state, ..self.policy }
@@ -89,7 +89,7 @@ pub(in crate::port) struct Avf {
 }
 
 impl Avf {
-    /// Calls the PF driver.
+    /// Calls the PF driver with the card.
     fn with_pf<R>(
         &mut self,
         guests: &mut LiveBus,
@@ -100,7 +100,7 @@ impl Avf {
         act(pf, &mut PfHal { card, pf_memory, guests, now })
     }
 
-    /// Applies the policy of a VF.
+    /// Applies the policy of a VF to the card.
     fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus, now: Time) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))

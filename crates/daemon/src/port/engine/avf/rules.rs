@@ -14,7 +14,7 @@ const MILLISECOND: u64 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) policy: PortPolicy,
-    /// Number of storms so far.
+    /// Number of storms that storm control has detected.
     pub(super) storms: u64,
     stormy: bool,
 }
@@ -24,7 +24,7 @@ impl Rules {
         Self::resume(policy, (0, false))
     }
 
-    /// Resumes with a predecessor's number of storms, and whether a storm is on.
+    /// Resumes with the previous process's number of storms, and whether a storm is on.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }
@@ -50,7 +50,7 @@ impl Rules {
         plane.storm.advance(plane.now);
     }
 
-    /// Counts a storm that begins. Returns the time to check whether it is over.
+    /// Counts the begin of a broadcast or multicast storm. Returns the time to check whether it is over.
     pub(super) fn watch(&mut self, plane: &Plane<MAX_VFS>) -> Option<Time> {
         let stormy = plane.storm.is_on();
         self.storms += u64::from(stormy && !self.stormy);
@@ -58,7 +58,7 @@ impl Rules {
         stormy.then(|| plane.storm.ends())
     }
 
-    /// Returns the limits of storm control. Frames beyond a threshold are dropped until the window ends.
+    /// Returns the limits of storm control for the switch. Frames beyond a threshold are dropped until the window ends.
     fn limits(&self) -> Limits {
         let storm = &self.policy.storm;
         let limit = |kbps| Limit { threshold: storm.blocks(kbps), drops: true, drops_next: false };

@@ -28,7 +28,7 @@ use plane::switch::{Storm, Tables};
 use plane::{Plane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
 
-/// Limit of a valid number of storms. No port sees more, and the counter cannot overflow below it.
+/// Largest valid number of storms in a saved state. No port sees more, and the counter cannot overflow below it.
 const MOST_STORMS: u64 = 1 << 62;
 
 /// Routing ids of VFs relative to the PF's, as on an X710.
@@ -37,7 +37,7 @@ const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
 /// VFs of a new card: the maximum, however many VFs the port offers.
 const VFS: u8 = MAX_VFS as u8;
 
-/// Parts of a port.
+/// Parts of which an AVF port is made.
 struct Parts {
     card: Card,
     pf: Pf,
@@ -96,7 +96,7 @@ impl Avf {
         Ok(avf)
     }
 
-    /// Creates a new port.
+    /// Creates a new AVF port.
     pub(in crate::port) fn new(
         config: &PortConfig,
         link: bool,
@@ -109,8 +109,8 @@ impl Avf {
         Ok(avf)
     }
 
-    /// Creates a port with a new card from the state of a predecessor. `since` holds configuration that guests have
-    /// changed after `bytes` were noted. Settings that the configuration has changed are applied.
+    /// Creates a port with a new card from the state of the previous process. `since` holds configuration that guests
+    /// have changed after `bytes` were noted. Settings that the configuration has changed are applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -135,8 +135,8 @@ impl Avf {
         Ok(avf)
     }
 
-    /// Restores a port as it was at rest. No VF is reset, and no driver is notified. Settings that the
-    /// configuration has changed are applied.
+    /// Restores an AVF port that had no work in progress. No VF is reset, and no driver is notified.
+    /// Settings that the configuration has changed are applied.
     pub(in crate::port) fn resume(
         config: &PortConfig,
         bytes: &[u8],
@@ -186,8 +186,8 @@ impl Avf {
         }
     }
 
-    /// Sets the policies of all VFs. If any differs from the PF driver's, the driver applies all of them together,
-    /// since addresses may be swapped.
+    /// Sets the policies of all VFs of the port. If any differs from the PF driver's, the driver applies all of them
+    /// together, since addresses may be swapped.
     fn decide(&mut self, latest: &[VfDecision], guests: &mut LiveBus, now: Time) -> Result<(), RefusedVf> {
         for (decided, latest) in self.decided.iter_mut().zip(latest) {
             decided.policy = latest.policy;
@@ -202,7 +202,7 @@ impl Avf {
         self.with_pf(guests, now, |pf, hal| pf.set_policies(hal, &in_force))
     }
 
-    /// Loads the guests' configuration. Returns `false` if a configuration space is invalid.
+    /// Loads the configuration of the port's guests. Returns `false` if a configuration space is invalid.
     fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) -> bool {
         let mut sound = true;
         let offered = VfIndex::first(config.vfs.len());
@@ -216,12 +216,12 @@ impl Avf {
         sound
     }
 
-    /// Encodes the state that outlives the card.
+    /// Encodes the port's state that outlives the card.
     pub(super) fn saved(&self) -> Result<Vec<u8>, StateError> {
         state::write(&self.state(None))
     }
 
-    /// Encodes the whole port, between two rounds.
+    /// Encodes the whole AVF port, between two rounds.
     pub(super) fn at_rest(
         &mut self,
         watched: Time,
@@ -266,17 +266,18 @@ fn of_all(mut conduct: Vec<Monitor>) -> Vec<Monitor> {
     conduct
 }
 
-/// Returns the configured policies.
+/// Returns the policies by the port's configuration.
 fn configured(config: &PortConfig) -> Configured<PortPolicy> {
     Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
 }
 
-/// Returns the port's policy. A change in the configuration overrides the predecessor's policy.
+/// Returns the policy of the restored port. A change in the configuration overrides the predecessor's policy.
 fn still_policy(config: &PortConfig, before: &Configured<PortPolicy>, policy: PortPolicy) -> PortPolicy {
     if before.port == config.policy { policy } else { config.policy }
 }
 
-/// Returns the policy of each VF. A change in the configuration overrides the predecessor's policy.
+/// Returns the policy of each VF of the restored port. A change in the configuration overrides the predecessor's
+/// policy.
 fn still_decided(
     config: &PortConfig,
     before: &Configured<PortPolicy>,

@@ -1,5 +1,5 @@
-//! The 82576 as a port's card. The host runs the PF's software and guests have the VFs, or a guest has the PF
-//! (`pf_owner`).
+//! Card of a port with the functions of an 82576. The host runs the PF's software and guests have the VFs, or a guest
+//! has the PF (`pf_owner`).
 
 mod hal;
 mod pf_owner;
@@ -35,7 +35,7 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// Bytes of a descriptor.
+/// Bytes of a receive or transmit descriptor.
 const DESCRIPTOR: u32 = 16;
 
 /// Ranges of a VF's BAR0 that its client may map.
@@ -251,7 +251,7 @@ impl Family for I82576 {
         }
     }
 
-    /// Returns the counters of a VF's pool. A PF that a guest drives has all pools.
+    /// Returns the counters of a function. A PF that a guest drives has all pools.
     fn counters(&mut self, function: Function) -> PoolCounters {
         let counters = self.nic.counters();
         match vf(function) {

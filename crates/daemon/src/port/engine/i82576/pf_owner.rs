@@ -16,7 +16,7 @@ use nic::Nic;
 use pcie::msix::Table;
 use pcie::{ConfigAccess, Function};
 
-/// Owner of the PF.
+/// Owner of the PF: the host or a guest.
 #[derive(Debug)]
 pub(super) enum PfOwner {
     /// The host owns the PF. Guests have the VFs.
@@ -25,12 +25,12 @@ pub(super) enum PfOwner {
     Guest(Table),
 }
 
-/// Software of the PF.
+/// Software of a PF that the host owns.
 #[derive(Debug)]
 pub(super) struct Hosted {
     pub(super) pf: Pf,
     pub(super) manager: Manager,
-    /// Configured policies of the port and its VFs.
+    /// Policies of the port and its VFs by the configuration.
     pub(super) configured: Configured,
 }
 
@@ -177,7 +177,7 @@ pub(super) fn owner(vf: VfIndex) -> Owner {
     Owner(vf.get().into())
 }
 
-/// Returns the configured policies.
+/// Returns the policies by the port's configuration.
 pub(super) fn configured(config: &PortConfig) -> Configured {
     let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
     Configured { port: SavedPortPolicy(config.policy), vfs }

@@ -23,7 +23,7 @@ use pcie::{ConfigAccess, Function};
 const CONFIG: usize = 256;
 
 impl I82576 {
-    /// Creates a port's card without any state of a predecessor.
+    /// Creates a port's card without any state of the previous process.
     pub(in crate::port) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<Self, EngineError> {
         let (nic, pf_owner) = PfOwner::bring_up(config, link, now)?;
         Ok(Self::new(nic, pf_owner))
@@ -122,7 +122,7 @@ impl Hosted {
 }
 
 impl PfOwner {
-    /// Applies settings that the configuration has changed since the predecessor read it.
+    /// Applies settings that the configuration has changed since the previous process read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         let wanted = configured(config);
         let Some(Hosted { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };

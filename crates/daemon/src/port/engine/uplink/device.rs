@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// Maximum number of invalid frames that one call skips. A sender of only such frames must not delay the port.
 const PASSED_OVER: usize = 32;
 
-/// Interface of a port.
+/// Network interface that is a port's uplink.
 #[derive(Debug)]
 pub(super) struct DeviceUplink<D: Device> {
     /// Name of the interface, as configured.
@@ -42,9 +42,9 @@ pub(super) struct DeviceUplink<D: Device> {
     burst: D::Burst,
     /// The device may hold frames: it was reported readable and has not been found empty since.
     readable: bool,
-    /// Reading from the device has failed.
+    /// True if reading from the interface has failed.
     broken: bool,
-    /// Last known state of the interface.
+    /// Last known state of the uplink's interface.
     seen: InterfaceState,
     /// Longest frame that the interface accepts, in bytes.
     longest: usize,
@@ -118,7 +118,7 @@ impl<D: Device> DeviceUplink<D> {
         self.record.reattached();
     }
 
-    /// Detaches from the device, if there is one. The poller would report its descriptor without end.
+    /// Detaches from the uplink's interface, if it exists. The poller would report its descriptor without end.
     fn detach(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();
@@ -216,8 +216,8 @@ impl<D: Device> Kind for DeviceUplink<D> {
         self.device.as_ref().is_some_and(|device| device.takes_uncut())
     }
 
-    /// Queues a packet before segmentation. A drop counts as all the frames into which the packet would have been
-    /// cut.
+    /// Queues a packet that the interface is to segment. A drop counts as all the frames into which the packet would
+    /// have been cut.
     fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
         let frames = uncut.frames(packet.len());
         if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
@@ -277,7 +277,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
     }
 }
 
-/// Returns the longest frame in bytes. If the MTU is unknown, only the device limits it.
+/// Returns the longest frame of the interface in bytes. If the MTU is unknown, only the device limits it.
 fn longest<D: Device>(seen: &InterfaceState, device: Option<&D>) -> usize {
     let device = device.map_or(usize::MAX, Device::longest);
     seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)

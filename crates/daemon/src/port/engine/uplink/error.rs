@@ -17,13 +17,13 @@ pub enum UplinkError {
     /// The tap cannot be opened or configured.
     #[error("uplink: {0}")]
     Tap(#[from] TapError),
-    /// The interface cannot be used.
+    /// The packet socket on the interface cannot be opened.
     #[error("uplink: {0}")]
     Packet(#[from] PacketError),
     /// The interface cannot be used by AF_XDP.
     #[error("uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
     Xdp(String),
-    /// The interface cannot be watched.
+    /// Changes of the interface cannot be watched.
     #[error(
         "uplink: cannot watch the interface: {0}; the host needs netlink sockets \
          (in a systemd unit, AF_NETLINK in RestrictAddressFamilies=)"
@@ -35,9 +35,9 @@ pub enum UplinkError {
     /// The file to replay cannot be opened.
     #[error("uplink: cannot replay {}: {source}{}", path.display(), readable(source))]
     Replay {
-        /// Path of the file.
+        /// Path of the file to replay.
         path: PathBuf,
-        /// Cause of the failure.
+        /// Error from opening the file to replay.
         source: io::Error,
     },
     /// The file to record to cannot be opened.
@@ -46,9 +46,9 @@ pub enum UplinkError {
          configuration named at the start", path.display()
     )]
     Record {
-        /// Path of the file.
+        /// Path of the file to record to.
         path: PathBuf,
-        /// Cause of the failure.
+        /// Error from opening the file to record to.
         source: io::Error,
     },
     /// Creating an epoll instance or an eventfd fails.

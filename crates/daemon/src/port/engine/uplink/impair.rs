@@ -9,28 +9,28 @@ use i82576::ids::MAX_FRAME;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Frames in transit per direction. Further frames are dropped, as on a line with a full buffer.
+/// Maximum number of delayed frames per direction. Further frames are dropped, as on a line with a full buffer.
 const FRAMES: usize = 512;
 
-/// Decision about a frame.
+/// Decision about a frame on an impaired uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Deliver the frame at once.
+    /// Delivers the frame at once.
     Now,
-    /// Deliver the frame later.
+    /// Delivers the frame after a delay.
     Later,
-    /// Drop the frame, as a lossy line would.
+    /// Drops the frame, as a lossy line would.
     Lost,
 }
 
-/// Impairment of both directions.
+/// Impairment (loss and delay) of both directions of an uplink.
 #[derive(Debug)]
 pub(crate) struct Impairment {
     config: Impair,
     random: Rng,
     pub(super) out: DelayLine,
     pub(super) back: DelayLine,
-    /// Frames dropped by chance, or for lack of room.
+    /// Number of frames dropped by chance, or for lack of room.
     pub(super) lost: u64,
 }
 
@@ -106,7 +106,7 @@ impl DelayLine {
         }
     }
 
-    /// Queues a frame until it is due. Returns `false` if there is no room.
+    /// Queues a delayed frame until its due time. Returns `false` if there is no room.
     fn push(&mut self, frame: &[u8], due: Time) -> bool {
         let Some(place) = self.free.pop_if(|_| frame.len() <= MAX_FRAME) else { return false };
         self.places[place * MAX_FRAME..][..frame.len()].copy_from_slice(frame);
@@ -128,7 +128,7 @@ impl DelayLine {
         Some(&self.places[place * MAX_FRAME..][..self.lengths[place]])
     }
 
-    /// Returns the time when the next frame is due.
+    /// Returns the time when the next delayed frame is due.
     fn next(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((due, ..))| *due)
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_drops_and_delays_the_same_frames() {
+    fn equal_impairment_seeds_drop_and_delay_the_same_frames() {
         let fates = |seed| {
             let mut of = impairment(200_000, 300_000, 1_000_000);
             of.random = Rng::with_seed(seed);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_follows_the_configured_rate() {
+    fn impaired_uplink_loses_frames_at_the_configured_rate() {
         for (loss, expected) in [(0, 0..=0), (100_000, 900..=1_100), (1_000_000, 10_000..=10_000)] {
             let mut of = impairment(loss, 0, 0);
             let lost = (0..10_000).filter(|_| of.send(&[1; 60], NOW) == Fate::Lost).count();

@@ -12,26 +12,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// File descriptor that is attached to a network interface.
 pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
-    /// Name of the kind in status and log.
+    /// Name of the kind of interface in status and log.
     const KIND: &'static str;
-    /// Name of the kind in the vault.
+    /// Name of the kind of interface among the kept descriptors.
     const KEPT: &'static str = Self::KIND;
-    /// Parameters of the attachment beside the name.
+    /// Parameters of the attachment beside the interface's name.
     type Terms: Debug + Clone + Send + 'static;
     /// Frames in transit between the port and the device.
     type Burst: Debug + Send + Default;
 
-    /// Attaches at the port's start, as configured.
+    /// Attaches to the interface at the port's start, as configured.
     fn open(name: &InterfaceName, terms: &Self::Terms) -> Result<Self, UplinkError>;
 
-    /// Resumes a predecessor's device. Returns `None` if its interface is gone, or still in use.
+    /// Continues to use the interface of the previous process. Returns `None` if its interface is gone, or still in
+    /// use.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Self::Terms) -> Option<Self>;
 
     /// Attaches to an existing interface. Returns `None` if there is none. The error has the reason, and whether
     /// retries are useless.
     fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
 
-    /// Returns the descriptor that the vault keeps for a successor.
+    /// Returns the descriptor that the vault keeps for the next process.
     fn kept(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
@@ -67,12 +68,12 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         false
     }
 
-    /// Queues a packet before segmentation.
+    /// Queues a packet that the interface is to segment.
     fn transmit_uncut(&self, _burst: &mut Self::Burst, _packet: &[u8], _uncut: &Uncut) -> Lost {
         Lost { no_room: 1, ..Lost::default() }
     }
 
-    /// Sends the queued frames.
+    /// Sends the queued frames on the interface.
     fn flush(&self, _burst: &mut Self::Burst) -> Lost {
         Lost::default()
     }
@@ -82,7 +83,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         false
     }
 
-    /// Receives the next frame. After [`Received::Empty`] the port waits on the descriptor.
+    /// Receives the next frame from the interface. After [`Received::Empty`] the port waits on the descriptor.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<Received>;
 
     /// Returns what is known of the checksum of the last received frame.
@@ -95,25 +96,25 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         0
     }
 
-    /// Prepares a burst for frames of this device.
+    /// Prepares a burst for frames of this interface.
     fn begin(&self, _burst: &mut Self::Burst) {}
 
     /// Drops the frames of a former device, and the reference to it.
     fn clear(_burst: &mut Self::Burst) {}
 }
 
-/// Result of a receive.
+/// Result of receiving from an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
-    /// Received frame of this length in bytes.
+    /// The received frame has this length in bytes.
     Frame(usize),
-    /// Data that is not a valid frame for this port.
+    /// The received data is not a valid frame for this port.
     Malformed,
-    /// No frame is pending.
+    /// No frame of the interface is pending.
     Empty,
 }
 
-/// Returns the vault's name for a device.
+/// Returns the name under which the keeper holds an interface's descriptor.
 pub(super) fn kept_as<D: Device>(name: &(impl Display + ?Sized)) -> String {
     format!("{}.{name}", D::KEPT)
 }

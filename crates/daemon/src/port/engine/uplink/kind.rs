@@ -19,7 +19,7 @@ pub(in crate::port) struct PollContext<'a> {
     pub(in crate::port) now: Time,
 }
 
-/// Kind of uplink, as used by the port's thread.
+/// Uplink of any kind, as used by the port's thread.
 pub(super) trait Kind: fmt::Debug + Send {
     /// Adds the uplink's descriptors, if it has any, to the port's poller.
     fn join(&mut self, _at: PollContext<'_>) -> io::Result<()> {
@@ -32,12 +32,13 @@ pub(super) trait Kind: fmt::Debug + Send {
     /// Records that a descriptor of the uplink is readable.
     fn set_readable(&mut self) {}
 
-    /// Handles changes of the uplink. Returns `false` if there are none. Adds new descriptors to the poller.
+    /// Handles changes of the uplink's interface or peer. Returns `false` if there are none. Adds new descriptors to
+    /// the poller.
     fn follow(&mut self, _at: PollContext<'_>) -> bool {
         false
     }
 
-    /// Returns whether frames can pass.
+    /// Returns true if frames can pass the uplink.
     fn link(&self) -> bool;
 
     /// Returns the uplink's status, or `None` without an uplink.
@@ -57,7 +58,7 @@ pub(super) trait Kind: fmt::Debug + Send {
         false
     }
 
-    /// Sends the queued frames.
+    /// Sends the frames queued for the uplink.
     fn flush(&mut self, _now: Time) {}
 
     /// Returns the time of the next flush if no event comes before.
@@ -65,7 +66,7 @@ pub(super) trait Kind: fmt::Debug + Send {
         None
     }
 
-    /// Receives the next frame. Returns its length in bytes.
+    /// Receives the next frame from the uplink. Returns its length in bytes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
     /// Returns what is known of the checksum of the last received frame.
@@ -82,24 +83,24 @@ pub(super) trait Kind: fmt::Debug + Send {
     /// Deletes the uplink's socket file when the uplink is dropped, unless [`Kind::leave`] is called before.
     fn own(&mut self) {}
 
-    /// Leaves the uplink's socket file to a successor.
+    /// Leaves the uplink's socket file to the next process.
     fn leave(&mut self) {}
 
-    /// Ends the uplink after its replacement, and releases descriptors that are kept for a successor. May block.
+    /// Ends the uplink after its replacement, and releases descriptors that are kept for the next process. May block.
     fn retire(self: Box<Self>) {}
 }
 
-/// Resources to open an uplink.
+/// Resources with which a port opens its uplink.
 pub(crate) struct Maker<'a> {
     pub(crate) vault: &'a PortVault,
     /// Wakes the port when its uplink has changed.
     pub(crate) port: &'a Waker,
     /// Rights that the uplink's thread gives up.
     pub(crate) watcher: &'a Prepared,
-    /// Wires between the host's ports.
+    /// Wires that connect ports of the host.
     pub(crate) wires: &'a Wires,
-    /// XDP programs for interfaces.
+    /// XDP programs for the uplinks' interfaces.
     pub(crate) programs: &'a Programs,
-    /// Time of the opening.
+    /// Time at which the uplink is opened.
     pub(crate) now: Time,
 }

@@ -60,7 +60,7 @@ pub(crate) use wire::cable::Wires;
 use xdp::XdpDevice;
 pub(crate) use xdp::programs::Programs;
 
-/// Uplink of a port.
+/// Uplink of a port, with its link policy and stages.
 #[derive(Debug)]
 pub(crate) struct Uplink {
     /// Kind and place of the uplink, as configured.
@@ -70,12 +70,12 @@ pub(crate) struct Uplink {
     kind: Box<dyn Kind>,
     stages: Stages,
     captures: Captures,
-    /// Time of the round.
+    /// Time of the port's present round.
     now: Time,
 }
 
 impl Uplink {
-    /// Opens the configured uplink, or resumes the one that a predecessor has left in the vault. No frame passes
+    /// Opens the configured uplink, or resumes the one that the previous process has left in the vault. No frame passes
     /// before [`Uplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn Kind> = match &config.uplink {
@@ -126,7 +126,7 @@ impl Uplink {
         [self.stages.deadline(), self.kind.deadline()].into_iter().flatten().min()
     }
 
-    /// Releases descriptors of an uplink that a predecessor had by another configuration.
+    /// Releases descriptors of an uplink that the previous process had by another configuration.
     pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortVault) {
         let ours = match &config.uplink {
             uplink::Uplink::Tap(name) => kept_as::<TapDevice<Stack>>(name),
@@ -153,8 +153,8 @@ impl Uplink {
         self.kind.join(at)
     }
 
-    /// Replaces this uplink by `next`. Returns the former uplink with its link policy. If the port cannot wait on
-    /// `next`, keeps this uplink.
+    /// Replaces this uplink by the uplink `next`. Returns the former uplink with its link policy. If the port cannot
+    /// wait on `next`, keeps this uplink.
     pub(super) fn replace(
         &mut self,
         mut next: Self,
@@ -181,12 +181,12 @@ impl Uplink {
         self.kind.own();
     }
 
-    /// Leaves the uplink's socket file to a successor.
+    /// Leaves the uplink's socket file to the next process.
     pub(super) fn leave(&mut self) {
         self.kind.leave();
     }
 
-    /// Ends the uplink, and releases descriptors that are kept for a successor. May block.
+    /// Ends the uplink, and releases descriptors that are kept for the next process. May block.
     pub(crate) fn retire(self) {
         self.kind.retire();
     }
@@ -201,7 +201,7 @@ impl Uplink {
         self.kind.set_readable();
     }
 
-    /// Handles changes of the uplink. Returns `false` if there are none.
+    /// Handles changes of the uplink's interface or peer. Returns `false` if there are none.
     pub(super) fn follow(&mut self, at: PollContext<'_>) -> bool {
         self.kind.follow(at)
     }
@@ -226,7 +226,7 @@ impl Uplink {
         }
     }
 
-    /// Returns the port's link. Without an uplink it is up, so that VFs reach each other.
+    /// Returns true if the port has a link. Without an uplink it is up, so that VFs reach each other.
     pub(in crate::port) fn link(&self) -> bool {
         self.policy == PortLink::Up || self.kind.link()
     }

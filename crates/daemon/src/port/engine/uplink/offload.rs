@@ -14,7 +14,7 @@ use offload::uncut;
 /// Bytes of the longest packet: the most that IP can express, the Ethernet header, and two tags.
 pub(super) const LONGEST: usize = 65_535 + 14 + 8;
 
-/// The kernel's header does not match the packet.
+/// Error: the kernel's virtio-net header does not match the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -36,7 +36,7 @@ impl Default for Arrival {
 }
 
 impl Arrival {
-    /// Returns the memory for the next packet.
+    /// Returns the memory for the next received packet.
     pub(super) fn place(&mut self) -> &mut [u8] {
         &mut self.memory
     }
@@ -95,7 +95,7 @@ impl Arrival {
         self.sealed
     }
 
-    /// Drops the rest of the packet.
+    /// Drops the remaining segments of the packet.
     pub(super) fn forget(&mut self) {
         (self.length, self.uncut, self.sealed) = (0, None, None);
     }

@@ -3,7 +3,7 @@
 use crate::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 use i82576::Time;
 
-/// Record of an uplink.
+/// State and counters of an uplink.
 #[derive(Debug)]
 pub(super) struct Record {
     kind: &'static str,
@@ -22,14 +22,14 @@ impl Record {
         self.state
     }
 
-    /// Sets the state. A change sets the time too.
+    /// Sets the state of the uplink. A change sets the time too.
     pub(super) fn set_state(&mut self, state: UplinkState, now: Time) {
         if self.state != state {
             (self.state, self.since) = (state, now);
         }
     }
 
-    /// Counts a return of the uplink.
+    /// Counts a return of the uplink's interface or peer.
     pub(super) fn reattached(&mut self) {
         self.reattached += 1;
     }

@@ -20,34 +20,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes of the ring to the writer.
+/// Bytes of the ring between port and recording thread.
 const RING: usize = 4 << 20;
 /// Longest packet, which is one before segmentation, in bytes.
 const LONGEST: usize = 1 << 17;
-/// Bytes per write to the recording.
+/// Maximum bytes per write to the recording.
 const BATCH: usize = 1 << 18;
-/// Longest sleep of the writer without a wake-up.
+/// Longest sleep of the recording thread without a wake-up.
 const NAP: Duration = Duration::from_millis(500);
 /// First bytes of each pcapng file (type of the Section Header Block).
 const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Bytes before each frame in the ring: its time in nanoseconds since 1970, and its direction.
 const HEAD: usize = 9;
 
-/// State that both threads share.
+/// State that port and recording thread share.
 #[derive(Debug, Default)]
 struct Shared {
     stops: AtomicBool,
-    /// Frames that the writer has failed to write.
+    /// Number of frames that the recording thread has failed to write.
     failed: AtomicU64,
 }
 
-/// The port's end of a recording.
+/// The port's end of an uplink recording.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     sender: Producer<u8>,
     /// Frames were added since the writer was last woken.
     put: bool,
-    /// Frames for which the ring had no room.
+    /// Number of frames for which the recording's ring had no room.
     full: u64,
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
@@ -76,14 +76,14 @@ impl Recorder {
         Ok(Self { sender, put: false, full: 0, shared, writer: Some(writer) })
     }
 
-    /// Passes a frame to the writer of the recording.
+    /// Passes a frame to the recording thread.
     pub(super) fn note(&mut self, way: Way, frame: &[u8]) {
         let put = ring::put(&mut self.sender, [&pcapng::time().to_ne_bytes(), &[way as u8], frame]);
         self.put |= put;
         self.full += u64::from(!put);
     }
 
-    /// Wakes the writer if frames were added.
+    /// Wakes the recording thread if frames were added.
     pub(super) fn flush(&mut self) {
         if std::mem::take(&mut self.put)
             && let Some(writer) = &self.writer
@@ -131,7 +131,7 @@ impl Write for WholeWrites {
     }
 }
 
-/// Opens a file to append to, or creates one. It will hold guests' frames, so only its owner may read it.
+/// Opens a recording to append to, or creates one. It will hold guests' frames, so only its owner may read it.
 fn open(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     if !file.metadata()?.is_file() {
@@ -147,12 +147,12 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns a section with its one interface.
+/// Returns a pcapng section with its one interface.
 fn beginning() -> io::Result<Vec<u8>> {
     Ok([pcapng::section()?, pcapng::interface(None)?].concat())
 }
 
-/// Returns the block of a packet from the ring.
+/// Returns the pcapng block of a packet from the ring.
 fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
     let (head, frame) = noted.split_first_chunk::<HEAD>().ok_or(io::ErrorKind::InvalidData)?;
     let [time @ .., way] = head;
@@ -167,7 +167,7 @@ fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Runs the writer. Counts frames that cannot be written, and logs the first failure.
+/// Runs the thread that writes the recording. Counts frames that cannot be written, and logs the first failure.
 fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: &Shared) {
     let (mut place, mut batch, mut failed) = (vec![0; LONGEST], Vec::with_capacity(BATCH + LONGEST), false);
     loop {

@@ -25,22 +25,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of the ring to the port.
+/// Bytes of the ring between replay thread and port.
 const RING: usize = 1 << 20;
-/// Bytes of the file in memory. No block may be longer.
+/// Bytes of the recording that are held in memory. No block may be longer.
 const WINDOW: usize = 1 << 20;
 /// Pause of the reader before it tries again to hand a frame to a busy port.
 const NAP: Duration = Duration::from_millis(1);
 
-/// State that both threads share.
+/// State that port and replay thread share.
 #[derive(Debug, Default)]
 struct Shared {
     stops: AtomicBool,
-    /// Packets that are not whole Ethernet frames.
+    /// Number of recorded packets that are not whole Ethernet frames.
     malformed: AtomicU64,
 }
 
-/// The port's end of a replay.
+/// The port's end of an uplink replay.
 #[derive(Debug)]
 pub(super) struct Replay {
     path: PathBuf,
@@ -111,7 +111,7 @@ impl Kind for Replay {
     }
 }
 
-/// Opens a regular file. Opening a pipe would block until there is a writer.
+/// Opens a recording, which must be a regular file. Opening a pipe would block until there is a writer.
 fn regular(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("the path is not a regular file"));
@@ -119,7 +119,7 @@ fn regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns the reason why a file cannot be played.
+/// Returns the reason why a recording cannot be replayed.
 fn problem<T>(error: &PcapError<T>) -> io::Error {
     io::Error::other(match error {
         PcapError::HeaderNotRecognized | PcapError::Eof => "the file is neither pcap nor pcapng",
@@ -130,7 +130,7 @@ fn problem<T>(error: &PcapError<T>) -> io::Error {
     })
 }
 
-/// Thread that reads the recording.
+/// Thread that reads the recording for a replay.
 struct Player {
     sender: Producer<u8>,
     shared: Arc<Shared>,
@@ -187,7 +187,7 @@ impl Player {
         self.shared.stops.load(Ordering::Acquire)
     }
 
-    /// Plays the frame of a block, if it has one.
+    /// Replays the frame of a pcapng block, if it has one.
     fn play(&mut self, block: &PcapBlockOwned<'_>, recording: &mut Recording) {
         match recording.take(block) {
             BlockContent::Frame(frame, time) => self.frame(frame, time),

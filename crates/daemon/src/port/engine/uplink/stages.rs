@@ -24,7 +24,7 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// Opens the configured stages. May block.
+    /// Opens the configured stages of an uplink. May block.
     pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let recorder = config.record.as_ref().map(|path| Recorder::start(path, with)).transpose()?;
         Ok(Self { recorder, ..Self::without_recording(config) })
@@ -46,7 +46,7 @@ impl Stages {
         self.impairment.is_none()
     }
 
-    /// Sends a frame of the port. Returns `false` if the uplink has dropped it.
+    /// Sends a frame of the port through the stages. Returns `false` if the uplink has dropped it.
     pub(super) fn transmit(&mut self, kind: &mut dyn Kind, frame: &[u8], now: Time) -> bool {
         match self.impairment.as_mut().map_or(Fate::Now, |impairment| impairment.send(frame, now)) {
             Fate::Now => {
@@ -79,7 +79,7 @@ impl Stages {
         sent
     }
 
-    /// Receives the next frame for the port. Returns its length in bytes.
+    /// Receives the next frame for the port through the stages. Returns its length in bytes.
     pub(super) fn receive(&mut self, kind: &mut dyn Kind, into: &mut [u8], now: Time) -> Option<usize> {
         if let Some(frame) = self.impairment.as_mut().and_then(|impairment| impairment.back.pop(now)) {
             let length = frame.len().min(into.len());
@@ -102,7 +102,7 @@ impl Stages {
         None
     }
 
-    /// Sends delayed frames of the port that are due.
+    /// Sends the port's delayed frames that are due.
     pub(super) fn arrive(&mut self, kind: &mut dyn Kind, now: Time) {
         // Taken out, because `note_sent` borrows all of `self`.
         let Some(mut impairment) = self.impairment.take() else { return };
@@ -113,7 +113,7 @@ impl Stages {
         self.impairment = Some(impairment);
     }
 
-    /// Ends a round: wakes the writer of the recording.
+    /// Ends a round of the port: wakes the writer of the recording.
     pub(super) fn flush(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
@@ -125,7 +125,7 @@ impl Stages {
         self.impairment.as_ref()?.next()
     }
 
-    /// Adds the counters of these stages to a status.
+    /// Adds the counters of these stages to an uplink's status.
     pub(super) fn add_to(&self, status: &mut UplinkStatus) {
         (status.rx, status.tx) = (self.rx, self.tx);
         status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);

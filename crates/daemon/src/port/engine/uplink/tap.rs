@@ -1,5 +1,5 @@
-//! A tap of either kind. One call moves one frame, or one packet before segmentation. The other end is this
-//! machine's network stack, or an interface (macvtap). `watch` watches the interface behind it.
+//! Tap or macvtap as a port's uplink. One call moves one frame, or one packet before segmentation. The other end is
+//! this machine's network stack, or an interface (macvtap). `watch` watches the interface behind it.
 
 use super::UplinkError;
 use super::interface::{Device, Received};
@@ -13,13 +13,13 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
-/// Differences between the kinds of tap.
+/// Differences between tap and macvtap.
 pub(super) trait Source: Debug + Send + Sync + 'static {
     const KIND: &'static str;
     /// See [`Device::TAG_ON_TOP`].
     const TAG_ON_TOP: bool;
 
-    /// Attaches at the port's start.
+    /// Attaches to the tap at the port's start.
     fn open(name: &InterfaceName) -> Result<Tap, TapError>;
 
     /// Attaches to an existing tap. Returns `None` if there is none.
@@ -57,7 +57,7 @@ impl Source for Stack {
     }
 }
 
-/// A macvtap, which its administrator manages.
+/// Macvtap, which its administrator creates and deletes.
 #[derive(Debug)]
 pub(super) struct Macvtap;
 
@@ -75,7 +75,7 @@ impl Source for Macvtap {
     }
 }
 
-/// An attached tap.
+/// Attached tap or macvtap of a port.
 #[derive(Debug)]
 pub(super) struct TapDevice<S> {
     tap: Tap,

@@ -1,6 +1,6 @@
-//! Watcher of a port's interface. Its thread may block on the kernel's lock on interfaces, so that the port's
-//! thread need not. It detects that the interface goes down or up, loses its carrier, changes its MTU, or is
-//! deleted. It attaches again when an interface of the configured name exists.
+//! Watches the network interface that is a port's uplink. Its thread may block on the kernel's lock on interfaces, so
+//! that the port's thread need not. It detects that the interface goes down or up, loses its carrier, changes its
+//! MTU, or is deleted. It attaches again when an interface of the configured name exists.
 //!
 //! The watcher does not create a deleted tap again, even if the host had created it: the administrator has deleted
 //! it on purpose, and creates it again to bring it back. A renamed interface stays the uplink. So does a tap that
@@ -30,20 +30,20 @@ const RETRY: Duration = Duration::from_secs(2);
 const WAKER: u64 = 0;
 const LINKS: u64 = 1;
 
-/// State of an attached interface.
+/// State of the interface to which an uplink is attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InterfaceState {
     /// Present name of the interface.
     pub(super) interface: String,
-    /// The interface is set up.
+    /// True if the interface is set up.
     pub(super) up: bool,
-    /// The interface has a carrier. `None` in another namespace.
+    /// True if the interface has a carrier. `None` in another namespace.
     pub(super) carrier: Option<bool>,
     /// MTU of the interface in bytes. `None` in another namespace.
     pub(super) mtu: Option<u32>,
 }
 
-/// Report of the watcher to the port.
+/// Report about the uplink's interface to the port.
 #[derive(Debug)]
 pub(super) enum WatchReport<D> {
     /// The attached interface has changed.
@@ -54,7 +54,7 @@ pub(super) enum WatchReport<D> {
     Attached(Arc<D>, InterfaceState),
 }
 
-/// Order of the port to the watcher.
+/// Order of the port to the thread that watches its interface.
 #[derive(Debug)]
 enum Order<D> {
     /// Close this device of the uplink, which the port does not use any more. Closing may block.
@@ -62,7 +62,7 @@ enum Order<D> {
     Stop,
 }
 
-/// The port's end of its watcher. Dropping it ends the thread, which closes the device.
+/// The port's end of the thread that watches its interface. Dropping it ends the thread, which closes the device.
 #[derive(Debug)]
 pub(super) struct Watch<D: Device> {
     orders: mpsc::Sender<Order<D>>,
@@ -122,7 +122,7 @@ impl<D: Device> Watch<D> {
         Ok((links, poller, waker))
     }
 
-    /// Returns the next report, or `None`. Never blocks.
+    /// Returns the next report about the interface, or `None`. Never blocks.
     pub(super) fn report(&self) -> Option<WatchReport<D>> {
         self.news.try_recv().ok()
     }
@@ -132,7 +132,7 @@ impl<D: Device> Watch<D> {
         self.order(Order::Close(device));
     }
 
-    /// Ends the thread, and releases the descriptor that is kept for a successor.
+    /// Ends the thread, and releases the descriptor that is kept for the next process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.vault.forget_named(&kept_as::<D>(&self.name));
@@ -158,7 +158,7 @@ impl<D: Device> Drop for Watch<D> {
     }
 }
 
-/// Thread of a watcher.
+/// Thread that watches an uplink's interface.
 struct Watcher<D: Device> {
     port: String,
     vault: PortVault,
@@ -174,9 +174,9 @@ struct Watcher<D: Device> {
     device: Option<Arc<D>>,
     /// Index of the attached interface in the host's namespace; 0, which no interface has, if it was never there.
     index: u32,
-    /// State that was last reported to the port.
+    /// State of the interface that was last reported to the port.
     reported: Option<InterfaceState>,
-    /// Last logged reason why attaching failed.
+    /// Last logged reason why attaching to the interface failed.
     complaint: Option<String>,
 }
 
@@ -230,7 +230,7 @@ impl<D: Device> Watcher<D> {
         Ok(orders || heard != Heard::Unrelated)
     }
 
-    /// Carries out the port's orders. Returns the next step.
+    /// Carries out the port's orders to the watching thread. Returns the next step.
     fn carry_out_orders(&mut self) -> Next {
         let mut next = Next::Look;
         while let Ok(order) = self.orders.try_recv() {
@@ -265,7 +265,7 @@ impl<D: Device> Watcher<D> {
         self.attach()
     }
 
-    /// Attaches to the interface if it exists. Returns the delay until the next attempt.
+    /// Attaches to the configured interface if it exists. Returns the delay until the next attempt.
     fn attach(&mut self) -> Option<Duration> {
         let taken = match self.links.look_up(self.name.as_str()) {
             Ok(Some(_)) => D::open_existing(&self.name, &self.terms),
@@ -309,7 +309,7 @@ impl<D: Device> Watcher<D> {
         tracing::warn!(port, name, "the {kind} is gone; the port attaches again when the {kind} is back");
     }
 
-    /// Watches this device from now on. Returns its state.
+    /// Watches this interface from now on. Returns its state.
     fn watch_device(&mut self, device: Arc<D>) -> InterfaceState {
         let found = device.interface().and_then(|name| self.links.look_up(&name).ok().flatten());
         self.index = found.map_or(0, |link| link.index);
@@ -378,7 +378,7 @@ impl<D: Device> Watcher<D> {
 /// Next step of the watcher after the port's orders.
 enum Next {
     Look,
-    /// Check the interface after [`RETRY`].
+    /// Checks the interface after [`RETRY`].
     Later,
     Stop,
 }

@@ -1,4 +1,5 @@
-//! An existing network interface, by AF_XDP. If AF_XDP is not available and optional, by a packet socket.
+//! Existing network interface as a port's uplink, by AF_XDP. If AF_XDP is not available and optional, by a packet
+//! socket.
 //!
 //! The XDP program of an interface is loaded while the host starts, before it gives up the rights for that.
 //! Attaching a program needs fewer rights. So an interface that returns can be attached by AF_XDP again, if the
@@ -27,14 +28,14 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 const TAKE_OVER: Duration = Duration::from_secs(4);
 
-/// Attached interface, in either mode.
+/// Attached interface, by AF_XDP or by a packet socket.
 #[derive(Debug)]
 pub(super) enum XdpDevice {
     Xdp(XdpInterface),
     Packet(PacketSocket),
 }
 
-/// Reason why no device is attached.
+/// Reason why no interface is attached.
 enum NotAttached {
     /// The interface itself cannot be used.
     Interface(PacketError),

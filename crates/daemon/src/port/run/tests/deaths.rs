@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Commands of vfio-user.
+/// Numbers of vfio-user commands.
 const VERSION: u16 = 1;
 const DMA_MAP: u16 = 2;
 const DMA_UNMAP: u16 = 3;
@@ -30,11 +30,11 @@ const CONFIG: u32 = 7;
 const MEMORY: u64 = 1 << 20;
 const NEVER: usize = usize::MAX;
 
-/// Saved state of a client whose port dies before or after a note.
+/// Saved state of a client whose port ends before or after a save.
 #[derive(Debug)]
 struct Doomed {
     inner: Box<dyn Successor>,
-    /// Moments before and after notes that remain until the death.
+    /// Moments before and after saves that remain until the port ends.
     left: Arc<AtomicUsize>,
 }
 
@@ -131,7 +131,7 @@ struct Scene {
     client: UnixStream,
     memory: OwnedFd,
     eventfd: EventFd,
-    /// Received bytes of the next reply.
+    /// Received bytes of the client's next reply.
     received: Vec<u8>,
 }
 
@@ -232,7 +232,7 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
     words(&sizes).into_iter().chain(rest).collect()
 }
 
-/// Kills the port at each moment before and after a note while it handles a request. Returns the number of deaths.
+/// Ends the port at each moment before and after a save while it handles a request. Returns the number of deaths.
 fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) -> usize {
     for moment in 0.. {
         let mut scene = Scene::open();
@@ -252,7 +252,7 @@ fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) 
 }
 
 #[test]
-fn request_is_answered_once_wherever_its_port_dies() {
+fn request_is_answered_once_at_any_crash_of_its_port() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
         (REGION_READ, read(4)),
@@ -279,7 +279,7 @@ fn request_is_answered_once_wherever_its_port_dies() {
 }
 
 #[test]
-fn successor_sends_the_rest_of_a_reply() {
+fn next_process_sends_the_rest_of_a_partly_sent_reply() {
     for sent in [1, 15, 16, 17, 35, 36] {
         let mut scene = Scene::open();
         scene.fill_page();
@@ -297,7 +297,7 @@ fn successor_sends_the_rest_of_a_reply() {
 }
 
 #[test]
-fn successor_answers_requests_that_came_without_a_port() {
+fn next_process_answers_requests_sent_between_processes() {
     let mut scene = Scene::open();
     for id in 7..12 {
         scene.send(id, REGION_READ, &read(4));

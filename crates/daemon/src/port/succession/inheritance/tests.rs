@@ -1,5 +1,5 @@
-//! Notes of configuration in both families. A guest's write to configuration space or MSI-X table is noted for its
-//! function alone.
+//! Tests of the saved PCI configuration on 82576 and AVF ports. A guest's write to configuration space or MSI-X table
+//! is noted for its function alone.
 
 use super::super::notes::{note_function, note_software};
 use super::*;
@@ -38,7 +38,7 @@ fn read<const N: usize>(card: &mut dyn family::Family, region: u32, offset: u64)
 }
 
 #[test]
-fn configuration_write_saves_the_state_of_one_function() {
+fn pci_configuration_write_saves_state_of_its_function_only() {
     for family in [Family::I82576, Family::Avf] {
         let (config, mut bus) = port(family);
         let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
@@ -68,7 +68,7 @@ fn configuration_write_saves_the_state_of_one_function() {
 }
 
 #[test]
-fn damaged_configuration_of_a_function_is_ignored() {
+fn damaged_saved_configuration_of_a_function_is_ignored() {
     let (config, mut bus) = port(Family::Avf);
     let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
     let journal = Journal::new(64).unwrap();
@@ -78,7 +78,7 @@ fn damaged_configuration_of_a_function_is_ignored() {
 }
 
 #[test]
-fn addresses_may_be_swapped_before_a_hand_over() {
+fn mac_addresses_of_vfs_may_be_swapped_before_a_hand_over() {
     let swapped = |one: u8, two: u8| {
         let vf =
             |n: usize, mac: u8| format!("[[port.vf]]\nindex = {n}\nmac = \"02:00:00:00:00:{mac:02x}\"\n");

@@ -58,7 +58,7 @@ impl World {
 }
 
 #[test]
-fn warned_vf_is_not_restrained() {
+fn warned_vf_is_not_throttled_or_quarantined() {
     for offence in Offence::ALL {
         let mut world = World::active();
         let verdict = world.judge(offence, 7, Thresholds { warn: 7, ..NEVER });
@@ -83,7 +83,7 @@ fn throttled_vf_sends_at_most_ten_megabits() {
 }
 
 #[test]
-fn throttle_ends_ten_seconds_after_last_offence() {
+fn vf_throttle_ends_ten_seconds_after_its_last_offence() {
     let mut world = World::active();
     world.throttle();
     let over = world.card.now + Duration::from_secs(10);
@@ -141,7 +141,7 @@ fn release_resets_the_quarantined_vf() {
 }
 
 #[test]
-fn release_ends_a_throttle_without_reset() {
+fn releasing_a_throttled_vf_ends_the_throttle_without_reset() {
     let mut world = World::active();
     world.throttle();
     world.card.log.clear();
@@ -150,7 +150,7 @@ fn release_ends_a_throttle_without_reset() {
 }
 
 #[test]
-fn policy_change_does_not_end_a_quarantine() {
+fn policy_change_does_not_end_the_quarantine_of_a_vf() {
     let mut world = World::active();
     world.pf.quarantine(&mut world.card, 0, Cause::Administrator);
     world.set(|policy| policy.mac = Some(MacAddress(mac(7))));

@@ -274,7 +274,7 @@ fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
 
-/// VSI of VF 0.
+/// Number of VF 0's VSI.
 const VSI: u16 = 1;
 
 #[test]

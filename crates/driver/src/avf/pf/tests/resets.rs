@@ -11,7 +11,7 @@ use pcie::VfIndex;
 use policy::{AddressOwner, Link, PolicyError, VfPolicy};
 
 #[test]
-fn reset_request_gets_no_reply() {
+fn vf_reset_request_gets_no_reply() {
     let mut world = World::active();
     world.card.sent.clear();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
@@ -22,7 +22,7 @@ fn reset_request_gets_no_reply() {
 }
 
 #[test]
-fn version_and_address_survive_a_reset() {
+fn negotiated_version_and_mac_address_survive_a_vf_reset() {
     let mut world = World::new();
     world.ask(0, Request::Version(Version::V1_1));
     world.introduce(0, OFFERED);
@@ -59,7 +59,7 @@ fn function_level_reset_voids_the_vfs_pending_requests() {
 }
 
 #[test]
-fn messages_after_a_reset_request_are_void() {
+fn vf_messages_after_a_reset_request_are_void() {
     let mut world = World::active();
     world.card.sent.clear();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
@@ -69,7 +69,7 @@ fn messages_after_a_reset_request_are_void() {
 }
 
 #[test]
-fn administrator_reset_is_announced_first() {
+fn vf_reset_by_the_administrator_is_announced_first() {
     let changes: [fn(&mut VfPolicy); 4] = [
         |policy| policy.mac = Some(MacAddress(mac(9))),
         |policy| policy.trust = true,
@@ -85,7 +85,7 @@ fn administrator_reset_is_announced_first() {
 }
 
 #[test]
-fn rate_spoof_check_and_link_change_without_reset() {
+fn rate_spoof_check_and_link_of_a_vf_change_without_reset() {
     let mut world = World::active();
     world.card.log.clear();
     world.set(|policy| (policy.max_tx_rate, policy.spoofchk) = (500, false));
@@ -104,7 +104,7 @@ fn inactive_vf_is_reset_without_notice() {
 }
 
 #[test]
-fn invalid_policy_changes_nothing() {
+fn invalid_policy_of_an_avf_keeps_its_old_policy() {
     let mut world = World::active();
     let before = *world.pf.policy(0).unwrap();
     let changes: [fn(&mut VfPolicy); 4] = [
@@ -123,7 +123,7 @@ fn invalid_policy_changes_nothing() {
 }
 
 #[test]
-fn policies_of_several_vfs_are_set_all_or_none() {
+fn policies_of_several_vfs_are_set_together_or_not_at_all() {
     let mut world = World::new();
     let policy = |n| VfPolicy { mac: Some(MacAddress(mac(n))), ..VfPolicy::default() };
     let macs = |world: &World| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
@@ -157,7 +157,7 @@ fn changed_queue_pairs_reset_the_vf() {
 }
 
 #[test]
-fn visit_serves_sixteen_requests_and_reports_more() {
+fn pf_visit_serves_sixteen_requests_and_reports_more() {
     let mut world = World::active();
     (0..20).for_each(|_| world.card.arrive(0, Op::GetRssHenaCaps.number(), &[]));
     let visit = world.pf.visit(&mut world.card);

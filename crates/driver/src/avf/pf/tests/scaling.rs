@@ -79,7 +79,7 @@ fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
 }
 
 #[test]
-fn consecutive_invalid_messages_get_replies() {
+fn consecutive_invalid_vf_messages_get_replies() {
     let unknown = [(0, 0); 8].into_iter().chain([(0, 146), (84, 124), (92, 113)]);
     let then = [(26, 138), (74, 103), (95, 196), (0, 198), (71, 195), (60, 126), (114, 182), (67, 38)];
     let rest = [(60, 25), (20, 133), (87, 149), (50, 43), (100, 101), (116, 93)];
@@ -89,7 +89,7 @@ fn consecutive_invalid_messages_get_replies() {
 
 proptest! {
     #[test]
-    fn any_message_gets_a_reply_and_affects_no_other_vf(
+    fn vf_message_gets_a_reply_and_affects_no_other_vf(
         messages in prop::collection::vec((0..120_u32, prop::collection::vec(any::<u8>(), 0..200)), 1..40),
     ) {
         assert_answered(messages);

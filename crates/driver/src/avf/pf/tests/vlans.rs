@@ -51,7 +51,7 @@ fn allowed_vlans_change_membership_without_reset() {
 }
 
 #[test]
-fn withheld_vlan_can_return_after_a_reset() {
+fn withheld_vlan_can_return_after_a_vf_reset() {
     let mut world = World::active();
     ask(&mut world, true, &[10, 20]);
     allow(&mut world, Some(&[20]));
@@ -66,7 +66,7 @@ fn withheld_vlan_can_return_after_a_reset() {
 }
 
 #[test]
-fn withheld_vlan_ends_with_leave_or_reset() {
+fn withheld_vlan_of_a_vf_ends_with_leave_or_reset() {
     for leaves in [true, false] {
         let mut world = World::active();
         allow(&mut world, Some(&[20]));
@@ -83,7 +83,7 @@ fn withheld_vlan_ends_with_leave_or_reset() {
 }
 
 #[test]
-fn withheld_vlans_count_against_the_quota() {
+fn withheld_vlans_count_against_the_vlan_quota_of_a_vf() {
     let mut world = World::active();
     allow(&mut world, Some(&[99]));
     assert_eq!(ask(&mut world, true, &(1..=17).collect::<Vec<_>>()), Status::Success);

@@ -85,7 +85,7 @@ impl Control for FunctionView<'_> {
     }
 }
 
-/// Wire with one frame.
+/// Network wire that delivers one frame.
 pub(super) struct One<'a>(pub(super) Option<&'a [u8]>);
 
 impl plane::Wire for One<'_> {

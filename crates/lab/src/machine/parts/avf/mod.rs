@@ -36,7 +36,7 @@ use sim::Instant;
 
 /// Index of the only VF that has a driver.
 pub(crate) const VF: u8 = 0;
-/// MAC address of the VF.
+/// MAC address of the modelled VF.
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
 /// Speed of the link, Mb/s.
 const LINK: u32 = 100_000;
@@ -228,7 +228,7 @@ impl Port {
         self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
     }
 
-    /// Advances the port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
+    /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
     /// afterwards.
     pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
         self.line.advance(now);

@@ -32,11 +32,11 @@ pub enum Doorbell {
 pub(crate) struct DoorbellCounters {
     /// Number of stores to mapped pages.
     pub(crate) stores: u64,
-    /// Number of accesses that exited.
+    /// Number of doorbell accesses that caused VM exits.
     pub(crate) exits: u64,
 }
 
-/// VF as seen by one processor's kernel in a step.
+/// VF as one processor's kernel sees the VF in a step.
 pub(crate) struct PairView<'a> {
     pub(crate) port: &'a mut Port,
     /// Driver of the VF; taken while the driver works with this same view.
@@ -105,7 +105,7 @@ impl DmaHal for Env<'_, PairView<'_>> {
     }
 }
 
-/// Queue pair, by its number. Its vector is the next number.
+/// Queue pair of the VF, by its number. Its vector is the next number.
 #[derive(Debug)]
 pub(crate) struct Pair {
     number: u8,
@@ -125,7 +125,7 @@ impl Device<Env<'_, PairView<'_>>> for Pair {
         self.mac
     }
 
-    /// The vector disabled itself when it interrupted.
+    /// Handles an interrupt of the vector, which disabled itself when it interrupted.
     fn interrupt(&mut self, env: &mut Env<'_, PairView<'_>>, _vector: u16) -> DeviceEvents {
         let before = self.unsent;
         self.unsent = env.drive(|driver, env| {

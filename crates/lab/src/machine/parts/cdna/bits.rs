@@ -36,7 +36,7 @@ mod tests {
     use super::{InterruptBits, VECTORS};
 
     #[test]
-    fn vectors_beyond_the_buffer_merge_into_the_last() {
+    fn cdna_bit_vectors_beyond_the_buffer_merge_into_the_last() {
         let mut bits = InterruptBits::default();
         (0..VECTORS + 3).for_each(|n| bits.push(1 << n));
         bits.push(0);

@@ -32,11 +32,11 @@ struct Context {
     fault: Option<Fault>,
 }
 
-/// Indices of a context's directions.
+/// Indices of a CDNA context's directions.
 pub(crate) const TRANSMIT: usize = 0;
 pub(crate) const RECEIVE: usize = 1;
 
-/// CDNA card.
+/// CDNA network card with a context for each guest.
 #[derive(Debug, Default)]
 pub(crate) struct Card {
     contexts: Vec<Option<Context>>,

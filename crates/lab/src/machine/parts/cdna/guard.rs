@@ -85,7 +85,7 @@ impl Guard {
         }
     }
 
-    /// Rejects further batches of buffers. References to pages stay until [`Guard::quiesced`].
+    /// Rejects further batches of the context's buffers. References to pages stay until [`Guard::quiesced`].
     pub(crate) fn tear_down(&mut self) {
         self.torn_down = true;
     }

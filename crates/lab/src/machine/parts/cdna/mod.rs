@@ -20,8 +20,8 @@ mod tests;
 /// Number of slots of a ring.
 pub(crate) const RING: u32 = 256;
 
-/// Sequence numbers before wrapping. With twice as many as slots, a slot's stale descriptor never has the
-/// expected number.
+/// Number of CDNA sequence numbers before they wrap. With twice as many as slots, a slot's stale descriptor never has
+/// the expected number.
 pub(crate) const SEQUENCES: u32 = 2 * RING;
 
 /// Number of a guest.

@@ -16,7 +16,7 @@ struct Page {
 }
 
 impl Pages {
-    /// Creates `count` free pages.
+    /// Creates `count` free memory pages.
     pub(crate) fn new(count: usize) -> Self {
         Self(vec![Page::default(); count])
     }

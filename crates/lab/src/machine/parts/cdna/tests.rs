@@ -20,7 +20,7 @@ fn page(number: u64) -> Buffer {
 }
 
 #[test]
-fn batch_with_a_foreign_page_is_refused_as_a_whole() {
+fn cdna_batch_with_a_foreign_page_is_refused_as_a_whole() {
     let (mut pages, _, [mut guard, _]) = machine();
     let across = Buffer { address: 8 * PAGE - 4, length: 8 };
     for (bad, at) in [(page(8), 1), (across, 1), (page(99), 1), (page(u64::MAX / PAGE), 1)] {
@@ -31,7 +31,7 @@ fn batch_with_a_foreign_page_is_refused_as_a_whole() {
 }
 
 #[test]
-fn descriptors_are_taken_once_in_order_across_wraps() {
+fn cdna_descriptors_are_taken_once_in_order_across_wraps() {
     let (mut pages, mut card, [mut guard, _]) = machine();
     for n in 0..3 * SEQUENCES {
         let index = guard.enqueue(0, &[page(u64::from(n % 8))], card.consumed(0, TRANSMIT), &mut pages);
@@ -44,7 +44,7 @@ fn descriptors_are_taken_once_in_order_across_wraps() {
 
 /// Tries several positions of ring and sequence numbers, including wrapping ones.
 #[test]
-fn forged_producer_index_fails_the_sequence_check() {
+fn forged_cdna_producer_index_fails_the_sequence_check() {
     for sent in [0, 1, RING - 1, RING, SEQUENCES - 1, SEQUENCES, SEQUENCES + RING + 3] {
         for ahead in [1, 2, RING] {
             let (mut pages, mut card, [mut guard, _]) = machine();
@@ -62,7 +62,7 @@ fn forged_producer_index_fails_the_sequence_check() {
 }
 
 #[test]
-fn invalid_producer_index_stops_only_its_context() {
+fn invalid_cdna_producer_index_stops_only_its_context() {
     for forged in [RING + 5, u32::MAX, 1 << 31] {
         let (mut pages, mut card, [_, mut guard]) = machine();
         card.mailbox(0, 0, TRANSMIT, forged);
@@ -74,7 +74,7 @@ fn invalid_producer_index_stops_only_its_context() {
 }
 
 #[test]
-fn mailbox_of_another_guest_is_not_mapped() {
+fn cdna_mailbox_of_another_guest_is_not_mapped() {
     let (_, mut card, _) = machine();
     assert!(!card.mailbox(0, 1, TRANSMIT, 1));
     assert!(!card.mailbox(0, 77, TRANSMIT, 1));
@@ -83,7 +83,7 @@ fn mailbox_of_another_guest_is_not_mapped() {
 }
 
 #[test]
-fn freed_page_is_reusable_only_after_its_last_release() {
+fn freed_cdna_page_is_reusable_only_after_its_last_release() {
     let (mut pages, mut card, [mut guard, _]) = machine();
     let index = guard.enqueue(0, &[page(3)], 0, &mut pages).unwrap();
     card.mailbox(0, 0, TRANSMIT, index);
@@ -101,7 +101,7 @@ fn freed_page_is_reusable_only_after_its_last_release() {
 }
 
 #[test]
-fn torn_down_context_keeps_pages_until_quiesced() {
+fn torn_down_cdna_context_keeps_pages_until_quiesced() {
     let (mut pages, mut card, [mut guard, _]) = machine();
     let index = guard.enqueue(0, &[page(1), page(2)], 0, &mut pages).unwrap();
     card.mailbox(0, 0, TRANSMIT, index);
@@ -116,7 +116,7 @@ fn torn_down_context_keeps_pages_until_quiesced() {
 }
 
 #[test]
-fn interrupt_bits_of_every_context_survive_a_full_buffer() {
+fn cdna_interrupt_bits_of_all_contexts_survive_a_full_buffer() {
     let mut bits = InterruptBits::default();
     (0..VECTORS + 40).for_each(|n| bits.push(1 << n));
     assert_eq!(bits.take().count(), VECTORS + 40);
@@ -125,6 +125,6 @@ fn interrupt_bits_of_every_context_survive_a_full_buffer() {
 
 /// Checks that no slot, however old, can hold the expected sequence number.
 #[test]
-fn sequence_space_is_twice_the_ring() {
+fn cdna_sequence_number_space_is_twice_the_ring_size() {
     assert_eq!((RING, SEQUENCES), (256, 512));
 }

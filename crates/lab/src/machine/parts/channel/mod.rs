@@ -23,7 +23,7 @@ pub(crate) const HEADERS: usize = 128;
 /// Segments of a packet, at most, which bounds the cost of segmentation.
 pub(crate) const SEGMENTS: usize = 128;
 
-/// Request of a guest.
+/// Transmit request of a guest on the packet channel.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     /// Ethernet, IP and TCP headers of the packet.
@@ -91,7 +91,7 @@ impl Packet {
         &self.pieces
     }
 
-    /// Releases the packet's pages after it was sent.
+    /// Releases the pages of a packet that was sent.
     pub(crate) fn release(self, pages: &mut Pages) {
         self.pieces.into_iter().for_each(|piece| pages.release(piece));
     }

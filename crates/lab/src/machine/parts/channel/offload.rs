@@ -21,7 +21,7 @@ pub(crate) struct Segment {
     pub(crate) length: usize,
 }
 
-/// Segments a packet. Returns it as one segment if it needs no segmentation.
+/// Cuts a packet into TCP segments. Returns it as one segment if it needs no segmentation.
 pub(crate) fn cut(packet: &Packet) -> Vec<Segment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {

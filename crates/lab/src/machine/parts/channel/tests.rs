@@ -34,7 +34,7 @@ fn accepted(request: &Request, pages: &mut Pages) -> Packet {
 }
 
 #[test]
-fn offload_flags_survive_the_channel() {
+fn packet_offload_flags_survive_the_channel_between_domains() {
     for offload in [
         Offload { csum_blank: false, segment: None },
         Offload { csum_blank: true, segment: None },
@@ -48,7 +48,7 @@ fn offload_flags_survive_the_channel() {
 }
 
 #[test]
-fn header_changes_after_the_copy_have_no_effect() {
+fn packet_header_changes_after_the_copy_have_no_effect() {
     let mut asked = request(3_000, Some(1_448));
     let packet = accepted(&asked, &mut pages());
     let before = asked.header.clone();
@@ -57,7 +57,7 @@ fn header_changes_after_the_copy_have_no_effect() {
 }
 
 #[test]
-fn page_is_pinned_until_the_packet_is_released() {
+fn page_of_a_channel_packet_is_pinned_until_its_release() {
     let mut pages = pages();
     let packet = accepted(&request(8_192, None), &mut pages);
     assert_eq!(pages.references(), 2);
@@ -74,7 +74,7 @@ fn page_is_pinned_until_the_packet_is_released() {
 }
 
 #[test]
-fn inconsistent_request_is_rejected_without_effect() {
+fn inconsistent_channel_request_is_rejected_without_effect() {
     let good = || request(6_000, Some(1_448));
     let change = |change: fn(&mut Request)| {
         let mut asked = good();
@@ -110,7 +110,7 @@ fn inconsistent_request_is_rejected_without_effect() {
 
 /// Checks the length of packets that are not segmented, so the lengths in their headers do not matter.
 #[test]
-fn packet_length_is_limited_by_the_channel() {
+fn channel_limits_the_packet_length() {
     let found = |change: &dyn Fn(&mut Request)| {
         let mut asked = request(1, None);
         change(&mut asked);
@@ -127,7 +127,7 @@ fn packet_length_is_limited_by_the_channel() {
 }
 
 #[test]
-fn fin_is_on_the_last_and_cwr_on_the_first_segment() {
+fn tcp_fin_is_on_the_last_and_cwr_on_the_first_segment() {
     let mut asked = request(4_000, Some(1_448));
     asked.header[47] = 0x99;
     let flags: Vec<u8> = cut(&accepted(&asked, &mut pages())).iter().map(|cut| cut.header[47]).collect();
@@ -137,7 +137,7 @@ fn fin_is_on_the_last_and_cwr_on_the_first_segment() {
 proptest! {
     /// Checks that segments have the packet's bytes once and in order, with matching headers.
     #[test]
-    fn segments_reassemble_to_the_packet(payload in 1usize..60_000, size in 600u16..3_000) {
+    fn tcp_segments_reassemble_to_the_original_packet(payload in 1usize..60_000, size in 600u16..3_000) {
         let mut pages = pages();
         let packet = accepted(&request(payload, Some(size)), &mut pages);
         let mut at = 0;
@@ -158,7 +158,7 @@ proptest! {
 
     /// Checks that for any request only the guest's own pages are pinned, and that segmentation is bounded.
     #[test]
-    fn arbitrary_requests_are_survived(
+    fn arbitrary_channel_requests_do_not_panic(
         header in prop::collection::vec(any::<u8>(), 0..140),
         pieces in prop::collection::vec((0u64..80 * PAGE, any::<u16>()), 0..24),
         segment in any::<Option<u16>>(),

@@ -10,7 +10,7 @@ use hypervisor::cpu::{AfterStep, Clocks, Config, Credit, Machine, Policy, Share,
 use hypervisor::domain::DomainKind;
 use sim::{Frequency, Generator, Instant, Span};
 
-/// Parameters of a run.
+/// Parameters of an audio run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The guest is in the real-time class.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub weights: (u16, u16),
     /// Time that the guest works per period.
     pub work: Span,
-    /// Seed of the phases.
+    /// Seed of the audio run's phases.
     pub seed: u64,
     /// Virtual time that the run lasts.
     pub span: Span,
@@ -43,7 +43,7 @@ const CLOCK: u64 = 100_000_000_000;
 /// Cycles of a step of the service domain, which is always busy.
 const BUSY: u64 = CLOCK / 100;
 
-/// Event of the machine.
+/// Event of the audio machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// The device has consumed a period of samples and interrupts.
@@ -56,11 +56,11 @@ type Core = crate::machine::engine::Core<Event>;
 #[derive(Debug)]
 pub(crate) struct Audio {
     guest: VcpuId,
-    /// The device's period by its own clock, and the mean work per period.
+    /// Period of the audio device, and mean work of the player per period.
     period: Span,
     mean: Span,
     chance: Generator,
-    /// Work for the next period, and whether it is in progress.
+    /// Work of the player for the device's next period.
     work: Span,
     makes: bool,
     /// Number of periods of samples in the buffer.
@@ -80,8 +80,8 @@ impl Actor for Audio {
         core.wake(self.guest, now);
     }
 
-    /// Executes a step. The player's work for a period is complete when its next step begins; it sleeps if
-    /// the buffer is full.
+    /// Executes a step of a virtual CPU. The player's work for a period is complete when its next step begins; it
+    /// sleeps if the buffer is full.
     fn execute(&mut self, mut step: Step, core: &mut Core) {
         if step.vcpu() != self.guest {
             step.charge(Category::Kernel, BUSY);
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn underruns_match_the_calibrated_rate() {
+    fn audio_underruns_match_the_calibrated_rate() {
         let rate = rate(false, 10, (1, 16));
         assert!((rate / 2.47 - 1.0).abs() < 0.15, "{rate}");
     }
 
     #[test]
-    fn real_time_player_never_underruns() {
+    fn real_time_audio_player_never_underruns() {
         for tick_ms in [10, 1] {
             for weights in [(1, 16), (1, 1)] {
                 assert!(rate(true, tick_ms, weights) < 1e-9);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn more_weight_gives_fewer_underruns() {
+    fn more_scheduler_weight_gives_fewer_audio_underruns() {
         assert!(rate(false, 10, (1, 1)) < rate(false, 10, (1, 16)));
     }
 }

@@ -2,7 +2,7 @@
 //! address). A guest sees its device at another location, so a driver that uses them fails. An audit finds
 //! registers that change only with the location; a page that traps hides them.
 
-/// Physical location of a device.
+/// Base address and function number of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     /// First base address of the device.
@@ -19,7 +19,7 @@ pub enum Device {
     /// Network card of two functions with the function number in STATUS; the second function flips a bit of
     /// its MAC address.
     E1000eLike,
-    /// Device without such registers.
+    /// Device without registers that reveal its location.
     Clean,
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::{Device, LOCATIONS, SPACE, audit, found_and_closed, pages, read};
 
     #[test]
-    fn audit_finds_exactly_the_location_registers() {
+    fn audit_finds_registers_that_reveal_the_bar_address() {
         assert_eq!(audit(Device::RadeonLike, &LOCATIONS), [0x148]);
         assert_eq!(audit(Device::E1000eLike, &LOCATIONS), [0x8, 0x5404]);
         assert!(audit(Device::Clean, &LOCATIONS).is_empty());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn trap_page_hides_only_the_location() {
+    fn trapped_register_page_hides_only_the_bar_address() {
         let [guest, host, _] = LOCATIONS;
         for device in [Device::RadeonLike, Device::E1000eLike, Device::Clean] {
             let traps = pages(&audit(device, &LOCATIONS));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_closed_only_by_trapping() {
+    fn only_trapping_hides_registers_that_reveal_the_bar_address() {
         for (device, holes) in [(Device::RadeonLike, 1), (Device::E1000eLike, 2), (Device::Clean, 0)] {
             assert_eq!(found_and_closed(device, true), (holes, holes));
             assert_eq!(found_and_closed(device, false), (holes, 0));

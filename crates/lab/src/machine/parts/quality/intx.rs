@@ -26,7 +26,7 @@ impl Line {
         Self { sources: vec![Source::default(); sources], in_service: false }
     }
 
-    /// Handles a device's message. Returns `true` if the guest is interrupted now.
+    /// Handles an INTx message of a device. Returns `true` if the guest is interrupted now.
     pub fn message(&mut self, from: usize) -> bool {
         let Some(source) = self.sources.get_mut(from) else { return false };
         if self.in_service {
@@ -37,7 +37,7 @@ impl Line {
         self.deliver()
     }
 
-    /// Ends the guest's interrupt. Returns `true` if it is interrupted again at once.
+    /// Ends the interrupt that the guest serves. Returns `true` if it is interrupted again at once.
     pub fn end_of_interrupt(&mut self) -> bool {
         self.in_service = false;
         for source in &mut self.sources {
@@ -57,22 +57,22 @@ impl Line {
     }
 }
 
-/// Parameters of a run.
+/// Parameters of an INTx run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Messages per second of each device; at least 1.
     pub rate_hz: u32,
-    /// Time from an interrupt to the guest's end of it.
+    /// Time from an interrupt to the guest's end of the interrupt.
     pub eoi_delay: Span,
     /// Number of devices that share the line; at least 1.
     pub sharers: usize,
-    /// Seed of the message times.
+    /// Seed of the times of INTx messages.
     pub seed: u64,
     /// Time during which messages are sent.
     pub span: Span,
 }
 
-/// Results of a run.
+/// Results of an INTx run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
     /// Number of messages whose work no handler found.
@@ -145,7 +145,7 @@ mod tests {
     use sim::Span;
 
     #[test]
-    fn message_during_service_reasserts_the_line() {
+    fn intx_message_during_service_reasserts_the_line() {
         let mut line = Line::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
         assert!(line.end_of_interrupt(), "the latched ones are one");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_line_is_the_or_of_its_sources() {
+    fn shared_intx_line_is_the_or_of_its_sources() {
         let mut line = Line::new(2);
         assert!(line.message(0) && !line.message(1) && !line.message(1));
         assert!(line.is_asserted() && line.end_of_interrupt(), "the second device's latched message");
@@ -164,7 +164,7 @@ mod tests {
     /// Tries every order of messages of two devices and of a guest's steps: its handlers check both, then it
     /// ends.
     #[test]
-    fn no_order_of_messages_and_ends_loses_a_message() {
+    fn no_order_of_intx_messages_and_eois_loses_a_message() {
         for order in 0..3u32.pow(10) {
             let (mut line, mut in_service, mut looked, mut work) = (Line::new(2), false, false, false);
             let mut step = |line: &mut Line, in_service: &mut bool, work: &mut bool| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_is_lost_at_any_rate_and_delay() {
+    fn no_intx_message_is_lost_at_any_rate_and_delay() {
         for rate_hz in [100, 10_000, 200_000] {
             for micros in [0, 1, 50, 5_000] {
                 for sharers in [1, 4] {

@@ -66,7 +66,7 @@ pub fn effective(mtrr: Type, pat: Type) -> Option<Type> {
     EFFECTIVE.get(mtrr as usize).map(|row| row[pat as usize])
 }
 
-/// Host's PAT, as Linux programs it.
+/// PAT of the host, as Linux programs the register.
 pub const HOST_PAT: [Type; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
 /// PAT entry of a shadow or nested page-table entry.
@@ -76,7 +76,7 @@ pub struct Entry {
     pub index: usize,
     /// Memory type that the page gets by this entry.
     pub gets: Type,
-    /// The type is not the one the guest wants.
+    /// The memory type differs from the guest's requested type.
     pub is_fallback: bool,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::{HOST_PAT, Type, effective, entry};
 
     #[test]
-    fn reserved_encodings_are_rejected() {
+    fn reserved_memory_type_encodings_are_rejected() {
         let pat: Vec<u8> = (0..=255).filter(|bits| Type::of_pat(*bits).is_some()).collect();
         let mtrr: Vec<u8> = (0..=255).filter(|bits| Type::of_mtrr(*bits).is_some()).collect();
         assert_eq!((pat, mtrr), (vec![0, 1, 4, 5, 6, 7], vec![0, 1, 4, 5, 6]));
@@ -106,7 +106,7 @@ mod tests {
 
     /// Checks that for every combination a guest gets its type or no caching, and never another kind of caching.
     #[test]
-    fn guest_gets_its_type_or_uncached() {
+    fn guest_memory_has_the_requested_type_or_is_uncached() {
         let (mut all, mut fallbacks) = (0, 0);
         for host in &Type::ALL[..5] {
             for guest in &Type::ALL[..5] {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_available_under_a_write_back_mtrr() {
+    fn every_memory_type_is_available_under_a_write_back_mtrr() {
         for pat in Type::ALL {
             let wanted = effective(Type::Wb, pat).unwrap();
             assert!(!entry(wanted, Type::Wb, &HOST_PAT).unwrap().is_fallback);

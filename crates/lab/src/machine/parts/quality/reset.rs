@@ -6,7 +6,7 @@ use sim::{Instant, Span};
 /// Results of resetting a device that is writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Results {
-    /// Reset method that was used.
+    /// Method by which the device was reset.
     pub rung: Option<Rung>,
     /// Number of writes that arrived in pages after they had a new owner.
     pub late_writes: u32,
@@ -82,7 +82,7 @@ mod tests {
     use sim::Span;
 
     #[test]
-    fn ordered_reset_has_no_late_or_blocked_writes() {
+    fn device_reset_in_full_order_has_no_late_or_blocked_writes() {
         for rung in [Rung::Function, Rung::Power, Rung::Bus] {
             let device = match rung {
                 Rung::Function => Device { flr: true, power: None, bus: None },
@@ -99,7 +99,7 @@ mod tests {
 
     /// Shows why the steps have their order: without the first ones, writes arrive late.
     #[test]
-    fn skipping_the_first_steps_allows_late_writes() {
+    fn device_reset_without_its_first_steps_allows_late_writes() {
         use Action::{BusMasterOff, HandOver, Unmap, Wait};
         assert!(run(&[HandOver], true).late_writes > 0);
         assert!(run(&[BusMasterOff, HandOver], true).late_writes > 0);

@@ -98,8 +98,8 @@ impl Split {
     }
 }
 
-/// Machine of a front end while it starts. Events are dropped: the back end checks the rings before it
-/// sleeps.
+/// Rings and grants that a front end uses while it starts. Events are dropped: the back end checks the rings before
+/// it sleeps.
 struct Boot<'a>(FrontEndView<'a>);
 
 impl Hal for Boot<'_> {

@@ -18,11 +18,11 @@ const SAMPLE: u32 = 10;
 /// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Movable {
-    /// A worker, which moves to another virtual CPU.
+    /// Back-end worker, which moves to another virtual CPU.
     Worker(usize),
     /// The interrupts and polls of a card, which move to another virtual CPU.
     Card(usize),
-    /// An interface, which moves to another worker.
+    /// Guest's interface, which moves to another back-end worker.
     Interface(Vif),
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Placement {
     moving: Vec<Vif>,
     /// Workers, cards and interfaces that left in this step.
     leaving: VecDeque<Movable>,
-    /// Number of completed moves.
+    /// Number of completed moves of back-end parts.
     pub(super) arrived: u64,
     /// End of each worker's last turn, and turns that began before the previous one had ended.
     until: Vec<Instant>,
@@ -110,7 +110,7 @@ impl Placement {
 }
 
 impl Split {
-    /// Returns the number of completed moves.
+    /// Returns the number of completed moves of back-end parts.
     pub(crate) fn moves(&self) -> u64 {
         self.placement.arrived
     }
@@ -202,7 +202,8 @@ impl Split {
         self.placement.leaving.pop_front()
     }
 
-    /// Completes a move. Returns the virtual CPU, and the notifications of rebinding the event channels.
+    /// Completes a move of a back-end part. Returns the virtual CPU, and the notifications of rebinding the event
+    /// channels.
     pub(crate) fn arrive(&mut self, what: Movable, channels: &mut Channels) -> (usize, Vec<EventDelivery>) {
         self.placement.arrived += 1;
         let (cpu, ports) = match what {

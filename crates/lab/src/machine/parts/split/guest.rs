@@ -44,7 +44,7 @@ impl FrontEndView<'_> {
 }
 
 impl Split {
-    /// Returns a guest's view.
+    /// Returns a guest's view of the split driver.
     pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
         FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }

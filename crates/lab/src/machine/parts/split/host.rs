@@ -10,7 +10,7 @@ use hypervisor::grant::{Access, GrantAddress, Handle, Reference};
 use split::Rings;
 use split::back::{GrantedAddress, Host, NotGranted, Vif};
 
-/// Machine of the back end during one step.
+/// Rings, grants and charged step that the back end works on.
 pub(crate) struct Machine<'a> {
     pub(crate) wires: &'a mut Wires,
     pub(crate) domain: DomainId,

@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 /// Network side of the service domain.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// Service domain.
+    /// Domain that runs the back end.
     domain: DomainId,
     backend: Backend<Handle>,
     wires: Wires,
@@ -62,7 +62,7 @@ struct Wires {
     notified: VecDeque<usize>,
 }
 
-/// Interface of a guest.
+/// Split network interface of a guest.
 #[derive(Debug)]
 struct Interface {
     domain: DomainId,
@@ -93,9 +93,9 @@ struct Card {
 /// Source of an event channel of the service domain.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// A vector of a card.
+    /// Source of an event: a vector of a card.
     Card(usize, u16),
-    /// The interface of a guest.
+    /// Source of an event: the interface of a guest.
     Guest(Vif),
 }
 

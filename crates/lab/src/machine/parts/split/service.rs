@@ -16,7 +16,7 @@ use split::back::{Key, TransmitOutcome};
 use split::bridge::{Decision, Port};
 use split::{Backend, Offload};
 
-/// Frames that a virtual CPU processes per turn.
+/// Number of frames that a virtual CPU of the service domain processes per step.
 const TURN: usize = 64;
 /// Port of the bridge that leads to the card.
 const CARD: Port = Port(0);
@@ -62,7 +62,7 @@ impl Split {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
 
-    /// Returns `true` if a virtual CPU has work that it can know of.
+    /// Returns `true` if a virtual CPU of the service domain has visible work.
     pub(crate) fn has_work(&self, cpu: usize, chipset: &mut Chipset) -> bool {
         let due = chipset.channels.domain(self.domain).is_ok_and(|own| own.upcall_due(cpu as u16));
         let Duty { polls, notify_due, .. } = &self.duties[cpu];
@@ -186,7 +186,7 @@ impl Split {
         Some(worker)
     }
 
-    /// Polls a card for up to a turn's frames. If none is left, its interrupt is enabled.
+    /// Polls a network card for at most `TURN` frames. If none is left, its interrupt is enabled.
     fn poll(&mut self, card: usize, view: &mut ServiceCpuView) {
         view.charge(Category::Kernel, Cost::Softirq);
         view.charge(Category::Driver, Cost::NapiEntry);
@@ -230,7 +230,7 @@ impl Split {
         }
     }
 
-    /// Runs a worker's turn for frames to its guests.
+    /// Runs a back-end worker's batch of frames to its guests.
     fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(Category::Kernel, Cost::Softirq);
         let table = view.table;

@@ -38,7 +38,8 @@ impl Firmware {
         self.tail = tail % self.slots;
     }
 
-    /// Writes a VF's message. Returns `false` if no buffer is posted, which the VF is notified of.
+    /// Writes a VF's message to the admin receive queue. Returns `false` if no buffer is posted, which the VF is
+    /// notified of.
     pub(crate) fn send(&mut self, message: Sent, ring: &mut [u8]) -> bool {
         if self.head == self.tail {
             self.refused += 1;

@@ -16,11 +16,11 @@ pub(crate) struct Monitor {
 /// Result of a visit of the PF driver's inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visit {
-    /// Requests to answer, in order.
+    /// VF requests to answer, in order.
     pub(crate) served: Vec<Message>,
-    /// The reset registers were read.
+    /// The visit read the VFs' reset registers.
     pub(crate) checked_resets: bool,
-    /// The tail register was written.
+    /// The visit wrote the admin queue's tail register.
     pub(crate) wrote_tail: bool,
 }
 
@@ -46,8 +46,8 @@ impl Monitor {
         self.inbox.dropped()
     }
 
-    /// Makes one visit by the processor that entered. `resets` are the register bits of VFs reset since the
-    /// last read.
+    /// Runs the PF driver's visit on the processor that entered the monitor thread. `resets` are the register bits of
+    /// VFs reset since the last read.
     pub(crate) fn visit(&mut self, ring: &mut [u8], card: &mut Firmware, resets: &mut u128) -> Visit {
         let mut visit = Visit { checked_resets: self.inbox.begin(), ..Visit::default() };
         if visit.checked_resets {

@@ -31,7 +31,7 @@ fn asked(served: &[Message]) -> Vec<Sent> {
 const LIMITS: Limits = Limits { messages: 8, resets_every: 1 };
 
 #[test]
-fn messages_are_served_once_in_order_across_wraps() {
+fn monitor_queue_serves_messages_once_in_order_across_wraps() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     let mut seen = Vec::new();
     for n in 0..1_000 {
@@ -52,7 +52,7 @@ fn messages_are_served_once_in_order_across_wraps() {
 }
 
 #[test]
-fn full_queue_refuses_further_messages() {
+fn full_monitor_queue_refuses_further_messages() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     let sent = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
     assert_eq!((sent, card.refused), (31, 69));
@@ -158,10 +158,10 @@ impl RealCard {
     }
 }
 
-/// Compares messages and slots. They differ only without a free buffer: the real card leaves a message in its
-/// VF's ring, this one refuses it.
+/// Compares messages and ring slots of the modelled and the `nic` crate's queue. They differ only without a free
+/// buffer: the real card leaves a message in its VF's ring, this one refuses it.
 #[test]
-fn modelled_queue_matches_the_real_card() {
+fn modelled_queue_matches_the_nic_crates_card() {
     let mut real = RealCard::new();
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let mut queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());

@@ -47,7 +47,7 @@ fn by_administrator(n: u8) -> Vec<(u8, String)> {
 }
 
 #[test]
-fn earlier_version_at_rest_gets_all_vfs_and_keeps_conduct() {
+fn avf_state_of_an_earlier_version_keeps_quarantines() {
     for (version, vf) in [(3, 1), (4, 3), (AvfState::VERSION, 3)] {
         let (config, mut bus) = port("");
         let Inherited { mut card, functions, .. } =
@@ -67,7 +67,7 @@ fn earlier_version_at_rest_gets_all_vfs_and_keeps_conduct() {
 }
 
 #[test]
-fn policy_survives_a_new_card() {
+fn avf_policy_survives_a_new_card() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfState::VERSION, 3)] {
         let (config, mut bus) = port("");
         let avf = Avf::by_software(&config, true, (&sample(version), Vec::new()), &mut bus, NOW).unwrap();
@@ -77,7 +77,7 @@ fn policy_survives_a_new_card() {
 }
 
 #[test]
-fn configured_quarantine_adds_to_the_saved() {
+fn configured_quarantine_adds_to_the_saved_quarantine() {
     let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
     let Inherited { card, .. } = Avf::resume(&config, &sample(4), &mut bus, NOW).unwrap();
     assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());

@@ -5,7 +5,7 @@ use proptest::prelude::{any, proptest};
 
 const PAYLOAD: usize = 4_000;
 
-/// Returns a TCP packet before segmentation, behind `tags` tags, and the offset of its TCP header.
+/// Returns a TCP packet before segmentation, after `tags` VLAN tags, and the offset of its TCP header.
 fn packet(six: bool, tags: usize) -> (Vec<u8>, usize) {
     let mut packet = vec![2; 12];
     for _ in 0..tags {
@@ -43,14 +43,14 @@ fn tcp_of(segments: Segments) -> VnetHeader {
     VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 }
 }
 
-/// Returns the sum of TCP over its pseudo header.
+/// Returns the sum of a TCP segment and its pseudo header.
 fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
     let addresses = if six { tcp - 32..tcp } else { tcp - 8..tcp };
     Sum::of(&frame[addresses]).number(6).number((frame.len() - tcp) as u32).bytes(&frame[tcp..]).value()
 }
 
 #[test]
-fn uncut_packet_arrives_as_its_segments() {
+fn large_packet_arrives_as_its_segments() {
     for (six, tags) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
         let (packet, tcp) = packet(six, tags);
         let header = tcp_of(if six { Segments::TcpV6 } else { Segments::TcpV4 });
@@ -81,7 +81,7 @@ fn missing_checksum_is_completed_at_the_given_offset() {
 }
 
 #[test]
-fn header_beyond_the_frame_is_refused() {
+fn virtio_net_header_beyond_the_frame_is_refused() {
     for (start, offset) in [(60, 0), (61, 0), (50, 9), (50, 60_000), (60_000, 6), (u16::MAX, u16::MAX)] {
         let header = VnetHeader { checksum: Some((start, offset)), ..VnetHeader::default() };
         assert_eq!(arrive(&[1; 60], &header).unwrap_err(), Malformed, "{start} {offset}");
@@ -89,7 +89,7 @@ fn header_beyond_the_frame_is_refused() {
 }
 
 #[test]
-fn header_that_contradicts_the_packet_is_refused() {
+fn virtio_net_header_contradicting_the_packet_is_refused() {
     let (bytes, tcp) = packet(false, 0);
     let absurd = [
         VnetHeader { size: 0, ..tcp_of(Segments::TcpV4) },
@@ -117,7 +117,7 @@ fn header_that_contradicts_the_packet_is_refused() {
 }
 
 #[test]
-fn forget_drops_the_rest_of_a_packet() {
+fn forget_drops_remaining_segments_of_a_packet() {
     let (bytes, _) = packet(false, 0);
     let mut arrival = arrive(&bytes, &tcp_of(Segments::TcpV4)).unwrap();
     assert!(arrival.take(&mut [0; 9728]).is_some());
@@ -130,7 +130,7 @@ fn forget_drops_the_rest_of_a_packet() {
 
 proptest! {
     #[test]
-    fn any_kernel_header_makes_a_bounded_number_of_frames(
+    fn any_virtio_net_header_makes_a_bounded_count_of_frames(
         raw in any::<[u8; VnetHeader::SIZE]>(),
         six: bool,
         tags in 0usize..3,

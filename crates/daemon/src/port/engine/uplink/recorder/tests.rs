@@ -26,7 +26,7 @@ fn frames() -> Vec<(Way, Vec<u8>)> {
 }
 
 #[test]
-fn recording_has_time_and_direction_of_each_frame() {
+fn uplink_recording_has_time_and_direction_of_each_frame() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("new.pcapng");
     for _ in 0..2 {
@@ -59,7 +59,7 @@ fn recording_has_time_and_direction_of_each_frame() {
 }
 
 #[test]
-fn file_of_another_format_is_not_overwritten() {
+fn recorder_does_not_overwrite_a_file_of_another_format() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("letter.txt");
     fs::write(&path, "dear reader").unwrap();
@@ -70,7 +70,7 @@ fn file_of_another_format_is_not_overwritten() {
     assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file"));
 }
 
-/// A disk with room for this number of bytes.
+/// Disk of the test with room for this number of bytes.
 struct Disk(usize, Vec<u8>);
 
 impl Write for &mut Disk {
@@ -86,7 +86,7 @@ impl Write for &mut Disk {
 }
 
 #[test]
-fn full_disk_ends_the_recording_and_counts_lost_frames() {
+fn full_disk_ends_an_uplink_recording_with_a_loss_count() {
     let (mut disk, shared) = (Disk(500, Vec::new()), stopped());
     write(&mut disk, Path::new("full"), ring(&frames()), &shared);
     assert_eq!(shared.failed.load(Ordering::Relaxed), frames().len() as u64);
@@ -94,7 +94,7 @@ fn full_disk_ends_the_recording_and_counts_lost_frames() {
 }
 
 #[test]
-fn stalled_writer_loses_frames_in_bounded_memory() {
+fn stalled_recording_writer_loses_frames_in_bounded_memory() {
     let (sender, _receiver) = RingBuffer::new(10_000);
     let shared = Arc::new(Shared::default());
     let mut recorder = Recorder { sender, put: false, full: 0, shared, writer: None };

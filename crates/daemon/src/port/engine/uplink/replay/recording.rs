@@ -9,9 +9,9 @@ use pcap_parser::{
     UnknownBlock,
 };
 
-/// Most interfaces of a section. Further ones are ignored, so that a file cannot fill the memory.
+/// Maximum number of interfaces of a pcapng section. Further ones are ignored, so that a file cannot fill the memory.
 const INTERFACES: usize = 1024;
-/// Type of the obsolete Packet Block.
+/// Type of pcapng's obsolete Packet Block.
 const PACKET_BLOCK: u32 = 2;
 /// Option `epb_flags`, and `pack_flags` of the obsolete block.
 const FLAGS: u16 = 2;
@@ -22,28 +22,28 @@ const TIME_OFFSET: OptionCode = OptionCode(14);
 /// Bit of a pcap file's link-type word: the upper four bits hold the length of the frame check sequence.
 const HAS_FCS_LENGTH: u32 = 1 << 26;
 
-/// Content of a block for the port.
+/// Content of a recording's block for the port.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BlockContent<'a> {
     /// Frame of the recording, and its time in nanoseconds. A Simple Packet Block has no time.
     Frame(&'a [u8], Option<i128>),
-    /// A packet that is not a whole Ethernet frame.
+    /// The block has a packet that is not a whole Ethernet frame.
     Malformed,
     Nothing,
 }
 
-/// An interface of a recording.
+/// Interface on which a recording's packets were captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Interface {
     /// Link type of the interface, if it is not Ethernet.
     foreign: Option<u32>,
-    /// Bytes of the frame check sequence behind each frame.
+    /// Bytes of the frame check sequence at the end of each frame.
     fcs: usize,
-    /// Units of time per second. `None` if they do not fit 64 bits.
+    /// Units of the interface's packet times per second. `None` if they do not fit 64 bits.
     units: Option<u64>,
-    /// Seconds to add to each time.
+    /// Seconds to add to the time of each packet of the interface.
     offset: i64,
-    /// Most bytes of a packet; 0 means no limit.
+    /// Maximum captured bytes of a packet; 0 means no limit.
     snaplen: u32,
 }
 
@@ -92,7 +92,7 @@ fn units(resolution: u8) -> Option<u64> {
     if resolution & 0x80 == 0 { 10_u64.checked_pow(power) } else { 1_u64.checked_shl(power) }
 }
 
-/// Byte order of the recording.
+/// Byte order of the recording's integers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -114,11 +114,11 @@ impl Order {
     }
 }
 
-/// A packet in a block.
+/// Packet of a recording's block.
 struct Packet<'a> {
     interface: usize,
     data: &'a [u8],
-    /// Original length in bytes.
+    /// Length of the packet on the wire in bytes.
     length: u32,
     /// Bytes of the packet's own frame check sequence, if the packet's flags have the length.
     fcs: Option<usize>,
@@ -199,7 +199,7 @@ impl Recording {
         self.order.word(block.block_type.to_le_bytes()) == PACKET_BLOCK
     }
 
-    /// Reads an obsolete Packet Block.
+    /// Reads pcapng's obsolete Packet Block.
     fn obsolete<'a>(&self, block: &'a [u8]) -> Option<Packet<'a>> {
         let (head, rest) = block.split_first_chunk::<20>()?;
         let word = |at: usize| head[at..].first_chunk().map_or(0, |bytes| self.order.word(*bytes));
@@ -215,7 +215,7 @@ impl Recording {
         })
     }
 
-    /// Returns the value of an option.
+    /// Returns the value of a pcapng block's option.
     fn option<'a>(&self, mut options: &'a [u8], wanted: u16) -> Option<&'a [u8]> {
         loop {
             let (head, rest) = options.split_first_chunk::<4>()?;

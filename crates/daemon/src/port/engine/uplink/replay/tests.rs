@@ -1,4 +1,4 @@
-//! Replayed frames, their times, and broken files.
+//! Tests of replayed frames, their times, and broken files.
 
 use super::*;
 use i82576::ids::MAX_FRAME;
@@ -16,7 +16,7 @@ fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Plays a file to its end. Returns the frames, and the number of malformed packets.
+/// Replays a file to its end. Returns the frames, and the number of malformed packets.
 fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
     let (sender, mut receiver) = RingBuffer::new(RING);
@@ -31,7 +31,7 @@ fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
 }
 
 #[test]
-fn frames_are_played_at_their_recorded_times() {
+fn replayed_frames_arrive_at_their_recorded_times() {
     let frames = [(100, vec![1; 60]), (100, vec![2; 1514]), (40_100, vec![3; 100]), (90, vec![4; 64])];
     let begin = Instant::now();
     let (played, malformed) = play(pcap(&frames)).unwrap();
@@ -40,7 +40,7 @@ fn frames_are_played_at_their_recorded_times() {
 }
 
 #[test]
-fn malformed_packets_are_skipped_and_counted() {
+fn replay_skips_and_counts_malformed_packets() {
     let frames = [(0, vec![1; 13]), (0, vec![2; MAX_FRAME + 1]), (0, vec![3; 60])];
     assert_eq!(play(pcap(&frames)).unwrap(), (vec![vec![3; 60]], 2));
     let mut wireless = pcap(&[(0, vec![1; 60])]);
@@ -49,7 +49,7 @@ fn malformed_packets_are_skipped_and_counted() {
 }
 
 #[test]
-fn only_a_regular_file_is_opened() {
+fn replay_opens_only_a_regular_file() {
     assert!(
         regular(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file")
     );
@@ -61,7 +61,7 @@ fn only_a_regular_file_is_opened() {
 }
 
 #[test]
-fn frames_without_a_time_follow_the_one_before() {
+fn replayed_frame_without_a_time_follows_the_previous_frame() {
     let simple = |byte| {
         [3_u32.to_le_bytes(), 76_u32.to_le_bytes(), 60_u32.to_le_bytes()]
             .concat()
@@ -78,7 +78,7 @@ fn frames_without_a_time_follow_the_one_before() {
 }
 
 #[test]
-fn foreign_file_is_refused_and_broken_one_ends_early() {
+fn replay_refuses_a_foreign_file_and_ends_in_a_broken_one() {
     for (file, why) in [(&b""[..], "neither pcap"), (b"dear reader, what is this about?", "neither pcap")] {
         let refused = play(file.to_vec()).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// Plays a file, and stops after some time. Returns the bytes in the ring.
+/// Replays a file, and stops after some time. Returns the bytes in the ring.
 fn bounded(file: Vec<u8>) -> Option<usize> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
     let (sender, receiver) = RingBuffer::new(RING);

@@ -24,29 +24,30 @@ use std::time::Duration;
 /// and starts again after a connection that has lasted longer than the longest pause.
 const FIRST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(5);
-/// Log lines per minute that a peer can cause.
+/// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Vault's name for the listening socket.
+/// Name of the listening socket among the kept descriptors.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
 /// Tokens of the thread's poller.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
-/// Order of the port to the thread.
+/// Order of the port to the thread that finds its stream's peer.
 #[derive(Debug)]
 enum Order {
-    /// Close this peer, for this reason. Closing may block, because descriptors may have come with the bytes.
+    /// Closes the connection to this stream peer, for this reason. Closing may block, because descriptors may have
+    /// come with the bytes.
     Close(Stream, FdBatch, &'static str),
-    /// Delete the socket's file when the host ends.
+    /// Deletes the socket's file when the host ends.
     Own,
-    /// Leave the socket's file to a successor, which listens on it.
+    /// Leave the socket's file to the next process, which listens on it.
     Leave,
     Stop,
 }
 
-/// The port's end of the thread. Dropping it ends the thread.
+/// The port's end of the thread that finds its stream's peer. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Dial {
     orders: mpsc::Sender<Order>,
@@ -57,7 +58,7 @@ pub(super) struct Dial {
 }
 
 impl Dial {
-    /// Starts the thread. It wakes the port with each new peer.
+    /// Starts the thread that finds the stream's peer. It wakes the port with each new peer.
     pub(super) fn start(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
         let (poller, waker) = (Poller::new()?, Waker::new()?);
         poller.add(&waker, WAKER, Interest::READ)?;
@@ -87,12 +88,12 @@ impl Dial {
         Ok(Self { orders, waker, peers, thread: Some(thread), with: with.vault.clone() })
     }
 
-    /// Returns a newly connected peer, if there is one. Never blocks.
+    /// Returns a newly connected stream peer, if there is one. Never blocks.
     pub(super) fn peer(&self) -> Option<Stream> {
         self.peers.try_recv().ok()
     }
 
-    /// Returns a peer that the port does not use any more. Another one may connect.
+    /// Returns a stream peer that the port does not use any more. Another one may connect.
     pub(super) fn give_back(&self, stream: Stream, fds: FdBatch, why: &'static str) {
         self.order(Order::Close(stream, fds, why));
     }
@@ -107,7 +108,7 @@ impl Dial {
         self.order(Order::Leave);
     }
 
-    /// Ends the thread, and releases the socket that is kept for a successor.
+    /// Ends the thread, and releases the socket that is kept for the next process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.with.forget_named(LISTENER);
@@ -137,7 +138,7 @@ impl Drop for Dial {
     }
 }
 
-/// Returns the predecessor's listening socket, or opens a new one.
+/// Returns the previous process's listening socket, or opens a new one.
 fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, UplinkError> {
     if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| Listener::adopt(fd, path)) {
         return Ok(listener);
@@ -149,7 +150,7 @@ fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, Upl
     Ok(listener)
 }
 
-/// Thread that finds peers.
+/// Thread that finds the peer of a stream uplink.
 struct Dialer {
     port: String,
     place: Place,
@@ -159,13 +160,13 @@ struct Dialer {
     orders: mpsc::Receiver<Order>,
     peers: mpsc::Sender<Stream>,
     port_waker: Waker,
-    /// Time since which the port has a peer.
+    /// Time at which the port got its present peer.
     since: Option<Time>,
-    /// Time of the next connection.
+    /// Time of the next attempt to connect to the peer.
     due: Time,
-    /// Pause before the connection after that.
+    /// Pause before the attempt to connect after that.
     pause: Duration,
-    /// Last logged reason why there is no peer.
+    /// Last logged reason why the stream has no peer.
     complaint: Option<String>,
     log: Limit,
 }
@@ -219,7 +220,7 @@ impl Dialer {
         Ok(called)
     }
 
-    /// Carries out the port's orders. Returns `false` if the thread has to end.
+    /// Carries out the port's orders to the connecting thread. Returns `false` if the thread has to end.
     fn carry_out_orders(&mut self, now: Time) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -235,7 +236,7 @@ impl Dialer {
         true
     }
 
-    /// Handles the loss of the peer.
+    /// Handles the loss of the stream's peer.
     fn lose(&mut self, why: &str, now: Time) {
         let lasted = self.since.take().map_or(Duration::ZERO, |since| now.since(since));
         if lasted > MOST {
@@ -253,7 +254,7 @@ impl Dialer {
         self.later(now);
     }
 
-    /// Schedules the next connection after a pause.
+    /// Schedules the next attempt to connect after a pause.
     fn later(&mut self, now: Time) {
         self.due = now + self.pause;
         self.pause = (self.pause * 2).min(MOST);
@@ -274,7 +275,7 @@ impl Dialer {
         }
     }
 
-    /// Connects to the peer, or accepts its connection. Returns `None` if no peer has connected yet.
+    /// Connects to the stream's peer, or accepts its connection. Returns `None` if no peer has connected yet.
     fn connect_or_accept(&mut self, called: bool) -> io::Result<Option<Stream>> {
         match (&self.place, &mut self.listener) {
             (Place::Connect(path), _) => Stream::connect(path).map(Some),
@@ -283,7 +284,7 @@ impl Dialer {
         }
     }
 
-    /// Passes the peer to the port, or schedules another attempt.
+    /// Passes the stream peer to the port, or schedules another attempt.
     fn pass_on(&mut self, met: io::Result<Option<Stream>>, now: Time) {
         let port = &self.port;
         match met {

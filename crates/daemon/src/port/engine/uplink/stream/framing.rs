@@ -1,9 +1,9 @@
-//! Frames in a stream of bytes. Each is preceded by its length in four bytes, big-endian, as for QEMU's `-netdev
-//! stream` and passt.
+//! Frames in the byte stream of a stream uplink. Each is preceded by its length in four bytes, big-endian, as for
+//! QEMU's `-netdev stream` and passt.
 //!
 //! The peer is not trusted. A length that it sends decides only how many bytes the inbox waits for, up to a bound.
 
-/// Bytes of the length before a frame.
+/// Bytes of the length field before a frame in the stream.
 const LENGTH: usize = 4;
 /// Longest frame that a peer may send, in bytes (QEMU's `NET_BUFSIZE`).
 pub(super) const LONGEST: usize = 4096 + 65536;
@@ -12,7 +12,7 @@ const SHORTEST: usize = 14;
 /// Bytes of each buffer: received and not taken yet, or queued and not sent yet.
 const ROOM: usize = 256 * 1024;
 
-/// Next content of the stream.
+/// Next content of the received stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Frame of this length in bytes, received from the stream.
@@ -25,7 +25,7 @@ pub(super) enum Next {
     OutOfStep,
 }
 
-/// Bytes from the peer.
+/// Bytes received from the stream's peer.
 #[derive(Debug)]
 pub(super) struct Inbox {
     bytes: Box<[u8]>,
@@ -52,17 +52,17 @@ impl Inbox {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// Returns whether part of a frame is pending.
+    /// Returns true if part of a frame was received.
     pub(super) fn has_part(&self) -> bool {
         self.begin < self.end
     }
 
-    /// Drops all bytes, before another peer begins.
+    /// Drops all received bytes, before another peer begins.
     pub(super) fn clear(&mut self) {
         (self.begin, self.end) = (0, 0);
     }
 
-    /// Takes the next frame.
+    /// Takes the next received frame.
     pub(super) fn next(&mut self, into: &mut [u8]) -> Next {
         let bytes = &self.bytes[self.begin..self.end];
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Next::Wait };
@@ -81,7 +81,7 @@ impl Inbox {
     }
 }
 
-/// Bytes for the peer.
+/// Bytes to send to the stream's peer.
 #[derive(Debug)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
@@ -95,7 +95,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Adds a frame to the stream. Returns `false` if there is no room for all of the frame.
+    /// Adds a frame to the bytes to send. Returns `false` if there is no room for all of the frame.
     pub(super) fn push(&mut self, frame: &[u8]) -> bool {
         let needed = LENGTH + frame.len();
         if self.bytes.capacity() - self.bytes.len() < needed && self.begin > 0 {
@@ -135,8 +135,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds bytes to an inbox in pieces. Returns the frames, the number of malformed ones, and whether the stream
-    /// got out of step.
+    /// Passes bytes to the tested receiver in pieces. Returns the frames, the number of malformed ones, and whether
+    /// the stream got out of step.
     fn read(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
         let (mut inbox, mut frames, mut malformed) = (Inbox::default(), Vec::new(), 0);
         let mut pieces = pieces.iter().copied().cycle();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn length_is_four_bytes_big_endian() {
+    fn stream_frame_length_is_four_bytes_big_endian() {
         let mut outbox = Outbox::default();
         assert!(outbox.push(&[7; 300]));
         assert_eq!(outbox.pending()[..5], [0, 0, 1, 44, 7]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_lengths_are_checked_at_the_bounds() {
+    fn stream_frame_lengths_are_checked_at_the_bounds() {
         let frame = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![1; length]].concat();
         let bytes = [frame(0), frame(13), frame(14), frame(2000), frame(LONGEST), frame(60)].concat();
         let (frames, malformed, broken) = read(&bytes, &[4096], 1600);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn full_outbox_takes_no_part_of_a_frame() {
+    fn full_stream_outbox_accepts_no_part_of_a_frame() {
         let mut outbox = Outbox::default();
         let fits = ROOM / 1504;
         assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_arrive_whole_however_the_stream_is_cut(
+        fn frames_arrive_whole_from_stream_pieces_of_any_size(
             frames in proptest::collection::vec((14..3000_usize, any::<u8>()), 0..100),
             pieces in proptest::collection::vec(1..5000_usize, 1..20),
         ) {

@@ -23,7 +23,8 @@ use host::socket::{Access, FdBatch, Received, Sent, Stream};
 use i82576::Time;
 use std::io;
 
-/// Invalid frames that are skipped per round. A peer that sends only such frames must not delay the port.
+/// Maximum number of invalid frames that are skipped per round. A peer that sends only such frames must not delay the
+/// port.
 const PASSED_OVER: u32 = 64;
 
 /// Stream uplink of a port.
@@ -31,11 +32,11 @@ const PASSED_OVER: u32 = 64;
 pub(super) struct StreamUplink {
     place: Place,
     peer: Option<Stream>,
-    /// Reason to disconnect the peer.
+    /// Reason to disconnect the stream's peer.
     broken: Option<&'static str>,
-    /// The socket may hold bytes.
+    /// True if the stream's socket may hold bytes.
     readable: bool,
-    /// The port waits for room in the socket.
+    /// True while the port waits for room in the stream's socket.
     waits_for_room: bool,
     inbox: Inbox,
     outbox: Outbox,
@@ -48,7 +49,7 @@ pub(super) struct StreamUplink {
 }
 
 impl StreamUplink {
-    /// Starts to connect or to accept peers. `access` restricts who may connect to a listening socket.
+    /// Starts to connect to stream peers, or to accept them. `access` restricts who may connect to a listening socket.
     pub(super) fn open(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
         Ok(Self {
             place: place.clone(),
@@ -106,7 +107,7 @@ impl StreamUplink {
         }
     }
 
-    /// Reads bytes from the socket. Returns `false` if there are none.
+    /// Reads bytes from the stream's socket. Returns `false` if there are none.
     fn read(&mut self) -> bool {
         let Some(peer) = self.peer.as_ref().filter(|_| self.readable && self.broken.is_none()) else {
             return false;

@@ -8,12 +8,12 @@
 use host::poll::Waker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Actions of the receiving port on the bell. The sending port may act between any two of them.
+/// Actions of the receiving port of a wire before its sleep. The sending port may act between any two of them.
 pub(super) trait Sleeper {
-    /// Sets whether the port wants to be woken. The sending port sees later actions after this one too.
+    /// Sets whether the sender has to wake the port. The sending port sees later actions after this one too.
     fn want(&self, wanted: bool);
 
-    /// Returns whether no frame is pending.
+    /// Returns true if no frame of the wire is pending.
     fn is_empty(&self) -> bool;
 }
 
@@ -23,11 +23,11 @@ pub(super) trait Caller {
     /// receiving port.
     fn take_wanted(&self) -> bool;
 
-    /// Wakes the receiving port.
+    /// Wakes the receiving port of the wire.
     fn ring(&self);
 }
 
-/// Prepares the port for sleep. Returns `false` if frames are pending. Later frames ring the bell.
+/// Prepares the receiving port of a wire for sleep. Returns `false` if frames are pending. Later frames ring the bell.
 pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
     side.want(true);
     if side.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn announce(side: &impl Caller) {
     }
 }
 
-/// Bell that wakes one port.
+/// Flag and waker by which a wire's sender wakes the receiving port.
 #[derive(Debug)]
 pub(super) struct Bell {
     wanted: AtomicBool,
@@ -86,7 +86,7 @@ mod tests {
 
     /// Frames that the sender sends, one by one or in a burst.
     const FRAMES: usize = 2;
-    /// Steps that are taken in every order. Later steps alternate.
+    /// Number of steps that the test takes in every order. Later steps alternate.
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,10 +97,10 @@ mod tests {
 
     #[derive(Default)]
     struct State {
-        /// Frames in the wire.
+        /// Number of frames in the tested wire.
         frames: usize,
         wanted: bool,
-        /// State of the eventfd.
+        /// True if the eventfd of the tested bell was signalled.
         rung: bool,
         taken: usize,
         step: u32,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_receiver_is_woken_in_any_order_of_steps() {
+    fn sleeping_wire_receiver_is_woken_in_any_order_of_steps() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
                 let play = Play { order, state: Mutex::default(), changed: Condvar::new() };
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn bell_rings_once_per_sleep() {
+    fn wire_receiver_is_woken_once_per_sleep() {
         let bell = Bell::new().unwrap();
         let rung = |bell: &Bell| {
             let mut poller = host::poll::Poller::new().unwrap();

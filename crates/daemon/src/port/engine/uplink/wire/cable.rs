@@ -38,20 +38,20 @@ impl Wires {
 #[derive(Debug)]
 pub(super) struct Cable {
     free_ends: Mutex<FreeEnds>,
-    /// Number of ends given back so far. A port that waits for an end tries again after a change.
+    /// Number of the wire's ends given back so far. A port that waits for an end tries again after a change.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [EndState; 2],
 }
 
-/// Ends that no port has.
+/// Ends of a wire that no port has taken.
 #[derive(Debug)]
 struct FreeEnds {
     plugs: [Option<Plug>; 2],
-    /// Ports that wait for an end.
+    /// Wakers of ports that wait for an end of the wire.
     waiting: Vec<Waker>,
 }
 
-/// Halves of a wire's two rings for one end.
+/// Halves of the two rings of a wire, for one of its ends.
 #[derive(Debug)]
 pub(super) struct Plug {
     pub(super) side: usize,
@@ -61,7 +61,7 @@ pub(super) struct Plug {
 
 #[derive(Debug)]
 pub(super) struct EndState {
-    /// A port has this end of the wire.
+    /// True if a port has this end of the wire.
     pub(super) taken: AtomicBool,
     pub(super) bell: Bell,
 }
@@ -81,8 +81,8 @@ impl Cable {
         })
     }
 
-    /// Takes a free end. Frames in its ring were meant for another port, and are dropped. If both ends are taken,
-    /// wakes `port` when one is given back.
+    /// Takes a free end of the wire. Frames in its ring were meant for another port, and are dropped. If both ends
+    /// are taken, wakes `port` when one is given back.
     pub(super) fn take(&self, port: &Waker) -> Option<Plug> {
         let mut free_ends = lock(&self.free_ends);
         let Some(mut plug) = free_ends.plugs.iter_mut().find_map(Option::take) else {

@@ -25,7 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// End of a wire at one port.
+/// End of a wire that one port uses as its uplink.
 #[derive(Debug)]
 pub(super) struct WireEnd {
     name: String,
@@ -36,7 +36,7 @@ pub(super) struct WireEnd {
     port: Waker,
     /// [`Cable::given_back`] at the last attempt to take an end.
     asked: usize,
-    /// Frames were sent since the last flush.
+    /// True if frames were sent on the wire since the last flush.
     put: bool,
     /// A port was connected to the other end at least once.
     met: bool,
@@ -57,7 +57,7 @@ impl WireEnd {
         })
     }
 
-    /// Takes an end of the wire, if one is free.
+    /// Takes an end of the configured wire, if one is free.
     fn plug_in(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
         self.asked = self.cable.given_back.load(Ordering::Acquire);
         let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
@@ -85,7 +85,7 @@ impl Drop for WireEnd {
     }
 }
 
-/// Receiving side of a port's end.
+/// Receiving side of a port's end of a wire.
 struct ReceivingEnd<'a> {
     bell: &'a Bell,
     receiver: &'a Consumer<u8>,

@@ -19,7 +19,7 @@ const SLICE: Duration = Duration::from_millis(2);
 /// Pairs of slices, in a measurement and in a check.
 const PAIRS: usize = 1500;
 const FEW: usize = 20;
-/// Share of a slice that a thread must have run.
+/// Share of a time slice that a measured thread must have run.
 const SHARE: f64 = 0.9;
 /// Frames that a guest sends before it receives, and their length in bytes.
 const BURST: usize = 32;
@@ -78,8 +78,8 @@ impl nic::Wire for OnWire<'_> {
     }
 }
 
-/// Runs halves on one processor for a slice. Returns the number of received frames, and whether the thread had its
-/// processor.
+/// Runs both ends of a wire on one processor for a time slice. Returns the number of received frames, and whether the
+/// thread had its processor.
 fn run(halves: &mut [Half], cpu: u32, start: &Barrier) -> (u64, bool) {
     let _ = Cpus::from_iter([cpu]).pin();
     start.wait();

@@ -1,4 +1,4 @@
-//! The two ends of a wire, without ports. A sent frame arrives whole and in order, or is counted as dropped.
+//! Tests of the two ends of a wire, without ports. A sent frame arrives whole and in order, or is counted as dropped.
 
 use super::cable::{CAPACITY, Wires};
 use super::*;
@@ -46,13 +46,13 @@ impl End {
         Some(frame)
     }
 
-    /// Returns whether the port would be woken.
+    /// Returns true if the port at this end would be woken.
     fn is_woken(&mut self) -> bool {
         self.poller.wait(Some(Duration::ZERO)).unwrap().count() > 0
     }
 }
 
-/// Returns two connected ends.
+/// Returns the two connected ends of a wire.
 pub(super) fn pair() -> (End, End) {
     let wires = Wires::default();
     let (mut a, mut b) = (end(&wires), end(&wires));
@@ -65,7 +65,7 @@ pub(super) fn pair() -> (End, End) {
 }
 
 #[test]
-fn full_wire_drops_and_counts_until_there_is_room() {
+fn full_wire_drops_and_counts_frames_until_it_has_room() {
     let (mut a, mut b) = pair();
     let frame = [7; 1500];
     let fits = CAPACITY / (ring::LENGTH + frame.len());
@@ -78,7 +78,7 @@ fn full_wire_drops_and_counts_until_there_is_room() {
 }
 
 #[test]
-fn only_a_sleeping_port_is_woken() {
+fn wire_wakes_only_a_sleeping_port() {
     let (mut a, mut b) = pair();
     a.end.transmit(&[1; 60]);
     a.end.flush(NOW);
@@ -95,7 +95,7 @@ fn only_a_sleeping_port_is_woken() {
 }
 
 #[test]
-fn link_follows_the_other_end() {
+fn link_of_a_wire_end_follows_the_other_end() {
     let wires = Wires::default();
     let mut a = end(&wires);
     assert_eq!(a.state(), UplinkState::Gone);
@@ -116,7 +116,7 @@ fn link_follows_the_other_end() {
 }
 
 #[test]
-fn third_port_gets_an_end_that_is_given_back() {
+fn third_port_gets_a_wire_end_that_another_port_released() {
     let wires = Wires::default();
     let (mut a, b, mut c) = (end(&wires), end(&wires), end(&wires));
     a.follow();
@@ -130,7 +130,7 @@ fn third_port_gets_an_end_that_is_given_back() {
 }
 
 #[test]
-fn unused_wire_is_created_again() {
+fn wire_that_both_ports_left_is_created_again() {
     let wires = Wires::default();
     drop(end(&wires));
     assert_eq!(wires.count(), 0);
@@ -139,7 +139,7 @@ fn unused_wire_is_created_again() {
 }
 
 #[test]
-fn two_threads_lose_no_accepted_frame() {
+fn two_threads_on_a_wire_lose_no_accepted_frame() {
     const FRAMES: u32 = 20_000;
     let (mut a, mut b) = pair();
     std::thread::scope(|scope| {
@@ -177,7 +177,7 @@ fn two_threads_lose_no_accepted_frame() {
 
 proptest! {
     #[test]
-    fn accepted_frames_come_out_in_order(
+    fn frames_accepted_by_a_wire_arrive_in_order(
         steps in proptest::collection::vec((any::<bool>(), 0..9_800_usize, any::<u8>()), 1..400)
     ) {
         let (mut a, mut b) = pair();

@@ -5,17 +5,17 @@ use host::xdp::Program;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// XDP programs of the host. One uplink uses each program at a time.
+/// Loaded XDP programs of the host. One uplink uses each program at a time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Programs(Arc<Mutex<Vec<Arc<Program>>>>);
 
 impl Programs {
-    /// Returns the parameters to attach an uplink.
+    /// Returns the parameters to attach an uplink by XDP.
     pub(in crate::port::engine::uplink) fn terms(&self, asked: Xdp) -> Terms {
         Terms { asked, program: self.take() }
     }
 
-    /// Returns an unused program, or loads one. Loads another for an uplink that may replace this one, since
+    /// Returns an unused XDP program, or loads one. Loads another for an uplink that may replace this one, since
     /// loading may not be permitted later.
     fn take(&self) -> Result<Arc<Program>, String> {
         let mut programs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,7 +30,7 @@ impl Programs {
     }
 }
 
-/// Returns the error and its remedy.
+/// Returns the error of loading XDP programs, with its remedy.
 fn why_not(error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "the host needs root, or CAP_BPF and CAP_NET_ADMIN",
@@ -42,7 +42,7 @@ fn why_not(error: &io::Error) -> String {
     format!("cannot load the XDP program: {error}; {remedy}")
 }
 
-/// Parameters to attach an interface.
+/// Parameters to attach an interface by XDP.
 #[derive(Debug, Clone)]
 pub(in crate::port::engine::uplink) struct Terms {
     pub(super) asked: Xdp,

@@ -96,7 +96,7 @@ fn pcap(writer: Writer, magic: u32, link_type: u32, data: &[u8], length: u32) ->
 }
 
 #[test]
-fn simple_packets_are_cut_by_the_snaplen_and_have_no_time() {
+fn simple_pcapng_packets_have_snaplen_bytes_and_no_time() {
     for writer in BOTH {
         let file = [writer.section(), writer.interface(1, 0, &[]), writer.simple(&[1; 61], 61)].concat();
         assert_eq!(read(&file), (vec![(vec![1; 61], None)], 0));
@@ -113,7 +113,7 @@ fn simple_packets_are_cut_by_the_snaplen_and_have_no_time() {
 }
 
 #[test]
-fn obsolete_packet_blocks_are_frames() {
+fn obsolete_pcapng_packet_blocks_are_read_as_frames() {
     for writer in BOTH {
         let interfaces = [writer.interface(105, 0, &[]), writer.interface(1, 0, &[])].concat();
         let packets =
@@ -128,7 +128,7 @@ fn obsolete_packet_blocks_are_frames() {
 }
 
 #[test]
-fn link_type_word_may_have_the_fcs_length() {
+fn pcap_link_type_word_may_have_the_fcs_length() {
     for writer in BOTH {
         let pcap = |word, data: &[u8]| read(&pcap(writer, 0xa1b2_c3d4, word, data, data.len() as u32));
         let frame = |length| (vec![(vec![7; length], Some(2_000_005_000))], 0);
@@ -143,7 +143,7 @@ fn link_type_word_may_have_the_fcs_length() {
 }
 
 #[test]
-fn packet_may_override_the_interfaces_fcs() {
+fn pcapng_packet_may_override_its_interfaces_fcs_length() {
     for writer in BOTH {
         for (length, bytes) in [(0, 0), (4, 4), (2, 2), (32, 4), (16, 2)] {
             let interface = writer.interface(1, 0, &[writer.option(13, &[length])]);
@@ -159,7 +159,7 @@ fn packet_may_override_the_interfaces_fcs() {
 }
 
 #[test]
-fn times_have_the_units_and_the_offset_of_their_interface() {
+fn pcapng_times_use_unit_and_offset_of_their_interface() {
     for writer in BOTH {
         let signed = |number: i64| {
             let word = |shift: u32| writer.word((number >> shift) as u32);
@@ -187,7 +187,7 @@ fn times_have_the_units_and_the_offset_of_their_interface() {
 }
 
 #[test]
-fn pcap_has_micro_or_nanoseconds_in_either_order() {
+fn pcap_has_micro_or_nanoseconds_in_either_byte_order() {
     for writer in BOTH {
         let time = |magic| read(&pcap(writer, magic, 1, &[1; 60], 60)).0[0].1;
         assert_eq!([time(0xa1b2_c3d4), time(0xa1b2_3c4d)], [Some(2_000_005_000), Some(2_000_000_005)]);
@@ -195,7 +195,7 @@ fn pcap_has_micro_or_nanoseconds_in_either_order() {
 }
 
 #[test]
-fn sections_have_interfaces_and_an_order_of_their_own() {
+fn pcapng_sections_have_own_interfaces_and_byte_order() {
     let [little, big] = BOTH;
     let file = [
         little.section(),
@@ -212,7 +212,7 @@ fn sections_have_interfaces_and_an_order_of_their_own() {
 }
 
 #[test]
-fn cut_packets_are_malformed_and_padding_is_ignored() {
+fn truncated_pcapng_packets_are_malformed_padding_is_ignored() {
     let [little, _] = BOTH;
     let pcap = |captured: usize, length| read(&pcap(little, 0xa1b2_c3d4, 1, &vec![1; captured], length));
     assert_eq!(pcap(60, 100), (vec![], 1));
