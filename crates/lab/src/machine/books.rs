@@ -50,6 +50,6 @@ mod tests {
         books.balance("frames", 3, 3);
         books.balance("pages", 2, 1);
         books.never("interrupts lost", 1);
-        assert_eq!(books.close().unwrap_err().to_string(), "pages: expected 2, found 1");
+        assert_eq!(books.close().unwrap_err().to_string(), "the counts of pages differ: expected 2, found 1");
     }
 }

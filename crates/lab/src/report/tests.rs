@@ -138,7 +138,7 @@ fn report_of_inconsistent_rows_is_rejected() {
     assert_eq!(refusal(records(1, &[]), Some(3)).to_string(), "no rows with seed 3");
     let mut versions = records(1, &[]);
     versions[3].version = "0.0.9+0".to_owned();
-    assert!(refusal(versions, None).to_string().contains("versions: 0.0.9+0, "));
+    assert!(refusal(versions, None).to_string().contains("versions of the model: 0.0.9+0, "));
     let mut unknown = records(1, &[]);
     unknown[0].row.experiment = "fig99".to_owned();
     assert!(refusal(unknown, None).to_string().contains("rows of `fig99`"));

@@ -55,7 +55,7 @@ fn each_doctor_finding_has_its_cause_and_its_remedy() {
     };
     only(&found(lonely("wire")), Verdict::Problem, "port list");
     only(&found(lonely("stream")), Verdict::Problem, "start the process");
-    only(&found(lonely("interface")), Verdict::Problem, "bring tap0 back");
+    only(&found(lonely("interface")), Verdict::Problem, "create tap0 again");
     let unlinked = |port: &mut PortStatus| (port.uplink_status, port.link) = (None, false);
     only(&found(unlinked), Verdict::Warning, "port show");
     let unshared = |port: &mut PortStatus| port.vfs[0].function.hint = Some("add share=on".into());

@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn model_assumption_shows_if_this_machine_satisfies_it() {
         let text = |here| assumption_text(&Assumption { what: "x2APIC", here, source: "/proc/cpuinfo" });
-        assert_eq!(text(Some(true)), "assumed: x2APIC; this machine has it (/proc/cpuinfo)\n");
-        assert!(text(Some(false)).contains("does not have it, so interrupts cost more here"));
-        assert!(text(None).contains("does not report it"));
+        assert_eq!(text(Some(true)), "assumed: x2APIC; present on this machine (/proc/cpuinfo)\n");
+        assert!(text(Some(false)).contains("absent on this machine, where interrupts cost more"));
+        assert!(text(None).contains("not reported by this machine"));
     }
 
     #[test]
