@@ -141,7 +141,7 @@ fn report_of_inconsistent_rows_is_rejected() {
     assert!(refusal(versions, None).to_string().contains("versions of the model: 0.0.9+0, "));
     let mut unknown = records(1, &[]);
     unknown[0].row.experiment = "fig99".to_owned();
-    assert!(refusal(unknown, None).to_string().contains("rows of `fig99`"));
+    assert!(refusal(unknown, None).to_string().contains("experiment `fig99`"));
 }
 
 #[test]
