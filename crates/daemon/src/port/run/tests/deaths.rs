@@ -14,15 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Numbers of vfio-user commands.
-const VERSION: u16 = 1;
-const DMA_MAP: u16 = 2;
-const DMA_UNMAP: u16 = 3;
-const SET_IRQS: u16 = 8;
-const REGION_READ: u16 = 9;
-const REGION_WRITE: u16 = 10;
-const DEVICE_RESET: u16 = 13;
+use vfio_user::wire::Command;
 
 /// Region numbers: the MSI-X table of a VF, and the configuration space.
 const TABLE: u32 = 3;
@@ -152,7 +144,7 @@ impl Scene {
         ftruncate(&memory, MEMORY).unwrap();
         let eventfd = EventFd::new().unwrap();
         let mut scene = Self { world, left, client, memory, eventfd, received: Vec::new() };
-        scene.ask(1, VERSION, b"\0\0\x01\0{}\0");
+        scene.ask(1, Command::Version, b"\0\0\x01\0{}\0");
         scene
     }
 
@@ -160,14 +152,14 @@ impl Scene {
         self.world.port.clients.slots()[1].own.successor.progress()
     }
 
-    fn send(&self, id: u16, command: u16, body: &[u8]) {
+    fn send(&self, id: u16, command: Command, body: &[u8]) {
         let fds = match command {
-            DMA_MAP => vec![self.memory.as_fd()],
-            SET_IRQS => vec![self.eventfd.as_fd()],
+            Command::DmaMap => vec![self.memory.as_fd()],
+            Command::DeviceSetIrqs => vec![self.eventfd.as_fd()],
             _ => Vec::new(),
         };
         let copy = Stream::adopt(OwnedFd::from(self.client.try_clone().unwrap())).unwrap();
-        copy.send(&message(id, command, body), &fds).unwrap();
+        copy.send(&message(id, command as u16, body), &fds).unwrap();
     }
 
     /// Runs rounds until the next reply is there, and returns the id and body of the reply; or `None` if the port
@@ -194,7 +186,7 @@ impl Scene {
     }
 
     /// Sends a request and returns the body of the reply.
-    fn ask(&mut self, id: u16, command: u16, body: &[u8]) -> Vec<u8> {
+    fn ask(&mut self, id: u16, command: Command, body: &[u8]) -> Vec<u8> {
         self.send(id, command, body);
         let (answered, body) = self.reply().expect("the port lives");
         assert_eq!(answered, id);
@@ -206,7 +198,7 @@ impl Scene {
         let after = 16 + 16;
         let used = self.progress().extent.end % 4096;
         let count = (4090 - after - used) as u32;
-        assert_eq!(self.ask(2, REGION_READ, &read(count)).len() as u32, 16 + count);
+        assert_eq!(self.ask(2, Command::RegionRead, &read(count)).len() as u32, 16 + count);
         assert_eq!(self.progress().extent.end % 4096, 4090);
     }
 
@@ -214,7 +206,7 @@ impl Scene {
     fn check_successor(&mut self, id: u16, what: &str) {
         self.world.succeed();
         assert_eq!(self.reply().expect("the successor lives").0, id, "{what}");
-        assert_eq!(self.ask(id + 1, REGION_READ, &read(4)).len(), 20, "{what}");
+        assert_eq!(self.ask(id + 1, Command::RegionRead, &read(4)).len(), 20, "{what}");
         assert!(self.received.is_empty(), "{what}: more bytes");
     }
 }
@@ -233,13 +225,13 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
 }
 
 /// Ends the port at each moment before and after a save while it handles a request. Returns the number of deaths.
-fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) -> usize {
+fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut Scene)) -> usize {
     for moment in 0.. {
         let mut scene = Scene::open();
         prepare(&mut scene);
         scene.left.store(moment, Ordering::Relaxed);
         scene.send(7, command, body);
-        let what = format!("command {command}, death at moment {moment}");
+        let what = format!("{command:?}, death at moment {moment}");
         match scene.reply() {
             Some((id, _)) => {
                 assert_eq!(id, 7, "{what}");
@@ -255,25 +247,25 @@ fn kill_at_each_moment(command: u16, body: &[u8], prepare: impl Fn(&mut Scene)) 
 fn request_is_answered_once_at_any_crash_of_its_port() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
-        (REGION_READ, read(4)),
-        (REGION_WRITE, [words(&[0, 0, TABLE, 16]), vec![0x5a; 16]].concat()),
-        (DMA_MAP, map.clone()),
-        (DMA_UNMAP, window([24, 0], &[0, MEMORY])),
-        (SET_IRQS, words(&[20, 0x24, 2, 1, 1])),
-        (DEVICE_RESET, Vec::new()),
+        (Command::RegionRead, read(4)),
+        (Command::RegionWrite, [words(&[0, 0, TABLE, 16]), vec![0x5a; 16]].concat()),
+        (Command::DmaMap, map.clone()),
+        (Command::DmaUnmap, window([24, 0], &[0, MEMORY])),
+        (Command::DeviceSetIrqs, words(&[20, 0x24, 2, 1, 1])),
+        (Command::DeviceReset, Vec::new()),
     ];
     for (command, body) in requests {
         for fills in [false, true] {
             let deaths = kill_at_each_moment(command, &body, |scene| {
-                if command == DMA_UNMAP {
-                    scene.ask(3, DMA_MAP, &map);
+                if command == Command::DmaUnmap {
+                    scene.ask(3, Command::DmaMap, &map);
                 }
                 if fills {
                     scene.fill_page();
                 }
             });
             // Before and after three notes: the request is handled, it is consumed, the reply is sent.
-            assert!(deaths >= 6, "command {command}, next page {fills}: {deaths} deaths");
+            assert!(deaths >= 6, "{command:?}, next page {fills}: {deaths} deaths");
         }
     }
 }
@@ -284,7 +276,7 @@ fn next_process_sends_the_rest_of_a_partly_sent_reply() {
         let mut scene = Scene::open();
         scene.fill_page();
         scene.left.store(3, Ordering::Relaxed);
-        scene.send(7, REGION_READ, &read(4));
+        scene.send(7, Command::RegionRead, &read(4));
         assert!(scene.reply().is_none(), "the port dies before it sends");
         let Progress { stream, replies, extent, held, .. } = scene.progress();
         let kept = |number| scene.world.vault.copy(&format!("pf0.#{number}")).unwrap();
@@ -300,7 +292,7 @@ fn next_process_sends_the_rest_of_a_partly_sent_reply() {
 fn next_process_answers_requests_sent_between_processes() {
     let mut scene = Scene::open();
     for id in 7..12 {
-        scene.send(id, REGION_READ, &read(4));
+        scene.send(id, Command::RegionRead, &read(4));
     }
     scene.world.succeed();
     for id in 7..12 {
