@@ -65,7 +65,7 @@ impl fmt::Display for Summary<'_> {
             writeln!(f, "SKIPPED: {reason}{times}")?;
         }
         if sum.ignored > 0 {
-            writeln!(f, "SKIPPED: {} tests with #[ignore]", sum.ignored)?;
+            writeln!(f, "SKIPPED: {} tests that are marked as ignored", sum.ignored)?;
         }
         writeln!(f, "\n{sum}")
     }
@@ -100,7 +100,7 @@ mod tests {
         assert!(text.contains("FAILED: test: rings::wrap: left: 1\n"), "{text}");
         assert!(text.contains("FAILED: doc: documentation builds without warnings\n"), "{text}");
         assert!(text.contains("SKIPPED: taps: no tun (2 times)\n"), "{text}");
-        assert!(text.contains("SKIPPED: 2 tests with #[ignore]\n"), "{text}");
+        assert!(text.contains("SKIPPED: 2 tests that are marked as ignored\n"), "{text}");
         assert_eq!(text.lines().last(), Some("41 passed, 2 failed, 6 skipped"));
     }
 }

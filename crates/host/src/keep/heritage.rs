@@ -43,7 +43,9 @@ pub enum HeritageError {
     #[error("the process that started this host has ended")]
     Gone,
     /// An environment variable about kept descriptors has an invalid value.
-    #[error("environment variable {0} is invalid: only systemd or a keeper must set it")]
+    #[error(
+        "environment variable {0} is invalid: systemd or a keeper sets it, so unset it in the environment of `softiov serve`"
+    )]
     Environment(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Log of replies that the next process of the process can continue to send.
+//! Log of replies that the next process of the host can continue to send.
 //!
 //! A process that dies between sending a reply and recording that leaves its successor in doubt whether to send it
 //! again, and a client tolerates neither a duplicate nor a missing reply. So replies are written to a file in

@@ -146,7 +146,7 @@ impl<P: Piece> TxRing<P> {
         self.staged.clear();
         self.reports.clear();
         self.running = true;
-        // After a reset without notice the ring may have been sent on, which leaves a tail of the old ring.
+        // The driver may have sent frames before it noticed a reset. The card then holds a tail of the old ring.
         hal.write(self.doorbell, 0);
     }
 
