@@ -14,8 +14,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ClockHertz,
         "clock_hertz",
-        3_000_000_000,
-        Unit::Hertz,
+        (3_000_000_000, Unit::Hertz),
         (2_000_000_000, 3_800_000_000),
         Kind::Estimate,
         "Xeon Platinum 8480+: 2.0 GHz base, 3.8 GHz turbo; all cores busy about 3.0 GHz",
@@ -23,8 +22,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SmtContention,
         "smt_contention",
-        1_500,
-        Unit::Permille,
+        (1_500, Unit::Permille),
         (1_250, 1_700),
         Kind::Estimate,
         "engineering estimate: two threads of a core do 1.2 to 1.6 times the work of one",
@@ -32,8 +30,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::LastLevelCache,
         "last_level_cache",
-        107_520,
-        Unit::Kibibytes,
+        (107_520, Unit::Kibibytes),
         (32_768, 393_216),
         Kind::Published,
         "Intel, Xeon Platinum 8480+: 105 MB shared by a socket",
@@ -41,8 +38,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::VmTransition,
         "vm_transition",
-        800,
-        Unit::Cycles,
+        (800, Unit::Cycles),
         (700, 1_000),
         Kind::Estimate,
         "near Sandy Bridge's 784 (Agesen et al., ATC 2012); about the same since, and below the 1,181 of a whole vmcall (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests)",
@@ -50,8 +46,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitExternalInterrupt,
         "exit_external_interrupt",
-        1_500,
-        Unit::Cycles,
+        (1_500, Unit::Cycles),
         (1_200, 2_600),
         Kind::Estimate,
         "engineering estimate: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and an interrupt handler",
@@ -59,8 +54,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EoiEmulated,
         "eoi_emulated",
-        2_600,
-        Unit::Cycles,
+        (2_600, Unit::Cycles),
         (2_000, 3_500),
         Kind::Derived,
         "exit handled in the kernel: 2,565 (Dall et al., ISCA 2016 and ATC 2017); only without APIC virtualization",
@@ -68,8 +62,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EoiFast,
         "eoi_fast",
-        1_556,
-        Unit::Cycles,
+        (1_556, Unit::Cycles),
         (1_300, 1_700),
         Kind::Published,
         "EOI under KVM: 1,556 (Dall et al., ISCA 2016 and ATC 2017); only without APIC virtualization",
@@ -77,8 +70,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EoiFetch,
         "eoi_fetch",
-        1_000,
-        Unit::Cycles,
+        (1_000, Unit::Cycles),
         (600, 1_800),
         Kind::Derived,
         "exit handled in the kernel less EOI: 2,565 - 1,556 (Dall et al., ISCA 2016 and ATC 2017)",
@@ -86,8 +78,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitApicOther,
         "exit_apic_other",
-        2_600,
-        Unit::Cycles,
+        (2_600, Unit::Cycles),
         (2_000, 3_500),
         Kind::Derived,
         "exit handled in the kernel: 2,565 (Dall et al., ISCA 2016 and ATC 2017); only without x2APIC",
@@ -95,8 +86,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitMsixMmio,
         "exit_msix_mmio",
-        2_600,
-        Unit::Cycles,
+        (2_600, Unit::Cycles),
         (2_000, 4_000),
         Kind::Derived,
         "exit handled in the kernel: 2,565 (Dall et al., ISCA 2016 and ATC 2017)",
@@ -104,8 +94,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitOtherMmio,
         "exit_other_mmio",
-        3_200,
-        Unit::Cycles,
+        (3_200, Unit::Cycles),
         (2_600, 4_500),
         Kind::Estimate,
         "engineering estimate: exit handled in the kernel, 2,565 (Dall et al., ISCA 2016 and ATC 2017), and the way out to a process",
@@ -113,8 +102,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::DeviceModel,
         "device_model",
-        4_200,
-        Unit::Cycles,
+        (4_200, Unit::Cycles),
         (3_500, 8_000),
         Kind::Derived,
         "exit handled in user space less in the kernel: 6,732 - 2,565 (Dall et al., ISCA 2016 and ATC 2017)",
@@ -122,8 +110,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::HypercallHvm,
         "hypercall_hvm",
-        1_181,
-        Unit::Cycles,
+        (1_181, Unit::Cycles),
         (1_000, 1_437),
         Kind::Published,
         "vmcall: 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests); 1,300 to 1,437 on Sandy Bridge (Dall et al., ISCA 2016 and ATC 2017)",
@@ -131,8 +118,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitHlt,
         "exit_hlt",
-        3_500,
-        Unit::Cycles,
+        (3_500, Unit::Cycles),
         (2_500, 6_000),
         Kind::Estimate,
         "engineering estimate: exit, blocking, idle loop, waking, entry",
@@ -140,8 +126,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitInterruptWindow,
         "exit_interrupt_window",
-        1_300,
-        Unit::Cycles,
+        (1_300, Unit::Cycles),
         (1_000, 1_700),
         Kind::Estimate,
         "engineering estimate: transition and an injection; only without APIC virtualization",
@@ -149,8 +134,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitMsr,
         "exit_msr",
-        1_300,
-        Unit::Cycles,
+        (1_300, Unit::Cycles),
         (1_100, 1_600),
         Kind::Estimate,
         "engineering estimate: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and a handler",
@@ -158,8 +142,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitOther,
         "exit_other",
-        1_291,
-        Unit::Cycles,
+        (1_291, Unit::Cycles),
         (1_100, 1_600),
         Kind::Published,
         "cpuid: 1,291 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests)",
@@ -167,8 +150,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::Injection,
         "injection",
-        250,
-        Unit::Cycles,
+        (250, Unit::Cycles),
         (100, 400),
         Kind::Estimate,
         "engineering estimate: posting a bit and a notification; nothing if the device posts it",
@@ -177,8 +159,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SwitchDirect,
         "switch_direct",
-        2_500,
-        Unit::Cycles,
+        (2_500, Unit::Cycles),
         (1_500, 4_000),
         Kind::Estimate,
         "engineering estimate: direct cost of a domain switch",
@@ -186,8 +167,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SwitchIndirect,
         "switch_indirect",
-        8_000,
-        Unit::Cycles,
+        (8_000, Unit::Cycles),
         (3_000, 20_000),
         Kind::Estimate,
         "engineering estimate: indirect cost of a domain switch; TLB entries are tagged",
@@ -203,8 +183,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::CopyWarm,
         "copy_warm",
-        60,
-        Unit::CyclesPerKilobyte,
+        (60, Unit::CyclesPerKilobyte),
         (30, 150),
         Kind::Estimate,
         "engineering estimate: 16 bytes a cycle from L2",
@@ -212,8 +191,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::CopyCold,
         "copy_cold",
-        320,
-        Unit::CyclesPerKilobyte,
+        (320, Unit::CyclesPerKilobyte),
         (200, 500),
         Kind::Derived,
         "Cai et al., SIGCOMM 2021: about 42 Gb/s a core at 3.4 GHz, half of it spent on the copy",
@@ -226,8 +204,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::MmioRead,
         "mmio_read",
-        2_700,
-        Unit::Cycles,
+        (2_700, Unit::Cycles),
         (1_800, 3_600),
         Kind::Estimate,
         "engineering estimate: 0.9 us, near the round trips of Neugebauer et al., SIGCOMM 2018",
@@ -236,8 +213,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::InterruptEntry,
         "interrupt_entry",
-        700,
-        Unit::Cycles,
+        (700, Unit::Cycles),
         (400, 1_200),
         Kind::Estimate,
         "engineering estimate: a system call with mitigations of processor vulnerabilities",
@@ -247,8 +223,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ServiceTick,
         "service_tick",
-        3_000,
-        Unit::Cycles,
+        (3_000, Unit::Cycles),
         (1_000, 8_000),
         Kind::Estimate,
         "engineering estimate: softirqs, kernel threads and management daemons, spread over the ticks",
@@ -261,8 +236,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::RxUdpAccounting,
         "rx_udp_accounting",
-        250,
-        Unit::Cycles,
+        (250, Unit::Cycles),
         (100, 600),
         Kind::Estimate,
         "engineering estimate: nehalem's value, with cheaper atomic operations",
@@ -271,8 +245,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::RxCopy,
         "rx_copy",
-        320,
-        Unit::CyclesPerKilobyte,
+        (320, Unit::CyclesPerKilobyte),
         (100, 500),
         Kind::Derived,
         "Cai et al., SIGCOMM 2021: about 42 Gb/s a core at 3.4 GHz, half of it spent on the copy",
@@ -285,8 +258,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::BlockRequest,
         "block_request",
-        4_000,
-        Unit::Cycles,
+        (4_000, Unit::Cycles),
         (2_000, 8_000),
         Kind::Estimate,
         "engineering estimate: a queue for each processor, and no elevator",
@@ -294,8 +266,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::TimerWrites,
         "timer_writes",
-        565,
-        Unit::Permille,
+        (565, Unit::Permille),
         (300, 1_000),
         Kind::Derived,
         "nehalem's value, because the value is a property of the kernel",
@@ -307,8 +278,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::TlbKernel,
         "tlb_kernel",
-        500,
-        Unit::Cycles,
+        (500, Unit::Cycles),
         (0, 2_000),
         Kind::Estimate,
         "engineering estimate: entries are tagged, most survive a switch",
@@ -317,8 +287,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SwitchDisplacement,
         "switch_displacement",
-        600_000,
-        Unit::Cycles,
+        (600_000, Unit::Cycles),
         (200_000, 1_600_000),
         Kind::Estimate,
         "engineering estimate: 2 MB of a core's second-level cache, a line in 20 cycles",
@@ -326,8 +295,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::NestedPaging,
         "nested_paging",
-        50,
-        Unit::Permille,
+        (50, Unit::Permille),
         (10, 150),
         Kind::Estimate,
         "engineering estimate: walks in two dimensions, with caches for them",
@@ -339,8 +307,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
 const fn row(
     cost: Cost,
     name: &'static str,
-    value: u64,
-    unit: Unit,
+    (value, unit): (u64, Unit),
     range: (u64, u64),
     kind: Kind,
     source: &'static str,
@@ -350,5 +317,5 @@ const fn row(
 
 /// Creates an estimate in cycles without a publication behind it.
 const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
-    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering estimate")
+    row(cost, name, (value, Unit::Cycles), range, Kind::Estimate, "engineering estimate")
 }

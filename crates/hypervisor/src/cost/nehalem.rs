@@ -15,8 +15,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ClockHertz,
         "clock_hertz",
-        2_800_000_000,
-        Unit::Hertz,
+        (2_800_000_000, Unit::Hertz),
         (2_800_000_000, 2_800_000_000),
         Kind::Stated,
         "Dong et al., HPCA 2010: Xeon 5500 at 2.8 GHz",
@@ -24,8 +23,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SmtContention,
         "smt_contention",
-        1_500,
-        Unit::Permille,
+        (1_500, Unit::Permille),
         (1_250, 1_700),
         Kind::Estimate,
         "engineering estimate: two threads of a core do 1.2 to 1.6 times the work of one",
@@ -33,8 +31,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::LastLevelCache,
         "last_level_cache",
-        8_192,
-        Unit::Kibibytes,
+        (8_192, Unit::Kibibytes),
         (8_192, 8_192),
         Kind::Published,
         "Intel, Xeon 5500 data sheet: 8 MB shared by four cores",
@@ -42,8 +39,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::VmTransition,
         "vm_transition",
-        1_009,
-        Unit::Cycles,
+        (1_009, Unit::Cycles),
         (1_009, 1_009),
         Kind::Published,
         "Agesen et al., ATC 2012: Nehalem",
@@ -51,8 +47,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitExternalInterrupt,
         "exit_external_interrupt",
-        2_000,
-        Unit::Cycles,
+        (2_000, Unit::Cycles),
         (1_500, 3_000),
         Kind::Derived,
         "Dong et al., HPCA 2010: (154 M - 139 M cycles/s outside APIC accesses) / about 7.5 K interrupts/s",
@@ -60,8 +55,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EoiEmulated,
         "eoi_emulated",
-        8_400,
-        Unit::Cycles,
+        (8_400, Unit::Cycles),
         (8_400, 8_400),
         Kind::Stated,
         "Dong et al., HPCA 2010",
@@ -69,8 +63,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EoiFast,
         "eoi_fast",
-        2_500,
-        Unit::Cycles,
+        (2_500, Unit::Cycles),
         (2_500, 2_500),
         Kind::Stated,
         "Dong et al., HPCA 2010",
@@ -78,8 +71,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EoiFetch,
         "eoi_fetch",
-        1_800,
-        Unit::Cycles,
+        (1_800, Unit::Cycles),
         (1_800, 1_800),
         Kind::Stated,
         "Dong et al., HPCA 2010",
@@ -87,8 +79,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitApicOther,
         "exit_apic_other",
-        8_400,
-        Unit::Cycles,
+        (8_400, Unit::Cycles),
         (6_000, 9_500),
         Kind::Derived,
         "Dong et al., HPCA 2010: the same path as an emulated EOI",
@@ -96,8 +87,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitMsixMmio,
         "exit_msix_mmio",
-        4_300,
-        Unit::Cycles,
+        (4_300, Unit::Cycles),
         (3_000, 6_000),
         Kind::Derived,
         "Dong et al., HPCA 2010: the exit of a fast EOI and its fetch, 2.5 K + 1.8 K",
@@ -105,8 +95,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitOtherMmio,
         "exit_other_mmio",
-        4_300,
-        Unit::Cycles,
+        (4_300, Unit::Cycles),
         (3_000, 6_000),
         Kind::Derived,
         "Dong et al., HPCA 2010: fetch and decode as for an MSI-X table, 2.5 K + 1.8 K; the event has prices of its own",
@@ -114,8 +103,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::DeviceModel,
         "device_model",
-        20_000,
-        Unit::Cycles,
+        (20_000, Unit::Cycles),
         (10_000, 35_000),
         Kind::Estimate,
         "engineering estimate: event, select, system calls; bounded by 14 % of a thread for two accesses an interrupt (Dong et al., HPCA 2010)",
@@ -123,8 +111,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::HypercallHvm,
         "hypercall_hvm",
-        1_500,
-        Unit::Cycles,
+        (1_500, Unit::Cycles),
         (1_200, 2_000),
         Kind::Estimate,
         "transition of 1,009 (Agesen et al., ATC 2012) and dispatch",
@@ -132,8 +119,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitHlt,
         "exit_hlt",
-        2_500,
-        Unit::Cycles,
+        (2_500, Unit::Cycles),
         (1_500, 6_000),
         Kind::Estimate,
         "engineering estimate: exit, blocking, idle loop, waking, entry; 154 M - 139 M cycles/s leave 2.0 K an interrupt for it and the injection (Dong et al., HPCA 2010)",
@@ -141,8 +127,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitInterruptWindow,
         "exit_interrupt_window",
-        1_900,
-        Unit::Cycles,
+        (1_900, Unit::Cycles),
         (1_400, 2_500),
         Kind::Estimate,
         "engineering estimate: transition of 1,009 and an injection",
@@ -150,8 +135,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitMsr,
         "exit_msr",
-        2_200,
-        Unit::Cycles,
+        (2_200, Unit::Cycles),
         (1_600, 3_000),
         Kind::Estimate,
         "engineering estimate: transition of 1,009 and a handler",
@@ -159,8 +143,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitOther,
         "exit_other",
-        2_200,
-        Unit::Cycles,
+        (2_200, Unit::Cycles),
         (1_600, 4_000),
         Kind::Estimate,
         "engineering estimate: transition of 1,009 and a handler",
@@ -170,8 +153,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SwitchDirect,
         "switch_direct",
-        4_000,
-        Unit::Cycles,
+        (4_000, Unit::Cycles),
         (3_000, 5_000),
         Kind::Estimate,
         "engineering estimate: direct cost of a domain switch",
@@ -179,8 +161,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SwitchIndirect,
         "switch_indirect",
-        12_500,
-        Unit::Cycles,
+        (12_500, Unit::Cycles),
         (5_000, 60_000),
         Kind::Estimate,
         "engineering estimate: a kernel's and a program's working set of 130 to 1,500 lines from the third-level cache at 40 cycles; Li, Ding and Shen, ExpCS 2007, find several microseconds and more",
@@ -192,8 +173,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EventUpcall,
         "event_upcall",
-        1_000,
-        Unit::Cycles,
+        (1_000, Unit::Cycles),
         (600, 1_500),
         Kind::Estimate,
         "engineering estimate: bounce frame, scan of the pending words, return by hypercall",
@@ -201,8 +181,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::GrantMapUnmap,
         "grant_map_unmap",
-        3_500,
-        Unit::Cycles,
+        (3_500, Unit::Cycles),
         (3_000, 4_000),
         Kind::Estimate,
         "engineering estimate; 3.8 K follows from Menon et al., ATC 2006",
@@ -212,8 +191,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::CopyWarm,
         "copy_warm",
-        375,
-        Unit::CyclesPerKilobyte,
+        (375, Unit::CyclesPerKilobyte),
         (250, 500),
         Kind::Estimate,
         "engineering estimate",
@@ -221,8 +199,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::CopyCold,
         "copy_cold",
-        1_150,
-        Unit::CyclesPerKilobyte,
+        (1_150, Unit::CyclesPerKilobyte),
         (1_000, 1_300),
         Kind::Estimate,
         "engineering estimate",
@@ -232,8 +209,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::Backend,
         "backend",
-        4_400,
-        Unit::Cycles,
+        (4_400, Unit::Cycles),
         (3_000, 6_000),
         Kind::Derived,
         "Dong et al., HPCA 2010: 9.0 K a packet - grant copy (600 + 1,514 B cold) - bridge - softirq - driver - skb",
@@ -242,8 +218,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::PvSyscall,
         "pv_syscall",
-        750,
-        Unit::Cycles,
+        (750, Unit::Cycles),
         (500, 1_000),
         Kind::Estimate,
         "engineering estimate: page-table switch through Xen",
@@ -251,8 +226,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::MmioRead,
         "mmio_read",
-        2_250,
-        Unit::Cycles,
+        (2_250, Unit::Cycles),
         (1_500, 3_000),
         Kind::Estimate,
         "engineering estimate: uncached PCIe read",
@@ -264,8 +238,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ServiceTick,
         "service_tick",
-        5_000,
-        Unit::Cycles,
+        (5_000, Unit::Cycles),
         (2_000, 12_000),
         Kind::Estimate,
         "engineering estimate: softirqs, kernel threads and the toolstack's daemons, spread over the ticks",
@@ -278,8 +251,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::RxUdpAccounting,
         "rx_udp_accounting",
-        500,
-        Unit::Cycles,
+        (500, Unit::Cycles),
         (200, 1_000),
         Kind::Estimate,
         "engineering estimate: Linux 2.6.25 and later take the socket's lock and account for memory at each datagram, twice two atomic operations",
@@ -287,8 +259,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::RxWake,
         "rx_wake",
-        950,
-        Unit::Cycles,
+        (950, Unit::Cycles),
         (700, 1_200),
         Kind::Estimate,
         "engineering estimate: for UDP, each packet",
@@ -296,8 +267,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::RxCopy,
         "rx_copy",
-        380,
-        Unit::CyclesPerKilobyte,
+        (380, Unit::CyclesPerKilobyte),
         (276, 484),
         Kind::Estimate,
         "engineering estimate: 400 to 700 for 1,448 B",
@@ -310,8 +280,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::BlockRequest,
         "block_request",
-        8_000,
-        Unit::Cycles,
+        (8_000, Unit::Cycles),
         (4_000, 16_000),
         Kind::Estimate,
         "engineering estimate: a request's structures, queue, elevator, command, completion and end",
@@ -319,8 +288,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::TimerWrites,
         "timer_writes",
-        565,
-        Unit::Permille,
+        (565, Unit::Permille),
         (300, 1_000),
         Kind::Derived,
         "Dong et al., HPCA 2010: (139 M - 47 % of it) / 8.4 K = 8.8 K other accesses/s, for 139 M * 47 % / 8.4 K = 7.8 K interrupts/s of two changes each",
@@ -334,8 +302,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::SwitchDisplacement,
         "switch_displacement",
-        200_000,
-        Unit::Cycles,
+        (200_000, Unit::Cycles),
         (100_000, 400_000),
         Kind::Estimate,
         "engineering estimate: 256 KB of a core's second-level cache, a line in 50 cycles of packet processing",
@@ -343,8 +310,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::NestedPaging,
         "nested_paging",
-        80,
-        Unit::Permille,
+        (80, Unit::Permille),
         (20, 200),
         Kind::Estimate,
         "engineering estimate: a walk in two dimensions has up to 24 references in place of 4 (Bhargava et al., ASPLOS 2008)",
@@ -352,8 +318,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::ExitPollution,
         "exit_pollution",
-        800,
-        Unit::Cycles,
+        (800, Unit::Cycles),
         (300, 2_000),
         Kind::Estimate,
         "engineering estimate: 30 to 200 lines of the first-level caches from the second at 10 cycles",
@@ -361,8 +326,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(
         Cost::EventConvert,
         "event_convert",
-        3_000,
-        Unit::Cycles,
+        (3_000, Unit::Cycles),
         (1_500, 5_000),
         Kind::Estimate,
         "engineering estimate: a virtual line under its lock, through the interrupt controllers to the virtual APIC",
@@ -372,8 +336,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
 const fn row(
     cost: Cost,
     name: &'static str,
-    value: u64,
-    unit: Unit,
+    (value, unit): (u64, Unit),
     range: (u64, u64),
     kind: Kind,
     source: &'static str,
@@ -383,5 +346,5 @@ const fn row(
 
 /// Creates an estimate in cycles without a publication behind it.
 const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
-    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering estimate")
+    row(cost, name, (value, Unit::Cycles), range, Kind::Estimate, "engineering estimate")
 }
