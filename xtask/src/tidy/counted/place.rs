@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The rules that have a budget, in the order of the table.
-pub(super) const RULES: [&str; 5] = [OPENINGS, RIDDLES, TEST_NAMES, CIRCLES, ARGUMENTS];
+pub(super) const RULES: [&str; 6] = [OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, CIRCLES, ARGUMENTS];
 /// Summaries that open with a question word or a pronoun.
 pub(super) const OPENINGS: &str = "openings";
 /// Name of the rule against the phrases of `riddles.txt`.
 pub(super) const RIDDLES: &str = "riddles";
 /// Test names that are too long or ask a question.
 pub(super) const TEST_NAMES: &str = "test_names";
+/// Type names that more than two crates define.
+pub(super) const TYPE_NAMES: &str = "type_names";
 /// Files that import each other in a circle.
 pub(super) const CIRCLES: &str = "in_circles";
 /// Name of the rule against long argument lists.
