@@ -1,5 +1,4 @@
-//! `cargo xtask bench`: builds the host and what measures it for release, and runs the latter. Left out: the
-//! measurement (`crates/bench`).
+//! `cargo xtask bench`: builds the host and the benchmark (`crates/bench`) for release, and runs the benchmark.
 
 use std::env;
 use std::process::{Command, ExitCode};

@@ -1,5 +1,4 @@
-//! `cargo xtask soak`: builds the campaign against a host's ends for release, and runs it. Left out: the campaign
-//! (`crates/softiov/tests/soak`).
+//! `cargo xtask soak`: builds the campaign of upgrades and crashes (`crates/softiov/tests/soak`) for release, and runs it.
 
 use std::process::ExitCode;
 

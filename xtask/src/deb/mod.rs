@@ -1,11 +1,11 @@
-//! `cargo xtask deb`: the Debian package, made by dpkg-deb from the program and the files under `packaging`.
+//! `cargo xtask deb`: builds the Debian package of the program and the files under `packaging`, with dpkg-deb.
 //!
-//! | module | what it puts in |
+//! | module | adds |
 //! |---|---|
-//! | `tree` | the files, as they are to lie on the user's disk |
-//! | `made` | those that are made of something: manual, completions, changelog, other people's licences |
+//! | `tree` | the files, at their paths on the user's disk |
+//! | `made` | generated files: manual, completions, changelog, licences of dependencies |
 //!
-//! Left out: a source package, and what Debian's archive asks of one (docs/decisions/22-packages.md).
+//! It builds no source package and does not follow the Debian archive's policy (docs/decisions/22-packages.md).
 
 mod made;
 mod tree;

@@ -1,5 +1,5 @@
-//! The file of failures that exploring found: each a property test and the seed with which it fails. Left out: cases that
-//! are mended; their input becomes a test of its own.
+//! File of the failures that `cargo xtask explore` found, each a property test and its seed. A mended failure leaves the
+//! file, and its input becomes a test.
 
 use std::fmt;
 use std::fs;

@@ -1,5 +1,5 @@
-//! `cargo xtask explore`: runs every property test with new seeds until its time is over. A failing test is kept as a case
-//! in `xtask/found-cases.json`; `cargo xtask test` runs each case again. Left out: shrinking, which proptest does.
+//! `cargo xtask explore`: runs every property test with new seeds until its time is over. It keeps a failing test as a case
+//! in `xtask/found-cases.json`, and `cargo xtask test` runs each case again. proptest shrinks the input.
 
 mod cases;
 mod properties;

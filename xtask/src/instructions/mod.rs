@@ -1,9 +1,8 @@
-//! `cargo xtask instructions`: how many instructions the card and the VF drivers spend on a frame, at each of its stops, against a
-//! kept count. valgrind counts, so neither the clock nor what else the machine does has a say. `--keep` makes today's count
-//! the kept one.
+//! `cargo xtask instructions`: counts the instructions that the card and the VF drivers spend on a frame, by stop, and
+//! compares them with the kept count. valgrind counts, so clock and load have no effect. `--keep` keeps the new count.
 //!
-//! Finding guest memory and copying are counted too, with the registers that valgrind's processor has. Left out: allocations, which a
-//! test of the card's own counts (`crates/nic/tests/card/allocations.rs`).
+//! The count includes the look-up of guest memory and copies, with the vector registers of valgrind's processor. A test of
+//! the card counts allocations (`crates/nic/tests/card/allocations.rs`).
 
 mod callgrind;
 mod kept;

@@ -1,6 +1,5 @@
-//! Builds for later stages, made beside the stage that boots most guests. That stage leaves a processor idle for much of its
-//! time, and these builds take minutes. They have the least priority, so that guests do not wait for them. Left out: errors;
-//! a later stage shows them when it builds again.
+//! Builds for later stages during the stage that boots most guests, which leaves a processor idle for much of its time. The
+//! builds have the least priority, so that guests do not wait for them. A later stage builds again and reports errors.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

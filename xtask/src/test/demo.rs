@@ -1,4 +1,4 @@
-//! Checks the demo's results in JSON. Left out: its speed.
+//! Checks the demo's results in JSON, without its speed.
 
 use serde_json::Value;
 

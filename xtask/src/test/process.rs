@@ -1,5 +1,5 @@
-//! Runs a program, keeps what it prints, and shows a sign of life meanwhile. A program that prints nothing for long hangs: it is
-//! ended and has failed. Left out: a limit on the whole; tests have their own.
+//! Runs a program, keeps its output, and prints a sign of life meanwhile. A program without output for a long time is
+//! killed and counts as failed. Tests limit their own duration.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};

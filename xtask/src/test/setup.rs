@@ -1,6 +1,5 @@
-//! The host programs that tests call, installed from Debian packages where they are missing and that is
-//! possible. Left out: QEMU and all that is inside a guest; the tests that boot guests prepare these for
-//! themselves, without privilege.
+//! Installs missing host programs of the tests from Debian packages, if permitted. Tests that boot guests prepare QEMU and
+//! the guests' programs themselves, without privilege.
 
 use std::env;
 use std::ffi::OsStr;

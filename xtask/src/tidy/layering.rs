@@ -1,5 +1,5 @@
-//! Which crate of the workspace may know which. Dependencies point one way: what the card is (pure) below,
-//! what runs it above. Left out: dependencies from crates.io, which are reviewed by people.
+//! Checks which crate of the workspace depends on which: pure crates of the card are below, the programs that run it above.
+//! People review dependencies from crates.io.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
-//! Everything that is built from may be passed on under the project's own licences: a reading of the SPDX
-//! expressions in the manifests. Left out: the licence texts themselves.
+//! Checks by the SPDX expressions of the manifests that the project's licences permit distribution of all dependencies.
 
 use super::finding::Finding;
 use crate::metadata::Package;

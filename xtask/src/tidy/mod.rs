@@ -1,5 +1,4 @@
-//! The rules of the project that the compiler and clippy do not know, each a function from what it looks at
-//! to what it finds. Left out: mending what is found.
+//! Rules of the project that the compiler and clippy do not check. Each rule is a function from sources to findings.
 
 mod architecture;
 mod conformance;

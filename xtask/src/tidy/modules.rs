@@ -1,5 +1,5 @@
-//! Every Rust file is compiled: a `mod` declaration leads to it from the first file of something that is
-//! built. Left out: `include!`, and modules declared by macros.
+//! Requires that every Rust file is compiled: `mod` declarations lead to it from the first file of a target. It does not
+//! follow `include!` and modules that macros declare.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Requires that each file opens with its purpose and its limits. Left out: judging the words.
+//! Requires an opening comment in each file. Other rules judge its words.
 
 use super::finding::Finding;
 use super::source::Rust;

@@ -1,4 +1,4 @@
-//! Pages that are printed from tables of the code are what the tables say. Left out: pages written by hand.
+//! Compares generated pages with the tables of the code that they come from.
 
 use super::finding::Finding;
 use super::source::Tracked;

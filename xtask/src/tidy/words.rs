@@ -1,5 +1,4 @@
-//! Words that have no place in a finished project: unfinished code, silenced warnings and tests, and paths of
-//! the machine it was written on. Left out: spelling.
+//! Finds unfinished code, silenced warnings and tests, and paths of the machine that a file was written on.
 
 use proc_macro2::{Delimiter, TokenTree};
 

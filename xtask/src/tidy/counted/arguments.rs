@@ -1,4 +1,4 @@
-//! Finds functions with more arguments than the limit. Left out: closures, and functions of traits without a body.
+//! Finds functions with more arguments than the limit, except closures.
 
 use proc_macro2::{Delimiter, TokenTree};
 

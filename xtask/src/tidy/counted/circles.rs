@@ -1,5 +1,5 @@
-//! Files of a crate that import each other in a circle: none of them can be read first. An import is followed through
-//! re-exports to the file that defines the name. Left out: tests, and names that macros or methods bring along.
+//! Finds files of a crate that import each other in a circle: none of them can be read first. It follows an import through
+//! re-exports to the file that defines the name. It reads no tests and no names that macros or methods bring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Rules for sentences and names, each a function from a file to the places that break it. Left out: spelling and style.
+//! Rules for sentences and names. Each is a function from a file to the places that break it.
 
 use proc_macro2::TokenTree;
 
