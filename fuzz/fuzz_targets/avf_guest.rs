@@ -11,7 +11,7 @@ use avf::bits::aqlen;
 use avf::control::{Control, Order, TxContext};
 use avf::descriptor::tx::{self, Context, Data, Ip, L4};
 use avf::register as r;
-use avf::virtchnl::Op;
+use avf::virtchnl::VirtchnlOpcode;
 use avf_nic::Arrival;
 use core::time::Duration;
 use driver::Hal;
@@ -139,7 +139,7 @@ fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
         3 | 4 => {
             let [op, length, own] = input.array()?;
             let number =
-                Op::ALL.get(usize::from(op) % (Op::ALL.len() + 1)).map_or(op.into(), |op| op.number());
+                VirtchnlOpcode::ALL.get(usize::from(op) % (VirtchnlOpcode::ALL.len() + 1)).map_or(op.into(), |op| op.number());
             let body = input.bytes(usize::from(length) * 2);
             send(world, number, body, own % 4 != 0);
         }

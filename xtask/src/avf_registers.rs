@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
-use avf::table::{self, Access, AfterReset, Kind, Register};
-use avf::virtchnl::Op;
+use avf::table::{self, Register, RegisterKind, RegisterResetEffect, VfRegisterAccess};
+use avf::virtchnl::VirtchnlOpcode;
 
 use crate::metadata;
 use crate::registers::{line, masked, number, place};
@@ -59,12 +59,12 @@ pub(crate) fn page() -> String {
         rows.iter().for_each(|row| register(&mut page, row));
     }
     page.push_str(MESSAGES);
-    Op::ALL.iter().for_each(|op| line(&mut page, &[&op.number().to_string(), op.name()]));
+    VirtchnlOpcode::ALL.iter().for_each(|op| line(&mut page, &[&op.number().to_string(), op.name()]));
     page
 }
 
 fn register(page: &mut String, row: &Register) {
-    let kept = if row.after == AfterReset::Kept { "*" } else { "" };
+    let kept = if row.after == RegisterResetEffect::Kept { "*" } else { "" };
     let reset = format!("{}{kept}", number(row.reset));
     line(
         page,
@@ -72,28 +72,28 @@ fn register(page: &mut String, row: &Register) {
     );
 }
 
-fn access(access: Access) -> String {
+fn access(access: VfRegisterAccess) -> String {
     match access {
-        Access::Rw(mask) => masked("RW", mask),
-        Access::Ro => "RO".to_owned(),
-        Access::Rc => "RC".to_owned(),
+        VfRegisterAccess::Rw(mask) => masked("RW", mask),
+        VfRegisterAccess::Ro => "RO".to_owned(),
+        VfRegisterAccess::Rc => "RC".to_owned(),
     }
 }
 
 /// Returns the part of the card that uses a register.
-fn part(kind: Kind) -> &'static str {
+fn part(kind: RegisterKind) -> &'static str {
     match kind {
-        Kind::TxTail | Kind::RxTail => "queue",
-        Kind::Interval(_)
-        | Kind::IntervalOfVector0
-        | Kind::Control
-        | Kind::ControlOfVector0
-        | Kind::Causes
-        | Kind::EnabledCauses => "interrupt",
-        Kind::Mailbox(..) => "mailbox",
-        Kind::Reset => "reset",
-        Kind::HashTypes | Kind::HashKey | Kind::LookupTable => "scaling",
-        Kind::Unused => "never",
+        RegisterKind::TxTail | RegisterKind::RxTail => "queue",
+        RegisterKind::Interval(_)
+        | RegisterKind::IntervalOfVector0
+        | RegisterKind::Control
+        | RegisterKind::ControlOfVector0
+        | RegisterKind::Causes
+        | RegisterKind::EnabledCauses => "interrupt",
+        RegisterKind::Mailbox(..) => "mailbox",
+        RegisterKind::Reset => "reset",
+        RegisterKind::HashTypes | RegisterKind::HashKey | RegisterKind::LookupTable => "scaling",
+        RegisterKind::Unused => "never",
     }
 }
 

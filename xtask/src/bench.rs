@@ -9,14 +9,14 @@ use crate::metadata;
 
 /// Arguments of the measurement.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct BenchArgs {
     /// Passed on as they are.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
 /// Runs it; what it prints is printed.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &BenchArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     let mut build = metadata::cargo();
     build.args(["build", "--quiet", "--release", "--package", "softiov", "--package", "bench"]);

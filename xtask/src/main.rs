@@ -26,21 +26,21 @@ use clap::Parser;
 #[command(bin_name = "cargo xtask")]
 enum Task {
     /// Runs every check and test; ends with `N passed, N failed, N skipped`.
-    Test(test::Options),
+    Test(test::TestArgs),
     /// Runs every property test with new seeds for some minutes, and keeps what fails as cases of `cargo xtask test`.
-    Explore(explore::Options),
+    Explore(explore::ExploreArgs),
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
-    Soak(soak::Options),
+    Soak(soak::SoakArgs),
     /// Measures the served card beside what users would pick instead; takes some minutes. `--help` says more.
     #[command(disable_help_flag = true)]
-    Bench(bench::Options),
+    Bench(bench::BenchArgs),
     /// Counts the card's instructions for a frame with valgrind, against a kept count.
-    Instructions(instructions::Options),
+    Instructions(instructions::InstructionsArgs),
     /// Makes the Debian package of the command, its unit, manual and example configuration.
-    Deb(deb::Options),
+    Deb(deb::DebArgs),
     /// Checks layering, lengths, unsafe code, licences and the like.
-    Tidy(tidy::Options),
+    Tidy(tidy::TidyArgs),
     /// Writes docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
     Registers,
 }

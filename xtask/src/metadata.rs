@@ -29,14 +29,14 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
 
 /// A package, with the fields that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Package {
+pub(crate) struct CargoPackage {
     pub(crate) name: String,
     pub(crate) version: String,
     /// License of the package as an SPDX expression.
     pub(crate) licence: Option<String>,
     pub(crate) manifest: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<CargoTarget>,
 }
 
 /// Dependency of a cargo package.
@@ -49,7 +49,7 @@ pub(crate) struct Dependency {
 
 /// A library, program or test that a package is built into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct CargoTarget {
     pub(crate) name: String,
     /// Kind of the cargo target: `lib`, `bin`, `test`, ...
     pub(crate) kind: String,
@@ -59,12 +59,12 @@ pub(crate) struct Target {
 }
 
 /// The packages of the workspace that `manifest` belongs to.
-pub(crate) fn members(manifest: &Path) -> Result<Vec<Package>> {
+pub(crate) fn members(manifest: &Path) -> Result<Vec<CargoPackage>> {
     packages(cargo().args(["metadata", "--format-version=1", "--no-deps", "--manifest-path"]).arg(manifest))
 }
 
 /// Every package that the workspace of `manifest` builds from on this platform, its own among them.
-pub(crate) fn closure(manifest: &Path) -> Result<Vec<Package>> {
+pub(crate) fn closure(manifest: &Path) -> Result<Vec<CargoPackage>> {
     let mut command = cargo();
     command.args(["metadata", "--format-version=1", "--filter-platform", &platform()?, "--manifest-path"]);
     packages(command.arg(manifest))
@@ -83,7 +83,7 @@ pub(crate) fn compiler() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-fn packages(command: &mut Command) -> Result<Vec<Package>> {
+fn packages(command: &mut Command) -> Result<Vec<CargoPackage>> {
     let output = command.output().context("cannot run `cargo metadata`")?;
     ensure!(
         output.status.success(),
@@ -94,8 +94,8 @@ fn packages(command: &mut Command) -> Result<Vec<Package>> {
     list(&metadata["packages"]).map(package).collect()
 }
 
-fn package(json: &Value) -> Result<Package> {
-    Ok(Package {
+fn package(json: &Value) -> Result<CargoPackage> {
+    Ok(CargoPackage {
         name: text(&json["name"])?,
         version: text(&json["version"])?,
         licence: json["license"].as_str().map(str::to_owned),
@@ -109,8 +109,8 @@ fn dependency(json: &Value) -> Result<Dependency> {
     Ok(Dependency { name: text(&json["name"])?, dev: json["kind"] == "dev" })
 }
 
-fn target(json: &Value) -> Result<Target> {
-    Ok(Target {
+fn target(json: &Value) -> Result<CargoTarget> {
+    Ok(CargoTarget {
         name: text(&json["name"])?,
         kind: text(&json["kind"][0])?,
         root: text(&json["src_path"])?.into(),

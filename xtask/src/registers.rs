@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
-use i82576::table::{self, Access, Effect, Forms, Register};
-use i82576::window::{self, Backing, VfRegister};
+use i82576::table::{self, DecodedFormSet, PfRegister, RegisterAccess, RegisterEffect};
+use i82576::window::{self, VfRegister, VfRegisterBacking};
 
 use crate::metadata;
 
@@ -69,7 +69,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-fn pf_row(page: &mut String, row: &Register) {
+fn pf_row(page: &mut String, row: &PfRegister) {
     let mut offset = place(row.offset, row.stride, row.count);
     if let Some(alias) = row.alias {
         _ = write!(offset, ", also {}", place(alias.offset, alias.stride, alias.count));
@@ -83,16 +83,20 @@ fn pf_row(page: &mut String, row: &Register) {
     );
 }
 
-fn effect(effect: Effect) -> &'static str {
+fn effect(effect: RegisterEffect) -> &'static str {
     match effect {
-        Effect::Never => "never",
-        Effect::Stores => "stores",
-        Effect::Acts(part) => part.name(),
+        RegisterEffect::Never => "never",
+        RegisterEffect::Stores => "stores",
+        RegisterEffect::Acts(part) => part.name(),
     }
 }
 
-fn forms(forms: Forms) -> String {
-    let names = [(Forms::SWITCH, "switch"), (Forms::RSS, "RSS"), (Forms::STEERING, "steering")];
+fn forms(forms: DecodedFormSet) -> String {
+    let names = [
+        (DecodedFormSet::SWITCH, "switch"),
+        (DecodedFormSet::RSS, "RSS"),
+        (DecodedFormSet::STEERING, "steering"),
+    ];
     names
         .into_iter()
         .filter(|(form, _)| forms.has(*form))
@@ -119,14 +123,14 @@ pub(crate) fn number(value: u32) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:08x}") }
 }
 
-fn access(access: Access) -> String {
+fn access(access: RegisterAccess) -> String {
     match access {
-        Access::Rw(mask) => masked("RW", mask),
-        Access::Ro => "RO".to_owned(),
-        Access::Rc => "RC".to_owned(),
-        Access::W1c(mask) => masked("W1C", mask),
-        Access::W1s(mask) => masked("W1S", mask),
-        Access::Wo => "WO".to_owned(),
+        RegisterAccess::Rw(mask) => masked("RW", mask),
+        RegisterAccess::Ro => "RO".to_owned(),
+        RegisterAccess::Rc => "RC".to_owned(),
+        RegisterAccess::W1c(mask) => masked("W1C", mask),
+        RegisterAccess::W1s(mask) => masked("W1S", mask),
+        RegisterAccess::Wo => "WO".to_owned(),
     }
 }
 
@@ -138,13 +142,15 @@ pub(crate) fn masked(kind: &str, mask: u32) -> String {
     }
 }
 
-fn backing(backing: Backing) -> String {
+fn backing(backing: VfRegisterBacking) -> String {
     match backing {
-        Backing::Shared(offset) => format!("the PF's {}", named(offset)),
-        Backing::PerVf(offset, stride) => format!("{} at {offset:05x} + {stride:x}n", named(offset)),
-        Backing::VectorBits(offset) => format!("bits 24-3n to 22-3n of {}", named(offset)),
-        Backing::Throttle => "EITR 22-3n + i".to_owned(),
-        Backing::Receive(_) | Backing::Transmit(_) => {
+        VfRegisterBacking::Shared(offset) => format!("the PF's {}", named(offset)),
+        VfRegisterBacking::PerVf(offset, stride) => {
+            format!("{} at {offset:05x} + {stride:x}n", named(offset))
+        }
+        VfRegisterBacking::VectorBits(offset) => format!("bits 24-3n to 22-3n of {}", named(offset)),
+        VfRegisterBacking::Throttle => "EITR 22-3n + i".to_owned(),
+        VfRegisterBacking::Receive(_) | VfRegisterBacking::Transmit(_) => {
             "the same register of queue n (i = 0) and of queue n + 8 (i = 1)".to_owned()
         }
     }

@@ -2,16 +2,16 @@
 //! FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame. `cargo xtask bench` measures time on the
 //! served card.
 
-use avf::control::{Control, Order, RxContext, Tags, TxContext};
-use avf::descriptor::rx::{Form, posted};
-use avf::descriptor::tx::{Data, Ip, L4};
+use avf::control::{CardControl, CardOrder, RxQueueContext, TxQueueContext, VlanTagHandling};
+use avf::descriptor::rx::{RxDescriptorFormat, posted};
+use avf::descriptor::tx::{TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use avf::register as r;
-use avf_nic::Card;
+use avf_nic::Nic;
 use plane::pacing::Pacing;
-use plane::switch::{Mirrors, Storm, Tables};
-use plane::uplink::{Uplink, Wire};
+use plane::switch::{PortMirrorRules, StormState, SwitchTables};
+use plane::uplink::{UplinkMode, UplinkWire};
 use plane::{Plane, PortCounters};
-use two_vfs::{Memory, address, frame};
+use two_vfs::{TwoVfMemory, address, frame};
 use units::Time;
 
 #[path = "../../pcie/benches/two_vfs/mod.rs"]
@@ -30,9 +30,9 @@ const BURST: usize = 32;
 const BUDGET: usize = 64;
 
 /// Uplink that drops every frame.
-struct Nowhere;
+struct DroppingWire;
 
-impl Wire for Nowhere {
+impl UplinkWire for DroppingWire {
     fn transmit(&mut self, _frame: &[u8]) -> bool {
         true
     }
@@ -42,31 +42,38 @@ impl Wire for Nowhere {
     }
 }
 
-struct Bench {
+struct CardBench {
     /// Bytes of the receive descriptors, as a guest posts them.
     posted: Vec<u8>,
-    card: Card,
+    card: Nic,
     plane: Plane<64>,
-    memory: Memory,
+    memory: TwoVfMemory,
     /// Tails of the receive ring and of the transmit ring.
     tails: [usize; 2],
 }
 
-impl Bench {
+impl CardBench {
     /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
-    fn new(form: Form) -> Self {
-        let mut card = Card::new(2);
-        let mut plane =
-            Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), [PortCounters::default(); 64]);
-        plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+    fn new(form: RxDescriptorFormat) -> Self {
+        let mut card = Nic::new(2);
+        let mut plane = Plane::new(
+            SwitchTables::closed(0),
+            Pacing::new(None),
+            StormState::default(),
+            [PortCounters::default(); 64],
+        );
+        plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
         for vf in 0..2 {
             card.set_bus_master(vf, true);
             let length = RING as u16;
             card.order(
                 vf,
-                Order::ConfigureTx(0, TxContext { base: TX_RING as u64, length, head_address: None }),
+                CardOrder::ConfigureTx(
+                    0,
+                    TxQueueContext { base: TX_RING as u64, length, head_address: None },
+                ),
             );
-            let rx = RxContext {
+            let rx = RxQueueContext {
                 base: RX_RING as u64,
                 length,
                 form,
@@ -74,15 +81,18 @@ impl Bench {
                 max_frame: 9728,
                 keep_fcs: false,
             };
-            card.order(vf, Order::ConfigureRx(0, rx));
-            card.order(vf, Order::Address { mac: address(vf), on: true });
-            card.order(vf, Order::Vlan { vlan: PORT_VLAN, on: true });
-            card.order(vf, Order::Tags(Tags { strip: true, insert: false, port_vlan: Some(PORT_VLAN) }));
-            card.order(vf, Order::SpoofCheck(true));
-            card.order(vf, Order::Run { rx: 1, tx: 1 });
+            card.order(vf, CardOrder::ConfigureRx(0, rx));
+            card.order(vf, CardOrder::Address { mac: address(vf), on: true });
+            card.order(vf, CardOrder::Vlan { vlan: PORT_VLAN, on: true });
+            card.order(
+                vf,
+                CardOrder::Tags(VlanTagHandling { strip: true, insert: false, port_vlan: Some(PORT_VLAN) }),
+            );
+            card.order(vf, CardOrder::SpoofCheck(true));
+            card.order(vf, CardOrder::Run { rx: 1, tx: 1 });
         }
-        card.apply_policy(&mut plane, &Mirrors::NONE);
-        let memory = Memory::new(false);
+        card.apply_policy(&mut plane, &PortMirrorRules::NONE);
+        let memory = TwoVfMemory::new(false);
         let posted = (0..RING)
             .flat_map(|slot| posted((BUFFERS + slot * BUFFER) as u64).into_iter().take(form.size()))
             .collect();
@@ -98,7 +108,7 @@ impl Bench {
         self.tails = [(rx + BURST) % RING, (tx + BURST) % RING];
         self.card.write(1, r::qrx_tail(0), ((rx + RING - 1) % RING) as u32);
         self.card.write(0, r::qtx_tail(0), self.tails[1] as u32);
-        while self.card.forward(&mut self.plane, BUDGET, &mut self.memory, &mut Nowhere) {}
+        while self.card.forward(&mut self.plane, BUDGET, &mut self.memory, &mut DroppingWire) {}
         self.card.poll(Time::ZERO, &mut self.memory);
     }
 }
@@ -109,25 +119,25 @@ fn main() {
         parts.all(|part| name.contains(&part))
     };
     let calls = std::env::var("FRAME_PATH_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(1);
-    for (form, kind) in [(Form::Legacy, "legacy"), (Form::FlexLate, "flexible")] {
+    for (form, kind) in [(RxDescriptorFormat::Legacy, "legacy"), (RxDescriptorFormat::FlexLate, "flexible")] {
         for (sums, asked) in [(false, ""), (true, ", checksum inserted")] {
             let name = format!("AVF to AVF{asked}, with policy, 64 bytes, {kind}");
             if !wanted(&name) {
                 continue;
             }
-            let mut bench = Bench::new(form);
+            let mut bench = CardBench::new(form);
             let bytes = frame(1, 0, 64);
             bench.memory.store(0, FRAME as u64, &bytes);
-            let plain = Data {
+            let plain = TxDataDescriptor {
                 address: FRAME as u64,
                 length: bytes.len() as u16,
                 end_of_packet: true,
                 report_status: true,
-                ..Data::default()
+                ..TxDataDescriptor::default()
             };
             let data = if sums {
-                let (ip, l4) = (Ip::V4Checksum, L4::Tcp);
-                Data { ip, l4, mac_length: 14, ip_length: 20, l4_length: 20, ..plain }
+                let (ip, l4) = (TxIpHeader::V4Checksum, TxL4Checksum::Tcp);
+                TxDataDescriptor { ip, l4, mac_length: 14, ip_length: 20, l4_length: 20, ..plain }
             } else {
                 plain
             };

@@ -2,41 +2,48 @@
 //! messages to VFs.
 
 use crate::mailbox::{fetch, write_back};
-use crate::ring::Ring;
-use avf::admin::{Descriptor, LARGE, flag, opcode};
-use avf::table::Side;
+use crate::ring::AdminRing;
+use avf::admin::{AdminQueueDescriptor, LARGE, flag, opcode};
+use avf::table::MailboxQueue;
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 
 /// Send queue and receive queue of the PF for messages.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Admin {
-    pub(crate) send: Ring,
-    receive: Ring,
+#[serde(rename = "Admin")]
+pub(crate) struct AdminQueues {
+    pub(crate) send: AdminRing,
+    receive: AdminRing,
 }
 
-impl Admin {
+impl AdminQueues {
     /// Returns `true` if every register has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.send.is_sound() && self.receive.is_sound()
     }
 
     /// Returns the registers of one of the PF's admin queues.
-    pub(crate) fn ring(&mut self, side: Side) -> &mut Ring {
+    pub(crate) fn ring(&mut self, side: MailboxQueue) -> &mut AdminRing {
         match side {
-            Side::Send => &mut self.send,
-            Side::Receive => &mut self.receive,
+            MailboxQueue::Send => &mut self.send,
+            MailboxQueue::Receive => &mut self.receive,
         }
     }
 
     /// Puts a message of a VF into the PF's receive queue. Returns `false` if the PF has posted no buffer, or it cannot be reached.
-    pub(crate) fn give<B: Bus>(&mut self, vf: u8, sent: &Descriptor, body: &[u8], bus: &mut B) -> bool {
+    pub(crate) fn give<B: Bus>(
+        &mut self,
+        vf: u8,
+        sent: &AdminQueueDescriptor,
+        body: &[u8],
+        bus: &mut B,
+    ) -> bool {
         let Some(at) = self.receive.next() else { return false };
         let given = fetch(bus, Function::Pf, at).and_then(|posted| {
             let fits = body.len() <= usize::from(posted.length);
             let large = if body.len() > LARGE { flag::LB } else { 0 };
             let failed = if fits { 0 } else { flag::ERR };
-            let filled = Descriptor {
+            let filled = AdminQueueDescriptor {
                 flags: flag::DD | flag::CMP | flag::BUF | large | failed,
                 opcode: opcode::SEND_TO_PF,
                 length: body.len() as u16,

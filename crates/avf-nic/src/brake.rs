@@ -2,20 +2,21 @@
 //! reset of the VF does not lift it: a guest must not escape it that way. The plane keeps transmit rates, and the PF driver
 //! decides when to restrain a VF.
 
-use avf::control::Restraint;
+use avf::control::MailInterruptLimits;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::Time;
 
 /// Restraint of a VF, and the earliest time of the VF's next message.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct Brake {
-    pub(crate) restraint: Restraint,
+#[serde(rename = "Brake")]
+pub(crate) struct VfRestraint {
+    pub(crate) restraint: MailInterruptLimits,
     /// Earliest time of the VF's next message under a restraint.
     mail_at: Time,
 }
 
-impl Brake {
+impl VfRestraint {
     /// Returns the time at which the next mailbox descriptor may be taken; `None` is at once.
     pub(crate) fn mail_due(&self, now: Time) -> Option<Time> {
         (self.restraint.mail_us > 0 && self.mail_at > now).then_some(self.mail_at)

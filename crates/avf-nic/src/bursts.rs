@@ -1,29 +1,29 @@
 //! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `transmit` and `receive`.
 
 use crate::packet::request;
-use crate::plain::{self, Described};
+use crate::plain::{self, PlainRxFormat};
 use crate::ports::told_of_tag;
 use crate::scratch::Scratch;
-use crate::work::Work;
+use crate::work::FramePath;
 use alloc::boxed::Box;
-use avf::descriptor::rx::PlainWords;
-use avf::descriptor::tx::{Ip, L4, SIZE};
+use avf::descriptor::rx::RxWriteBackTemplate;
+use avf::descriptor::tx::{SIZE, TxIpHeader, TxL4Checksum};
 use avf::ids::MAX_PAIRS;
 use offload::insert::insert;
-use offload::plain::{Insertion, Plain};
+use offload::plain::{InsertedChecksums, PlainFrame};
 use pcie::Function::Vf;
-use pcie::{Bus, Function, Hint, Space};
-use plane::frame::Sealed;
-use plane::switch::Reason;
-use plane::{Port, Sender};
-use rings::{Misfit, Places, Receiver, Spread, Terms};
+use pcie::{Bus, Function, HintedMemory, MemoryHint};
+use plane::frame::TrustedChecksum;
+use plane::switch::SwitchDropReason;
+use plane::{PortIndex, TransmitQueueId};
+use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties};
 
-impl<B: Bus> rings::Card for Work<'_, B> {
+impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     type Bus = B;
-    type TxFormat = plain::Data;
-    type RxFormat = Described;
+    type TxFormat = plain::DataTxFormat;
+    type RxFormat = PlainRxFormat;
 
-    fn places(&mut self) -> &mut Option<Box<Places>> {
+    fn places(&mut self) -> &mut Option<Box<FrameMemory>> {
         &mut self.scratch.places
     }
 
@@ -37,14 +37,14 @@ impl<B: Bus> rings::Card for Work<'_, B> {
 
     /// Reads up to `most` descriptors that come next in a transmit queue. Returns none while a packet waits between two
     /// segments, or if the descriptors cannot be read: `take` then finds the fault.
-    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
+    fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; SIZE]] {
         let Self { functions, scratch: Scratch { plain, .. }, bus } = self;
         let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
         let function = functions.get_mut(usize::from(vf)).filter(|function| function.held.is_empty());
         let Some(ring) = function.and_then(|function| function.tx.get_mut(queue)) else { return &[] };
         let (at, left) = ring.ready();
         let raw = plain.place(left.min(most), at);
-        let space = Space { function: Vf(vf), hint: &mut ring.hint };
+        let space = HintedMemory { function: Vf(vf), hint: &mut ring.hint };
         if raw.is_empty() || bus.read_descriptors(space, at, raw.as_flattened_mut()).is_err() {
             return &[];
         }
@@ -53,7 +53,7 @@ impl<B: Bus> rings::Card for Work<'_, B> {
 
     /// Gives back the first `count` descriptors that were read, whose frames have left, and raises the queue's
     /// interrupt.
-    fn pass(&mut self, sender: Sender, count: usize) {
+    fn pass(&mut self, sender: TransmitQueueId, count: usize) {
         let Self { functions, scratch: Scratch { plain, .. }, bus } = self;
         let (vf, queue) = (sender.port.get(), sender.queue);
         let Some(function) = functions.get_mut(usize::from(vf)).filter(|_| count > 0) else { return };
@@ -64,52 +64,66 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         function.raise_sent(queue);
     }
 
-    fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {
+    fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut B) {
         let (vf, queue) = (sender.port.get(), usize::from(sender.queue) % MAX_PAIRS);
         let function = &mut self.functions[usize::from(vf)];
         (Vf(vf), &mut function.tx[queue].buffers, self.bus)
     }
 
-    fn insertion(&self, _sender: Sender, at: usize) -> Option<Insertion> {
+    fn insertion(&self, _sender: TransmitQueueId, at: usize) -> Option<InsertedChecksums> {
         request(&self.scratch.plain.data(at)?).plain()
     }
 
-    fn insert(&self, _sender: Sender, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
-        let asked = self.scratch.plain.data(at).filter(|data| (data.ip, data.l4) != (Ip::None, L4::None));
-        asked.map_or(Ok(None), |data| insert(frame, &request(&data)).map_err(|_| Misfit))
+    fn insert(
+        &self,
+        _sender: TransmitQueueId,
+        at: usize,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+        let asked = self
+            .scratch
+            .plain
+            .data(at)
+            .filter(|data| (data.ip, data.l4) != (TxIpHeader::None, TxL4Checksum::None));
+        asked.map_or(Ok(None), |data| insert(frame, &request(&data)).map_err(|_| InvalidChecksumRequest))
     }
 
     #[cold]
-    fn refused(&mut self, sender: Sender, _reason: Reason) {
+    fn refused(&mut self, sender: TransmitQueueId, _reason: SwitchDropReason) {
         if let Some(function) = self.functions.get_mut(usize::from(sender.port.get())) {
             function.statistics.tx_discards += 1;
         }
     }
 
     #[inline]
-    fn spreads(&self, port: Port) -> bool {
+    fn spreads(&self, port: PortIndex) -> bool {
         let function = self.functions.get(usize::from(port.get()));
         function.is_some_and(|function| function.scaling.hashes())
     }
 
     #[inline(always)]
-    fn spread(&mut self, port: Port, frame: &Plain<'_>) -> Spread {
+    fn spread(&mut self, port: PortIndex, frame: &PlainFrame<'_>) -> QueueAndHash {
         let function = self.functions.get_mut(usize::from(port.get()));
         let (hash, queue) = function.map_or((None, 0), |function| function.scaling.spread_plain(frame));
         (queue, hash)
     }
 
     #[inline(always)]
-    fn receiver(&mut self, port: Port, queue: u8, terms: Terms) -> Option<Receiver<'_, B, Described>> {
+    fn receiver(
+        &mut self,
+        port: PortIndex,
+        queue: u8,
+        terms: RunProperties,
+    ) -> Option<PlainReceiver<'_, B, PlainRxFormat>> {
         let function = self.functions.get_mut(usize::from(port.get()));
         let function = function.filter(|function| function.master)?;
         let tag = told_of_tag(function.filters.tags, terms.tag);
-        let format = |form| Described::new(PlainWords::new(form, tag, !terms.from_uplink));
+        let format = |form| PlainRxFormat::new(RxWriteBackTemplate::new(form, tag, !terms.from_uplink));
         function.rx.get_mut(usize::from(queue))?.receiver(Vf(port.get()), self.bus, (tag, format))
     }
 
     #[inline]
-    fn received(&mut self, port: Port, queue: u8, frames: usize, bytes: u64) {
+    fn received(&mut self, port: PortIndex, queue: u8, frames: usize, bytes: u64) {
         self.scratch.reached |= port.only().bits();
         if let Some(function) = self.functions.get_mut(usize::from(port.get())) {
             function.received(queue, frames, bytes);

@@ -1,8 +1,8 @@
 //! The card as a whole: all of its functions, and their registers.
 
-use crate::admin::Admin;
-use crate::counters::Counters;
-use crate::function::Function;
+use crate::admin::AdminQueues;
+use crate::counters::VfEventCounters;
+use crate::function::VfHardware;
 use crate::scratch::Scratch;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,12 +14,13 @@ use units::Time;
 
 /// A card of up to 64 VFs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Card {
-    pub(crate) functions: Vec<Function>,
+#[serde(rename = "Card")]
+pub struct Nic {
+    pub(crate) functions: Vec<VfHardware>,
     /// VFs that may access guest memory (Bus Master Enable is set). A poll looks at no others.
     #[serde(skip)]
     pub(crate) masters: VfSet,
-    pub(crate) admin: Admin,
+    pub(crate) admin: AdminQueues,
     /// VFs that were reset by their guests and that the PF has not seen yet.
     pub(crate) flr: u64,
     /// VF whose mailbox the next poll reads first.
@@ -39,12 +40,12 @@ fn body() -> Vec<u8> {
     vec![0; MAX_BODY]
 }
 
-impl Card {
+impl Nic {
     /// Creates a card after power-on with `vfs` VFs, 64 at most.
     #[must_use]
     pub fn new(vfs: u8) -> Self {
-        let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
-        let (admin, body) = (Admin::default(), body());
+        let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| VfHardware::new()).collect();
+        let (admin, body) = (AdminQueues::default(), body());
         let (masters, flr, turn, due) = (VfSet::NONE, 0, 0, None);
         Self { functions, masters, admin, flr, turn, due, scratch: Scratch::default(), body }
     }
@@ -59,7 +60,7 @@ impl Card {
     /// are.
     pub fn grow(&mut self, vfs: u8) {
         let count = usize::from(vfs).min(MAX_VFS).max(self.functions.len());
-        self.functions.resize_with(count, Function::new);
+        self.functions.resize_with(count, VfHardware::new);
     }
 
     /// Returns the rule that a saved state breaks, if no card can be in that state.
@@ -75,7 +76,7 @@ impl Card {
             (self.admin.is_sound(), "a register of the PF's admin queues has an invalid value"),
         ];
         let of_card = rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what);
-        of_card.or_else(|| self.functions.iter().find_map(Function::flaw))
+        of_card.or_else(|| self.functions.iter().find_map(VfHardware::flaw))
     }
 
     /// Reads a register of BAR 0 for a VF's driver. An offset without a register reads zero.
@@ -104,7 +105,7 @@ impl Card {
         self.masters = masters.filter(|(_, function)| function.master).map(|(vf, _)| vf).collect();
     }
 
-    /// Returns the time at which a frame may leave that [`Card::forward`] has kept for its VF's rate.
+    /// Returns the time at which a frame may leave that [`Nic::forward`] has kept for its VF's rate.
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due
@@ -118,7 +119,7 @@ impl Card {
 
     /// Returns the counters of a VF.
     #[must_use]
-    pub fn counters(&self, vf: u8) -> Option<&Counters> {
+    pub fn counters(&self, vf: u8) -> Option<&VfEventCounters> {
         self.functions.get(usize::from(vf)).map(|function| &function.counters)
     }
 }

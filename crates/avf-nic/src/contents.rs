@@ -4,12 +4,12 @@
 //! The descriptor has one bit for checked checksums (L3L4P), and drivers apply it to both the IPv4 header and the transport. So it
 //! is set only if both were checked, or if one of them is wrong.
 
-use avf::descriptor::rx::Checksums;
-use avf::packet_type::{self, Ip, Payload};
-use offload::headers::{Headers, L3, L4, TYPE_ARP, protocol};
+use avf::descriptor::rx::RxChecksumResult;
+use avf::packet_type::{self, IpPayload, IpVersion};
+use offload::headers::{Headers, NetworkHeader, TYPE_ARP, TransportHeader, protocol};
 use offload::verify;
 use plane::bytes::be16;
-use plane::frame::Sealed;
+use plane::frame::TrustedChecksum;
 
 /// Offset of the address pair in an IPv4 header, and the pair's length, in bytes (RFC 791, 3.1).
 const ENDS_V4: (usize, usize) = (12, 8);
@@ -20,24 +20,24 @@ const PORTS: usize = 4;
 
 /// Properties of a frame's contents, as receive descriptors name them.
 #[derive(Debug, Clone, Copy)]
-pub struct Contents {
+pub struct FrameContents {
     packet_type: u8,
-    checksums: Option<Checksums>,
-    ip: Option<(Ip, Payload)>,
+    checksums: Option<RxChecksumResult>,
+    ip: Option<(IpVersion, IpPayload)>,
     /// Offsets of the IP header and of the transport header in the frame, bytes. `l4` is 0 without a transport header.
     l3: u16,
     l4: u16,
 }
 
-impl Contents {
+impl FrameContents {
     /// Parses a frame without its tag. A checksum that the sending card has `sealed` is not computed again.
     #[must_use]
-    pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
+    pub fn of(frame: &[u8], sealed: Option<TrustedChecksum>) -> Self {
         let headers = Headers::parse(frame);
         let version = match headers.l3 {
-            L3::None => None,
-            L3::Ipv4 => Some(Ip::V4),
-            L3::Ipv6 => Some(Ip::V6),
+            NetworkHeader::None => None,
+            NetworkHeader::Ipv4 => Some(IpVersion::V4),
+            NetworkHeader::Ipv6 => Some(IpVersion::V6),
         };
         let ip = version.map(|version| (version, payload(&headers)));
         let kind = headers.l3_offset.checked_sub(2).and_then(|at| be16(frame, at));
@@ -59,7 +59,7 @@ impl Contents {
 
     /// Returns the checksum status of the descriptor; `None` if it makes no statement.
     #[must_use]
-    pub fn checksums(&self) -> Option<Checksums> {
+    pub fn checksums(&self) -> Option<RxChecksumResult> {
         self.checksums
     }
 
@@ -72,8 +72,8 @@ impl Contents {
     pub(crate) fn ends<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let (start, length) = match self.ip {
             None => return (&[], &[]),
-            Some((Ip::V4, _)) => ENDS_V4,
-            Some((Ip::V6, _)) => ENDS_V6,
+            Some((IpVersion::V4, _)) => ENDS_V4,
+            Some((IpVersion::V6, _)) => ENDS_V6,
         };
         let part = |at: usize, length: usize| frame.get(at..at + length).unwrap_or_default();
         let ports = if self.l4 == 0 { 0 } else { PORTS };
@@ -83,24 +83,29 @@ impl Contents {
 
 /// Returns the checksum status of the descriptor. `network` and `transport` are `Some(true)` for a right checksum of the IPv4
 /// header and of the transport, and `None` if there is none or it cannot be checked.
-pub(crate) const fn checksum_status(network: Option<bool>, transport: Option<bool>) -> Option<Checksums> {
+pub(crate) const fn checksum_status(
+    network: Option<bool>,
+    transport: Option<bool>,
+) -> Option<RxChecksumResult> {
     let ip_wrong = matches!(network, Some(false));
     match transport {
-        Some(right) => Some(Checksums { ip_wrong, l4_wrong: !right }),
-        None if ip_wrong => Some(Checksums { ip_wrong, l4_wrong: false }),
+        Some(right) => Some(RxChecksumResult { ip_wrong, l4_wrong: !right }),
+        None if ip_wrong => Some(RxChecksumResult { ip_wrong, l4_wrong: false }),
         None => None,
     }
 }
 
-fn payload(headers: &Headers) -> Payload {
-    let icmp =
-        matches!((headers.l3, headers.protocol), (L3::Ipv4, protocol::ICMP) | (L3::Ipv6, protocol::ICMPV6));
+fn payload(headers: &Headers) -> IpPayload {
+    let icmp = matches!(
+        (headers.l3, headers.protocol),
+        (NetworkHeader::Ipv4, protocol::ICMP) | (NetworkHeader::Ipv6, protocol::ICMPV6)
+    );
     match headers.l4 {
-        _ if headers.fragment => Payload::Fragment,
-        L4::Tcp => Payload::Tcp,
-        L4::Udp => Payload::Udp,
-        L4::Sctp => Payload::Sctp,
-        L4::None if icmp => Payload::Icmp,
-        L4::None => Payload::Other,
+        _ if headers.fragment => IpPayload::Fragment,
+        TransportHeader::Tcp => IpPayload::Tcp,
+        TransportHeader::Udp => IpPayload::Udp,
+        TransportHeader::Sctp => IpPayload::Sctp,
+        TransportHeader::None if icmp => IpPayload::Icmp,
+        TransportHeader::None => IpPayload::Other,
     }
 }

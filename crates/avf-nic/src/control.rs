@@ -1,18 +1,18 @@
 //! Carries out the PF driver's orders for a VF. An order for a queue or vector that the VF does not have is ignored: the PF
 //! driver has checked it. Resets and messages have registers (`pf`).
 
-use crate::card::Card;
-use crate::function::{Filters, Function};
-use crate::rx_ring::RxQueue;
-use crate::tx_ring::TxQueue;
+use crate::card::Nic;
+use crate::function::{VfFilters, VfHardware};
+use crate::rx_ring::ReceiveQueue;
+use crate::tx_ring::TransmitQueue;
 use alloc::vec::Vec;
-use avf::control::{Cause, Control, Order, TxContext};
-use avf::virtchnl::Statistics;
+use avf::control::{CardControl, CardOrder, QueueInterruptCause, TxQueueContext};
+use avf::virtchnl::VfTrafficStatistics;
 
-impl Card {
+impl Nic {
     /// Returns the filters of a VF.
     #[must_use]
-    pub fn filters(&self, vf: u8) -> Option<&Filters> {
+    pub fn filters(&self, vf: u8) -> Option<&VfFilters> {
         self.functions.get(usize::from(vf)).map(|function| &function.filters)
     }
 
@@ -20,52 +20,52 @@ impl Card {
     #[must_use]
     pub fn rings(&self, vf: u8) -> (Vec<u32>, Vec<u32>) {
         let Some(function) = self.functions.get(usize::from(vf)) else { return Default::default() };
-        let rx = function.rx.iter().filter_map(RxQueue::length).map(u32::from);
-        let tx = function.tx.iter().filter_map(TxQueue::length).map(u32::from);
+        let rx = function.rx.iter().filter_map(ReceiveQueue::length).map(u32::from);
+        let tx = function.tx.iter().filter_map(TransmitQueue::length).map(u32::from);
         (rx.collect(), tx.collect())
     }
 }
 
-impl Control for Card {
-    fn order(&mut self, vf: u8, order: Order<'_>) {
+impl CardControl for Nic {
+    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
             function.obey(order);
         }
     }
 
-    fn statistics(&mut self, vf: u8) -> Statistics {
-        self.functions.get(usize::from(vf)).map_or(Statistics::default(), |f| f.statistics)
+    fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
+        self.functions.get(usize::from(vf)).map_or(VfTrafficStatistics::default(), |f| f.statistics)
     }
 }
 
-impl Function {
-    fn obey(&mut self, order: Order<'_>) {
+impl VfHardware {
+    fn obey(&mut self, order: CardOrder<'_>) {
         let Self { filters, scaling, .. } = &mut *self;
         match order {
-            Order::ConfigureRx(queue, context) => {
+            CardOrder::ConfigureRx(queue, context) => {
                 _ = self.rx.get_mut(usize::from(queue)).map(|rx| rx.configure(context));
             }
-            Order::ConfigureTx(queue, context) => self.configure_tx(queue, context),
-            Order::Run { rx, tx } => self.run(rx, tx),
-            Order::MapRx(queue, cause) => set_cause(&mut self.rx_causes, queue, cause),
-            Order::MapTx(queue, cause) => set_cause(&mut self.tx_causes, queue, cause),
-            Order::Address { mac, on } => set_member(&mut filters.addresses, mac, on),
-            Order::Vlan { vlan, on } => set_member(&mut filters.vlans, vlan, on),
-            Order::Tags(tags) => filters.tags = tags,
-            Order::Promiscuity { unicast, multicast } => {
+            CardOrder::ConfigureTx(queue, context) => self.configure_tx(queue, context),
+            CardOrder::Run { rx, tx } => self.run(rx, tx),
+            CardOrder::MapRx(queue, cause) => set_cause(&mut self.rx_causes, queue, cause),
+            CardOrder::MapTx(queue, cause) => set_cause(&mut self.tx_causes, queue, cause),
+            CardOrder::Address { mac, on } => set_member(&mut filters.addresses, mac, on),
+            CardOrder::Vlan { vlan, on } => set_member(&mut filters.vlans, vlan, on),
+            CardOrder::Tags(tags) => filters.tags = tags,
+            CardOrder::Promiscuity { unicast, multicast } => {
                 (filters.unicast, filters.multicast) = (unicast, multicast);
             }
-            Order::SpoofCheck(on) => filters.spoof_check = on,
-            Order::Rate(mbps) => filters.rate = mbps,
-            Order::Restrain(restraint) => self.brake.restraint = restraint,
-            Order::HashKey(key) => scaling.set_key(key),
-            Order::LookupTable(table) => scaling.set_table(table),
-            Order::HashTypes(types) => scaling.types = [types as u32, (types >> 32) as u32],
-            Order::HashFunction(function) => scaling.set_function(function),
+            CardOrder::SpoofCheck(on) => filters.spoof_check = on,
+            CardOrder::Rate(mbps) => filters.rate = mbps,
+            CardOrder::Restrain(restraint) => self.brake.restraint = restraint,
+            CardOrder::HashKey(key) => scaling.set_key(key),
+            CardOrder::LookupTable(table) => scaling.set_table(table),
+            CardOrder::HashTypes(types) => scaling.types = [types as u32, (types >> 32) as u32],
+            CardOrder::HashFunction(function) => scaling.set_function(function),
         }
     }
 
-    fn configure_tx(&mut self, queue: u8, context: TxContext) {
+    fn configure_tx(&mut self, queue: u8, context: TxQueueContext) {
         if self.held.is_of(queue) {
             self.held.clear();
         }
@@ -80,7 +80,7 @@ impl Function {
     }
 }
 
-fn set_cause(causes: &mut [Option<Cause>], queue: u8, cause: Option<Cause>) {
+fn set_cause(causes: &mut [Option<QueueInterruptCause>], queue: u8, cause: Option<QueueInterruptCause>) {
     _ = causes.get_mut(usize::from(queue)).map(|own| *own = cause);
 }
 

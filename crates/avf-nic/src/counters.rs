@@ -1,11 +1,11 @@
-//! Counters of a VF for the card's owner. The VF's driver reads others (`avf::virtchnl::Statistics`).
+//! Counters of a VF for the card's owner. The VF's driver reads others (`avf::virtchnl::VfTrafficStatistics`).
 
 use serde::{Deserialize, Serialize};
 
 /// Counters of a VF's messages, interrupts and errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "CardCounters")]
-pub struct Counters {
+pub struct VfEventCounters {
     /// Messages and commands taken from the VF.
     pub messages: u64,
     /// Mailbox descriptors of the VF that were neither a message nor a known command.
@@ -22,7 +22,7 @@ pub struct Counters {
     pub interrupts: u64,
 }
 
-impl Counters {
+impl VfEventCounters {
     /// Returns the values of all counters.
     pub(crate) fn all(&self) -> [u64; 7] {
         let Self { messages, strange, overflowed, dma_faults, malformed, stopped, interrupts } = *self;

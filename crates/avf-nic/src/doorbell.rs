@@ -1,6 +1,6 @@
-//! Pages of a VF's BAR 0 that its guest maps ([`avf::ids::MAPPED`]): tails, intervals, and the control of every vector but the
-//! first. The card reads the guest's stores later ([`Card::read_doorbells`]) and handles them as register writes, and publishes the values
-//! that the guest loads ([`Card::publish_registers`]).
+//! Pages of a VF's BAR 0 that its guest maps ([`avf::ids::MAPPED`]): tails, intervals, and the control of every vector
+//! but the first. The card reads the guest's stores later ([`Nic::read_doorbells`]) and handles them as register
+//! writes, and publishes the values that the guest loads ([`Nic::publish_registers`]).
 //!
 //! # Stores that overwrite each other
 //! Of several stores to a register between two reads, the last counts. That suffices for tails and intervals. A control register
@@ -17,11 +17,11 @@
 //!
 //! A store is checked like a write by message. The owner of the pages decides when to read them.
 
-use crate::card::Card;
-use crate::function::Function;
+use crate::card::Nic;
+use crate::function::VfHardware;
 use avf::bits::dyn_ctl::SEEN;
 use avf::register as r;
-use pcie::pages::{Pages, Places};
+use pcie::pages::{GuestPages, PageRegisters};
 
 /// Number of registers of each kind: one for each queue pair, or for each vector but the first.
 const EACH: usize = avf::ids::MAX_PAIRS;
@@ -50,19 +50,19 @@ pub const REGISTERS: [u32; COUNT] = {
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: u8,
-    places: Places<COUNT>,
+    places: PageRegisters<COUNT>,
 }
 
 impl Doorbells {
     /// Adopts mapped pages that hold the values published for the card's state, except for later stores by the guest.
     #[must_use]
-    pub fn adopt(card: &Card, vf: u8) -> Self {
-        Self { vf, places: Places::adopt(&REGISTERS, COUNT, |place| card.published(vf, place)) }
+    pub fn adopt(card: &Nic, vf: u8) -> Self {
+        Self { vf, places: PageRegisters::adopt(&REGISTERS, COUNT, |place| card.published(vf, place)) }
     }
 
     /// Adopts mapped pages with any content: publishes the card's registers and discards the guest's stores so far.
     #[must_use]
-    pub fn renew<P: Pages>(card: &Card, vf: u8, pages: &P) -> Self {
+    pub fn renew<P: GuestPages>(card: &Nic, vf: u8, pages: &P) -> Self {
         let doorbells = Self::adopt(card, vf);
         doorbells.places.fill(pages);
         doorbells
@@ -70,14 +70,14 @@ impl Doorbells {
 
     /// Returns `true` if the guest has stored anything since the last read.
     #[must_use]
-    pub fn has_stores<P: Pages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         self.places.has_stores(pages)
     }
 }
 
-impl Card {
+impl Nic {
     /// Handles the guest's stores since the last read. Returns `true` if there were any.
-    pub fn read_doorbells<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
+    pub fn read_doorbells<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
         let Doorbells { vf, places } = doorbells;
         let controls = r::VFINT_DYN_CTLN..r::VFINT_DYN_CTLN + 4 * EACH as u32;
         places.take(
@@ -88,7 +88,7 @@ impl Card {
     }
 
     /// Publishes the registers that have changed. Stores of the guest since the last read stay for the next read.
-    pub fn publish_registers<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
+    pub fn publish_registers<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
         let Some(function) = self.functions.get_mut(usize::from(doorbells.vf)) else { return };
         let stale = core::mem::take(&mut function.stale);
         for index in (0..EACH).filter(|index| stale >> index & 1 == 1) {
@@ -105,7 +105,7 @@ impl Card {
     }
 }
 
-impl Function {
+impl VfHardware {
     fn published(&self, place: usize) -> u32 {
         let (kind, index) = (place / EACH, place % EACH);
         let vector = index as u8 + 1;

@@ -1,21 +1,21 @@
 //! A VF: its registers by the table, and the state behind them.
 
-use crate::brake::Brake;
-use crate::counters::Counters;
+use crate::brake::VfRestraint;
+use crate::counters::VfEventCounters;
 use crate::held;
 use crate::interrupt::Interrupts;
 use crate::mailbox::Mailbox;
-use crate::packet::PacketOrders;
-use crate::rx_ring::RxQueue;
-use crate::scaling::Scaling;
-use crate::tx_ring::TxQueue;
+use crate::packet::DescriptorOffloads;
+use crate::rx_ring::ReceiveQueue;
+use crate::scaling::Rss;
+use crate::tx_ring::TransmitQueue;
 use alloc::vec::Vec;
 use avf::bits::rstat;
-use avf::control::{Cause, Tags};
+use avf::control::{QueueInterruptCause, VlanTagHandling};
 use avf::ids::MAX_PAIRS;
-use avf::table::{Access, Kind, Side, find};
-use avf::virtchnl::Statistics;
-use rings::Held;
+use avf::table::{MailboxQueue, RegisterKind, VfRegisterAccess, find};
+use avf::virtchnl::VfTrafficStatistics;
+use rings::HeldPacket;
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
@@ -26,17 +26,18 @@ pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 
 /// State of a VF: its registers and queues, and what the PF driver has ordered for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Function {
+#[serde(rename = "Function")]
+pub(crate) struct VfHardware {
     pub(crate) mailbox: Mailbox,
     pub(crate) interrupts: Interrupts,
     pub(crate) rstat: u32,
     pub(crate) unused: u32,
-    pub(crate) scaling: Scaling,
-    pub(crate) rx: [RxQueue; MAX_PAIRS],
-    pub(crate) tx: [TxQueue; MAX_PAIRS],
+    pub(crate) scaling: Rss,
+    pub(crate) rx: [ReceiveQueue; MAX_PAIRS],
+    pub(crate) tx: [TransmitQueue; MAX_PAIRS],
     /// Packet of the VF that waits between two of its segments.
     #[serde(with = "crate::held")]
-    pub(crate) held: Held<PacketOrders>,
+    pub(crate) held: HeldPacket<DescriptorOffloads>,
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
@@ -44,11 +45,11 @@ pub(crate) struct Function {
     /// the card.
     #[serde(skip)]
     pub(crate) rx_filled: u16,
-    pub(crate) rx_causes: [Option<Cause>; MAX_PAIRS],
-    pub(crate) tx_causes: [Option<Cause>; MAX_PAIRS],
-    pub(crate) filters: Filters,
-    pub(crate) statistics: Statistics,
-    pub(crate) counters: Counters,
+    pub(crate) rx_causes: [Option<QueueInterruptCause>; MAX_PAIRS],
+    pub(crate) tx_causes: [Option<QueueInterruptCause>; MAX_PAIRS],
+    pub(crate) filters: VfFilters,
+    pub(crate) statistics: VfTrafficStatistics,
+    pub(crate) counters: VfEventCounters,
     /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
     /// Mapped registers that may have changed since they were published (`doorbell`): those of queue pair n and of
@@ -57,12 +58,13 @@ pub(crate) struct Function {
     pub(crate) stale: u16,
     /// Restraint of the VF. It is saved apart (`saved`), because the saved form of a VF is that of the version before.
     #[serde(skip)]
-    pub(crate) brake: Brake,
+    pub(crate) brake: VfRestraint,
 }
 
 /// Filters, checks and rate of a VF, for the forwarding plane.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Filters {
+#[serde(rename = "Filters")]
+pub struct VfFilters {
     /// Unicast and multicast addresses that the VF receives.
     pub addresses: Vec<[u8; 6]>,
     /// VLANs that the VF receives; 0 is frames without a tag.
@@ -76,10 +78,10 @@ pub struct Filters {
     /// Transmit rate of the VF in Mb/s; 0 is no limit.
     pub rate: u32,
     /// Handling of VLAN tags for the VF.
-    pub tags: Tags,
+    pub tags: VlanTagHandling,
 }
 
-impl Filters {
+impl VfFilters {
     fn is_sound(&self) -> bool {
         let vlans = usize::from(LAST_VLAN) + 1;
         self.addresses.len() <= MOST_ADDRESSES
@@ -93,27 +95,27 @@ fn all() -> u16 {
     u16::MAX
 }
 
-impl Function {
+impl VfHardware {
     pub(crate) fn new() -> Self {
         Self {
             mailbox: Mailbox::default(),
             interrupts: Interrupts::default(),
             rstat: rstat::ACTIVE,
             unused: 0,
-            scaling: Scaling::default(),
+            scaling: Rss::default(),
             rx: Default::default(),
             tx: Default::default(),
-            held: Held::default(),
+            held: HeldPacket::default(),
             tx_ready: 0,
             rx_filled: 0,
             rx_causes: [None; MAX_PAIRS],
             tx_causes: [None; MAX_PAIRS],
-            filters: Filters::default(),
-            statistics: Statistics::default(),
-            counters: Counters::default(),
+            filters: VfFilters::default(),
+            statistics: VfTrafficStatistics::default(),
+            counters: VfEventCounters::default(),
             master: false,
             stale: all(),
-            brake: Brake::default(),
+            brake: VfRestraint::default(),
         }
     }
 
@@ -127,8 +129,8 @@ impl Function {
             ),
             (self.interrupts.is_sound(), "a register of an interrupt vector has an invalid value"),
             (self.rstat <= rstat::STATE, "a VF's reset state (VFGEN_RSTAT) is invalid"),
-            (self.rx.iter().all(RxQueue::is_sound), "the configuration of a receive queue is invalid"),
-            (self.tx.iter().all(TxQueue::is_sound), "the configuration of a transmit queue is invalid"),
+            (self.rx.iter().all(ReceiveQueue::is_sound), "the configuration of a receive queue is invalid"),
+            (self.tx.iter().all(TransmitQueue::is_sound), "the configuration of a transmit queue is invalid"),
             (held::is_sound(&self.held), "the segmentation state of an unfinished packet is invalid"),
             (
                 self.filters.is_sound(),
@@ -164,8 +166,8 @@ impl Function {
     /// Clears the tails of the queues that are not set up. Called when the driver enables its mailbox: a driver that has not
     /// noticed a reset stores tails of its old rings before that.
     fn forget_early_tails(&mut self) {
-        self.tx.iter_mut().for_each(TxQueue::forget_early_tail);
-        self.rx.iter_mut().for_each(RxQueue::forget_early_tail);
+        self.tx.iter_mut().for_each(TransmitQueue::forget_early_tail);
+        self.rx.iter_mut().for_each(ReceiveQueue::forget_early_tail);
         self.stale = all();
     }
 
@@ -173,21 +175,21 @@ impl Function {
         let Some((row, index)) = find(offset) else { return 0 };
         let at = usize::from(index);
         match row.kind {
-            Kind::TxTail => self.tx[at].tail,
-            Kind::RxTail => self.rx[at].tail,
-            Kind::Interval(itr) => self.interrupts.interval(index + 1, itr),
-            Kind::IntervalOfVector0 => self.interrupts.interval(0, index),
-            Kind::Control => self.interrupts.control(index + 1),
-            Kind::ControlOfVector0 => self.interrupts.control(0),
-            Kind::Causes => self.interrupts.take_causes(),
-            Kind::EnabledCauses => self.interrupts.enabled_causes(),
-            Kind::Mailbox(Side::Send, field) => self.mailbox.send.get(field),
-            Kind::Mailbox(Side::Receive, field) => self.mailbox.receive.get(field),
-            Kind::Reset => self.rstat,
-            Kind::HashTypes => self.scaling.types[at],
-            Kind::HashKey => self.scaling.key_word(at),
-            Kind::LookupTable => self.scaling.table_word(at),
-            Kind::Unused => self.unused,
+            RegisterKind::TxTail => self.tx[at].tail,
+            RegisterKind::RxTail => self.rx[at].tail,
+            RegisterKind::Interval(itr) => self.interrupts.interval(index + 1, itr),
+            RegisterKind::IntervalOfVector0 => self.interrupts.interval(0, index),
+            RegisterKind::Control => self.interrupts.control(index + 1),
+            RegisterKind::ControlOfVector0 => self.interrupts.control(0),
+            RegisterKind::Causes => self.interrupts.take_causes(),
+            RegisterKind::EnabledCauses => self.interrupts.enabled_causes(),
+            RegisterKind::Mailbox(MailboxQueue::Send, field) => self.mailbox.send.get(field),
+            RegisterKind::Mailbox(MailboxQueue::Receive, field) => self.mailbox.receive.get(field),
+            RegisterKind::Reset => self.rstat,
+            RegisterKind::HashTypes => self.scaling.types[at],
+            RegisterKind::HashKey => self.scaling.key_word(at),
+            RegisterKind::LookupTable => self.scaling.table_word(at),
+            RegisterKind::Unused => self.unused,
         }
     }
 
@@ -196,32 +198,32 @@ impl Function {
         let at = usize::from(index);
         self.stale |= 1_u16.checked_shl(index.into()).unwrap_or(0);
         match row.kind {
-            Kind::TxTail => {
+            RegisterKind::TxTail => {
                 self.tx[at].ring(value);
                 self.tx_ready |= 1 << at;
             }
-            Kind::RxTail => self.rx[at].tail = value,
-            Kind::Interval(itr) => self.interrupts.set_interval(index + 1, itr, value),
-            Kind::IntervalOfVector0 => self.interrupts.set_interval(0, index, value),
-            Kind::Control => self.interrupts.write_control(index + 1, value),
-            Kind::ControlOfVector0 => self.interrupts.write_control(0, value),
-            Kind::EnabledCauses => self.interrupts.enable_causes(value),
-            Kind::Mailbox(side, field) => {
-                let kept = if let Access::Rw(mask) = row.access { value & mask } else { value };
+            RegisterKind::RxTail => self.rx[at].tail = value,
+            RegisterKind::Interval(itr) => self.interrupts.set_interval(index + 1, itr, value),
+            RegisterKind::IntervalOfVector0 => self.interrupts.set_interval(0, index, value),
+            RegisterKind::Control => self.interrupts.write_control(index + 1, value),
+            RegisterKind::ControlOfVector0 => self.interrupts.write_control(0, value),
+            RegisterKind::EnabledCauses => self.interrupts.enable_causes(value),
+            RegisterKind::Mailbox(side, field) => {
+                let kept = if let VfRegisterAccess::Rw(mask) = row.access { value & mask } else { value };
                 let was_on = self.mailbox.send.is_on();
                 match side {
-                    Side::Send => self.mailbox.send.set(field, kept),
-                    Side::Receive => self.mailbox.receive.set(field, kept),
+                    MailboxQueue::Send => self.mailbox.send.set(field, kept),
+                    MailboxQueue::Receive => self.mailbox.receive.set(field, kept),
                 }
                 if self.mailbox.send.is_on() && !was_on {
                     self.forget_early_tails();
                 }
             }
-            Kind::HashTypes => self.scaling.types[at] = value,
-            Kind::HashKey => self.scaling.set_key_word(at, value),
-            Kind::LookupTable => self.scaling.set_table_word(at, value),
-            Kind::Unused => self.unused = value,
-            Kind::Causes | Kind::Reset => {}
+            RegisterKind::HashTypes => self.scaling.types[at] = value,
+            RegisterKind::HashKey => self.scaling.set_key_word(at, value),
+            RegisterKind::LookupTable => self.scaling.set_table_word(at, value),
+            RegisterKind::Unused => self.unused = value,
+            RegisterKind::Causes | RegisterKind::Reset => {}
         }
     }
 }

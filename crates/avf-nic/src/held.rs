@@ -1,20 +1,20 @@
 //! Saved form of a packet that waits between two of its segments. `rings` decides when it waits.
 
-use crate::packet::PacketOrders;
+use crate::packet::DescriptorOffloads;
 use crate::tx_ring::MOST_BYTES;
 use alloc::vec;
 use alloc::vec::Vec;
-use avf::descriptor::tx::{Context, Data};
+use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor};
 use avf::ids::MAX_PAIRS;
-use offload::segment::FlagMasks;
+use offload::segment::TcpFlagMasks;
 use plane::frame::HEADROOM;
-use rings::{Held, Orders, Packet};
+use rings::{CopiedPacket, HeldPacket, PacketOffloads};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Saved form of a waiting packet, or of none.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename = "Held")]
-struct Saved {
+struct SavedHeldPacket {
     packet: Option<SavedPacket>,
     queue: u8,
     /// Bytes of the packet, behind headroom; empty without a packet.
@@ -24,38 +24,43 @@ struct Saved {
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Packet")]
 struct SavedPacket {
-    first: Data,
-    context: Option<Context>,
+    first: TxDataDescriptor,
+    context: Option<TxContextDescriptor>,
     descriptors: u32,
     sent: u32,
 }
 
 /// Serializes a packet that waits between two segments.
-pub(crate) fn serialize<S: Serializer>(held: &Held<PacketOrders>, to: S) -> Result<S::Ok, S::Error> {
-    let saved = held.kept().map_or_else(Saved::default, |(packet, queue, bytes)| {
-        let PacketOrders { first, context, descriptors } = packet.orders;
+pub(crate) fn serialize<S: Serializer>(
+    held: &HeldPacket<DescriptorOffloads>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let saved = held.kept().map_or_else(SavedHeldPacket::default, |(packet, queue, bytes)| {
+        let DescriptorOffloads { first, context, descriptors } = packet.orders;
         let packet = SavedPacket { first, context, descriptors, sent: packet.sent };
         let mut place = vec![0; HEADROOM];
         place.extend_from_slice(bytes);
-        Saved { packet: Some(packet), queue, bytes: place }
+        SavedHeldPacket { packet: Some(packet), queue, bytes: place }
     });
     saved.serialize(to)
 }
 
 /// Deserializes a packet that waits between two segments.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Held<PacketOrders>, D::Error> {
-    let Saved { packet, queue, bytes } = Saved::deserialize(from)?;
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<HeldPacket<DescriptorOffloads>, D::Error> {
+    let SavedHeldPacket { packet, queue, bytes } = SavedHeldPacket::deserialize(from)?;
     let held = packet.map(|SavedPacket { first, context, descriptors, sent }| {
-        let packet = Packet { orders: PacketOrders { first, context, descriptors }, sent };
-        Held::restore(packet, queue, bytes.get(HEADROOM..).unwrap_or_default())
+        let packet = CopiedPacket { orders: DescriptorOffloads { first, context, descriptors }, sent };
+        HeldPacket::restore(packet, queue, bytes.get(HEADROOM..).unwrap_or_default())
     });
     Ok(held.unwrap_or_default())
 }
 
 /// Returns true if there is no packet, or a packet of which some segments have left and others have not.
-pub(crate) fn is_sound(held: &Held<PacketOrders>) -> bool {
+pub(crate) fn is_sound(held: &HeldPacket<DescriptorOffloads>) -> bool {
     held.kept().is_none_or(|(packet, queue, bytes)| {
-        let cut = packet.orders.cut(bytes, bytes.len(), FlagMasks::DEFAULT);
+        let cut = packet.orders.cut(bytes, bytes.len(), TcpFlagMasks::DEFAULT);
         bytes.len() <= MOST_BYTES
             && usize::from(queue) < MAX_PAIRS
             && cut.is_some_and(|cut| (1..cut.count()).contains(&packet.sent))

@@ -1,9 +1,10 @@
 //! The Adaptive Virtual Function card, the second family beside the 82576 (`nic`): a pure state machine of registers, the mailbox
 //! between VF and PF, interrupts, resets and rings.
 //!
-//! Time is an argument, memory and interrupts go through [`pcie::Bus`]. Register accesses only change state. [`Card::forward`] and
-//! [`Card::arrive`] move frames, [`Card::poll`] messages and interrupts. A guest is hostile: rings are checked at every visit, a
-//! descriptor is read once, a poll takes at most one message of each VF, pending messages are bounded, and every drop is counted.
+//! Time is an argument, memory and interrupts go through [`pcie::Bus`]. Register accesses only change state.
+//! [`Nic::forward`] and [`Nic::arrive`] move frames, [`Nic::poll`] messages and interrupts. A guest is hostile: rings
+//! are checked at every visit, a descriptor is read once, a poll takes at most one message of each VF, pending messages
+//! are bounded, and every drop is counted.
 //!
 //! | module | content |
 //! |---|---|
@@ -64,11 +65,11 @@ mod transmit;
 pub mod tx_ring;
 mod work;
 
-pub use card::Card;
-pub use counters::Counters;
-pub use packet::PacketOrders;
-pub use poll::Poll;
-pub use receive::Arrival;
-pub use rings::{Staging, Taken};
-pub use rx_ring::RxError;
-pub use saved::{Basis, RestoreError, State};
+pub use card::Nic;
+pub use counters::VfEventCounters;
+pub use packet::DescriptorOffloads;
+pub use poll::PollResult;
+pub use receive::RxDescriptorFields;
+pub use rings::{NextPacket, StagedPacket};
+pub use rx_ring::ReceiveError;
+pub use saved::{BaseState, NicState, RestoreError};

@@ -4,10 +4,10 @@
 //!
 //! The PF driver interprets messages.
 
-use crate::ring::Ring;
+use crate::ring::AdminRing;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};
+use avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,9 @@ pub(crate) const WAITING: usize = 8;
 /// Both mailbox queues of a VF, and the pending messages to the VF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Mailbox {
-    pub(crate) send: Ring,
-    pub(crate) receive: Ring,
-    pub(crate) waiting: VecDeque<Letter>,
+    pub(crate) send: AdminRing,
+    pub(crate) receive: AdminRing,
+    pub(crate) waiting: VecDeque<MailboxMessage>,
 }
 
 impl Mailbox {
@@ -35,17 +35,22 @@ impl Mailbox {
 
 /// A message from the PF to a VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Letter {
+#[serde(rename = "Letter")]
+pub(crate) struct MailboxMessage {
     pub(crate) operation: u32,
     pub(crate) status: u32,
     pub(crate) body: Vec<u8>,
 }
 
 /// Reads a descriptor from a mailbox ring.
-pub(crate) fn fetch<B: Bus>(bus: &mut B, function: BusFunction, at: u64) -> Result<Descriptor, DmaFault> {
+pub(crate) fn fetch<B: Bus>(
+    bus: &mut B,
+    function: BusFunction,
+    at: u64,
+) -> Result<AdminQueueDescriptor, DmaFault> {
     let mut raw = [0; SIZE];
     bus.dma_read(function, at, &mut raw)?;
-    Ok(Descriptor::parse(&raw))
+    Ok(AdminQueueDescriptor::parse(&raw))
 }
 
 /// Writes a mailbox descriptor back, the half with the done bit (DD) last: iPXE polls DD and reads the rest then.
@@ -53,7 +58,7 @@ pub(crate) fn write_back<B: Bus>(
     bus: &mut B,
     function: BusFunction,
     at: u64,
-    descriptor: &Descriptor,
+    descriptor: &AdminQueueDescriptor,
 ) -> Result<(), DmaFault> {
     let raw = descriptor.emit();
     bus.dma_write(function, at.wrapping_add(8), &raw[8..])?;
@@ -65,7 +70,7 @@ pub(crate) fn write_back<B: Bus>(
 pub(crate) fn fetch_body<'a, B: Bus>(
     bus: &mut B,
     function: BusFunction,
-    descriptor: &Descriptor,
+    descriptor: &AdminQueueDescriptor,
     into: &'a mut [u8],
 ) -> Result<Option<&'a [u8]>, DmaFault> {
     if descriptor.flags & flag::BUF == 0 {
@@ -97,12 +102,12 @@ pub(crate) fn deliver<B: Bus>(
     bus: &mut B,
     own: BusFunction,
     at: u64,
-    letter: &Letter,
+    letter: &MailboxMessage,
 ) -> Result<(), DmaFault> {
     let posted = fetch(bus, own, at)?;
     let fits = letter.body.len() <= usize::from(posted.length);
     let large = if letter.body.len() > LARGE { flag::LB } else { 0 };
-    let mut filled = Descriptor {
+    let mut filled = AdminQueueDescriptor {
         flags: flag::DD | flag::CMP | flag::BUF | large,
         opcode: opcode::SEND_TO_VF,
         length: letter.body.len() as u16,

@@ -1,12 +1,12 @@
 //! Passes messages between the mailboxes of VFs and the PF's admin queues. `mailbox` and `admin` have queues and descriptors.
 
-use crate::card::Card;
-use crate::mailbox::{Letter, MessageOutcome, WAITING, deliver, fetch, fetch_body, write_back};
+use crate::card::Nic;
+use crate::mailbox::{MailboxMessage, MessageOutcome, WAITING, deliver, fetch, fetch_body, write_back};
 use avf::admin::{flag, opcode, returned};
 use avf::bits::aqlen;
 use pcie::{Bus, DmaFault, Function as BusFunction};
 
-impl Card {
+impl Nic {
     /// Takes the next descriptor of a VF's mailbox. Returns `None` if there is none, or the bus refuses access.
     pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<MessageOutcome> {
         let at = self.functions[usize::from(vf)].next_message()?;
@@ -55,7 +55,7 @@ impl Card {
 
     /// Queues a message from the PF for a VF. The message is dropped while the VF's receive queue is off: after a reset
     /// a stale RESET_IMPENDING would make Linux wait for another reset.
-    pub(crate) fn post<B: Bus>(&mut self, vf: u8, letter: Letter, bus: &mut B) {
+    pub(crate) fn post<B: Bus>(&mut self, vf: u8, letter: MailboxMessage, bus: &mut B) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         if !function.mailbox.receive.is_on() {
             return;

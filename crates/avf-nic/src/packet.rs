@@ -1,23 +1,23 @@
 //! Offload requests of a VF's packets. `tx_ring` reads their descriptors. Tunnels are not offered.
 
-use avf::descriptor::tx::{Context, Data, Ip, L4};
-use offload::Request;
+use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use offload::OffloadRequest;
 use plane::frame::Transport;
-use rings::Orders;
+use rings::PacketOffloads;
 use serde::{Deserialize, Serialize};
 
 /// Offload requests that a packet's descriptors make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PacketOrders {
+pub struct DescriptorOffloads {
     /// First data descriptor of the packet: headers, checksums, tag.
-    pub first: Data,
+    pub first: TxDataDescriptor,
     /// Context descriptor of the packet, if there is one: segmentation, tag.
-    pub context: Option<Context>,
+    pub context: Option<TxContextDescriptor>,
     /// Number of descriptors that the packet takes.
     pub descriptors: u32,
 }
 
-impl Orders for PacketOrders {
+impl PacketOffloads for DescriptorOffloads {
     /// Returns the VLAN tag of the data descriptor (L2TAG1), or else of the context (L2TAG2).
     #[inline]
     fn tag(&self) -> Option<u16> {
@@ -25,7 +25,7 @@ impl Orders for PacketOrders {
     }
 
     #[inline]
-    fn request(&self) -> Request {
+    fn request(&self) -> OffloadRequest {
         request(&self.first)
     }
 
@@ -37,24 +37,24 @@ impl Orders for PacketOrders {
     fn describe(&self, bytes: usize) -> bool {
         let payload = bytes.checked_sub(self.request().payload_start());
         let described = self.context.map(|context| context.payload as usize);
-        payload.is_some() && payload == described && self.first.ip != Ip::None
+        payload.is_some() && payload == described && self.first.ip != TxIpHeader::None
     }
 }
 
 /// Returns the header lengths and requested checksums of a packet's first descriptor.
-pub(crate) fn request(first: &Data) -> Request {
-    Request {
+pub(crate) fn request(first: &TxDataDescriptor) -> OffloadRequest {
+    OffloadRequest {
         mac_length: first.mac_length.into(),
         ip_length: first.ip_length.into(),
         l4_length: first.l4_length.into(),
-        ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
+        ipv4: matches!(first.ip, TxIpHeader::V4 | TxIpHeader::V4Checksum),
         l4: match first.l4 {
-            L4::None => None,
-            L4::Tcp => Some(Transport::Tcp),
-            L4::Udp => Some(Transport::Udp),
-            L4::Sctp => Some(Transport::Sctp),
+            TxL4Checksum::None => None,
+            TxL4Checksum::Tcp => Some(Transport::Tcp),
+            TxL4Checksum::Udp => Some(Transport::Udp),
+            TxL4Checksum::Sctp => Some(Transport::Sctp),
         },
-        ip_checksum: first.ip == Ip::V4Checksum,
-        l4_checksum: first.l4 != L4::None,
+        ip_checksum: first.ip == TxIpHeader::V4Checksum,
+        l4_checksum: first.l4 != TxL4Checksum::None,
     }
 }

@@ -1,27 +1,27 @@
 //! Registers of the PF: its admin queues, and resets of VFs. Messages to VFs are delivered when the tail is written. The PF uses no
 //! other admin commands and takes no interrupts.
 
-use crate::card::Card;
-use crate::mailbox::{Letter, fetch, fetch_body, write_back};
+use crate::card::Nic;
+use crate::mailbox::{MailboxMessage, fetch, fetch_body, write_back};
 use avf::admin::{flag, opcode, returned};
 use avf::bits::rstat;
 use avf::pf_register as r;
-use avf::table::{Field, Side};
+use avf::table::{MailboxQueue, MailboxRegister};
 use pcie::{Bus, Function};
 
 /// Returns the admin queue register at an offset.
-const fn queue_register(offset: u32) -> Option<(Side, Field)> {
+const fn queue_register(offset: u32) -> Option<(MailboxQueue, MailboxRegister)> {
     Some(match offset {
-        r::PF_ATQBAL => (Side::Send, Field::BaseLow),
-        r::PF_ATQBAH => (Side::Send, Field::BaseHigh),
-        r::PF_ATQLEN => (Side::Send, Field::Length),
-        r::PF_ATQH => (Side::Send, Field::Head),
-        r::PF_ATQT => (Side::Send, Field::Tail),
-        r::PF_ARQBAL => (Side::Receive, Field::BaseLow),
-        r::PF_ARQBAH => (Side::Receive, Field::BaseHigh),
-        r::PF_ARQLEN => (Side::Receive, Field::Length),
-        r::PF_ARQH => (Side::Receive, Field::Head),
-        r::PF_ARQT => (Side::Receive, Field::Tail),
+        r::PF_ATQBAL => (MailboxQueue::Send, MailboxRegister::BaseLow),
+        r::PF_ATQBAH => (MailboxQueue::Send, MailboxRegister::BaseHigh),
+        r::PF_ATQLEN => (MailboxQueue::Send, MailboxRegister::Length),
+        r::PF_ATQH => (MailboxQueue::Send, MailboxRegister::Head),
+        r::PF_ATQT => (MailboxQueue::Send, MailboxRegister::Tail),
+        r::PF_ARQBAL => (MailboxQueue::Receive, MailboxRegister::BaseLow),
+        r::PF_ARQBAH => (MailboxQueue::Receive, MailboxRegister::BaseHigh),
+        r::PF_ARQLEN => (MailboxQueue::Receive, MailboxRegister::Length),
+        r::PF_ARQH => (MailboxQueue::Receive, MailboxRegister::Head),
+        r::PF_ARQT => (MailboxQueue::Receive, MailboxRegister::Tail),
         _ => return None,
     })
 }
@@ -32,7 +32,7 @@ fn per_vf(offset: u32, first: u32) -> Option<u8> {
     (at < 4 * 64 && at.is_multiple_of(4)).then_some((at / 4) as u8)
 }
 
-impl Card {
+impl Nic {
     /// Reads a register for the PF driver.
     pub fn pf_read(&mut self, offset: u32) -> u32 {
         if let Some((side, field)) = queue_register(offset) {
@@ -53,7 +53,7 @@ impl Card {
     pub fn pf_write<B: Bus>(&mut self, offset: u32, value: u32, bus: &mut B) {
         if let Some((side, field)) = queue_register(offset) {
             self.admin.ring(side).set(field, value);
-            if (side, field) == (Side::Send, Field::Tail) {
+            if (side, field) == (MailboxQueue::Send, MailboxRegister::Tail) {
                 self.send_all(bus);
             }
         } else if let Some(word) = per_vf(offset, r::GLGEN_VFLRSTAT).filter(|word| *word < 2) {
@@ -84,7 +84,7 @@ impl Card {
             && let Some(body) = fetch_body(bus, Function::Pf, &descriptor, &mut self.body)?
         {
             descriptor.return_value = returned::OK;
-            let letter = Letter {
+            let letter = MailboxMessage {
                 operation: descriptor.cookie_high,
                 status: descriptor.cookie_low,
                 body: body.to_vec(),

@@ -1,21 +1,21 @@
 //! Transmit and receive descriptors of plain frames, for the bursts of `rings`. `contents` handles all other frames.
 
 use crate::contents::checksum_status;
-use avf::descriptor::rx::{Form, PlainWords, contents};
+use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBackTemplate, contents};
 use avf::descriptor::tx::{self, SIZE};
 use avf::ids::{LONGEST, MIN_FRAME};
-use avf::packet_type::{self, Ip, Payload};
+use avf::packet_type::{self, IpPayload, IpVersion};
 use core::ops::RangeInclusive;
-use offload::plain::PlainKind;
+use offload::plain::PlainFrameKind;
 use pcie::burst::BURST;
-use pcie::{Bus, DmaFault, Space};
+use pcie::{Bus, DmaFault, HintedMemory};
 use rings::{RxFormat, TxFormat};
 
 /// Transmit format: data descriptors of the Adaptive Virtual Function card.
 #[derive(Debug)]
-pub(crate) struct Data;
+pub(crate) struct DataTxFormat;
 
-impl TxFormat for Data {
+impl TxFormat for DataTxFormat {
     const LENGTHS: RangeInclusive<u32> = MIN_FRAME as u32..=LONGEST as u32;
 
     #[inline(always)]
@@ -31,13 +31,13 @@ impl TxFormat for Data {
 
 /// Transmit descriptors of a burst of frames, in order from the ring's head.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Descriptors {
+pub(crate) struct BurstDescriptors {
     raw: [[u8; SIZE]; BURST],
     /// Bus address of the first descriptor.
     at: u64,
 }
 
-impl Descriptors {
+impl BurstDescriptors {
     /// Returns the buffer for `count` descriptors, at most a burst. They are read from bus address `at`.
     pub(crate) fn place(&mut self, count: usize, at: u64) -> &mut [[u8; SIZE]] {
         self.at = at;
@@ -45,8 +45,8 @@ impl Descriptors {
     }
 
     /// Returns the descriptor at an index of the burst.
-    pub(crate) fn data(&self, index: usize) -> Option<tx::Data> {
-        self.raw.get(index).map(tx::Data::parse)
+    pub(crate) fn data(&self, index: usize) -> Option<tx::TxDataDescriptor> {
+        self.raw.get(index).map(tx::TxDataDescriptor::parse)
     }
 
     /// Writes back the first `count` descriptors, from the first to the last that requests a report (RS): those with RS
@@ -55,7 +55,7 @@ impl Descriptors {
     pub(crate) fn report<B: Bus>(
         &mut self,
         count: usize,
-        ring: Space<'_>,
+        ring: HintedMemory<'_>,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let (mut first, mut last) = (BURST, 0);
@@ -72,59 +72,59 @@ impl Descriptors {
 }
 
 /// Words of receive descriptors by the properties of a plain frame.
-type Table = [[u64; 2]; PlainKind::ALL];
-static LEGACY: Table = table(Form::Legacy);
-static FLEX: Table = table(Form::FlexLate);
+type PlainWordTable = [[u64; 2]; PlainFrameKind::ALL];
+static LEGACY: PlainWordTable = table(RxDescriptorFormat::Legacy);
+static FLEX: PlainWordTable = table(RxDescriptorFormat::FlexLate);
 
-const fn table(form: Form) -> Table {
-    let mut table = [[0; 2]; PlainKind::ALL];
+const fn table(form: RxDescriptorFormat) -> PlainWordTable {
+    let mut table = [[0; 2]; PlainFrameKind::ALL];
     let mut index = 0;
-    while index < PlainKind::ALL {
-        let found = PlainKind::of(index);
+    while index < PlainFrameKind::ALL {
+        let found = PlainFrameKind::of(index);
         let checksums = checksum_status(Some(found.is_network_right()), found.is_transport_right());
-        table[index] = contents(form, packet_type::ip(Ip::V4, payload(found.is_udp())), checksums);
+        table[index] = contents(form, packet_type::ip(IpVersion::V4, payload(found.is_udp())), checksums);
         index += 1;
     }
     table
 }
 
-const fn payload(udp: bool) -> Payload {
-    if udp { Payload::Udp } else { Payload::Tcp }
+const fn payload(udp: bool) -> IpPayload {
+    if udp { IpPayload::Udp } else { IpPayload::Tcp }
 }
 
 /// Returns the bit of plain frames in the hash types (HENA).
 pub(crate) const fn hash_type(udp: bool) -> u64 {
-    packet_type::hash_type(Ip::V4, payload(udp))
+    packet_type::hash_type(IpVersion::V4, payload(udp))
 }
 
 /// Receive format of a run of frames: the words that its descriptors share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Described {
-    words: PlainWords,
-    found: &'static Table,
+pub(crate) struct PlainRxFormat {
+    words: RxWriteBackTemplate,
+    found: &'static PlainWordTable,
 }
 
-impl Described {
-    pub(crate) fn new(words: PlainWords) -> Self {
-        let legacy = matches!(words.form(), Form::Short | Form::Legacy);
+impl PlainRxFormat {
+    pub(crate) fn new(words: RxWriteBackTemplate) -> Self {
+        let legacy = matches!(words.form(), RxDescriptorFormat::Short | RxDescriptorFormat::Legacy);
         Self { words, found: if legacy { &LEGACY } else { &FLEX } }
     }
 }
 
-impl RxFormat for Described {
+impl RxFormat for PlainRxFormat {
     #[inline(always)]
-    fn words(self, found: PlainKind, hash: Option<u32>, length: u32) -> [u64; 4] {
+    fn words(self, found: PlainFrameKind, hash: Option<u32>, length: u32) -> [u64; 4] {
         self.words.words(self.found[found.index()], hash, length)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Described, payload};
+    use super::{PlainRxFormat, payload};
     use crate::contents::checksum_status;
-    use avf::descriptor::rx::{Form, PlainWords, WriteBack};
-    use avf::packet_type::{self, Ip};
-    use offload::plain::PlainKind;
+    use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBack, RxWriteBackTemplate};
+    use avf::packet_type::{self, IpVersion};
+    use offload::plain::PlainFrameKind;
     use proptest::prelude::{any, proptest};
     use rings::RxFormat;
 
@@ -132,23 +132,23 @@ mod tests {
         #[test]
         fn quick_write_back_of_checked_frames_equals_the_full_one(
             form in 0..4_usize,
-            found in 0..PlainKind::ALL,
+            found in 0..PlainFrameKind::ALL,
             length in 0..0x4000_u16,
             hash: Option<u32>,
             tag: Option<u16>,
             loopback in any::<bool>(),
         ) {
-            let form = [Form::Short, Form::Legacy, Form::Flex(17), Form::FlexLate][form];
-            let common = WriteBack { tag, loopback, end_of_packet: true, ..WriteBack::default() };
-            let found = PlainKind::of(found);
-            let whole = WriteBack {
+            let form = [RxDescriptorFormat::Short, RxDescriptorFormat::Legacy, RxDescriptorFormat::Flex(17), RxDescriptorFormat::FlexLate][form];
+            let common = RxWriteBack { tag, loopback, end_of_packet: true, ..RxWriteBack::default() };
+            let found = PlainFrameKind::of(found);
+            let whole = RxWriteBack {
                 length,
                 hash,
-                packet_type: packet_type::ip(Ip::V4, payload(found.is_udp())),
+                packet_type: packet_type::ip(IpVersion::V4, payload(found.is_udp())),
                 checksums: checksum_status(Some(found.is_network_right()), found.is_transport_right()),
                 ..common
             };
-            let words = Described::new(PlainWords::new(form, tag, loopback)).words(found, hash, length.into());
+            let words = PlainRxFormat::new(RxWriteBackTemplate::new(form, tag, loopback)).words(found, hash, length.into());
             assert_eq!(words.map(u64::to_le_bytes).as_flattened(), whole.emit(form));
         }
     }

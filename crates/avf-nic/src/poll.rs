@@ -1,13 +1,13 @@
-//! Polls mailboxes and sends interrupts. Frames pass in [`Card::forward`] and [`Card::arrive`].
+//! Polls mailboxes and sends interrupts. Frames pass in [`Nic::forward`] and [`Nic::arrive`].
 
-use crate::card::Card;
+use crate::card::Nic;
 use crate::mailbox::MessageOutcome;
 use pcie::{Bus, VfIndex, VfSet};
 use units::Time;
 
 /// Result of a poll of mailboxes and interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Poll {
+pub struct PollResult {
     /// True if messages are left in mailboxes: visit the PF driver, then poll again.
     pub more: bool,
     /// VFs, a bit each, with a new message in the PF's queue: visit the PF driver.
@@ -16,10 +16,10 @@ pub struct Poll {
     pub deadline: Option<Time>,
 }
 
-impl Card {
+impl Nic {
     /// Takes at most one message of each VF while the PF's queue has room, delivers pending messages to VFs, and sends interrupts.
-    pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> Poll {
-        let (mut poll, mut turned_away) = (Poll::default(), None);
+    pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> PollResult {
+        let (mut poll, mut turned_away) = (PollResult::default(), None);
         let count = self.functions.len() as u8;
         let before = VfSet::new((1 << self.turn) - 1);
         let in_turn = self.masters.without(before).iter().chain(self.masters.and(before).iter());

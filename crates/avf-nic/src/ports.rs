@@ -4,53 +4,53 @@
 //! A VF in unicast promiscuous mode gets the frames from the uplink that no other VF has a filter for, which is
 //! i40e's default.
 
-use crate::card::Card;
-use crate::function::Function;
-use avf::control::Tags;
+use crate::card::Nic;
+use crate::function::VfHardware;
+use avf::control::VlanTagHandling;
 use avf::ids::{LONGEST, MAX_FRAME, MAX_VFS};
-use plane::pacing::Lateness;
-use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables};
-use plane::{Plane, Port, Ports};
+use plane::pacing::LatenessLimit;
+use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
+use plane::{Plane, PortIndex, PortSet};
 use units::MacAddress;
 
 /// Lateness of a poll that a port with a rate may make up for: 10 ms in nanoseconds. Later polls lose bandwidth.
-const LATENESS: Lateness = Lateness::Time(10_000_000);
+const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
 
-impl Card {
+impl Nic {
     /// Makes the switch tables of the VFs' present filters.
     #[must_use]
-    pub fn tables(&self) -> Tables<MAX_VFS> {
+    pub fn tables(&self) -> SwitchTables<MAX_VFS> {
         let addresses = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
-        let mut tables = Tables::closed(addresses);
+        let mut tables = SwitchTables::closed(addresses);
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // The switch accepts every VLAN. The filters of each VF decide which VFs get a frame.
         tables.filter_vlans = true;
-        tables.vlans.accept(Ids::from_words(|_| u32::MAX));
+        tables.vlans.accept(VlanIdSet::from_words(|_| u32::MAX));
         let everybody =
-            Ports::new(if self.functions.len() < 64 { (1 << self.functions.len()) - 1 } else { u64::MAX });
+            PortSet::new(if self.functions.len() < 64 { (1 << self.functions.len()) - 1 } else { u64::MAX });
         (tables.all, tables.guests, tables.broadcast) = (everybody, everybody, everybody);
         for (function, n) in self.functions.iter().zip(0..) {
-            let port = Port::of_field(n);
+            let port = PortIndex::of_field(n);
             add_filters(&mut tables, function, port.only());
             tables.tags[port.index::<MAX_VFS>()] =
-                function.filters.tags.port_vlan.map_or(PortTag::Asked, PortTag::Always);
+                function.filters.tags.port_vlan.map_or(TagInsertion::Asked, TagInsertion::Always);
             if strips_tags(function.filters.tags) {
                 tables.strips |= port.only();
             }
         }
-        tables.set_fits([Fit::whole(MAX_FRAME); MAX_VFS]);
+        tables.set_fits([MaxFrameLength::whole(MAX_FRAME); MAX_VFS]);
         tables.set_longest(LONGEST);
         tables
     }
 
     /// Gives the plane the switch tables, the rates and the mirror rules. Call it when the PF driver has changed filters or rates.
-    pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &Mirrors) {
+    pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &PortMirrorRules) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
         plane.set_tables(tables);
         plane.pacing.set_lateness(LATENESS);
         for (function, n) in self.functions.iter().zip(0..) {
-            plane.pacing.set_rate(Port::of_field(n), factor(function.filters.rate));
+            plane.pacing.set_rate(PortIndex::of_field(n), factor(function.filters.rate));
         }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn factor(mbps: u32) -> Option<u32> {
 }
 
 /// Adds the filters and checks of one VF.
-fn add_filters(tables: &mut Tables<MAX_VFS>, function: &Function, only: Ports) {
+fn add_filters(tables: &mut SwitchTables<MAX_VFS>, function: &VfHardware, only: PortSet) {
     let filters = &function.filters;
     filters.addresses.iter().for_each(|mac| tables.exact.add(MacAddress(*mac), only));
     for vlan in &filters.vlans {
@@ -87,12 +87,12 @@ fn add_filters(tables: &mut Tables<MAX_VFS>, function: &Function, only: Ports) {
 
 /// Returns the stripped tag that the receive descriptor names. A guest does not see the tag of its port VLAN.
 #[inline(always)]
-pub(crate) fn told_of_tag(tags: Tags, tag: Option<u16>) -> Option<u16> {
+pub(crate) fn told_of_tag(tags: VlanTagHandling, tag: Option<u16>) -> Option<u16> {
     tag.filter(|_| tags.strip && tags.port_vlan.is_none())
 }
 
 /// Returns `true` if the VF's frames are delivered without their tag: the VF requested stripping, or it is on a port VLAN.
 #[inline(always)]
-pub(crate) fn strips_tags(tags: Tags) -> bool {
+pub(crate) fn strips_tags(tags: VlanTagHandling) -> bool {
     tags.strip || tags.port_vlan.is_some()
 }

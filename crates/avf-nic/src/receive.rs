@@ -1,62 +1,62 @@
 //! Delivers frames into the receive queues of VFs and counts them. Descriptors are written back together, with one interrupt.
 //! `rx_ring` has the queues, `scaling` the choice of a queue, `ports` the switch's tables.
 
-use crate::card::Card;
-use crate::contents::Contents;
-use crate::function::Function;
+use crate::card::Nic;
+use crate::contents::FrameContents;
+use crate::function::VfHardware;
 use crate::ports::{strips_tags, told_of_tag};
-use crate::rx_ring::{RxError, RxQueue};
+use crate::rx_ring::{ReceiveError, ReceiveQueue};
 use crate::scratch::Scratch;
-use crate::work::Work;
+use crate::work::FramePath;
 use alloc::vec::Vec;
-use avf::descriptor::rx::{Cast, WriteBack};
+use avf::descriptor::rx::{DestinationAddressKind, RxWriteBack};
 use avf::ids::{FCS, MAX_VFS};
 use offload::crc::frame_check_sequence;
 use pcie::{Bus, Function as BusFunction};
-use plane::frame::{Ends, Frame, HEADER};
-use plane::{About, Missed, Port, Sink};
-use rings::Arrivals;
+use plane::frame::{AddressPair, Frame, HEADER};
+use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
+use rings::FrameReceiver;
 
 /// Ether type of MAC control frames, such as pause, which end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
-impl<B: Bus> Sink for Work<'_, B> {
-    type Findings = Option<Contents>;
+impl<B: Bus> FrameSink for FramePath<'_, B> {
+    type Findings = Option<FrameContents>;
 
     #[inline(always)]
     fn deliver(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Option<Contents>,
-    ) -> Result<usize, Missed> {
+        about: DeliveryFlags,
+        findings: &mut Option<FrameContents>,
+    ) -> Result<usize, DeliveryError> {
         rings::deliver(self, port, frame, about, findings)
     }
 }
 
-impl<B: Bus> Arrivals for Work<'_, B> {
-    type Contents = Contents;
+impl<B: Bus> FrameReceiver for FramePath<'_, B> {
+    type Contents = FrameContents;
 
-    fn look(&mut self, frame: &mut Frame<'_>, _about: About) -> Contents {
+    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> FrameContents {
         let seal = frame.seal();
-        Contents::of(frame.untagged(), seal)
+        FrameContents::of(frame.untagged(), seal)
     }
 
     fn put(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
-        contents: Contents,
-    ) -> Result<usize, Missed> {
+        about: DeliveryFlags,
+        contents: FrameContents,
+    ) -> Result<usize, DeliveryError> {
         let (vf, Self { functions, scratch: Scratch { checked, reached, .. }, bus }) = (port.get(), self);
         let function = functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let function = function.ok_or(Missed::Disabled)?;
+        let function = function.ok_or(DeliveryError::Disabled)?;
         let (hash, queue) = function.scaling.spread(frame.untagged(), contents);
         let tags = function.filters.tags;
-        let fcs = function.rx.get(usize::from(queue)).is_some_and(RxQueue::keeps_check_sequence);
-        let said = WriteBack {
+        let fcs = function.rx.get(usize::from(queue)).is_some_and(ReceiveQueue::keeps_check_sequence);
+        let said = RxWriteBack {
             packet_type: contents.packet_type(),
             checksums: contents.checksums(),
             hash,
@@ -65,7 +65,7 @@ impl<B: Bus> Arrivals for Work<'_, B> {
             end_of_packet: true,
             cast: cast(frame.ends()),
             fcs,
-            ..WriteBack::default()
+            ..RxWriteBack::default()
         };
         let bytes = frame.delivered(!strips_tags(tags));
         let length = bytes.len();
@@ -73,9 +73,9 @@ impl<B: Bus> Arrivals for Work<'_, B> {
         *reached |= 1 << (vf % MAX_VFS as u8);
         match function.put((BusFunction::Vf(vf), queue), with_check, said, *bus) {
             Ok(()) => Ok(length),
-            Err(RxError::NoFunction | RxError::NotRunning) => Err(Missed::Disabled),
-            Err(RxError::TooLong | RxError::NoBuffer) => Err(Missed::Dropped),
-            Err(RxError::Fault) => Err(Missed::Fault),
+            Err(ReceiveError::NoFunction | ReceiveError::NotRunning) => Err(DeliveryError::Disabled),
+            Err(ReceiveError::TooLong | ReceiveError::NoBuffer) => Err(DeliveryError::Dropped),
+            Err(ReceiveError::Fault) => Err(DeliveryError::Fault),
         }
     }
 
@@ -84,7 +84,7 @@ impl<B: Bus> Arrivals for Work<'_, B> {
     }
 }
 
-impl<B: Bus> Work<'_, B> {
+impl<B: Bus> FramePath<'_, B> {
     /// Writes back the descriptors of all VFs with filled queues, and raises their interrupts.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);
@@ -100,22 +100,22 @@ impl<B: Bus> Work<'_, B> {
 
 /// Description of a received frame for its receive descriptors.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Arrival {
+pub struct RxDescriptorFields {
     /// Descriptor fields of the frame: packet type, checksums, tag, hash, cast, loopback. The ring sets length and end
     /// of packet.
-    pub said: WriteBack,
+    pub said: RxWriteBack,
 }
 
-impl Function {
-    /// Puts a frame into a receive queue and counts it. [`Card::give_back`] notifies the driver.
+impl VfHardware {
+    /// Puts a frame into a receive queue and counts it. [`FramePath::give_back`] notifies the driver.
     pub(crate) fn put<B: Bus>(
         &mut self,
         (own, queue): (BusFunction, u8),
         frame: &[u8],
-        said: WriteBack,
+        said: RxWriteBack,
         bus: &mut B,
-    ) -> Result<(), RxError> {
-        let ring = self.rx.get_mut(usize::from(queue)).ok_or(RxError::NotRunning)?;
+    ) -> Result<(), ReceiveError> {
+        let ring = self.rx.get_mut(usize::from(queue)).ok_or(ReceiveError::NotRunning)?;
         if let Err(missed) = ring.fill(own, frame, said, bus) {
             return Err(self.count_missed(missed));
         }
@@ -123,9 +123,9 @@ impl Function {
         let statistics = &mut self.statistics;
         statistics.rx_bytes += frame.len().saturating_sub(if said.fcs { FCS } else { 0 }) as u64;
         *match said.cast {
-            Cast::Unicast => &mut statistics.rx_unicast,
-            Cast::Multicast => &mut statistics.rx_multicast,
-            Cast::Broadcast => &mut statistics.rx_broadcast,
+            DestinationAddressKind::Unicast => &mut statistics.rx_unicast,
+            DestinationAddressKind::Multicast => &mut statistics.rx_multicast,
+            DestinationAddressKind::Broadcast => &mut statistics.rx_broadcast,
         } += 1;
         Ok(())
     }
@@ -142,9 +142,9 @@ impl Function {
     }
 
     #[cold]
-    fn count_missed(&mut self, missed: RxError) -> RxError {
+    fn count_missed(&mut self, missed: ReceiveError) -> ReceiveError {
         self.statistics.rx_discards += 1;
-        self.counters.dma_faults += u64::from(missed == RxError::Fault);
+        self.counters.dma_faults += u64::from(missed == ReceiveError::Fault);
         missed
     }
 
@@ -163,23 +163,23 @@ impl Function {
     }
 }
 
-impl Card {
+impl Nic {
     /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt.
     ///
     /// # Errors
-    /// [`RxError`]: the frame was dropped.
+    /// [`ReceiveError`]: the frame was dropped.
     pub fn receive<B: Bus>(
         &mut self,
         vf: u8,
         queue: u8,
         frame: &[u8],
-        arrival: &Arrival,
+        arrival: &RxDescriptorFields,
         bus: &mut B,
-    ) -> Result<(), RxError> {
+    ) -> Result<(), ReceiveError> {
         let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
-        let function = function.ok_or(RxError::NoFunction)?;
+        let function = function.ok_or(ReceiveError::NoFunction)?;
         let own = BusFunction::Vf(vf);
-        let said = WriteBack { end_of_packet: true, ..arrival.said };
+        let said = RxWriteBack { end_of_packet: true, ..arrival.said };
         let put = function.put((own, queue), frame, said, bus);
         function.give_back(own, bus);
         put
@@ -188,11 +188,11 @@ impl Card {
 
 /// Returns the kind of a frame's destination: one station, a group or all stations.
 #[inline]
-fn cast(ends: Ends) -> Cast {
+fn cast(ends: AddressPair) -> DestinationAddressKind {
     match ends.is_to_group() {
-        false => Cast::Unicast,
-        true if ends.destination().is_broadcast() => Cast::Broadcast,
-        true => Cast::Multicast,
+        false => DestinationAddressKind::Unicast,
+        true if ends.destination().is_broadcast() => DestinationAddressKind::Broadcast,
+        true => DestinationAddressKind::Multicast,
     }
 }
 

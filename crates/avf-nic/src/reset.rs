@@ -4,13 +4,13 @@
 //!
 //! The card's owner resets configuration space and MSI-X table.
 
-use crate::card::Card;
-use crate::function::Function;
+use crate::card::Nic;
+use crate::function::VfHardware;
 use crate::mailbox::Mailbox;
 use avf::bits::rstat;
-use avf::virtchnl::Statistics;
+use avf::virtchnl::VfTrafficStatistics;
 
-impl Card {
+impl Nic {
     /// Resets the function for its guest (FLR), and sets its bit of GLGEN_VFLRSTAT for the PF.
     pub fn function_level_reset(&mut self, vf: u8) {
         if usize::from(vf) < self.functions.len() {
@@ -25,14 +25,14 @@ impl Card {
         self.function_level_reset(vf);
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
             function.mailbox = Mailbox::default();
-            function.statistics = Statistics::default();
+            function.statistics = VfTrafficStatistics::default();
         }
     }
 
     /// Performs the card's part of every reset; the PF driver does the rest.
     pub(crate) fn begin_reset(&mut self, vf: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
-        let old = core::mem::replace(function, Function::new());
+        let old = core::mem::replace(function, VfHardware::new());
         function.rstat = rstat::IN_PROGRESS;
         // The last message counts as taken: Linux waits on unbind until ATQH is its tail, and spins for 250 ms otherwise.
         function.mailbox.send.tail = old.mailbox.send.tail;

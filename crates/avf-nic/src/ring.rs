@@ -3,12 +3,13 @@
 
 use avf::admin::SIZE;
 use avf::bits::{AQ_INDEX, aqlen};
-use avf::table::Field;
+use avf::table::MailboxRegister;
 use serde::{Deserialize, Serialize};
 
 /// Registers of an admin queue's ring.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct Ring {
+#[serde(rename = "Ring")]
+pub(crate) struct AdminRing {
     low: u32,
     high: u32,
     pub(crate) length: u32,
@@ -16,36 +17,36 @@ pub(crate) struct Ring {
     pub(crate) tail: u32,
 }
 
-impl Ring {
-    pub(crate) fn get(&self, field: Field) -> u32 {
+impl AdminRing {
+    pub(crate) fn get(&self, field: MailboxRegister) -> u32 {
         match field {
-            Field::BaseLow => self.low,
-            Field::BaseHigh => self.high,
-            Field::Length => self.length,
-            Field::Head => self.head,
-            Field::Tail => self.tail,
+            MailboxRegister::BaseLow => self.low,
+            MailboxRegister::BaseHigh => self.high,
+            MailboxRegister::Length => self.length,
+            MailboxRegister::Head => self.head,
+            MailboxRegister::Tail => self.tail,
         }
     }
 
     /// Writes a register for software. A write of the head, or one that enables the ring, empties it until the tail is written. A
     /// write
     /// of the length of an enabled ring only changes error bits: drivers clear them like this, and it is no new setup.
-    pub(crate) fn set(&mut self, field: Field, value: u32) {
+    pub(crate) fn set(&mut self, field: MailboxRegister, value: u32) {
         match field {
-            Field::BaseLow => self.low = value,
-            Field::BaseHigh => self.high = value,
-            Field::Length if self.is_on() && value & aqlen::ENABLE != 0 => {
+            MailboxRegister::BaseLow => self.low = value,
+            MailboxRegister::BaseHigh => self.high = value,
+            MailboxRegister::Length if self.is_on() && value & aqlen::ENABLE != 0 => {
                 self.length = self.length & !aqlen::ERRORS | value & aqlen::ERRORS;
             }
-            Field::Length => {
+            MailboxRegister::Length => {
                 self.length = value & (aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH);
                 self.empty();
             }
-            Field::Head => {
+            MailboxRegister::Head => {
                 self.head = value & AQ_INDEX;
                 self.empty();
             }
-            Field::Tail => self.tail = value & AQ_INDEX,
+            MailboxRegister::Tail => self.tail = value & AQ_INDEX,
         }
     }
 

@@ -1,16 +1,16 @@
 //! Visits the card's transmit queues, and receives frames from the uplink. Port n of the plane is VF n. `work` connects the
 //! queues to the frame path.
 
-use crate::card::Card;
+use crate::card::Nic;
 use avf::ids::MAX_VFS;
 use pcie::{Bus, VfIndex};
-use plane::{Plane, Port, Sender, Wire};
+use plane::{Plane, PortIndex, TransmitQueueId, UplinkWire};
 
-impl Card {
+impl Nic {
     /// Visits every transmit queue that may hold a packet. Each hands over up to `budget` frames. Returns `true` if a queue has
     /// more
-    /// frames that may leave now. Frames that wait for their VF's rate may leave at [`Card::due`].
-    pub fn forward<B: Bus, W: Wire>(
+    /// frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
+    pub fn forward<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut Plane<MAX_VFS>,
         budget: usize,
@@ -24,7 +24,7 @@ impl Card {
             while ready != 0 {
                 let queue = ready.trailing_zeros() as u8;
                 ready &= ready - 1;
-                let sender = Sender { port: Port::of_field(vf.into()), queue };
+                let sender = TransmitQueueId { port: PortIndex::of_field(vf.into()), queue };
                 let visited = plane.visit(sender, budget, &mut work, wire).unwrap_or_default();
                 // A queue whose frames wait for a rate stays ready: nothing else would cause its next visit.
                 if !visited.left && visited.due.is_none() {
@@ -40,7 +40,7 @@ impl Card {
     }
 
     /// Receives up to `budget` frames from the uplink. Returns `false` if there are no more.
-    pub fn arrive<B: Bus, W: Wire>(
+    pub fn arrive<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut Plane<MAX_VFS>,
         budget: usize,

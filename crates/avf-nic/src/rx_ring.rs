@@ -2,18 +2,19 @@
 //! written back together (`rings`). The caller brings the frame's description, and the check sequence behind its bytes.
 
 use alloc::boxed::Box;
-use avf::control::RxContext;
-use avf::descriptor::rx::{Form, WriteBack};
+use avf::control::RxQueueContext;
+use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBack};
 use avf::ids::{FCS, MAX_FRAME, RING};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use plane::tag::TAG;
-use rings::{Posted, Receiver, Ring};
+use rings::{PlainReceiver, PostedDescriptors, Ring};
 use serde::{Deserialize, Serialize};
 
 /// A receive queue of a VF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct RxQueue {
-    context: Option<RxContext>,
+#[serde(rename = "RxQueue")]
+pub(crate) struct ReceiveQueue {
+    context: Option<RxQueueContext>,
     /// Index of the next descriptor to fill.
     head: u32,
     /// Value of QRX_TAIL as the driver wrote it. CONFIG_VSI_QUEUES keeps it, since DPDK writes the tail before that
@@ -23,12 +24,12 @@ pub(crate) struct RxQueue {
     /// Posted descriptors that were read; `None` before the first frame. All filled descriptors are written back before
     /// a call of the card returns, so they are not saved.
     #[serde(skip)]
-    posted: Option<Box<Posted>>,
+    posted: Option<Box<PostedDescriptors>>,
 }
 
 /// Reason why a frame did not reach a receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RxError {
+pub enum ReceiveError {
     /// The VF does not exist, or may not use the bus.
     NoFunction,
     /// The receive queue is not set up, or is stopped.
@@ -41,9 +42,9 @@ pub enum RxError {
     Fault,
 }
 
-impl RxQueue {
+impl ReceiveQueue {
     /// Sets up the queue by its context, stopped.
-    pub(crate) fn configure(&mut self, context: RxContext) {
+    pub(crate) fn configure(&mut self, context: RxQueueContext) {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
 
@@ -56,7 +57,7 @@ impl RxQueue {
 
     /// Returns `true` if a PF driver can have set up the queue like this.
     pub(crate) fn is_sound(&self) -> bool {
-        let fits = |context: RxContext| {
+        let fits = |context: RxQueueContext| {
             RING.contains(&context.length.into())
                 && self.head < context.length.into()
                 && context.buffer_bytes > 0
@@ -103,15 +104,15 @@ impl RxQueue {
         &'a mut self,
         function: BusFunction,
         bus: &'a mut B,
-        (tag, format): (Option<u16>, impl FnOnce(Form) -> S),
-    ) -> Option<Receiver<'a, B, S>> {
+        (tag, format): (Option<u16>, impl FnOnce(RxDescriptorFormat) -> S),
+    ) -> Option<PlainReceiver<'a, B, S>> {
         let ring = self.ring().filter(|_| self.running)?;
         let Self { context: Some(context), head, posted, .. } = self else { return None };
         let most = (context.max_frame as usize).saturating_sub(FCS + stripped(tag));
         let longest = most.min(context.buffer_bytes as usize);
         let (room, format) = (ring.available(*head) as usize, format(context.form));
-        let posted = posted.get_or_insert_with(|| Box::new(Posted::at(*head)));
-        (!context.keep_fcs).then_some(Receiver { posted, ring, room, longest, function, bus, format })
+        let posted = posted.get_or_insert_with(|| Box::new(PostedDescriptors::at(*head)));
+        (!context.keep_fcs).then_some(PlainReceiver { posted, ring, room, longest, function, bus, format })
     }
 
     /// Moves the head past `buffers` filled buffers.
@@ -124,33 +125,33 @@ impl RxQueue {
 
     /// Stops the queue after a memory fault.
     #[cold]
-    fn stop(&mut self) -> RxError {
+    fn stop(&mut self) -> ReceiveError {
         self.running = false;
-        RxError::Fault
+        ReceiveError::Fault
     }
 
-    /// Puts a frame into the receive ring. [`RxQueue::give_back`] notifies the driver.
+    /// Puts a frame into the receive ring. [`ReceiveQueue::give_back`] notifies the driver.
     pub(crate) fn fill<B: Bus>(
         &mut self,
         own: BusFunction,
         frame: &[u8],
-        said: WriteBack,
+        said: RxWriteBack,
         bus: &mut B,
-    ) -> Result<(), RxError> {
+    ) -> Result<(), ReceiveError> {
         let Self { context: Some(context), running: true, .. } = self else {
-            return Err(RxError::NotRunning);
+            return Err(ReceiveError::NotRunning);
         };
         let apart = stripped(said.tag) + if said.fcs { 0 } else { FCS };
         if frame.is_empty() || frame.len() + apart > context.max_frame as usize {
-            return Err(RxError::TooLong);
+            return Err(ReceiveError::TooLong);
         }
         let piece = context.buffer_bytes.max(1) as usize;
         let wanted = if frame.len() <= piece { 1 } else { frame.len().div_ceil(piece) };
         let context = *context;
         let Some(ring) = self.ring().filter(|ring| wanted <= ring.available(self.head) as usize) else {
-            return Err(RxError::NoBuffer);
+            return Err(ReceiveError::NoBuffer);
         };
-        let posted = self.posted.get_or_insert_with(|| Box::new(Posted::at(self.head)));
+        let posted = self.posted.get_or_insert_with(|| Box::new(PostedDescriptors::at(self.head)));
         match Self::scatter(&context, &ring, posted, own, (frame, said), bus) {
             Ok(()) => self.advance(wanted),
             Err(_) => return Err(self.stop()),
@@ -160,11 +161,11 @@ impl RxQueue {
 
     /// Splits a frame over as many receive buffers as it needs.
     fn scatter<B: Bus>(
-        context: &RxContext,
+        context: &RxQueueContext,
         ring: &Ring,
-        posted: &mut Posted,
+        posted: &mut PostedDescriptors,
         own: BusFunction,
-        (frame, said): (&[u8], WriteBack),
+        (frame, said): (&[u8], RxWriteBack),
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let mut pieces = frame.chunks(context.buffer_bytes.max(1) as usize).peekable();
@@ -172,7 +173,7 @@ impl RxQueue {
             posted.prepare(ring, own, bus)?;
             bus.dma_write(own, posted.word(ring, 0, 0), bytes)?;
             let said =
-                WriteBack { length: bytes.len() as u16, end_of_packet: pieces.peek().is_none(), ..said };
+                RxWriteBack { length: bytes.len() as u16, end_of_packet: pieces.peek().is_none(), ..said };
             let raw = said.emit(context.form);
             let words = raw.as_chunks::<8>().0;
             posted.fill(ring, core::array::from_fn(|word| u64::from_le_bytes(words[word])));

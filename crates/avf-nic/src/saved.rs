@@ -5,43 +5,44 @@
 //! Each part checks its own state, and a state that no card can be in is refused. An accepted state is bounded like any card. The
 //! PF driver is saved apart. The state's version is that of the whole port's state.
 
-use crate::brake::Brake;
-use crate::card::Card;
-use crate::function::{Function, MOST_COUNTED};
+use crate::brake::VfRestraint;
+use crate::card::Nic;
+use crate::function::{MOST_COUNTED, VfHardware};
 use crate::ports::factor;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use avf::ids::MAX_VFS;
-use plane::pacing::{Account, Debt, Pacing};
-use plane::switch::{Storm, Tables};
-use plane::{Plane, Port, PortCounters};
+use plane::pacing::{Pacing, RateAccount, RateDebt};
+use plane::switch::{StormState, SwitchTables};
+use plane::{Plane, PortCounters, PortIndex};
 use serde::{Deserialize, Serialize};
 
 /// State of a card and its plane. Its times are on the clock that was passed to the saved card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardState")]
-pub struct State {
-    basis: Basis,
+pub struct NicState {
+    basis: BaseState,
     /// Restraints of the VFs, one for each.
-    brakes: Vec<Brake>,
+    brakes: Vec<VfRestraint>,
 }
 
 /// State of a card and its plane in the version without restraints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardBasis")]
-pub struct Basis {
-    card: Card,
+pub struct BaseState {
+    card: Nic,
     /// Debts and counters of the plane's ports, one for each VF.
-    ports: Vec<PortState>,
+    ports: Vec<SavedPlanePort>,
     /// Cost so far of the frames between ports, in time.
-    crossing: Account,
-    storm: Storm,
+    crossing: RateAccount,
+    storm: StormState,
 }
 
 /// Debt and counters of a port of the plane.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct PortState {
-    debt: Debt,
+#[serde(rename = "PortState")]
+struct SavedPlanePort {
+    debt: RateDebt,
     counters: PortCounters,
 }
 
@@ -50,50 +51,51 @@ struct PortState {
 #[error("the saved state of the AVF card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(&'static str);
 
-impl Card {
+impl Nic {
     /// Returns the state of the card and its plane for a successor.
     #[must_use]
-    pub fn save(&self, plane: &Plane<MAX_VFS>) -> State {
-        let port = |(function, n): (&Function, _)| {
-            let (port, rate) = (Port::of_field(n), factor(function.filters.rate));
+    pub fn save(&self, plane: &Plane<MAX_VFS>) -> NicState {
+        let port = |(function, n): (&VfHardware, _)| {
+            let (port, rate) = (PortIndex::of_field(n), factor(function.filters.rate));
             // The plane has the VF's rate as of the last `apply_policy`; the order may be newer.
-            PortState { debt: plane.pacing.debt_at(port, rate), counters: plane.ledger.total(port) }
+            SavedPlanePort { debt: plane.pacing.debt_at(port, rate), counters: plane.ledger.total(port) }
         };
         let ports = self.functions.iter().zip(0..).map(port).collect();
         let (_, crossing) = plane.pacing.crossing();
-        let basis = Basis { card: self.clone(), ports, crossing, storm: plane.storm };
-        State { basis, brakes: self.functions.iter().map(|function| function.brake).collect() }
+        let basis = BaseState { card: self.clone(), ports, crossing, storm: plane.storm };
+        NicState { basis, brakes: self.functions.iter().map(|function| function.brake).collect() }
     }
 
-    /// Creates a card and a plane from a state. Call [`Card::apply_policy`] before the first poll: the plane has no tables.
+    /// Creates a card and a plane from a state. Call [`Nic::apply_policy`] before the first poll: the plane has no
+    /// tables.
     ///
     /// # Errors
     /// [`RestoreError`] if no card can be in this state.
-    pub fn restore(state: State) -> Result<(Self, Box<Plane<MAX_VFS>>), RestoreError> {
+    pub fn restore(state: NicState) -> Result<(Self, Box<Plane<MAX_VFS>>), RestoreError> {
         state.flaw().map_or(Ok(()), |what| Err(RestoreError(what)))?;
-        let State { basis: Basis { mut card, ports, crossing, storm }, brakes } = state;
+        let NicState { basis: BaseState { mut card, ports, crossing, storm }, brakes } = state;
         card.functions.iter_mut().zip(brakes).for_each(|(function, brake)| function.brake = brake);
         card.find_masters();
         let mut pacing = Pacing::resume(None, crossing);
         let mut counters = [PortCounters::default(); MAX_VFS];
-        for ((Function { filters, .. }, saved), n) in card.functions.iter().zip(&ports).zip(0..) {
-            let port = Port::of_field(n);
+        for ((VfHardware { filters, .. }, saved), n) in card.functions.iter().zip(&ports).zip(0..) {
+            let port = PortIndex::of_field(n);
             pacing.set_debt(port, factor(filters.rate), saved.debt);
             counters[port.index::<MAX_VFS>()] = saved.counters;
         }
-        Ok((card, Box::new(Plane::new(Tables::closed(0), pacing, storm, counters))))
+        Ok((card, Box::new(Plane::new(SwitchTables::closed(0), pacing, storm, counters))))
     }
 }
 
 /// Adds no restraint to a state of the earlier version.
-impl From<Basis> for State {
-    fn from(basis: Basis) -> Self {
-        let brakes = basis.card.functions.iter().map(|_| Brake::default()).collect();
+impl From<BaseState> for NicState {
+    fn from(basis: BaseState) -> Self {
+        let brakes = basis.card.functions.iter().map(|_| VfRestraint::default()).collect();
         Self { basis, brakes }
     }
 }
 
-impl State {
+impl NicState {
     /// Returns the number of VFs.
     #[must_use]
     pub fn vfs(&self) -> usize {
@@ -102,7 +104,7 @@ impl State {
 
     /// Returns the first rule that the state breaks.
     fn flaw(&self) -> Option<&'static str> {
-        let Basis { card, ports, crossing, storm } = &self.basis;
+        let BaseState { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());
         let accounts = ports.iter().map(|port| port.debt.rate).chain([*crossing]);
         let rules = [

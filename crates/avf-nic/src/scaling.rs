@@ -2,37 +2,38 @@
 //! table. Messages or registers set key, table, types and function. Frames of other types go to queue 0. The crate `offload`
 //! computes the hash, `contents` finds the hashed bytes.
 
-use crate::contents::Contents;
+use crate::contents::FrameContents;
 use crate::plain;
 use alloc::boxed::Box;
-use avf::control::HashFunction;
+use avf::control::RssHashFunction;
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
-use offload::plain::Plain;
+use offload::plain::PlainFrame;
 use offload::toeplitz::Toeplitz;
 use serde::{Deserialize, Serialize};
 
 /// Settings of the receive hash: key, table, types and function.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Scaling {
+#[serde(rename = "Scaling")]
+pub(crate) struct Rss {
     key: [[u8; 4]; HASH_KEY / 4],
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
-    function: HashFunction,
+    function: RssHashFunction,
     /// Prepared hash key and known hashes; `None` before the first hashed frame.
     #[serde(skip)]
-    derived: Option<Box<Derived>>,
+    derived: Option<Box<HashCache>>,
 }
 
 /// Hash key prepared for hashing, and known hashes of conversations.
 #[derive(Debug, Clone)]
-struct Derived {
+struct HashCache {
     toeplitz: Toeplitz,
-    recent: [Recent; RECENT],
+    recent: [FlowHash; RECENT],
 }
 
 /// Addresses and ports of a conversation, and its hash. The empty entry is correct: the hash of zeros is zero.
 #[derive(Debug, Clone, Copy, Default)]
-struct Recent {
+struct FlowHash {
     ends: [u64; 2],
     hash: u32,
 }
@@ -40,7 +41,7 @@ struct Recent {
 /// Number of conversations whose hash is kept. Computing a hash takes 24 table look-ups.
 const RECENT: usize = 64;
 
-impl Recent {
+impl FlowHash {
     /// Returns a conversation's index among the known hashes, by Fibonacci hashing.
     #[inline(always)]
     fn place([first, second]: [u64; 2]) -> usize {
@@ -48,7 +49,7 @@ impl Recent {
     }
 }
 
-impl Scaling {
+impl Rss {
     pub(crate) fn key_word(&self, at: usize) -> u32 {
         self.key.get(at).map_or(0, |word| u32::from_le_bytes(*word))
     }
@@ -81,7 +82,7 @@ impl Scaling {
         copy(self.table.as_flattened_mut(), table);
     }
 
-    pub(crate) fn set_function(&mut self, function: HashFunction) {
+    pub(crate) fn set_function(&mut self, function: RssHashFunction) {
         self.function = function;
         self.derived = None;
     }
@@ -98,7 +99,7 @@ impl Scaling {
 
     /// Returns the hash of a frame, if its type is hashed, and the frame's receive queue.
     #[inline]
-    pub(crate) fn spread(&mut self, frame: &[u8], contents: Contents) -> (Option<u32>, u8) {
+    pub(crate) fn spread(&mut self, frame: &[u8], contents: FrameContents) -> (Option<u32>, u8) {
         if self.types() & contents.hash_type() == 0 {
             return (None, 0);
         }
@@ -108,11 +109,11 @@ impl Scaling {
 
     /// Returns the hash of a plain frame, which may be known already, and the frame's receive queue.
     #[inline(always)]
-    pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>) -> (Option<u32>, u8) {
+    pub(crate) fn spread_plain(&mut self, plain: &PlainFrame<'_>) -> (Option<u32>, u8) {
         if self.types() & plain::hash_type(plain.is_udp()) == 0 {
             return (None, 0);
         }
-        let (ends, place) = (plain.ends(), Recent::place(plain.ends()));
+        let (ends, place) = (plain.ends(), FlowHash::place(plain.ends()));
         let hash = match self.derived.as_ref().map(|derived| derived.recent[place]) {
             Some(recent) if recent.ends == ends => recent.hash,
             _ => self.hash_anew(plain, place),
@@ -121,10 +122,10 @@ impl Scaling {
     }
 
     #[cold]
-    fn hash_anew(&mut self, plain: &Plain<'_>, place: usize) -> u32 {
+    fn hash_anew(&mut self, plain: &PlainFrame<'_>, place: usize) -> u32 {
         let hash = self.hash(plain.end_bytes());
         if let Some(derived) = &mut self.derived {
-            derived.recent[place] = Recent { ends: plain.ends(), hash };
+            derived.recent[place] = FlowHash { ends: plain.ends(), hash };
         }
         hash
     }
@@ -140,11 +141,11 @@ impl Scaling {
         let Self { key, derived, .. } = self;
         let derived = derived.get_or_insert_with(|| {
             let toeplitz = Toeplitz::new(key.as_flattened());
-            Box::new(Derived { toeplitz, recent: [Recent::default(); RECENT] })
+            Box::new(HashCache { toeplitz, recent: [FlowHash::default(); RECENT] })
         });
         match self.function {
-            HashFunction::Toeplitz => derived.toeplitz.hash(addresses, ports),
-            HashFunction::Symmetric => derived.toeplitz.hash_symmetric(addresses, ports),
+            RssHashFunction::Toeplitz => derived.toeplitz.hash(addresses, ports),
+            RssHashFunction::Symmetric => derived.toeplitz.hash_symmetric(addresses, ports),
         }
     }
 }

@@ -4,60 +4,66 @@
 //!
 //! `tx_ring` has the descriptors, and `rounds` chooses the queue to visit.
 
-use crate::card::Card;
-use crate::function::Function;
-use crate::packet::PacketOrders;
-use crate::tx_ring::TxQueue;
-use crate::work::Work;
+use crate::card::Nic;
+use crate::function::VfHardware;
+use crate::packet::DescriptorOffloads;
+use crate::tx_ring::TransmitQueue;
+use crate::work::FramePath;
 use pcie::{Bus, Function as BusFunction};
 use plane::frame::HEADROOM;
-use plane::ledger::{Sum, Traffic};
-use plane::{Lane, Port, Sender, Source};
-use rings::{Buffers, Flaw, Held, Orders, Packets, Staging, Taken};
+use plane::ledger::{PendingTraffic, TrafficSum};
+use plane::{FrameForwarder, FrameSource, PortIndex, TransmitQueueId};
+use rings::{
+    BufferChain, HeldPacket, NextPacket, PacketDropReason, PacketOffloads, PacketTransmitter, StagedPacket,
+};
 
-impl<B> Work<'_, B> {
-    fn sending(&mut self, sender: Sender) -> Option<&mut Function> {
+impl<B> FramePath<'_, B> {
+    fn sending(&mut self, sender: TransmitQueueId) -> Option<&mut VfHardware> {
         self.functions.get_mut(usize::from(sender.port.get()))
     }
 }
 
-impl<B: Bus> Source for Work<'_, B> {
+impl<B: Bus> FrameSource for FramePath<'_, B> {
     /// Returns true if the queue's function may use the bus, and the queue runs.
-    fn may_send(&self, sender: Sender) -> bool {
+    fn may_send(&self, sender: TransmitQueueId) -> bool {
         let function = self.functions.get(usize::from(sender.port.get()));
         let function = function.filter(|function| function.master);
         function.and_then(|function| function.tx.get(usize::from(sender.queue))).is_some_and(|tx| tx.running)
     }
 
-    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+    fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
         rings::visit(self, sender, budget, lane)
     }
 
-    fn has_more(&self, sender: Sender) -> bool {
+    fn has_more(&self, sender: TransmitQueueId) -> bool {
         let function = self.functions.get(usize::from(sender.port.get()));
         function.is_some_and(|function| {
             let tx = function.tx.get(usize::from(sender.queue));
-            function.held.is_of(sender.queue) || tx.is_some_and(TxQueue::has_more)
+            function.held.is_of(sender.queue) || tx.is_some_and(TransmitQueue::has_more)
         })
     }
 }
 
-impl<B: Bus> Packets for Work<'_, B> {
-    type Orders = PacketOrders;
+impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
+    type Orders = DescriptorOffloads;
 
-    fn held(&mut self, sender: Sender) -> Option<&mut Held<PacketOrders>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<DescriptorOffloads>> {
         self.sending(sender).map(|function| &mut function.held)
     }
 
-    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<PacketOrders>, usize) {
-        let (nothing, Self { functions, scratch, bus }) = ((Taken::Nothing, 0), self);
+    fn take(
+        &mut self,
+        sender: TransmitQueueId,
+        buffers: &mut BufferChain,
+    ) -> (NextPacket<DescriptorOffloads>, usize) {
+        let (nothing, Self { functions, scratch, bus }) = ((NextPacket::Nothing, 0), self);
         let function = functions.get_mut(usize::from(sender.port.get())).filter(|function| function.master);
         let Some(function) = function else { return nothing };
         let Some(ring) = function.tx.get_mut(usize::from(sender.queue)) else { return nothing };
         match ring.take(BusFunction::Vf(sender.port.get()), &mut scratch.gathered, buffers, *bus) {
-            Ok((Taken::Dropped(flaw), cost)) => {
+            Ok((NextPacket::Dropped(flaw), cost)) => {
                 function.raise_sent(sender.queue);
-                (Taken::Dropped(flaw), cost)
+                (NextPacket::Dropped(flaw), cost)
             }
             Ok(taken) => taken,
             Err(_) => {
@@ -69,7 +75,7 @@ impl<B: Bus> Packets for Work<'_, B> {
 
     /// Gives back the descriptors of the packet that was taken last, and raises the queue's interrupt. Returns `None` if
     /// the packet's bytes could not be `read`, or the ring cannot be written to: then the queue has stopped.
-    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool> {
+    fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool> {
         let Self { functions, scratch, bus } = self;
         let function = functions.get_mut(usize::from(sender.port.get()))?;
         let ring = function.tx.get_mut(usize::from(sender.queue))?;
@@ -83,24 +89,24 @@ impl<B: Bus> Packets for Work<'_, B> {
     }
 
     /// Counts a malformed packet of a queue. After many such packets the queue is stopped, until it is set up anew.
-    fn spoiled(&mut self, sender: Sender, _flaw: Flaw) {
+    fn spoiled(&mut self, sender: TransmitQueueId, _flaw: PacketDropReason) {
         let Some(function) = self.sending(sender) else { return };
         function.counters.malformed += 1;
         function.statistics.tx_errors += 1;
-        let stopped = function.tx.get_mut(usize::from(sender.queue)).is_some_and(TxQueue::spoil);
+        let stopped = function.tx.get_mut(usize::from(sender.queue)).is_some_and(TransmitQueue::spoil);
         function.counters.stopped += u64::from(stopped);
     }
 
     /// Returns the VLAN tag that the packet requests, if its VF may insert tags.
-    fn asked_tag(&self, sender: Sender, orders: &PacketOrders) -> Option<u16> {
+    fn asked_tag(&self, sender: TransmitQueueId, orders: &DescriptorOffloads) -> Option<u16> {
         let function = self.functions.get(usize::from(sender.port.get()));
         orders.tag().filter(|_| function.is_some_and(|function| function.filters.tags.insert))
     }
 
     /// Adds the frames that a visit to a queue has sent to the VF's statistics.
-    fn end_visit(&mut self, sender: Sender, sent: &Traffic) -> u64 {
-        if let Some(Function { statistics, .. }) = self.sending(sender) {
-            let Sum { packets, bytes } = sent.all();
+    fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
+        if let Some(VfHardware { statistics, .. }) = self.sending(sender) {
+            let TrafficSum { packets, bytes } = sent.all();
             statistics.tx_bytes += bytes;
             statistics.tx_unicast += packets - sent.multicast - sent.broadcast;
             statistics.tx_multicast += sent.multicast;
@@ -110,28 +116,28 @@ impl<B: Bus> Packets for Work<'_, B> {
     }
 }
 
-impl Card {
+impl Nic {
     /// Takes the next packet out of a transmit queue. The packet's bytes are in `into` behind
     /// [`plane::frame::HEADROOM`] bytes.
     pub fn transmit<B: Bus>(
         &mut self,
         vf: u8,
         queue: u8,
-        into: &mut Staging,
+        into: &mut StagedPacket,
         bus: &mut B,
-    ) -> Taken<PacketOrders> {
-        let (mut buffers, mut work) = (Buffers::default(), self.work(bus));
-        let sender = Sender { port: Port::of_field(vf.into()), queue };
+    ) -> NextPacket<DescriptorOffloads> {
+        let (mut buffers, mut work) = (BufferChain::default(), self.work(bus));
+        let sender = TransmitQueueId { port: PortIndex::of_field(vf.into()), queue };
         let (taken, _) = work.take(sender, &mut buffers);
-        if let Taken::Dropped(flaw) = taken {
+        if let NextPacket::Dropped(flaw) = taken {
             work.spoiled(sender, flaw);
         }
-        if let Taken::Packet(_) = taken {
+        if let NextPacket::Packet(_) = taken {
             into.set_length(HEADROOM);
             let place = into.extend(buffers.bytes());
             let read = buffers.read(BusFunction::Vf(vf), work.bus, place).is_ok();
             if work.end_take(sender, read).is_none() {
-                return Taken::Nothing;
+                return NextPacket::Nothing;
             }
         }
         taken

@@ -3,13 +3,13 @@
 //!
 //! `rings` reads a packet's bytes, inserts checksums and cuts segments.
 
-use crate::packet::PacketOrders;
-use crate::plain::Descriptors;
-use avf::control::TxContext;
-use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
+use crate::packet::DescriptorOffloads;
+use crate::plain::BurstDescriptors;
+use avf::control::TxQueueContext;
+use avf::descriptor::tx::{self, ParsedTxDescriptor, SIZE, TxContextDescriptor, TxDataDescriptor};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
-use pcie::{Bus, DmaFault, Function as BusFunction, Hint, Space};
-use rings::{Buffers, Flaw, Orders, Taken};
+use pcie::{Bus, DmaFault, Function as BusFunction, HintedMemory, MemoryHint};
+use rings::{BufferChain, NextPacket, PacketDropReason, PacketOffloads};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, contexts included: as many as 256 KB in pages take, and some more.
@@ -29,8 +29,9 @@ const LEAST_MSS: u16 = 64;
 
 /// A transmit queue of a VF.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct TxQueue {
-    context: Option<TxContext>,
+#[serde(rename = "TxQueue")]
+pub(crate) struct TransmitQueue {
+    context: Option<TxQueueContext>,
     /// Index of the descriptor that the card reads next.
     head: u32,
     /// Value of the tail register as the driver wrote it.
@@ -42,15 +43,15 @@ pub(crate) struct TxQueue {
     malformed: u32,
     /// Hint to the memory windows of the ring and its buffers.
     #[serde(skip)]
-    pub(crate) hint: Hint,
+    pub(crate) hint: MemoryHint,
     #[serde(skip)]
-    pub(crate) buffers: Hint,
+    pub(crate) buffers: MemoryHint,
 }
 
 /// Descriptors of a packet that have been read so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Gathered {
-    packet: PacketOrders,
+pub(crate) struct PacketDescriptors {
+    packet: DescriptorOffloads,
     /// Number of the packet's buffers.
     count: usize,
     /// True if the packet is malformed.
@@ -59,11 +60,11 @@ pub(crate) struct Gathered {
     reports: u128,
 }
 
-impl TxQueue {
+impl TransmitQueue {
     /// Sets up the queue, stopped. After a reset the queue begins with the tail that its driver has stored since it enabled
     /// its mailbox: Linux sends before the PF has set the queue up. A queue that is set up once more begins empty: Linux leaves the tail
     /// as it was when the interface went down, and begins at 0 again, so the descriptors between are old ones.
-    pub(crate) fn configure(&mut self, context: TxContext) {
+    pub(crate) fn configure(&mut self, context: TxQueueContext) {
         let stored = if self.context.is_none() { *self } else { Self::default() };
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
     }
@@ -82,8 +83,9 @@ impl TxQueue {
 
     /// Returns true if a PF driver can set up such a queue.
     pub(crate) fn is_sound(&self) -> bool {
-        let fits =
-            |context: TxContext| RING.contains(&context.length.into()) && self.head < context.length.into();
+        let fits = |context: TxQueueContext| {
+            RING.contains(&context.length.into()) && self.head < context.length.into()
+        };
         self.context.map_or(self.head == 0, fits) && self.malformed <= MOST_MALFORMED
     }
 
@@ -102,36 +104,36 @@ impl TxQueue {
 
     /// Reads the descriptors of the next packet, and puts the buffers that they name into `buffers`. Returns the packet
     /// with its cost in frames. The descriptors of a malformed packet go back at once, those of another packet by
-    /// [`TxQueue::end_take`].
+    /// [`TransmitQueue::end_take`].
     pub(crate) fn take<B: Bus>(
         &mut self,
         own: BusFunction,
-        gathered: &mut Gathered,
-        buffers: &mut Buffers,
+        gathered: &mut PacketDescriptors,
+        buffers: &mut BufferChain,
         bus: &mut B,
-    ) -> Result<(Taken<PacketOrders>, usize), DmaFault> {
+    ) -> Result<(NextPacket<DescriptorOffloads>, usize), DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
-            return Ok((Taken::Nothing, 0));
+            return Ok((NextPacket::Nothing, 0));
         };
-        *gathered = Gathered::default();
+        *gathered = PacketDescriptors::default();
         buffers.clear();
         if !self.gather(&context, own, gathered, buffers, bus)? {
             self.rung = false;
-            return Ok((Taken::Nothing, 0));
+            return Ok((NextPacket::Nothing, 0));
         }
         if gathered.is_sound(buffers.bytes()) {
             let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
-            return Ok((Taken::Packet(gathered.packet), cost));
+            return Ok((NextPacket::Packet(gathered.packet), cost));
         }
         self.give_back(&context, gathered, own, bus)?;
-        Ok((Taken::Dropped(Flaw::Size), COSTLIEST))
+        Ok((NextPacket::Dropped(PacketDropReason::Size), COSTLIEST))
     }
 
     /// Gives back the descriptors of the packet that was taken last.
     pub(crate) fn end_take<B: Bus>(
         &mut self,
         own: BusFunction,
-        gathered: &Gathered,
+        gathered: &PacketDescriptors,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         self.context.map_or(Ok(()), |context| self.give_back(&context, gathered, own, bus))
@@ -161,20 +163,20 @@ impl TxQueue {
     /// Gives back the first descriptors of a burst of frames, which have left.
     pub(crate) fn pass<B: Bus>(
         &mut self,
-        plain: &mut Descriptors,
+        plain: &mut BurstDescriptors,
         count: usize,
         own: BusFunction,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let Some(context) = self.context else { return Ok(()) };
-        plain.report(count, Space { function: own, hint: &mut self.hint }, bus)?;
+        plain.report(count, HintedMemory { function: own, hint: &mut self.hint }, bus)?;
         self.advance(&context, count as u32, own, bus)
     }
 
     /// Gives `descriptors` descriptors back to the driver, from the head on. Gives none back if they cannot be written.
     fn advance<B: Bus>(
         &mut self,
-        context: &TxContext,
+        context: &TxQueueContext,
         descriptors: u32,
         own: BusFunction,
         bus: &mut B,
@@ -192,10 +194,10 @@ impl TxQueue {
     /// Reads the descriptors of the next packet. Returns `false` if the packet's end is not in the ring yet.
     fn gather<B: Bus>(
         &self,
-        context: &TxContext,
+        context: &TxQueueContext,
         own: BusFunction,
-        gathered: &mut Gathered,
-        buffers: &mut Buffers,
+        gathered: &mut PacketDescriptors,
+        buffers: &mut BufferChain,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
         let length = u32::from(context.length);
@@ -206,9 +208,9 @@ impl TxQueue {
             bus.dma_read(own, context.base.wrapping_add(u64::from(slot) * SIZE as u64), &mut raw)?;
             gathered.packet.descriptors = step + 1;
             match tx::parse(&raw) {
-                Transmit::Context(context) => gathered.take_context(context),
-                Transmit::Other(_) => gathered.broken = true,
-                Transmit::Data(data) => {
+                ParsedTxDescriptor::Context(context) => gathered.take_context(context),
+                ParsedTxDescriptor::Other(_) => gathered.broken = true,
+                ParsedTxDescriptor::Data(data) => {
                     gathered.take_data(&data, buffers);
                     if data.end_of_packet {
                         return Ok(true);
@@ -223,8 +225,8 @@ impl TxQueue {
 
     fn give_back<B: Bus>(
         &mut self,
-        context: &TxContext,
-        gathered: &Gathered,
+        context: &TxQueueContext,
+        gathered: &PacketDescriptors,
         own: BusFunction,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
@@ -237,14 +239,14 @@ impl TxQueue {
     }
 }
 
-impl Gathered {
+impl PacketDescriptors {
     /// Takes the context descriptor that stands before the packet's first buffer. Tunnels are not offered.
-    fn take_context(&mut self, context: Context) {
+    fn take_context(&mut self, context: TxContextDescriptor) {
         self.broken |= self.count > 0 || self.packet.context.is_some() || context.tunnel != 0;
         self.packet.context = Some(context);
     }
 
-    fn take_data(&mut self, data: &Data, buffers: &mut Buffers) {
+    fn take_data(&mut self, data: &TxDataDescriptor, buffers: &mut BufferChain) {
         if self.count == 0 {
             self.packet.first = *data;
         }

@@ -1,22 +1,22 @@
 //! The parts of the card that the frame path uses while frames pass. The methods are in `transmit`, `receive` and `bursts`.
 
-use crate::card::Card;
-use crate::function::Function;
+use crate::card::Nic;
+use crate::function::VfHardware;
 use crate::scratch::Scratch;
 
 /// Parts of the card that the frame path uses while frames pass.
-pub(crate) struct Work<'a, B> {
+pub(crate) struct FramePath<'a, B> {
     /// The VFs with their rings. Port n of the plane is VF n.
-    pub(crate) functions: &'a mut [Function],
+    pub(crate) functions: &'a mut [VfHardware],
     /// Private memory of this call.
     pub(crate) scratch: &'a mut Scratch,
     /// Bus for access to the VFs' memory.
     pub(crate) bus: &'a mut B,
 }
 
-impl Card {
+impl Nic {
     /// Lends the parts of the card that the frame path uses.
-    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> Work<'a, B> {
-        Work { functions: &mut self.functions, scratch: &mut self.scratch, bus }
+    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePath<'a, B> {
+        FramePath { functions: &mut self.functions, scratch: &mut self.scratch, bus }
     }
 }

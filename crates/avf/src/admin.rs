@@ -63,7 +63,7 @@ pub mod returned {
 /// Descriptor of an admin queue. Every field has its own bytes, so any 32 bytes can be parsed and are emitted
 /// unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Descriptor {
+pub struct AdminQueueDescriptor {
     /// Flags of the descriptor, see [`flag`].
     pub flags: u16,
     /// Operation of the descriptor, see [`opcode`].
@@ -72,9 +72,9 @@ pub struct Descriptor {
     pub length: u16,
     /// Return value of the command, see [`returned`]; the VF's number in a descriptor that a PF receives.
     pub return_value: u16,
-    /// Operation of the virtchnl message, [`crate::virtchnl::Op`].
+    /// Operation of the virtchnl message, [`crate::virtchnl::VirtchnlOpcode`].
     pub cookie_high: u32,
-    /// Status of the virtchnl message, [`crate::virtchnl::Status`].
+    /// Status of the virtchnl message, [`crate::virtchnl::VirtchnlStatus`].
     pub cookie_low: u32,
     /// First parameter of the admin queue operation.
     pub param0: u32,
@@ -84,7 +84,7 @@ pub struct Descriptor {
     pub address: u64,
 }
 
-impl Descriptor {
+impl AdminQueueDescriptor {
     /// Reads an admin queue's descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -135,7 +135,7 @@ impl Descriptor {
 
 #[cfg(test)]
 mod tests {
-    use super::{Descriptor, SIZE, flag, opcode};
+    use super::{AdminQueueDescriptor, SIZE, flag, opcode};
     use proptest::prelude::{any, proptest};
 
     #[test]
@@ -146,29 +146,29 @@ mod tests {
         raw[8] = 1;
         raw[24] = 1;
         raw[28..].copy_from_slice(&[0x00, 0x60, 0x45, 0x23]);
-        let descriptor = Descriptor::parse(&raw);
+        let descriptor = AdminQueueDescriptor::parse(&raw);
         let flags = flag::SI | flag::BUF | flag::RD;
-        let wanted = Descriptor {
+        let wanted = AdminQueueDescriptor {
             flags,
             opcode: opcode::SEND_TO_PF,
             length: 8,
             cookie_high: 1,
             address: 0x1_2345_6000,
-            ..Descriptor::default()
+            ..AdminQueueDescriptor::default()
         };
         assert_eq!(descriptor, wanted);
     }
 
     #[test]
     fn posted_buffer_above_512_bytes_has_the_large_buffer_flag() {
-        assert_eq!(Descriptor::posted(0, 512).flags, flag::BUF);
-        assert_eq!(Descriptor::posted(0, 513).flags, flag::BUF | flag::LB);
+        assert_eq!(AdminQueueDescriptor::posted(0, 512).flags, flag::BUF);
+        assert_eq!(AdminQueueDescriptor::posted(0, 513).flags, flag::BUF | flag::LB);
     }
 
     proptest! {
         #[test]
         fn any_32_bytes_are_a_descriptor_and_emitted_unchanged(raw in any::<[u8; SIZE]>()) {
-            assert_eq!(Descriptor::parse(&raw).emit(), raw);
+            assert_eq!(AdminQueueDescriptor::parse(&raw).emit(), raw);
         }
     }
 }

@@ -70,7 +70,7 @@ pub mod rstat {
 
 /// State of a VF's reset, as VFGEN_RSTAT reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResetState {
+pub enum VfResetState {
     /// The PF has not set the VF up again.
     InProgress,
     /// The hardware has completed its part of the reset.
@@ -81,7 +81,7 @@ pub enum ResetState {
     Unknown,
 }
 
-impl ResetState {
+impl VfResetState {
     /// Returns the state that a value of VFGEN_RSTAT stands for.
     #[must_use]
     pub const fn of(value: u32) -> Self {
@@ -102,18 +102,18 @@ impl ResetState {
 
 #[cfg(test)]
 mod tests {
-    use super::ResetState;
+    use super::VfResetState;
 
     #[test]
     fn driver_probe_continues_once_the_vf_reset_is_complete() {
-        let lets: std::vec::Vec<_> = (0..4).map(|value| ResetState::of(value).lets_probe()).collect();
+        let lets: std::vec::Vec<_> = (0..4).map(|value| VfResetState::of(value).lets_probe()).collect();
         assert_eq!(lets, [false, true, true, false]);
     }
 
     #[test]
     fn unreachable_card_has_an_unknown_reset_state() {
         for value in [0xdead_beef, u32::MAX] {
-            assert_eq!(ResetState::of(value), ResetState::Unknown);
+            assert_eq!(VfResetState::of(value), VfResetState::Unknown);
         }
     }
 }

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 /// Reader of the fields of a message.
 #[derive(Debug)]
-pub struct Reader<'a>(&'a [u8]);
+pub struct MessageReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> MessageReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Writer of the fields of a message.
-pub(crate) trait Put {
+pub(crate) trait MessageWriter {
     fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self;
 
     fn zeros(&mut self, count: usize) -> &mut Self;
@@ -65,7 +65,7 @@ pub(crate) trait Put {
     }
 }
 
-impl Put for Vec<u8> {
+impl MessageWriter for Vec<u8> {
     fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
         self.extend_from_slice(&field);
         self

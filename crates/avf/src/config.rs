@@ -2,15 +2,15 @@
 //! BARs, MSI-X and function level reset. Offsets and sizes are those observed on X710 VFs; drivers find them
 //! through the capability lists.
 //!
-//! A VF's space on its own bus, without ids and BARs, and the PF's space are elsewhere. [`pcie::Effects`] announces
-//! the software writes that the card must act on.
+//! A VF's space on its own bus, without ids and BARs, and the PF's space are elsewhere. [`pcie::ConfigWriteEffects`]
+//! announces the software writes that the card must act on.
 
 use crate::ids;
-use pcie::capability::aer::Aer;
+use pcie::capability::aer::AerCapability;
 use pcie::capability::ari;
-use pcie::capability::express::Express;
-use pcie::capability::msix::MsiX;
-use pcie::config::{Bar, BarKind, Builder, ConfigSpace, Identity, Register, offset};
+use pcie::capability::express::ExpressCapability;
+use pcie::capability::msix::MsiXCapability;
+use pcie::config::{Bar, BarKind, ConfigRegister, ConfigSpace, ConfigSpaceBuilder, FunctionIds, offset};
 
 /// Offset of the MSI-X capability.
 pub const MSIX: u8 = 0x70;
@@ -28,7 +28,7 @@ pub const MSIX_TABLE: u32 = 0;
 pub const MSIX_PBA: u32 = 0x2000;
 
 /// PCI ids of an Adaptive Virtual Function.
-pub const IDENTITY: Identity = Identity {
+pub const IDENTITY: FunctionIds = FunctionIds {
     vendor: ids::VENDOR,
     device: ids::DEVICE,
     class: ids::CLASS,
@@ -38,7 +38,7 @@ pub const IDENTITY: Identity = Identity {
 };
 
 /// PCI Express capability of a VF: 512-byte payload, role-based error reporting, function level reset; 8 GT/s x8.
-const LINK: Express = Express {
+const LINK: ExpressCapability = ExpressCapability {
     device_capabilities: 0x1000_8cc2,
     link_capabilities: 0x0003_6c83,
     link_status: 0x1083,
@@ -55,11 +55,11 @@ pub fn space() -> ConfigSpace {
         | offset::COMMAND_SERR
         | offset::COMMAND_INTX_DISABLE;
     let vectors = ids::MAX_VECTORS as u16;
-    let msix = MsiX { vectors, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
-    let aer = Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
-    Builder::new(IDENTITY, command)
-        .register(Register::byte(offset::CACHE_LINE, 0).writable(0xff))
-        .register(Register::byte(offset::INTERRUPT_LINE, 0).writable(0xff))
+    let msix = MsiXCapability { vectors, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
+    let aer = AerCapability { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
+    ConfigSpaceBuilder::new(IDENTITY, command)
+        .register(ConfigRegister::byte(offset::CACHE_LINE, 0).writable(0xff))
+        .register(ConfigRegister::byte(offset::INTERRUPT_LINE, 0).writable(0xff))
         .bar(0, memory(ids::BAR0_SIZE))
         .bar(MSIX_BAR, memory(ids::BAR3_SIZE))
         .capability(MSIX, msix.capability())
@@ -78,7 +78,7 @@ const fn memory(bytes: usize) -> Bar {
 mod tests {
     use super::space;
     use pcie::Endpoint;
-    use pcie::capability::msix::Control;
+    use pcie::capability::msix::MsiXControl;
 
     #[test]
     fn a_vf_has_the_ids_and_capabilities_of_an_avf() {
@@ -117,6 +117,6 @@ mod tests {
         assert!(vf.bus_master() && vf.memory());
         let effects = vf.write(0xa8, 2, 0x8000);
         assert!(effects.function_reset);
-        assert_eq!((effects.bus_master, effects.msix), (Some(false), Some(Control::default())));
+        assert_eq!((effects.bus_master, effects.msix), (Some(false), Some(MsiXControl::default())));
     }
 }

@@ -5,19 +5,20 @@
 //! The PF driver decides the resources of a VF; the mailbox and resets go through registers
 //! ([`crate::pf_register`]).
 
-use crate::descriptor::rx::Form;
-use crate::virtchnl::Statistics;
+use crate::descriptor::rx::RxDescriptorFormat;
+use crate::virtchnl::VfTrafficStatistics;
 use serde::{Deserialize, Serialize};
 
 /// Settings of a receive queue for the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct RxContext {
+#[serde(rename = "RxContext")]
+pub struct RxQueueContext {
     /// Address of the receive queue's ring.
     pub base: u64,
     /// Number of descriptors in the ring.
     pub length: u16,
     /// Format of the receive queue's descriptors.
-    pub form: Form,
+    pub form: RxDescriptorFormat,
     /// Size of a receive buffer in bytes.
     pub buffer_bytes: u32,
     /// Longest received frame in bytes, frame check sequence included.
@@ -28,7 +29,8 @@ pub struct RxContext {
 
 /// Settings of a transmit queue for the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TxContext {
+#[serde(rename = "TxContext")]
+pub struct TxQueueContext {
     /// Address of the transmit queue's ring.
     pub base: u64,
     /// Number of descriptors in the ring.
@@ -40,7 +42,7 @@ pub struct TxContext {
 /// Interrupt vector that a queue raises, and the interval that delays the interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "QueueCause")]
-pub struct Cause {
+pub struct QueueInterruptCause {
     /// Number of the interrupt vector.
     pub vector: u8,
     /// Index of the interrupt's interval; 3 is none.
@@ -49,7 +51,8 @@ pub struct Cause {
 
 /// VLAN tag handling of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tags {
+#[serde(rename = "Tags")]
+pub struct VlanTagHandling {
     /// True if the card strips the tag of received frames.
     pub strip: bool,
     /// True if descriptors may have a tag inserted.
@@ -60,7 +63,8 @@ pub struct Tags {
 
 /// Function that computes a packet's RSS hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum HashFunction {
+#[serde(rename = "HashFunction")]
+pub enum RssHashFunction {
     /// The Toeplitz hash of RSS.
     #[default]
     Toeplitz,
@@ -72,7 +76,8 @@ pub enum HashFunction {
 ///
 /// An X710 limits interrupts by VPINT_RATE0 and VPINT_RATEN, and does not limit mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Restraint {
+#[serde(rename = "Restraint")]
+pub struct MailInterruptLimits {
     /// Minimum time between two descriptors that the card takes from the VF's mailbox, in microseconds.
     pub mail_us: u32,
     /// Minimum time between two interrupts of a vector, in microseconds.
@@ -81,11 +86,11 @@ pub struct Restraint {
 
 /// Order of a PF driver to the card, for a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order<'a> {
+pub enum CardOrder<'a> {
     /// Sets up a receive queue, stopped. Its head is 0; its tail stays, since drivers write the tail first.
-    ConfigureRx(u8, RxContext),
+    ConfigureRx(u8, RxQueueContext),
     /// Sets up a transmit queue, stopped and empty: head and tail are 0.
-    ConfigureTx(u8, TxContext),
+    ConfigureTx(u8, TxQueueContext),
     /// Starts the queues of the set bits, and stops the others.
     Run {
         /// Receive queues to start, a bit each.
@@ -94,9 +99,9 @@ pub enum Order<'a> {
         tx: u16,
     },
     /// Sets or removes the interrupt cause of a receive queue.
-    MapRx(u8, Option<Cause>),
+    MapRx(u8, Option<QueueInterruptCause>),
     /// Sets or removes the interrupt cause of a transmit queue.
-    MapTx(u8, Option<Cause>),
+    MapTx(u8, Option<QueueInterruptCause>),
     /// Adds an address that the VF receives by and may send from, or removes it.
     Address {
         /// The MAC address to add or remove.
@@ -112,7 +117,7 @@ pub enum Order<'a> {
         on: bool,
     },
     /// Sets VLAN stripping and insertion of a VF.
-    Tags(Tags),
+    Tags(VlanTagHandling),
     /// Selects the frames that the VF receives besides those to its own addresses.
     Promiscuity {
         /// True if the VF receives every frame to an individual address.
@@ -125,7 +130,7 @@ pub enum Order<'a> {
     /// Limits the VF's transmit rate, in Mb/s; 0 is no limit.
     Rate(u32),
     /// Limits the VF's mail and interrupts.
-    Restrain(Restraint),
+    Restrain(MailInterruptLimits),
     /// Writes the hash key, from its first byte on; excess bytes of the order are ignored.
     HashKey(&'a [u8]),
     /// Writes the lookup table, from its first entry on; excess entries of the order are ignored.
@@ -133,10 +138,10 @@ pub enum Order<'a> {
     /// Selects the packet types that are hashed, a bit each.
     HashTypes(u64),
     /// Selects the RSS hash function of a VF.
-    HashFunction(HashFunction),
+    HashFunction(RssHashFunction),
 }
 
-impl Order<'_> {
+impl CardOrder<'_> {
     /// Returns true if the order changes the path or the rate of frames, so that the forwarding tables must be
     /// rebuilt.
     #[must_use]
@@ -152,13 +157,13 @@ impl Order<'_> {
 }
 
 /// Card that takes orders of a PF driver.
-pub trait Control {
+pub trait CardControl {
     /// Carries out the PF driver's order for a VF. VFs are numbers below [`crate::ids::MAX_VFS`], queues below
     /// [`crate::ids::MAX_PAIRS`], vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A
-    /// reset of the VF undoes every order but [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and
-    /// [`Order::Tags`].
-    fn order(&mut self, vf: u8, order: Order<'_>);
+    /// reset of the VF undoes every order but [`CardOrder::Rate`], [`CardOrder::Restrain`], [`CardOrder::SpoofCheck`]
+    /// and [`CardOrder::Tags`].
+    fn order(&mut self, vf: u8, order: CardOrder<'_>);
 
     /// Returns the counters of a VF.
-    fn statistics(&mut self, vf: u8) -> Statistics;
+    fn statistics(&mut self, vf: u8) -> VfTrafficStatistics;
 }

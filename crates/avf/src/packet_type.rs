@@ -12,7 +12,8 @@ pub const ARP: u8 = 11;
 
 /// Version of a packet's IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ip {
+#[serde(rename = "Ip")]
+pub enum IpVersion {
     /// IP version 4.
     V4,
     /// IP version 6.
@@ -21,7 +22,7 @@ pub enum Ip {
 
 /// Payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Payload {
+pub enum IpPayload {
     /// The payload is a fragment.
     Fragment,
     /// The payload is of any other protocol.
@@ -41,36 +42,36 @@ const IPV6: u8 = 88;
 
 /// Returns the packet type of an IP packet.
 #[must_use]
-pub const fn ip(ip: Ip, payload: Payload) -> u8 {
+pub const fn ip(ip: IpVersion, payload: IpPayload) -> u8 {
     let base = match ip {
-        Ip::V4 => IPV4,
-        Ip::V6 => IPV6,
+        IpVersion::V4 => IPV4,
+        IpVersion::V6 => IPV6,
     };
     base + match payload {
-        Payload::Fragment => 0,
-        Payload::Other => 1,
-        Payload::Udp => 2,
-        Payload::Tcp => 4,
-        Payload::Sctp => 5,
-        Payload::Icmp => 6,
+        IpPayload::Fragment => 0,
+        IpPayload::Other => 1,
+        IpPayload::Udp => 2,
+        IpPayload::Tcp => 4,
+        IpPayload::Sctp => 5,
+        IpPayload::Icmp => 6,
     }
 }
 
 /// Returns the IP version and the payload of a packet type; `None` for other packets.
 #[must_use]
-pub const fn parse(packet_type: u8) -> Option<(Ip, Payload)> {
+pub const fn parse(packet_type: u8) -> Option<(IpVersion, IpPayload)> {
     let (ip, kind) = match packet_type {
-        IPV4..=28 => (Ip::V4, packet_type - IPV4),
-        IPV6..=94 => (Ip::V6, packet_type - IPV6),
+        IPV4..=28 => (IpVersion::V4, packet_type - IPV4),
+        IPV6..=94 => (IpVersion::V6, packet_type - IPV6),
         _ => return None,
     };
     let payload = match kind {
-        0 => Payload::Fragment,
-        1 => Payload::Other,
-        2 => Payload::Udp,
-        4 => Payload::Tcp,
-        5 => Payload::Sctp,
-        6 => Payload::Icmp,
+        0 => IpPayload::Fragment,
+        1 => IpPayload::Other,
+        2 => IpPayload::Udp,
+        4 => IpPayload::Tcp,
+        5 => IpPayload::Sctp,
+        6 => IpPayload::Icmp,
         _ => return None,
     };
     Some((ip, payload))
@@ -78,18 +79,18 @@ pub const fn parse(packet_type: u8) -> Option<(Ip, Payload)> {
 
 /// Returns the bit of VFQF_HENA and of SET_RSS_HENA that enables the hash of such packets.
 #[must_use]
-pub const fn hash_type(ip: Ip, payload: Payload) -> u64 {
+pub const fn hash_type(ip: IpVersion, payload: IpPayload) -> u64 {
     let base = match ip {
-        Ip::V4 => 31,
-        Ip::V6 => 41,
+        IpVersion::V4 => 31,
+        IpVersion::V6 => 41,
     };
     1 << (base
         + match payload {
-            Payload::Udp => 0,
-            Payload::Tcp => 2,
-            Payload::Sctp => 3,
-            Payload::Other | Payload::Icmp => 4,
-            Payload::Fragment => 5,
+            IpPayload::Udp => 0,
+            IpPayload::Tcp => 2,
+            IpPayload::Sctp => 3,
+            IpPayload::Other | IpPayload::Icmp => 4,
+            IpPayload::Fragment => 5,
         })
 }
 
@@ -98,10 +99,10 @@ pub const HASH_L2: u64 = 1 << 63;
 
 /// Bits of every packet type that can be hashed.
 pub const HASH_TYPES: u64 = {
-    let kinds = [Payload::Udp, Payload::Tcp, Payload::Sctp, Payload::Other, Payload::Fragment];
+    let kinds = [IpPayload::Udp, IpPayload::Tcp, IpPayload::Sctp, IpPayload::Other, IpPayload::Fragment];
     let (mut all, mut at) = (0, 0);
     while at < kinds.len() {
-        all |= hash_type(Ip::V4, kinds[at]) | hash_type(Ip::V6, kinds[at]);
+        all |= hash_type(IpVersion::V4, kinds[at]) | hash_type(IpVersion::V6, kinds[at]);
         at += 1;
     }
     all
@@ -111,19 +112,27 @@ pub const HASH_TYPES: u64 = {
 mod tests {
     use super::*;
 
-    const ALL: [Payload; 6] =
-        [Payload::Fragment, Payload::Other, Payload::Udp, Payload::Tcp, Payload::Sctp, Payload::Icmp];
+    const ALL: [IpPayload; 6] = [
+        IpPayload::Fragment,
+        IpPayload::Other,
+        IpPayload::Udp,
+        IpPayload::Tcp,
+        IpPayload::Sctp,
+        IpPayload::Icmp,
+    ];
 
     #[test]
     fn packet_type_numbers_are_those_of_linuxs_table() {
-        assert_eq!(ALL.map(|payload| ip(Ip::V4, payload)), [22, 23, 24, 26, 27, 28]);
-        assert_eq!(ALL.map(|payload| ip(Ip::V6, payload)), [88, 89, 90, 92, 93, 94]);
+        assert_eq!(ALL.map(|payload| ip(IpVersion::V4, payload)), [22, 23, 24, 26, 27, 28]);
+        assert_eq!(ALL.map(|payload| ip(IpVersion::V6, payload)), [88, 89, 90, 92, 93, 94]);
     }
 
     #[test]
     fn only_the_packet_types_of_ip_are_parsed_as_ip() {
-        let made: std::vec::Vec<_> =
-            [Ip::V4, Ip::V6].into_iter().flat_map(|version| ALL.map(|payload| (version, payload))).collect();
+        let made: std::vec::Vec<_> = [IpVersion::V4, IpVersion::V6]
+            .into_iter()
+            .flat_map(|version| ALL.map(|payload| (version, payload)))
+            .collect();
         for pair in &made {
             assert_eq!(parse(ip(pair.0, pair.1)), Some(*pair));
         }

@@ -8,7 +8,7 @@ use crate::register as r;
 
 /// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum VfRegisterAccess {
     /// Written bits within the mask are kept.
     Rw(u32),
     /// Read-only register: writes are ignored.
@@ -19,7 +19,7 @@ pub enum Access {
 
 /// Kind of a register, which determines the part of the card that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RegisterKind {
     /// The doorbell of a transmit queue.
     TxTail,
     /// The doorbell of a receive queue.
@@ -37,7 +37,7 @@ pub enum Kind {
     /// Interrupt causes of vector 0 that are enabled.
     EnabledCauses,
     /// Register of a mailbox queue.
-    Mailbox(Side, Field),
+    Mailbox(MailboxQueue, MailboxRegister),
     /// State of the VF's reset.
     Reset,
     /// Packet types that are hashed.
@@ -52,7 +52,7 @@ pub enum Kind {
 
 /// Queue of the mailbox: send or receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum MailboxQueue {
     /// From the VF to the PF (ATQ).
     Send,
     /// From the PF to the VF (ARQ).
@@ -61,7 +61,7 @@ pub enum Side {
 
 /// Register of a mailbox queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum MailboxRegister {
     /// Low half of the mailbox ring's address.
     BaseLow,
     /// High half of the mailbox ring's address.
@@ -76,7 +76,7 @@ pub enum Field {
 
 /// Effect on a register of a VF's resets (RESET_VF, a reset by the PF, FLR).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterReset {
+pub enum RegisterResetEffect {
     /// The register gets its value after power-on.
     Cleared,
     /// Reset keeps the register's value.
@@ -93,19 +93,25 @@ pub struct Register {
     /// Number of elements, 4 bytes apart.
     pub count: u32,
     /// Effect of reads and writes on the register.
-    pub access: Access,
+    pub access: VfRegisterAccess,
     /// Value of the register after power-on.
     pub reset: u32,
     /// Effect of a reset of the VF.
-    pub after: AfterReset,
+    pub after: RegisterResetEffect,
     /// Kind of the register.
-    pub kind: Kind,
+    pub kind: RegisterKind,
     /// Further rules, as text for the documentation.
     pub more: &'static str,
 }
 
 impl Register {
-    const fn one(name: &'static str, offset: u32, access: Access, kind: Kind, more: &'static str) -> Self {
+    const fn one(
+        name: &'static str,
+        offset: u32,
+        access: VfRegisterAccess,
+        kind: RegisterKind,
+        more: &'static str,
+    ) -> Self {
         Self::many(name, offset, 1, access, kind, more)
     }
 
@@ -113,11 +119,11 @@ impl Register {
         name: &'static str,
         offset: u32,
         count: u32,
-        access: Access,
-        kind: Kind,
+        access: VfRegisterAccess,
+        kind: RegisterKind,
         more: &'static str,
     ) -> Self {
-        Self { name, offset, count, access, reset: 0, after: AfterReset::Cleared, kind, more }
+        Self { name, offset, count, access, reset: 0, after: RegisterResetEffect::Cleared, kind, more }
     }
 
     const fn reset(mut self, value: u32) -> Self {
@@ -126,7 +132,7 @@ impl Register {
     }
 
     const fn kept(mut self) -> Self {
-        self.after = AfterReset::Kept;
+        self.after = RegisterResetEffect::Kept;
         self
     }
 
@@ -159,11 +165,11 @@ const fn mailbox(
     name: &'static str,
     offset: u32,
     mask: u32,
-    side: Side,
-    field: Field,
+    side: MailboxQueue,
+    field: MailboxRegister,
     more: &'static str,
 ) -> Register {
-    Register::one(name, offset, Access::Rw(mask), Kind::Mailbox(side, field), more)
+    Register::one(name, offset, VfRegisterAccess::Rw(mask), RegisterKind::Mailbox(side, field), more)
 }
 
 /// All registers of a VF's BAR0, by chapter of the document.
@@ -171,8 +177,22 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "queues",
         &[
-            Register::many("QTX_TAIL1", r::QTX_TAIL, 16, Access::Rw(u32::MAX), Kind::TxTail, TX_TAIL),
-            Register::many("QRX_TAIL1", r::QRX_TAIL, 16, Access::Rw(u32::MAX), Kind::RxTail, RX_TAIL),
+            Register::many(
+                "QTX_TAIL1",
+                r::QTX_TAIL,
+                16,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::TxTail,
+                TX_TAIL,
+            ),
+            Register::many(
+                "QRX_TAIL1",
+                r::QRX_TAIL,
+                16,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::RxTail,
+                RX_TAIL,
+            ),
         ],
     ),
     (
@@ -182,68 +202,68 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 "VFINT_ITRN1(0)",
                 r::VFINT_ITRN,
                 16,
-                Access::Rw(dyn_ctl::INTERVAL),
-                Kind::Interval(0),
+                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
+                RegisterKind::Interval(0),
                 "interval of vector i + 1, in units of 2 us",
             ),
             Register::many(
                 "VFINT_ITRN1(1)",
                 r::VFINT_ITRN + 0x40,
                 16,
-                Access::Rw(dyn_ctl::INTERVAL),
-                Kind::Interval(1),
+                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
+                RegisterKind::Interval(1),
                 "interval of vector i + 1, in units of 2 us",
             ),
             Register::many(
                 "VFINT_ITRN1(2)",
                 r::VFINT_ITRN + 0x80,
                 16,
-                Access::Rw(dyn_ctl::INTERVAL),
-                Kind::Interval(2),
+                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
+                RegisterKind::Interval(2),
                 "interval of vector i + 1, in units of 2 us",
             ),
             Register::many(
                 "VFINT_DYN_CTLN1",
                 r::VFINT_DYN_CTLN,
                 16,
-                Access::Rw(KEPT_IN_CONTROL),
-                Kind::Control,
+                VfRegisterAccess::Rw(KEPT_IN_CONTROL),
+                RegisterKind::Control,
                 CONTROL,
             ),
             Register::one(
                 "VFINT_ICR01",
                 r::VFINT_ICR01,
-                Access::Rc,
-                Kind::Causes,
+                VfRegisterAccess::Rc,
+                RegisterKind::Causes,
                 "causes are set even if they do not interrupt: DPDK polls the register every 50 ms",
             ),
             Register::many(
                 "VFINT_ITR01",
                 r::VFINT_ITR01,
                 3,
-                Access::Rw(dyn_ctl::INTERVAL),
-                Kind::IntervalOfVector0,
+                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
+                RegisterKind::IntervalOfVector0,
                 "interval of vector 0, in units of 2 us",
             ),
             Register::one(
                 "VFINT_ICR0_ENA1",
                 r::VFINT_ICR0_ENA,
-                Access::Rw(u32::MAX),
-                Kind::EnabledCauses,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::EnabledCauses,
                 "which causes of ICR01 raise vector 0",
             ),
             Register::one(
                 "VFINT_STAT_CTL01",
                 r::VFINT_STAT_CTL0,
-                Access::Rw(u32::MAX),
-                Kind::Unused,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::Unused,
                 "stored only",
             ),
             Register::one(
                 "VFINT_DYN_CTL01",
                 r::VFINT_DYN_CTL0,
-                Access::Rw(KEPT_IN_CONTROL),
-                Kind::ControlOfVector0,
+                VfRegisterAccess::Rw(KEPT_IN_CONTROL),
+                RegisterKind::ControlOfVector0,
                 CONTROL,
             ),
         ],
@@ -251,34 +271,62 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "mailbox",
         &[
-            mailbox("VF_ARQBAH1", r::VF_ARQBAH, u32::MAX, Side::Receive, Field::BaseHigh, BASE),
-            mailbox("VF_ARQBAL1", r::VF_ARQBAL, RING_BASE, Side::Receive, Field::BaseLow, BASE),
-            mailbox("VF_ARQLEN1", r::VF_ARQLEN, LENGTH, Side::Receive, Field::Length, ON),
+            mailbox(
+                "VF_ARQBAH1",
+                r::VF_ARQBAH,
+                u32::MAX,
+                MailboxQueue::Receive,
+                MailboxRegister::BaseHigh,
+                BASE,
+            ),
+            mailbox(
+                "VF_ARQBAL1",
+                r::VF_ARQBAL,
+                RING_BASE,
+                MailboxQueue::Receive,
+                MailboxRegister::BaseLow,
+                BASE,
+            ),
+            mailbox("VF_ARQLEN1", r::VF_ARQLEN, LENGTH, MailboxQueue::Receive, MailboxRegister::Length, ON),
             mailbox(
                 "VF_ARQH1",
                 r::VF_ARQH,
                 INDEX,
-                Side::Receive,
-                Field::Head,
+                MailboxQueue::Receive,
+                MailboxRegister::Head,
                 "advances when the card has written a message",
             ),
             mailbox(
                 "VF_ARQT1",
                 r::VF_ARQT,
                 INDEX,
-                Side::Receive,
-                Field::Tail,
+                MailboxQueue::Receive,
+                MailboxRegister::Tail,
                 "the card fills descriptors up to the one before this index",
             ),
-            mailbox("VF_ATQBAH1", r::VF_ATQBAH, u32::MAX, Side::Send, Field::BaseHigh, BASE),
-            mailbox("VF_ATQBAL1", r::VF_ATQBAL, RING_BASE, Side::Send, Field::BaseLow, BASE),
-            mailbox("VF_ATQLEN1", r::VF_ATQLEN, LENGTH, Side::Send, Field::Length, ON),
+            mailbox(
+                "VF_ATQBAH1",
+                r::VF_ATQBAH,
+                u32::MAX,
+                MailboxQueue::Send,
+                MailboxRegister::BaseHigh,
+                BASE,
+            ),
+            mailbox(
+                "VF_ATQBAL1",
+                r::VF_ATQBAL,
+                RING_BASE,
+                MailboxQueue::Send,
+                MailboxRegister::BaseLow,
+                BASE,
+            ),
+            mailbox("VF_ATQLEN1", r::VF_ATQLEN, LENGTH, MailboxQueue::Send, MailboxRegister::Length, ON),
             mailbox(
                 "VF_ATQH1",
                 r::VF_ATQH,
                 INDEX,
-                Side::Send,
-                Field::Head,
+                MailboxQueue::Send,
+                MailboxRegister::Head,
                 "advances when the card has read a message; RESET_VF leaves the head at the tail",
             )
             .kept(),
@@ -286,16 +334,16 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 "VF_ATQT1",
                 r::VF_ATQT,
                 INDEX,
-                Side::Send,
-                Field::Tail,
+                MailboxQueue::Send,
+                MailboxRegister::Tail,
                 "the card reads messages up to the one before this index",
             )
             .kept(),
             Register::one(
                 "VFGEN_RSTAT",
                 r::VFGEN_RSTAT,
-                Access::Ro,
-                Kind::Reset,
+                VfRegisterAccess::Ro,
+                RegisterKind::Reset,
                 "reset state that the PF reports: 0 in progress, 1 completed, 2 active",
             )
             .reset(rstat::ACTIVE),
@@ -308,24 +356,24 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 "VFQF_HENA",
                 r::VFQF_HENA,
                 2,
-                Access::Rw(u32::MAX),
-                Kind::HashTypes,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::HashTypes,
                 "used only while RSS_PF is not negotiated",
             ),
             Register::many(
                 "VFQF_HKEY",
                 r::VFQF_HKEY,
                 13,
-                Access::Rw(u32::MAX),
-                Kind::HashKey,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::HashKey,
                 "used only while RSS_PF is not negotiated",
             ),
             Register::many(
                 "VFQF_HLUT",
                 r::VFQF_HLUT,
                 16,
-                Access::Rw(u32::MAX),
-                Kind::LookupTable,
+                VfRegisterAccess::Rw(u32::MAX),
+                RegisterKind::LookupTable,
                 "used only while RSS_PF is not negotiated; an entry beyond the queue pairs names queue 0",
             ),
         ],
@@ -348,7 +396,7 @@ pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, find, rows};
+    use super::{RegisterKind, find, rows};
     use crate::ids::{BAR0_SIZE, MAPPED};
     use std::collections::{HashMap, HashSet};
 
@@ -389,8 +437,13 @@ mod tests {
     fn mapped_pages_contain_exactly_the_doorbell_registers() {
         for row in rows() {
             let is_mapped = MAPPED.iter().any(|pages| pages.contains(&row.offset));
-            let is_doorbell =
-                matches!(row.kind, Kind::TxTail | Kind::RxTail | Kind::Interval(_) | Kind::Control);
+            let is_doorbell = matches!(
+                row.kind,
+                RegisterKind::TxTail
+                    | RegisterKind::RxTail
+                    | RegisterKind::Interval(_)
+                    | RegisterKind::Control
+            );
             assert_eq!(is_mapped, is_doorbell, "{}", row.name);
         }
     }

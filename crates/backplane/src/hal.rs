@@ -3,24 +3,24 @@
 
 use crate::Backplane;
 use core::time::Duration;
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Function, Iova};
 
 /// Registers of the PF. A wait only moves the clock, since its caller is the PF driver itself.
 #[derive(Debug)]
-pub struct PfHal<'a> {
+pub struct BackplanePfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,
 }
 
 /// Registers and memory of a VF. A wait moves the clock, the card and the PF driver.
 #[derive(Debug)]
-pub struct VfHal<'a> {
+pub struct BackplaneVfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,
     pub(crate) function: Function,
 }
 
-impl Hal for PfHal<'_> {
+impl Hal for BackplanePfHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.backplane.nic.read(Function::Pf, offset, self.backplane.now)
     }
@@ -38,7 +38,7 @@ impl Hal for PfHal<'_> {
     }
 }
 
-impl Hal for VfHal<'_> {
+impl Hal for BackplaneVfHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.backplane.nic.read(self.function, offset, self.backplane.now)
     }
@@ -56,8 +56,8 @@ impl Hal for VfHal<'_> {
     }
 }
 
-impl DmaHal for VfHal<'_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for BackplaneVfHal<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.backplane.world.memory(self.function).allocate(length, align)
     }
 

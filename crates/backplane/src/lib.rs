@@ -11,14 +11,14 @@
 mod hal;
 mod world;
 
-pub use hal::{PfHal, VfHal};
-pub use world::{Memory, World};
+pub use hal::{BackplanePfHal, BackplaneVfHal};
+pub use world::{CardEnvironment, FunctionDmaMemory};
 
 use core::time::Duration;
-use driver::pf::{Pf, PfError, Visit};
+use driver::pf::{Pf, PfError, PfVisit};
 use i82576::config::pf::SRIOV;
 use i82576::{MacAddress, Time, VfIndex};
-use nic::{Budget, Nic, Wire};
+use nic::{Budget, Nic, UplinkWire};
 use pcie::capability::sriov;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
@@ -30,16 +30,16 @@ const SETTLE_POLLS: usize = 10_000;
 #[derive(Debug)]
 pub struct Backplane {
     nic: Nic,
-    world: World,
+    world: CardEnvironment,
     pf: Option<Pf>,
     now: Time,
     budget: Budget,
-    last_visit: Visit,
-    between: Option<Between>,
+    last_visit: PfVisit,
+    between: Option<RoundDisturbance>,
 }
 
 /// Disturbance of the card and the PF driver by a test, before each round. The driver is absent during its own waits.
-pub type Between = fn(&mut Nic, Option<&mut Pf>);
+pub type RoundDisturbance = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
     /// Creates a card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
@@ -55,9 +55,9 @@ impl Backplane {
             nic.config_write(Function::Vf(vf), offset::COMMAND, 2, u32::from(offset::COMMAND_BUS_MASTER));
         }
         nic.set_link(true);
-        let last_visit = Visit::default();
+        let last_visit = PfVisit::default();
         let (now, budget) = (Time::ZERO, Budget::default());
-        Self { nic, world: World::new(), pf: None, now, budget, last_visit, between: None }
+        Self { nic, world: CardEnvironment::new(), pf: None, now, budget, last_visit, between: None }
     }
 
     /// Creates a card as [`Backplane::new`] does, with its PF driver attached and `vfs` VFs served. VF n's address
@@ -100,7 +100,10 @@ impl Backplane {
 
     /// Calls the PF driver with its registers; `None` without a driver. Afterwards it passes the driver's link
     /// decisions to the card.
-    pub fn with_pf_driver<R>(&mut self, act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R) -> Option<R> {
+    pub fn with_pf_driver<R>(
+        &mut self,
+        act: impl FnOnce(&mut Pf, &mut BackplanePfHal<'_>) -> R,
+    ) -> Option<R> {
         let mut pf = self.pf.take()?;
         let answer = act(&mut pf, &mut self.pf());
         for vf in VfIndex::all() {
@@ -117,13 +120,13 @@ impl Backplane {
     }
 
     /// Returns the PF's registers.
-    pub fn pf(&mut self) -> PfHal<'_> {
-        PfHal { backplane: self }
+    pub fn pf(&mut self) -> BackplanePfHal<'_> {
+        BackplanePfHal { backplane: self }
     }
 
     /// Returns a VF's registers and memory.
-    pub fn vf(&mut self, vf: u8) -> VfHal<'_> {
-        VfHal { function: Function::Vf(vf), backplane: self }
+    pub fn vf(&mut self, vf: u8) -> BackplaneVfHal<'_> {
+        BackplaneVfHal { function: Function::Vf(vf), backplane: self }
     }
 
     /// Returns the card.
@@ -132,7 +135,7 @@ impl Backplane {
     }
 
     /// Returns the memory of the functions, the interrupts and the wire.
-    pub fn world(&mut self) -> &mut World {
+    pub fn world(&mut self) -> &mut CardEnvironment {
         &mut self.world
     }
 
@@ -148,13 +151,13 @@ impl Backplane {
     }
 
     /// Sets the disturbance of card and PF driver before each round.
-    pub fn set_between(&mut self, between: Option<Between>) {
+    pub fn set_between(&mut self, between: Option<RoundDisturbance>) {
         self.between = between;
     }
 
     /// Returns the result of the PF driver's last visit.
     #[must_use]
-    pub fn last_visit(&self) -> Visit {
+    pub fn last_visit(&self) -> PfVisit {
         self.last_visit
     }
 
@@ -189,7 +192,7 @@ impl Backplane {
     }
 
     /// Polls the card once, on another wire than the two queues of frames; returns true if more work is due.
-    pub fn poll_on<W: Wire>(&mut self, wire: &mut W) -> bool {
+    pub fn poll_on<W: UplinkWire>(&mut self, wire: &mut W) -> bool {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }
 
@@ -201,7 +204,7 @@ impl Backplane {
 
     fn poll(&mut self) -> Option<Time> {
         for _ in 0..SETTLE_POLLS {
-            let World { bus, wire } = &mut self.world;
+            let CardEnvironment { bus, wire } = &mut self.world;
             let poll = self.nic.poll(self.now, self.budget, bus, wire);
             if !poll.more {
                 return poll.deadline;

@@ -1,8 +1,8 @@
 //! Surroundings of the card: each function's memory, the recorded interrupts, and the wire. A function's memory has
 //! no translation beyond its own base address.
 
-use driver::{DmaRegion, OutOfDmaMemory};
-use nic::Wire;
+use driver::{DmaAllocation, OutOfDmaMemory};
+use nic::UplinkWire;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
@@ -13,20 +13,20 @@ const SIZE: usize = 8 << 20;
 
 /// Memory of a function: only its allocated part is mapped.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct FunctionDmaMemory {
     bytes: Vec<u8>,
 }
 
-impl Memory {
+impl FunctionDmaMemory {
     /// Allocates and maps zeroed memory for the function.
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
-    pub fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+    pub fn allocate(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let start = self.bytes.len().next_multiple_of(align.max(1));
         let end = start.checked_add(length).filter(|end| *end <= SIZE).ok_or(OutOfDmaMemory(length))?;
         self.bytes.resize(end, 0);
-        Ok(DmaRegion { iova: BASE + start as u64, length })
+        Ok(DmaAllocation { iova: BASE + start as u64, length })
     }
 
     /// Returns the bytes at an address, if all of them are mapped.
@@ -36,7 +36,7 @@ impl Memory {
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// Returns the bytes at an address for writing, as [`Memory::get`].
+    /// Returns the bytes at an address for writing, as [`FunctionDmaMemory::get`].
     pub fn get_mut(&mut self, iova: Iova, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.bytes.get_mut(start..start.checked_add(length)?)
@@ -46,7 +46,7 @@ impl Memory {
 /// Bus with the PF (index 0) and eight VFs.
 #[derive(Debug)]
 pub(crate) struct RecordingBus {
-    memory: Vec<Memory>,
+    memory: Vec<FunctionDmaMemory>,
     interrupts: Vec<Vec<u16>>,
     faults: Vec<u64>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct QueueWire {
 
 /// Surroundings of the card: memory, interrupts and wire.
 #[derive(Debug)]
-pub struct World {
+pub struct CardEnvironment {
     pub(crate) bus: RecordingBus,
     pub(crate) wire: QueueWire,
 }
@@ -72,21 +72,21 @@ fn index(function: Function) -> usize {
     }
 }
 
-impl World {
+impl CardEnvironment {
     pub(crate) fn new() -> Self {
         let functions = i82576::ids::MAX_VFS + 1;
-        let memory = (0..functions).map(|_| Memory::default()).collect();
+        let memory = (0..functions).map(|_| FunctionDmaMemory::default()).collect();
         let bus =
             RecordingBus { memory, interrupts: vec![Vec::new(); functions], faults: vec![0; functions] };
         Self { bus, wire: QueueWire::default() }
     }
 
     /// Returns a function's memory.
-    pub fn memory(&mut self, function: Function) -> &mut Memory {
+    pub fn memory(&mut self, function: Function) -> &mut FunctionDmaMemory {
         &mut self.bus.memory[index(function)]
     }
 
-    pub(crate) fn memory_of(&self, function: Function) -> &Memory {
+    pub(crate) fn memory_of(&self, function: Function) -> &FunctionDmaMemory {
         &self.bus.memory[index(function)]
     }
 
@@ -144,7 +144,7 @@ impl Bus for RecordingBus {
     }
 }
 
-impl Wire for QueueWire {
+impl UplinkWire for QueueWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.outgoing.push(frame.to_vec());
         true

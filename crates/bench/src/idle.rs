@@ -2,13 +2,13 @@
 //! the processor time of naps alone, which is the least for a host that polls doorbells in memory. The generator polls
 //! while its frame is pending, so the machine as a whole is not idle then.
 
-use crate::contender::served::Served;
-use crate::contender::stations::Circle;
-use crate::contender::{Contender, Mode};
+use crate::contender::served::ServedCard;
+use crate::contender::stations::VfCircle;
+use crate::contender::{Contender, ContenderKind};
 use crate::machine::cycles;
-use crate::machine::processors::Processors;
-use crate::options::Options;
-use crate::report::{Latency, Row};
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
+use crate::report::{BenchmarkRow, Latency};
 use crate::statistics::quantile;
 use anyhow::{Result, anyhow};
 use rustix::thread::set_current_timer_slack;
@@ -31,7 +31,7 @@ const LOST: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The host is gone.
-pub fn row(served: &mut Served, size: usize, options: &Options) -> Result<Row> {
+pub fn row(served: &mut ServedCard, size: usize, options: &BenchmarkOptions) -> Result<BenchmarkRow> {
     let process = served.process_id();
     let (share, mut found) = served.running(|circle| {
         thread::sleep(SILENCE);
@@ -42,7 +42,7 @@ pub fn row(served: &mut Served, size: usize, options: &Options) -> Result<Row> {
     })?;
     let mut at = |part| quantile(&mut found, part);
     let latency = Latency { load: 0.0, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
-    let mut row = Row::new("first frame after a silence", served.name(), size, served.mode());
+    let mut row = BenchmarkRow::new("first frame after a silence", served.name(), size, served.mode());
     row.latency = Some(latency);
     row.idle_share = Some(share);
     Ok(row)
@@ -52,9 +52,9 @@ pub fn row(served: &mut Served, size: usize, options: &Options) -> Result<Row> {
 ///
 /// # Errors
 /// The kernel does not report this thread's processor time.
-pub fn naps(processors: Processors) -> Result<Row> {
+pub fn naps(processors: ProcessorAssignment) -> Result<BenchmarkRow> {
     let napping = thread::spawn(move || {
-        Processors::held(processors.forwarder, || {
+        ProcessorAssignment::held(processors.forwarder, || {
             // The same timer slack as a port's thread. With the default, a nap takes 50 us longer.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
             let (begun, before) = (Instant::now(), clock_gettime(ClockId::ThreadCPUTime));
@@ -65,13 +65,14 @@ pub fn naps(processors: Processors) -> Result<Row> {
             took.map(|took| took.as_secs_f64() / begun.elapsed().as_secs_f64())
         })
     });
-    let mut row = Row::new("naps of 160 us, and nothing else", "this machine", 0, Mode::Raw);
+    let mut row =
+        BenchmarkRow::new("naps of 160 us, and nothing else", "this machine", 0, ContenderKind::Raw);
     row.idle_share = Some(napping.join().map_err(|_| anyhow!("the thread that measures naps panicked"))???);
     Ok(row)
 }
 
 /// Returns the latency of each frame, nanoseconds.
-fn first_frames(circle: &mut Circle, count: usize) -> Vec<f64> {
+fn first_frames(circle: &mut VfCircle, count: usize) -> Vec<f64> {
     let clock = Instant::now();
     let mut found = Vec::with_capacity(count);
     for _ in 0..count {

@@ -5,10 +5,10 @@
 //! so no time on one.
 
 use crate::contender::Contender;
-use crate::contender::served::Served;
-use crate::contender::stations::Circle;
-use crate::options::Options;
-use crate::report::{Latency, Row};
+use crate::contender::served::ServedCard;
+use crate::contender::stations::VfCircle;
+use crate::options::BenchmarkOptions;
+use crate::report::{BenchmarkRow, Latency};
 use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
@@ -25,7 +25,13 @@ const MOST: usize = 4_000_000;
 ///
 /// # Errors
 /// The host is gone.
-pub fn row(served: &mut Served, size: usize, load: f64, capacity: f64, options: &Options) -> Result<Row> {
+pub fn row(
+    served: &mut ServedCard,
+    size: usize,
+    load: f64,
+    capacity: f64,
+    options: &BenchmarkOptions,
+) -> Result<BenchmarkRow> {
     let pace = capacity / 2.0 * load * 1e6;
     let length = Duration::from_millis(options.latency_ms);
     let mut found = served.running(|circle| {
@@ -35,14 +41,14 @@ pub fn row(served: &mut Served, size: usize, load: f64, capacity: f64, options: 
     let delivered = found.len() as f64 / length.as_secs_f64() / 1e6;
     let mut at = |part| quantile(&mut found, part);
     let latency = Latency { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
-    let mut row = Row::new("one way", served.name(), size, served.mode());
+    let mut row = BenchmarkRow::new("one way", served.name(), size, served.mode());
     row.set_rate(Some(delivered));
     row.latency = Some(latency);
     Ok(row)
 }
 
 /// Returns the latency of each frame, nanoseconds. `pace` is in frames a second.
-fn measure(circle: &mut Circle, pace: f64, length: Duration) -> Vec<f64> {
+fn measure(circle: &mut VfCircle, pace: f64, length: Duration) -> Vec<f64> {
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();
     let due = |frame: u64| (frame as f64 / pace * 1e9) as u64;
@@ -66,7 +72,7 @@ fn measure(circle: &mut Circle, pace: f64, length: Duration) -> Vec<f64> {
 }
 
 /// Receives pending frames, so that they do not disturb the next measurement.
-fn drain(circle: &mut Circle) {
+fn drain(circle: &mut VfCircle) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(20) {
         while circle.next_stamp().is_some() {}

@@ -35,28 +35,30 @@ pub mod rounds;
 pub mod statistics;
 
 use anyhow::Result;
-use contender::served::Served;
-use contender::work::Work;
-use contender::{Contender, Mode};
-use machine::processors::Processors;
-use options::Options;
-use report::{Report, Row};
+use contender::served::ServedCard;
+use contender::work::Workload;
+use contender::{Contender, ContenderKind};
+use machine::processors::ProcessorAssignment;
+use options::BenchmarkOptions;
+use report::{BenchmarkReport, BenchmarkRow};
 use std::fs;
 
 /// Runs the benchmarks that the options select, and writes the report into their folder.
 ///
 /// # Errors
 /// A contender is not available or moves no frame; the text says which.
-pub fn run(options: &Options) -> Result<Report> {
-    let processors = Processors::of_process()?;
-    let mut report = Report::new(machine::describe());
+pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
+    let processors = ProcessorAssignment::of_process()?;
+    let mut report = BenchmarkReport::new(machine::describe());
     report.rows.extend(raw::limits(processors)?);
     let dpdk = options.dpdk()?;
     let huge = machine::huge_pages::reserve(dpdk.is_some());
     report.machine.huge_pages = huge.is_there();
     let last = options.sizes.last().copied().filter(|_| options.works);
-    let frames = options.sizes.iter().copied().map(Work::Frames);
-    for work in frames.chain(last.into_iter().flat_map(|size| [Work::LargeRings(size), Work::Segmented])) {
+    let frames = options.sizes.iter().copied().map(Workload::Frames);
+    for work in
+        frames.chain(last.into_iter().flat_map(|size| [Workload::LargeRings(size), Workload::Segmented]))
+    {
         let (mut contenders, skipped) = contender::all(options, dpdk.as_ref(), &huge, processors, work)?;
         report.skip(skipped);
         let rounds = rounds::run(&mut contenders, options, processors)?;
@@ -67,9 +69,10 @@ pub fn run(options: &Options) -> Result<Report> {
         }
         // The rows of the first card come first, and their rates are the capacities for latency under load.
         let found = |mode| Some((mode, rows.iter().find(|row| row.mode == mode)?.mpps?));
-        let capacities: Vec<(Mode, f64)> = options.modes.iter().filter_map(|&mode| found(mode)).collect();
+        let capacities: Vec<(ContenderKind, f64)> =
+            options.modes.iter().filter_map(|&mode| found(mode)).collect();
         report.rows.extend(rows);
-        let Work::Frames(size) = work else { continue };
+        let Workload::Frames(size) = work else { continue };
         for (mode, capacity) in capacities.into_iter().filter(|_| options.latency_ms > 0) {
             report.rows.extend(latencies(options, mode, processors, size, capacity)?);
         }
@@ -77,7 +80,8 @@ pub fn run(options: &Options) -> Result<Report> {
     if let (true, Some(&size)) = (options.silences > 0, options.sizes.first()) {
         report.rows.push(idle::naps(processors)?);
         for &mode in &options.modes {
-            let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
+            let mut served =
+                ServedCard::start(options, options.card(), mode, processors, Workload::Frames(size))?;
             report.rows.push(idle::row(&mut served, size, options)?);
         }
     }
@@ -98,13 +102,18 @@ pub fn run(options: &Options) -> Result<Report> {
 }
 
 /// Measures the same with two, four and seven VFs that exchange frames.
-fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<Row>> {
+fn growth(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+    size: usize,
+) -> Result<Vec<BenchmarkRow>> {
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
     for &mode in &options.modes {
         for guests in [2, 4, 7] {
-            let work = Work::Frames(size);
+            let work = Workload::Frames(size);
             let card = options.card();
-            contenders.push(Box::new(Served::with_guests(options, card, mode, processors, work, guests)?));
+            contenders
+                .push(Box::new(ServedCard::with_guests(options, card, mode, processors, work, guests)?));
         }
     }
     let rounds = rounds::run(&mut contenders, options, processors)?;
@@ -113,12 +122,12 @@ fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<
 
 /// Measures latencies at parts of the capacity.
 fn latencies(
-    options: &Options,
-    mode: Mode,
-    processors: Processors,
+    options: &BenchmarkOptions,
+    mode: ContenderKind,
+    processors: ProcessorAssignment,
     size: usize,
     capacity: f64,
-) -> Result<Vec<Row>> {
-    let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
+) -> Result<Vec<BenchmarkRow>> {
+    let mut served = ServedCard::start(options, options.card(), mode, processors, Workload::Frames(size))?;
     latency::LOADS.iter().map(|&load| latency::row(&mut served, size, load, capacity, options)).collect()
 }

@@ -1,11 +1,11 @@
 //! Program of `cargo xtask bench`, which builds it and the measured programs.
 #![forbid(unsafe_code)]
 
-use bench::options::Options;
+use bench::options::BenchmarkOptions;
 use clap::Parser;
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
+    let options = BenchmarkOptions::parse();
     let report = bench::run(&options)?;
     println!("{report}");
     println!("\nsummary.json and the charts are in {}", options.out.display());

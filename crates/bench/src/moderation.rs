@@ -6,19 +6,19 @@
 //! Adaptive Virtual Functions are not measured, because their driver has one policy. The lab models the cost of an
 //! interrupt for a guest's processor; this receiver polls its eventfd.
 
-use crate::contender::Mode;
-use crate::contender::card::Card;
-use crate::contender::host::Host;
-use crate::contender::stations::{Station, address};
-use crate::contender::work::Work;
-use crate::machine::processors::Processors;
-use crate::options::Options;
-use crate::report::{Interrupts, Latency, Row};
+use crate::contender::ContenderKind;
+use crate::contender::card::CardVariant;
+use crate::contender::host::HostProcess;
+use crate::contender::stations::{PolledVf, address};
+use crate::contender::work::Workload;
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
+use crate::report::{BenchmarkRow, Latency, ReceiverInterrupts};
 use crate::statistics::quantile;
 use anyhow::{Context, Result};
 use driver::any_vf::AnyVfConfig;
-use driver::moderation::{Adaptive, Policy};
-use driver::vf::{Config, Event, RECEIVE_VECTOR};
+use driver::moderation::{AdaptiveModeration, ModerationPolicy};
+use driver::vf::{RECEIVE_VECTOR, VfDriverConfig, VfInterrupt};
 use std::iter;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
@@ -27,15 +27,18 @@ use vfio_client::VfBus;
 pub const BENCH: &str = "interrupts, ";
 
 /// Policies of interrupt moderation by name.
-const POLICIES: [(&str, Policy); 4] = [
-    ("20 kHz", Policy::Fixed(50)),
-    ("2 kHz", Policy::Fixed(500)),
-    ("1 kHz", Policy::Fixed(1_000)),
-    ("adaptive", Policy::Adaptive(ADAPTIVE)),
+const POLICIES: [(&str, ModerationPolicy); 4] = [
+    ("20 kHz", ModerationPolicy::Fixed(50)),
+    ("2 kHz", ModerationPolicy::Fixed(500)),
+    ("1 kHz", ModerationPolicy::Fixed(1_000)),
+    ("adaptive", ModerationPolicy::Adaptive(ADAPTIVE)),
 ];
 /// Adaptive policy with the paper's values: r = 1.2, 64 buffers, at least 1 kHz.
-const ADAPTIVE: Adaptive =
-    Adaptive { redundancy: driver::moderation::Redundancy(12), buffers: BUFFERS as u32, lowest_hz: 1_000 };
+const ADAPTIVE: AdaptiveModeration = AdaptiveModeration {
+    redundancy: driver::moderation::BufferRedundancy(12),
+    buffers: BUFFERS as u32,
+    lowest_hz: 1_000,
+};
 /// Number of buffers of the receiver's ring.
 const BUFFERS: u16 = 64;
 /// Frames a second of 1,500 bytes at 1 Gb/s.
@@ -51,7 +54,7 @@ const LOST: Duration = Duration::from_millis(100);
 
 /// Counts of a receiver during a load.
 #[derive(Debug, Default)]
-struct Met {
+struct ReceiverCounts {
     sent: u64,
     interrupts: u64,
     /// Latency of each frame, nanoseconds.
@@ -62,11 +65,16 @@ struct Met {
 ///
 /// # Errors
 /// The host is gone, or a VF does not start.
-pub fn rows(options: &Options, mode: Mode, processors: Processors, size: usize) -> Result<Vec<Row>> {
-    let host = Host::start(options, Card::I82576, mode, processors, 2)?;
+pub fn rows(
+    options: &BenchmarkOptions,
+    mode: ContenderKind,
+    processors: ProcessorAssignment,
+    size: usize,
+) -> Result<Vec<BenchmarkRow>> {
+    let host = HostProcess::start(options, CardVariant::I82576, mode, processors, 2)?;
     let mut rows = Vec::new();
     for (name, policy) in POLICIES {
-        let mut link = Link::attach(&host, policy, size)?;
+        let mut link = InterruptDrivenPair::attach(&host, policy, size)?;
         let length = Duration::from_millis(options.moderation_ms);
         let loads = host.running(|| link.loads(length))?;
         rows.extend(loads.into_iter().map(|(load, met, length)| row(load, name, met, length, mode, size)));
@@ -74,34 +82,42 @@ pub fn rows(options: &Options, mode: Mode, processors: Processors, size: usize) 
     Ok(rows)
 }
 
-fn row(load: &str, policy: &str, mut met: Met, length: Duration, mode: Mode, size: usize) -> Row {
-    let mut row = Row::new(&format!("{BENCH}{load}"), policy, size, mode);
+fn row(
+    load: &str,
+    policy: &str,
+    mut met: ReceiverCounts,
+    length: Duration,
+    mode: ContenderKind,
+    size: usize,
+) -> BenchmarkRow {
+    let mut row = BenchmarkRow::new(&format!("{BENCH}{load}"), policy, size, mode);
     let received = met.took.len();
     row.set_rate(Some(received as f64 / length.as_secs_f64() / 1e6));
     let lost = met.sent.saturating_sub(received as u64) as f64 / (met.sent.max(1)) as f64;
     let hertz = met.interrupts as f64 / length.as_secs_f64();
-    row.interrupts = Some(Interrupts { hertz, lost });
+    row.interrupts = Some(ReceiverInterrupts { hertz, lost });
     let mut at = |part| quantile(&mut met.took, part);
     row.latency = Some(Latency { load: 1.0, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) });
     row
 }
 
 /// Two VFs whose drivers act on interrupts. The first sends; the second receives, and answers if the load asks for it.
-struct Link {
-    stations: [Station; 2],
+struct InterruptDrivenPair {
+    stations: [PolledVf; 2],
     size: usize,
     buffer: Vec<u8>,
     clock: Instant,
 }
 
-impl Link {
-    fn attach(host: &Host, policy: Policy, size: usize) -> Result<Self> {
+impl InterruptDrivenPair {
+    fn attach(host: &HostProcess, policy: ModerationPolicy, size: usize) -> Result<Self> {
         host.running(|| {
-            let i82576 = Config { rx_descriptors: BUFFERS, moderation: policy, ..Config::default() };
+            let i82576 =
+                VfDriverConfig { rx_descriptors: BUFFERS, moderation: policy, ..VfDriverConfig::default() };
             let wanted = AnyVfConfig { i82576, ..AnyVfConfig::default() };
             let station = |vf: usize| {
-                let frame = Work::Frames(size).frame(address(vf), address(1 - vf));
-                Station::attach(&host.socket(vf), frame, &wanted).with_context(|| host.log())
+                let frame = Workload::Frames(size).frame(address(vf), address(1 - vf));
+                PolledVf::attach(&host.socket(vf), frame, &wanted).with_context(|| host.log())
             };
             let stations = [station(0)?, station(1)?];
             Ok(Self { stations, size, buffer: vec![0; 2048], clock: Instant::now() })
@@ -109,7 +125,7 @@ impl Link {
     }
 
     /// Runs every load on the receiver, and returns the loads' names, counts and durations.
-    fn loads(&mut self, length: Duration) -> Vec<(&'static str, Met, Duration)> {
+    fn loads(&mut self, length: Duration) -> Vec<(&'static str, ReceiverCounts, Duration)> {
         self.stream(TRICKLE, SETTLE);
         let step = self.stream(BULK, AFTER_STEP);
         self.stream(BULK, SETTLE);
@@ -126,10 +142,10 @@ impl Link {
     }
 
     /// Sends frames at a steady pace, and waits for pending ones at the end.
-    fn stream(&mut self, pace: f64, length: Duration) -> Met {
+    fn stream(&mut self, pace: f64, length: Duration) -> ReceiverCounts {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;
-        let mut met = Met::default();
+        let mut met = ReceiverCounts::default();
         while self.clock.elapsed() < begun + length + LOST {
             let past = (self.clock.elapsed() - begun).min(length);
             let wanted = (past.as_secs_f64() * pace) as u64;
@@ -140,14 +156,14 @@ impl Link {
     }
 
     /// Sends single frames, each after the answer to the last one.
-    fn ask(&mut self, length: Duration) -> Met {
+    fn ask(&mut self, length: Duration) -> ReceiverCounts {
         let begun = self.clock.elapsed();
-        let mut met = Met::default();
+        let mut met = ReceiverCounts::default();
         while self.clock.elapsed() < begun + length {
             let stamp = self.clock.elapsed();
             met.sent += self.stations[0].send_stamped(iter::once(stamp.as_nanos() as u64));
             let answered = met.took.len();
-            let mut heard = Met::default();
+            let mut heard = ReceiverCounts::default();
             while met.took.len() == answered && self.clock.elapsed() < stamp + LOST {
                 let before = heard.took.len();
                 self.take(1, &mut heard);
@@ -163,13 +179,15 @@ impl Link {
     }
 
     /// Handles a signal of the receive vector as a driver does: takes every frame, returns the buffers, and unmasks.
-    fn take(&mut self, station: usize, met: &mut Met) {
+    fn take(&mut self, station: usize, met: &mut ReceiverCounts) {
         let Self { stations, size, buffer, clock } = self;
         let sender = address(1 - station);
         let station = &mut stations[station];
         let vector = usize::from(RECEIVE_VECTOR);
         let signals = station.hal.eventfd(vector).map_or(0, |eventfd| eventfd.drain());
-        if signals == 0 || station.vf.handle_interrupt(&mut station.hal, RECEIVE_VECTOR) != Event::Received {
+        if signals == 0
+            || station.vf.handle_interrupt(&mut station.hal, RECEIVE_VECTOR) != VfInterrupt::Received
+        {
             return;
         }
         met.interrupts += signals;

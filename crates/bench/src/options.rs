@@ -1,7 +1,7 @@
 //! Options of the command line.
 
-use crate::contender::Mode;
-use crate::contender::card::Card;
+use crate::contender::ContenderKind;
+use crate::contender::card::CardVariant;
 use anyhow::{Context, Result};
 use linux_guest::HostDpdk;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Selection of benchmarks.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(bin_name = "cargo xtask bench", version)]
-pub struct Options {
+pub struct BenchmarkOptions {
     /// Program that serves the card. Default: the `softiov` beside this program.
     #[arg(long, value_name = "PROGRAM")]
     pub softiov: Option<PathBuf>,
@@ -18,12 +18,12 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER", default_value = "target/bench")]
     pub out: PathBuf,
     /// Doorbell modes of the served card, which takes part once in each.
-    #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [Mode::Posted, Mode::Mapped])]
-    pub modes: Vec<Mode>,
+    #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [ContenderKind::Posted, ContenderKind::Mapped])]
+    pub modes: Vec<ContenderKind>,
     /// Served cards, each measured in each mode. Only forwarding is measured with all of them; the rest uses the first.
     #[arg(long = "card", value_enum, value_delimiter = ',',
-          default_values_t = [Card::I82576, Card::Avf, Card::AvfFlex])]
-    pub cards: Vec<Card>,
+          default_values_t = [CardVariant::I82576, CardVariant::Avf, CardVariant::AvfFlex])]
+    pub cards: Vec<CardVariant>,
     /// In mapped mode, give the port a processor of its own: `wait = "busy"` instead of `"mapped"`.
     #[arg(long)]
     pub busy: bool,
@@ -59,7 +59,7 @@ pub struct Options {
     pub no_peers: bool,
 }
 
-impl Options {
+impl BenchmarkOptions {
     /// Returns the length of a slice.
     #[must_use]
     pub fn slice(&self) -> Duration {
@@ -68,15 +68,15 @@ impl Options {
 
     /// Returns the first card, or the default one.
     #[must_use]
-    pub fn card(&self) -> Card {
-        self.cards.first().copied().unwrap_or(Card::I82576)
+    pub fn card(&self) -> CardVariant {
+        self.cards.first().copied().unwrap_or(CardVariant::I82576)
     }
 
     /// Returns the port's setting `wait` for a mode.
-    pub(crate) fn wait(&self, mode: Mode) -> &'static str {
+    pub(crate) fn wait(&self, mode: ContenderKind) -> &'static str {
         match (mode, self.busy) {
-            (Mode::Mapped, false) => "mapped",
-            (Mode::Mapped, true) => "busy",
+            (ContenderKind::Mapped, false) => "mapped",
+            (ContenderKind::Mapped, true) => "busy",
             _ => "sleep",
         }
     }

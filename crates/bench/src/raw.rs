@@ -1,11 +1,11 @@
 //! Speed of the machine itself: the references beside each slice, and the limits of the report. The probes are those of
 //! `softiov lab host` ([`host::measure`]).
 
-use crate::contender::Mode;
-use crate::machine::processors::Processors;
-use crate::report::Row;
+use crate::contender::ContenderKind;
+use crate::machine::processors::ProcessorAssignment;
+use crate::report::BenchmarkRow;
 use anyhow::{Context, Result, anyhow};
-use host::measure::{PROBES, Sample};
+use host::measure::{PROBES, ProbeResult};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -19,26 +19,26 @@ const ROUND_TRIPS: u32 = 2000;
 
 /// Speed of the machine, measured just before a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reference {
+pub struct MachineSpeed {
     /// Time to copy 1,000 bytes in the cache, on the forwarder's processor.
     pub copy_ns: f64,
     /// Time to move a cache line from one processor to the other, nanoseconds.
     pub line_ns: f64,
 }
 
-impl Reference {
+impl MachineSpeed {
     /// Measures the machine's reference speed. Takes some tens of milliseconds.
     ///
     /// # Errors
     /// A probe fails on this machine.
-    pub fn measure(processors: Processors) -> Result<Self> {
-        let copy = Processors::held(processors.forwarder, || probe("copy_warm"))??;
+    pub fn measure(processors: ProcessorAssignment) -> Result<Self> {
+        let copy = ProcessorAssignment::held(processors.forwarder, || probe("copy_warm"))??;
         Ok(Self { copy_ns: copy.median, line_ns: probe("cache_line")?.median })
     }
 }
 
 /// Runs a probe of the machine by its name.
-fn probe(name: &str) -> Result<Sample> {
+fn probe(name: &str) -> Result<ProbeResult> {
     let probe =
         PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("unknown probe `{name}`"))?;
     (probe.run)().with_context(|| format!("cannot measure {}", probe.what))
@@ -48,10 +48,10 @@ fn probe(name: &str) -> Result<Sample> {
 ///
 /// # Errors
 /// A probe fails on this machine.
-pub fn limits(processors: Processors) -> Result<Vec<Row>> {
+pub fn limits(processors: ProcessorAssignment) -> Result<Vec<BenchmarkRow>> {
     let mut rows = Vec::new();
     for (bench, name) in [("memcpy in cache", "copy_warm"), ("memcpy from last-level cache", "copy_shared")] {
-        let sample = Processors::held(processors.forwarder, || probe(name))??;
+        let sample = ProcessorAssignment::held(processors.forwarder, || probe(name))??;
         let nanoseconds = sample.median * FRAME as f64 / 1000.0;
         rows.push(row(bench, FRAME, nanoseconds).with_rate(1e3 / nanoseconds));
     }
@@ -62,22 +62,22 @@ pub fn limits(processors: Processors) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn row(bench: &str, size: usize, nanoseconds: f64) -> Row {
-    let mut row = Row::new(bench, "this machine", size, Mode::Raw);
+fn row(bench: &str, size: usize, nanoseconds: f64) -> BenchmarkRow {
+    let mut row = BenchmarkRow::new(bench, "this machine", size, ContenderKind::Raw);
     row.nanoseconds = Some(nanoseconds);
     row
 }
 
 /// Returns the median round trip between two threads on two processors, which sleep while they wait, nanoseconds.
-fn socket_round_trip(processors: Processors) -> Result<f64> {
+fn socket_round_trip(processors: ProcessorAssignment) -> Result<f64> {
     let (mut here, mut there) = UnixStream::pair()?;
     let echo = thread::spawn(move || {
-        Processors::held(processors.forwarder, || {
+        ProcessorAssignment::held(processors.forwarder, || {
             let mut message = [0; MESSAGE];
             while there.read_exact(&mut message).is_ok() && there.write_all(&message).is_ok() {}
         })
     });
-    let found = Processors::held(processors.generator, || -> Result<f64> {
+    let found = ProcessorAssignment::held(processors.generator, || -> Result<f64> {
         let mut message = [0; MESSAGE];
         let mut took = Vec::with_capacity(ROUND_TRIPS as usize);
         for _ in 0..ROUND_TRIPS {

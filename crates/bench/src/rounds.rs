@@ -1,9 +1,9 @@
 //! Rounds of slices: in each round every contender has a slice, after a raw reference.
 
-use crate::contender::{Contender, Slice};
-use crate::machine::processors::Processors;
-use crate::options::Options;
-use crate::raw::Reference;
+use crate::contender::{Contender, SliceMeasurement};
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
+use crate::raw::MachineSpeed;
 use crate::statistics;
 use anyhow::Result;
 
@@ -12,15 +12,15 @@ const PATIENCE: usize = 3;
 
 /// Measured slice of a contender, with the machine's state before the slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Turn {
+pub struct MeasuredSlice {
     /// Speed of the machine, measured before the slice.
-    pub reference: Reference,
+    pub reference: MachineSpeed,
     /// Measurement of the contender in its slice.
-    pub slice: Slice,
+    pub slice: SliceMeasurement,
 }
 
 /// Measurement of each contender in one round, in order.
-pub type Round = Vec<Turn>;
+pub type Round = Vec<MeasuredSlice>;
 
 /// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too
 /// many rounds have passed.
@@ -29,16 +29,16 @@ pub type Round = Vec<Turn>;
 /// A contender is gone.
 pub fn run(
     contenders: &mut [Box<dyn Contender>],
-    options: &Options,
-    processors: Processors,
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
 ) -> Result<Vec<Round>> {
     let mut rounds: Vec<Round> = Vec::new();
     while rounds.len() < options.rounds * PATIENCE {
         let round: Result<Round> = contenders
             .iter_mut()
             .map(|contender| {
-                let reference = Reference::measure(processors)?;
-                Ok(Turn { reference, slice: contender.slice(options.slice())? })
+                let reference = MachineSpeed::measure(processors)?;
+                Ok(MeasuredSlice { reference, slice: contender.slice(options.slice())? })
             })
             .collect();
         rounds.push(round?);

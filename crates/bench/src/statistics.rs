@@ -1,10 +1,10 @@
 //! Medians of comparable slices: those of one round whose references differ by a tenth at most. The spread is that of
 //! the middle half of the values.
 
-use crate::contender::{Contender, Mode};
-use crate::raw::Reference;
-use crate::report::{Ratio, Row};
-use crate::rounds::{Round, Turn};
+use crate::contender::{Contender, ContenderKind};
+use crate::raw::MachineSpeed;
+use crate::report::{BenchmarkRow, RateRatio};
+use crate::rounds::{MeasuredSlice, Round};
 
 /// Largest difference between the references of two comparable slices, as a part of the smaller reference.
 const TOLERANCE: f64 = 0.1;
@@ -25,30 +25,39 @@ pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
 
 /// Returns true if the machine was in the same state.
 #[must_use]
-pub fn alike(a: Reference, b: Reference) -> bool {
+pub fn alike(a: MachineSpeed, b: MachineSpeed) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.min(b);
     near(a.copy_ns, b.copy_ns) && near(a.line_ns, b.line_ns)
 }
 
 /// Returns the turns of two contenders in rounds in which they are comparable.
-pub fn comparable(rounds: &[Round], one: usize, other: usize) -> impl Iterator<Item = (&Turn, &Turn)> {
+pub fn comparable(
+    rounds: &[Round],
+    one: usize,
+    other: usize,
+) -> impl Iterator<Item = (&MeasuredSlice, &MeasuredSlice)> {
     let pairs = rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)));
     pairs.filter(|(one, other)| alike(one.reference, other.reference))
 }
 
 /// Returns a row for each contender.
 #[must_use]
-pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], size: usize) -> Vec<Row> {
-    let of = |at: usize, value: &dyn Fn(&Turn) -> Option<f64>| -> Vec<f64> {
+pub fn rows(
+    bench: &str,
+    contenders: &[Box<dyn Contender>],
+    rounds: &[Round],
+    size: usize,
+) -> Vec<BenchmarkRow> {
+    let of = |at: usize, value: &dyn Fn(&MeasuredSlice) -> Option<f64>| -> Vec<f64> {
         rounds.iter().filter_map(|round| value(round.get(at)?)).collect()
     };
     let rate = |at: usize| median(&mut of(at, &|turn| Some(turn.slice.mpps())));
-    let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == Mode::Peer);
+    let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == ContenderKind::Peer);
     let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
     let ratio = |at: usize, other: usize| {
         let mut ratios: Vec<f64> =
             comparable(rounds, at, other).map(|(own, other)| own.slice.mpps() / other.slice.mpps()).collect();
-        Ratio {
+        RateRatio {
             to: contenders[other].name().to_owned(),
             mode: contenders[other].mode(),
             median: median(&mut ratios),
@@ -56,22 +65,22 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
             pairs: ratios.len(),
         }
     };
-    let is = |at: usize, modes: &[Mode]| modes.contains(&contenders[at].mode());
+    let is = |at: usize, modes: &[ContenderKind]| modes.contains(&contenders[at].mode());
     let row = |at: usize| {
         let contender = &contenders[at];
-        let mut row = Row::new(bench, contender.name(), size, contender.mode());
+        let mut row = BenchmarkRow::new(bench, contender.name(), size, contender.mode());
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
         row.unfairness = median(&mut of(at, &|turn| turn.slice.unfairness));
         row.under_way = median(&mut of(at, &|turn| turn.slice.under_way));
         row.slices = Some(rounds.len());
         if let Some(best) = best {
-            let Ratio { median, spread, pairs, .. } = ratio(at, best);
+            let RateRatio { median, spread, pairs, .. } = ratio(at, best);
             (row.ratio_to_best_peer, row.ratio_spread, row.pairs) = (median, spread, Some(pairs));
         }
-        if is(at, &[Mode::Posted, Mode::Mapped]) {
+        if is(at, &[ContenderKind::Posted, ContenderKind::Mapped]) {
             // Without a peer, the machine's limit is the reference.
-            let counts = |other| other != at && (best.is_none() || !is(other, &[Mode::Raw]));
+            let counts = |other| other != at && (best.is_none() || !is(other, &[ContenderKind::Raw]));
             let others = (0..contenders.len()).filter(|&other| counts(other));
             row.ratios = others.map(|other| ratio(at, other)).collect();
         }
@@ -83,40 +92,44 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::Slice;
+    use crate::contender::SliceMeasurement;
     use anyhow::Result;
     use std::time::Duration;
 
-    struct Named(&'static str, Mode);
+    struct NamedContender(&'static str, ContenderKind);
 
-    impl Contender for Named {
+    impl Contender for NamedContender {
         fn name(&self) -> &str {
             self.0
         }
 
-        fn mode(&self) -> Mode {
+        fn mode(&self) -> ContenderKind {
             self.1
         }
 
-        fn slice(&mut self, _: Duration) -> Result<Slice> {
+        fn slice(&mut self, _: Duration) -> Result<SliceMeasurement> {
             unreachable!("the slices are given")
         }
     }
 
-    fn turn(copy_ns: f64, millions: u64) -> Turn {
-        let slice = Slice {
+    fn turn(copy_ns: f64, millions: u64) -> MeasuredSlice {
+        let slice = SliceMeasurement {
             frames: millions * 1_000_000,
             took: Duration::from_secs(1),
             cycles: None,
             unfairness: None,
             under_way: None,
         };
-        Turn { reference: Reference { copy_ns, line_ns: 40.0 }, slice }
+        MeasuredSlice { reference: MachineSpeed { copy_ns, line_ns: 40.0 }, slice }
     }
 
     fn contenders() -> Vec<Box<dyn Contender>> {
-        let named = |name, mode| Box::new(Named(name, mode)) as Box<dyn Contender>;
-        vec![named("ours", Mode::Posted), named("slow", Mode::Peer), named("fast", Mode::Peer)]
+        let named = |name, mode| Box::new(NamedContender(name, mode)) as Box<dyn Contender>;
+        vec![
+            named("ours", ContenderKind::Posted),
+            named("slow", ContenderKind::Peer),
+            named("fast", ContenderKind::Peer),
+        ]
     }
 
     #[test]

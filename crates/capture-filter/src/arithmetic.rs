@@ -1,19 +1,19 @@
 //! Arithmetic expressions such as `tcp[12] & 0xf0`.
 
 use crate::error::{FilterError, refuse};
-use crate::layers::Layers;
-use crate::node::{Field, Node, Operator, Size, Value};
+use crate::layers::LayerOffsets;
+use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameField, Operator};
 use crate::port::is_first_fragment;
-use crate::qualifiers::Proto;
-use crate::token::Sign;
+use crate::qualifiers::ProtocolQualifier;
+use crate::token::SymbolToken;
 use alloc::boxed::Box;
 
 /// An arithmetic expression.
 #[derive(Debug)]
-pub(crate) struct Expression {
-    pub(crate) value: Value,
+pub(crate) struct ArithmeticExpression {
+    pub(crate) value: ComputedNumber,
     /// Tests that the frame has the headers that the expression reads.
-    pub(crate) checks: Option<Node>,
+    pub(crate) checks: Option<FilterNode>,
 }
 
 /// Precedence of an operator. libpcap's grammar gives `%` and `^` none: they take the whole expression to their
@@ -28,25 +28,25 @@ pub(crate) enum Precedence {
 pub(crate) const SIGN_LEVEL: u8 = 6;
 
 /// Returns the operator of a sign, and its precedence.
-pub(crate) fn operator(sign: Sign) -> Option<(Operator, Precedence)> {
+pub(crate) fn operator(sign: SymbolToken) -> Option<(Operator, Precedence)> {
     Some(match sign {
-        Sign::BitOr => (Operator::Or, Precedence::Level(1)),
-        Sign::BitAnd => (Operator::And, Precedence::Level(2)),
-        Sign::ShiftLeft => (Operator::ShiftLeft, Precedence::Level(3)),
-        Sign::ShiftRight => (Operator::ShiftRight, Precedence::Level(3)),
-        Sign::Plus => (Operator::Add, Precedence::Level(4)),
-        Sign::Minus => (Operator::Subtract, Precedence::Level(4)),
-        Sign::Times => (Operator::Multiply, Precedence::Level(5)),
-        Sign::Divide => (Operator::Divide, Precedence::Level(5)),
-        Sign::Modulo => (Operator::Modulo, Precedence::Greedy),
-        Sign::BitXor => (Operator::Xor, Precedence::Greedy),
+        SymbolToken::BitOr => (Operator::Or, Precedence::Level(1)),
+        SymbolToken::BitAnd => (Operator::And, Precedence::Level(2)),
+        SymbolToken::ShiftLeft => (Operator::ShiftLeft, Precedence::Level(3)),
+        SymbolToken::ShiftRight => (Operator::ShiftRight, Precedence::Level(3)),
+        SymbolToken::Plus => (Operator::Add, Precedence::Level(4)),
+        SymbolToken::Minus => (Operator::Subtract, Precedence::Level(4)),
+        SymbolToken::Times => (Operator::Multiply, Precedence::Level(5)),
+        SymbolToken::Divide => (Operator::Divide, Precedence::Level(5)),
+        SymbolToken::Modulo => (Operator::Modulo, Precedence::Greedy),
+        SymbolToken::BitXor => (Operator::Xor, Precedence::Greedy),
         _ => return None,
     })
 }
 
-impl Expression {
+impl ArithmeticExpression {
     pub(crate) fn number(number: u32) -> Self {
-        Self { value: Value::Number(number), checks: None }
+        Self { value: ComputedNumber::Number(number), checks: None }
     }
 
     /// Joins two expressions. Only the checks of the left one are kept, as in libpcap.
@@ -61,45 +61,50 @@ impl Expression {
     }
 
     pub(crate) fn negated(self) -> Self {
-        Self { value: Value::Negate(Box::new(self.value)), ..self }
+        Self { value: ComputedNumber::Negate(Box::new(self.value)), ..self }
     }
 
     /// Compiles `PROTO[INDEX:SIZE]`, with the expression as the index.
-    pub(crate) fn load(self, proto: Proto, size: u32, layers: &Layers) -> Result<Self, FilterError> {
+    pub(crate) fn load(
+        self,
+        proto: ProtocolQualifier,
+        size: u32,
+        layers: &LayerOffsets,
+    ) -> Result<Self, FilterError> {
         let size = match size {
-            1 => Size::Byte,
-            2 => Size::Half,
-            4 => Size::Word,
+            1 => FieldSize::Byte,
+            2 => FieldSize::Half,
+            4 => FieldSize::Word,
             _ => refuse!("{}[...:{size}]: a field's size must be 1, 2 or 4 bytes", proto.word()),
         };
         let network = layers.network();
         let mut ipv4 = None;
         let (offset, check) = match proto {
-            Proto::Link => (layers.header, None),
-            Proto::Ip
-            | Proto::Arp
-            | Proto::Rarp
-            | Proto::Atalk
-            | Proto::Decnet
-            | Proto::Sca
-            | Proto::Lat
-            | Proto::Moprc
-            | Proto::Mopdl
-            | Proto::Ipv6 => (network, Some(layers.has_protocol(proto)?)),
-            Proto::Sctp
-            | Proto::Tcp
-            | Proto::Udp
-            | Proto::Icmp
-            | Proto::Igmp
-            | Proto::Igrp
-            | Proto::Pim
-            | Proto::Vrrp
-            | Proto::Carp => {
+            ProtocolQualifier::Link => (layers.header, None),
+            ProtocolQualifier::Ip
+            | ProtocolQualifier::Arp
+            | ProtocolQualifier::Rarp
+            | ProtocolQualifier::Atalk
+            | ProtocolQualifier::Decnet
+            | ProtocolQualifier::Sca
+            | ProtocolQualifier::Lat
+            | ProtocolQualifier::Moprc
+            | ProtocolQualifier::Mopdl
+            | ProtocolQualifier::Ipv6 => (network, Some(layers.has_protocol(proto)?)),
+            ProtocolQualifier::Sctp
+            | ProtocolQualifier::Tcp
+            | ProtocolQualifier::Udp
+            | ProtocolQualifier::Icmp
+            | ProtocolQualifier::Igmp
+            | ProtocolQualifier::Igrp
+            | ProtocolQualifier::Pim
+            | ProtocolQualifier::Vrrp
+            | ProtocolQualifier::Carp => {
                 ipv4 = Some(network);
                 let first = layers.has_protocol(proto)?.and(is_first_fragment(layers));
                 return Ok(Self {
-                    checks: Some(join(Some(layers.has_protocol(Proto::Ip)?), self.checks, first)),
-                    value: Value::Field(Field {
+                    checks: Some(join(Some(layers.has_protocol(ProtocolQualifier::Ip)?), self.checks, first)),
+                    value: ComputedNumber::Field(FrameField {
                         offset: network,
                         ipv4,
                         index: Some(Box::new(self.value)),
@@ -107,11 +112,12 @@ impl Expression {
                     }),
                 });
             }
-            Proto::Icmpv6 => {
-                let next_header = layers.network_field(6, Size::Byte).equals(58);
-                let check = join(self.checks, None, layers.has_protocol(Proto::Ipv6)?).and(next_header);
+            ProtocolQualifier::Icmpv6 => {
+                let next_header = layers.network_field(6, FieldSize::Byte).equals(58);
+                let check =
+                    join(self.checks, None, layers.has_protocol(ProtocolQualifier::Ipv6)?).and(next_header);
                 let index = Some(Box::new(self.value));
-                let value = Value::Field(Field { offset: network.plus(40), ipv4, index, size });
+                let value = ComputedNumber::Field(FrameField { offset: network.plus(40), ipv4, index, size });
                 return Ok(Self { value, checks: Some(check) });
             }
             _ => refuse!("{}[...]: a filter cannot read bytes of {}", proto.word(), proto.word()),
@@ -121,13 +127,18 @@ impl Expression {
             None => self.checks,
         };
         Ok(Self {
-            value: Value::Field(Field { offset, ipv4, index: Some(Box::new(self.value)), size }),
+            value: ComputedNumber::Field(FrameField {
+                offset,
+                ipv4,
+                index: Some(Box::new(self.value)),
+                size,
+            }),
             checks,
         })
     }
 }
 
 /// Joins tests with "and", in this order.
-fn join(first: Option<Node>, second: Option<Node>, last: Node) -> Node {
-    [first, second, Some(last)].into_iter().flatten().reduce(Node::and).unwrap_or(Node::True)
+fn join(first: Option<FilterNode>, second: Option<FilterNode>, last: FilterNode) -> FilterNode {
+    [first, second, Some(last)].into_iter().flatten().reduce(FilterNode::and).unwrap_or(FilterNode::True)
 }

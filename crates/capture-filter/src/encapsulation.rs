@@ -2,27 +2,27 @@
 //! Geneve tunnels.
 
 use crate::error::{FilterError, refuse};
-use crate::layers::{Layers, Link, SLOTS, ethernet};
-use crate::node::{GeneveOffsets, Node, Offset, Size, Value};
-use crate::port::{Ports, Transport};
-use crate::qualifiers::Direction;
+use crate::layers::{LayerOffsets, LinkLayer, SLOTS, ethernet};
+use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameOffset, GeneveTest};
+use crate::port::{PortComparison, PortTransport};
+use crate::qualifiers::DirectionQualifier;
 
 /// UDP port of Geneve (RFC 8926).
 const GENEVE_PORT: u32 = 6081;
 
-impl Layers {
+impl LayerOffsets {
     /// Compiles `vlan [ID]`.
-    pub(crate) fn enter_vlan(&mut self, id: Option<u32>) -> Result<Node, FilterError> {
+    pub(crate) fn enter_vlan(&mut self, id: Option<u32>) -> Result<FilterNode, FilterError> {
         if self.is_labelled {
             refuse!("vlan cannot follow mpls");
         }
-        if self.link == Link::Ppp {
+        if self.link == LinkLayer::Ppp {
             refuse!("vlan cannot follow pppoes");
         }
         let [tag, service_tag, old_tag] = ethernet::TAGS.map(|kind| self.has_type(kind));
         let mut node = tag?.or(service_tag?).or(old_tag?);
         if let Some(id) = bounded("VLAN", id, 0xfff)? {
-            node = node.and(self.network_field(0, Size::Half).equals_under(0xfff, id));
+            node = node.and(self.network_field(0, FieldSize::Half).equals_under(0xfff, id));
         }
         self.payload = self.payload.plus(4);
         self.link_type = self.link_type.plus(4);
@@ -30,15 +30,15 @@ impl Layers {
     }
 
     /// Compiles `mpls [LABEL]`.
-    pub(crate) fn enter_mpls(&mut self, label: Option<u32>) -> Result<Node, FilterError> {
+    pub(crate) fn enter_mpls(&mut self, label: Option<u32>) -> Result<FilterNode, FilterError> {
         let mut node = if self.is_labelled {
             let before = self.network().plus(4_u32.wrapping_neg());
-            Value::field(before.plus(2), Size::Byte).equals_under(1, 0)
+            ComputedNumber::field(before.plus(2), FieldSize::Byte).equals_under(1, 0)
         } else {
             self.has_mpls()?
         };
         if let Some(label) = bounded("MPLS label", label, 0xf_ffff)? {
-            node = node.and(self.network_field(0, Size::Word).equals_under(0xffff_f000, label << 12));
+            node = node.and(self.network_field(0, FieldSize::Word).equals_under(0xffff_f000, label << 12));
         }
         self.is_labelled = true;
         self.label_bytes += 4;
@@ -47,15 +47,15 @@ impl Layers {
     }
 
     /// Compiles `pppoes [SESSION]`.
-    pub(crate) fn enter_pppoe_session(&mut self, session: Option<u32>) -> Result<Node, FilterError> {
+    pub(crate) fn enter_pppoe_session(&mut self, session: Option<u32>) -> Result<FilterNode, FilterError> {
         let mut node = self.has_type(ethernet::PPPOE_SESSION)?;
         if let Some(session) = bounded("PPPoE session", session, 0xffff)? {
-            node = node.and(self.network_field(0, Size::Word).equals_under(0xffff, session));
+            node = node.and(self.network_field(0, FieldSize::Word).equals_under(0xffff, session));
         }
         let header = self.network().plus(6);
         let payload = header.plus(2);
         *self = Self {
-            link: Link::Ppp,
+            link: LinkLayer::Ppp,
             header,
             link_type: header,
             payload,
@@ -68,18 +68,27 @@ impl Layers {
     }
 
     /// Compiles `geneve [VNI]`.
-    pub(crate) fn enter_geneve(&mut self, vni: Option<u32>) -> Result<Node, FilterError> {
+    pub(crate) fn enter_geneve(&mut self, vni: Option<u32>) -> Result<FilterNode, FilterError> {
         let vni = bounded("Geneve VNI", vni, 0xff_ffff)?;
         let slots = self.slots;
         if usize::from(slots) + 3 > SLOTS {
             refuse!("geneve occurs more than {} times", SLOTS / 3);
         }
-        let tunnel = |is_ipv6: bool| -> Result<Node, FilterError> {
-            let ports = Ports::one(GENEVE_PORT, Some(Transport::Udp), Direction::Destination);
+        let tunnel = |is_ipv6: bool| -> Result<FilterNode, FilterError> {
+            let ports =
+                PortComparison::one(GENEVE_PORT, Some(PortTransport::Udp), DirectionQualifier::Destination);
             let (packet, version, number) = if is_ipv6 {
-                (ports.in_ipv6(self)?, self.behind_ipv6(8, Size::Byte), self.behind_ipv6(12, Size::Word))
+                (
+                    ports.in_ipv6(self)?,
+                    self.behind_ipv6(8, FieldSize::Byte),
+                    self.behind_ipv6(12, FieldSize::Word),
+                )
             } else {
-                (ports.in_ipv4(self)?, self.behind_ipv4(8, Size::Byte), self.behind_ipv4(12, Size::Word))
+                (
+                    ports.in_ipv4(self)?,
+                    self.behind_ipv4(8, FieldSize::Byte),
+                    self.behind_ipv4(12, FieldSize::Word),
+                )
             };
             let mut node = packet.and(version.equals_under(0xc0, 0));
             if let Some(vni) = vni {
@@ -87,12 +96,12 @@ impl Layers {
             }
             let outer = self.network();
             let [link_type, header, payload] = [slots, slots + 1, slots + 2];
-            Ok(node.and(Node::Geneve(GeneveOffsets { outer, is_ipv6, link_type, header, payload })))
+            Ok(node.and(FilterNode::Geneve(GeneveTest { outer, is_ipv6, link_type, header, payload })))
         };
         let node = tunnel(false)?.or(tunnel(true)?);
-        let slot = |slot| Offset { slot: Some(slot), constant: 0 };
+        let slot = |slot| FrameOffset { slot: Some(slot), constant: 0 };
         *self = Self {
-            link: Link::Ethernet,
+            link: LinkLayer::Ethernet,
             link_type: slot(slots),
             header: slot(slots + 1),
             payload: slot(slots + 2),

@@ -1,19 +1,19 @@
 //! `host` and `net`: addresses of IPv4, IPv6, ARP, RARP, DECnet and Ethernet.
 
 use crate::error::{FilterError, refuse};
-use crate::layers::{Layers, ethernet};
-use crate::node::{Node, Offset, Size, Value};
-use crate::qualifiers::{Direction, Proto, Qualifiers};
+use crate::layers::{LayerOffsets, ethernet};
+use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameOffset};
+use crate::qualifiers::{DirectionQualifier, ProtocolQualifier, Qualifiers};
 use core::net::Ipv6Addr;
 
 /// An IPv4 address, and the mask of the bits to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ipv4 {
+pub(crate) struct MaskedIpv4Address {
     pub(crate) address: u32,
     pub(crate) mask: u32,
 }
 
-impl Ipv4 {
+impl MaskedIpv4Address {
     /// Parses an address of one to four parts; missing parts are not compared.
     pub(crate) fn parse(text: &str) -> Result<Self, FilterError> {
         let mut address = Self { address: 0, mask: 0 };
@@ -49,25 +49,26 @@ impl Ipv4 {
     }
 }
 
-impl Layers {
+impl LayerOffsets {
     /// Compiles a comparison of IPv4 addresses, those in ARP and RARP included.
-    pub(crate) fn has_ipv4(&self, ipv4: Ipv4, q: Qualifiers) -> Result<Node, FilterError> {
-        let of = |kind, source, destination| -> Result<Node, FilterError> {
-            let compare = |offset| -> Result<Node, FilterError> {
-                let address = self.network_field(offset, Size::Word).equals_under(ipv4.mask, ipv4.address);
+    pub(crate) fn has_ipv4(&self, ipv4: MaskedIpv4Address, q: Qualifiers) -> Result<FilterNode, FilterError> {
+        let of = |kind, source, destination| -> Result<FilterNode, FilterError> {
+            let compare = |offset| -> Result<FilterNode, FilterError> {
+                let address =
+                    self.network_field(offset, FieldSize::Word).equals_under(ipv4.mask, ipv4.address);
                 Ok(self.has_type(kind)?.and(address))
             };
             Ok(q.direction.join(compare(source)?, compare(destination)?))
         };
         match q.proto {
-            Proto::Any if self.is_labelled => of(ethernet::IP, 12, 16),
-            Proto::Any => {
+            ProtocolQualifier::Any if self.is_labelled => of(ethernet::IP, 12, 16),
+            ProtocolQualifier::Any => {
                 Ok(of(ethernet::IP, 12, 16)?.or(of(ethernet::ARP, 14, 24)?).or(of(ethernet::RARP, 14, 24)?))
             }
-            Proto::Ip => of(ethernet::IP, 12, 16),
-            Proto::Arp => of(ethernet::ARP, 14, 24),
-            Proto::Rarp => of(ethernet::RARP, 14, 24),
-            Proto::Link => refuse!("an IPv4 address is not an Ethernet address"),
+            ProtocolQualifier::Ip => of(ethernet::IP, 12, 16),
+            ProtocolQualifier::Arp => of(ethernet::ARP, 14, 24),
+            ProtocolQualifier::Rarp => of(ethernet::RARP, 14, 24),
+            ProtocolQualifier::Link => refuse!("an IPv4 address is not an Ethernet address"),
             _ => refuse!("{} has no IPv4 addresses; ip, arp and rarp have", q.proto.word()),
         }
     }
@@ -78,7 +79,7 @@ impl Layers {
         address: Ipv6Addr,
         prefix: u32,
         q: Qualifiers,
-    ) -> Result<Node, FilterError> {
+    ) -> Result<FilterNode, FilterError> {
         if prefix > 128 {
             refuse!("prefix length {prefix} is out of range (0-128)");
         }
@@ -87,46 +88,55 @@ impl Layers {
             let network = Ipv6Addr::from_bits(address.to_bits() & mask);
             refuse!("{address}/{prefix} has bits outside its mask; write the network as {network}/{prefix}");
         }
-        if !matches!(q.proto, Proto::Any | Proto::Ipv6) {
+        if !matches!(q.proto, ProtocolQualifier::Any | ProtocolQualifier::Ipv6) {
             refuse!("{} has no IPv6 addresses; ip6 has", q.proto.word());
         }
-        let compare = |start: u32| -> Result<Node, FilterError> {
+        let compare = |start: u32| -> Result<FilterNode, FilterError> {
             let words = [0, 4, 8, 12].map(|offset| {
                 let word = |of: u128| (of >> (96 - 8 * offset)) as u32;
-                let field = self.network_field(start + offset, Size::Word);
+                let field = self.network_field(start + offset, FieldSize::Word);
                 field.equals_under(word(mask), word(address.to_bits()))
             });
-            Ok(words.into_iter().fold(self.has_type(ethernet::IPV6)?, Node::and))
+            Ok(words.into_iter().fold(self.has_type(ethernet::IPV6)?, FilterNode::and))
         };
         Ok(q.direction.join(compare(8)?, compare(24)?))
     }
 
     /// Compiles a comparison of a DECnet address, at four offsets: with a short or a long header, padded or not.
     /// Numbers are little-endian.
-    pub(crate) fn has_decnet(&self, address: u16, direction: Direction) -> Result<Node, FilterError> {
+    pub(crate) fn has_decnet(
+        &self,
+        address: u16,
+        direction: DirectionQualifier,
+    ) -> Result<FilterNode, FilterError> {
         let address = u32::from(address.swap_bytes());
-        let compare = |short: u32, long: u32| -> Result<Node, FilterError> {
+        let compare = |short: u32, long: u32| -> Result<FilterNode, FilterError> {
             let padded = |flags, offset| {
-                let header = self.network_field(2, Size::Half).equals_under(0xff07, flags);
-                header.and(self.network_field(3 + offset, Size::Half).equals(address))
+                let header = self.network_field(2, FieldSize::Half).equals_under(0xff07, flags);
+                header.and(self.network_field(3 + offset, FieldSize::Half).equals(address))
             };
             let bare = |flags, offset| {
-                let header = self.network_field(2, Size::Byte).equals_under(7, flags);
-                header.and(self.network_field(2 + offset, Size::Half).equals(address))
+                let header = self.network_field(2, FieldSize::Byte).equals_under(7, flags);
+                header.and(self.network_field(2 + offset, FieldSize::Half).equals(address))
             };
             let forms = [bare(2, short), padded(0x8102, short), bare(6, long), padded(0x8106, long)];
-            Ok(self.has_type(ethernet::DECNET)?.and(Node::Any(forms.into())))
+            Ok(self.has_type(ethernet::DECNET)?.and(FilterNode::Any(forms.into())))
         };
         Ok(direction.join(compare(3, 15)?, compare(1, 7)?))
     }
 }
 
 /// Compiles a comparison of an Ethernet address, its last bytes first.
-pub(crate) fn ethernet_address(header: Offset, address: [u8; 6], direction: Direction) -> Node {
+pub(crate) fn ethernet_address(
+    header: FrameOffset,
+    address: [u8; 6],
+    direction: DirectionQualifier,
+) -> FilterNode {
     let [a, b, c, d, e, f] = address.map(u32::from);
     let compare = |offset| {
-        let end = Value::field(header.plus(offset + 2), Size::Word).equals(c << 24 | d << 16 | e << 8 | f);
-        end.and(Value::field(header.plus(offset), Size::Half).equals(a << 8 | b))
+        let end = ComputedNumber::field(header.plus(offset + 2), FieldSize::Word)
+            .equals(c << 24 | d << 16 | e << 8 | f);
+        end.and(ComputedNumber::field(header.plus(offset), FieldSize::Half).equals(a << 8 | b))
     };
     direction.join(compare(6), compare(0))
 }

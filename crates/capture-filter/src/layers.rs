@@ -2,7 +2,9 @@
 //! them for the rest of the text, even after `or`.
 
 use crate::error::{FilterError, refuse};
-use crate::node::{Field, Node, Offset, Relation, Size, Slot, Value};
+use crate::node::{
+    ComparisonRelation, ComputedNumber, FieldSize, FilterNode, FrameField, FrameOffset, OffsetSlot,
+};
 
 /// Slots for offsets that depend on the frame; three for each `geneve`.
 pub(crate) const SLOTS: usize = 15;
@@ -46,7 +48,7 @@ const PPP_MPLS: u32 = 0x0281;
 
 /// The innermost link layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum LinkLayer {
     Ethernet,
     /// PPP, after `pppoes`.
     Ppp,
@@ -54,14 +56,14 @@ pub(crate) enum Link {
 
 /// Offsets of a frame's headers at a point of the filter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Layers {
-    pub(crate) link: Link,
+pub(crate) struct LayerOffsets {
+    pub(crate) link: LinkLayer,
     /// Offset of the link-layer header.
-    pub(crate) header: Offset,
+    pub(crate) header: FrameOffset,
     /// Offset of the field with the type of the payload.
-    pub(crate) link_type: Offset,
+    pub(crate) link_type: FrameOffset,
     /// Offset of the payload of the link-layer header.
-    pub(crate) payload: Offset,
+    pub(crate) payload: FrameOffset,
     /// True if MPLS labels precede the network header, or surround a tunnel.
     pub(crate) is_labelled: bool,
     /// Bytes of MPLS labels before the network header.
@@ -69,18 +71,18 @@ pub(crate) struct Layers {
     /// Bytes of 802.2 before the network header, where there is 802.2.
     pub(crate) llc_bytes: u32,
     /// Slots of link header and payload in a Geneve packet, where both are not further inside.
-    pub(crate) geneve: Option<(Slot, Slot)>,
+    pub(crate) geneve: Option<(OffsetSlot, OffsetSlot)>,
     /// Number of slots in use.
-    pub(crate) slots: Slot,
+    pub(crate) slots: OffsetSlot,
 }
 
-impl Layers {
+impl LayerOffsets {
     /// Offsets of an Ethernet frame.
     pub(crate) const ETHERNET: Self = Self {
-        link: Link::Ethernet,
-        header: Offset::at(0),
-        link_type: Offset::at(12),
-        payload: Offset::at(14),
+        link: LinkLayer::Ethernet,
+        header: FrameOffset::at(0),
+        link_type: FrameOffset::at(12),
+        payload: FrameOffset::at(14),
         is_labelled: false,
         label_bytes: 0,
         llc_bytes: 3,
@@ -89,92 +91,97 @@ impl Layers {
     };
 
     /// Returns the offset of the network header.
-    pub(crate) fn network(&self) -> Offset {
+    pub(crate) fn network(&self) -> FrameOffset {
         self.payload.plus(self.label_bytes)
     }
 
     /// Returns a field of the network header.
-    pub(crate) fn network_field(&self, offset: u32, size: Size) -> Value {
-        Value::field(self.network().plus(offset), size)
+    pub(crate) fn network_field(&self, offset: u32, size: FieldSize) -> ComputedNumber {
+        ComputedNumber::field(self.network().plus(offset), size)
     }
 
     /// Returns a field after the IPv4 header.
-    pub(crate) fn behind_ipv4(&self, offset: u32, size: Size) -> Value {
+    pub(crate) fn behind_ipv4(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         let network = self.network();
-        Value::Field(Field { offset: network.plus(offset), ipv4: Some(network), index: None, size })
+        ComputedNumber::Field(FrameField {
+            offset: network.plus(offset),
+            ipv4: Some(network),
+            index: None,
+            size,
+        })
     }
 
     /// Returns a field after an IPv6 header without extension headers.
-    pub(crate) fn behind_ipv6(&self, offset: u32, size: Size) -> Value {
+    pub(crate) fn behind_ipv6(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         self.network_field(40 + offset, size)
     }
 
     /// Compiles a test of the payload's protocol: an Ethernet type, or up to 1500 an access point of 802.2.
-    pub(crate) fn has_type(&self, protocol: u32) -> Result<Node, FilterError> {
+    pub(crate) fn has_type(&self, protocol: u32) -> Result<FilterNode, FilterError> {
         if self.is_labelled {
             return self.has_type_behind_labels(protocol);
         }
-        let link_type = Value::field(self.link_type, Size::Half);
+        let link_type = ComputedNumber::field(self.link_type, FieldSize::Half);
         Ok(match (self.link, protocol) {
-            (Link::Ppp, _) => link_type.equals(ppp_protocol(protocol)),
-            (Link::Ethernet, sap::IP | sap::NETBEUI | sap::ISO) => {
-                self.is_length().and(self.llc_field(0, Size::Half).equals(protocol << 8 | protocol))
+            (LinkLayer::Ppp, _) => link_type.equals(ppp_protocol(protocol)),
+            (LinkLayer::Ethernet, sap::IP | sap::NETBEUI | sap::ISO) => {
+                self.is_length().and(self.llc_field(0, FieldSize::Half).equals(protocol << 8 | protocol))
             }
-            (Link::Ethernet, sap::IPX) => {
-                let in_llc = self.llc_field(0, Size::Byte).equals(sap::IPX);
-                let raw = self.llc_field(0, Size::Half).equals(0xffff);
+            (LinkLayer::Ethernet, sap::IPX) => {
+                let in_llc = self.llc_field(0, FieldSize::Byte).equals(sap::IPX);
+                let raw = self.llc_field(0, FieldSize::Half).equals(0xffff);
                 let llc = self.is_length().and(self.has_snap([0; 3], ethernet::IPX).or(in_llc.or(raw)));
                 link_type.equals(ethernet::IPX).or(llc)
             }
-            (Link::Ethernet, ethernet::ATALK | ethernet::AARP) => {
+            (LinkLayer::Ethernet, ethernet::ATALK | ethernet::AARP) => {
                 let organization = if protocol == ethernet::ATALK { [8, 0, 7] } else { [0; 3] };
                 let llc = self.is_length().and(self.has_snap(organization, protocol));
                 link_type.equals(protocol).or(llc)
             }
-            (Link::Ethernet, 0..=ethernet::MAX_LENGTH) => {
-                self.is_length().and(Value::field(self.link_type.plus(2), Size::Byte).equals(protocol))
-            }
-            (Link::Ethernet, _) => link_type.equals(protocol),
+            (LinkLayer::Ethernet, 0..=ethernet::MAX_LENGTH) => self
+                .is_length()
+                .and(ComputedNumber::field(self.link_type.plus(2), FieldSize::Byte).equals(protocol)),
+            (LinkLayer::Ethernet, _) => link_type.equals(protocol),
         })
     }
 
     /// Compiles the test after MPLS labels, where only the version of an IP header tells the protocol.
-    fn has_type_behind_labels(&self, protocol: u32) -> Result<Node, FilterError> {
+    fn has_type_behind_labels(&self, protocol: u32) -> Result<FilterNode, FilterError> {
         let version = match protocol {
             ethernet::IP => 0x40,
             ethernet::IPV6 => 0x60,
             _ => refuse!("behind mpls only ip and ip6 can be tested"),
         };
-        let is_last_label =
-            Value::field(self.network().plus(2_u32.wrapping_neg()), Size::Byte).equals_under(1, 1);
-        Ok(is_last_label.and(self.network_field(0, Size::Byte).equals_under(0xf0, version)))
+        let is_last_label = ComputedNumber::field(self.network().plus(2_u32.wrapping_neg()), FieldSize::Byte)
+            .equals_under(1, 1);
+        Ok(is_last_label.and(self.network_field(0, FieldSize::Byte).equals_under(0xf0, version)))
     }
 
     /// Compiles a test for MPLS after the link-layer header.
-    pub(crate) fn has_mpls(&self) -> Result<Node, FilterError> {
-        self.has_type(if self.link == Link::Ppp { PPP_MPLS } else { ethernet::MPLS })
+    pub(crate) fn has_mpls(&self) -> Result<FilterNode, FilterError> {
+        self.has_type(if self.link == LinkLayer::Ppp { PPP_MPLS } else { ethernet::MPLS })
     }
 
     /// Compiles a test that the frame has a length in place of a type.
-    pub(crate) fn is_length(&self) -> Node {
-        let link_type = Value::field(self.link_type, Size::Half);
-        link_type.compare(Relation::Greater, Value::Number(ethernet::MAX_LENGTH)).negated()
+    pub(crate) fn is_length(&self) -> FilterNode {
+        let link_type = ComputedNumber::field(self.link_type, FieldSize::Half);
+        link_type.compare(ComparisonRelation::Greater, ComputedNumber::Number(ethernet::MAX_LENGTH)).negated()
     }
 
     /// Returns a field of the 802.2 header.
-    pub(crate) fn llc_field(&self, offset: u32, size: Size) -> Value {
-        Value::field(self.payload.plus(offset), size)
+    pub(crate) fn llc_field(&self, offset: u32, size: FieldSize) -> ComputedNumber {
+        ComputedNumber::field(self.payload.plus(offset), size)
     }
 
-    fn has_snap(&self, [a, b, c]: [u32; 3], protocol: u32) -> Node {
-        let end = self.llc_field(4, Size::Word).equals(b << 24 | c << 16 | protocol);
-        end.and(self.llc_field(0, Size::Word).equals(sap::SNAP << 24 | sap::SNAP << 16 | 0x0300 | a))
+    fn has_snap(&self, [a, b, c]: [u32; 3], protocol: u32) -> FilterNode {
+        let end = self.llc_field(4, FieldSize::Word).equals(b << 24 | c << 16 | protocol);
+        end.and(self.llc_field(0, FieldSize::Word).equals(sap::SNAP << 24 | sap::SNAP << 16 | 0x0300 | a))
     }
 
     /// Restricts a test of the link-layer header to packets that have one: Geneve may carry none.
-    pub(crate) fn with_link_header(&self, node: Node) -> Node {
+    pub(crate) fn with_link_header(&self, node: FilterNode) -> FilterNode {
         match self.geneve {
-            Some((header, payload)) => Node::Differ(header, payload).and(node),
+            Some((header, payload)) => FilterNode::Differ(header, payload).and(node),
             None => node,
         }
     }

@@ -36,21 +36,21 @@ mod token;
 mod words;
 
 pub use error::FilterError;
-pub use names::Names;
+pub use names::NameDatabases;
 pub use parse::MAX_TEXT;
 
-use node::Node;
+use node::FilterNode;
 
 /// A compiled filter.
 #[derive(Debug, Clone)]
-pub struct Filter(Node);
+pub struct Filter(FilterNode);
 
 impl Filter {
     /// Compiles a filter. An empty text selects every frame.
     ///
     /// # Errors
     /// [`FilterError`] says which part of the text is refused, and why.
-    pub fn compile(text: &str, names: &Names) -> Result<Self, FilterError> {
+    pub fn compile(text: &str, names: &NameDatabases) -> Result<Self, FilterError> {
         parse::compile(text, names).map(Self)
     }
 

@@ -1,8 +1,8 @@
 //! `llc` and its frame types (IEEE 802.2).
 
 use crate::error::{FilterError, refuse};
-use crate::layers::{Layers, Link};
-use crate::node::{Node, Relation, Size, Value};
+use crate::layers::{LayerOffsets, LinkLayer};
+use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode};
 
 /// Subtypes of supervisory frames, under the mask 0x0f.
 const SUPERVISORY: [(&str, u32); 3] = [("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
@@ -18,20 +18,20 @@ const UNNUMBERED: [(&str, u32); 8] = [
     ("frmr", 0x87),
 ];
 
-impl Layers {
+impl LayerOffsets {
     /// Compiles `llc [TYPE]`.
-    pub(crate) fn is_llc(&self, kind: Option<&str>) -> Result<Node, FilterError> {
-        if self.link != Link::Ethernet {
+    pub(crate) fn is_llc(&self, kind: Option<&str>) -> Result<FilterNode, FilterError> {
+        if self.link != LinkLayer::Ethernet {
             refuse!("llc cannot follow pppoes");
         }
-        let node = self.is_length().and(self.llc_field(0, Size::Half).equals(0xffff).negated());
+        let node = self.is_length().and(self.llc_field(0, FieldSize::Half).equals(0xffff).negated());
         let Some(kind) = kind else { return Ok(node) };
-        let control = self.llc_field(2, Size::Byte);
+        let control = self.llc_field(2, FieldSize::Byte);
         let by_name = |table: &[(&str, u32)]| {
             table.iter().find(|(name, _)| name.eq_ignore_ascii_case(kind)).map(|(_, control)| *control)
         };
         let test = if kind.eq_ignore_ascii_case("i") {
-            control.compare(Relation::CommonBits, Value::Number(1)).negated()
+            control.compare(ComparisonRelation::CommonBits, ComputedNumber::Number(1)).negated()
         } else if kind.eq_ignore_ascii_case("s") {
             control.equals_under(0x03, 1)
         } else if kind.eq_ignore_ascii_case("u") {

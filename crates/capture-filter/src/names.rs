@@ -4,19 +4,19 @@ use alloc::string::String;
 
 /// The texts of `/etc/services` and `/etc/protocols`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NameDatabases {
     services: String,
     protocols: String,
 }
 
 /// Ports of a service, by transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Service {
+pub(crate) struct ServicePorts {
     pub(crate) tcp: Option<u16>,
     pub(crate) udp: Option<u16>,
 }
 
-impl Names {
+impl NameDatabases {
     /// Creates the tables from the texts of both files. An empty text is a table without names.
     #[must_use]
     pub fn new(services: impl Into<String>, protocols: impl Into<String>) -> Self {
@@ -24,14 +24,14 @@ impl Names {
     }
 
     /// Returns the ports of a service, or `None` if the table does not have it.
-    pub(crate) fn service(&self, name: &str) -> Option<Service> {
+    pub(crate) fn service(&self, name: &str) -> Option<ServicePorts> {
         let port = |transport: &str| {
             entries(&self.services, name).find_map(|number| {
                 let (port, found) = number.split_once('/')?;
                 (found == transport).then(|| port.parse().ok())?
             })
         };
-        let service = Service { tcp: port("tcp"), udp: port("udp") };
+        let service = ServicePorts { tcp: port("tcp"), udp: port("udp") };
         (service.tcp.is_some() || service.udp.is_some()).then_some(service)
     }
 
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn service_names_and_aliases_are_found_but_not_comments() {
         let services = "# http 1/tcp\nhttp 80/tcp www # web\ndomain 53/tcp\ndomain\t53/udp\nsyslog 514/udp\n";
-        let names = Names::new(services, "icmp 1 ICMP\nipv6-icmp 58 IPv6-ICMP\n");
+        let names = NameDatabases::new(services, "icmp 1 ICMP\nipv6-icmp 58 IPv6-ICMP\n");
         let found = |name| names.service(name).map(|service| (service.tcp, service.udp));
         assert_eq!(found("www"), Some((Some(80), None)));
         assert_eq!(found("domain"), Some((Some(53), Some(53))));

@@ -7,29 +7,29 @@ use alloc::vec::Vec;
 
 /// Compiled test of a frame, or several joined tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node {
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    Not(Box<Node>),
-    Compare(Compare),
-    Chain(HeaderChain),
-    Geneve(GeneveOffsets),
+pub(crate) enum FilterNode {
+    All(Vec<FilterNode>),
+    Any(Vec<FilterNode>),
+    Not(Box<FilterNode>),
+    Compare(NumberComparison),
+    Chain(HeaderChainSearch),
+    Geneve(GeneveTest),
     /// The slots of two offsets differ: a Geneve payload begins with an Ethernet header.
-    Differ(Slot, Slot),
+    Differ(OffsetSlot, OffsetSlot),
     True,
 }
 
 /// Comparison of two unsigned numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Compare {
-    pub(crate) left: Value,
-    pub(crate) relation: Relation,
-    pub(crate) right: Value,
+pub(crate) struct NumberComparison {
+    pub(crate) left: ComputedNumber,
+    pub(crate) relation: ComparisonRelation,
+    pub(crate) right: ComputedNumber,
 }
 
 /// Relation that a comparison tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub(crate) enum ComparisonRelation {
     Equal,
     Greater,
     GreaterOrEqual,
@@ -39,13 +39,13 @@ pub(crate) enum Relation {
 
 /// Number of 32 bits that a test computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum ComputedNumber {
     Number(u32),
     /// The number is the length of the whole frame.
     Length,
-    Field(Field),
-    Negate(Box<Value>),
-    Binary(Operator, Box<(Value, Value)>),
+    Field(FrameField),
+    Negate(Box<ComputedNumber>),
+    Binary(Operator, Box<(ComputedNumber, ComputedNumber)>),
 }
 
 /// An operator of two numbers. Arithmetic wraps.
@@ -68,16 +68,16 @@ pub(crate) enum Operator {
 }
 
 /// Index of an offset that a test stores for later tests.
-pub(crate) type Slot = u8;
+pub(crate) type OffsetSlot = u8;
 
 /// Offset in the frame: a constant, and the value of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Offset {
-    pub(crate) slot: Option<Slot>,
+pub(crate) struct FrameOffset {
+    pub(crate) slot: Option<OffsetSlot>,
     pub(crate) constant: u32,
 }
 
-impl Offset {
+impl FrameOffset {
     pub(crate) const fn at(constant: u32) -> Self {
         Self { slot: None, constant }
     }
@@ -90,7 +90,7 @@ impl Offset {
 
 /// Number of bytes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Size {
+pub(crate) enum FieldSize {
     Byte = 1,
     Half = 2,
     Word = 4,
@@ -98,19 +98,19 @@ pub(crate) enum Size {
 
 /// Big-endian field of the frame that a test reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct FrameField {
     /// Offset before the length of `ipv4` and the number of `index` are added.
-    pub(crate) offset: Offset,
+    pub(crate) offset: FrameOffset,
     /// Offset of the IPv4 header whose length is added.
-    pub(crate) ipv4: Option<Offset>,
+    pub(crate) ipv4: Option<FrameOffset>,
     /// Number that is added to the field's offset.
-    pub(crate) index: Option<Box<Value>>,
-    pub(crate) size: Size,
+    pub(crate) index: Option<Box<ComputedNumber>>,
+    pub(crate) size: FieldSize,
 }
 
 /// A protocol to find in a chain of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HeaderChain {
+pub(crate) struct HeaderChainSearch {
     /// Offset of the IP header.
     pub(crate) header: u32,
     pub(crate) is_ipv6: bool,
@@ -119,20 +119,20 @@ pub(crate) struct HeaderChain {
 
 /// A test for Geneve that stores the offsets of the headers inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GeneveOffsets {
+pub(crate) struct GeneveTest {
     /// Offset of the outer IP header.
-    pub(crate) outer: Offset,
+    pub(crate) outer: FrameOffset,
     /// True if the outer header is an IPv6 header, of 40 bytes.
     pub(crate) is_ipv6: bool,
     /// Slots of the inner link type, link header and payload.
-    pub(crate) link_type: Slot,
-    pub(crate) header: Slot,
-    pub(crate) payload: Slot,
+    pub(crate) link_type: OffsetSlot,
+    pub(crate) header: OffsetSlot,
+    pub(crate) payload: OffsetSlot,
 }
 
-impl Value {
-    pub(crate) fn field(offset: Offset, size: Size) -> Self {
-        Self::Field(Field { offset, ipv4: None, index: None, size })
+impl ComputedNumber {
+    pub(crate) fn field(offset: FrameOffset, size: FieldSize) -> Self {
+        Self::Field(FrameField { offset, ipv4: None, index: None, size })
     }
 
     pub(crate) fn binary(self, operator: Operator, other: Self) -> Self {
@@ -150,16 +150,16 @@ impl Value {
         }
     }
 
-    pub(crate) fn compare(self, relation: Relation, right: Self) -> Node {
-        Node::Compare(Compare { left: self, relation, right })
+    pub(crate) fn compare(self, relation: ComparisonRelation, right: Self) -> FilterNode {
+        FilterNode::Compare(NumberComparison { left: self, relation, right })
     }
 
-    pub(crate) fn equals(self, number: u32) -> Node {
-        self.compare(Relation::Equal, Self::Number(number))
+    pub(crate) fn equals(self, number: u32) -> FilterNode {
+        self.compare(ComparisonRelation::Equal, Self::Number(number))
     }
 
     /// Compiles a comparison of the bits of `mask`.
-    pub(crate) fn equals_under(self, mask: u32, number: u32) -> Node {
+    pub(crate) fn equals_under(self, mask: u32, number: u32) -> FilterNode {
         match mask {
             u32::MAX => self.equals(number),
             _ => self.binary(Operator::And, Self::Number(mask)).equals(number),
@@ -172,7 +172,7 @@ impl Value {
     }
 }
 
-impl Node {
+impl FilterNode {
     pub(crate) fn and(self, next: Self) -> Self {
         match self {
             Self::All(mut nodes) => {
@@ -223,9 +223,11 @@ impl Node {
         match self {
             Self::All(nodes) | Self::Any(nodes) => nodes.iter_mut().for_each(Self::drop_idle_tests),
             Self::Not(node) => node.drop_idle_tests(),
-            Self::Compare(Compare { left, relation: Relation::Equal, right: Value::Number(0) })
-                if left.is_masked_out() =>
-            {
+            Self::Compare(NumberComparison {
+                left,
+                relation: ComparisonRelation::Equal,
+                right: ComputedNumber::Number(0),
+            }) if left.is_masked_out() => {
                 *self = Self::True;
             }
             _ => {}

@@ -1,16 +1,16 @@
 //! The grammar of pcap-filter(7). `and` and `or` have the same precedence and are read from left to right. Tests are
 //! compiled as their words are read, because `vlan` and similar primitives move the headers for the rest of the text.
 
-use crate::arithmetic::{Expression, Precedence, SIGN_LEVEL, operator};
+use crate::arithmetic::{ArithmeticExpression, Precedence, SIGN_LEVEL, operator};
 use crate::error::{FilterError, refuse};
-use crate::host::Ipv4;
-use crate::layers::Layers;
-use crate::names::Names;
-use crate::node::{Node, Relation, Size, Value};
-use crate::port::{self, Ports, Transport};
-use crate::qualifiers::{Direction, Kind, Proto, Qualifiers};
-use crate::token::{self, Sign, Token, tokens};
-use crate::words::Word;
+use crate::host::MaskedIpv4Address;
+use crate::layers::LayerOffsets;
+use crate::names::NameDatabases;
+use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode};
+use crate::port::{self, PortComparison, PortTransport};
+use crate::qualifiers::{DirectionQualifier, ProtocolQualifier, Qualifiers, TypeQualifier};
+use crate::token::{self, FilterToken, SymbolToken, tokens};
+use crate::words::ReservedWord;
 use crate::{protocol, slots};
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ const MAX_TOKENS: usize = 1024;
 const MAX_TESTS: usize = 4096;
 
 /// Compiles a text.
-pub(crate) fn compile(text: &str, names: &Names) -> Result<Node, FilterError> {
+pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, FilterError> {
     if text.len() > MAX_TEXT {
         refuse!("the filter has {} bytes; the maximum is {MAX_TEXT}", text.len());
     }
@@ -33,9 +33,9 @@ pub(crate) fn compile(text: &str, names: &Names) -> Result<Node, FilterError> {
         refuse!("the filter has {} words and operators; the maximum is {MAX_TOKENS}", tokens.len());
     }
     if tokens.is_empty() {
-        return Ok(Node::True);
+        return Ok(FilterNode::True);
     }
-    let mut parser = Parser { text, tokens, at: 0, names, layers: Layers::ETHERNET, depth: 0 };
+    let mut parser = Parser { text, tokens, at: 0, names, layers: LayerOffsets::ETHERNET, depth: 0 };
     let mut node = parser.expression(None)?.0;
     if parser.peek().is_some() {
         return parser.unexpected();
@@ -50,55 +50,55 @@ pub(crate) fn compile(text: &str, names: &Names) -> Result<Node, FilterError> {
 }
 
 /// A compiled part of a filter, and the qualifiers for operands after it.
-type Part = (Node, Option<Qualifiers>);
+type CompiledPart = (FilterNode, Option<Qualifiers>);
 
 /// An item at a point of the text at which several kinds may stand.
-enum Item {
+enum ParsedItem {
     /// A test that may be joined with others.
-    Term(Part),
+    Term(CompiledPart),
     /// An operand without qualifiers of its own.
-    Operand(Part),
+    Operand(CompiledPart),
     /// A number: an operand or an expression.
     Number(u32),
-    Expression(Expression),
+    Expression(ArithmeticExpression),
 }
 
 struct Parser<'a> {
     text: &'a str,
-    tokens: Vec<(usize, Token<'a>)>,
+    tokens: Vec<(usize, FilterToken<'a>)>,
     at: usize,
-    names: &'a Names,
-    layers: Layers,
+    names: &'a NameDatabases,
+    layers: LayerOffsets,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<Token<'a>> {
+    fn peek(&self) -> Option<FilterToken<'a>> {
         self.tokens.get(self.at).map(|(_, token)| *token)
     }
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<FilterToken<'a>> {
         let token = self.peek()?;
         self.at += 1;
         Some(token)
     }
 
     /// Consumes a token if it is the next.
-    fn takes(&mut self, token: Token<'_>) -> bool {
+    fn takes(&mut self, token: FilterToken<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn takes_word(&mut self, word: Word) -> bool {
-        self.takes(Token::Word(word))
+    fn takes_word(&mut self, word: ReservedWord) -> bool {
+        self.takes(FilterToken::Word(word))
     }
 
-    fn takes_sign(&mut self, sign: Sign) -> bool {
-        self.takes(Token::Sign(sign))
+    fn takes_sign(&mut self, sign: SymbolToken) -> bool {
+        self.takes(FilterToken::Sign(sign))
     }
 
-    fn expect(&mut self, sign: Sign) -> Result<(), FilterError> {
+    fn expect(&mut self, sign: SymbolToken) -> Result<(), FilterError> {
         if self.takes_sign(sign) { Ok(()) } else { self.unexpected() }
     }
 
@@ -125,19 +125,19 @@ impl<'a> Parser<'a> {
 
     /// Parses terms joined by `and` and `or`. Operands without qualifiers may follow the first, and have those before
     /// them.
-    fn expression(&mut self, q: Option<Qualifiers>) -> Result<Part, FilterError> {
+    fn expression(&mut self, q: Option<Qualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
-            Item::Term(first) => self.rest_of_expression(first),
+            ParsedItem::Term(first) => self.rest_of_expression(first),
             _ => self.unexpected(),
         }
     }
 
-    fn rest_of_expression(&mut self, mut left: Part) -> Result<Part, FilterError> {
+    fn rest_of_expression(&mut self, mut left: CompiledPart) -> Result<CompiledPart, FilterError> {
         while let Some(join) = self.joint() {
             let (node, q) = match self.item(left.1, true)? {
-                Item::Term(right) | Item::Operand(right) => right,
-                Item::Number(number) => (self.number(number, left.1)?, left.1),
-                Item::Expression(_) => return self.unexpected(),
+                ParsedItem::Term(right) | ParsedItem::Operand(right) => right,
+                ParsedItem::Number(number) => (self.number(number, left.1)?, left.1),
+                ParsedItem::Expression(_) => return self.unexpected(),
             };
             left = (join(left.0, node), q);
         }
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses operands joined by `and` and `or`.
-    fn rest_of_operands(&mut self, mut left: Part) -> Result<Part, FilterError> {
+    fn rest_of_operands(&mut self, mut left: CompiledPart) -> Result<CompiledPart, FilterError> {
         while let Some(join) = self.joint() {
             let node = self.operand(left.1)?;
             left = (join(left.0, node), left.1);
@@ -153,117 +153,127 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    fn joint(&mut self) -> Option<fn(Node, Node) -> Node> {
-        if self.takes_word(Word::And) {
-            Some(Node::and)
-        } else if self.takes_word(Word::Or) {
-            Some(Node::or)
+    fn joint(&mut self) -> Option<fn(FilterNode, FilterNode) -> FilterNode> {
+        if self.takes_word(ReservedWord::And) {
+            Some(FilterNode::and)
+        } else if self.takes_word(ReservedWord::Or) {
+            Some(FilterNode::or)
         } else {
             None
         }
     }
 
     /// Parses the item at this place. `operands` says whether operands may be here; those have the qualifiers `q`.
-    fn item(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<Item, FilterError> {
+    fn item(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         let first = match self.peek() {
-            Some(Token::Word(Word::Not)) => return self.negation(q, operands),
-            Some(Token::Sign(Sign::Open)) => self.brackets(q, operands)?,
-            Some(Token::Number(number)) => {
+            Some(FilterToken::Word(ReservedWord::Not)) => return self.negation(q, operands),
+            Some(FilterToken::Sign(SymbolToken::Open)) => self.brackets(q, operands)?,
+            Some(FilterToken::Number(number)) => {
                 self.at += 1;
-                Item::Number(number)
+                ParsedItem::Number(number)
             }
-            Some(Token::Sign(Sign::Minus)) => Item::Expression(self.arithmetic(0)?),
-            Some(Token::Word(Word::Length)) => Item::Expression(self.unary()?),
-            Some(Token::Word(Word::Proto(_))) if self.is_index() => Item::Expression(self.unary()?),
-            Some(Token::Word(_)) => Item::Term(self.term()?),
-            Some(_) if operands => Item::Operand((self.operand(q)?, q)),
+            Some(FilterToken::Sign(SymbolToken::Minus)) => ParsedItem::Expression(self.arithmetic(0)?),
+            Some(FilterToken::Word(ReservedWord::Length)) => ParsedItem::Expression(self.unary()?),
+            Some(FilterToken::Word(ReservedWord::Proto(_))) if self.is_index() => {
+                ParsedItem::Expression(self.unary()?)
+            }
+            Some(FilterToken::Word(_)) => ParsedItem::Term(self.term()?),
+            Some(_) if operands => ParsedItem::Operand((self.operand(q)?, q)),
             _ => return self.unexpected(),
         };
         self.relation(first)
     }
 
     fn is_index(&self) -> bool {
-        matches!(self.tokens.get(self.at + 1), Some((_, Token::Sign(Sign::OpenIndex))))
+        matches!(self.tokens.get(self.at + 1), Some((_, FilterToken::Sign(SymbolToken::OpenIndex))))
     }
 
-    fn negation(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<Item, FilterError> {
+    fn negation(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         self.at += 1;
         match self.deeper(|parser| parser.item(q, operands))? {
-            Item::Term((node, q)) => Ok(Item::Term((node.negated(), q))),
-            Item::Operand((node, q)) => Ok(Item::Operand((node.negated(), q))),
-            Item::Number(number) if operands => Ok(Item::Operand((self.number(number, q)?.negated(), q))),
-            Item::Number(_) | Item::Expression(_) => self.unexpected(),
+            ParsedItem::Term((node, q)) => Ok(ParsedItem::Term((node.negated(), q))),
+            ParsedItem::Operand((node, q)) => Ok(ParsedItem::Operand((node.negated(), q))),
+            ParsedItem::Number(number) if operands => {
+                Ok(ParsedItem::Operand((self.number(number, q)?.negated(), q)))
+            }
+            ParsedItem::Number(_) | ParsedItem::Expression(_) => self.unexpected(),
         }
     }
 
     /// Parses brackets around terms, operands, a number or an expression. Qualifiers from before the brackets hold
     /// after them.
-    fn brackets(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<Item, FilterError> {
+    fn brackets(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         self.at += 1;
         let item = self.deeper(|parser| {
             Ok(match parser.item(q, operands)? {
-                Item::Term(first) => Item::Term((parser.rest_of_expression(first)?.0, q)),
-                Item::Operand(first) => Item::Operand((parser.rest_of_operands(first)?.0, q)),
-                Item::Number(number) if operands && parser.peek() != Some(Token::Sign(Sign::Close)) => {
+                ParsedItem::Term(first) => ParsedItem::Term((parser.rest_of_expression(first)?.0, q)),
+                ParsedItem::Operand(first) => ParsedItem::Operand((parser.rest_of_operands(first)?.0, q)),
+                ParsedItem::Number(number)
+                    if operands && parser.peek() != Some(FilterToken::Sign(SymbolToken::Close)) =>
+                {
                     let first = (parser.number(number, q)?, q);
-                    Item::Operand((parser.rest_of_operands(first)?.0, q))
+                    ParsedItem::Operand((parser.rest_of_operands(first)?.0, q))
                 }
                 item => item,
             })
         })?;
-        self.expect(Sign::Close)?;
+        self.expect(SymbolToken::Close)?;
         Ok(item)
     }
 
     /// Parses the rest of an expression, and its comparison with another.
-    fn relation(&mut self, first: Item) -> Result<Item, FilterError> {
+    fn relation(&mut self, first: ParsedItem) -> Result<ParsedItem, FilterError> {
         let left = match first {
-            Item::Number(number) if self.continues() => Expression::number(number),
-            Item::Expression(expression) => expression,
+            ParsedItem::Number(number) if self.continues() => ArithmeticExpression::number(number),
+            ParsedItem::Expression(expression) => expression,
             item => return Ok(item),
         };
         let left = self.rest_of_arithmetic(left, 0)?;
-        let Some(Token::Sign(sign)) = self.peek() else { return Ok(Item::Expression(left)) };
+        let Some(FilterToken::Sign(sign)) = self.peek() else { return Ok(ParsedItem::Expression(left)) };
         let (relation, is_negated) = match sign {
-            Sign::Equal => (Relation::Equal, false),
-            Sign::NotEqual => (Relation::Equal, true),
-            Sign::Greater => (Relation::Greater, false),
-            Sign::LessOrEqual => (Relation::Greater, true),
-            Sign::GreaterOrEqual => (Relation::GreaterOrEqual, false),
-            Sign::Less => (Relation::GreaterOrEqual, true),
-            _ => return Ok(Item::Expression(left)),
+            SymbolToken::Equal => (ComparisonRelation::Equal, false),
+            SymbolToken::NotEqual => (ComparisonRelation::Equal, true),
+            SymbolToken::Greater => (ComparisonRelation::Greater, false),
+            SymbolToken::LessOrEqual => (ComparisonRelation::Greater, true),
+            SymbolToken::GreaterOrEqual => (ComparisonRelation::GreaterOrEqual, false),
+            SymbolToken::Less => (ComparisonRelation::GreaterOrEqual, true),
+            _ => return Ok(ParsedItem::Expression(left)),
         };
         self.at += 1;
         let right = self.arithmetic(0)?;
         let test = left.value.compare(relation, right.value);
         let test = if is_negated { test.negated() } else { test };
-        let tests = [left.checks, right.checks, Some(test)].into_iter().flatten().reduce(Node::and);
-        Ok(Item::Term((tests.unwrap_or(Node::True), None)))
+        let tests = [left.checks, right.checks, Some(test)].into_iter().flatten().reduce(FilterNode::and);
+        Ok(ParsedItem::Term((tests.unwrap_or(FilterNode::True), None)))
     }
 
     /// Returns `true` if an operator or a comparison is next.
     fn continues(&self) -> bool {
-        let Some(Token::Sign(sign)) = self.peek() else { return false };
+        let Some(FilterToken::Sign(sign)) = self.peek() else { return false };
         operator(sign).is_some()
             || matches!(
                 sign,
-                Sign::Equal
-                    | Sign::NotEqual
-                    | Sign::Less
-                    | Sign::LessOrEqual
-                    | Sign::Greater
-                    | Sign::GreaterOrEqual
+                SymbolToken::Equal
+                    | SymbolToken::NotEqual
+                    | SymbolToken::Less
+                    | SymbolToken::LessOrEqual
+                    | SymbolToken::Greater
+                    | SymbolToken::GreaterOrEqual
             )
     }
 
     /// Parses an expression of operators with at least this precedence.
-    fn arithmetic(&mut self, level: u8) -> Result<Expression, FilterError> {
+    fn arithmetic(&mut self, level: u8) -> Result<ArithmeticExpression, FilterError> {
         let first = self.unary()?;
         self.rest_of_arithmetic(first, level)
     }
 
-    fn rest_of_arithmetic(&mut self, mut left: Expression, level: u8) -> Result<Expression, FilterError> {
-        while let Some(Token::Sign(sign)) = self.peek()
+    fn rest_of_arithmetic(
+        &mut self,
+        mut left: ArithmeticExpression,
+        level: u8,
+    ) -> Result<ArithmeticExpression, FilterError> {
+        while let Some(FilterToken::Sign(sign)) = self.peek()
             && let Some((operator, precedence)) = operator(sign)
         {
             let right_level = match precedence {
@@ -279,21 +289,25 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a number, a field, the length, or an expression in brackets.
-    fn unary(&mut self) -> Result<Expression, FilterError> {
+    fn unary(&mut self) -> Result<ArithmeticExpression, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         match token {
-            Token::Number(number) => Ok(Expression::number(number)),
-            Token::Word(Word::Length) => Ok(Expression { value: Value::Length, checks: None }),
-            Token::Sign(Sign::Minus) => Ok(self.deeper(|parser| parser.arithmetic(SIGN_LEVEL))?.negated()),
-            Token::Sign(Sign::Open) => {
+            FilterToken::Number(number) => Ok(ArithmeticExpression::number(number)),
+            FilterToken::Word(ReservedWord::Length) => {
+                Ok(ArithmeticExpression { value: ComputedNumber::Length, checks: None })
+            }
+            FilterToken::Sign(SymbolToken::Minus) => {
+                Ok(self.deeper(|parser| parser.arithmetic(SIGN_LEVEL))?.negated())
+            }
+            FilterToken::Sign(SymbolToken::Open) => {
                 let inner = self.deeper(|parser| parser.arithmetic(0))?;
-                self.expect(Sign::Close)?;
+                self.expect(SymbolToken::Close)?;
                 Ok(inner)
             }
-            Token::Word(Word::Proto(proto)) if self.takes_sign(Sign::OpenIndex) => {
+            FilterToken::Word(ReservedWord::Proto(proto)) if self.takes_sign(SymbolToken::OpenIndex) => {
                 let index = self.deeper(|parser| parser.arithmetic(0))?;
-                let size = if self.takes_sign(Sign::Colon) { self.plain_number()? } else { 1 };
-                self.expect(Sign::CloseIndex)?;
+                let size = if self.takes_sign(SymbolToken::Colon) { self.plain_number()? } else { 1 };
+                self.expect(SymbolToken::CloseIndex)?;
                 index.load(proto, size, &self.layers)
             }
             _ => {
@@ -304,20 +318,20 @@ impl<'a> Parser<'a> {
     }
 
     fn plain_number(&mut self) -> Result<u32, FilterError> {
-        let Some(Token::Number(number)) = self.peek() else { return self.unexpected() };
+        let Some(FilterToken::Number(number)) = self.peek() else { return self.unexpected() };
         self.at += 1;
         Ok(number)
     }
 
     /// Parses a number, possibly in brackets, if one is next.
     fn optional_number(&mut self) -> Result<Option<u32>, FilterError> {
-        if self.takes_sign(Sign::Open) {
+        if self.takes_sign(SymbolToken::Open) {
             let number = self.deeper(Self::optional_number)?;
-            self.expect(Sign::Close)?;
+            self.expect(SymbolToken::Close)?;
             return if number.is_none() { self.unexpected() } else { Ok(number) };
         }
         match self.peek() {
-            Some(Token::Number(number)) => {
+            Some(FilterToken::Number(number)) => {
                 self.at += 1;
                 Ok(Some(number))
             }

@@ -2,27 +2,27 @@
 //! ports; an IPv6 packet has ports only without extension headers.
 
 use crate::error::{FilterError, refuse};
-use crate::layers::{Layers, ethernet};
-use crate::names::Names;
-use crate::node::{Node, Relation, Size, Value};
-use crate::qualifiers::{Direction, Proto};
+use crate::layers::{LayerOffsets, ethernet};
+use crate::names::NameDatabases;
+use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode};
+use crate::qualifiers::{DirectionQualifier, ProtocolQualifier};
 
 /// A protocol with ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum PortTransport {
     Tcp = 6,
     Udp = 17,
     Sctp = 132,
 }
 
-impl Transport {
+impl PortTransport {
     /// Returns the protocol of `port` primitives with this qualifier, `None` for all three.
-    pub(crate) fn of(proto: Proto) -> Result<Option<Self>, FilterError> {
+    pub(crate) fn of(proto: ProtocolQualifier) -> Result<Option<Self>, FilterError> {
         Ok(match proto {
-            Proto::Any => None,
-            Proto::Tcp => Some(Self::Tcp),
-            Proto::Udp => Some(Self::Udp),
-            Proto::Sctp => Some(Self::Sctp),
+            ProtocolQualifier::Any => None,
+            ProtocolQualifier::Tcp => Some(Self::Tcp),
+            ProtocolQualifier::Udp => Some(Self::Udp),
+            ProtocolQualifier::Sctp => Some(Self::Sctp),
             _ => refuse!("{} has no ports; tcp, udp and sctp have", proto.word()),
         })
     }
@@ -30,60 +30,66 @@ impl Transport {
 
 /// Ports to compare, `first` to `last`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ports {
+pub(crate) struct PortComparison {
     first: u32,
     last: u32,
     /// True to compare the bounds of a range, even if both are the same.
     is_range: bool,
-    transport: Option<Transport>,
-    direction: Direction,
+    transport: Option<PortTransport>,
+    direction: DirectionQualifier,
 }
 
-impl Ports {
-    pub(crate) fn one(port: u32, transport: Option<Transport>, direction: Direction) -> Self {
+impl PortComparison {
+    pub(crate) fn one(port: u32, transport: Option<PortTransport>, direction: DirectionQualifier) -> Self {
         Self { first: port, last: port, is_range: false, transport, direction }
     }
 
-    pub(crate) fn range(one: u32, other: u32, transport: Option<Transport>, direction: Direction) -> Self {
+    pub(crate) fn range(
+        one: u32,
+        other: u32,
+        transport: Option<PortTransport>,
+        direction: DirectionQualifier,
+    ) -> Self {
         Self { first: one.min(other), last: one.max(other), is_range: true, transport, direction }
     }
 
-    pub(crate) fn test(&self, layers: &Layers) -> Result<Node, FilterError> {
+    pub(crate) fn test(&self, layers: &LayerOffsets) -> Result<FilterNode, FilterError> {
         if self.last > 65535 {
             refuse!("port {} is out of range (0-65535)", self.last);
         }
         Ok(self.in_ipv6(layers)?.or(self.in_ipv4(layers)?))
     }
 
-    pub(crate) fn in_ipv4(&self, layers: &Layers) -> Result<Node, FilterError> {
-        let of = |transport: Transport| {
-            let protocol = layers.network_field(9, Size::Byte).equals(transport as u32);
-            let ports = self.compare(|offset| layers.behind_ipv4(offset, Size::Half));
+    pub(crate) fn in_ipv4(&self, layers: &LayerOffsets) -> Result<FilterNode, FilterError> {
+        let of = |transport: PortTransport| {
+            let protocol = layers.network_field(9, FieldSize::Byte).equals(transport as u32);
+            let ports = self.compare(|offset| layers.behind_ipv4(offset, FieldSize::Half));
             protocol.and(is_first_fragment(layers)).and(ports)
         };
         Ok(layers.has_type(ethernet::IP)?.and(self.transports(of)))
     }
 
-    pub(crate) fn in_ipv6(&self, layers: &Layers) -> Result<Node, FilterError> {
-        let of = |transport: Transport| {
-            let protocol = layers.network_field(6, Size::Byte).equals(transport as u32);
-            protocol.and(self.compare(|offset| layers.behind_ipv6(offset, Size::Half)))
+    pub(crate) fn in_ipv6(&self, layers: &LayerOffsets) -> Result<FilterNode, FilterError> {
+        let of = |transport: PortTransport| {
+            let protocol = layers.network_field(6, FieldSize::Byte).equals(transport as u32);
+            protocol.and(self.compare(|offset| layers.behind_ipv6(offset, FieldSize::Half)))
         };
         Ok(layers.has_type(ethernet::IPV6)?.and(self.transports(of)))
     }
 
-    fn transports(&self, of: impl Fn(Transport) -> Node) -> Node {
+    fn transports(&self, of: impl Fn(PortTransport) -> FilterNode) -> FilterNode {
         match self.transport {
             Some(transport) => of(transport),
-            None => of(Transport::Sctp).or(of(Transport::Tcp)).or(of(Transport::Udp)),
+            None => of(PortTransport::Sctp).or(of(PortTransport::Tcp)).or(of(PortTransport::Udp)),
         }
     }
 
-    fn compare(&self, field: impl Fn(u32) -> Value) -> Node {
+    fn compare(&self, field: impl Fn(u32) -> ComputedNumber) -> FilterNode {
         let [source, destination] = [0, 2].map(|offset| {
-            let bound = |relation, port| field(offset).compare(relation, Value::Number(port));
+            let bound = |relation, port| field(offset).compare(relation, ComputedNumber::Number(port));
             if self.is_range {
-                bound(Relation::GreaterOrEqual, self.first).and(bound(Relation::Greater, self.last).negated())
+                bound(ComparisonRelation::GreaterOrEqual, self.first)
+                    .and(bound(ComparisonRelation::Greater, self.last).negated())
             } else {
                 field(offset).equals(self.first)
             }
@@ -92,9 +98,9 @@ impl Ports {
     }
 }
 
-impl Direction {
+impl DirectionQualifier {
     /// Joins the tests of a frame's two addresses or ports.
-    pub(crate) fn join(self, source: Node, destination: Node) -> Node {
+    pub(crate) fn join(self, source: FilterNode, destination: FilterNode) -> FilterNode {
         match self {
             Self::Source => source,
             Self::Destination => destination,
@@ -105,23 +111,26 @@ impl Direction {
 }
 
 /// Compiles a test that an IPv4 packet is not fragmented, or the first fragment.
-pub(crate) fn is_first_fragment(layers: &Layers) -> Node {
-    layers.network_field(6, Size::Half).compare(Relation::CommonBits, Value::Number(0x1fff)).negated()
+pub(crate) fn is_first_fragment(layers: &LayerOffsets) -> FilterNode {
+    layers
+        .network_field(6, FieldSize::Half)
+        .compare(ComparisonRelation::CommonBits, ComputedNumber::Number(0x1fff))
+        .negated()
 }
 
 /// Returns the port with a name, and the protocol if only one has the name.
 pub(crate) fn named(
     name: &str,
-    transport: Option<Transport>,
-    names: &Names,
-) -> Result<(u32, Option<Transport>), FilterError> {
+    transport: Option<PortTransport>,
+    names: &NameDatabases,
+) -> Result<(u32, Option<PortTransport>), FilterError> {
     let Some(service) = names.service(name) else {
         refuse!("port {name} is not in /etc/services: write its number");
     };
     let (port, only) = match (service.tcp, service.udp) {
-        (Some(tcp), udp) if udp != Some(tcp) => (tcp, Some(Transport::Tcp)),
+        (Some(tcp), udp) if udp != Some(tcp) => (tcp, Some(PortTransport::Tcp)),
         (Some(both), _) => (both, None),
-        (None, udp) => (udp.unwrap_or(0), Some(Transport::Udp)),
+        (None, udp) => (udp.unwrap_or(0), Some(PortTransport::Udp)),
     };
     if let (Some(asked), Some(only)) = (transport, only)
         && asked != only
@@ -134,9 +143,9 @@ pub(crate) fn named(
 /// Returns the bounds of a range such as `80-90` or `ftp-ssh`, and the protocol if only one has the names.
 pub(crate) fn named_range(
     text: &str,
-    transport: Option<Transport>,
-    names: &Names,
-) -> Result<(u32, u32, Option<Transport>), FilterError> {
+    transport: Option<PortTransport>,
+    names: &NameDatabases,
+) -> Result<(u32, u32, Option<PortTransport>), FilterError> {
     let Some((one, other)) = text.split_once('-').filter(|(_, other)| !other.contains('-')) else {
         refuse!("{text} is not a range of two ports such as 80-90");
     };

@@ -2,7 +2,7 @@
 
 /// A protocol word of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proto {
+pub(crate) enum ProtocolQualifier {
     /// No protocol is given.
     Any,
     Link,
@@ -48,8 +48,8 @@ pub(crate) enum Proto {
 
 /// Address or port of a frame to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// No direction is given: the same as [`Direction::Either`], where one is allowed.
+pub(crate) enum DirectionQualifier {
+    /// No direction is given: the same as [`DirectionQualifier::Either`], where one is allowed.
     Any,
     Source,
     Destination,
@@ -59,8 +59,8 @@ pub(crate) enum Direction {
 
 /// Kind of operand of a primitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// No kind is given: the same as [`Kind::Host`].
+pub(crate) enum TypeQualifier {
+    /// No kind is given: the same as [`TypeQualifier::Host`].
     Any,
     Host,
     Net,
@@ -74,7 +74,7 @@ pub(crate) enum Kind {
 /// Qualifiers of an operand. An operand after `and` or `or` without qualifiers has those of the operand before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Qualifiers {
-    pub(crate) proto: Proto,
-    pub(crate) direction: Direction,
-    pub(crate) kind: Kind,
+    pub(crate) proto: ProtocolQualifier,
+    pub(crate) direction: DirectionQualifier,
+    pub(crate) kind: TypeQualifier,
 }

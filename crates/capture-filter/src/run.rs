@@ -2,7 +2,8 @@
 
 use crate::layers::SLOTS;
 use crate::node::{
-    Compare, Field, GeneveOffsets, HeaderChain, Node, Offset, Operator, Relation, Size, Value,
+    ComparisonRelation, ComputedNumber, FieldSize, FilterNode, FrameField, FrameOffset, GeneveTest,
+    HeaderChainSearch, NumberComparison, Operator,
 };
 
 /// Largest number of headers of a chain that are followed.
@@ -11,22 +12,22 @@ const MAX_HEADERS: usize = 64;
 const TRANSPARENT_BRIDGING: u32 = 0x6558;
 
 /// Rejection of the frame: a field is outside of it, or a number is divided by zero.
-struct Rejected;
+struct FrameRejected;
 
-struct Run<'a> {
+struct FilterRun<'a> {
     frame: &'a [u8],
     length: u32,
     slots: [u32; SLOTS],
 }
 
-pub(crate) fn selects(filter: &Node, frame: &[u8], length: u32) -> bool {
-    Run { frame, length, slots: [0; SLOTS] }.node(filter).unwrap_or(false)
+pub(crate) fn selects(filter: &FilterNode, frame: &[u8], length: u32) -> bool {
+    FilterRun { frame, length, slots: [0; SLOTS] }.node(filter).unwrap_or(false)
 }
 
-impl Run<'_> {
-    fn node(&mut self, node: &Node) -> Result<bool, Rejected> {
+impl FilterRun<'_> {
+    fn node(&mut self, node: &FilterNode) -> Result<bool, FrameRejected> {
         Ok(match node {
-            Node::All(nodes) => {
+            FilterNode::All(nodes) => {
                 for node in nodes {
                     if !self.node(node)? {
                         return Ok(false);
@@ -34,7 +35,7 @@ impl Run<'_> {
                 }
                 true
             }
-            Node::Any(nodes) => {
+            FilterNode::Any(nodes) => {
                 for node in nodes {
                     if self.node(node)? {
                         return Ok(true);
@@ -42,39 +43,42 @@ impl Run<'_> {
                 }
                 false
             }
-            Node::Not(node) => !self.node(node)?,
-            Node::Compare(compare) => self.compare(compare)?,
-            Node::Chain(chain) => self.chain(*chain)?,
-            Node::Geneve(offsets) => self.geneve(*offsets)?,
-            Node::Differ(one, other) => self.slot(Some(*one)) != self.slot(Some(*other)),
-            Node::True => true,
+            FilterNode::Not(node) => !self.node(node)?,
+            FilterNode::Compare(compare) => self.compare(compare)?,
+            FilterNode::Chain(chain) => self.chain(*chain)?,
+            FilterNode::Geneve(offsets) => self.geneve(*offsets)?,
+            FilterNode::Differ(one, other) => self.slot(Some(*one)) != self.slot(Some(*other)),
+            FilterNode::True => true,
         })
     }
 
-    fn compare(&self, Compare { left, relation, right }: &Compare) -> Result<bool, Rejected> {
+    fn compare(
+        &self,
+        NumberComparison { left, relation, right }: &NumberComparison,
+    ) -> Result<bool, FrameRejected> {
         let (left, right) = (self.value(left)?, self.value(right)?);
         Ok(match relation {
-            Relation::Equal => left == right,
-            Relation::Greater => left > right,
-            Relation::GreaterOrEqual => left >= right,
-            Relation::CommonBits => left & right != 0,
+            ComparisonRelation::Equal => left == right,
+            ComparisonRelation::Greater => left > right,
+            ComparisonRelation::GreaterOrEqual => left >= right,
+            ComparisonRelation::CommonBits => left & right != 0,
         })
     }
 
-    fn value(&self, value: &Value) -> Result<u32, Rejected> {
+    fn value(&self, value: &ComputedNumber) -> Result<u32, FrameRejected> {
         Ok(match value {
-            Value::Number(number) => *number,
-            Value::Length => self.length,
-            Value::Field(field) => self.field(field)?,
-            Value::Negate(value) => self.value(value)?.wrapping_neg(),
-            Value::Binary(operator, both) => {
+            ComputedNumber::Number(number) => *number,
+            ComputedNumber::Length => self.length,
+            ComputedNumber::Field(field) => self.field(field)?,
+            ComputedNumber::Negate(value) => self.value(value)?.wrapping_neg(),
+            ComputedNumber::Binary(operator, both) => {
                 let (left, right) = (self.value(&both.0)?, self.value(&both.1)?);
                 match operator {
                     Operator::Add => left.wrapping_add(right),
                     Operator::Subtract => left.wrapping_sub(right),
                     Operator::Multiply => left.wrapping_mul(right),
-                    Operator::Divide => left.checked_div(right).ok_or(Rejected)?,
-                    Operator::Modulo => left.checked_rem(right).ok_or(Rejected)?,
+                    Operator::Divide => left.checked_div(right).ok_or(FrameRejected)?,
+                    Operator::Modulo => left.checked_rem(right).ok_or(FrameRejected)?,
                     Operator::And => left & right,
                     Operator::Or => left | right,
                     Operator::Xor => left ^ right,
@@ -85,7 +89,7 @@ impl Run<'_> {
         })
     }
 
-    fn field(&self, Field { offset, ipv4, index, size }: &Field) -> Result<u32, Rejected> {
+    fn field(&self, FrameField { offset, ipv4, index, size }: &FrameField) -> Result<u32, FrameRejected> {
         let index = index.as_ref().map_or(Ok(0), |index| self.value(index))?;
         let header = ipv4.map_or(Ok(0), |header| self.ipv4_length(header))?;
         let variable = self.slot(offset.slot).wrapping_add(header).wrapping_add(index);
@@ -93,32 +97,35 @@ impl Run<'_> {
     }
 
     /// Returns four times the low half of a header's first byte.
-    fn ipv4_length(&self, header: Offset) -> Result<u32, Rejected> {
+    fn ipv4_length(&self, header: FrameOffset) -> Result<u32, FrameRejected> {
         let at = u64::from(self.slot(header.slot)) + u64::from(header.constant);
-        Ok((self.load(at, Size::Byte)? & 0xf) * 4)
+        Ok((self.load(at, FieldSize::Byte)? & 0xf) * 4)
     }
 
     fn slot(&self, slot: Option<u8>) -> u32 {
         slot.and_then(|slot| self.slots.get(usize::from(slot))).copied().unwrap_or(0)
     }
 
-    fn load(&self, at: u64, size: Size) -> Result<u32, Rejected> {
-        let at = usize::try_from(at).map_err(|_| Rejected)?;
-        let bytes = self.frame.get(at..).and_then(|rest| rest.get(..size as usize)).ok_or(Rejected)?;
+    fn load(&self, at: u64, size: FieldSize) -> Result<u32, FrameRejected> {
+        let at = usize::try_from(at).map_err(|_| FrameRejected)?;
+        let bytes = self.frame.get(at..).and_then(|rest| rest.get(..size as usize)).ok_or(FrameRejected)?;
         Ok(bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
     }
 
-    fn byte(&self, at: u32) -> Result<u32, Rejected> {
-        self.load(at.into(), Size::Byte)
+    fn byte(&self, at: u32) -> Result<u32, FrameRejected> {
+        self.load(at.into(), FieldSize::Byte)
     }
 
     /// Returns true if the next-header fields lead to a protocol, through headers of options, routing, fragments and
     /// authentication. After an authentication header, offsets count from the IP header, as in libpcap.
-    fn chain(&self, HeaderChain { header, is_ipv6, protocol }: HeaderChain) -> Result<bool, Rejected> {
+    fn chain(
+        &self,
+        HeaderChainSearch { header, is_ipv6, protocol }: HeaderChainSearch,
+    ) -> Result<bool, FrameRejected> {
         let (mut next, mut at) = if is_ipv6 {
             (self.byte(header + 6)?, 40)
         } else {
-            (self.byte(header + 9)?, self.ipv4_length(Offset::at(header))?)
+            (self.byte(header + 9)?, self.ipv4_length(FrameOffset::at(header))?)
         };
         for _ in 0..MAX_HEADERS {
             let here = header.saturating_add(at);
@@ -138,14 +145,14 @@ impl Run<'_> {
         Ok(false)
     }
 
-    fn geneve(&mut self, offsets: GeneveOffsets) -> Result<bool, Rejected> {
-        let GeneveOffsets { outer, is_ipv6, link_type, header, payload } = offsets;
+    fn geneve(&mut self, offsets: GeneveTest) -> Result<bool, FrameRejected> {
+        let GeneveTest { outer, is_ipv6, link_type, header, payload } = offsets;
         let ip_length = if is_ipv6 { 40 } else { self.ipv4_length(outer)? };
         let tunnel =
             self.slot(outer.slot).wrapping_add(ip_length).wrapping_add(outer.constant).wrapping_add(8);
         let options = (self.byte(tunnel)? & 0x3f) * 4;
         let inner = tunnel.wrapping_add(8 + options);
-        let carries_ethernet = self.load(u64::from(tunnel) + 2, Size::Half)? == TRANSPARENT_BRIDGING;
+        let carries_ethernet = self.load(u64::from(tunnel) + 2, FieldSize::Half)? == TRANSPARENT_BRIDGING;
         let found = if carries_ethernet {
             [inner.wrapping_add(12), inner, inner.wrapping_add(14)]
         } else {

@@ -1,20 +1,20 @@
 //! Checks that a test reads a slot only where `geneve` has stored it; libpcap would read uninitialized memory there.
 
 use crate::error::{FilterError, refuse};
-use crate::node::{Compare, Field, GeneveOffsets, Node, Slot, Value};
+use crate::node::{ComputedNumber, FilterNode, FrameField, GeneveTest, NumberComparison, OffsetSlot};
 
 /// Set of stored slots, a bit each.
-type Stored = u32;
+type StoredSlots = u32;
 
 /// Slots that are stored after a test that is true, and after one that is false.
 #[derive(Clone, Copy)]
-struct Behind {
-    if_true: Stored,
-    if_false: Stored,
+struct SlotsByOutcome {
+    if_true: StoredSlots,
+    if_false: StoredSlots,
 }
 
 /// Refuses a filter with a test that may be reached without the `geneve` before it.
-pub(crate) fn check(filter: &Node) -> Result<(), FilterError> {
+pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     match behind(filter, 0) {
         Some(_) => Ok(()),
         None => refuse!(
@@ -25,47 +25,49 @@ pub(crate) fn check(filter: &Node) -> Result<(), FilterError> {
 }
 
 /// Returns the slots stored after a test, or `None` if it reads a slot that is not stored.
-fn behind(node: &Node, stored: Stored) -> Option<Behind> {
-    let same = Behind { if_true: stored, if_false: stored };
-    let reads = |slot: Slot| (stored & bit(slot) != 0).then_some(same);
+fn behind(node: &FilterNode, stored: StoredSlots) -> Option<SlotsByOutcome> {
+    let same = SlotsByOutcome { if_true: stored, if_false: stored };
+    let reads = |slot: OffsetSlot| (stored & bit(slot) != 0).then_some(same);
     match node {
-        Node::All(nodes) => {
-            nodes.iter().try_fold(Behind { if_true: stored, if_false: Stored::MAX }, |before, node| {
-                let Behind { if_true, if_false } = behind(node, before.if_true)?;
-                Some(Behind { if_true, if_false: before.if_false & if_false })
-            })
+        FilterNode::All(nodes) => nodes.iter().try_fold(
+            SlotsByOutcome { if_true: stored, if_false: StoredSlots::MAX },
+            |before, node| {
+                let SlotsByOutcome { if_true, if_false } = behind(node, before.if_true)?;
+                Some(SlotsByOutcome { if_true, if_false: before.if_false & if_false })
+            },
+        ),
+        FilterNode::Any(nodes) => nodes.iter().try_fold(
+            SlotsByOutcome { if_true: StoredSlots::MAX, if_false: stored },
+            |before, node| {
+                let SlotsByOutcome { if_true, if_false } = behind(node, before.if_false)?;
+                Some(SlotsByOutcome { if_true: before.if_true & if_true, if_false })
+            },
+        ),
+        FilterNode::Not(node) => {
+            let SlotsByOutcome { if_true, if_false } = behind(node, stored)?;
+            Some(SlotsByOutcome { if_true: if_false, if_false: if_true })
         }
-        Node::Any(nodes) => {
-            nodes.iter().try_fold(Behind { if_true: Stored::MAX, if_false: stored }, |before, node| {
-                let Behind { if_true, if_false } = behind(node, before.if_false)?;
-                Some(Behind { if_true: before.if_true & if_true, if_false })
-            })
-        }
-        Node::Not(node) => {
-            let Behind { if_true, if_false } = behind(node, stored)?;
-            Some(Behind { if_true: if_false, if_false: if_true })
-        }
-        Node::Compare(Compare { left, right, .. }) => {
+        FilterNode::Compare(NumberComparison { left, right, .. }) => {
             (is_stored(left, stored) && is_stored(right, stored)).then_some(same)
         }
-        Node::Geneve(GeneveOffsets { outer, link_type, header, payload, .. }) => {
-            outer.slot.is_none_or(|slot| stored & bit(slot) != 0).then_some(Behind {
+        FilterNode::Geneve(GeneveTest { outer, link_type, header, payload, .. }) => {
+            outer.slot.is_none_or(|slot| stored & bit(slot) != 0).then_some(SlotsByOutcome {
                 if_true: stored | bit(*link_type) | bit(*header) | bit(*payload),
                 // Never false.
-                if_false: Stored::MAX,
+                if_false: StoredSlots::MAX,
             })
         }
-        Node::Differ(one, other) => reads(*one).and(reads(*other)),
-        Node::Chain(_) | Node::True => Some(same),
+        FilterNode::Differ(one, other) => reads(*one).and(reads(*other)),
+        FilterNode::Chain(_) | FilterNode::True => Some(same),
     }
 }
 
-fn is_stored(value: &Value, stored: Stored) -> bool {
+fn is_stored(value: &ComputedNumber, stored: StoredSlots) -> bool {
     match value {
-        Value::Number(_) | Value::Length => true,
-        Value::Negate(value) => is_stored(value, stored),
-        Value::Binary(_, both) => is_stored(&both.0, stored) && is_stored(&both.1, stored),
-        Value::Field(Field { offset, ipv4, index, .. }) => {
+        ComputedNumber::Number(_) | ComputedNumber::Length => true,
+        ComputedNumber::Negate(value) => is_stored(value, stored),
+        ComputedNumber::Binary(_, both) => is_stored(&both.0, stored) && is_stored(&both.1, stored),
+        ComputedNumber::Field(FrameField { offset, ipv4, index, .. }) => {
             let slots = [offset.slot, ipv4.and_then(|header| header.slot)];
             slots.into_iter().flatten().all(|slot| stored & bit(slot) != 0)
                 && index.as_ref().is_none_or(|index| is_stored(index, stored))
@@ -73,6 +75,6 @@ fn is_stored(value: &Value, stored: Stored) -> bool {
     }
 }
 
-fn bit(slot: Slot) -> Stored {
+fn bit(slot: OffsetSlot) -> StoredSlots {
     1 << slot
 }

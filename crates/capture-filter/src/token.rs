@@ -3,26 +3,26 @@
 //! address.
 
 use crate::error::{FilterError, refuse};
-use crate::words::{self, Word};
+use crate::words::{self, ReservedWord};
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
 /// Token of a filter's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token<'a> {
-    Word(Word),
+pub(crate) enum FilterToken<'a> {
+    Word(ReservedWord),
     Number(u32),
     Mac([u8; 6]),
     /// An IPv4 address of two to four parts.
     Ipv4(&'a str),
     Ipv6(Ipv6Addr),
     Name(&'a str),
-    Sign(Sign),
+    Sign(SymbolToken),
 }
 
 /// An operator or a bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum SymbolToken {
     Open,
     Close,
     OpenIndex,
@@ -46,34 +46,34 @@ pub(crate) enum Sign {
     GreaterOrEqual,
 }
 
-const SIGNS: &[(&str, Sign)] = &[
-    (">=", Sign::GreaterOrEqual),
-    ("<=", Sign::LessOrEqual),
-    ("!=", Sign::NotEqual),
-    ("==", Sign::Equal),
-    ("<<", Sign::ShiftLeft),
-    (">>", Sign::ShiftRight),
-    ("(", Sign::Open),
-    (")", Sign::Close),
-    ("[", Sign::OpenIndex),
-    ("]", Sign::CloseIndex),
-    (":", Sign::Colon),
-    ("+", Sign::Plus),
-    ("-", Sign::Minus),
-    ("*", Sign::Times),
-    ("/", Sign::Divide),
-    ("%", Sign::Modulo),
-    ("&", Sign::BitAnd),
-    ("|", Sign::BitOr),
-    ("^", Sign::BitXor),
-    ("=", Sign::Equal),
-    ("<", Sign::Less),
-    (">", Sign::Greater),
+const SIGNS: &[(&str, SymbolToken)] = &[
+    (">=", SymbolToken::GreaterOrEqual),
+    ("<=", SymbolToken::LessOrEqual),
+    ("!=", SymbolToken::NotEqual),
+    ("==", SymbolToken::Equal),
+    ("<<", SymbolToken::ShiftLeft),
+    (">>", SymbolToken::ShiftRight),
+    ("(", SymbolToken::Open),
+    (")", SymbolToken::Close),
+    ("[", SymbolToken::OpenIndex),
+    ("]", SymbolToken::CloseIndex),
+    (":", SymbolToken::Colon),
+    ("+", SymbolToken::Plus),
+    ("-", SymbolToken::Minus),
+    ("*", SymbolToken::Times),
+    ("/", SymbolToken::Divide),
+    ("%", SymbolToken::Modulo),
+    ("&", SymbolToken::BitAnd),
+    ("|", SymbolToken::BitOr),
+    ("^", SymbolToken::BitXor),
+    ("=", SymbolToken::Equal),
+    ("<", SymbolToken::Less),
+    (">", SymbolToken::Greater),
 ];
-const WORD_SIGNS: &[(&str, Word)] = &[("&&", Word::And), ("||", Word::Or)];
+const WORD_SIGNS: &[(&str, ReservedWord)] = &[("&&", ReservedWord::And), ("||", ReservedWord::Or)];
 
 /// Divides a text into tokens, each with the offset of its first byte.
-pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, FilterError> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, FilterToken<'_>)>, FilterError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     loop {
@@ -89,17 +89,21 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, FilterError>
 }
 
 /// Returns the first token of a text and its length.
-fn first(text: &str) -> Result<(usize, Token<'_>), FilterError> {
+fn first(text: &str) -> Result<(usize, FilterToken<'_>), FilterError> {
     if let Some((sign, word)) = WORD_SIGNS.iter().find(|(sign, _)| text.starts_with(sign)) {
-        return Ok((sign.len(), Token::Word(*word)));
+        return Ok((sign.len(), FilterToken::Word(*word)));
     }
     if let Some(name) = text.strip_prefix('\\') {
         let length = name.find([' ', '!', '(', ')', '\n', '\t']).unwrap_or(name.len());
-        return if length == 0 { unknown(text) } else { Ok((length + 1, Token::Name(&name[..length]))) };
+        return if length == 0 {
+            unknown(text)
+        } else {
+            Ok((length + 1, FilterToken::Name(&name[..length])))
+        };
     }
     let name = name_length(text);
     if let Some(word) = words::word(&text[..name]) {
-        return Ok((name, Token::Word(word)));
+        return Ok((name, FilterToken::Word(word)));
     }
     let candidates = [
         (mac_length(text), 4),
@@ -113,26 +117,26 @@ fn first(text: &str) -> Result<(usize, Token<'_>), FilterError> {
     };
     let found = &text[..length];
     let token = match kind {
-        4 => Token::Mac(mac(found)),
-        3 => Token::Number(number(found)?),
-        2 => Token::Ipv4(found),
+        4 => FilterToken::Mac(mac(found)),
+        3 => FilterToken::Number(number(found)?),
+        2 => FilterToken::Ipv4(found),
         1 => match found.parse() {
-            Ok(address) => Token::Ipv6(address),
+            Ok(address) => FilterToken::Ipv6(address),
             Err(_) => refuse!("{found} is not an IPv6 address"),
         },
-        _ => words::number(found).map_or(Token::Name(found), Token::Number),
+        _ => words::number(found).map_or(FilterToken::Name(found), FilterToken::Number),
     };
     Ok((length, token))
 }
 
-fn sign(text: &str) -> Result<(usize, Token<'_>), FilterError> {
+fn sign(text: &str) -> Result<(usize, FilterToken<'_>), FilterError> {
     if let Some((sign, meaning)) = SIGNS.iter().find(|(sign, _)| text.starts_with(sign)) {
-        return Ok((sign.len(), Token::Sign(*meaning)));
+        return Ok((sign.len(), FilterToken::Sign(*meaning)));
     }
-    if text.starts_with('!') { Ok((1, Token::Word(Word::Not))) } else { unknown(text) }
+    if text.starts_with('!') { Ok((1, FilterToken::Word(ReservedWord::Not))) } else { unknown(text) }
 }
 
-fn unknown(text: &str) -> Result<(usize, Token<'_>), FilterError> {
+fn unknown(text: &str) -> Result<(usize, FilterToken<'_>), FilterError> {
     refuse!("unknown character at \"{text:.20}\"")
 }
 

@@ -1,15 +1,15 @@
 //! Reserved words of the language.
 
-use crate::qualifiers::{Kind, Proto};
+use crate::qualifiers::{ProtocolQualifier, TypeQualifier};
 
 /// A reserved word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
-    Proto(Proto),
+pub(crate) enum ReservedWord {
+    Proto(ProtocolQualifier),
     Src,
     Dst,
     /// `host`, `net`, `port`, `portrange`.
-    Kind(Kind),
+    Kind(TypeQualifier),
     Mask,
     ProtoKind,
     ProtoChain,
@@ -35,85 +35,85 @@ pub(crate) enum Word {
     Foreign,
 }
 
-const PROTOCOLS: &[(&str, Proto)] = &[
-    ("ether", Proto::Link),
-    ("link", Proto::Link),
-    ("ppp", Proto::Link),
-    ("slip", Proto::Link),
-    ("fddi", Proto::Link),
-    ("tr", Proto::Link),
-    ("wlan", Proto::Link),
-    ("ip", Proto::Ip),
-    ("arp", Proto::Arp),
-    ("rarp", Proto::Rarp),
-    ("sctp", Proto::Sctp),
-    ("tcp", Proto::Tcp),
-    ("udp", Proto::Udp),
-    ("icmp", Proto::Icmp),
-    ("igmp", Proto::Igmp),
-    ("igrp", Proto::Igrp),
-    ("pim", Proto::Pim),
-    ("vrrp", Proto::Vrrp),
-    ("carp", Proto::Carp),
-    ("radio", Proto::Radio),
-    ("ip6", Proto::Ipv6),
-    ("icmp6", Proto::Icmpv6),
-    ("ah", Proto::Ah),
-    ("esp", Proto::Esp),
-    ("atalk", Proto::Atalk),
-    ("aarp", Proto::Aarp),
-    ("decnet", Proto::Decnet),
-    ("lat", Proto::Lat),
-    ("sca", Proto::Sca),
-    ("moprc", Proto::Moprc),
-    ("mopdl", Proto::Mopdl),
-    ("iso", Proto::Iso),
-    ("esis", Proto::Esis),
-    ("es-is", Proto::Esis),
-    ("isis", Proto::Isis),
-    ("is-is", Proto::Isis),
-    ("l1", Proto::IsisL1),
-    ("l2", Proto::IsisL2),
-    ("iih", Proto::IsisIih),
-    ("lsp", Proto::IsisLsp),
-    ("snp", Proto::IsisSnp),
-    ("csnp", Proto::IsisCsnp),
-    ("psnp", Proto::IsisPsnp),
-    ("clnp", Proto::Clnp),
-    ("stp", Proto::Stp),
-    ("ipx", Proto::Ipx),
-    ("netbeui", Proto::Netbeui),
+const PROTOCOLS: &[(&str, ProtocolQualifier)] = &[
+    ("ether", ProtocolQualifier::Link),
+    ("link", ProtocolQualifier::Link),
+    ("ppp", ProtocolQualifier::Link),
+    ("slip", ProtocolQualifier::Link),
+    ("fddi", ProtocolQualifier::Link),
+    ("tr", ProtocolQualifier::Link),
+    ("wlan", ProtocolQualifier::Link),
+    ("ip", ProtocolQualifier::Ip),
+    ("arp", ProtocolQualifier::Arp),
+    ("rarp", ProtocolQualifier::Rarp),
+    ("sctp", ProtocolQualifier::Sctp),
+    ("tcp", ProtocolQualifier::Tcp),
+    ("udp", ProtocolQualifier::Udp),
+    ("icmp", ProtocolQualifier::Icmp),
+    ("igmp", ProtocolQualifier::Igmp),
+    ("igrp", ProtocolQualifier::Igrp),
+    ("pim", ProtocolQualifier::Pim),
+    ("vrrp", ProtocolQualifier::Vrrp),
+    ("carp", ProtocolQualifier::Carp),
+    ("radio", ProtocolQualifier::Radio),
+    ("ip6", ProtocolQualifier::Ipv6),
+    ("icmp6", ProtocolQualifier::Icmpv6),
+    ("ah", ProtocolQualifier::Ah),
+    ("esp", ProtocolQualifier::Esp),
+    ("atalk", ProtocolQualifier::Atalk),
+    ("aarp", ProtocolQualifier::Aarp),
+    ("decnet", ProtocolQualifier::Decnet),
+    ("lat", ProtocolQualifier::Lat),
+    ("sca", ProtocolQualifier::Sca),
+    ("moprc", ProtocolQualifier::Moprc),
+    ("mopdl", ProtocolQualifier::Mopdl),
+    ("iso", ProtocolQualifier::Iso),
+    ("esis", ProtocolQualifier::Esis),
+    ("es-is", ProtocolQualifier::Esis),
+    ("isis", ProtocolQualifier::Isis),
+    ("is-is", ProtocolQualifier::Isis),
+    ("l1", ProtocolQualifier::IsisL1),
+    ("l2", ProtocolQualifier::IsisL2),
+    ("iih", ProtocolQualifier::IsisIih),
+    ("lsp", ProtocolQualifier::IsisLsp),
+    ("snp", ProtocolQualifier::IsisSnp),
+    ("csnp", ProtocolQualifier::IsisCsnp),
+    ("psnp", ProtocolQualifier::IsisPsnp),
+    ("clnp", ProtocolQualifier::Clnp),
+    ("stp", ProtocolQualifier::Stp),
+    ("ipx", ProtocolQualifier::Ipx),
+    ("netbeui", ProtocolQualifier::Netbeui),
 ];
 
-const OTHERS: &[(&str, Word)] = &[
-    ("src", Word::Src),
-    ("dst", Word::Dst),
-    ("host", Word::Kind(Kind::Host)),
-    ("net", Word::Kind(Kind::Net)),
-    ("port", Word::Kind(Kind::Port)),
-    ("portrange", Word::Kind(Kind::PortRange)),
-    ("mask", Word::Mask),
-    ("proto", Word::ProtoKind),
-    ("protochain", Word::ProtoChain),
-    ("gateway", Word::Gateway),
-    ("and", Word::And),
-    ("or", Word::Or),
-    ("not", Word::Not),
-    ("len", Word::Length),
-    ("length", Word::Length),
-    ("less", Word::Less),
-    ("greater", Word::Greater),
-    ("byte", Word::Byte),
-    ("broadcast", Word::Broadcast),
-    ("multicast", Word::Multicast),
-    ("vlan", Word::Vlan),
-    ("mpls", Word::Mpls),
-    ("pppoed", Word::Pppoed),
-    ("pppoes", Word::Pppoes),
-    ("geneve", Word::Geneve),
-    ("llc", Word::Llc),
-    ("rnr", Word::Rnr),
-    ("rulenum", Word::Rnr),
+const OTHERS: &[(&str, ReservedWord)] = &[
+    ("src", ReservedWord::Src),
+    ("dst", ReservedWord::Dst),
+    ("host", ReservedWord::Kind(TypeQualifier::Host)),
+    ("net", ReservedWord::Kind(TypeQualifier::Net)),
+    ("port", ReservedWord::Kind(TypeQualifier::Port)),
+    ("portrange", ReservedWord::Kind(TypeQualifier::PortRange)),
+    ("mask", ReservedWord::Mask),
+    ("proto", ReservedWord::ProtoKind),
+    ("protochain", ReservedWord::ProtoChain),
+    ("gateway", ReservedWord::Gateway),
+    ("and", ReservedWord::And),
+    ("or", ReservedWord::Or),
+    ("not", ReservedWord::Not),
+    ("len", ReservedWord::Length),
+    ("length", ReservedWord::Length),
+    ("less", ReservedWord::Less),
+    ("greater", ReservedWord::Greater),
+    ("byte", ReservedWord::Byte),
+    ("broadcast", ReservedWord::Broadcast),
+    ("multicast", ReservedWord::Multicast),
+    ("vlan", ReservedWord::Vlan),
+    ("mpls", ReservedWord::Mpls),
+    ("pppoed", ReservedWord::Pppoed),
+    ("pppoes", ReservedWord::Pppoes),
+    ("geneve", ReservedWord::Geneve),
+    ("llc", ReservedWord::Llc),
+    ("rnr", ReservedWord::Rnr),
+    ("rulenum", ReservedWord::Rnr),
 ];
 
 /// 802.11, ATM, SS7 and pf(4), and the interface index of a live capture.
@@ -235,9 +235,9 @@ const NUMBERS: &[(&str, u32)] = &[
 ];
 
 /// Returns the reserved word of a text.
-pub(crate) fn word(text: &str) -> Option<Word> {
-    let proto = find(PROTOCOLS, text).map(Word::Proto);
-    let foreign = || FOREIGN.contains(&text).then_some(Word::Foreign);
+pub(crate) fn word(text: &str) -> Option<ReservedWord> {
+    let proto = find(PROTOCOLS, text).map(ReservedWord::Proto);
+    let foreign = || FOREIGN.contains(&text).then_some(ReservedWord::Foreign);
     proto.or_else(|| find(OTHERS, text)).or_else(foreign)
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn number(text: &str) -> Option<u32> {
     find(NUMBERS, text)
 }
 
-impl Proto {
+impl ProtocolQualifier {
     /// Returns the word of a protocol, for errors.
     pub(crate) fn word(self) -> &'static str {
         PROTOCOLS.iter().find(|(_, proto)| *proto == self).map_or("no protocol", |(word, _)| word)

@@ -1,11 +1,11 @@
 //! Cost of filters, and errors of refused texts.
 
-use capture_filter::{Filter, MAX_TEXT, Names};
+use capture_filter::{Filter, MAX_TEXT, NameDatabases};
 use proptest::prelude::{any, proptest};
 use std::thread;
 
 fn compile(text: &str) -> Result<Filter, String> {
-    Filter::compile(text, &Names::default()).map_err(|error| error.to_string())
+    Filter::compile(text, &NameDatabases::default()).map_err(|error| error.to_string())
 }
 
 /// Compiles and runs a filter on a thread with little stack.

@@ -4,7 +4,7 @@
 use i82576::Time;
 
 /// Monotonic clock of a host or of a test.
-pub(crate) trait Clock {
+pub(crate) trait TimeSource {
     /// Returns the time now.
     fn now(&self) -> Time;
 }
@@ -13,9 +13,9 @@ pub(crate) trait Clock {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HostClock;
 
-impl Clock for HostClock {
+impl TimeSource for HostClock {
     fn now(&self) -> Time {
-        Time::from_nanos(host::poll::Clock.now_ns())
+        Time::from_nanos(host::poll::MonotonicClock.now_ns())
     }
 }
 

@@ -1,15 +1,16 @@
 //! Confinement of a host: its user before it starts, and then, in each thread, the rights that the thread does not
 //! need.
 //!
-//! A program that runs a host beside other things ([`crate::Host`] in a test, or a demo) confines the host's own
+//! A program that runs a host beside other things ([`crate::RunningHost`] in a test, or a demo) confines the host's own
 //! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
 //! [`host::confine`] has the tables of system calls.
 
-use crate::config::Config;
-use crate::config::uplink::{Stream, Uplink};
+use crate::config::HostConfig;
+use crate::config::uplink::{StreamUplinkSocket, UplinkConfig};
 use crate::start_error::StartError;
 use host::confine::{
-    Capabilities, ConfineError, Confinement, Enforced, Prepared, Reach, Role, become_user, restrict_files,
+    LandlockEnforcement, LandlockRules, PreparedSandbox, SandboxError, ThreadCapabilities, ThreadRole,
+    ThreadSandbox, become_user, restrict_files,
 };
 use host::folder;
 use host::tap::Tap;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// [`StartError`]; the process should end, since it may have given up a part.
-pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, StartError> {
+pub fn begin(config: &HostConfig, readable: &[PathBuf]) -> Result<Option<LandlockEnforcement>, StartError> {
     if let Some(account) = &config.confine.user {
         folder::make_for(&config.runtime_dir, folder::PASSABLE, (account.uid, account.gid))?;
         become_user(account)?;
@@ -42,8 +43,8 @@ pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, 
 ///
 /// # Errors
 /// [`StartError::Confine`].
-pub fn first_thread(config: &Config) -> Result<(), StartError> {
-    Ok(confinement(config).prepare(Role::Main)?.apply()?)
+pub fn first_thread(config: &HostConfig) -> Result<(), StartError> {
+    Ok(confinement(config).prepare(ThreadRole::Main)?.apply()?)
 }
 
 /// Prepares the confinement of a thread that the program starts beside the host and that may block. Call it after
@@ -51,55 +52,55 @@ pub fn first_thread(config: &Config) -> Result<(), StartError> {
 ///
 /// # Errors
 /// [`StartError::Confine`].
-pub fn helper(config: &Config) -> Result<Prepared, StartError> {
-    Ok(confinement(config).prepare(Role::Helper)?)
+pub fn helper(config: &HostConfig) -> Result<PreparedSandbox, StartError> {
+    Ok(confinement(config).prepare(ThreadRole::Helper)?)
 }
 
 /// Restrictions of each kind of thread of the host.
 #[derive(Clone, Debug)]
-pub(crate) struct Threads {
-    pub(crate) port: Prepared,
-    pub(crate) helper: Prepared,
-    pub(crate) control: Prepared,
-    pub(crate) api: Prepared,
+pub(crate) struct ThreadSandboxes {
+    pub(crate) port: PreparedSandbox,
+    pub(crate) helper: PreparedSandbox,
+    pub(crate) control: PreparedSandbox,
+    pub(crate) api: PreparedSandbox,
 }
 
-impl Threads {
-    pub(crate) fn prepare(config: &Config) -> Result<Self, ConfineError> {
+impl ThreadSandboxes {
+    pub(crate) fn prepare(config: &HostConfig) -> Result<Self, SandboxError> {
         let confinement = confinement(config);
         Ok(Self {
-            port: confinement.prepare(Role::Port)?,
-            helper: confinement.prepare(Role::Helper)?,
-            control: confinement.prepare(Role::Control)?,
-            api: confinement.prepare(Role::Api)?,
+            port: confinement.prepare(ThreadRole::Port)?,
+            helper: confinement.prepare(ThreadRole::Helper)?,
+            control: confinement.prepare(ThreadRole::Control)?,
+            api: confinement.prepare(ThreadRole::Api)?,
         })
     }
 }
 
 /// Returns the common confinement of the host's threads.
-fn confinement(config: &Config) -> Confinement {
-    let any = |is: fn(&Uplink) -> bool| config.ports.iter().any(|port| is(&port.uplink));
+fn confinement(config: &HostConfig) -> ThreadSandbox {
+    let any = |is: fn(&UplinkConfig) -> bool| config.ports.iter().any(|port| is(&port.uplink));
     let capabilities = match &config.confine.user {
-        None => Capabilities::Unchanged,
+        None => ThreadCapabilities::Unchanged,
         // The uplink needs these rights again when its interface was deleted and has to be created or opened anew.
-        Some(_) => Capabilities::Only {
-            net_admin: any(|uplink| matches!(uplink, Uplink::Tap(_))),
-            net_raw: any(|uplink| matches!(uplink, Uplink::Interface(_) | Uplink::Xdp(..))),
+        Some(_) => ThreadCapabilities::Only {
+            net_admin: any(|uplink| matches!(uplink, UplinkConfig::Tap(_))),
+            net_raw: any(|uplink| matches!(uplink, UplinkConfig::Interface(_) | UplinkConfig::Xdp(..))),
         },
     };
-    Confinement { seccomp: config.confine.seccomp, capabilities }
+    ThreadSandbox { seccomp: config.confine.seccomp, capabilities }
 }
 
 /// Returns the files and addresses that the host needs.
-fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
+fn reach(config: &HostConfig, readable: &[PathBuf]) -> LandlockRules {
     let vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(|vf| &vf.socket));
     let uplinks = config.ports.iter().filter_map(|port| match &port.uplink {
-        Uplink::Stream(Stream::Listen(path)) => Some(path),
+        UplinkConfig::Stream(StreamUplinkSocket::Listen(path)) => Some(path),
         _ => None,
     });
     let recordings = config.ports.iter().filter_map(|port| port.record.as_ref());
     let replays = config.ports.iter().filter_map(|port| match &port.uplink {
-        Uplink::Replay(path) => Some(path.clone()),
+        UplinkConfig::Replay(path) => Some(path.clone()),
         _ => None,
     });
     let sockets = config
@@ -120,9 +121,9 @@ fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
     let read = own.map(PathBuf::from).chain(readable.iter().cloned()).chain(token).chain(replays);
     let listen = config.http.iter().map(|http| http.listen.port()).collect();
     let macvtaps = config.ports.iter().filter_map(|port| match &port.uplink {
-        Uplink::Macvtap(name) => Tap::macvtap_file(&name.parse().ok()?).map(PathBuf::from),
+        UplinkConfig::Macvtap(name) => Tap::macvtap_file(&name.parse().ok()?).map(PathBuf::from),
         _ => None,
     });
     let devices = macvtaps.chain(["/dev/net/tun".into()]).collect();
-    Reach { work: work.collect(), read: read.collect(), devices, listen }
+    LandlockRules { work: work.collect(), read: read.collect(), devices, listen }
 }

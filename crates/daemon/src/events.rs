@@ -53,7 +53,7 @@ pub struct Recent {
 
 /// Position after an event, written `RUN-NUMBER`: the process that has counted the event, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct EventPosition {
     run: u64,
     number: u64,
 }
@@ -63,7 +63,7 @@ static RUN: LazyLock<u64> = LazyLock::new(|| {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 });
 
-impl Mark {
+impl EventPosition {
     /// Returns the position after an event of this process.
     #[must_use]
     pub fn behind(number: u64) -> Self {
@@ -78,13 +78,13 @@ impl Mark {
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for EventPosition {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}-{}", self.run, self.number)
     }
 }
 
-impl FromStr for Mark {
+impl FromStr for EventPosition {
     type Err = std::num::ParseIntError;
 
     /// Parses the position of an event in the list. A number alone means an event of this process.
@@ -97,13 +97,13 @@ impl FromStr for Mark {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct EventHistory {
     events: VecDeque<Event>,
     bytes: usize,
     last: u64,
 }
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+static KEPT: Mutex<EventHistory> = Mutex::new(EventHistory::new());
 
 /// Adds an event to the list and numbers it.
 pub fn note(event: Event) {
@@ -117,11 +117,11 @@ pub fn after(number: u64) -> Recent {
 }
 
 /// Locks the list of events. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
-fn with<T>(what: impl FnOnce(&mut Kept) -> T) -> T {
+fn with<T>(what: impl FnOnce(&mut EventHistory) -> T) -> T {
     what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl Kept {
+impl EventHistory {
     const fn new() -> Self {
         Self { events: VecDeque::new(), bytes: 0, last: 0 }
     }
@@ -172,7 +172,7 @@ fn cut(event: &mut Event) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, IN_ONE_ANSWER, Kept, LONGEST, MOST, Mark, ROOM};
+    use super::{Event, EventHistory, EventPosition, IN_ONE_ANSWER, LONGEST, MOST, ROOM};
     use serde_json::{Map, Value};
 
     fn event(text: &str) -> Event {
@@ -180,7 +180,7 @@ mod tests {
         Event { number: 0, time, level, about: None, event: text.to_owned(), fields: Map::new() }
     }
 
-    fn numbers(kept: &Kept, after: u64) -> (Option<u64>, Option<u64>, u64, bool) {
+    fn numbers(kept: &EventHistory, after: u64) -> (Option<u64>, Option<u64>, u64, bool) {
         let recent = kept.after(after);
         let number = |event: Option<&Event>| event.map(|event| event.number);
         (number(recent.events.first()), number(recent.events.last()), recent.lost, recent.more)
@@ -188,18 +188,18 @@ mod tests {
 
     #[test]
     fn reading_from_another_process_event_number_lists_all_events() {
-        let mark = Mark::behind(7);
+        let mark = EventPosition::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
-        assert_eq!((mark.number(), "7".parse::<Mark>().unwrap().number()), (7, 7));
-        assert_eq!("1-7".parse::<Mark>().unwrap().number(), 0);
+        assert_eq!((mark.number(), "7".parse::<EventPosition>().unwrap().number()), (7, 7));
+        assert_eq!("1-7".parse::<EventPosition>().unwrap().number(), 0);
         for text in ["", "-7", "7-", "x", "1-2-3"] {
-            assert!(text.parse::<Mark>().is_err(), "{text:?}");
+            assert!(text.parse::<EventPosition>().is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn client_reads_events_after_its_number_and_count_of_lost() {
-        let mut kept = Kept::new();
+        let mut kept = EventHistory::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
             kept.note(event("x"));
@@ -218,14 +218,14 @@ mod tests {
 
     #[test]
     fn event_number_of_a_previous_process_lists_all_events() {
-        let mut kept = Kept::new();
+        let mut kept = EventHistory::new();
         kept.note(event("x"));
         assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));
     }
 
     #[test]
     fn events_longer_than_the_bounds_are_cut() {
-        let mut kept = Kept::new();
+        let mut kept = EventHistory::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));
         for _ in 0..MOST {

@@ -1,19 +1,21 @@
 //! The running host: its threads, its end, and its part of a hand-over to the next process. `management` serves the
 //! requests, and the command starts the successor.
 
-use crate::config::Config;
-use crate::confine::Threads;
-use crate::control::server::{Probe, RequestSender, Server, ServerHandle};
-use crate::control::tcp::{self, Token};
-use crate::flight::files::Files;
-use crate::management::{Management, Order, Ports};
-use crate::port::{Command, Common, Inbox, Port, Programs, Wires};
+use crate::config::HostConfig;
+use crate::confine::ThreadSandboxes;
+use crate::control::server::{ControlServer, ControlServerHandle, RequestSender, WatchdogProbe};
+use crate::control::tcp::{self, BearerToken};
+use crate::flight::files::RecordingSender;
+use crate::management::{HostManager, MainThreadOrder, RunningPorts};
+use crate::port::{
+    CommandInbox, OpenPort, PortThreadCommand, SharedPortResources, WireRegistry, XdpPrograms,
+};
 use crate::start_error::StartError;
-use crate::vault::Vault;
+use crate::vault::DescriptorVault;
 use crate::volatile;
 use host::folder;
-use host::poll::Waker;
-use host::socket::Listener;
+use host::poll::ThreadWaker;
+use host::socket::SocketListener;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -28,13 +30,13 @@ const CONTROL: &str = "control";
 /// Host that is set up but does not run yet. It serves no client, and leaves a predecessor's descriptors untouched.
 #[derive(Debug)]
 pub struct ReadyHost {
-    config: Config,
-    vault: Vault,
-    listener: Listener,
-    tcp: Option<(TcpListener, Token)>,
-    threads: Threads,
-    common: Common,
-    ports: Vec<(Port, Inbox, crate::port::Handle)>,
+    config: HostConfig,
+    vault: DescriptorVault,
+    listener: SocketListener,
+    tcp: Option<(TcpListener, BearerToken)>,
+    threads: ThreadSandboxes,
+    common: SharedPortResources,
+    ports: Vec<(OpenPort, CommandInbox, crate::port::PortHandle)>,
 }
 
 impl ReadyHost {
@@ -42,7 +44,7 @@ impl ReadyHost {
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn open(config: Config, vault: &Vault) -> Result<Self, StartError> {
+    pub fn open(config: HostConfig, vault: &DescriptorVault) -> Result<Self, StartError> {
         let config = volatile::restore(config, vault);
         let listener = control_listener(&config, vault)?;
         // A failure of TCP is no reason to leave guests without their VFs.
@@ -54,13 +56,14 @@ impl ReadyHost {
             );
             None
         });
-        let threads = Threads::prepare(&config)?;
-        let flights = Files::start(config.state_dir.as_deref(), &threads.control)?;
-        let common = Common { wires: Wires::default(), programs: Programs::default(), flights };
+        let threads = ThreadSandboxes::prepare(&config)?;
+        let flights = RecordingSender::start(config.state_dir.as_deref(), &threads.control)?;
+        let common =
+            SharedPortResources { wires: WireRegistry::default(), programs: XdpPrograms::default(), flights };
         let mut ports = Vec::new();
         for port in &config.ports {
-            let (inbox, handle) = Inbox::new()?;
-            let opened = Port::open(port, vault, &inbox, &threads, &common);
+            let (inbox, handle) = CommandInbox::new()?;
+            let opened = OpenPort::open(port, vault, &inbox, &threads, &common);
             let opened = opened.map_err(|source| StartError::Port { name: port.name.clone(), source })?;
             ports.push((opened, inbox, handle));
         }
@@ -71,22 +74,22 @@ impl ReadyHost {
     ///
     /// # Errors
     /// [`StartError::System`].
-    pub fn start(self) -> Result<Host, StartError> {
+    pub fn start(self) -> Result<RunningHost, StartError> {
         let Self { config, vault, mut listener, tcp, threads, common, ports } = self;
         listener.own();
         tcp::settle(tcp.as_ref().map(|(listener, _)| listener), &vault)?;
         let control_socket = config.control_socket();
         let (as_control, as_api) = (threads.control.clone(), threads.api.clone());
-        let order_waker = Waker::new()?;
+        let order_waker = ThreadWaker::new()?;
         let (requests, queue) = RequestSender::new();
         let probe = requests.probe();
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
-        let (running, failed) = Ports::new(&vault, threads, common);
+        let (running, failed) = RunningPorts::new(&vault, threads, common);
         let capturing = running.clone();
-        let starter = move |port: &str, capture| capturing.tell(port, Command::Capture(capture));
-        let (server, server_handle) = Server::new(listener, tcp, requests, Arc::new(starter))?;
-        let mut host = Host {
+        let starter = move |port: &str, capture| capturing.tell(port, PortThreadCommand::Capture(capture));
+        let (server, server_handle) = ControlServer::new(listener, tcp, requests, Arc::new(starter))?;
+        let mut host = RunningHost {
             control_socket,
             ports: running,
             api: None,
@@ -105,7 +108,7 @@ impl ReadyHost {
         }
         let reviver = host.ports.clone();
         host.reviver = Some(as_control.spawn("revive", move || reviver.revive(&failed))?);
-        let mut management = Management::new(config, host.ports.clone(), (sender, order_waker));
+        let mut management = HostManager::new(config, host.ports.clone(), (sender, order_waker));
         let going = Arc::clone(&leaving);
         let manage = move || queue.serve(&going, |request| management.handle(request));
         host.control = Some(as_control.spawn("control", manage)?);
@@ -122,38 +125,38 @@ impl ReadyHost {
 
 /// Running host. Dropping this value ends the host.
 #[derive(Debug)]
-pub struct Host {
+pub struct RunningHost {
     control_socket: PathBuf,
-    ports: Ports,
+    ports: RunningPorts,
     /// Thread that serves clients of the control socket.
     api: Option<JoinHandle<()>>,
     /// Control thread, which carries out the requests of the clients of the control interface.
     control: Option<JoinHandle<()>>,
     /// Thread that opens failed ports again.
     reviver: Option<JoinHandle<()>>,
-    probe: Probe,
-    server: ServerHandle,
-    vault: Vault,
+    probe: WatchdogProbe,
+    server: ControlServerHandle,
+    vault: DescriptorVault,
     /// Set when the next process has the control socket.
     leaving: Arc<AtomicBool>,
-    orders: mpsc::Receiver<Order>,
-    order_waker: Waker,
+    orders: mpsc::Receiver<MainThreadOrder>,
+    order_waker: ThreadWaker,
 }
 
-impl Host {
+impl RunningHost {
     /// Starts every port of the configuration, or nothing.
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn start(config: Config) -> Result<Self, StartError> {
-        Self::inherit(config, &Vault::default())
+    pub fn start(config: HostConfig) -> Result<Self, StartError> {
+        Self::inherit(config, &DescriptorVault::default())
     }
 
     /// Starts with the descriptors that the previous process has left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn inherit(config: Config, vault: &Vault) -> Result<Self, StartError> {
+    pub fn inherit(config: HostConfig, vault: &DescriptorVault) -> Result<Self, StartError> {
         ReadyHost::open(config, vault)?.start()
     }
 
@@ -179,17 +182,17 @@ impl Host {
     }
 
     #[cfg(test)]
-    pub(crate) fn ports(&self) -> &Ports {
+    pub(crate) fn ports(&self) -> &RunningPorts {
         &self.ports
     }
 
     /// Returns the vault, which keeps descriptors for the next process.
     #[must_use]
-    pub fn vault(&self) -> &Vault {
+    pub fn vault(&self) -> &DescriptorVault {
         &self.vault
     }
 
-    /// Returns a descriptor that is readable while [`Host::order`] has an order.
+    /// Returns a descriptor that is readable while [`RunningHost::order`] has an order.
     #[must_use]
     pub fn orders(&self) -> impl AsFd + '_ {
         &self.order_waker
@@ -197,14 +200,14 @@ impl Host {
 
     /// Returns the next order from a client of the control socket to the process as a whole.
     #[must_use]
-    pub fn order(&self) -> Option<Order> {
+    pub fn order(&self) -> Option<MainThreadOrder> {
         self.order_waker.drain();
         self.orders.try_recv().ok()
     }
 
     /// Pauses every port for the next process, and accepts no more clients of the control interface. The ports wait for
-    /// `time` for [`Host::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume at
-    /// once.
+    /// `time` for [`RunningHost::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume
+    /// at once.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         self.server.hold(true);
@@ -215,13 +218,13 @@ impl Host {
         paused
     }
 
-    /// Resumes the ports and the control interface after [`Host::pause`].
+    /// Resumes the ports and the control interface after [`RunningHost::pause`].
     pub fn resume(&self) {
         self.server.hold(false);
         self.ports.resume();
     }
 
-    /// Ends the host after [`Host::pause`] without notifying guests or clients: a successor process serves them.
+    /// Ends the host after [`RunningHost::pause`] without notifying guests or clients: a successor process serves them.
     pub fn leave(mut self) {
         self.leaving.store(true, Ordering::Release);
         self.ports.leave();
@@ -230,7 +233,7 @@ impl Host {
     }
 
     /// Begins the end: notifies guests that their VFs stop, and disconnects clients in a way that their machines
-    /// survive. Follow it by [`Host::has_ended`] or [`Host::stop`].
+    /// survive. Follow it by [`RunningHost::has_ended`] or [`RunningHost::stop`].
     pub fn end(&self) {
         self.server.stop();
         self.ports.end_all();
@@ -264,7 +267,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for RunningHost {
     fn drop(&mut self) {
         if self.api.is_some() || self.control.is_some() {
             self.end();
@@ -278,9 +281,9 @@ impl Drop for Host {
 
 /// Returns the control socket of the previous process, or a new one. Only the host's user can enter its folder, and
 /// the group that `control = { group }` names.
-fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartError> {
+fn control_listener(config: &HostConfig, vault: &DescriptorVault) -> Result<SocketListener, StartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
-    if let Some(listener) = vault.copy(CONTROL).and_then(|fd| Listener::adopt(fd, &socket)) {
+    if let Some(listener) = vault.copy(CONTROL).and_then(|fd| SocketListener::adopt(fd, &socket)) {
         return Ok(listener);
     }
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
@@ -290,15 +293,15 @@ fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartErr
         let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
         folder::restrict(folder, mode, access.group)?;
     }
-    let listener = Listener::bind(&socket, access)?;
+    let listener = SocketListener::bind(&socket, access)?;
     vault.keep(CONTROL, listener.as_fd())?;
     Ok(listener)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Host;
-    use crate::config::Config;
+    use super::RunningHost;
+    use crate::config::HostConfig;
     use crate::control::client;
 
     #[test]
@@ -314,8 +317,8 @@ mod tests {
             }
             let text =
                 format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n[[port]]", token.display());
-            let config = Config::check(Config::parse(&text).unwrap(), folder.path()).unwrap();
-            let host = Host::start(config).unwrap();
+            let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
+            let host = RunningHost::start(config).unwrap();
             assert_eq!(client::ports(host.control_socket()).unwrap().len(), 1);
             host.stop();
         }

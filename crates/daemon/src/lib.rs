@@ -1,9 +1,9 @@
 //! The live host: port threads, configuration and the control socket.
 //!
-//! [`Host::start`] takes a configuration that [`config`] has checked, and brings up every port or none. Then each port
-//! runs in a thread of its own ([`port`]), and another thread answers on the [`control`] socket. One more thread makes
-//! every change (`management`): it checks the change against the whole configuration, keeps it ([`store`]) and sends
-//! orders to the ports.
+//! [`RunningHost::start`] takes a configuration that [`config`] has checked, and brings up every port or none. Then
+//! each port runs in a thread of its own ([`port`]), and another thread answers on the [`control`] socket. One more
+//! thread makes every change (`management`): it checks the change against the whole configuration, keeps it ([`store`])
+//! and sends orders to the ports.
 //!
 //! The command `softiov serve` turns the process into a daemon and sets up the log.
 
@@ -30,6 +30,6 @@ pub mod vault;
 mod volatile;
 
 pub use flight::recording::{Entry, Recording};
-pub use host_process::{Host, ReadyHost};
-pub use management::Order;
+pub use host_process::{ReadyHost, RunningHost};
+pub use management::MainThreadOrder;
 pub use start_error::StartError;

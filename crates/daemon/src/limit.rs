@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Limit of a message's log lines a minute. It counts the suppressed lines.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub(crate) struct LogLimit {
     most: u32,
     used: u32,
     suppressed: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Limit {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl Limit {
+impl LogLimit {
     pub(crate) fn per_minute(most: u32) -> Self {
         Self { most, used: 0, suppressed: 0, window: Time::ZERO }
     }
@@ -43,7 +43,7 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
-    use super::Limit;
+    use super::LogLimit;
     use i82576::Time;
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn suppressed_log_lines_are_counted_in_the_next_line() {
-        let mut limit = Limit::per_minute(2);
+        let mut limit = LogLimit::per_minute(2);
         let second = |s: u64| Time::from_micros(s * 1_000_000);
         assert_eq!((limit.allow(second(100)), limit.allow(second(101))), (Some(0), Some(0)));
         assert_eq!((limit.allow(second(102)), limit.allow(second(103))), (None, None));
@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn endless_failures_are_logged_at_the_rate_limit() {
-        let lines = Lines::default();
+        let lines = LogBuffer::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-        let mut limit = Limit::per_minute(3);
+        let mut limit = LogLimit::per_minute(3);
         tracing::subscriber::with_default(subscriber, || {
             for n in 0..1_000 {
                 limit.warn(Time::from_micros(n), "pf0vf0", "cannot apply the VF's policy", &"no such VF");
@@ -77,9 +77,9 @@ mod tests {
 
     /// Log lines that the test's logger has written.
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Lines {
+    impl Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    impl MakeWriter<'_> for Lines {
+    impl MakeWriter<'_> for LogBuffer {
         type Writer = Self;
 
         fn make_writer(&self) -> Self {

@@ -23,7 +23,7 @@ const INTERFACE_DROPS: OptionCode = OptionCode(5);
 
 /// Direction of a packet, seen from its interface. The values are those of `epb_flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum PacketDirection {
     /// The interface received the packet.
     In = 1,
     /// The interface sent the packet.
@@ -32,12 +32,12 @@ pub(crate) enum Way {
 
 /// Packet of a pcapng file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Packet<'a> {
+pub(crate) struct PcapngPacket<'a> {
     /// Index of the interface, in the order of the interface blocks.
     pub(crate) interface: u32,
     /// Time of the packet, nanoseconds since 1970.
     pub(crate) time: u64,
-    pub(crate) way: Way,
+    pub(crate) way: PacketDirection,
     /// Length of the packet on the wire, bytes.
     pub(crate) length: u32,
     /// Captured bytes of the packet, at most `length`.
@@ -93,8 +93,8 @@ pub(crate) fn interface(name: Option<&str>) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// The comment is longer than 65,535 bytes.
-pub(crate) fn packet(packet: &Packet<'_>) -> io::Result<Vec<u8>> {
-    let &Packet { interface, time, way, length, data, comment, missing } = packet;
+pub(crate) fn packet(packet: &PcapngPacket<'_>) -> io::Result<Vec<u8>> {
+    let &PcapngPacket { interface, time, way, length, data, comment, missing } = packet;
     let (flags, missing_bytes) = ((way as u32).to_le_bytes(), missing.to_le_bytes());
     let mut options = vec![option(FLAGS, &flags)?];
     if missing > 0 {
@@ -150,19 +150,19 @@ mod tests {
 
     #[test]
     fn pcapng_reader_finds_interfaces_and_packets_with_options() {
-        let whole = Packet {
+        let whole = PcapngPacket {
             interface: 1,
             time: 7_000_000_009,
-            way: Way::Out,
+            way: PacketDirection::Out,
             length: 15,
             data: &[9; 15],
             comment: None,
             missing: 0,
         };
-        let cut = Packet {
+        let cut = PcapngPacket {
             data: &[8; 3],
             interface: 0,
-            way: Way::In,
+            way: PacketDirection::In,
             comment: Some("dropped: why"),
             missing: 77,
             ..whole

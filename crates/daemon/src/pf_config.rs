@@ -7,9 +7,9 @@ use pcie::{ConfigAccess, Function, Rid};
 pub const PF_RID: Rid = Rid(0x0008);
 
 /// Configuration space of the card, as the SR-IOV manager uses it.
-pub(crate) struct ConfigSpace<'a>(pub(crate) &'a mut Nic);
+pub(crate) struct CardConfigSpace<'a>(pub(crate) &'a mut Nic);
 
-impl ConfigAccess for ConfigSpace<'_> {
+impl ConfigAccess for CardConfigSpace<'_> {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
         self.0.config_read(function, offset, size)
     }
@@ -19,4 +19,4 @@ impl ConfigAccess for ConfigSpace<'_> {
     }
 }
 
-impl iovm::Device for ConfigSpace<'_> {}
+impl iovm::SrIovDevice for CardConfigSpace<'_> {}

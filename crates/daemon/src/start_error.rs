@@ -1,9 +1,9 @@
 //! Errors of the host's start.
 
 use crate::port::PortError;
-use host::confine::ConfineError;
-use host::folder::FolderError;
-use host::socket::BindError;
+use host::confine::SandboxError;
+use host::folder::SocketFolderError;
+use host::socket::SocketFileError;
 use thiserror::Error;
 
 /// Reason why the host cannot start. The failed start leaves nothing behind.
@@ -11,10 +11,10 @@ use thiserror::Error;
 pub enum StartError {
     /// The folder for sockets cannot be created, or is not safe.
     #[error("{0}; set runtime_dir to a folder of your own")]
-    RuntimeDir(#[from] FolderError),
+    RuntimeDir(#[from] SocketFolderError),
     /// The control socket cannot be created.
     #[error("control socket: {0}")]
-    Control(#[from] BindError),
+    Control(#[from] SocketFileError),
     /// A port of the host cannot start.
     #[error("{name}: {source}")]
     Port {
@@ -25,7 +25,7 @@ pub enum StartError {
     },
     /// The host's threads cannot be restricted.
     #[error(transparent)]
-    Confine(#[from] ConfineError),
+    Confine(#[from] SandboxError),
     /// An epoll, an eventfd or a thread cannot be created.
     #[error("cannot start the host: {0}")]
     System(#[from] std::io::Error),

@@ -1,8 +1,8 @@
 //! State file: changes by command that survive a restart of the host. It is replaced as a whole, so that a crash leaves
 //! the old file or the new one. `settings` defines the values.
 
-use crate::config::{Config, ConfigError};
-use crate::settings::{Leaves, PortSettings, Settings, VfSettings};
+use crate::config::{ConfigError, HostConfig};
+use crate::settings::{PortSettings, SettingValues, Settings, VfSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -17,11 +17,11 @@ const VERSION: u32 = 1;
 /// Contents of the file with stored settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct State {
+struct StoredSettings {
     version: u32,
     /// Configuration that was applied instead of the host's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    applied: Option<Applied>,
+    applied: Option<AppliedConfig>,
     #[serde(default)]
     ports: BTreeMap<String, PortSettings>,
     #[serde(default)]
@@ -32,14 +32,14 @@ struct State {
 /// `instead_of`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Applied {
+struct AppliedConfig {
     instead_of: String,
     text: String,
 }
 
 /// Reason why changed settings cannot be stored or restored.
 #[derive(Debug, Error)]
-pub enum StoreError {
+pub enum SettingsStoreError {
     /// No folder is configured for stored settings.
     #[error(
         "no directory to save the change in; set state_dir, or use --volatile for a change until the host \
@@ -88,15 +88,15 @@ pub enum StoreError {
     },
 }
 
-impl Config {
+impl HostConfig {
     /// Reads the state file, if there is one, and returns the configuration with the kept changes.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub fn restore(self) -> Result<Self, StoreError> {
+    /// [`SettingsStoreError`].
+    pub fn restore(self) -> Result<Self, SettingsStoreError> {
         let Some(path) = self.state_file() else { return Ok(self) };
         let Some(state) = read(&path)? else { return Ok(self) };
-        let contradiction = |source| StoreError::Contradiction { path: path.clone(), source };
+        let contradiction = |source| SettingsStoreError::Contradiction { path: path.clone(), source };
         let mut config = match state.applied {
             Some(applied) if applied.instead_of == self.text => {
                 tracing::info!(
@@ -145,19 +145,19 @@ impl Config {
     /// Writes the state file if the kept changes differ from those of `before`.
     ///
     /// # Errors
-    /// [`StoreError::NoPlace`], [`StoreError::Write`]: the file is unchanged.
-    pub(crate) fn keep(&self, before: &Self) -> Result<(), StoreError> {
+    /// [`SettingsStoreError::NoPlace`], [`SettingsStoreError::Write`]: the file is unchanged.
+    pub(crate) fn keep(&self, before: &Self) -> Result<(), SettingsStoreError> {
         let state = self.state();
         if state == before.state() {
             return Ok(());
         }
-        let path = self.state_file().ok_or(StoreError::NoPlace)?;
+        let path = self.state_file().ok_or(SettingsStoreError::NoPlace)?;
         let Err(source) = write(&path, &state) else { return Ok(()) };
         if read(&path).is_ok_and(|found| found == Some(state)) {
             // The new file is in place but may not survive a power failure, so the old contents return.
             let _ = write(&path, &before.state());
         }
-        Err(StoreError::Write { path, source })
+        Err(SettingsStoreError::Write { path, source })
     }
 
     /// Returns the path of this host's file, which is named after its runtime directory.
@@ -167,11 +167,11 @@ impl Config {
         Some(self.state_dir.as_ref()?.join(format!("{name}.json")))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> StoredSettings {
         let applied = self.applied.clone();
-        let applied = applied.map(|text| Applied { instead_of: self.text.clone(), text });
+        let applied = applied.map(|text| AppliedConfig { instead_of: self.text.clone(), text });
         let vfs = self.ports.iter().flat_map(|port| port.vfs.iter().chain(&port.withheld));
-        State {
+        StoredSettings {
             version: VERSION,
             applied,
             ports: self.ports.iter().filter_map(|port| kept(&port.name, &port.layers.kept)).collect(),
@@ -181,20 +181,20 @@ impl Config {
 }
 
 /// Returns the kept settings under their owner's name, or `None` if there are none.
-fn kept<S: Settings>(name: &str, leaves: &Leaves) -> Option<(String, S)> {
+fn kept<S: Settings>(name: &str, leaves: &SettingValues) -> Option<(String, S)> {
     let settings = S::from_leaves(leaves).ok().filter(|_| !leaves.is_empty())?;
     Some((name.to_owned(), settings))
 }
 
 /// Reads a file of stored settings. Returns `None` if it does not exist.
-fn read(path: &Path) -> Result<Option<State>, StoreError> {
+fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(StoreError::Read { path: path.to_owned(), source }),
+        Err(source) => return Err(SettingsStoreError::Read { path: path.to_owned(), source }),
     };
-    let damaged = |problem: String| StoreError::Damaged { path: path.to_owned(), problem };
-    let state: State = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let damaged = |problem: String| SettingsStoreError::Damaged { path: path.to_owned(), problem };
+    let state: StoredSettings = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     match state.version {
         VERSION => Ok(Some(state)),
         other => Err(damaged(format!("the version is {other}, not {VERSION}"))),
@@ -203,7 +203,7 @@ fn read(path: &Path) -> Result<Option<State>, StoreError> {
 
 /// Replaces a file of stored settings. The new one is on the disk before it gets the name, and the name is on the
 /// disk before this returns.
-fn write(path: &Path, state: &State) -> io::Result<()> {
+fn write(path: &Path, state: &StoredSettings) -> io::Result<()> {
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut file = tempfile::Builder::new().prefix(".state-").tempfile_in(folder)?;
@@ -217,12 +217,12 @@ fn write(path: &Path, state: &State) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use crate::config::HostConfig;
     use std::path::{Path, PathBuf};
 
     fn state_file(runtime_dir: &str) -> PathBuf {
-        let file = Config::parse("state_dir = \"/var/lib/softiov\"").unwrap();
-        Config::check(file, Path::new(runtime_dir)).unwrap().state_file().unwrap()
+        let file = HostConfig::parse("state_dir = \"/var/lib/softiov\"").unwrap();
+        HostConfig::check(file, Path::new(runtime_dir)).unwrap().state_file().unwrap()
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 /// Counters of a port, its uplink and its functions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
+#[serde(rename = "Totals")]
+pub struct PortTotals {
     /// Text of the port's uplink in the configuration. Another uplink counts from 0.
     pub uplink_name: String,
     /// Counters of the port's uplink.
@@ -20,7 +21,7 @@ pub struct Totals {
     /// Counters of the VFs, by index.
     pub vfs: BTreeMap<u8, VfTotals>,
     /// Delays of the PF driver's answers to mailbox requests.
-    pub answers: AnswerTotals,
+    pub answers: AnswerDelayTotals,
 }
 
 /// Counters of an uplink.
@@ -51,7 +52,8 @@ pub struct VfTotals {
 
 /// Delays of the PF driver's answers. A successor takes them over unchanged, instead of adding them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnswerTotals {
+#[serde(rename = "AnswerTotals")]
+pub struct AnswerDelayTotals {
     /// Number of PF driver visits that answered a mailbox request.
     pub visits: u64,
     /// Largest number of requests that one visit of the PF driver answered.
@@ -65,17 +67,17 @@ pub struct AnswerTotals {
 }
 
 /// Sets of counters that combine with each other, counter by counter.
-trait Combine: Default {
+trait CombinableCounters: Default {
     fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64);
 }
 
-impl Combine for u64 {
+impl CombinableCounters for u64 {
     fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
         *self = with(*self, *other);
     }
 }
 
-impl<K: Ord + Clone, V: Combine> Combine for BTreeMap<K, V> {
+impl<K: Ord + Clone, V: CombinableCounters> CombinableCounters for BTreeMap<K, V> {
     fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
         for (key, value) in other {
             self.entry(key.clone()).or_default().combine(value, with);
@@ -86,7 +88,7 @@ impl<K: Ord + Clone, V: Combine> Combine for BTreeMap<K, V> {
 /// Defines how counters of a type are combined, field by field. The destructuring refuses to compile if a type has a
 /// field that is not listed here.
 macro_rules! combine {
-    ($($type:ident { $($field:ident),* })*) => { $(impl Combine for $type {
+    ($($type:ident { $($field:ident),* })*) => { $(impl CombinableCounters for $type {
         fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
             let Self { $($field),* } = self;
             $($field.combine(&other.$field, with);)*
@@ -108,10 +110,10 @@ combine! {
     VfTotals { function, mailbox, offences }
 }
 
-impl Totals {
+impl PortTotals {
     /// Creates totals from the counters of a published status and the configured uplink.
     #[must_use]
-    pub fn of(status: &PortStatus, uplink_name: String, answers: AnswerTotals) -> Self {
+    pub fn of(status: &PortStatus, uplink_name: String, answers: AnswerDelayTotals) -> Self {
         let vf = |vf: &VfStatus| VfTotals {
             function: FunctionTotals::of(&vf.function),
             mailbox: vf.mailbox.clone(),
@@ -195,17 +197,20 @@ impl FunctionTotals {
 
 #[cfg(test)]
 mod tests {
-    use super::{Combine, FunctionTotals, Totals, VfTotals};
+    use super::{CombinableCounters, FunctionTotals, PortTotals, VfTotals};
     use crate::control::uplink::UplinkTraffic;
     use std::collections::BTreeMap;
 
     /// Creates totals of one VF with this number of received frames and MAC requests.
-    fn totals(uplink: &str, packets: u64, requests: u64) -> Totals {
+    fn totals(uplink: &str, packets: u64, requests: u64) -> PortTotals {
         let mut vf = VfTotals { function: FunctionTotals::default(), ..VfTotals::default() };
         vf.function.rx.packets = packets;
         vf.mailbox.requests = BTreeMap::from([("mac".to_owned(), requests)]);
-        let mut totals =
-            Totals { uplink_name: uplink.to_owned(), vfs: BTreeMap::from([(0, vf)]), ..Totals::default() };
+        let mut totals = PortTotals {
+            uplink_name: uplink.to_owned(),
+            vfs: BTreeMap::from([(0, vf)]),
+            ..PortTotals::default()
+        };
         totals.uplink.rx = UplinkTraffic { packets, ..UplinkTraffic::default() };
         totals
     }

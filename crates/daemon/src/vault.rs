@@ -4,8 +4,8 @@
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
 use crate::clock::now;
-use crate::limit::Limit;
-use host::keep::{Line, Shelf, Store};
+use crate::limit::LogLimit;
+use host::keep::{HandOverChannel, KeeperConnection, KeptDescriptors};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,30 +17,30 @@ const COMPLAINTS: u32 = 5;
 
 /// Descriptors of the host that its keeper holds.
 #[derive(Debug, Clone)]
-pub struct Vault(Arc<Mutex<Contents>>);
+pub struct DescriptorVault(Arc<Mutex<VaultContents>>);
 
 #[derive(Debug)]
-struct Contents {
-    shelf: Shelf,
-    store: Option<Store>,
+struct VaultContents {
+    shelf: KeptDescriptors,
+    store: Option<KeeperConnection>,
     /// Names of descriptors that have changed since the next process received every descriptor. The keeper is not
     /// notified of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
-    complaints: Limit,
+    complaints: LogLimit,
 }
 
-impl Default for Vault {
+impl Default for DescriptorVault {
     fn default() -> Self {
-        Self::new(Shelf::default(), None)
+        Self::new(KeptDescriptors::default(), None)
     }
 }
 
-impl Vault {
+impl DescriptorVault {
     /// Creates a vault from the descriptors of the previous process and the connection to the keeper.
     #[must_use]
-    pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
-        let complaints = Limit::per_minute(COMPLAINTS);
-        Self(Arc::new(Mutex::new(Contents { shelf, store, untold: None, complaints })))
+    pub fn new(shelf: KeptDescriptors, store: Option<KeeperConnection>) -> Self {
+        let complaints = LogLimit::per_minute(COMPLAINTS);
+        Self(Arc::new(Mutex::new(VaultContents { shelf, store, untold: None, complaints })))
     }
 
     /// Keeps a copy of a descriptor under a name, in place of the former one.
@@ -104,14 +104,14 @@ impl Vault {
     ///
     /// # Errors
     /// The keeper is gone.
-    pub fn succeed(&self) -> io::Result<Option<Line>> {
-        self.contents().store.as_ref().map(Store::succeed).transpose()
+    pub fn succeed(&self) -> io::Result<Option<HandOverChannel>> {
+        self.contents().store.as_ref().map(KeeperConnection::succeed).transpose()
     }
 
     /// Makes the keeper end the last successor process, and continues to keep descriptors at the keeper.
     pub fn abandon(&self) {
         let mut contents = self.contents();
-        contents.tell(Store::abandon);
+        contents.tell(KeeperConnection::abandon);
         let untold = contents.untold.take().unwrap_or_default();
         untold.iter().for_each(|name| contents.changed(name));
     }
@@ -121,7 +121,7 @@ impl Vault {
     ///
     /// # Errors
     /// The successor is gone.
-    pub fn give(&self, successor: &Line, keeper: &str) -> io::Result<()> {
+    pub fn give(&self, successor: &HandOverChannel, keeper: &str) -> io::Result<()> {
         let mut contents = self.contents();
         contents.untold.get_or_insert_default();
         let store = contents.store.iter().map(|store| (keeper, store.as_fd()));
@@ -129,12 +129,12 @@ impl Vault {
     }
 
     /// Locks the list of descriptors, also after a panic: every descriptor in the list is whole.
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    fn contents(&self) -> MutexGuard<'_, VaultContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Contents {
+impl VaultContents {
     /// Sends the keeper the present descriptor of a name, or that there is none.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
@@ -149,7 +149,7 @@ impl Contents {
     }
 
     /// Sends the keeper a message.
-    fn tell(&mut self, what: impl FnOnce(&Store) -> io::Result<()>) {
+    fn tell(&mut self, what: impl FnOnce(&KeeperConnection) -> io::Result<()>) {
         let told = self.store.as_ref().map(what);
         self.heed(told);
     }
@@ -172,13 +172,13 @@ impl Contents {
 
 /// Part of the vault that belongs to one port: descriptors by number or name.
 #[derive(Debug, Clone)]
-pub(crate) struct PortVault {
-    vault: Vault,
+pub(crate) struct PortDescriptorVault {
+    vault: DescriptorVault,
     port: String,
 }
 
-impl PortVault {
-    pub(crate) fn new(vault: &Vault, port: &str) -> Self {
+impl PortDescriptorVault {
+    pub(crate) fn new(vault: &DescriptorVault, port: &str) -> Self {
         Self { vault: vault.clone(), port: port.to_owned() }
     }
 

@@ -1,9 +1,9 @@
 //! Changes that end with the host (`--volatile`), stored in memory for a successor: an upgrade or a crash is not the
 //! end of the host. `store` has the changes that are kept on disk.
 
-use crate::config::Config;
-use crate::settings::{Layers, Leaves};
-use crate::vault::Vault;
+use crate::config::HostConfig;
+use crate::settings::{SettingLayers, SettingValues};
+use crate::vault::DescriptorVault;
 use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -16,11 +16,11 @@ const LENGTH: u64 = 8;
 const MOST: u64 = 16 << 20;
 
 /// Volatile settings by the name of the port or VF.
-type Volatile = BTreeMap<String, Leaves>;
+type VolatileSettings = BTreeMap<String, SettingValues>;
 
 /// Saves the volatile settings for the next process of the host. A failure is logged: the settings are then lost if
 /// the host dies.
-pub(crate) fn note(config: &Config, vault: &Vault) {
+pub(crate) fn note(config: &HostConfig, vault: &DescriptorVault) {
     let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
         let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));
         let memory = memory.map_err(|error| error.to_string())?;
@@ -34,12 +34,12 @@ pub(crate) fn note(config: &Config, vault: &Vault) {
 }
 
 /// Removes the stored settings, at the end of the host.
-pub(crate) fn forget(vault: &Vault) {
+pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(VOLATILE);
 }
 
 /// Returns the configuration with the settings that the previous process has stored.
-pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
+pub(crate) fn restore(config: HostConfig, vault: &DescriptorVault) -> HostConfig {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();
     for (name, layers) in layers(&mut next) {
@@ -57,7 +57,7 @@ pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
     }
 }
 
-fn read(vault: &Vault) -> Option<Volatile> {
+fn read(vault: &DescriptorVault) -> Option<VolatileSettings> {
     let memory = SharedMemory::adopt(vault.copy(VOLATILE)?).ok()?;
     let mut length = [0; LENGTH as usize];
     memory.memory().read(0, &mut length).ok()?;
@@ -66,14 +66,14 @@ fn read(vault: &Vault) -> Option<Volatile> {
     serde_json::from_slice(&bytes).ok()
 }
 
-fn of(config: &Config) -> Volatile {
+fn of(config: &HostConfig) -> VolatileSettings {
     let mut copy = config.clone();
-    let set = |(name, layers): (String, &mut Layers)| (name, std::mem::take(&mut layers.volatile));
+    let set = |(name, layers): (String, &mut SettingLayers)| (name, std::mem::take(&mut layers.volatile));
     layers(&mut copy).map(set).filter(|(_, leaves)| !leaves.is_empty()).collect()
 }
 
 /// Returns the layers of every port and VF, with its name.
-fn layers(config: &mut Config) -> impl Iterator<Item = (String, &mut Layers)> {
+fn layers(config: &mut HostConfig) -> impl Iterator<Item = (String, &mut SettingLayers)> {
     config.ports.iter_mut().flat_map(|port| {
         let vfs = port.vfs.iter_mut().chain(&mut port.withheld);
         let vfs = vfs.map(|vf| (vf.name.clone(), &mut vf.layers));

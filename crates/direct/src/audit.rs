@@ -7,9 +7,9 @@
 //! address of a BAR. It does not read a register if the read changes the card. Configuration space is not audited,
 //! since every VMM emulates it.
 
-use crate::hal::Subject;
+use crate::hal::CheckSubject;
 use driver::Hal;
-use i82576::table::{Access, CHAPTERS, Effect};
+use i82576::table::{CHAPTERS, RegisterAccess, RegisterEffect};
 use i82576::window;
 use serde::Serialize;
 use std::fmt;
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Resource of the machine or guest that a register's value reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Resource {
+pub enum RevealedResource {
     /// The register has the address of a descriptor ring, or of the ring's write-back.
     DmaRing,
     /// The register belongs to the mailbox between VF and PF.
@@ -36,7 +36,7 @@ pub enum Resource {
 /// Party (guest or machine) that a register's value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Whose {
+pub enum ValueOwner {
     /// The value belongs to the driver, which has set it or may know it.
     Guest,
     /// The register's value belongs to the machine.
@@ -45,7 +45,7 @@ pub enum Whose {
 
 /// Register that was audited, with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct AuditedRegister {
     /// Name of the function that has the register.
     pub function: String,
     /// Name of the register in the datasheet; with a number for one of several.
@@ -55,41 +55,41 @@ pub struct Entry {
     /// Value of the register; `None` if a read would change the card.
     pub value: Option<u32>,
     /// Resource that the register's value reveals.
-    pub resource: Resource,
+    pub resource: RevealedResource,
     /// Party that the register's value belongs to.
-    pub whose: Whose,
+    pub whose: ValueOwner,
 }
 
 /// Result of an audit of a function's registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
     /// Audited registers, by function and offset.
-    pub registers: Vec<Entry>,
+    pub registers: Vec<AuditedRegister>,
     /// Pages of BAR0 that have to be trapped: those with registers that reveal the machine.
     pub trap_pages: Vec<u32>,
 }
 
 /// Resources of registers, by name.
-const BY_NAME: [(&str, Resource); 14] = [
-    ("RDBAL", Resource::DmaRing),
-    ("RDBAH", Resource::DmaRing),
-    ("TDBAL", Resource::DmaRing),
-    ("TDBAH", Resource::DmaRing),
-    ("TDWBAL", Resource::DmaRing),
-    ("TDWBAH", Resource::DmaRing),
-    ("VMBMEM", Resource::Mailbox),
-    ("V2PMAILBOX", Resource::Mailbox),
-    ("IVAR", Resource::MsixVector),
-    ("VTIVAR", Resource::MsixVector),
-    ("VTIVAR_MISC", Resource::MsixVector),
-    ("RAL", Resource::StationAddress),
-    ("RAH", Resource::StationAddress),
-    ("STATUS", Resource::FunctionNumber),
+const BY_NAME: [(&str, RevealedResource); 14] = [
+    ("RDBAL", RevealedResource::DmaRing),
+    ("RDBAH", RevealedResource::DmaRing),
+    ("TDBAL", RevealedResource::DmaRing),
+    ("TDBAH", RevealedResource::DmaRing),
+    ("TDWBAL", RevealedResource::DmaRing),
+    ("TDWBAH", RevealedResource::DmaRing),
+    ("VMBMEM", RevealedResource::Mailbox),
+    ("V2PMAILBOX", RevealedResource::Mailbox),
+    ("IVAR", RevealedResource::MsixVector),
+    ("VTIVAR", RevealedResource::MsixVector),
+    ("VTIVAR_MISC", RevealedResource::MsixVector),
+    ("RAL", RevealedResource::StationAddress),
+    ("RAH", RevealedResource::StationAddress),
+    ("STATUS", RevealedResource::FunctionNumber),
 ];
 const PAGE: u32 = 0x1000;
 
 /// Row of a register table, reduced to the facts that an audit needs.
-struct Row {
+struct AuditRow {
     name: &'static str,
     offsets: Vec<u32>,
     /// True if reading the register has no side effect.
@@ -98,7 +98,7 @@ struct Row {
 
 /// Addresses that an audit compares values with.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownAddresses {
     /// Device addresses of the driver's memory.
     pub memory: Range<u64>,
     /// Addresses of the BARs on the machine.
@@ -106,18 +106,18 @@ pub struct Known {
 }
 
 /// Audits the PF's registers.
-pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &Known) -> Vec<Entry> {
-    let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| Row {
+pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &KnownAddresses) -> Vec<AuditedRegister> {
+    let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| AuditRow {
         name: row.name,
         offsets: row.offsets().collect(),
-        safe: is_safe(row.access) && (!matches!(row.effect, Effect::Acts(_)) || is_named(row.name)),
+        safe: is_safe(row.access) && (!matches!(row.effect, RegisterEffect::Acts(_)) || is_named(row.name)),
     });
     audit(function, hal, known, rows)
 }
 
 /// Audits a VF's registers.
-pub(crate) fn vf<B: Subject>(hal: &mut B) -> Vec<Entry> {
-    let rows = window::TABLE.iter().map(|row| Row {
+pub(crate) fn vf<B: CheckSubject>(hal: &mut B) -> Vec<AuditedRegister> {
+    let rows = window::TABLE.iter().map(|row| AuditRow {
         name: row.name,
         offsets: (0..row.count).map(|element| row.offset + element * row.stride).collect(),
         safe: is_safe(row.access) && row.name != "VTEICR",
@@ -126,23 +126,35 @@ pub(crate) fn vf<B: Subject>(hal: &mut B) -> Vec<Entry> {
     audit(&name, hal, &known, rows)
 }
 
-fn is_safe(access: Access) -> bool {
-    matches!(access, Access::Rw(_) | Access::Ro | Access::W1s(_))
+fn is_safe(access: RegisterAccess) -> bool {
+    matches!(access, RegisterAccess::Rw(_) | RegisterAccess::Ro | RegisterAccess::W1s(_))
 }
 
 fn is_named(name: &str) -> bool {
     BY_NAME.iter().any(|(known, _)| *known == name)
 }
 
-fn audit<H: Hal>(function: &str, hal: &mut H, known: &Known, rows: impl Iterator<Item = Row>) -> Vec<Entry> {
+fn audit<H: Hal>(
+    function: &str,
+    hal: &mut H,
+    known: &KnownAddresses,
+    rows: impl Iterator<Item = AuditRow>,
+) -> Vec<AuditedRegister> {
     let mut entries = Vec::new();
-    for Row { name, offsets, safe } in rows {
+    for AuditRow { name, offsets, safe } in rows {
         let several = offsets.len() > 1;
         for (number, offset) in offsets.into_iter().enumerate() {
             let value = safe.then(|| hal.read(offset));
             let Some((resource, whose)) = judge(name, value, known) else { continue };
             let register = if several { format!("{name}[{number}]") } else { name.to_owned() };
-            entries.push(Entry { function: function.to_owned(), register, offset, value, resource, whose });
+            entries.push(AuditedRegister {
+                function: function.to_owned(),
+                register,
+                offset,
+                value,
+                resource,
+                whose,
+            });
         }
     }
     entries.sort_by_key(|entry| entry.offset);
@@ -152,21 +164,23 @@ fn audit<H: Hal>(function: &str, hal: &mut H, known: &Known, rows: impl Iterator
 /// Returns the resource that a register reveals, and its party; `None` if it reveals none. Zero is neither an
 /// address nor a vector, but it is a function's number. (For an address with a half of zeros, the other half is
 /// reported.)
-fn judge(name: &str, value: Option<u32>, known: &Known) -> Option<(Resource, Whose)> {
+fn judge(name: &str, value: Option<u32>, known: &KnownAddresses) -> Option<(RevealedResource, ValueOwner)> {
     let resource = BY_NAME.iter().find(|(known, _)| *known == name).map(|(_, resource)| *resource);
     match (resource, value) {
-        (Some(Resource::FunctionNumber), _) => Some((Resource::FunctionNumber, Whose::Machine)),
+        (Some(RevealedResource::FunctionNumber), _) => {
+            Some((RevealedResource::FunctionNumber, ValueOwner::Machine))
+        }
         (_, Some(0)) => None,
-        (Some(Resource::DmaRing), Some(value)) => {
+        (Some(RevealedResource::DmaRing), Some(value)) => {
             let mut halves = known.memory.start >> 32..=known.memory.end.saturating_sub(1) >> 32;
             let is_guests = if name.ends_with('H') {
                 halves.contains(&value.into())
             } else {
                 halves.any(|high| known.memory.contains(&(high << 32 | u64::from(value))))
             };
-            Some((Resource::DmaRing, if is_guests { Whose::Guest } else { Whose::Machine }))
+            Some((RevealedResource::DmaRing, if is_guests { ValueOwner::Guest } else { ValueOwner::Machine }))
         }
-        (Some(resource), _) => Some((resource, Whose::Guest)),
+        (Some(resource), _) => Some((resource, ValueOwner::Guest)),
         (None, Some(value)) => {
             let tells = |bar: &u64| {
                 let (low, upper) = (*bar as u32, (*bar >> 16) as u32 & 0xffff);
@@ -174,15 +188,15 @@ fn judge(name: &str, value: Option<u32>, known: &Known) -> Option<(Resource, Who
                 let is_range = upper != 0 && value & 0xffff == upper && value >> 16 >= upper;
                 low != 0 && (value & !0xf == low || is_range)
             };
-            known.bars.iter().any(tells).then_some((Resource::Bar, Whose::Machine))
+            known.bars.iter().any(tells).then_some((RevealedResource::Bar, ValueOwner::Machine))
         }
         (None, None) => None,
     }
 }
 
 impl AuditReport {
-    pub(crate) fn new(registers: Vec<Entry>) -> Self {
-        let of_machine = registers.iter().filter(|entry| entry.whose == Whose::Machine);
+    pub(crate) fn new(registers: Vec<AuditedRegister>) -> Self {
+        let of_machine = registers.iter().filter(|entry| entry.whose == ValueOwner::Machine);
         let mut trap_pages: Vec<u32> = of_machine.map(|entry| entry.offset / PAGE * PAGE).collect();
         trap_pages.sort_unstable();
         trap_pages.dedup();
@@ -190,20 +204,20 @@ impl AuditReport {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for AuditedRegister {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let resource = match self.resource {
-            Resource::DmaRing => "address of a descriptor ring in memory",
-            Resource::Mailbox => "mailbox to the PF",
-            Resource::MsixVector => "MSI-X vectors",
-            Resource::StationAddress => "station address",
-            Resource::FunctionNumber => "PCI number of the function",
-            Resource::Bar => "address of a BAR",
+            RevealedResource::DmaRing => "address of a descriptor ring in memory",
+            RevealedResource::Mailbox => "mailbox to the PF",
+            RevealedResource::MsixVector => "MSI-X vectors",
+            RevealedResource::StationAddress => "station address",
+            RevealedResource::FunctionNumber => "PCI number of the function",
+            RevealedResource::Bar => "address of a BAR",
         };
         let value = self.value.map_or_else(|| "not read".to_owned(), |value| format!("{value:#010x}"));
         let whose = match self.whose {
-            Whose::Guest => "the guest's own",
-            Whose::Machine => "THE MACHINE'S",
+            ValueOwner::Guest => "the guest's own",
+            ValueOwner::Machine => "THE MACHINE'S",
         };
         write!(
             f,
@@ -218,7 +232,7 @@ impl fmt::Display for AuditReport {
         for entry in &self.registers {
             writeln!(f, "{entry}")?;
         }
-        let holes = self.registers.iter().filter(|entry| entry.whose == Whose::Machine).count();
+        let holes = self.registers.iter().filter(|entry| entry.whose == ValueOwner::Machine).count();
         write!(f, "{} registers, {holes} of them with values of the physical machine", self.registers.len())?;
         let pages: Vec<String> = self.trap_pages.iter().map(|page| format!("{page:#x}")).collect();
         if pages.is_empty() { Ok(()) } else { write!(f, "; pages of BAR0 to trap: {}", pages.join(", ")) }
@@ -227,15 +241,15 @@ impl fmt::Display for AuditReport {
 
 #[cfg(test)]
 mod tests {
-    use super::{AuditReport, Known, Resource, Row, Whose, audit, judge};
+    use super::{AuditReport, AuditRow, KnownAddresses, RevealedResource, ValueOwner, audit, judge};
     use driver::Hal;
     use i82576::Time;
     use std::time::Duration;
 
     /// Bus whose registers read as twice their offset, except one.
-    struct Bus(u32, u32);
+    struct PatternBus(u32, u32);
 
-    impl Hal for Bus {
+    impl Hal for PatternBus {
         fn read(&mut self, offset: u32) -> u32 {
             if offset == self.0 { self.1 } else { 2 * offset }
         }
@@ -249,26 +263,26 @@ mod tests {
         fn wait(&mut self, _: Duration) {}
     }
 
-    fn known() -> Known {
-        Known { memory: 0x1_0000_0000..0x1_0040_0000, bars: vec![0xfe80_0000] }
+    fn known() -> KnownAddresses {
+        KnownAddresses { memory: 0x1_0000_0000..0x1_0040_0000, bars: vec![0xfe80_0000] }
     }
 
     #[test]
     fn audit_attributes_rings_in_driver_memory_to_the_guest() {
         let judge = |name, value| judge(name, Some(value), &known());
-        assert_eq!(judge("RDBAL", 0x3000), Some((Resource::DmaRing, Whose::Guest)));
-        assert_eq!(judge("RDBAH", 1), Some((Resource::DmaRing, Whose::Guest)));
-        assert_eq!(judge("TDBAL", 0x7fff_0000), Some((Resource::DmaRing, Whose::Machine)));
+        assert_eq!(judge("RDBAL", 0x3000), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
+        assert_eq!(judge("RDBAH", 1), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
+        assert_eq!(judge("TDBAL", 0x7fff_0000), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
         assert_eq!(judge("TDBAL", 0), None, "no ring");
-        assert_eq!(judge("TDBAH", 2), Some((Resource::DmaRing, Whose::Machine)));
+        assert_eq!(judge("TDBAH", 2), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
         assert_eq!(judge("RDLEN", 0x1000), None);
     }
 
     #[test]
     fn audit_finds_a_register_that_holds_a_bar_address() {
-        let row = |safe| Row { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
+        let row = |safe| AuditRow { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
         // A Radeon shows the upper half of the address, twice.
-        let mut bus = Bus(0x2148, 0xfe8f_fe80);
+        let mut bus = PatternBus(0x2148, 0xfe8f_fe80);
         let found = audit("01:00.0", &mut bus, &known(), [row(true)].into_iter());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].register.as_str(), found[0].offset), ("MC_FB_LOCATION[1]", 0x2148));

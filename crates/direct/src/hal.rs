@@ -4,17 +4,17 @@
 //! [`crate::port`] visits the PF driver during such waits.
 
 use crate::DirectError;
-use crate::audit::Known;
+use crate::audit::KnownAddresses;
 use driver::hal::DESCRIPTOR;
-use driver::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
 use host::eventfd::EventFd;
-use host::poll::Clock;
-use host::vfio::{Function, Pci, PciAddress, PciIds, Registers, Token};
+use host::poll::MonotonicClock;
+use host::vfio::{MappedRegisters, PciAddress, PciIds, PciSysfs, VfToken, VfioFunction};
 use i82576::Time;
 use i82576::ids::{DEVICE_PF, DEVICE_VF, MAX_VFS, VENDOR, VF_VECTORS};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use vfio_client::{Accesses, RAM_BASE as SOCKET_RAM, Ram, VfBus, VfioUserHal};
+use vfio_client::{RAM_BASE as SOCKET_RAM, RegisterAccesses, SharedDmaMemory, VfBus, VfioUserHal};
 
 /// Device ids of PFs: the 82576's, and those of the same MAC with other media, which igb also supports.
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
@@ -31,38 +31,38 @@ const RAM_STEP: u64 = 1 << 30;
 
 /// Registers of a PF that VFIO passes to this process.
 #[derive(Debug)]
-pub struct PfHal {
-    registers: Registers,
+pub struct VfioPfHal {
+    registers: MappedRegisters,
     /// Keeps the function open: closing it would return it to Linux.
-    _function: Function,
+    _function: VfioFunction,
     /// Addresses of the PF's BARs on the machine.
     bars: Vec<u64>,
 }
 
-impl PfHal {
+impl VfioPfHal {
     /// Takes a PF from Linux and opens it by VFIO. Its VFs can then be opened only with `token`.
     ///
     /// # Errors
     /// [`DirectError`].
-    pub fn open(pci: &Pci, address: PciAddress, token: &Token) -> Result<Self, DirectError> {
+    pub fn open(pci: &PciSysfs, address: PciAddress, token: &VfToken) -> Result<Self, DirectError> {
         identify(pci, address, &PF_DEVICES, "a physical function")?;
-        let function = Function::open(pci, address, Some(token))?;
+        let function = VfioFunction::open(pci, address, Some(token))?;
         let registers = function.registers(BAR0)?;
         function.enable()?;
         Ok(Self { registers, _function: function, bars: bars(pci, address)? })
     }
 }
 
-impl PfHal {
+impl VfioPfHal {
     /// Returns the addresses that an audit compares registers with. The PF has no memory, and sees the rings of its
     /// VFs.
-    pub(crate) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> KnownAddresses {
         let memory = RAM_BASE..RAM_BASE + MAX_VFS as u64 * RAM_STEP;
-        Known { memory, bars: self.bars.clone() }
+        KnownAddresses { memory, bars: self.bars.clone() }
     }
 }
 
-impl Hal for PfHal {
+impl Hal for VfioPfHal {
     fn read(&mut self, offset: u32) -> u32 {
         self.registers.read(offset)
     }
@@ -72,7 +72,7 @@ impl Hal for PfHal {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(Clock.now_ns())
+        Time::from_nanos(MonotonicClock.now_ns())
     }
 
     fn wait(&mut self, time: Duration) {
@@ -82,45 +82,53 @@ impl Hal for PfHal {
 
 /// VF with registers, memory and three vectors.
 #[derive(Debug)]
-pub struct VfHal {
-    registers: Registers,
-    function: Function,
-    ram: Ram,
+pub struct VfioVfHal {
+    registers: MappedRegisters,
+    function: VfioFunction,
+    ram: SharedDmaMemory,
     eventfds: [EventFd; VF_VECTORS],
-    accesses: Accesses,
+    accesses: RegisterAccesses,
     /// Addresses of the VF's BARs on the machine.
     bars: Vec<u64>,
     /// True if the last register read was all ones.
     gone: bool,
 }
 
-impl VfHal {
+impl VfioVfHal {
     /// Takes a VF from Linux and opens it by VFIO, the `place`th of this run. `token` is its PF's, if VFIO holds that
     /// too.
     ///
     /// # Errors
     /// [`DirectError`].
     pub fn open(
-        pci: &Pci,
+        pci: &PciSysfs,
         address: PciAddress,
-        token: Option<&Token>,
+        token: Option<&VfToken>,
         place: u8,
     ) -> Result<Self, DirectError> {
         identify(pci, address, &VF_DEVICES, "a virtual function")?;
-        let function = Function::open(pci, address, token)?;
+        let function = VfioFunction::open(pci, address, token)?;
         let registers = function.registers(BAR0)?;
-        let ram = Ram::new(RAM_BASE + u64::from(place) * RAM_STEP, MEMORY)?;
+        let ram = SharedDmaMemory::new(RAM_BASE + u64::from(place) * RAM_STEP, MEMORY)?;
         function.share(ram.shared(), ram.base())?;
         let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
         function.signal(&eventfds)?;
         function.enable()?;
         let bars = bars(pci, address)?;
-        Ok(Self { registers, function, ram, eventfds, accesses: Accesses::default(), bars, gone: false })
+        Ok(Self {
+            registers,
+            function,
+            ram,
+            eventfds,
+            accesses: RegisterAccesses::default(),
+            bars,
+            gone: false,
+        })
     }
 }
 
 /// VF under check: its bus, and actions on it from outside its driver.
-pub trait Subject: VfBus {
+pub trait CheckSubject: VfBus {
     /// Returns the VF's PCI address or socket.
     fn name(&self) -> String;
 
@@ -131,10 +139,10 @@ pub trait Subject: VfBus {
     fn reset(&mut self) -> Result<(), DirectError>;
 
     /// Returns the addresses that an audit compares registers with.
-    fn known(&self) -> Known;
+    fn known(&self) -> KnownAddresses;
 }
 
-impl Subject for VfHal {
+impl CheckSubject for VfioVfHal {
     fn name(&self) -> String {
         self.function.address().to_string()
     }
@@ -143,13 +151,13 @@ impl Subject for VfHal {
         Ok(self.function.reset()?)
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> KnownAddresses {
         let base = self.ram.base();
-        Known { memory: base..base + MEMORY, bars: self.bars.clone() }
+        KnownAddresses { memory: base..base + MEMORY, bars: self.bars.clone() }
     }
 }
 
-impl Subject for VfioUserHal {
+impl CheckSubject for VfioUserHal {
     fn name(&self) -> String {
         self.socket().display().to_string()
     }
@@ -158,12 +166,12 @@ impl Subject for VfioUserHal {
         Ok(VfioUserHal::reset(self)?)
     }
 
-    fn known(&self) -> Known {
-        Known { memory: SOCKET_RAM..SOCKET_RAM + MEMORY, bars: Vec::new() }
+    fn known(&self) -> KnownAddresses {
+        KnownAddresses { memory: SOCKET_RAM..SOCKET_RAM + MEMORY, bars: Vec::new() }
     }
 }
 
-impl Hal for VfHal {
+impl Hal for VfioVfHal {
     fn read(&mut self, offset: u32) -> u32 {
         self.accesses.reads += 1;
         let value = self.registers.read(offset);
@@ -177,7 +185,7 @@ impl Hal for VfHal {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(Clock.now_ns())
+        Time::from_nanos(MonotonicClock.now_ns())
     }
 
     fn wait(&mut self, time: Duration) {
@@ -185,8 +193,8 @@ impl Hal for VfHal {
     }
 }
 
-impl DmaHal for VfHal {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for VfioVfHal {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.ram.allocate(length, align)
     }
 
@@ -204,12 +212,12 @@ impl DmaHal for VfHal {
     }
 
     #[inline]
-    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+    fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
         self.ram.prefetch(iova, length, access);
     }
 }
 
-impl VfBus for VfHal {
+impl VfBus for VfioVfHal {
     fn eventfd(&self, vector: usize) -> Option<&EventFd> {
         self.eventfds.get(vector)
     }
@@ -218,7 +226,7 @@ impl VfBus for VfHal {
         None
     }
 
-    fn accesses(&self) -> Accesses {
+    fn accesses(&self) -> RegisterAccesses {
         self.accesses
     }
 
@@ -227,13 +235,13 @@ impl VfBus for VfHal {
     }
 }
 
-fn bars(pci: &Pci, address: PciAddress) -> Result<Vec<u64>, DirectError> {
+fn bars(pci: &PciSysfs, address: PciAddress) -> Result<Vec<u64>, DirectError> {
     Ok(pci.bars(address)?.into_iter().flatten().collect())
 }
 
 /// Checks that a function is of the wanted kind, before any access to it.
 fn identify(
-    pci: &Pci,
+    pci: &PciSysfs,
     address: PciAddress,
     devices: &[u16],
     wanted: &'static str,

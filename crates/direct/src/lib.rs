@@ -25,7 +25,7 @@ use host::shared::SharedMemoryError;
 use host::vfio::{PciAddress, PciIds, VfioError};
 use policy::PolicyError;
 use std::path::PathBuf;
-use vfio_client::HalError;
+use vfio_client::VfioUserHalError;
 
 /// Reason why the drivers cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum DirectError {
     },
     /// A VF behind a socket cannot be opened, or was lost.
     #[error(transparent)]
-    Hal(#[from] HalError),
+    Hal(#[from] VfioUserHalError),
     /// The function still has transactions in flight.
     #[error(
         "function {0} still has transactions in flight a second after it was stopped; switch the machine off \

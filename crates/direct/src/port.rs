@@ -4,9 +4,9 @@
 //! The PF has no data path of its own, since its driver has none.
 
 use crate::DirectError;
-use crate::hal::PfHal;
+use crate::hal::VfioPfHal;
 use driver::Pf;
-use host::vfio::{Pci, PciAddress, Token};
+use host::vfio::{PciAddress, PciSysfs, VfToken};
 use i82576::{MacAddress, VfIndex};
 use policy::VfPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,41 +19,41 @@ const BETWEEN_VISITS: Duration = Duration::from_micros(200);
 
 /// PF driver with the registers that it drives.
 #[derive(Debug)]
-pub struct Side {
+pub struct PfAndRegisters {
     /// Driver of the PF.
     pub pf: Pf,
     /// Registers of the PF.
-    pub hal: PfHal,
+    pub hal: VfioPfHal,
 }
 
 /// PF that this process drives. Dropping it removes its VFs, which must have been closed before.
 #[derive(Debug)]
-pub struct Port {
-    pci: Pci,
+pub struct DrivenPf {
+    pci: PciSysfs,
     address: PciAddress,
-    token: Token,
-    side: Arc<Mutex<Side>>,
+    token: VfToken,
+    side: Arc<Mutex<PfAndRegisters>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Port {
+impl DrivenPf {
     /// Takes the PF from Linux, starts the driver, and has the kernel create `vfs` VFs, each with an address.
     ///
     /// # Errors
     /// [`DirectError`].
-    pub fn open(pci: &Pci, address: PciAddress, vfs: u8) -> Result<Self, DirectError> {
+    pub fn open(pci: &PciSysfs, address: PciAddress, vfs: u8) -> Result<Self, DirectError> {
         if !pci.virtual_of(address).is_empty() {
             return Err(DirectError::HasVirtualFunctions(address));
         }
-        let token = Token::random()?;
-        let mut hal = PfHal::open(pci, address, &token)?;
+        let token = VfToken::random()?;
+        let mut hal = VfioPfHal::open(pci, address, &token)?;
         let mut pf = Pf::probe(&mut hal)?;
         for vf in VfIndex::all().filter(|vf| vf.get() < vfs) {
             let policy = VfPolicy { mac: Some(vf_mac(vf)), ..VfPolicy::default() };
             pf.set_policy(&mut hal, vf, policy)?;
         }
-        let side = Arc::new(Mutex::new(Side { pf, hal }));
+        let side = Arc::new(Mutex::new(PfAndRegisters { pf, hal }));
         let stop = Arc::new(AtomicBool::new(false));
         let mut port = Self { pci: pci.clone(), address, token, side, stop, thread: None };
         pci.set_virtual_functions(address, vfs)?;
@@ -84,18 +84,18 @@ impl Port {
 
     /// Returns the token that the VFs must be opened with.
     #[must_use]
-    pub fn token(&self) -> &Token {
+    pub fn token(&self) -> &VfToken {
         &self.token
     }
 
     /// Returns the driver, which gets no visits while the guard is held.
-    pub fn lock(&self) -> MutexGuard<'_, Side> {
+    pub fn lock(&self) -> MutexGuard<'_, PfAndRegisters> {
         // A panic of the visiting thread has been reported; the registers remain valid.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Side {
+impl PfAndRegisters {
     fn enable(&mut self, vfs: u8) -> Result<(), DirectError> {
         Ok(self.pf.enable_vfs(&mut self.hal, vfs)?)
     }
@@ -107,18 +107,18 @@ pub fn vf_mac(vf: VfIndex) -> MacAddress {
     MacAddress([0x02, 0x82, 0x57, 0x06, 0x00, vf.get()])
 }
 
-fn visit_until_stopped(side: &Mutex<Side>, stop: &AtomicBool) {
+fn visit_until_stopped(side: &Mutex<PfAndRegisters>, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         {
             let mut side = side.lock().unwrap_or_else(PoisonError::into_inner);
-            let Side { pf, hal } = &mut *side;
+            let PfAndRegisters { pf, hal } = &mut *side;
             pf.visit(hal);
         }
         std::thread::sleep(BETWEEN_VISITS);
     }
 }
 
-impl Drop for Port {
+impl Drop for DrivenPf {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -127,7 +127,7 @@ impl Drop for Port {
         }
         {
             let mut side = self.lock();
-            let Side { pf, hal } = &mut *side;
+            let PfAndRegisters { pf, hal } = &mut *side;
             pf.remove(hal);
         }
         // The VFs are removed before the PF is closed: the kernel would reset it under its VFs. A failure here has

@@ -1,16 +1,19 @@
 //! Runs the checks against VFs of our own card, on the live host: none fails, and none differs from the datasheet.
 //! So a finding on another's card is a property of that card. Checks that need VFIO run in guests.
 
-use daemon::Host;
-use daemon::config::Config;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use direct::DirectError;
-use direct::audit::{Resource, Whose};
-use direct::check::{CheckReport, Echoes, Functions, GuestStack, Plan, StackError, Verdict, audit, run};
+use direct::audit::{RevealedResource, ValueOwner};
+use direct::check::{
+    CheckPlan, CheckReport, CheckVerdict, EchoReplies, FunctionSelection, GuestStack, GuestStackError, audit,
+    run,
+};
 use driver::Vf;
 use embedded_guest::EmbeddedGuest;
-use host::vfio::{Pci, VfioError};
+use host::vfio::{PciSysfs, VfioError};
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -22,10 +25,10 @@ use vfio_client::VfBus;
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TCP/IP stack of an embedded guest, used by the checks.
-struct Embedded(EmbeddedGuest);
+struct EmbeddedGuestStack(EmbeddedGuest);
 
-impl GuestStack for Embedded {
-    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, StackError> {
+impl GuestStack for EmbeddedGuestStack {
+    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, GuestStackError> {
         let guest = EmbeddedGuest::start_on(bus, vf, name.to_owned(), ip)?;
         if guest.wait_link(LINK_TIMEOUT) {
             Ok(Self(guest))
@@ -34,24 +37,24 @@ impl GuestStack for Embedded {
         }
     }
 
-    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Echoes, StackError> {
+    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<EchoReplies, GuestStackError> {
         let pings = self.0.ping(to, count)?;
-        Ok(Echoes { received: pings.received(), median: pings.median().unwrap_or_default() })
+        Ok(EchoReplies { received: pings.received(), median: pings.median().unwrap_or_default() })
     }
 
-    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, StackError> {
+    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError> {
         let flow = self.0.send_tcp(to, bytes)?;
         Ok(flow.first_wrong.unwrap_or(flow.received))
     }
 }
 
-fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
+fn sockets(folder: &Path, vfs: &[u8]) -> CheckPlan {
     let socket = |vf: &u8| folder.join(format!("pf0vf{vf}/vf.sock"));
-    Plan { functions: Functions::Sockets(vfs.iter().map(socket).collect()), wire: None }
+    CheckPlan { functions: FunctionSelection::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 
 /// Waits until the PF has got the notice that the drivers of these VFs have left.
-fn assert_left(host: &Host, vfs: &[u8]) {
+fn assert_left(host: &RunningHost, vfs: &[u8]) {
     let begun = Instant::now();
     while !active(host, vfs).is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60), "left running");
@@ -60,11 +63,12 @@ fn assert_left(host: &Host, vfs: &[u8]) {
 }
 
 /// Returns the VFs whose drivers have been started by the PF and have not left since.
-fn active(host: &Host, vfs: &[u8]) -> Vec<u8> {
-    let is_active = |vf: &u8| match ask(host.control_socket(), Request::VfShow { vf: format!("pf0vf{vf}") }) {
-        Ok(Answer::Vf(status)) => status.active,
-        other => panic!("{other:?}"),
-    };
+fn active(host: &RunningHost, vfs: &[u8]) -> Vec<u8> {
+    let is_active =
+        |vf: &u8| match ask(host.control_socket(), ControlRequest::VfShow { vf: format!("pf0vf{vf}") }) {
+            Ok(ControlAnswer::Vf(status)) => status.active,
+            other => panic!("{other:?}"),
+        };
     vfs.iter().copied().filter(is_active).collect()
 }
 
@@ -80,22 +84,24 @@ fn softiov_card_with_mapped_doorbells_passes_the_checks() {
 
 fn assert_checks_pass(config: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::start(Config::check(Config::parse(config).unwrap(), folder.path()).unwrap()).unwrap();
+    let host =
+        RunningHost::start(HostConfig::check(HostConfig::parse(config).unwrap(), folder.path()).unwrap())
+            .unwrap();
     let mut told = 0;
-    let report = run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
+    let report = run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
         told += 1;
         ControlFlow::Continue(())
     })
     .unwrap();
-    let others = report.checks.iter().filter(|check| check.result != Verdict::Passes);
+    let others = report.checks.iter().filter(|check| check.result != CheckVerdict::Passes);
     let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
     let without_pf = "the check needs the PF driver of this program";
     assert_eq!(
         others,
         [
-            ("port-vlan", Verdict::Skipped, without_pf),
-            ("pf-reset", Verdict::Skipped, without_pf),
-            ("wire", Verdict::Skipped, "the check needs a station on the wire: name one with --peer"),
+            ("port-vlan", CheckVerdict::Skipped, without_pf),
+            ("pf-reset", CheckVerdict::Skipped, without_pf),
+            ("wire", CheckVerdict::Skipped, "the check needs a station on the wire: name one with --peer"),
         ]
     );
     assert!(report.is_good());
@@ -106,10 +112,11 @@ fn assert_checks_pass(config: &str) {
 #[test]
 fn vf_of_another_device_family_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
-    let config = Config::parse("[[port]]\nfamily = \"avf\"\n").unwrap();
-    let _host = Host::start(Config::check(config, folder.path()).unwrap()).unwrap();
-    let refused =
-        run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(()));
+    let config = HostConfig::parse("[[port]]\nfamily = \"avf\"\n").unwrap();
+    let _host = RunningHost::start(HostConfig::check(config, folder.path()).unwrap()).unwrap();
+    let refused = run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0]), |_| {
+        ControlFlow::Continue(())
+    });
     let error = refused.map(|report| report.is_good()).unwrap_err().to_string();
     assert!(
         error.contains("pf0vf0/vf.sock is not an 82576") && error.contains("family = \"82576\""),
@@ -122,30 +129,33 @@ fn vf_of_another_device_family_is_named_in_the_error() {
 #[test]
 fn audit_finds_address_registers_and_port_number() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
-    let report = audit(&Pci::default(), &sockets(folder.path(), &[0]).functions).unwrap();
+    let host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
+        .unwrap();
+    let report = audit(&PciSysfs::default(), &sockets(folder.path(), &[0]).functions).unwrap();
     let names = |whose| -> Vec<&str> {
         let of = report.registers.iter().filter(|entry| entry.whose == whose);
         of.map(|entry| entry.register.as_str()).collect()
     };
-    assert_eq!(names(Whose::Machine), ["STATUS"]);
+    assert_eq!(names(ValueOwner::Machine), ["STATUS"]);
     assert_eq!(report.trap_pages, [0]);
     for register in ["V2PMAILBOX", "VTIVAR", "RDBAL[0]", "RDBAH[0]", "TDBAH[0]"] {
-        assert!(names(Whose::Guest).contains(&register), "{register} in {report}");
+        assert!(names(ValueOwner::Guest).contains(&register), "{register} in {report}");
     }
     let high = report.registers.iter().find(|entry| entry.register == "RDBAH[0]").unwrap();
-    assert_eq!((high.value, high.resource), (Some(1), Resource::DmaRing));
+    assert_eq!((high.value, high.resource), (Some(1), RevealedResource::DmaRing));
     assert_left(&host, &[0]);
 }
 
 #[test]
 fn checks_that_need_two_vfs_are_skipped_with_one_vf() {
     let folder = tempfile::tempdir().unwrap();
-    let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
-    let report =
-        run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(()))
-            .unwrap();
-    let passed = report.checks.iter().filter(|check| check.result == Verdict::Passes);
+    let _host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
+        .unwrap();
+    let report = run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0]), |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let passed = report.checks.iter().filter(|check| check.result == CheckVerdict::Passes);
     assert_eq!(passed.map(|check| check.check).collect::<Vec<_>>(), ["handshake", "address", "link"]);
     assert!(report.is_good());
 }
@@ -153,7 +163,8 @@ fn checks_that_need_two_vfs_are_skipped_with_one_vf() {
 #[test]
 fn check_run_stops_when_its_report_callback_asks() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
+        .unwrap();
     let stop = |check: &CheckReport| match check.check {
         "address" => {
             assert_eq!(active(&host, &[0, 1, 2]), [0, 1]);
@@ -161,7 +172,8 @@ fn check_run_stops_when_its_report_callback_asks() {
         }
         _ => ControlFlow::Continue(()),
     };
-    let report = run::<Embedded>(&Pci::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
+    let report =
+        run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
     assert_eq!(report.checks.last().map(|check| check.check), Some("address"));
     assert_left(&host, &[0, 1]);
 }
@@ -173,14 +185,18 @@ fn pci_function_of_another_device_is_not_changed() {
     std::fs::create_dir_all(&device).unwrap();
     std::fs::write(device.join("vendor"), "0x1b36\n").unwrap();
     std::fs::write(device.join("device"), "0x000c\n").unwrap();
-    let pci = Pci::at(folder.path());
+    let pci = PciSysfs::at(folder.path());
     let address = "0000:01:00.0".parse().unwrap();
-    for functions in [Functions::Port { pf: address, vfs: 2 }, Functions::Vfs(vec![address])] {
-        let error = run::<Embedded>(&pci, &Plan { functions, wire: None }, |_| ControlFlow::Continue(()))
-            .unwrap_err();
+    for functions in [FunctionSelection::Port { pf: address, vfs: 2 }, FunctionSelection::Vfs(vec![address])]
+    {
+        let error = run::<EmbeddedGuestStack>(&pci, &CheckPlan { functions, wire: None }, |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap_err();
         assert!(matches!(error, DirectError::NotOurs { .. }), "{error}");
     }
-    let plan = Plan { functions: Functions::Vfs(vec!["0000:01:10.0".parse().unwrap()]), wire: None };
-    let error = run::<Embedded>(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
+    let plan =
+        CheckPlan { functions: FunctionSelection::Vfs(vec!["0000:01:10.0".parse().unwrap()]), wire: None };
+    let error = run::<EmbeddedGuestStack>(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, DirectError::Vfio(VfioError::NoSuchFunction(_))), "{error}");
 }

@@ -6,21 +6,21 @@
 //!
 //! Without the card, and without cache lines that another processor holds.
 
-use avf::admin::{self, Descriptor};
+use avf::admin::{self, AdminQueueDescriptor};
 use avf::descriptor::rx as avf_rx;
 use avf::virtchnl::reply::encode;
-use avf::virtchnl::{QueuePair, Request, Resources, Version};
-use driver::any_vf::{AnyVfConfig, Family};
-use driver::avf::vf::Wishes;
+use avf::virtchnl::{QueuePairInfo, VfResources, VirtchnlRequest, VirtchnlVersion};
+use driver::any_vf::{AnyVfConfig, DeviceFamily};
+use driver::avf::vf::AvfDriverConfig;
 use driver::hal::DESCRIPTOR;
-use driver::vf::{Config, TxOffload};
-use driver::{Access, AnyVf, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::vf::{TxOffload, VfDriverConfig};
+use driver::{AnyVf, DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
 use i82576::descriptor::rx::status;
 use i82576::register::{rx, tx, vf};
 use i82576::{Time, bits, mailbox};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use vfio_client::{RAM_BASE, Ram};
+use vfio_client::{RAM_BASE, SharedDmaMemory};
 
 const RING: usize = 256;
 const BURST: usize = 32;
@@ -35,7 +35,7 @@ const ROUND: Duration = Duration::from_millis(4);
 
 /// Ring in shared memory, as the card sees it.
 #[derive(Debug, Default, Clone, Copy)]
-struct Ring {
+struct CardSideRing {
     base: u64,
     /// Slot that the card uses next.
     head: usize,
@@ -43,17 +43,17 @@ struct Ring {
 
 /// Registers and memory of a VF, and the PF's replies to its driver.
 #[derive(Debug)]
-struct Bus {
-    ram: Ram,
+struct MemoryVfBus {
+    ram: SharedDmaMemory,
     /// Registers of BAR0, a 32-bit word each.
     registers: Vec<u32>,
     /// Replies that the admin queue has sent.
     replies: usize,
-    tx: Ring,
-    rx: Ring,
+    tx: CardSideRing,
+    rx: CardSideRing,
 }
 
-impl Hal for Bus {
+impl Hal for MemoryVfBus {
     fn read(&mut self, offset: u32) -> u32 {
         let word = self.registers[offset as usize / 4];
         match offset {
@@ -85,8 +85,8 @@ impl Hal for Bus {
     fn wait(&mut self, _: Duration) {}
 }
 
-impl DmaHal for Bus {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for MemoryVfBus {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.ram.allocate(length, align)
     }
 
@@ -104,16 +104,16 @@ impl DmaHal for Bus {
     }
 
     #[inline]
-    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+    fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
         self.ram.prefetch(iova, length, access);
     }
 }
 
-impl Bus {
+impl MemoryVfBus {
     fn new() -> Self {
-        let ram = Ram::new(RAM_BASE, MEMORY).expect("memory can be shared");
+        let ram = SharedDmaMemory::new(RAM_BASE, MEMORY).expect("memory can be shared");
         let registers = vec![0; avf::ids::BAR0_SIZE / 4];
-        Self { ram, registers, replies: 0, tx: Ring::default(), rx: Ring::default() }
+        Self { ram, registers, replies: 0, tx: CardSideRing::default(), rx: CardSideRing::default() }
     }
 
     fn address(&self, low: u32, high: u32) -> u64 {
@@ -128,28 +128,28 @@ impl Bus {
         let slots = (self.registers[avf::register::VF_ATQLEN as usize / 4] & 0x3ff) as usize;
         let mut raw = [0; admin::SIZE];
         self.ram.read(requests + ((tail + slots - 1) % slots * admin::SIZE) as u64, &mut raw);
-        let request = Descriptor::parse(&raw);
+        let request = AdminQueueDescriptor::parse(&raw);
         let mut body = vec![0; request.length.into()];
         self.ram.read(request.address.max(RAM_BASE), &mut body);
         let place = replies + (self.replies % slots * admin::SIZE) as u64;
         self.ram.read(place, &mut raw);
         let body = self.body(request.cookie_high, &body);
-        self.ram.write(Descriptor::parse(&raw).address, &body);
-        let reply = Descriptor {
+        self.ram.write(AdminQueueDescriptor::parse(&raw).address, &body);
+        let reply = AdminQueueDescriptor {
             flags: admin::flag::DD | admin::flag::CMP | admin::flag::BUF,
             opcode: admin::opcode::SEND_TO_VF,
             length: body.len() as u16,
             cookie_high: request.cookie_high,
-            ..Descriptor::default()
+            ..AdminQueueDescriptor::default()
         };
         self.ram.write(place, &reply.emit());
         self.replies += 1;
     }
 
     fn body(&mut self, number: u32, body: &[u8]) -> Vec<u8> {
-        match Request::decode(number, body) {
-            Ok(Request::Version(_)) => encode(&Version::V1_1),
-            Ok(Request::Resources(wanted)) => encode(&Resources {
+        match VirtchnlRequest::decode(number, body) {
+            Ok(VirtchnlRequest::Version(_)) => encode(&VirtchnlVersion::V1_1),
+            Ok(VirtchnlRequest::Resources(wanted)) => encode(&VfResources {
                 pairs: 1,
                 vectors: 2,
                 max_frame: 0,
@@ -157,8 +157,8 @@ impl Bus {
                 vsi: 1,
                 mac: [2, 0, 0, 0, 0, 1],
             }),
-            Ok(Request::ConfigureQueues(_, pairs)) => {
-                if let Some(QueuePair { tx, rx }) = pairs.iter().next() {
+            Ok(VirtchnlRequest::ConfigureQueues(_, pairs)) => {
+                if let Some(QueuePairInfo { tx, rx }) = pairs.iter().next() {
                     (self.tx.base, self.rx.base) = (tx.base, rx.base);
                 }
                 Vec::new()
@@ -169,8 +169,8 @@ impl Bus {
 }
 
 /// A VF, its bus, and the card's next completions.
-struct Bench {
-    bus: Bus,
+struct DriverFramePathBench {
+    bus: MemoryVfBus,
     vf: AnyVf,
     frame: Vec<u8>,
     /// Completed descriptors of a burst of received frames, all alike.
@@ -181,30 +181,30 @@ struct Bench {
     buffer: Vec<u8>,
 }
 
-impl Bench {
-    fn new(family: Family, config: &AnyVfConfig, length: usize) -> Self {
-        let mut bus = Bus::new();
+impl DriverFramePathBench {
+    fn new(family: DeviceFamily, config: &AnyVfConfig, length: usize) -> Self {
+        let mut bus = MemoryVfBus::new();
         let mut vf = AnyVf::probe(&mut bus, family, config).expect("the VF probes");
         vf.start(&mut bus).expect("the VF starts");
         let mut frame = vec![0; length];
         frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
         let (descriptor, rx_size, report) = match family {
-            Family::I82576 => {
+            DeviceFamily::I82576 => {
                 bus.tx.base = bus.address(vf::TX_BLOCK + tx::TDBAL, vf::TX_BLOCK + tx::TDBAH);
                 bus.rx.base = bus.address(vf::RX_BLOCK + rx::RDBAL, vf::RX_BLOCK + rx::RDBAH);
-                let back = i82576::descriptor::rx::WriteBack {
+                let back = i82576::descriptor::rx::AdvancedRxWriteBack {
                     length: length as u16,
                     status: status::EOP,
                     ..Default::default()
                 };
                 (back.emit().to_vec(), 16, (11, 0x08, 12, 1))
             }
-            Family::Avf => {
+            DeviceFamily::Avf => {
                 let form = config.avf.form;
-                let back = avf_rx::WriteBack {
+                let back = avf_rx::RxWriteBack {
                     length: length as u16,
                     end_of_packet: true,
-                    ..avf_rx::WriteBack::default()
+                    ..avf_rx::RxWriteBack::default()
                 };
                 (back.emit(form)[..form.size()].to_vec(), form.size(), (8, 0x20, 8, 0xf))
             }
@@ -272,23 +272,28 @@ fn median(mut exchange: impl FnMut()) -> f64 {
 }
 
 /// Function that exchanges a burst of frames in one direction.
-type Exchange = fn(&mut Bench);
+type BurstExchange = fn(&mut DriverFramePathBench);
 
 /// Measured directions of the frame path, by name.
-const DIRECTIONS: [(&str, Exchange); 2] =
-    [("VF driver sends", Bench::send), ("VF driver receives", Bench::receive)];
+const DIRECTIONS: [(&str, BurstExchange); 2] =
+    [("VF driver sends", DriverFramePathBench::send), ("VF driver receives", DriverFramePathBench::receive)];
 
 fn main() {
     let size = RING as u16;
-    let i82576 =
-        Config { batch: BURST as u16, rx_descriptors: size, tx_descriptors: size, ..Config::default() };
-    let avf = Wishes { pairs: 1, descriptors: size, batch: BURST as u16, ..Wishes::default() };
+    let i82576 = VfDriverConfig {
+        batch: BURST as u16,
+        rx_descriptors: size,
+        tx_descriptors: size,
+        ..VfDriverConfig::default()
+    };
+    let avf =
+        AvfDriverConfig { pairs: 1, descriptors: size, batch: BURST as u16, ..AvfDriverConfig::default() };
     let legacy = AnyVfConfig { i82576, avf };
     let flexible = legacy.flexible();
     for (name, family, config) in [
-        ("82576", Family::I82576, legacy),
-        ("AVF legacy", Family::Avf, legacy),
-        ("AVF flexible", Family::Avf, flexible),
+        ("82576", DeviceFamily::I82576, legacy),
+        ("AVF legacy", DeviceFamily::Avf, legacy),
+        ("AVF flexible", DeviceFamily::Avf, flexible),
     ] {
         for (direction, exchange) in DIRECTIONS {
             for length in [64, 1514] {
@@ -297,7 +302,7 @@ fn main() {
                 if !arguments.all(|part| name.contains(&part)) {
                     continue;
                 }
-                let mut bench = Bench::new(family, &config, length);
+                let mut bench = DriverFramePathBench::new(family, &config, length);
                 match calls() {
                     Some(calls) => (0..calls).for_each(|_| exchange(&mut bench)),
                     None => println!("{name:45} {:7.1} ns/frame", median(|| exchange(&mut bench))),

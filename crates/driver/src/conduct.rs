@@ -8,42 +8,43 @@
 //! PF driver, card and host count the events, and the PF driver has its card restrain a VF.
 
 use core::time::Duration;
-use policy::{Action, ConductLimits, KINDS, Offence};
+use policy::{ConductLimits, KINDS, Offence, OffenceAction};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
 /// Reason why a VF is quarantined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Cause {
+#[serde(rename = "Cause")]
+pub enum QuarantineCause {
     /// The VF exceeded a threshold of its conduct.
     Offence(Offence),
     /// The administrator has quarantined the VF.
     Administrator,
 }
 
-impl Cause {
+impl QuarantineCause {
     /// Returns the name of the reason for a quarantine, as tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Cause::Offence(offence) => offence.name(),
-            Cause::Administrator => "administrator",
+            QuarantineCause::Offence(offence) => offence.name(),
+            QuarantineCause::Administrator => "administrator",
         }
     }
 }
 
 /// Number of a VF's events of each kind since the start.
-pub type Totals = [u64; KINDS];
+pub type OffenceCounts = [u64; KINDS];
 
 /// Threshold that a VF exceeded, and the measure against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ConductVerdict {
     /// Kind of the events that exceeded the threshold.
     pub offence: Offence,
     /// Events of the offence's kind per second.
     pub rate: u64,
     /// Measure that the limit takes against the VF.
-    pub action: Action,
+    pub action: OffenceAction,
 }
 
 /// Shortest period over which rates are measured.
@@ -61,26 +62,27 @@ const MOST_COUNTED: u64 = 1 << 58;
 
 /// Record of one VF's offences, and the measures against it. A successor of this process continues the record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Monitor {
-    sampled: Option<(Time, Totals)>,
+#[serde(rename = "Monitor")]
+pub struct ConductMonitor {
+    sampled: Option<(Time, OffenceCounts)>,
     /// Number of periods with an exceeded threshold, by kind of event.
-    crossed: Totals,
+    crossed: OffenceCounts,
     throttled_until: Option<Time>,
-    quarantined: Option<Cause>,
+    quarantined: Option<QuarantineCause>,
     /// Earliest time of the next served request, while the VF is throttled or quarantined.
     serve_at: Option<Time>,
 }
 
-impl Monitor {
+impl ConductMonitor {
     /// Creates the conduct of a quarantined VF without history.
     #[must_use]
-    pub fn of_quarantined(why: Cause) -> Self {
+    pub fn of_quarantined(why: QuarantineCause) -> Self {
         Self { quarantined: Some(why), ..Self::default() }
     }
 
     /// Returns the reason of the VF's quarantine, or `None`.
     #[must_use]
-    pub fn quarantined(&self) -> Option<Cause> {
+    pub fn quarantined(&self) -> Option<QuarantineCause> {
         self.quarantined
     }
 
@@ -92,7 +94,7 @@ impl Monitor {
 
     /// Returns the number of periods with an exceeded threshold, by kind.
     #[must_use]
-    pub fn offences(&self) -> &Totals {
+    pub fn offences(&self) -> &OffenceCounts {
         &self.crossed
     }
 
@@ -108,7 +110,12 @@ impl Monitor {
 
     /// Compares new totals of events with the VF's limits once a period, and throttles the VF if they require it.
     /// Returns the gravest finding; the caller carries out a quarantine.
-    pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &ConductLimits) -> Option<Verdict> {
+    pub(crate) fn observe(
+        &mut self,
+        now: Time,
+        totals: OffenceCounts,
+        limits: &ConductLimits,
+    ) -> Option<ConductVerdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
             return None;
@@ -119,16 +126,16 @@ impl Monitor {
         }
         self.sampled = Some((now, totals));
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let mut worst: Option<Verdict> = None;
+        let mut worst: Option<ConductVerdict> = None;
         for (i, offence) in Offence::ALL.into_iter().enumerate() {
             let rate = totals[i].saturating_sub(before[i]).saturating_mul(1_000) / millis;
             let Some(action) = limits[i].action(rate) else { continue };
             self.crossed[i] += 1;
             if worst.is_none_or(|worst| worst.action < action) {
-                worst = Some(Verdict { offence, rate, action });
+                worst = Some(ConductVerdict { offence, rate, action });
             }
         }
-        if worst.is_some_and(|worst| worst.action == Action::Throttle) {
+        if worst.is_some_and(|worst| worst.action == OffenceAction::Throttle) {
             self.throttled_until = Some(now + THROTTLE_TIME);
         }
         worst
@@ -142,7 +149,7 @@ impl Monitor {
     }
 
     /// Records that the VF is quarantined. Returns true if the VF was not quarantined before.
-    pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
+    pub(crate) fn quarantine(&mut self, why: QuarantineCause) -> bool {
         self.quarantined.replace(why).is_none()
     }
 
@@ -191,19 +198,19 @@ impl Monitor {
 
 #[cfg(test)]
 mod tests {
-    use super::{Monitor, Verdict};
-    use policy::{Action, ConductLimits, KINDS, Offence, Thresholds};
+    use super::{ConductMonitor, ConductVerdict};
+    use policy::{ConductLimits, KINDS, Offence, OffenceAction, OffenceThresholds};
     use units::Time;
 
-    const LIMITS: ConductLimits = [Thresholds { warn: 10, throttle: 100, quarantine: 1_000 }; KINDS];
+    const LIMITS: ConductLimits = [OffenceThresholds { warn: 10, throttle: 100, quarantine: 1_000 }; KINDS];
 
     fn seconds(s: u64) -> Time {
         Time::from_micros(s * 1_000_000)
     }
 
     /// Returns the verdict on a VF with this many events of one kind in the second after the first sample.
-    fn found(kind: Offence, events: u64) -> Option<Verdict> {
-        let mut monitor = Monitor::default();
+    fn found(kind: Offence, events: u64) -> Option<ConductVerdict> {
+        let mut monitor = ConductMonitor::default();
         assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");
         let mut totals = [7; KINDS];
         totals[kind as usize] += events;
@@ -215,12 +222,12 @@ mod tests {
         for offence in Offence::ALL {
             assert_eq!(found(offence, 9), None);
             for (rate, action) in [
-                (10, Action::Warn),
-                (99, Action::Warn),
-                (100, Action::Throttle),
-                (999, Action::Throttle),
-                (1_000, Action::Quarantine),
-                (u64::MAX / 2, Action::Quarantine),
+                (10, OffenceAction::Warn),
+                (99, OffenceAction::Warn),
+                (100, OffenceAction::Throttle),
+                (999, OffenceAction::Throttle),
+                (1_000, OffenceAction::Quarantine),
+                (u64::MAX / 2, OffenceAction::Quarantine),
             ] {
                 let verdict = found(offence, rate).unwrap();
                 assert_eq!((verdict.offence, verdict.action), (offence, action), "{rate}");
@@ -230,27 +237,27 @@ mod tests {
 
     #[test]
     fn conduct_threshold_of_zero_is_never_reached() {
-        let never = [Thresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
-        let mut monitor = Monitor::default();
+        let never = [OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
+        let mut monitor = ConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &never);
         assert_eq!(monitor.observe(seconds(1), [u64::MAX; KINDS], &never), None);
     }
 
     #[test]
     fn event_rates_of_conduct_are_measured_over_a_second() {
-        let mut monitor = Monitor::default();
+        let mut monitor = ConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         assert_eq!(monitor.observe(Time::from_micros(999_999), [1_000; KINDS], &LIMITS), None, "too soon");
         let verdict = monitor.observe(seconds(20), [1_000; KINDS], &LIMITS).unwrap();
-        assert_eq!((verdict.rate, verdict.action), (50, Action::Warn));
+        assert_eq!((verdict.rate, verdict.action), (50, OffenceAction::Warn));
     }
 
     #[test]
     fn only_the_gravest_offence_has_an_action_and_all_are_counted() {
-        let mut monitor = Monitor::default();
+        let mut monitor = ConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();
-        assert_eq!((verdict.offence, verdict.action), (Offence::Storm, Action::Throttle));
+        assert_eq!((verdict.offence, verdict.action), (Offence::Storm, OffenceAction::Throttle));
         assert_eq!(monitor.crossed, [1, 0, 1, 0, 1, 0]);
         let verdict = monitor.observe(seconds(2), [40, 0, 200, 0, 40, 0], &LIMITS).unwrap();
         assert_eq!(verdict.offence, Offence::Mailbox, "of equal ones the first");

@@ -1,7 +1,7 @@
 //! Registers and memory that only store values, for tests that play the card. An access outside one allocation
 //! panics.
 
-use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use crate::hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,13 +13,13 @@ pub(crate) const BASE: u64 = 0x12_0000_0000;
 
 /// Registers and memory of one function, for tests that play the card.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct TestHal {
     pub(crate) registers: BTreeMap<u32, u32>,
     /// DMA allocations by their device address, in rising order.
     memory: Vec<(u64, Vec<u8>)>,
 }
 
-impl Desk {
+impl TestHal {
     /// Returns the allocation that an address is in, and the address's offset in it.
     fn find(&self, iova: u64) -> (usize, usize) {
         let at = self.memory.partition_point(|(start, _)| *start <= iova);
@@ -28,7 +28,7 @@ impl Desk {
     }
 }
 
-impl Hal for Desk {
+impl Hal for TestHal {
     fn read(&mut self, offset: u32) -> u32 {
         self.registers.get(&offset).copied().unwrap_or(0)
     }
@@ -41,12 +41,12 @@ impl Hal for Desk {
     fn wait(&mut self, _time: Duration) {}
 }
 
-impl DmaHal for Desk {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for TestHal {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let end = self.memory.last().map_or(BASE, |(start, bytes)| start + bytes.len() as u64);
         let iova = end.next_multiple_of(align as u64);
         self.memory.push((iova, vec![0; length]));
-        Ok(DmaRegion { iova, length })
+        Ok(DmaAllocation { iova, length })
     }
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
         let (region, offset) = self.find(iova);

@@ -9,7 +9,7 @@ pub const DESCRIPTOR: usize = 32;
 
 /// Purpose for which memory is prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum PrefetchPurpose {
     /// The driver will read the prefetched memory.
     Read,
     /// The driver will write the prefetched memory.
@@ -33,7 +33,7 @@ pub trait Hal {
 
 /// Memory that the card accesses at `iova` and the driver through [`DmaHal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DmaRegion {
+pub struct DmaAllocation {
     /// Device address of the region's first byte.
     pub iova: u64,
     /// Length of the region in bytes.
@@ -53,7 +53,7 @@ pub trait DmaHal: Hal {
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory>;
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory>;
 
     /// Copies bytes out of DMA memory. The card's writes before the copied bytes are visible to later reads (acquire).
     fn dma_read(&self, iova: u64, into: &mut [u8]);
@@ -83,7 +83,7 @@ pub trait DmaHal: Hal {
 
     /// Prefetches `length` bytes at `iova` before a copy. A hint: the default does nothing.
     #[inline]
-    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+    fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
         let _ = (iova, length, access);
     }
 }

@@ -24,6 +24,6 @@ mod ring;
 pub mod vf;
 
 pub use any_vf::AnyVf;
-pub use hal::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+pub use hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
 pub use pf::Pf;
 pub use vf::Vf;

@@ -38,7 +38,7 @@ const MAX_EXTENSIONS: usize = 4;
 
 /// Lengths of a frame's headers in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Headers {
+pub(crate) struct HeaderLengths {
     mac: usize,
     ip: usize,
     l4: usize,
@@ -51,7 +51,7 @@ pub(crate) fn tag_bytes(frame: &[u8]) -> usize {
     if frame.get(12..14) == Some(&VLAN) { VLAN_TAG } else { 0 }
 }
 
-impl Headers {
+impl HeaderLengths {
     /// Parses the headers at a frame's start. Returns `None` if they are incomplete, or not TCP or UDP over IP.
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let mac = if frame.get(12..14)? == VLAN { 18 } else { 14 };
@@ -92,7 +92,7 @@ impl Headers {
         (self.mac, self.ip, self.l4)
     }
 
-    /// Prepares `head`, the frame's first [`Headers::total`] bytes, for the card: clears the IPv4 checksum, seeds
+    /// Prepares `head`, the frame's first [`HeaderLengths::total`] bytes, for the card: clears the IPv4 checksum, seeds
     /// the transport's with the pseudo-header's sum, and omits the IP length for segmentation.
     pub(crate) fn prepare(&self, head: &mut [u8], frame_length: usize, offload: &TxOffload) {
         let segment = offload.tso.is_some();
@@ -139,7 +139,7 @@ fn skip_extensions(packet: &[u8]) -> Option<(usize, u8)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Headers, TxOffload};
+    use super::{HeaderLengths, TxOffload};
 
     fn ipv4_udp(payload: usize) -> [u8; 64] {
         let mut frame = [0; 64];
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn checksum_field_starts_with_the_pseudo_header_sum() {
         let mut frame = ipv4_udp(22);
-        let headers = Headers::parse(&frame).unwrap();
+        let headers = HeaderLengths::parse(&frame).unwrap();
         let offload = TxOffload { l4_checksum: true, ip_checksum: true, ..TxOffload::default() };
         headers.prepare(&mut frame, 64, &offload);
         // Sum: 0a00 + 0001 + 0a00 + 0002 + 17 + 30.
@@ -168,16 +168,16 @@ mod tests {
     fn offload_of_incomplete_headers_is_refused() {
         let frame = ipv4_udp(0);
         for length in 0..42 {
-            assert_eq!(Headers::parse(&frame[..length]), None, "{length}");
+            assert_eq!(HeaderLengths::parse(&frame[..length]), None, "{length}");
         }
-        assert_eq!(Headers::parse(&frame[..42]).unwrap().total(), 42);
+        assert_eq!(HeaderLengths::parse(&frame[..42]).unwrap().total(), 42);
     }
 
     #[test]
     fn ip_header_below_its_minimum_is_refused() {
         let mut frame = ipv4_udp(0);
         frame[14] = 0x41;
-        assert_eq!(Headers::parse(&frame), None);
+        assert_eq!(HeaderLengths::parse(&frame), None);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         frame[20] = 0;
         frame[54] = 6;
         frame[54 + 8 + 12] = 0x50;
-        let headers = Headers::parse(&frame).unwrap();
+        let headers = HeaderLengths::parse(&frame).unwrap();
         assert_eq!((headers.ip, headers.l4, headers.ipv4), (48, 20, false));
     }
 }

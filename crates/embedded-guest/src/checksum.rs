@@ -3,7 +3,7 @@
 //! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. It still handles those of ICMP. IPv6
 //! is not supported.
 
-use driver::vf::{Checksum, Received, TxOffload};
+use driver::vf::{ChecksumStatus, TxOffload, VfReceivedFrame};
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket,
 };
@@ -24,11 +24,11 @@ pub(crate) fn choose_offload(frame: &mut [u8]) -> TxOffload {
 }
 
 /// Returns true if no checksum of a received frame is wrong, by the card's verdict or, without one, by a sum.
-pub(crate) fn is_intact(frame: &[u8], received: &Received) -> bool {
+pub(crate) fn is_intact(frame: &[u8], received: &VfReceivedFrame) -> bool {
     match (received.ip_checksum, received.l4_checksum) {
-        (Checksum::Bad, _) | (_, Checksum::Bad) => false,
-        (Checksum::Good, Checksum::Good) => true,
-        (ip, l4) => verify(frame, ip == Checksum::Unknown, l4 == Checksum::Unknown),
+        (ChecksumStatus::Bad, _) | (_, ChecksumStatus::Bad) => false,
+        (ChecksumStatus::Good, ChecksumStatus::Good) => true,
+        (ip, l4) => verify(frame, ip == ChecksumStatus::Unknown, l4 == ChecksumStatus::Unknown),
     }
 }
 
@@ -100,20 +100,33 @@ mod tests {
 
     #[test]
     fn guest_verifies_checksums_that_the_card_did_not_verify() {
-        let verdict = |ip_checksum, l4_checksum| Received { ip_checksum, l4_checksum, ..Received::default() };
+        let verdict = |ip_checksum, l4_checksum| VfReceivedFrame {
+            ip_checksum,
+            l4_checksum,
+            ..VfReceivedFrame::default()
+        };
         let mut udp = frame(17);
-        assert!(is_intact(&udp, &verdict(Checksum::Good, Checksum::Good)));
-        assert!(!is_intact(&udp, &verdict(Checksum::Good, Checksum::Bad)));
-        assert!(!is_intact(&udp, &verdict(Checksum::Unknown, Checksum::Good)), "no IPv4 checksum");
+        assert!(is_intact(&udp, &verdict(ChecksumStatus::Good, ChecksumStatus::Good)));
+        assert!(!is_intact(&udp, &verdict(ChecksumStatus::Good, ChecksumStatus::Bad)));
+        assert!(
+            !is_intact(&udp, &verdict(ChecksumStatus::Unknown, ChecksumStatus::Good)),
+            "no IPv4 checksum"
+        );
         Ipv4Packet::new_unchecked(&mut udp[14..]).fill_checksum();
-        assert!(is_intact(&udp, &verdict(Checksum::Unknown, Checksum::Unknown)), "UDP may have none");
+        assert!(
+            is_intact(&udp, &verdict(ChecksumStatus::Unknown, ChecksumStatus::Unknown)),
+            "UDP may have none"
+        );
         udp[40] = 1;
-        assert!(!is_intact(&udp, &verdict(Checksum::Good, Checksum::Unknown)), "a wrong UDP checksum");
+        assert!(
+            !is_intact(&udp, &verdict(ChecksumStatus::Good, ChecksumStatus::Unknown)),
+            "a wrong UDP checksum"
+        );
     }
 
     #[test]
     fn checksums_of_frames_other_than_ipv4_count_as_intact() {
-        assert!(is_intact(&[0xff; 60], &Received::default()));
-        assert!(is_intact(&[], &Received::default()));
+        assert!(is_intact(&[0xff; 60], &VfReceivedFrame::default()));
+        assert!(is_intact(&[], &VfReceivedFrame::default()));
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::checksum;
 use driver::AnyVf;
-use driver::vf::{Received, TxOffload};
+use driver::vf::{TxOffload, VfReceivedFrame};
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 
 /// Numbers of frames that the device dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Refused {
+pub struct DroppedFrames {
     /// Number of received frames that were dropped for a wrong checksum.
     pub bad_checksum: u64,
     /// Number of frames that the VF driver refused to send.
@@ -37,34 +37,34 @@ pub struct Refused {
 
 /// Driver of a VF with the VF's bus, and buffers for each direction.
 #[derive(Debug)]
-pub(crate) struct Port<H> {
+pub(crate) struct VfDevice<H> {
     pub(crate) hal: H,
     pub(crate) vf: AnyVf,
-    rx: Burst,
+    rx: RxBurst,
     tx: Box<[u8]>,
     /// True if the last poll of the VF found no frame.
     pub(crate) drained: bool,
-    pub(crate) refused: Refused,
+    pub(crate) refused: DroppedFrames,
 }
 
 /// Received frames that the stack takes one by one.
 #[derive(Debug)]
-struct Burst {
+struct RxBurst {
     buffers: Box<[[u8; MAX_FRAME]]>,
     /// Descriptions of the received frames, in the order of their buffers.
-    received: Vec<Received>,
+    received: Vec<VfReceivedFrame>,
     /// Number of received frames of the burst that the stack took.
     taken: usize,
 }
 
-impl Default for Burst {
+impl Default for RxBurst {
     fn default() -> Self {
         let buffers = vec![[0; MAX_FRAME]; BURST].into();
         Self { buffers, received: Vec::with_capacity(BURST), taken: 0 }
     }
 }
 
-impl Burst {
+impl RxBurst {
     fn is_empty(&self) -> bool {
         self.taken == self.received.len()
     }
@@ -84,22 +84,22 @@ impl Burst {
     }
 
     /// Returns the buffer and the description of the next frame.
-    fn next(&mut self) -> Option<(usize, Received)> {
+    fn next(&mut self) -> Option<(usize, VfReceivedFrame)> {
         let received = *self.received.get(self.taken)?;
         self.taken += 1;
         Some((self.taken - 1, received))
     }
 }
 
-impl<H: VfBus> Port<H> {
+impl<H: VfBus> VfDevice<H> {
     pub(crate) fn new(hal: H, vf: AnyVf) -> Self {
         Self {
             hal,
             vf,
-            rx: Burst::default(),
+            rx: RxBurst::default(),
             tx: vec![0; MAX_SEGMENTED].into(),
             drained: false,
-            refused: Refused::default(),
+            refused: DroppedFrames::default(),
         }
     }
 
@@ -125,32 +125,35 @@ impl<H: VfBus> Port<H> {
     }
 }
 
-impl<H: VfBus> Device for Port<H> {
+impl<H: VfBus> Device for VfDevice<H> {
     type RxToken<'a>
-        = Rx<'a>
+        = RxFrameToken<'a>
     where
         H: 'a;
     type TxToken<'a>
-        = Tx<'a, H>
+        = TxFrameToken<'a, H>
     where
         H: 'a;
 
-    fn receive(&mut self, _now: Instant) -> Option<(Rx<'_>, Tx<'_, H>)> {
+    fn receive(&mut self, _now: Instant) -> Option<(RxFrameToken<'_>, TxFrameToken<'_, H>)> {
         // The stack may answer at once, which needs descriptors.
         if !self.vf.has_room(&mut self.hal, FRAME_SLOTS) {
             return None;
         }
         let (frame, length) = self.next_frame()?;
         let Self { hal, vf, rx, tx, refused, .. } = self;
-        Some((Rx(&rx.buffers[frame][..length]), Tx { hal, vf, buffer: tx, refused, segment: None }))
+        Some((
+            RxFrameToken(&rx.buffers[frame][..length]),
+            TxFrameToken { hal, vf, buffer: tx, refused, segment: None },
+        ))
     }
 
-    fn transmit(&mut self, _now: Instant) -> Option<Tx<'_, H>> {
+    fn transmit(&mut self, _now: Instant) -> Option<TxFrameToken<'_, H>> {
         if self.is_full() {
             return None;
         }
         let Self { hal, vf, tx, refused, .. } = self;
-        Some(Tx { hal, vf, buffer: tx, refused, segment: None })
+        Some(TxFrameToken { hal, vf, buffer: tx, refused, segment: None })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -168,9 +171,9 @@ impl<H: VfBus> Device for Port<H> {
 
 /// Token by which the stack takes a received frame.
 #[derive(Debug)]
-pub(crate) struct Rx<'a>(&'a [u8]);
+pub(crate) struct RxFrameToken<'a>(&'a [u8]);
 
-impl RxToken for Rx<'_> {
+impl RxToken for RxFrameToken<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
         f(self.0)
     }
@@ -178,16 +181,16 @@ impl RxToken for Rx<'_> {
 
 /// Token by which the stack sends a frame.
 #[derive(Debug)]
-pub(crate) struct Tx<'a, H> {
+pub(crate) struct TxFrameToken<'a, H> {
     hal: &'a mut H,
     vf: &'a mut AnyVf,
     buffer: &'a mut [u8],
-    refused: &'a mut Refused,
+    refused: &'a mut DroppedFrames,
     /// Payload of each segment in bytes, if the card has to segment.
     segment: Option<u16>,
 }
 
-impl<H: VfBus> TxToken for Tx<'_, H> {
+impl<H: VfBus> TxToken for TxFrameToken<'_, H> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
         let frame = &mut self.buffer[..len];
         let result = f(frame);

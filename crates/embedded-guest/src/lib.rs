@@ -37,18 +37,18 @@ mod checksum;
 mod device;
 mod guest;
 
-pub use device::Refused;
-pub use driver::any_vf::{Family, QueueCounters};
-pub use guest::flow::{Flow, FlowError};
-pub use guest::ping::Pings;
-pub use guest::pulse::Pulse;
+pub use device::DroppedFrames;
+pub use driver::any_vf::{DeviceFamily, QueuePairCounters};
+pub use guest::flow::{FlowError, FlowResult};
+pub use guest::ping::PingStatistics;
+pub use guest::pulse::InterruptionMeasurement;
 
-use device::Port;
+use device::VfDevice;
 use driver::AnyVf;
 use driver::any_vf::{AnyVfConfig, AnyVfError};
-use driver::vf::Statistics;
-use guest::{Command, Guest};
-use host::poll::{Clock, Waker};
+use driver::vf::AccumulatedStatistics;
+use guest::{GuestCommand, GuestThread};
+use host::poll::{MonotonicClock, ThreadWaker};
 use i82576::MacAddress;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use vfio_client::{Accesses, HalError, VfBus, VfioUserHal};
+use vfio_client::{RegisterAccesses, VfBus, VfioUserHal, VfioUserHalError};
 
 /// Size of the memory for the card in bytes: rings of 256 buffers of 2 KB, two for each queue pair, and room for
 /// the rest.
@@ -69,7 +69,7 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// Configuration of an embedded guest.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct EmbeddedGuestConfig {
     /// Path of the VF's vfio-user socket.
     pub socket: PathBuf,
     /// Name of the guest's thread.
@@ -80,10 +80,10 @@ pub struct Config {
 
 /// Reason why a guest cannot start, or cannot answer its owner.
 #[derive(Debug, thiserror::Error)]
-pub enum GuestError {
+pub enum EmbeddedGuestError {
     /// The VF cannot be reached over its bus.
     #[error(transparent)]
-    Hal(#[from] HalError),
+    Hal(#[from] VfioUserHalError),
     /// The driver cannot start the VF.
     #[error("VF driver: {0}")]
     Vf(#[from] AnyVfError),
@@ -103,17 +103,17 @@ pub enum GuestError {
 
 /// Counters of a guest, its driver and its VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stats {
+pub struct EmbeddedGuestStats {
     /// Counters of the VF on the card.
-    pub card: Statistics,
+    pub card: AccumulatedStatistics,
     /// Counters of the VF driver, per pair of rings.
-    pub queues: Vec<QueueCounters>,
+    pub queues: Vec<QueuePairCounters>,
     /// Numbers of frames that the device dropped.
-    pub refused: Refused,
+    pub refused: DroppedFrames,
     /// Number of interrupts that the guest took, merged ones included.
     pub interrupts: u64,
     /// Numbers of register accesses by the guest's driver.
-    pub accesses: Accesses,
+    pub accesses: RegisterAccesses,
 }
 
 /// Running embedded guest. Dropping it stops it, and its VF.
@@ -122,10 +122,10 @@ pub struct EmbeddedGuest {
     name: String,
     ip: Ipv4Addr,
     mac: MacAddress,
-    family: Family,
+    family: DeviceFamily,
     link: Arc<AtomicBool>,
-    commands: mpsc::Sender<Command>,
-    waker: Waker,
+    commands: mpsc::Sender<GuestCommand>,
+    waker: ThreadWaker,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -133,10 +133,10 @@ impl EmbeddedGuest {
     /// Attaches to the socket, starts the VF, and starts a thread that runs the guest. The link may come up later.
     ///
     /// # Errors
-    /// [`GuestError`].
-    pub fn start(config: Config) -> Result<Self, GuestError> {
+    /// [`EmbeddedGuestError`].
+    pub fn start(config: EmbeddedGuestConfig) -> Result<Self, EmbeddedGuestError> {
         let mut wanted = AnyVfConfig::default();
-        wanted.i82576.seed = Clock.now_ns();
+        wanted.i82576.seed = MonotonicClock.now_ns();
         let (mut hal, mut vf) = probe(&config, &wanted)?;
         vf.start(&mut hal)?;
         Self::start_on(hal, vf, config.name, config.ip)
@@ -145,23 +145,23 @@ impl EmbeddedGuest {
     /// Starts a thread that runs a guest on a started VF, on any bus. `ip` is the guest's address, in a /24.
     ///
     /// # Errors
-    /// [`GuestError`].
+    /// [`EmbeddedGuestError`].
     pub fn start_on<B: VfBus>(
         bus: B,
         vf: impl Into<AnyVf>,
         name: String,
         ip: Ipv4Addr,
-    ) -> Result<Self, GuestError> {
+    ) -> Result<Self, EmbeddedGuestError> {
         let vf = vf.into();
         let (mac, family) = (vf.mac(), vf.family());
         if !mac.is_valid_unicast() {
-            return Err(GuestError::Address(mac));
+            return Err(EmbeddedGuestError::Address(mac));
         }
-        let port = Port::new(bus, vf);
+        let port = VfDevice::new(bus, vf);
         let (commands, receiver) = mpsc::channel();
-        let waker = Waker::new()?;
+        let waker = ThreadWaker::new()?;
         let link = Arc::new(AtomicBool::new(false));
-        let guest = Guest::new(port, ip, receiver, waker.clone(), Arc::clone(&link))?;
+        let guest = GuestThread::new(port, ip, receiver, waker.clone(), Arc::clone(&link))?;
         let thread = std::thread::Builder::new().name(name.clone()).spawn(move || guest.run())?;
         Ok(Self { name, ip, mac, family, link, commands, waker, thread: Some(thread) })
     }
@@ -180,7 +180,7 @@ impl EmbeddedGuest {
 
     /// Returns the device family of the guest's VF.
     #[must_use]
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> DeviceFamily {
         self.family
     }
 
@@ -209,19 +209,23 @@ impl EmbeddedGuest {
     /// Pings `to`, each request after the answer to the one before, and returns the result of all pings.
     ///
     /// # Errors
-    /// [`GuestError::Ended`].
-    pub fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Pings, GuestError> {
-        self.ask(|answer| Command::Ping { to, count, answer })
+    /// [`EmbeddedGuestError::Ended`].
+    pub fn ping(&self, to: Ipv4Addr, count: u16) -> Result<PingStatistics, EmbeddedGuestError> {
+        self.ask(|answer| GuestCommand::Ping { to, count, answer })
     }
 
     /// Sends `to` an echo request at this period, until the returned measurement is dropped.
     ///
     /// # Errors
-    /// [`GuestError::Ended`].
-    pub fn pulse(&self, to: Ipv4Addr, every: Duration) -> Result<Pulse, GuestError> {
-        let pulse = Pulse::new(Clock.now_ns());
-        let command = Command::Pulse { to, every, pulse: pulse.clone() };
-        self.commands.send(command).map_err(|_| GuestError::Ended)?;
+    /// [`EmbeddedGuestError::Ended`].
+    pub fn pulse(
+        &self,
+        to: Ipv4Addr,
+        every: Duration,
+    ) -> Result<InterruptionMeasurement, EmbeddedGuestError> {
+        let pulse = InterruptionMeasurement::new(MonotonicClock.now_ns());
+        let command = GuestCommand::Pulse { to, every, pulse: pulse.clone() };
+        self.commands.send(command).map_err(|_| EmbeddedGuestError::Ended)?;
         self.waker.wake();
         Ok(pulse)
     }
@@ -229,33 +233,33 @@ impl EmbeddedGuest {
     /// Sends `bytes` bytes over TCP to another embedded guest and returns its verdict on them.
     ///
     /// # Errors
-    /// [`GuestError::Ended`]; [`GuestError::Flow`] without a verdict. Lost or changed bytes are no error: see
-    /// [`Flow::is_intact`].
-    pub fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<Flow, GuestError> {
-        Ok(self.ask(|answer| Command::Send { to, bytes, answer })??)
+    /// [`EmbeddedGuestError::Ended`]; [`EmbeddedGuestError::Flow`] without a verdict. Lost or changed bytes are no
+    /// error: see [`FlowResult::is_intact`].
+    pub fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<FlowResult, EmbeddedGuestError> {
+        Ok(self.ask(|answer| GuestCommand::Send { to, bytes, answer })??)
     }
 
     /// Returns the counters of the guest.
     ///
     /// # Errors
-    /// [`GuestError::Ended`].
-    pub fn stats(&self) -> Result<Stats, GuestError> {
-        self.ask(|answer| Command::Stats { answer })
+    /// [`EmbeddedGuestError::Ended`].
+    pub fn stats(&self) -> Result<EmbeddedGuestStats, EmbeddedGuestError> {
+        self.ask(|answer| GuestCommand::Stats { answer })
     }
 
-    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Result<T, GuestError> {
+    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> GuestCommand) -> Result<T, EmbeddedGuestError> {
         let (sender, receiver) = mpsc::channel();
-        self.commands.send(command(sender)).map_err(|_| GuestError::Ended)?;
+        self.commands.send(command(sender)).map_err(|_| EmbeddedGuestError::Ended)?;
         self.waker.wake();
         // A guest that ends drops the sender.
-        receiver.recv().map_err(|_| GuestError::Ended)
+        receiver.recv().map_err(|_| EmbeddedGuestError::Ended)
     }
 }
 
 impl Drop for EmbeddedGuest {
     fn drop(&mut self) {
         // A guest that has ended does not receive this, which is no error.
-        let _ = self.commands.send(Command::Stop);
+        let _ = self.commands.send(GuestCommand::Stop);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
             // Its panic has been reported by the panic hook.
@@ -266,7 +270,10 @@ impl Drop for EmbeddedGuest {
 
 /// Attaches to the VF's socket and probes the VF, and retries while the PF's driver is unavailable. Each attempt is a
 /// new client, since a driver keeps its memory.
-fn probe(config: &Config, wanted: &AnyVfConfig) -> Result<(VfioUserHal, AnyVf), GuestError> {
+fn probe(
+    config: &EmbeddedGuestConfig,
+    wanted: &AnyVfConfig,
+) -> Result<(VfioUserHal, AnyVf), EmbeddedGuestError> {
     let start = Instant::now();
     loop {
         let mut hal = VfioUserHal::attach(&config.socket, MEMORY)?;

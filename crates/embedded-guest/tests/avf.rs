@@ -2,25 +2,25 @@
 //! queues, with doorbells by message and in memory, resets, changes of policy and link, and the other family at the
 //! far end of a wire.
 
-use daemon::Host;
-use daemon::config::Config as HostConfig;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
-use embedded_guest::{Config, EmbeddedGuest, Family, Stats};
+use embedded_guest::{DeviceFamily, EmbeddedGuest, EmbeddedGuestConfig, EmbeddedGuestStats};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-struct World {
-    host: Host,
+struct AvfTestHost {
+    host: RunningHost,
     folder: TempDir,
 }
 
-impl World {
+impl AvfTestHost {
     fn new(wait: &str) -> Self {
         Self::with(&format!("[[port]]\nfamily = \"avf\"\nvfs = 3\nwait = \"{wait}\"\n"))
     }
@@ -28,14 +28,14 @@ impl World {
     fn with(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
-        Self { host: Host::start(config).unwrap(), folder }
+        Self { host: RunningHost::start(config).unwrap(), folder }
     }
 
     fn attach(&self, port: u8, vf: u8) -> EmbeddedGuest {
         let name = format!("pf{port}vf{vf}");
         let socket = self.folder.path().join(&name).join("vf.sock");
         let ip = Ipv4Addr::new(10, 82, port, vf + 1);
-        let guest = EmbeddedGuest::start(Config { socket, name, ip }).unwrap();
+        let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip }).unwrap();
         assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
         guest
     }
@@ -44,23 +44,23 @@ impl World {
         [self.attach(0, 0), self.attach(0, 1)]
     }
 
-    fn vf(&self, request: Request) -> VfStatus {
+    fn vf(&self, request: ControlRequest) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
-            Answer::Vf(status) => *status,
+            ControlAnswer::Vf(status) => *status,
             _ => panic!("the request was for one VF"),
         }
     }
 
     fn show(&self) -> VfStatus {
-        self.vf(Request::VfShow { vf: "pf0vf0".into() })
+        self.vf(ControlRequest::VfShow { vf: "pf0vf0".into() })
     }
 
     fn set(&self, settings: VfSettings) {
-        self.vf(Request::VfSet { vf: "pf0vf0".into(), change: Change::volatile(settings) });
+        self.vf(ControlRequest::VfSet { vf: "pf0vf0".into(), change: Change::volatile(settings) });
     }
 
     fn reset_port(&self) {
-        ask(self.host.control_socket(), Request::PortReset { port: "pf0".into() }).unwrap();
+        ask(self.host.control_socket(), ControlRequest::PortReset { port: "pf0".into() }).unwrap();
     }
 }
 
@@ -89,9 +89,9 @@ fn answers(one: &EmbeddedGuest, other: &EmbeddedGuest) -> bool {
 #[test]
 fn pings_and_flows_work_with_doorbells_by_message_and_memory() {
     for wait in ["sleep", "mapped"] {
-        let world = World::new(wait);
+        let world = AvfTestHost::new(wait);
         let [one, other] = world.pair();
-        assert_eq!(one.family(), Family::Avf);
+        assert_eq!(one.family(), DeviceFamily::Avf);
         let pings = one.ping(other.ip(), 50).unwrap();
         assert_eq!((pings.sent, pings.received()), (50, 50), "{wait}");
         exchange([&one, &other], (8 << 20) + 77);
@@ -111,7 +111,7 @@ fn pings_and_flows_work_with_doorbells_by_message_and_memory() {
 
 #[test]
 fn doorbells_in_memory_avoid_nearly_all_messages() {
-    let world = World::new("mapped");
+    let world = AvfTestHost::new("mapped");
     let [one, other] = world.pair();
     let trapped = || {
         let trapped = world.show().interventions;
@@ -127,9 +127,9 @@ fn doorbells_in_memory_avoid_nearly_all_messages() {
 /// by the card's hash.
 #[test]
 fn flows_are_spread_over_every_queue_of_both_guests() {
-    let world = World::new("sleep");
+    let world = AvfTestHost::new("sleep");
     let [one, other] = world.pair();
-    let used = |stats: Stats| {
+    let used = |stats: EmbeddedGuestStats| {
         assert_eq!(stats.queues.len(), 4, "{stats:?}");
         let both = |least: u64| {
             let (rx, tx) =
@@ -148,7 +148,7 @@ fn flows_are_spread_over_every_queue_of_both_guests() {
 #[test]
 fn tcp_flow_survives_resets_of_the_port() {
     for wait in ["sleep", "mapped"] {
-        let world = World::new(wait);
+        let world = AvfTestHost::new(wait);
         let [one, other] = world.pair();
         let flow = std::thread::scope(|scope| {
             let flow = scope.spawn(|| one.send_tcp(other.ip(), 8 << 20).unwrap());
@@ -172,7 +172,7 @@ fn tcp_flow_survives_resets_of_the_port() {
 
 #[test]
 fn guest_link_follows_link_changes_by_the_administrator() {
-    let world = World::new("sleep");
+    let world = AvfTestHost::new("sleep");
     let [one, other] = world.pair();
     world.set(VfSettings::link(LinkState::Disable));
     eventually("the link goes down", || !one.link_up());
@@ -183,7 +183,7 @@ fn guest_link_follows_link_changes_by_the_administrator() {
 
 #[test]
 fn guest_adopts_a_changed_mac_address_and_vlan() {
-    let world = World::new("sleep");
+    let world = AvfTestHost::new("sleep");
     let [one, other] = world.pair();
     // No other station knows the former address, so none has a stale entry.
     let mac = "02:00:00:00:77:01".to_owned();
@@ -198,7 +198,7 @@ fn guest_adopts_a_changed_mac_address_and_vlan() {
 
 #[test]
 fn a_vf_serves_several_guests_in_succession() {
-    let world = World::new("mapped");
+    let world = AvfTestHost::new("mapped");
     let server = world.attach(0, 0);
     for _ in 0..3 {
         let visitor = world.attach(0, 1);
@@ -209,17 +209,17 @@ fn a_vf_serves_several_guests_in_succession() {
 #[test]
 fn avf_and_82576_vfs_exchange_frames_over_a_wire() {
     let port = |family: &str| format!("[[port]]\nfamily = \"{family}\"\nuplink.wire = \"w\"\nvfs = 2\n");
-    let world = World::with(&(port("82576") + &port("avf")));
+    let world = AvfTestHost::with(&(port("82576") + &port("avf")));
     let attach = |port: u8, number: u8| {
         let name = format!("pf{port}vf0");
         let socket = world.folder.path().join(&name).join("vf.sock");
         let ip = Ipv4Addr::new(10, 82, 0, number);
-        let guest = EmbeddedGuest::start(Config { socket, name, ip }).unwrap();
+        let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip }).unwrap();
         assert!(guest.wait_link(PATIENCE));
         guest
     };
     let (one, other) = (attach(0, 1), attach(1, 2));
-    assert_eq!((one.family(), other.family()), (Family::I82576, Family::Avf));
+    assert_eq!((one.family(), other.family()), (DeviceFamily::I82576, DeviceFamily::Avf));
     let pings = one.ping(other.ip(), 50).unwrap();
     assert_eq!((pings.sent, pings.received()), (50, 50));
     exchange([&one, &other], 8 << 20);

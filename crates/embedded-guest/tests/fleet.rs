@@ -2,13 +2,13 @@
 //! and one on each. Covers frames between them, policy, changes of the number of VFs at run time, and a hand-over
 //! to another host.
 
-use daemon::config::Config as HostConfig;
+use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::settings::{MirrorRule, PortSettings, VfSettings};
-use daemon::{Host, ReadyHost};
-use embedded_guest::{Config, EmbeddedGuest};
+use daemon::{ReadyHost, RunningHost};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,19 +25,19 @@ const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Host of the test with one port that offers VFs.
-struct World {
-    host: Option<Host>,
+struct FullPortHost {
+    host: Option<RunningHost>,
     _turn: MutexGuard<'static, ()>,
     folder: TempDir,
     text: String,
 }
 
-impl World {
+impl FullPortHost {
     fn new(vfs: u8, wait: &str) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {vfs}\nwait = \"{wait}\"\n");
-        let host = Some(Host::start(config(&text, folder.path())).unwrap());
+        let host = Some(RunningHost::start(config(&text, folder.path())).unwrap());
         Self { host, _turn: turn, folder, text }
     }
 
@@ -53,33 +53,33 @@ impl World {
     fn attach(&self, vf: u8) -> EmbeddedGuest {
         let name = format!("pf0vf{vf}");
         let socket = self.folder.path().join(&name).join("vf.sock");
-        let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
+        let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip: address(vf) }).unwrap();
         assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
         guest
     }
 
-    fn ask(&self, request: Request) -> Result<Answer, String> {
+    fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, String> {
         ask(self.host.as_ref().unwrap().control_socket(), request).map_err(|error| error.to_string())
     }
 
-    fn vf(&self, request: Request) -> VfStatus {
+    fn vf(&self, request: ControlRequest) -> VfStatus {
         match self.ask(request).unwrap() {
-            Answer::Vf(status) => *status,
+            ControlAnswer::Vf(status) => *status,
             other => panic!("{other:?} about a VF"),
         }
     }
 
     fn show(&self, vf: u8) -> VfStatus {
-        self.vf(Request::VfShow { vf: format!("pf0vf{vf}") })
+        self.vf(ControlRequest::VfShow { vf: format!("pf0vf{vf}") })
     }
 
     fn set(&self, vf: u8, settings: VfSettings) -> VfStatus {
-        self.vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(settings) })
+        self.vf(ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(settings) })
     }
 
     fn set_port(&self, settings: PortSettings) -> Result<PortStatus, String> {
-        match self.ask(Request::PortSet { port: "pf0".into(), change: Change::volatile(settings) })? {
-            Answer::Port(status) => Ok(*status),
+        match self.ask(ControlRequest::PortSet { port: "pf0".into(), change: Change::volatile(settings) })? {
+            ControlAnswer::Port(status) => Ok(*status),
             other => panic!("{other:?} about a port"),
         }
     }
@@ -123,14 +123,14 @@ fn send_round(guests: &[EmbeddedGuest], bytes: u64) {
     });
 }
 
-fn resets(world: &World, vfs: &[u8]) -> Vec<u64> {
+fn resets(world: &FullPortHost, vfs: &[u8]) -> Vec<u64> {
     vfs.iter().map(|vf| world.show(*vf).mailbox.resets).collect()
 }
 
 #[test]
 fn guests_on_any_vf_survive_a_host_hand_over() {
     for wait in ["sleep", "mapped"] {
-        let mut world = World::new(MOST, wait);
+        let mut world = FullPortHost::new(MOST, wait);
         let guests = ENDS.map(|vf| world.attach(vf));
         send_round(&guests, 1 << 20);
         let before = resets(&world, &ENDS);
@@ -146,7 +146,7 @@ fn guests_on_any_vf_survive_a_host_hand_over() {
 
 #[test]
 fn policy_of_the_last_vf_survives_a_host_hand_over() {
-    let mut world = World::new(MOST, "sleep");
+    let mut world = FullPortHost::new(MOST, "sleep");
     let [first, beside, last] = [0, 62, 63].map(|vf| world.attach(vf));
     // The arithmetic of SR-IOV: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
     assert_eq!([0, 8, 63].map(|vf| world.show(vf).rid), ["00:03.0", "00:04.0", "00:0a.7"]);
@@ -176,14 +176,14 @@ fn policy_of_the_last_vf_survives_a_host_hand_over() {
 
 #[test]
 fn running_port_accepts_a_changed_number_of_vfs() {
-    let world = World::new(2, "sleep");
+    let world = FullPortHost::new(2, "sleep");
     let first = world.attach(0);
     for _ in 0..2 {
         assert_eq!(world.offer(MOST), Ok(64));
         let last = world.attach(63);
         assert!(first.send_tcp(last.ip(), 1 << 20).unwrap().is_intact());
         assert_eq!(world.offer(2), Ok(2));
-        assert!(world.ask(Request::VfShow { vf: "pf0vf63".into() }).is_err());
+        assert!(world.ask(ControlRequest::VfShow { vf: "pf0vf63".into() }).is_err());
     }
     let refused = world.offer(MOST + 1).unwrap_err();
     assert!(
@@ -198,11 +198,11 @@ fn running_port_accepts_a_changed_number_of_vfs() {
 /// Runs 64 guests on one port, which exchange frames. The cost of each guest is in `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
-    let world = World::new(MOST, "sleep");
+    let world = FullPortHost::new(MOST, "sleep");
     let guests: Vec<_> = (0..MOST).map(|vf| world.attach(vf)).collect();
     send_round(&guests, 256 << 10);
-    let port = match world.ask(Request::PortShow { port: "pf0".into() }).unwrap() {
-        Answer::Port(port) => port,
+    let port = match world.ask(ControlRequest::PortShow { port: "pf0".into() }).unwrap() {
+        ControlAnswer::Port(port) => port,
         other => panic!("{other:?} about a port"),
     };
     assert!(port.vfs.iter().all(|vf| vf.active && vf.link && vf.peer.is_some()));

@@ -1,12 +1,12 @@
 //! Tests guests that map the pages with doorbells, on the live host. `daemon` and `nic` test the pages of another
 //! client and a hostile guest's stores, `bench` measures the cost of waiting.
 
-use daemon::Host;
-use daemon::config::Config as HostConfig;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::control::status::VfStatus;
-use embedded_guest::{Config, EmbeddedGuest};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -14,23 +14,23 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Host of the test with guests on its first VFs. The guests are dropped first.
-struct World {
+struct MappedDoorbellHost {
     guests: Vec<EmbeddedGuest>,
-    host: Host,
+    host: RunningHost,
     _folder: TempDir,
 }
 
-impl World {
+impl MappedDoorbellHost {
     fn new(wait: &str, guests: u8) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("[[port]]\nvfs = 2\nwait = \"{wait}\"\n");
         let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
-        let host = Host::start(config).unwrap();
+        let host = RunningHost::start(config).unwrap();
         let attach = |vf: u8| {
             let name = format!("pf0vf{vf}");
             let socket = folder.path().join(&name).join("vf.sock");
             let ip = Ipv4Addr::new(10, 82, 0, vf + 1);
-            let guest = EmbeddedGuest::start(Config { socket, name, ip }).unwrap();
+            let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip }).unwrap();
             assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
             guest
         };
@@ -38,8 +38,8 @@ impl World {
     }
 
     fn vf(&self, vf: u8) -> VfStatus {
-        match ask(self.host.control_socket(), Request::VfShow { vf: format!("pf0vf{vf}") }).unwrap() {
-            Answer::Vf(status) => *status,
+        match ask(self.host.control_socket(), ControlRequest::VfShow { vf: format!("pf0vf{vf}") }).unwrap() {
+            ControlAnswer::Vf(status) => *status,
             _ => panic!("the request was for one VF"),
         }
     }
@@ -64,7 +64,7 @@ impl World {
 fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
     let mut rates = Vec::new();
     for wait in ["sleep", "mapped"] {
-        let world = World::new(wait, 2);
+        let world = MappedDoorbellHost::new(wait, 2);
         let (one, other) = (&world.guests[0], &world.guests[1]);
         let (trapped, packets) = world.counts();
         assert_eq!(one.ping(other.ip(), 50).unwrap().received(), 50);
@@ -84,11 +84,11 @@ fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
 
 #[test]
 fn next_client_gets_mapped_pages_without_earlier_data() {
-    let mut world = World::new("mapped", 2);
+    let mut world = MappedDoorbellHost::new("mapped", 2);
     for _ in 0..3 {
         drop(world.guests.pop());
         let socket = world.vf(1).socket.clone();
-        let config = Config { socket, name: "pf0vf1".into(), ip: Ipv4Addr::new(10, 82, 0, 2) };
+        let config = EmbeddedGuestConfig { socket, name: "pf0vf1".into(), ip: Ipv4Addr::new(10, 82, 0, 2) };
         world.guests.push(EmbeddedGuest::start(config).unwrap());
         assert!(world.guests[1].wait_link(PATIENCE));
         assert!(world.guests[0].send_tcp(world.guests[1].ip(), 1 << 20).unwrap().is_intact());
@@ -97,10 +97,10 @@ fn next_client_gets_mapped_pages_without_earlier_data() {
 
 #[test]
 fn port_reset_is_visible_in_mapped_registers() {
-    let world = World::new("mapped", 2);
+    let world = MappedDoorbellHost::new("mapped", 2);
     for _ in 0..3 {
         let resets = world.vf(0).mailbox.resets;
-        ask(world.host.control_socket(), Request::PortReset { port: "pf0".into() }).unwrap();
+        ask(world.host.control_socket(), ControlRequest::PortReset { port: "pf0".into() }).unwrap();
         let began = Instant::now();
         while world.vf(0).mailbox.resets == resets || world.ping().is_none() {
             assert!(began.elapsed() < PATIENCE, "both answer again");

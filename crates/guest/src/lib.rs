@@ -19,6 +19,6 @@ pub mod packet;
 pub mod platform;
 pub mod socket;
 
-pub use device::{Device, DeviceEvents};
-pub use kernel::{Kernel, Load, SenderConfig, Spec, Tick};
-pub use platform::{Access, Interrupt, Platform};
+pub use device::{DeviceEvents, NetworkDevice};
+pub use kernel::{Kernel, KernelConfig, ProgramWorkload, SenderConfig, TickMode};
+pub use platform::{DeviceAccessOutcome, InterruptSource, KernelPlatform};

@@ -55,7 +55,7 @@ pub fn set_number(datagram: &mut [u8], number: u32) {
 
 /// Kind of a received frame, with the fields the receiver needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packet {
+pub enum ReceivedPacket {
     /// UDP datagram, with its number of payload bytes.
     Udp(usize),
     /// TCP segment, with the fields of its header.
@@ -86,27 +86,27 @@ pub enum Packet {
 
 /// Parses an Ethernet frame into the packet that it carries.
 #[must_use]
-pub fn parse(frame: &[u8]) -> Packet {
+pub fn parse(frame: &[u8]) -> ReceivedPacket {
     let word = |at: usize| frame.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));
     let half = |at: usize| frame.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b));
     let total = half(16).unwrap_or(0);
     let payload = |headers: usize| (14 + usize::from(total)).min(frame.len()).saturating_sub(headers);
     let fragment = half(FRAGMENT_AT).unwrap_or(0);
     match frame.get(PROTOCOL_AT) {
-        Some(&PROTOCOL_UDP) if fragment & (MORE | OFFSET) != 0 => Packet::Fragment {
+        Some(&PROTOCOL_UDP) if fragment & (MORE | OFFSET) != 0 => ReceivedPacket::Fragment {
             id: half(ID_AT).unwrap_or(0),
             offset: (fragment & OFFSET) << 3,
             more: fragment & MORE != 0,
             payload: payload(IP_HEADERS),
         },
-        Some(&PROTOCOL_UDP) => Packet::Udp(payload(UDP_HEADERS)),
-        Some(&PROTOCOL_TCP) => Packet::Tcp {
+        Some(&PROTOCOL_UDP) => ReceivedPacket::Udp(payload(UDP_HEADERS)),
+        Some(&PROTOCOL_TCP) => ReceivedPacket::Tcp {
             sequence: word(SEQUENCE_AT).unwrap_or(0),
             acknowledgement: word(ACKNOWLEDGEMENT_AT).unwrap_or(0),
             window: half(WINDOW_AT).unwrap_or(0),
             payload: payload(TCP_HEADERS),
         },
-        _ => Packet::Other,
+        _ => ReceivedPacket::Other,
     }
 }
 
@@ -114,7 +114,7 @@ pub fn parse(frame: &[u8]) -> Packet {
 /// addresses are 10.0 followed by the second and last byte of the MAC address, so different stations are
 /// different flows. The IPv4 checksum is correct, the UDP checksum is 0 (none), and the TCP checksum is not
 /// filled in.
-pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) {
+pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: ReceivedPacket) {
     let length = frame.len();
     if length < UDP_HEADERS {
         return;
@@ -122,13 +122,13 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
     frame[0..6].copy_from_slice(&to.0);
     frame[6..12].copy_from_slice(&from.0);
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    let protocol = if matches!(packet, Packet::Tcp { .. }) { PROTOCOL_TCP } else { PROTOCOL_UDP };
+    let protocol = if matches!(packet, ReceivedPacket::Tcp { .. }) { PROTOCOL_TCP } else { PROTOCOL_UDP };
     let [high, low] = ((length - 14) as u16).to_be_bytes();
     let mut ip = [
         0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, from.0[1], from.0[5], 10, 0, to.0[1],
         to.0[5],
     ];
-    if let Packet::Fragment { id, offset, more, .. } = packet {
+    if let ReceivedPacket::Fragment { id, offset, more, .. } = packet {
         let field = offset >> 3 | if more { MORE } else { 0 };
         ip[4..8].copy_from_slice(&[id.to_be_bytes(), field.to_be_bytes()].concat());
     }
@@ -137,7 +137,7 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
     ip[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
     frame[14..34].copy_from_slice(&ip);
     match packet {
-        Packet::Tcp { sequence, acknowledgement, window, .. } if length >= TCP_HEADERS => {
+        ReceivedPacket::Tcp { sequence, acknowledgement, window, .. } if length >= TCP_HEADERS => {
             frame[34..38].copy_from_slice(&[0x30, 0x39, 0x13, 0x89]);
             frame[SEQUENCE_AT..][..4].copy_from_slice(&sequence.to_be_bytes());
             frame[ACKNOWLEDGEMENT_AT..][..4].copy_from_slice(&acknowledgement.to_be_bytes());
@@ -145,7 +145,7 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
             frame[46] = 0x80;
             frame[WINDOW_AT..][..2].copy_from_slice(&window.to_be_bytes());
         }
-        Packet::Fragment { offset: 1.., .. } => {}
+        ReceivedPacket::Fragment { offset: 1.., .. } => {}
         _ => {
             let [high, low] = ((length - 34) as u16).to_be_bytes();
             frame[34..42].copy_from_slice(&[0x30, 0x39, 0x13, 0x89, high, low, 0, 0]);
@@ -155,19 +155,21 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
 
 #[cfg(test)]
 mod tests {
-    use super::{FRAGMENT, IP_HEADERS, Packet, TCP_HEADERS, UDP_HEADERS, fill, number, parse, set_number};
+    use super::{
+        FRAGMENT, IP_HEADERS, ReceivedPacket, TCP_HEADERS, UDP_HEADERS, fill, number, parse, set_number,
+    };
     use i82576::MacAddress;
 
     #[test]
     fn parsed_frame_is_the_packet_that_was_written() {
         let (from, to) = (MacAddress([2; 6]), MacAddress([4; 6]));
         let mut frame = [0; UDP_HEADERS + 1_472];
-        fill(&mut frame, from, to, Packet::Udp(1_472));
+        fill(&mut frame, from, to, ReceivedPacket::Udp(1_472));
         set_number(&mut frame, 0xfedc_ba98);
-        assert_eq!((parse(&frame), number(&frame, 1_472)), (Packet::Udp(1_472), Some(0xfedc_ba98)));
+        assert_eq!((parse(&frame), number(&frame, 1_472)), (ReceivedPacket::Udp(1_472), Some(0xfedc_ba98)));
         assert_eq!(number(&frame, 3), None, "the rest is padding");
         let mut frame = [0; TCP_HEADERS + 1_448];
-        let segment = Packet::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
+        let segment = ReceivedPacket::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
         fill(&mut frame, from, to, segment);
         assert_eq!(parse(&frame), segment);
         assert_eq!(MacAddress::from_slice(&frame), Some(to));
@@ -180,7 +182,7 @@ mod tests {
             &mut frame,
             MacAddress([2, 0xc1, 0, 0, 0, 7]),
             MacAddress([2, 0xbb, 0, 0, 0, 9]),
-            Packet::Udp(0),
+            ReceivedPacket::Udp(0),
         );
         assert_eq!(frame[26..34], [10, 0, 0xc1, 7, 10, 0, 0xbb, 9]);
     }
@@ -189,7 +191,7 @@ mod tests {
     fn ipv4_fragment_carries_its_offset() {
         let mut frame = [0; IP_HEADERS + FRAGMENT];
         for (offset, more) in [(0, true), (1_480, true), (2_960, false)] {
-            let fragment = Packet::Fragment { id: 0xfffe, offset, more, payload: FRAGMENT };
+            let fragment = ReceivedPacket::Fragment { id: 0xfffe, offset, more, payload: FRAGMENT };
             fill(&mut frame, MacAddress([2; 6]), MacAddress([4; 6]), fragment);
             assert_eq!(parse(&frame), fragment);
         }
@@ -202,11 +204,14 @@ mod tests {
             &mut frame,
             MacAddress([2; 6]),
             MacAddress([4; 6]),
-            Packet::Tcp { sequence: 0, acknowledgement: 5, window: 64, payload: 0 },
+            ReceivedPacket::Tcp { sequence: 0, acknowledgement: 5, window: 64, payload: 0 },
         );
         let padded = [&frame[..], &[0; 20]].concat();
-        assert_eq!(parse(&padded), Packet::Tcp { sequence: 0, acknowledgement: 5, window: 64, payload: 0 });
-        assert_eq!(parse(&[0; 10]), Packet::Other);
+        assert_eq!(
+            parse(&padded),
+            ReceivedPacket::Tcp { sequence: 0, acknowledgement: 5, window: 64, payload: 0 }
+        );
+        assert_eq!(parse(&[0; 10]), ReceivedPacket::Other);
     }
 
     extern crate alloc;
@@ -215,7 +220,7 @@ mod tests {
     #[test]
     fn ipv4_header_checksum_is_correct() {
         let mut frame = [0; 60];
-        fill(&mut frame, MacAddress([2; 6]), MacAddress([4; 6]), Packet::Udp(18));
+        fill(&mut frame, MacAddress([2; 6]), MacAddress([4; 6]), ReceivedPacket::Udp(18));
         let words: Vec<u32> =
             frame[14..34].chunks(2).map(|p| u32::from(p[0]) << 8 | u32::from(p[1])).collect();
         let sum: u32 = words.iter().sum();

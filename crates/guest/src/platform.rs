@@ -4,13 +4,13 @@
 //! The implementer charges the cost of each call: nothing on bare metal, an exit under hardware
 //! virtualization, a hypercall under paravirtualization.
 
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
-use sim::Instant;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
+use sim::VirtualInstant;
 
 /// Source of an interrupt, as seen by the kernel's entry code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interrupt {
+pub enum InterruptSource {
     /// Interrupt of the kernel's local timer.
     Timer,
     /// Interrupt of the network device, with its vector; of a VF: transmit, receive or mailbox.
@@ -19,7 +19,7 @@ pub enum Interrupt {
 
 /// Outcome of an access to an emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum DeviceAccessOutcome {
     /// The kernel's access to the device is complete.
     Done,
     /// Another actor completes the access; the kernel stays blocked until it is woken.
@@ -27,27 +27,27 @@ pub enum Access {
 }
 
 /// Machine operations that a guest kernel runs on.
-pub trait Platform {
+pub trait KernelPlatform {
     /// Charges work of the kernel, its driver or its program, in cycles.
-    fn charge(&mut self, category: Category, cycles: u64);
+    fn charge(&mut self, category: CycleCategory, cycles: u64);
 
     /// Returns a constant of the machine's cost table.
-    fn cost(&self, cost: Cost) -> u64;
+    fn cost(&self, cost: CostConstant) -> u64;
 
     /// Returns the current time of the machine's clock.
-    fn instant(&self) -> Instant;
+    fn instant(&self) -> VirtualInstant;
 
     /// Takes the next pending interrupt, or returns `None`.
-    fn take_interrupt(&mut self) -> Option<Interrupt>;
+    fn take_interrupt(&mut self) -> Option<InterruptSource>;
 
     /// Ends the interrupt that the kernel took last.
     fn end_of_interrupt(&mut self);
 
     /// Masks or unmasks a vector in the device's MSI-X table, if there is a table.
-    fn mask(&mut self, vector: u16, masked: bool) -> Access;
+    fn mask(&mut self, vector: u16, masked: bool) -> DeviceAccessOutcome;
 
     /// Programs the local timer; `None` stops it.
-    fn set_timer(&mut self, at: Option<Instant>);
+    fn set_timer(&mut self, at: Option<VirtualInstant>);
 
     /// Charges the copy of a received payload from the driver's buffers to the program.
     fn copy_to_program(&mut self, bytes: u64);

@@ -4,39 +4,39 @@
 
 /// Receive buffer of a socket, limited in kernel buffers.
 #[derive(Debug, Clone)]
-pub struct Socket {
+pub struct SocketReceiveBuffer {
     room: u32,
     /// Number of stored packets, of the kernel buffers they occupy, and of their payload bytes.
     packets: u32,
     buffers: u32,
     bytes: u64,
     /// Packets that the socket accepted since its creation.
-    pub accepted: Count,
+    pub accepted: PacketCount,
     /// Packets dropped since creation because the buffer was full.
-    pub dropped: Count,
+    pub dropped: PacketCount,
 }
 
 /// Number of packets and their payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct PacketCount {
     /// Number of packets in the count.
     pub packets: u64,
     /// Number of payload bytes of the packets.
     pub bytes: u64,
 }
 
-impl Count {
+impl PacketCount {
     fn add(&mut self, bytes: u64) {
         self.packets += 1;
         self.bytes += bytes;
     }
 }
 
-impl Socket {
+impl SocketReceiveBuffer {
     /// Creates a receive buffer of `room` kernel buffers.
     #[must_use]
     pub fn new(room: u32) -> Self {
-        let (accepted, dropped) = (Count::default(), Count::default());
+        let (accepted, dropped) = (PacketCount::default(), PacketCount::default());
         Self { room, packets: 0, buffers: 0, bytes: 0, accepted, dropped }
     }
 
@@ -85,25 +85,25 @@ impl Socket {
 
 #[cfg(test)]
 mod tests {
-    use super::Socket;
+    use super::SocketReceiveBuffer;
 
     #[test]
     fn socket_of_64_packets_drops_the_65th_packet() {
-        let mut socket = Socket::new(64);
+        let mut socket = SocketReceiveBuffer::new(64);
         assert_eq!((0..81).filter(|_| socket.push(1_472, 1)).count(), 64);
         assert_eq!((socket.accepted.packets, socket.dropped.packets), (64, 17));
     }
 
     #[test]
     fn datagram_occupies_and_frees_a_socket_buffer_per_fragment() {
-        let mut socket = Socket::new(8);
+        let mut socket = SocketReceiveBuffer::new(8);
         assert!(socket.push(4_000, 3) && socket.push(4_000, 3) && !socket.push(4_000, 3));
         assert_eq!((socket.room(), socket.pop(), socket.room()), (2, Some((4_000, 3)), 5));
     }
 
     #[test]
     fn all_bytes_that_a_socket_accepts_are_read() {
-        let mut socket = Socket::new(8);
+        let mut socket = SocketReceiveBuffer::new(8);
         [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes, 1)));
         let out: u64 = core::iter::from_fn(|| socket.pop()).map(|(bytes, _)| bytes).sum();
         assert_eq!((out, socket.is_empty()), (600, true));

@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Set of processor numbers, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cpus(Vec<u32>);
+pub struct CpuList(Vec<u32>);
 
 /// Processor that the calling thread may not run on.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -17,21 +17,21 @@ pub struct Cpus(Vec<u32>);
     "CPU {cpu} is not available to this host (allowed: {allowed}): choose among these, or allow the host that CPU, if \
      the machine does (taskset, CPUAffinity= and AllowedCPUs= of a systemd unit, a container's cpuset)"
 )]
-pub struct ForeignCpu {
+pub struct DisallowedCpu {
     /// Number of the refused processor.
     pub cpu: u32,
     /// Processors that the thread may run on.
-    pub allowed: Cpus,
+    pub allowed: CpuList,
 }
 
-impl Cpus {
+impl CpuList {
     /// Largest processor number that the kernel is asked about.
     pub const LAST: u32 = CpuSet::MAX_CPU as u32 - 1;
 
     /// Returns the processors that the calling thread, and threads that it starts, may run on.
     ///
     /// # Errors
-    /// The machine has a processor above [`Cpus::LAST`].
+    /// The machine has a processor above [`CpuList::LAST`].
     pub fn allowed() -> io::Result<Self> {
         let set = sched_getaffinity(None)?;
         Ok(Self((0..=Self::LAST).filter(|cpu| set.is_set(*cpu as usize)).collect()))
@@ -51,10 +51,10 @@ impl Cpus {
     /// Checks that all of the set's processors are in `allowed`.
     ///
     /// # Errors
-    /// [`ForeignCpu`] with the first processor that is not allowed.
-    pub fn check(&self, allowed: &Self) -> Result<(), ForeignCpu> {
+    /// [`DisallowedCpu`] with the first processor that is not allowed.
+    pub fn check(&self, allowed: &Self) -> Result<(), DisallowedCpu> {
         match self.iter().find(|cpu| !allowed.0.contains(cpu)) {
-            Some(cpu) => Err(ForeignCpu { cpu, allowed: allowed.clone() }),
+            Some(cpu) => Err(DisallowedCpu { cpu, allowed: allowed.clone() }),
             None => Ok(()),
         }
     }
@@ -70,7 +70,7 @@ impl Cpus {
     }
 }
 
-impl FromIterator<u32> for Cpus {
+impl FromIterator<u32> for CpuList {
     fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
         let mut numbers: Vec<u32> = numbers.into_iter().collect();
         numbers.sort_unstable();
@@ -80,7 +80,7 @@ impl FromIterator<u32> for Cpus {
 }
 
 /// Formats the processor set like `taskset`: "0-3,6".
-impl fmt::Display for Cpus {
+impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges = self.0.chunk_by(|one, next| one + 1 == *next);
         for (place, range) in ranges.enumerate() {
@@ -99,7 +99,7 @@ impl fmt::Display for Cpus {
 mod tests {
     use super::*;
 
-    fn cpus(numbers: &[u32]) -> Cpus {
+    fn cpus(numbers: &[u32]) -> CpuList {
         numbers.iter().copied().collect()
     }
 
@@ -112,20 +112,20 @@ mod tests {
     #[test]
     fn pinned_thread_runs_only_on_its_cpus() {
         let run = || {
-            let allowed = Cpus::allowed().unwrap();
+            let allowed = CpuList::allowed().unwrap();
             let last = allowed.iter().last().unwrap();
             cpus(&[last]).pin().unwrap();
-            assert_eq!(Cpus::allowed().unwrap(), cpus(&[last]));
+            assert_eq!(CpuList::allowed().unwrap(), cpus(&[last]));
             allowed.pin().unwrap();
-            assert_eq!(Cpus::allowed().unwrap(), allowed);
+            assert_eq!(CpuList::allowed().unwrap(), allowed);
         };
         std::thread::spawn(run).join().unwrap();
     }
 
     #[test]
     fn missing_cpu_is_named_in_the_error_with_the_allowed_cpus() {
-        let refused = cpus(&[0, Cpus::LAST]).check(&cpus(&[0, 1])).unwrap_err();
-        assert_eq!(refused, ForeignCpu { cpu: Cpus::LAST, allowed: cpus(&[0, 1]) });
+        let refused = cpus(&[0, CpuList::LAST]).check(&cpus(&[0, 1])).unwrap_err();
+        assert_eq!(refused, DisallowedCpu { cpu: CpuList::LAST, allowed: cpus(&[0, 1]) });
         assert!(refused.to_string().contains("(allowed: 0-1)"), "{refused}");
         assert_eq!(cpus(&[1]).check(&cpus(&[0, 1])), Ok(()));
     }

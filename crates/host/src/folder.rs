@@ -17,7 +17,7 @@ use crate::user::is_private_group;
 
 /// Reason why a folder cannot hold the host's sockets.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum SocketFolderError {
     /// A system call on the socket folder failed.
     #[error("folder {} could not be {doing}: {source}", path.display())]
     System {
@@ -92,8 +92,8 @@ pub const PRIVATE: u32 = 0o700;
 /// Creates the folder with this mode if it does not exist, and checks it in any case. Its parents must exist.
 ///
 /// # Errors
-/// See [`FolderError`].
-pub fn make(path: &Path, mode: u32) -> Result<(), FolderError> {
+/// See [`SocketFolderError`].
+pub fn make(path: &Path, mode: u32) -> Result<(), SocketFolderError> {
     if create(path)? {
         set_rights(path, mode, None, None)?;
     }
@@ -103,32 +103,32 @@ pub fn make(path: &Path, mode: u32) -> Result<(), FolderError> {
 /// Creates a folder for another user, who becomes its owner, and checks it as [`make`] does.
 ///
 /// # Errors
-/// See [`FolderError`].
-pub fn make_for(path: &Path, mode: u32, (uid, gid): (u32, u32)) -> Result<(), FolderError> {
+/// See [`SocketFolderError`].
+pub fn make_for(path: &Path, mode: u32, (uid, gid): (u32, u32)) -> Result<(), SocketFolderError> {
     if create(path)? {
         set_rights(path, mode, Some(uid), Some(gid))?;
     }
     check_as(path, uid)?;
     let owner = look(path)?.uid();
     if owner != uid {
-        return Err(FolderError::NotTheirs { path: path.to_owned(), owner, uid });
+        return Err(SocketFolderError::NotTheirs { path: path.to_owned(), owner, uid });
     }
-    barrier(path, uid, gid).map_or(Ok(()), |path| Err(FolderError::Closed { path, uid }))
+    barrier(path, uid, gid).map_or(Ok(()), |path| Err(SocketFolderError::Closed { path, uid }))
 }
 
 /// Sets mode and group of an existing folder of this user.
 ///
 /// # Errors
-/// [`FolderError::System`].
-pub fn restrict(path: &Path, mode: u32, group: Option<u32>) -> Result<(), FolderError> {
+/// [`SocketFolderError::System`].
+pub fn restrict(path: &Path, mode: u32, group: Option<u32>) -> Result<(), SocketFolderError> {
     set_rights(path, mode, None, group)
 }
 
 /// Refuses a folder in which a user other than root and this one could replace a socket.
 ///
 /// # Errors
-/// See [`FolderError`].
-pub fn check(path: &Path) -> Result<(), FolderError> {
+/// See [`SocketFolderError`].
+pub fn check(path: &Path) -> Result<(), SocketFolderError> {
     check_as(path, geteuid().as_raw())
 }
 
@@ -155,7 +155,7 @@ pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
 }
 
 /// Creates a folder that only its owner may enter. Returns false if it exists.
-fn create(path: &Path) -> Result<bool, FolderError> {
+fn create(path: &Path) -> Result<bool, SocketFolderError> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -164,7 +164,7 @@ fn create(path: &Path) -> Result<bool, FolderError> {
 }
 
 /// Sets owner, group and mode by descriptor, so that a link cannot replace the folder meanwhile.
-fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), FolderError> {
+fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), SocketFolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failure = |errno: rustix::io::Errno| system(path, "given its rights")(errno.into());
     let folder = open(path, flags, Mode::empty()).map_err(failure)?;
@@ -174,12 +174,12 @@ fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Res
     fchown(&folder, uid.map(Uid::from_raw), None).map_err(failure)
 }
 
-fn check_as(path: &Path, uid: u32) -> Result<(), FolderError> {
+fn check_as(path: &Path, uid: u32) -> Result<(), SocketFolderError> {
     let failure = |source| system(path, "found")(source);
     let absolute = std::path::absolute(path).map_err(failure)?;
     let found = look(&absolute)?;
     if !found.is_dir() {
-        return Err(FolderError::NotAFolder { path: path.to_owned() });
+        return Err(SocketFolderError::NotAFolder { path: path.to_owned() });
     }
     judge(&absolute, &found, uid, false)?;
     let real = fs::canonicalize(&absolute).map_err(failure)?;
@@ -192,10 +192,10 @@ fn check_as(path: &Path, uid: u32) -> Result<(), FolderError> {
 }
 
 /// Checks that only root and this user can change the folder's contents.
-fn judge(path: &Path, found: &Metadata, uid: u32, on_the_way: bool) -> Result<(), FolderError> {
+fn judge(path: &Path, found: &Metadata, uid: u32, on_the_way: bool) -> Result<(), SocketFolderError> {
     let owner = found.uid();
     if owner != 0 && owner != uid && !(on_the_way && owner == outside_owner()) {
-        return Err(FolderError::NotOurs { path: path.to_owned(), owner, wanted: uid });
+        return Err(SocketFolderError::NotOurs { path: path.to_owned(), owner, wanted: uid });
     }
     let sticky = on_the_way && found.mode() & 0o1000 != 0;
     let writable = match found.mode() & 0o022 {
@@ -207,7 +207,7 @@ fn judge(path: &Path, found: &Metadata, uid: u32, on_the_way: bool) -> Result<()
     if !writable || sticky || found.is_symlink() {
         return Ok(());
     }
-    Err(FolderError::Writable { path: path.to_owned(), mode: found.mode() & 0o7777 })
+    Err(SocketFolderError::Writable { path: path.to_owned(), mode: found.mode() & 0o7777 })
 }
 
 /// Returns the user id that stands for users outside this user namespace, the machine's root among them. Returns 0
@@ -219,13 +219,13 @@ fn outside_owner() -> u32 {
     owner.and_then(|owner| owner.trim().parse().ok()).filter(|_| !knows_all).unwrap_or(0)
 }
 
-fn look(path: &Path) -> Result<Metadata, FolderError> {
+fn look(path: &Path) -> Result<Metadata, SocketFolderError> {
     fs::symlink_metadata(path).map_err(system(path, "found"))
 }
 
-fn system(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> FolderError + use<> {
+fn system(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> SocketFolderError + use<> {
     let path = path.to_owned();
-    move |source| FolderError::System { path, doing, source }
+    move |source| SocketFolderError::System { path, doing, source }
 }
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
         restrict(&path, PRIVATE, None).unwrap();
         assert_eq!(mode(&path), 0o700);
         let nowhere = make(&folder.path().join("a/b"), PASSABLE);
-        assert!(matches!(nowhere, Err(FolderError::System { doing: "made", .. })));
+        assert!(matches!(nowhere, Err(SocketFolderError::System { doing: "made", .. })));
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         for open in [0o777, 0o1777, 0o702] {
             set_mode(&path, open);
             let refused = check(&path).unwrap_err();
-            assert!(matches!(refused, FolderError::Writable { .. }), "{open:o}: {refused}");
+            assert!(matches!(refused, SocketFolderError::Writable { .. }), "{open:o}: {refused}");
             assert!(refused.to_string().contains("chmod go-w"), "{refused}");
         }
         for closed in [0o755, 0o711, 0o750, 0o700] {
@@ -281,7 +281,10 @@ mod tests {
         set_mode(&path, 0o775);
         check(&path).unwrap();
         std::os::unix::fs::chown(&path, None, Some(65_532)).unwrap();
-        assert!(matches!(check(&path), Err(FolderError::Writable { mode: 0o775, .. })), "the group may");
+        assert!(
+            matches!(check(&path), Err(SocketFolderError::Writable { mode: 0o775, .. })),
+            "the group may"
+        );
     }
 
     #[test]
@@ -292,7 +295,7 @@ mod tests {
         make(&way, PASSABLE).unwrap();
         make(&path, PASSABLE).unwrap();
         set_mode(&way, 0o777);
-        assert!(matches!(check(&path), Err(FolderError::Writable { path, .. }) if path == way));
+        assert!(matches!(check(&path), Err(SocketFolderError::Writable { path, .. }) if path == way));
         set_mode(&way, 0o1777);
         check(&path).unwrap();
         // The target of a link is checked too.
@@ -300,7 +303,7 @@ mod tests {
         let link = folder.path().join("link");
         symlink(&way, &link).unwrap();
         assert!(
-            matches!(check(&link.join("sockets")), Err(FolderError::Writable { path, .. }) if path == way)
+            matches!(check(&link.join("sockets")), Err(SocketFolderError::Writable { path, .. }) if path == way)
         );
         set_mode(&way, 0o755);
         check(&link.join("sockets")).unwrap();
@@ -314,7 +317,7 @@ mod tests {
         symlink(&real, &link).unwrap();
         fs::write(&file, "").unwrap();
         for path in [link, file] {
-            assert!(matches!(make(&path, PASSABLE), Err(FolderError::NotAFolder { .. })), "{path:?}");
+            assert!(matches!(make(&path, PASSABLE), Err(SocketFolderError::NotAFolder { .. })), "{path:?}");
         }
     }
 
@@ -328,7 +331,7 @@ mod tests {
             return skipped("socket_folder_of_another_user_is_refused", "only root can give a folder away");
         }
         std::os::unix::fs::chown(&path, Some(other), None).unwrap();
-        assert!(matches!(check(&path), Err(FolderError::NotOurs { owner: 65_533, wanted: 0, .. })));
+        assert!(matches!(check(&path), Err(SocketFolderError::NotOurs { owner: 65_533, wanted: 0, .. })));
         check_as(&path, other).unwrap();
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
         check_as(&path, other).unwrap();
@@ -346,7 +349,10 @@ mod tests {
         }
         set_mode(folder.path(), PRIVATE);
         let refused = make_for(&path, PASSABLE, (65_533, 65_533)).unwrap_err();
-        assert!(matches!(&refused, FolderError::Closed { path, .. } if path == folder.path()), "{refused}");
+        assert!(
+            matches!(&refused, SocketFolderError::Closed { path, .. } if path == folder.path()),
+            "{refused}"
+        );
         set_mode(folder.path(), 0o711);
         make_for(&path, PASSABLE, (65_533, 65_533)).unwrap();
         assert_eq!((fs::metadata(&path).unwrap().uid(), mode(&path)), (65_533, 0o711));

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 /// Another user's folder is in the default place, perhaps with a host of that user.
 #[derive(Debug, thiserror::Error)]
 #[error("runtime folder {} does not belong to user {uid}; choose another with --runtime-dir", path.display())]
-pub struct NotOurs {
+pub struct ForeignRuntimeDir {
     /// Path of the default folder for sockets.
     pub path: PathBuf,
     /// User id that must own the default folder for sockets.
@@ -24,7 +24,7 @@ pub struct NotOurs {
 ///
 /// # Errors
 /// Another user has created the folder in `/tmp`, where every user may.
-pub fn runtime_dir() -> Result<PathBuf, NotOurs> {
+pub fn runtime_dir() -> Result<PathBuf, ForeignRuntimeDir> {
     let uid = geteuid().as_raw();
     let path = location(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), uid);
     if path == shared_place(uid) { ours(path, uid) } else { Ok(path) }
@@ -43,9 +43,9 @@ fn shared_place(uid: u32) -> PathBuf {
     PathBuf::from(format!("/tmp/softiov-{uid}"))
 }
 
-fn ours(path: PathBuf, uid: u32) -> Result<PathBuf, NotOurs> {
+fn ours(path: PathBuf, uid: u32) -> Result<PathBuf, ForeignRuntimeDir> {
     match fs::symlink_metadata(&path) {
-        Ok(found) if !found.is_dir() || found.uid() != uid => Err(NotOurs { path, uid }),
+        Ok(found) if !found.is_dir() || found.uid() != uid => Err(ForeignRuntimeDir { path, uid }),
         _ => Ok(path),
     }
 }

@@ -9,7 +9,7 @@ use nix::unistd::{Group, User};
 
 /// Reason why a user or a group was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UserError {
+pub enum UserLookupError {
     /// No user has the given name.
     #[error("no user is called {0:?}; give an existing name or a number")]
     NoUser(String),
@@ -27,8 +27,8 @@ pub enum UserError {
 /// Returns the number of the user with this name or number.
 ///
 /// # Errors
-/// [`UserError::NoUser`], [`UserError::Database`].
-pub fn user_id(text: &str) -> Result<u32, UserError> {
+/// [`UserLookupError::NoUser`], [`UserLookupError::Database`].
+pub fn user_id(text: &str) -> Result<u32, UserLookupError> {
     match number(text) {
         Some(uid) => Ok(uid),
         None => Ok(find_user(text)?.uid.as_raw()),
@@ -38,13 +38,13 @@ pub fn user_id(text: &str) -> Result<u32, UserError> {
 /// Returns the number of the group with this name or number.
 ///
 /// # Errors
-/// [`UserError::NoGroup`], [`UserError::Database`].
-pub fn group_id(text: &str) -> Result<u32, UserError> {
+/// [`UserLookupError::NoGroup`], [`UserLookupError::Database`].
+pub fn group_id(text: &str) -> Result<u32, UserLookupError> {
     if let Some(gid) = number(text) {
         return Ok(gid);
     }
     let group = Group::from_name(text).map_err(database)?;
-    Ok(group.ok_or_else(|| UserError::NoGroup(text.to_owned()))?.gid.as_raw())
+    Ok(group.ok_or_else(|| UserLookupError::NoGroup(text.to_owned()))?.gid.as_raw())
 }
 
 /// Returns true if a group belongs to one user alone: created with the user, of the same name, without other
@@ -59,7 +59,7 @@ pub fn is_private_group(uid: u32, gid: u32) -> bool {
 
 /// User that a process can become, with its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct ProcessUser {
     /// Number of the user.
     pub uid: u32,
     /// Number of the user's group.
@@ -68,11 +68,11 @@ pub struct Account {
     pub name: Option<String>,
 }
 
-impl FromStr for Account {
-    type Err = UserError;
+impl FromStr for ProcessUser {
+    type Err = UserLookupError;
 
     /// Reads `USER` or `USER:GROUP`, names or numbers.
-    fn from_str(text: &str) -> Result<Self, UserError> {
+    fn from_str(text: &str) -> Result<Self, UserLookupError> {
         let (user, group) = match text.split_once(':') {
             Some((user, group)) => (user, Some(group)),
             None => (text, None),
@@ -85,13 +85,13 @@ impl FromStr for Account {
         let gid = match (group, &found) {
             (Some(group), _) => group_id(group)?,
             (None, Ok(user)) => user.gid.as_raw(),
-            (None, Err(uid)) => return Err(UserError::GroupMissing(*uid)),
+            (None, Err(uid)) => return Err(UserLookupError::GroupMissing(*uid)),
         };
         Ok(Self { uid, gid, name: found.ok().map(|user| user.name) })
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for ProcessUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => f.write_str(name),
@@ -105,12 +105,12 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number != u32::MAX)
 }
 
-fn find_user(name: &str) -> Result<User, UserError> {
-    User::from_name(name).map_err(database)?.ok_or_else(|| UserError::NoUser(name.to_owned()))
+fn find_user(name: &str) -> Result<User, UserLookupError> {
+    User::from_name(name).map_err(database)?.ok_or_else(|| UserLookupError::NoUser(name.to_owned()))
 }
 
-fn database(errno: nix::errno::Errno) -> UserError {
-    UserError::Database(errno.desc().to_owned())
+fn database(errno: nix::errno::Errno) -> UserLookupError {
+    UserLookupError::Database(errno.desc().to_owned())
 }
 
 #[cfg(test)]
@@ -121,11 +121,11 @@ mod tests {
     fn user_name_and_user_number_denote_the_same_user() {
         assert_eq!((user_id("root"), user_id("0"), group_id("root")), (Ok(0), Ok(0), Ok(0)));
         assert_eq!((user_id("64055"), group_id("107")), (Ok(64_055), Ok(107)));
-        let root = Account { uid: 0, gid: 0, name: Some("root".into()) };
+        let root = ProcessUser { uid: 0, gid: 0, name: Some("root".into()) };
         for text in ["root", "0", "root:root", "0:0"] {
             assert_eq!(text.parse(), Ok(root.clone()), "{text}");
         }
-        let stranger = Account { uid: 3_000_000_001, gid: 107, name: None };
+        let stranger = ProcessUser { uid: 3_000_000_001, gid: 107, name: None };
         assert_eq!("3000000001:107".parse(), Ok(stranger));
     }
 
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn unknown_user_or_group_is_named_in_the_error() {
-        assert_eq!(user_id("missing-user"), Err(UserError::NoUser("missing-user".into())));
-        assert_eq!(group_id("no-group"), Err(UserError::NoGroup("no-group".into())));
+        assert_eq!(user_id("missing-user"), Err(UserLookupError::NoUser("missing-user".into())));
+        assert_eq!(group_id("no-group"), Err(UserLookupError::NoGroup("no-group".into())));
         for text in ["", "4294967295", "-1", "missing-user:0", "root:no-group", ":"] {
-            assert!(text.parse::<Account>().is_err(), "{text}");
+            assert!(text.parse::<ProcessUser>().is_err(), "{text}");
         }
-        let alone = "3000000001".parse::<Account>().unwrap_err();
+        let alone = "3000000001".parse::<ProcessUser>().unwrap_err();
         assert!(alone.to_string().contains("3000000001:GROUP"), "{alone}");
     }
 }

@@ -5,7 +5,7 @@
 
 /// Segmentation that a packet still needs before it fits on a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Segments {
+pub enum GsoType {
     /// The packet is one frame and needs no segmentation.
     #[default]
     None,
@@ -24,7 +24,7 @@ pub struct VnetHeader {
     /// from there. Its field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
     /// Segmentation that the packet still needs.
-    pub segments: Segments,
+    pub segments: GsoType,
     /// Bytes of all headers of a packet that is to be segmented.
     pub headers: u16,
     /// Payload bytes of each segment of the packet.
@@ -49,10 +49,10 @@ impl VnetHeader {
         let [flags, kind, numbers @ ..] = bytes;
         let number = |n: usize| u16::from_ne_bytes([numbers[2 * n], numbers[2 * n + 1]]);
         let segments = match kind & !ECN {
-            NONE => Segments::None,
-            TCP_V4 => Segments::TcpV4,
-            TCP_V6 => Segments::TcpV6,
-            other => Segments::Other(other),
+            NONE => GsoType::None,
+            TCP_V4 => GsoType::TcpV4,
+            TCP_V6 => GsoType::TcpV6,
+            other => GsoType::Other(other),
         };
         let checksum = (flags & NEEDS_CHECKSUM != 0).then(|| (number(2), number(3)));
         Self { checksum, segments, headers: number(0), size: number(1) }
@@ -62,10 +62,10 @@ impl VnetHeader {
     #[must_use]
     pub fn emit(&self) -> [u8; Self::SIZE] {
         let kind = match self.segments {
-            Segments::None => NONE,
-            Segments::TcpV4 => TCP_V4,
-            Segments::TcpV6 => TCP_V6,
-            Segments::Other(other) => other,
+            GsoType::None => NONE,
+            GsoType::TcpV4 => TCP_V4,
+            GsoType::TcpV6 => TCP_V6,
+            GsoType::Other(other) => other,
         };
         let (start, offset) = self.checksum.unwrap_or_default();
         let mut bytes = [0; Self::SIZE];
@@ -85,7 +85,7 @@ mod tests {
     fn parsed_virtio_net_header_is_emitted_unchanged() {
         let plain = VnetHeader::default();
         assert_eq!(plain.emit(), [0; VnetHeader::SIZE]);
-        for segments in [Segments::None, Segments::TcpV4, Segments::TcpV6, Segments::Other(5)] {
+        for segments in [GsoType::None, GsoType::TcpV4, GsoType::TcpV6, GsoType::Other(5)] {
             let header = VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 };
             assert_eq!(VnetHeader::parse(&header.emit()), header);
         }
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn cwr_flag_does_not_change_the_segmentation_type() {
-        let mut bytes = VnetHeader { segments: Segments::TcpV6, ..VnetHeader::default() }.emit();
+        let mut bytes = VnetHeader { segments: GsoType::TcpV6, ..VnetHeader::default() }.emit();
         bytes[1] |= ECN;
-        assert_eq!(VnetHeader::parse(&bytes).segments, Segments::TcpV6);
+        assert_eq!(VnetHeader::parse(&bytes).segments, GsoType::TcpV6);
     }
 }

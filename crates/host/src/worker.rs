@@ -1,7 +1,7 @@
 //! Thread for work that may block: mapping and unmapping memory, closing descriptors.
 //!
 //! `munmap` of a large guest takes seconds, `mmap` waits for it, and the last `close` of a file frees all of its
-//! memory, or waits for its file server. A thread that serves many clients sends such work to a [`Worker`] and
+//! memory, or waits for its file server. A thread that serves many clients sends such work to a [`BlockingWorker`] and
 //! continues. Jobs run one after the other in order, so an unmap that is followed by a map is done in that order.
 //!
 //! Each client should have its own worker: then the memory of one never delays another's, and a client whose
@@ -9,7 +9,7 @@
 //!
 //! Workers do not report a finished job; a job can do that itself.
 
-use crate::confine::{ConfineError, Prepared};
+use crate::confine::{PreparedSandbox, SandboxError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-type Job = Box<dyn FnOnce() + Send>;
+type WorkerJob = Box<dyn FnOnce() + Send>;
 
 /// Thread names are cut off by the kernel after this many bytes.
 const NAME: usize = 15;
@@ -26,12 +26,12 @@ const NAME: usize = 15;
 /// Handle of a thread that does work which may block. Clones send work to the same thread, which ends after the last
 /// handle is dropped and every job is done. Dropping does not wait.
 #[derive(Clone, Debug)]
-pub struct Worker {
-    jobs: Sender<Job>,
+pub struct BlockingWorker {
+    jobs: Sender<WorkerJob>,
     backlog: Arc<AtomicUsize>,
 }
 
-impl Worker {
+impl BlockingWorker {
     /// Starts a thread with this name, cut to the kernel's limit.
     ///
     /// # Errors
@@ -42,22 +42,25 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Starts a thread as [`Worker::start`] does, which restricts itself first.
+    /// Starts a thread as [`BlockingWorker::start`] does, which restricts itself first.
     ///
     /// # Errors
-    /// As [`Prepared::spawn`].
-    pub fn start_confined(name: &str, prepared: &Prepared) -> Result<Self, ConfineError> {
+    /// As [`PreparedSandbox::spawn`].
+    pub fn start_confined(name: &str, prepared: &PreparedSandbox) -> Result<Self, SandboxError> {
         let (worker, body) = Self::new();
         prepared.spawn(cut(name), body)?;
         Ok(worker)
     }
 
-    /// Starts threads as [`Worker::start_confined`] does. They restrict themselves in parallel: a guest may be
+    /// Starts threads as [`BlockingWorker::start_confined`] does. They restrict themselves in parallel: a guest may be
     /// waiting for all of them.
     ///
     /// # Errors
-    /// As [`Prepared::spawn`].
-    pub fn start_all_confined(names: &[String], prepared: &Prepared) -> Result<Vec<Self>, ConfineError> {
+    /// As [`PreparedSandbox::spawn`].
+    pub fn start_all_confined(
+        names: &[String],
+        prepared: &PreparedSandbox,
+    ) -> Result<Vec<Self>, SandboxError> {
         let start = |name: &String| {
             let (worker, body) = Self::new();
             Ok((worker, prepared.start(cut(name), body)?))
@@ -89,8 +92,8 @@ impl Worker {
 
     /// Wraps a descriptor that the worker's thread will close.
     #[must_use]
-    pub fn keep(&self, fd: OwnedFd) -> LateFd {
-        LateFd { fd: Some(fd), worker: self.clone() }
+    pub fn keep(&self, fd: OwnedFd) -> DeferredFd {
+        DeferredFd { fd: Some(fd), worker: self.clone() }
     }
 
     /// Returns the number of jobs that the worker's thread has not finished.
@@ -105,7 +108,7 @@ fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
 
-fn work(queue: &Receiver<Job>, left: &AtomicUsize) {
+fn work(queue: &Receiver<WorkerJob>, left: &AtomicUsize) {
     for job in queue {
         // A panic in one job must not stop later ones. The panic was reported when it happened.
         let _ = catch_unwind(AssertUnwindSafe(job));
@@ -113,15 +116,15 @@ fn work(queue: &Receiver<Job>, left: &AtomicUsize) {
     }
 }
 
-/// Client's descriptor that a [`Worker`] closes on drop: closing may block, depending on the client's file.
+/// Client's descriptor that a [`BlockingWorker`] closes on drop: closing may block, depending on the client's file.
 #[derive(Debug)]
-pub struct LateFd {
+pub struct DeferredFd {
     /// Descriptor that the worker's thread closes; `None` after it was taken or closed.
     fd: Option<OwnedFd>,
-    worker: Worker,
+    worker: BlockingWorker,
 }
 
-impl LateFd {
+impl DeferredFd {
     /// Returns the descriptor for a job of the worker, which closes it.
     ///
     /// # Panics
@@ -132,7 +135,7 @@ impl LateFd {
     }
 }
 
-impl Drop for LateFd {
+impl Drop for DeferredFd {
     fn drop(&mut self) {
         if let Some(fd) = self.fd.take() {
             self.worker.discard(fd);
@@ -140,9 +143,9 @@ impl Drop for LateFd {
     }
 }
 
-impl AsFd for LateFd {
+impl AsFd for DeferredFd {
     /// # Panics
-    /// Never, for the same reason as [`LateFd::into_inner`].
+    /// Never, for the same reason as [`DeferredFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_ref().expect("only into_inner and drop take the descriptor").as_fd()
     }
@@ -151,7 +154,7 @@ impl AsFd for LateFd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::confine::{Capabilities, Confinement, Role, Seccomp};
+    use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
     use std::io::Read;
     use std::time::Duration;
 
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn worker_runs_jobs_in_order_on_a_named_thread() {
-        let worker = Worker::start("pf0vf3 memory and more").unwrap();
+        let worker = BlockingWorker::start("pf0vf3 memory and more").unwrap();
         let (done, seen) = mpsc::channel();
         for number in 0..100 {
             let done = done.clone();
@@ -173,10 +176,11 @@ mod tests {
 
     #[test]
     fn each_confined_worker_has_its_own_thread() {
-        let prepared = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
-        let prepared = prepared.prepare(Role::Helper).unwrap();
+        let prepared =
+            ThreadSandbox { seccomp: SeccompMode::On, capabilities: ThreadCapabilities::Unchanged };
+        let prepared = prepared.prepare(ThreadRole::Helper).unwrap();
         let names = ["mem pf0".to_owned(), "mem 0 pf0".to_owned()];
-        let workers = Worker::start_all_confined(&names, &prepared).unwrap();
+        let workers = BlockingWorker::start_all_confined(&names, &prepared).unwrap();
         let (done, seen) = mpsc::channel();
         for worker in &workers {
             let done = done.clone();
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn blocked_job_of_a_worker_does_not_block_its_sender() {
-        let worker = Worker::start("test").unwrap();
+        let worker = BlockingWorker::start("test").unwrap();
         let (free, held) = mpsc::channel::<()>();
         worker.run(move || assert!(held.recv().is_err()));
         let (mut reader, writer) = io::pipe().unwrap();
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn panic_in_a_worker_job_does_not_stop_later_jobs() {
-        let worker = Worker::start("test").unwrap();
+        let worker = BlockingWorker::start("test").unwrap();
         worker.run(|| panic!("a defect"));
         let (done, seen) = mpsc::channel();
         worker.run(move || done.send(()).unwrap());
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn descriptor_taken_back_from_a_worker_stays_open() {
-        let worker = Worker::start("test").unwrap();
+        let worker = BlockingWorker::start("test").unwrap();
         let (_reader, writer) = io::pipe().unwrap();
         let fd = worker.keep(writer.into()).into_inner();
         let (done, seen) = mpsc::channel();

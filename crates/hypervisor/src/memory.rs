@@ -19,7 +19,7 @@ const SIZES: usize = 7;
 #[derive(Debug, Clone, Default)]
 pub struct HostMemory {
     bytes: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<ChunkStorage>,
     kept: Vec<u8>,
     /// Freed storage in `kept`, by size.
     free: [Vec<u32>; SIZES],
@@ -27,14 +27,14 @@ pub struct HostMemory {
 
 /// Stored part of a chunk of host memory. All bytes of the chunk behind the stored part are zero.
 #[derive(Debug, Clone, Copy, Default)]
-struct Chunk {
+struct ChunkStorage {
     /// Start of the chunk's storage in `kept`, in blocks.
     at: u32,
-    /// Size class of the chunk's storage ([`Chunk::length`]).
+    /// Size class of the chunk's storage ([`ChunkStorage::length`]).
     size: u8,
 }
 
-impl Chunk {
+impl ChunkStorage {
     #[inline]
     fn length(self) -> usize {
         if self.size == 0 { 0 } else { BLOCK << (self.size - 1) }
@@ -54,7 +54,7 @@ impl Chunk {
 /// The address range exceeds the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("address range {address:#x} + {length} exceeds the guest's memory")]
-pub struct OutOfMemoryRange {
+pub struct MemoryRangeError {
     /// First address of the range that exceeds the memory.
     pub address: u64,
     /// Length of the range in bytes.
@@ -65,14 +65,14 @@ impl HostMemory {
     /// Creates guest memory of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        Self { bytes, chunks: vec![Chunk::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
+        Self { bytes, chunks: vec![ChunkStorage::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
     }
 
     /// Reads bytes of host memory at `address`.
     ///
     /// # Errors
-    /// [`OutOfMemoryRange`], with nothing read.
-    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), OutOfMemoryRange> {
+    /// [`MemoryRangeError`], with nothing read.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryRangeError> {
         let (mut at, mut rest) = (self.first(address, into.len())?, into);
         while !rest.is_empty() {
             let (chunk, inside) = (self.chunks[at / CHUNK], at % CHUNK);
@@ -92,8 +92,8 @@ impl HostMemory {
     /// Writes bytes to host memory at `address`.
     ///
     /// # Errors
-    /// [`OutOfMemoryRange`], with nothing written.
-    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), OutOfMemoryRange> {
+    /// [`MemoryRangeError`], with nothing written.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryRangeError> {
         let (mut at, mut rest) = (self.first(address, from.len())?, from);
         while !rest.is_empty() {
             let (index, inside) = (at / CHUNK, at % CHUNK);
@@ -116,9 +116,9 @@ impl HostMemory {
 
     /// Enlarges a chunk's storage to `bytes` bytes.
     fn grow(&mut self, index: usize, bytes: usize) {
-        let (old, size) = (self.chunks[index], Chunk::size_for(bytes));
+        let (old, size) = (self.chunks[index], ChunkStorage::size_for(bytes));
         let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);
-        let new = Chunk { at, size };
+        let new = ChunkStorage { at, size };
         self.kept.resize(self.kept.len().max(new.start() + new.length()), 0);
         self.kept.copy_within(old.start()..old.start() + old.length(), new.start());
         self.kept[new.start() + old.length()..new.start() + new.length()].fill(0);
@@ -128,10 +128,10 @@ impl HostMemory {
         self.chunks[index] = new;
     }
 
-    fn first(&self, address: u64, length: usize) -> Result<usize, OutOfMemoryRange> {
+    fn first(&self, address: u64, length: usize) -> Result<usize, MemoryRangeError> {
         let first = usize::try_from(address).ok();
         let fits = |first: &usize| first.checked_add(length).is_some_and(|end| end <= self.bytes);
-        first.filter(fits).ok_or(OutOfMemoryRange { address, length })
+        first.filter(fits).ok_or(MemoryRangeError { address, length })
     }
 }
 
@@ -155,7 +155,7 @@ fn is_zero(block: &[u8; BLOCK]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, HostMemory, OutOfMemoryRange};
+    use super::{CHUNK, HostMemory, MemoryRangeError};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
@@ -200,10 +200,10 @@ mod tests {
     #[test]
     fn access_beyond_the_end_of_guest_memory_is_rejected() {
         let mut memory = HostMemory::new(128);
-        assert_eq!(memory.write(120, &[1; 9]), Err(OutOfMemoryRange { address: 120, length: 9 }));
+        assert_eq!(memory.write(120, &[1; 9]), Err(MemoryRangeError { address: 120, length: 9 }));
         assert_eq!(
             memory.read(u64::MAX, &mut [0; 2]),
-            Err(OutOfMemoryRange { address: u64::MAX, length: 2 })
+            Err(MemoryRangeError { address: u64::MAX, length: 2 })
         );
         assert_eq!(read(&memory, 120, 8), [0; 8]);
         assert_eq!(memory.write(128, &[]), Ok(()));

@@ -20,5 +20,5 @@ pub mod register;
 pub mod table;
 pub mod window;
 
-pub use numbers::{Pool, Queue, Vector, VfIndex};
+pub use numbers::{PoolIndex, QueueIndex, VectorIndex, VfIndex};
 pub use units::{MacAddress, Time};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Error for an index out of the port's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {number} does not exist: its number is out of the port's range")]
-pub struct NoSuch {
+pub struct IndexRangeError {
     what: &'static str,
     number: u8,
 }
@@ -22,19 +22,19 @@ macro_rules! as_number {
         }
 
         impl TryFrom<u8> for $type {
-            type Error = NoSuch;
+            type Error = IndexRangeError;
 
-            fn try_from(number: u8) -> Result<Self, NoSuch> {
-                Self::new(number).ok_or(NoSuch { what: $what, number })
+            fn try_from(number: u8) -> Result<Self, IndexRangeError> {
+                Self::new(number).ok_or(IndexRangeError { what: $what, number })
             }
         }
     };
 }
 
 as_number!(VfIndex, "virtual function");
-as_number!(Pool, "pool");
-as_number!(Queue, "queue");
-as_number!(Vector, "vector");
+as_number!(PoolIndex, "pool");
+as_number!(QueueIndex, "queue");
+as_number!(VectorIndex, "vector");
 
 impl From<VfIndex> for pcie::VfIndex {
     fn from(vf: VfIndex) -> Self {
@@ -43,9 +43,9 @@ impl From<VfIndex> for pcie::VfIndex {
 }
 
 impl TryFrom<pcie::VfIndex> for VfIndex {
-    type Error = NoSuch;
+    type Error = IndexRangeError;
 
-    fn try_from(vf: pcie::VfIndex) -> Result<Self, NoSuch> {
+    fn try_from(vf: pcie::VfIndex) -> Result<Self, IndexRangeError> {
         Self::try_from(vf.get())
     }
 }
@@ -87,14 +87,14 @@ impl VfIndex {
 
     /// Returns the VF's first or second queue pair (`which` 0 or 1): queue n, and queue n + 8.
     #[must_use]
-    pub const fn queue(self, which: u8) -> Queue {
-        Queue(self.0 + 8 * (which & 1))
+    pub const fn queue(self, which: u8) -> QueueIndex {
+        QueueIndex(self.0 + 8 * (which & 1))
     }
 
     /// Returns the VF's pool.
     #[must_use]
-    pub const fn pool(self) -> Pool {
-        Pool(self.0)
+    pub const fn pool(self) -> PoolIndex {
+        PoolIndex(self.0)
     }
 
     /// Returns the port's internal vector of this VF's vector 0: 22 - 3n.
@@ -113,9 +113,10 @@ impl fmt::Display for VfIndex {
 /// Pool of the switch, 0..=7: of a VF, or of the PF. Without virtualization the whole port is the first pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
-pub struct Pool(u8);
+#[serde(rename = "Pool")]
+pub struct PoolIndex(u8);
 
-impl Pool {
+impl PoolIndex {
     /// First pool of the switch, which is VF 0's.
     pub const FIRST: Self = Self(0);
 
@@ -163,8 +164,8 @@ impl Pool {
     /// Returns the pool's first or second queue pair (`which` 0 or 1): queue n, and queue n + 8.
     #[must_use]
     #[inline]
-    pub const fn queue(self, which: u8) -> Queue {
-        Queue((self.0 & 7) + 8 * (which & 1))
+    pub const fn queue(self, which: u8) -> QueueIndex {
+        QueueIndex((self.0 & 7) + 8 * (which & 1))
     }
 
     /// Returns both queues of the pool, a bit each.
@@ -177,9 +178,9 @@ impl Pool {
 /// Receive or transmit queue of the port, 0..=15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
-pub struct Queue(u8);
+pub struct QueueIndex(u8);
 
-impl Queue {
+impl QueueIndex {
     /// Returns queue `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
@@ -223,8 +224,8 @@ impl Queue {
 
     /// Returns the pool that owns the queue while the card is virtualized: queue q belongs to pool q mod 8.
     #[must_use]
-    pub const fn pool(self) -> Pool {
-        Pool(self.0 & 7)
+    pub const fn pool(self) -> PoolIndex {
+        PoolIndex(self.0 & 7)
     }
 
     /// Returns 0 for a pool's first queue, 1 for its second.
@@ -237,9 +238,10 @@ impl Queue {
 /// Internal interrupt vector of the port, 0..=24: a bit of EICR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
-pub struct Vector(u8);
+#[serde(rename = "Vector")]
+pub struct VectorIndex(u8);
 
-impl Vector {
+impl VectorIndex {
     /// Returns vector `n`, or `None` if it is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
@@ -267,12 +269,12 @@ impl Vector {
 
 #[cfg(test)]
 mod tests {
-    use super::{Queue, VfIndex};
+    use super::{QueueIndex, VfIndex};
     use std::string::ToString;
 
     #[test]
     fn card_queues_are_iterated_from_any_first_queue() {
-        let turn = |bits, first| Queue::in_turn(bits, first).map(Queue::get);
+        let turn = |bits, first| QueueIndex::in_turn(bits, first).map(QueueIndex::get);
         assert!(turn(0b1000_0000_0000_0111, 1).eq([1, 2, 15, 0]));
         assert!(turn(u16::MAX, 15).eq([15].into_iter().chain(0..15)));
         assert!(turn(0, 3).eq([]));

@@ -3,14 +3,14 @@
 //!
 //! Plain registers need no other code than this table; the card implements side effects.
 
-use crate::numbers::{Pool, Vector, VfIndex};
+use crate::numbers::{PoolIndex, VectorIndex, VfIndex};
 use crate::register::{self as r, vf, vf_stats};
 use crate::table::queues::{DCTL, INDEX, RING_BASE, RING_LENGTH, SRRCTL, WRITE_BACK};
-use crate::table::{ALL, Access};
+use crate::table::{ALL, RegisterAccess};
 
 /// Location of a VF register's bits in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backing {
+pub enum VfRegisterBacking {
     /// PF register at this offset, shared by all VFs.
     Shared(u32),
     /// Element per VF: offset of VF 0's, and the stride.
@@ -37,14 +37,14 @@ pub struct VfRegister {
     /// Number of elements of the VF register.
     pub count: u32,
     /// Effect of the VF's reads and writes.
-    pub access: Access,
+    pub access: RegisterAccess,
     /// Location of the VF register's bits in the port's registers.
-    pub backing: Backing,
+    pub backing: VfRegisterBacking,
 }
 
 /// VF register resolved for one VF: bits `mask << shift` of the PF register at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct ResolvedVfRegister {
     /// Main offset of the PF register that holds the bits.
     pub offset: u32,
     /// Position of the bits in the PF register.
@@ -52,7 +52,7 @@ pub struct Slot {
     /// Mask of the bits, as the VF sees them.
     pub mask: u32,
     /// Effect of the VF's reads and writes.
-    pub access: Access,
+    pub access: RegisterAccess,
 }
 
 /// Pages of a VF's BAR0 that its guest may access as memory: interrupts and rings. Writes there can be detected
@@ -63,88 +63,93 @@ pub const MAPPED: core::ops::Range<u32> = 0x1000..0x4000;
 /// Mask of a VF's three vectors.
 pub const VECTOR_BITS: u32 = 0b111;
 
-const fn row(name: &'static str, offset: u32, access: Access, backing: Backing) -> VfRegister {
+const fn row(
+    name: &'static str,
+    offset: u32,
+    access: RegisterAccess,
+    backing: VfRegisterBacking,
+) -> VfRegister {
     VfRegister { name, offset, stride: 4, count: 1, access, backing }
 }
 
-const fn rx(name: &'static str, at: u32, access: Access) -> VfRegister {
+const fn rx(name: &'static str, at: u32, access: RegisterAccess) -> VfRegister {
     VfRegister {
         name,
         offset: vf::RX_BLOCK + at,
         stride: vf::QUEUE_STRIDE,
         count: 2,
         access,
-        backing: Backing::Receive(at),
+        backing: VfRegisterBacking::Receive(at),
     }
 }
 
-const fn tx(name: &'static str, at: u32, access: Access) -> VfRegister {
+const fn tx(name: &'static str, at: u32, access: RegisterAccess) -> VfRegister {
     VfRegister {
         name,
         offset: vf::TX_BLOCK + at,
         stride: vf::QUEUE_STRIDE,
         count: 2,
         access,
-        backing: Backing::Transmit(at),
+        backing: VfRegisterBacking::Transmit(at),
     }
 }
 
 const fn stat(name: &'static str, at: u32) -> VfRegister {
-    row(name, vf::STATISTICS + at, Ro, Backing::PerVf(0x1_0000 + at, 0x100))
+    row(name, vf::STATISTICS + at, Ro, VfRegisterBacking::PerVf(0x1_0000 + at, 0x100))
 }
 
-use Access::{Rc, Ro, Rw, W1c, W1s, Wo};
+use RegisterAccess::{Rc, Ro, Rw, W1c, W1s, Wo};
 
 /// Register file of a VF. All other offsets read zero and ignore writes.
 pub const TABLE: &[VfRegister] = &[
-    row("VTCTRL", vf::CTRL, Wo, Backing::PerVf(0x1_0000, 0x100)),
-    row("STATUS", vf::STATUS, Ro, Backing::Shared(r::STATUS)),
+    row("VTCTRL", vf::CTRL, Wo, VfRegisterBacking::PerVf(0x1_0000, 0x100)),
+    row("STATUS", vf::STATUS, Ro, VfRegisterBacking::Shared(r::STATUS)),
     VfRegister {
         name: "VMBMEM",
         offset: vf::VMBMEM,
         stride: 4,
         count: 16,
         access: Rw(ALL),
-        backing: Backing::PerVf(0x0800, 0x40),
+        backing: VfRegisterBacking::PerVf(0x0800, 0x40),
     },
-    row("V2PMAILBOX", vf::V2PMAILBOX, Wo, Backing::PerVf(0x0c40, 4)),
-    row("VTPBACL", vf::VTPBACL, Wo, Backing::Shared(r::PBACL)),
-    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(r::psrtype(Pool::FIRST), 4)),
+    row("V2PMAILBOX", vf::V2PMAILBOX, Wo, VfRegisterBacking::PerVf(0x0c40, 4)),
+    row("VTPBACL", vf::VTPBACL, Wo, VfRegisterBacking::Shared(r::PBACL)),
+    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), VfRegisterBacking::PerVf(r::psrtype(PoolIndex::FIRST), 4)),
     stat("VFGPRC", vf_stats::VFGPRC),
     stat("VFGPTC", vf_stats::VFGPTC),
     stat("VFGORC", vf_stats::VFGORC),
     stat("VFGOTC", vf_stats::VFGOTC),
     // Intel's header has VFMPRC at 0xf38, QEMU's model at 0xf3c: both are served from one counter.
-    row("VFMPRC", 0x0f38, Ro, Backing::PerVf(0x1_003c, 0x100)),
+    row("VFMPRC", 0x0f38, Ro, VfRegisterBacking::PerVf(0x1_003c, 0x100)),
     stat("VFMPRC", vf_stats::VFMPRC),
     stat("VFGPRLBC", vf_stats::VFGPRLBC),
     stat("VFGPTLBC", vf_stats::VFGPTLBC),
     stat("VFGORLBC", vf_stats::VFGORLBC),
     stat("VFGOTLBC", vf_stats::VFGOTLBC),
-    row("FRTIMER", vf::FRTIMER, Ro, Backing::Shared(r::FRTIMER)),
-    row("VTEICS", vf::VTEICS, Wo, Backing::VectorBits(r::EICS)),
-    row("VTEIMS", vf::VTEIMS, W1s(VECTOR_BITS), Backing::VectorBits(r::EIMS)),
-    row("VTEIMC", vf::VTEIMC, Wo, Backing::VectorBits(r::EIMC)),
-    row("VTEIAC", vf::VTEIAC, Rw(VECTOR_BITS), Backing::VectorBits(r::EIAC)),
-    row("VTEIAM", vf::VTEIAM, Rw(VECTOR_BITS), Backing::VectorBits(r::EIAM)),
-    row("VTEICR", vf::VTEICR, W1c(VECTOR_BITS), Backing::VectorBits(r::EICR)),
+    row("FRTIMER", vf::FRTIMER, Ro, VfRegisterBacking::Shared(r::FRTIMER)),
+    row("VTEICS", vf::VTEICS, Wo, VfRegisterBacking::VectorBits(r::EICS)),
+    row("VTEIMS", vf::VTEIMS, W1s(VECTOR_BITS), VfRegisterBacking::VectorBits(r::EIMS)),
+    row("VTEIMC", vf::VTEIMC, Wo, VfRegisterBacking::VectorBits(r::EIMC)),
+    row("VTEIAC", vf::VTEIAC, Rw(VECTOR_BITS), VfRegisterBacking::VectorBits(r::EIAC)),
+    row("VTEIAM", vf::VTEIAM, Rw(VECTOR_BITS), VfRegisterBacking::VectorBits(r::EIAM)),
+    row("VTEICR", vf::VTEICR, W1c(VECTOR_BITS), VfRegisterBacking::VectorBits(r::EICR)),
     VfRegister {
         name: "VTEITR",
         offset: vf::VTEITR,
         stride: 4,
         count: 3,
         access: Rw(crate::bits::eitr::KEPT),
-        backing: Backing::Throttle,
+        backing: VfRegisterBacking::Throttle,
     },
-    row("VTIVAR", vf::VTIVAR, Rw(crate::bits::ivar::VTIVAR_MASK), Backing::PerVf(0x1_1700, 0x100)),
+    row("VTIVAR", vf::VTIVAR, Rw(crate::bits::ivar::VTIVAR_MASK), VfRegisterBacking::PerVf(0x1_1700, 0x100)),
     row(
         "VTIVAR_MISC",
         vf::VTIVAR_MISC,
         Rw(crate::bits::ivar::VTIVAR_MISC_MASK),
-        Backing::PerVf(0x1_1720, 0x100),
+        VfRegisterBacking::PerVf(0x1_1720, 0x100),
     ),
-    row("PBRWAC", vf::PBRWAC, Ro, Backing::Shared(0x24e8)),
-    row("PBTWAC", vf::PBTWAC, Ro, Backing::Shared(0x34e8)),
+    row("PBRWAC", vf::PBRWAC, Ro, VfRegisterBacking::Shared(0x24e8)),
+    row("PBTWAC", vf::PBTWAC, Ro, VfRegisterBacking::Shared(0x34e8)),
     rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)),
     rx("RDBAH", r::rx::RDBAH, Rw(ALL)),
     rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)),
@@ -168,22 +173,22 @@ pub const TABLE: &[VfRegister] = &[
 impl VfRegister {
     /// Returns the location of this row's element `element` for `vf`.
     #[must_use]
-    pub const fn slot(&self, vf: VfIndex, element: u32) -> Slot {
+    pub const fn slot(&self, vf: VfIndex, element: u32) -> ResolvedVfRegister {
         let n = vf.get() as u32;
         let (offset, shift, mask) = match self.backing {
-            Backing::Shared(offset) => (offset, 0, ALL),
-            Backing::PerVf(base, stride) => (base + n * stride + 4 * element, 0, ALL),
-            Backing::VectorBits(offset) => (offset, vf.first_vector() as u32, VECTOR_BITS),
-            Backing::Throttle => (r::eitr(first_throttle(vf)) + 4 * element, 0, ALL),
-            Backing::Receive(at) => (r::rx_block(vf.queue(element as u8)) + at, 0, ALL),
-            Backing::Transmit(at) => (r::tx_block(vf.queue(element as u8)) + at, 0, ALL),
+            VfRegisterBacking::Shared(offset) => (offset, 0, ALL),
+            VfRegisterBacking::PerVf(base, stride) => (base + n * stride + 4 * element, 0, ALL),
+            VfRegisterBacking::VectorBits(offset) => (offset, vf.first_vector() as u32, VECTOR_BITS),
+            VfRegisterBacking::Throttle => (r::eitr(first_throttle(vf)) + 4 * element, 0, ALL),
+            VfRegisterBacking::Receive(at) => (r::rx_block(vf.queue(element as u8)) + at, 0, ALL),
+            VfRegisterBacking::Transmit(at) => (r::tx_block(vf.queue(element as u8)) + at, 0, ALL),
         };
-        Slot { offset, shift, mask, access: self.access }
+        ResolvedVfRegister { offset, shift, mask, access: self.access }
     }
 }
 
-const fn first_throttle(vf: VfIndex) -> Vector {
-    match Vector::new(vf.first_vector()) {
+const fn first_throttle(vf: VfIndex) -> VectorIndex {
+    match VectorIndex::new(vf.first_vector()) {
         Some(vector) => vector,
         None => panic!(),
     }
@@ -208,7 +213,7 @@ const DECODE: [u16; crate::ids::VF_BAR0_SIZE / 4] = {
 
 /// Returns the register at a dword-aligned `offset` of VF `vf`'s BAR0, or `None`.
 #[must_use]
-pub fn resolve(vf: VfIndex, offset: u32) -> Option<Slot> {
+pub fn resolve(vf: VfIndex, offset: u32) -> Option<ResolvedVfRegister> {
     let code = *DECODE.get(offset as usize / 4)?;
     let row = TABLE.get(usize::from(code >> 4).checked_sub(1)?)?;
     Some(row.slot(vf, u32::from(code & 0xf)))
@@ -225,7 +230,7 @@ pub fn name(offset: u32) -> Option<(&'static str, u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::{TABLE, name, resolve};
-    use crate::numbers::{Queue, VfIndex};
+    use crate::numbers::{QueueIndex, VfIndex};
     use crate::register as r;
 
     fn vf(n: u8) -> VfIndex {
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn queue_1_of_vf_n_is_card_queue_n_plus_8() {
         let slot = resolve(vf(3), r::vf::RX_BLOCK + 0x100 + r::rx::RDT).unwrap();
-        assert_eq!(slot.offset, r::rx_block(Queue::new(11).unwrap()) + r::rx::RDT);
+        assert_eq!(slot.offset, r::rx_block(QueueIndex::new(11).unwrap()) + r::rx::RDT);
     }
 
     #[test]

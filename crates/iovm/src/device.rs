@@ -8,7 +8,7 @@ use pcie::{ConfigAccess, Function, walk};
 ///
 /// Bus mastering and reset have default bodies: the configuration writes for silicon. A card in the same process
 /// may use a shorter way.
-pub trait Device: ConfigAccess {
+pub trait SrIovDevice: ConfigAccess {
     /// Lets a function issue memory requests, or stops it.
     fn set_bus_master(&mut self, function: Function, on: bool) {
         let command = self.config_read(function, offset::COMMAND, 2) as u16 & !offset::COMMAND_BUS_MASTER;

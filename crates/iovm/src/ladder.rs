@@ -5,13 +5,13 @@
 //! A function without a function level reset is refused: a VF has no power states of its own, and a bus reset would
 //! also reset the VFs of other owners.
 
-use crate::Device;
+use crate::SrIovDevice;
 use pcie::capability::msix;
 use pcie::{Function, ladder as rungs, walk};
 
 /// Reason why a function could not be made safe for another owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LadderError {
+pub enum FunctionResetError {
     /// The function still has memory requests in flight.
     #[error("{0} still has DMA requests in flight: try the reset again after they have finished")]
     Busy(Function),
@@ -24,14 +24,14 @@ pub enum LadderError {
 /// and raises no interrupt.
 ///
 /// # Errors
-/// [`LadderError`]; the function is stopped all the same.
-pub fn climb<D: Device>(device: &mut D, function: Function) -> Result<(), LadderError> {
+/// [`FunctionResetError`]; the function is stopped all the same.
+pub fn climb<D: SrIovDevice>(device: &mut D, function: Function) -> Result<(), FunctionResetError> {
     device.set_bus_master(function, false);
     if !device.quiesce(function) {
-        return Err(LadderError::Busy(function));
+        return Err(FunctionResetError::Busy(function));
     }
     if !can_reset(device, function) {
-        return Err(LadderError::NoReset(function));
+        return Err(FunctionResetError::NoReset(function));
     }
     device.function_level_reset(function);
     if let Some(at) = walk::find(|at| device.config_read(function, at, 4), msix::ID) {
@@ -41,7 +41,7 @@ pub fn climb<D: Device>(device: &mut D, function: Function) -> Result<(), Ladder
 }
 
 /// Returns true if [`rungs`] names the function itself as the first reset to try.
-fn can_reset<D: Device>(device: &mut D, function: Function) -> bool {
-    let found = rungs::Device::of(|at| device.config_read(function, at, 4), None);
-    found.rung() == Some(rungs::Rung::Function)
+fn can_reset<D: SrIovDevice>(device: &mut D, function: Function) -> bool {
+    let found = rungs::ResetCapabilities::of(|at| device.config_read(function, at, 4), None);
+    found.rung() == Some(rungs::DeviceResetMethod::Function)
 }

@@ -1,8 +1,8 @@
 //! The SR-IOV manager: enables VFs, gives each a full configuration space, assigns, resets and removes it.
 //!
 //! A VF answers no bus scan and shows neither ids nor BARs. The manager computes its routing id, adds it, and
-//! presents an ordinary endpoint, which a guest can drive. It accesses the card only through [`Device`], so it runs
-//! on a card in the same process, in virtual time, or on silicon.
+//! presents an ordinary endpoint, which a guest can drive. It accesses the card only through [`SrIovDevice`], so it
+//! runs on a card in the same process, in virtual time, or on silicon.
 //!
 //! The card implements a VF's registers and frames, the PF driver its policy, and the caller knows the owners.
 #![no_std]
@@ -19,10 +19,10 @@ pub mod manager;
 #[cfg(test)]
 mod test_card;
 
-pub use device::Device;
-pub use function::{FunctionState, VirtualFunction};
-pub use ladder::LadderError;
+pub use device::SrIovDevice;
+pub use function::{VirtualFunction, VirtualFunctionState};
+pub use ladder::FunctionResetError;
 pub use manager::{
-    AssignmentError, DiscoverError, EnableError, Hierarchy, Manager, ManagerState, Owner, RestoreError,
-    SlotState, State,
+    BusRouting, EnabledVfState, ManagerRestoreError, SrIovManager, SrIovManagerState, VfAssignmentError,
+    VfAssignmentState, VfDiscoveryError, VfEnableError, VfOwner,
 };

@@ -1,19 +1,19 @@
 //! A card for tests: the 82576's configuration spaces, a log of the requests to it, and a switch for memory
 //! requests that never arrive. It has no registers.
 
-use crate::Device;
+use crate::SrIovDevice;
 use alloc::vec::Vec;
 use i82576::config::{EXPRESS, pf, vf};
 use i82576::{MacAddress, VfIndex};
 use pcie::capability::express;
-use pcie::{ConfigAccess, Effects, Endpoint, Function};
+use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 
 /// Offset of a VF's device capabilities.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
 /// Request of the SR-IOV manager to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ManagerRequest {
     BusMaster(u8, bool),
     Quiesce(u8),
     Reset(u8),
@@ -21,23 +21,23 @@ pub(crate) enum Asked {
 
 /// Simulated SR-IOV card for tests.
 #[derive(Debug, Clone)]
-pub(crate) struct Card {
+pub(crate) struct SrIovTestCard {
     pub(crate) pf: Endpoint,
     pub(crate) vfs: Vec<Endpoint>,
-    pub(crate) log: Vec<Asked>,
+    pub(crate) log: Vec<ManagerRequest>,
     pub(crate) busy: bool,
     /// True if VFs offer a function level reset.
     pub(crate) resets: bool,
 }
 
-impl Card {
+impl SrIovTestCard {
     pub(crate) fn new() -> Self {
         let mac = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
         Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false, resets: true }
     }
 
     /// Returns the requests to the card since the last call.
-    pub(crate) fn take_log(&mut self) -> Vec<Asked> {
+    pub(crate) fn take_log(&mut self) -> Vec<ManagerRequest> {
         core::mem::take(&mut self.log)
     }
 
@@ -53,22 +53,22 @@ impl Card {
     }
 
     /// Creates and removes VFs as the capability changes, and replaces a reset VF.
-    fn follow(&mut self, function: Function, effects: Effects) {
+    fn follow(&mut self, function: Function, effects: ConfigWriteEffects) {
         if let Some(sriov) = effects.sriov {
             self.vfs.resize_with(sriov.active().into(), vf::endpoint);
         }
         if let Function::Vf(n) = function {
             if effects.function_reset {
-                self.log.push(Asked::Reset(n));
+                self.log.push(ManagerRequest::Reset(n));
             }
             if let (Some(on), false) = (effects.bus_master, effects.function_reset) {
-                self.log.push(Asked::BusMaster(n, on));
+                self.log.push(ManagerRequest::BusMaster(n, on));
             }
         }
     }
 }
 
-impl ConfigAccess for Card {
+impl ConfigAccess for SrIovTestCard {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
         let hidden =
             if offset == CAPABILITIES && !self.resets { express::DEVICE_CAPABILITIES_FLR } else { 0 };
@@ -82,10 +82,10 @@ impl ConfigAccess for Card {
     }
 }
 
-impl Device for Card {
+impl SrIovDevice for SrIovTestCard {
     fn quiesce(&mut self, function: Function) -> bool {
         if let Function::Vf(n) = function {
-            self.log.push(Asked::Quiesce(n));
+            self.log.push(ManagerRequest::Quiesce(n));
         }
         !self.busy
     }

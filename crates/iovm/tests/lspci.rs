@@ -5,7 +5,7 @@
 
 use i82576::config;
 use iovm::VirtualFunction;
-use pcie::config::{Bar, Identity, SIZE};
+use pcie::config::{Bar, FunctionIds, SIZE};
 use pcie::{Rid, VfIndex};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x400
 
 /// Creates VF 0 with BARs at fe000000h and fe004000h, and memory, bus master and MSI-X enabled.
 fn vf_in_use() -> [u8; SIZE] {
-    let identity = Identity { device: 0x10ca, ..config::identity() };
+    let identity = FunctionIds { device: 0x10ca, ..config::identity() };
     let mut vf = VirtualFunction::new(VfIndex::new(0).unwrap(), Rid(0x0280), identity, BARS);
     let writes: [(u64, &[u8]); 4] = [
         (0x10, &0xfe00_0000u32.to_le_bytes()),

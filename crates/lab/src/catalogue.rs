@@ -3,19 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use hypervisor::cost::Row;
+use hypervisor::cost::CostRow;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Experiment, Figure, Kind, Points};
-use crate::value::Value;
+use crate::experiment::{Experiment, Figure, FigureKind, PointCombinations};
+use crate::value::ParameterValue;
 
 /// Setting that `--set` changes in every experiment: the cost table, a constant in it, or a duration.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct SettingDefinition {
     /// Name of the setting, with a prefix for its group: `cost.eoi_fast`.
     pub name: String,
     /// Default value of the setting, which also defines the kind of its values.
-    pub default: Value,
+    pub default: ParameterValue,
     /// Unit of the setting as shown; empty for names and switches.
     pub unit: &'static str,
     /// Short description of the setting.
@@ -24,10 +24,10 @@ pub struct Setting {
     pub choices: &'static [&'static str],
 }
 
-impl Setting {
+impl SettingDefinition {
     /// Returns `true` if the setting permits the value.
-    pub(crate) fn takes(&self, value: &Value) -> bool {
-        let chosen = || self.choices.iter().any(|&choice| *value == Value::name(choice));
+    pub(crate) fn takes(&self, value: &ParameterValue) -> bool {
+        let chosen = || self.choices.iter().any(|&choice| *value == ParameterValue::name(choice));
         value.kind() == self.default.kind() && (self.choices.is_empty() || chosen())
     }
 }
@@ -38,11 +38,11 @@ pub struct Catalogue {
     /// Experiments of the model, in the order of rows and reports.
     pub experiments: &'static [Experiment],
     /// Settings of the model, in the order of rows.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<SettingDefinition>,
     /// Values stated by papers, for figures.
-    pub stated: Vec<Stated>,
+    pub stated: Vec<StatedValue>,
     /// Constants of the model, for the report.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<ModelConstant>,
     /// Residuals of the calibration, for the report.
     pub residuals: Vec<Residual>,
     /// Sensitivity of predictions to constants, for the report.
@@ -51,7 +51,7 @@ pub struct Catalogue {
 
 /// Value that a paper states for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stated {
+pub struct StatedValue {
     /// Name of the experiment that the stated value belongs to.
     pub experiment: &'static str,
     /// Axis values of the point that the stated value belongs to.
@@ -66,7 +66,7 @@ pub struct Stated {
 
 /// Constant of the model, with its kind and source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Parameter {
+pub struct ModelConstant {
     /// Cost table that has the constant, such as one processor's.
     pub table: String,
     /// Name of the constant in the cost table.
@@ -81,9 +81,9 @@ pub struct Parameter {
     pub source: String,
 }
 
-impl Parameter {
+impl ModelConstant {
     /// Creates the parameter of a row of the cost table `table`.
-    pub(crate) fn of(table: &str, row: &Row) -> Self {
+    pub(crate) fn of(table: &str, row: &CostRow) -> Self {
         Self {
             table: table.to_owned(),
             name: row.name.to_owned(),
@@ -129,13 +129,13 @@ pub struct Sensitivity {
     pub version: String,
     /// Values of the model, with the constants that affect them.
     #[serde(default, rename = "value")]
-    pub values: Vec<Dependence>,
+    pub values: Vec<ValueSensitivity>,
 }
 
 /// Value of the model, with the constants that affect it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dependence {
+pub struct ValueSensitivity {
     /// Quantity that the model computes, and its set-up.
     pub what: String,
     /// Unit of the value.
@@ -144,13 +144,13 @@ pub struct Dependence {
     pub value: f64,
     /// Effects of constants on the value, the largest first.
     #[serde(default, rename = "effect")]
-    pub effects: Vec<Effect>,
+    pub effects: Vec<ConstantEffect>,
 }
 
 /// Effect of a constant on a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Effect {
+pub struct ConstantEffect {
     /// Name of the constant that affects the value.
     pub constant: String,
     /// Change of the value in percent when the constant is reduced by a fifth.
@@ -159,7 +159,7 @@ pub struct Effect {
     pub more_pct: f64,
 }
 
-impl Effect {
+impl ConstantEffect {
     /// Returns the larger of the effect's two absolute changes.
     #[must_use]
     pub fn size(&self) -> f64 {
@@ -189,7 +189,7 @@ impl Catalogue {
     }
 
     /// Returns a description of the problem if a stated value matches no point or metric.
-    fn nowhere(&self, stated: &Stated) -> Option<String> {
+    fn nowhere(&self, stated: &StatedValue) -> Option<String> {
         let found = self.experiment(stated.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);
             names.eq(stated.axes.iter().map(|(name, _)| *name))
@@ -215,7 +215,7 @@ impl Catalogue {
                 problems.push(format!("axis {} has values that the setting does not permit", axis.name));
             }
         }
-        if let Points::Listed(points) = experiment.points {
+        if let PointCombinations::Listed(points) = experiment.points {
             problems.extend(points.iter().filter_map(|point| misplaced(experiment, point)));
         }
         problems.extend(experiment.figures.iter().flat_map(|figure| undrawable(experiment, figure)));
@@ -228,7 +228,7 @@ fn repeated<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Vec<String>
     names.filter(|name| !seen.insert(*name)).map(|name| format!("{what} {name} is declared twice")).collect()
 }
 
-fn misplaced(experiment: &Experiment, point: &[Value]) -> Option<String> {
+fn misplaced(experiment: &Experiment, point: &[ParameterValue]) -> Option<String> {
     let on_axes = point.len() == experiment.axes.len()
         && point.iter().zip(experiment.axes).all(|(value, axis)| axis.values.list().contains(value));
     (!on_axes).then(|| format!("point {point:?} does not lie on the experiment's axes"))
@@ -245,7 +245,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
     if drawn.len() != experiment.axes.len() {
         problems.push(format!("figure {:?} shows an undeclared axis", figure.title));
     }
-    if figure.kind == Kind::Lines && figure.x.len() != 1 {
+    if figure.kind == FigureKind::Lines && figure.x.len() != 1 {
         problems.push(format!("figure {:?} has lines over more than one axis", figure.title));
     }
     let scales = std::iter::once(&figure.left).chain(&figure.right);

@@ -10,7 +10,7 @@ use thiserror::Error;
 use hypervisor::cost::CostTable;
 
 use crate::named::{Metrics, NoSuchValue, Params};
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 /// Experiment of the lab, declared as data.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +24,13 @@ pub struct Experiment {
     /// Parameters that the experiment varies, the slowest first.
     pub axes: &'static [Axis],
     /// Combinations of axis values that are run.
-    pub points: Points,
+    pub points: PointCombinations,
     /// Metrics of every point of the experiment, in the order of a row.
     pub metrics: &'static [Metric],
     /// Figures drawn from the experiment's rows.
     pub figures: &'static [Figure],
     /// Function that runs one point of the experiment. Equal points and contexts give bit-identical outcomes.
-    pub run: fn(&Point, &Context) -> Result<Outcome, RunError>,
+    pub run: fn(&Point, &PointContext) -> Result<PointOutcome, PointRunError>,
 }
 
 /// Parameter that an experiment varies.
@@ -41,7 +41,7 @@ pub struct Axis {
     /// Short description of the axis.
     pub what: &'static str,
     /// Values of the axis, in the order of the rows.
-    pub values: Values,
+    pub values: AxisValues,
     /// Labels of the axis values in figures; empty to show the values themselves.
     pub labels: &'static [&'static str],
 }
@@ -49,7 +49,7 @@ pub struct Axis {
 impl Axis {
     /// Returns the label of an axis value in figures.
     #[must_use]
-    pub fn label(&self, value: &Value) -> String {
+    pub fn label(&self, value: &ParameterValue) -> String {
         let at = self.values.list().iter().position(|known| known == value);
         at.and_then(|at| self.labels.get(at)).map_or_else(|| value.to_string(), |&label| label.to_owned())
     }
@@ -57,7 +57,7 @@ impl Axis {
 
 /// Values of an axis: at least one, all of one kind.
 #[derive(Clone, Copy, Debug)]
-pub enum Values {
+pub enum AxisValues {
     /// Integers from `first` up to `last`.
     Range {
         /// First value of the axis.
@@ -68,17 +68,17 @@ pub enum Values {
         step: i64,
     },
     /// Values that are listed one by one.
-    List(&'static [Value]),
+    List(&'static [ParameterValue]),
 }
 
-impl Values {
+impl AxisValues {
     /// Returns the values of the axis.
     #[must_use]
-    pub fn list(&self) -> Vec<Value> {
+    pub fn list(&self) -> Vec<ParameterValue> {
         match *self {
             Self::Range { first, last, step } => {
                 let step = usize::try_from(step).unwrap_or(1).max(1);
-                (first..=last).step_by(step).map(Value::Int).collect()
+                (first..=last).step_by(step).map(ParameterValue::Int).collect()
             }
             Self::List(values) => values.to_vec(),
         }
@@ -87,11 +87,11 @@ impl Values {
 
 /// Combinations of axis values that are points.
 #[derive(Clone, Copy, Debug)]
-pub enum Points {
+pub enum PointCombinations {
     /// All combinations of axis values, the last axis varying fastest.
     All,
     /// Listed combinations of axis values, each with a value for every axis.
-    Listed(&'static [&'static [Value]]),
+    Listed(&'static [&'static [ParameterValue]]),
 }
 
 /// Number that every point of an experiment reports.
@@ -111,7 +111,7 @@ pub struct Figure {
     /// Heading of the experiment's figure.
     pub title: &'static str,
     /// Drawing style of the series on the left scale.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Axes along x, the outermost first. Lines are true to scale only with a single integer axis.
     pub x: &'static [&'static str],
     /// Title of the figure's x axis.
@@ -119,14 +119,14 @@ pub struct Figure {
     /// Axis whose values are drawn side by side, with one line or bar each.
     pub split: Option<&'static str>,
     /// Left scale of the figure, with its series.
-    pub left: Scale,
+    pub left: FigureScale,
     /// Right scale of the figure; its series are always lines.
-    pub right: Option<Scale>,
+    pub right: Option<FigureScale>,
 }
 
 /// Drawing style of a scale's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FigureKind {
     /// Line with a marker at each point of the series.
     Lines,
     /// Bars on top of each other, for series that are parts of a whole.
@@ -137,7 +137,7 @@ pub enum Kind {
 
 /// Vertical scale of a figure, with its series.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale {
+pub struct FigureScale {
     /// Quantity that the scale measures.
     pub title: &'static str,
     /// Unit of the quantity on the scale.
@@ -174,12 +174,12 @@ impl fmt::Display for Point {
 
 /// Context of the run of a point: seed and settings.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct PointContext {
     /// Seed of every named generator of the run. It depends on the run's seed, the experiment and the axes
     /// but not on settings, so that runs with different settings use the same random numbers.
     pub seed: u64,
     /// All settings of the run, changed or not. A setting varied by an axis has the axis value.
-    pub settings: Settings,
+    pub settings: RunSettings,
 }
 
 /// Prefix of the settings that are constants of the cost table.
@@ -188,14 +188,14 @@ pub(crate) const CONSTANT: &str = "cost.";
 /// Settings of a run, with a record of the settings that the run has read. A setting that is not read has no effect
 /// on the run.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RunSettings {
     values: Params,
     read: Arc<Mutex<BTreeSet<String>>>,
     /// Cost tables that runs have been given.
     tables: Arc<Mutex<Vec<CostTable>>>,
 }
 
-impl Settings {
+impl RunSettings {
     /// Creates settings that no run has read.
     #[must_use]
     pub fn new(values: Params) -> Self {
@@ -254,7 +254,7 @@ impl Settings {
 
 /// Result of running one point of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct PointOutcome {
     /// All metrics of the experiment, in the experiment's order, finite.
     pub metrics: Metrics,
     /// Hash of all traced events of the run, for comparing two runs.
@@ -267,7 +267,7 @@ pub struct Outcome {
 
 /// Error of running a point: the point cannot be run, or its result is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum RunError {
+pub enum PointRunError {
     /// The experiment read a value that is not declared.
     #[error(transparent)]
     Value(#[from] NoSuchValue),

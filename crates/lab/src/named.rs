@@ -7,16 +7,16 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 /// Named values in insertion order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named<T>(Vec<(String, T)>);
+pub struct NamedValues<T>(Vec<(String, T)>);
 
 /// Parameters of a point: axis values, then changed settings.
-pub type Params = Named<Value>;
+pub type Params = NamedValues<ParameterValue>;
 /// Metrics of a point, by name.
-pub type Metrics = Named<f64>;
+pub type Metrics = NamedValues<f64>;
 
 /// Error: the list has no value of this name and kind.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct NoSuchValue {
     pub kind: &'static str,
 }
 
-impl<T> Named<T> {
+impl<T> NamedValues<T> {
     /// Creates an empty list of named values.
     #[must_use]
     pub const fn new() -> Self {
@@ -74,13 +74,17 @@ impl<T> Named<T> {
     }
 }
 
-impl Named<Value> {
+impl NamedValues<ParameterValue> {
     /// Returns the integer called `name`.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such integer.
     pub fn int(&self, name: &str) -> Result<i64, NoSuchValue> {
-        self.as_kind(name, "an integer", |value| if let Value::Int(int) = value { Some(*int) } else { None })
+        self.as_kind(
+            name,
+            "an integer",
+            |value| if let ParameterValue::Int(int) = value { Some(*int) } else { None },
+        )
     }
 
     /// Returns the boolean called `name`.
@@ -88,11 +92,9 @@ impl Named<Value> {
     /// # Errors
     /// [`NoSuchValue`] if there is no such boolean.
     pub fn bool(&self, name: &str) -> Result<bool, NoSuchValue> {
-        self.as_kind(
-            name,
-            "true or false",
-            |value| if let Value::Bool(bool) = value { Some(*bool) } else { None },
-        )
+        self.as_kind(name, "true or false", |value| {
+            if let ParameterValue::Bool(bool) = value { Some(*bool) } else { None }
+        })
     }
 
     /// Returns the number called `name`, which may be an integer.
@@ -101,8 +103,8 @@ impl Named<Value> {
     /// [`NoSuchValue`] if there is no such number.
     pub fn real(&self, name: &str) -> Result<f64, NoSuchValue> {
         self.as_kind(name, "a number", |value| match value {
-            Value::Real(real) => Some(*real),
-            Value::Int(int) => Some(*int as f64),
+            ParameterValue::Real(real) => Some(*real),
+            ParameterValue::Int(int) => Some(*int as f64),
             _ => None,
         })
     }
@@ -112,30 +114,28 @@ impl Named<Value> {
     /// # Errors
     /// [`NoSuchValue`] if there is no such text.
     pub fn text(&self, name: &str) -> Result<&str, NoSuchValue> {
-        self.as_kind(
-            name,
-            "a name",
-            |value| if let Value::Text(text) = value { Some(text.as_ref()) } else { None },
-        )
+        self.as_kind(name, "a name", |value| {
+            if let ParameterValue::Text(text) = value { Some(text.as_ref()) } else { None }
+        })
     }
 
     fn as_kind<'a, T>(
         &'a self,
         name: &str,
         kind: &'static str,
-        read: impl FnOnce(&'a Value) -> Option<T>,
+        read: impl FnOnce(&'a ParameterValue) -> Option<T>,
     ) -> Result<T, NoSuchValue> {
         self.get(name).and_then(read).ok_or_else(|| NoSuchValue { name: name.to_owned(), kind })
     }
 }
 
-impl<T> Default for Named<T> {
+impl<T> Default for NamedValues<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> FromIterator<(String, T)> for Named<T> {
+impl<T> FromIterator<(String, T)> for NamedValues<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(values: I) -> Self {
         let mut named = Self::new();
         values.into_iter().for_each(|(name, value)| named.set(name, value));
@@ -144,7 +144,7 @@ impl<T> FromIterator<(String, T)> for Named<T> {
 }
 
 /// Formats as `vms=1 msi_accel=false`.
-impl<T: fmt::Display> fmt::Display for Named<T> {
+impl<T: fmt::Display> fmt::Display for NamedValues<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.iter().enumerate() {
             write!(f, "{}{name}={value}", if at == 0 { "" } else { " " })?;
@@ -153,29 +153,29 @@ impl<T: fmt::Display> fmt::Display for Named<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Named<T> {
+impl<T: Serialize> Serialize for NamedValues<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for NamedValues<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(InOrder(PhantomData))
+        deserializer.deserialize_map(NamedValuesVisitor(PhantomData))
     }
 }
 
-struct InOrder<T>(PhantomData<T>);
+struct NamedValuesVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
-    type Value = Named<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedValuesVisitor<T> {
+    type Value = NamedValues<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<T>, A::Error> {
-        let mut named = Named::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NamedValues<T>, A::Error> {
+        let mut named = NamedValues::new();
         while let Some((name, value)) = map.next_entry::<String, T>()? {
             if named.get(&name).is_some() {
                 return Err(A::Error::custom(format!("duplicate key `{name}`")));
@@ -188,8 +188,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Named, Params};
-    use crate::value::Value;
+    use super::{NamedValues, Params};
+    use crate::value::ParameterValue;
 
     #[test]
     fn json_keeps_the_order_of_named_values() {
@@ -202,7 +202,9 @@ mod tests {
 
     #[test]
     fn reading_a_named_value_as_another_kind_is_an_error() {
-        let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
+        let params = NamedValues::new()
+            .with("vms", ParameterValue::Int(7))
+            .with("policy", ParameterValue::name("aic"));
         assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
         assert_eq!(params.text("policy"), Ok("aic"));
         assert_eq!(

@@ -37,15 +37,17 @@ pub fn rounded(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Row, rounded};
-    use crate::named::Named;
-    use crate::value::Value;
+    use crate::named::NamedValues;
+    use crate::value::ParameterValue;
 
     #[test]
     fn result_row_is_one_json_object_in_field_order() {
         let row = Row {
             experiment: "fig06".into(),
-            params: Named::new().with("vms", Value::Int(1)).with("msi_accel", Value::Bool(false)),
-            metrics: Named::new().with("throughput_mbps", 957.1).with("cpu_dom0_pct", 17.0),
+            params: NamedValues::new()
+                .with("vms", ParameterValue::Int(1))
+                .with("msi_accel", ParameterValue::Bool(false)),
+            metrics: NamedValues::new().with("throughput_mbps", 957.1).with("cpu_dom0_pct", 17.0),
         };
         let json = r#"{"experiment":"fig06","params":{"vms":1,"msi_accel":false},"metrics":{"throughput_mbps":957.1,"cpu_dom0_pct":17.0}}"#;
         assert_eq!(row.to_json(), json);

@@ -1,12 +1,16 @@
 //! Synthetic experiments for tests: a queue computed by arithmetic, cheap and plausible.
 
-use crate::catalogue::{Catalogue, Dependence, Effect, Parameter, Residual, Sensitivity, Setting, Stated};
+use crate::catalogue::{
+    Catalogue, ConstantEffect, ModelConstant, Residual, Sensitivity, SettingDefinition, StatedValue,
+    ValueSensitivity,
+};
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::hash;
-use crate::named::Named;
-use crate::value::Value;
+use crate::named::NamedValues;
+use crate::value::ParameterValue;
 
 const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, unit, what }
@@ -19,18 +23,18 @@ const METRICS: &[Metric] = &[
     metric("cpu_guest_pct", "%", "guests, in threads"),
 ];
 
-const CPU: Scale = Scale {
+const CPU: FigureScale = FigureScale {
     title: "CPU",
     unit: "% of a thread",
     series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
 };
-const THROUGHPUT: Scale =
-    Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
+const THROUGHPUT: FigureScale =
+    FigureScale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
 
 const VMS: Axis = Axis {
     name: "vms",
     what: "virtual machines on the port",
-    values: Values::Range { first: 1, last: 7, step: 1 },
+    values: AxisValues::Range { first: 1, last: 7, step: 1 },
     labels: &[],
 };
 
@@ -44,15 +48,15 @@ const QUEUE: Experiment = Experiment {
         Axis {
             name: "accel",
             what: "the short cut",
-            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["without", "with the short cut"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: &[Figure {
         title: "Load and loss",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["vms"],
         x_title: "Virtual machines",
         split: Some("accel"),
@@ -71,27 +75,35 @@ const LADDER: Experiment = Experiment {
         Axis {
             name: "guest",
             what: "the guest's kernel",
-            values: Values::List(&[Value::name("old"), Value::name("new"), Value::name("native")]),
+            values: AxisValues::List(&[
+                ParameterValue::name("old"),
+                ParameterValue::name("new"),
+                ParameterValue::name("native"),
+            ]),
             labels: &[],
         },
         Axis {
             name: "opts",
             what: "what is improved, each with those before",
-            values: Values::List(&[Value::name("none"), Value::name("msi"), Value::name("eoi")]),
+            values: AxisValues::List(&[
+                ParameterValue::name("none"),
+                ParameterValue::name("msi"),
+                ParameterValue::name("eoi"),
+            ]),
             labels: &["none", "+ MSI-X", "+ EOI"],
         },
     ],
-    points: Points::Listed(&[
-        &[Value::name("old"), Value::name("none")],
-        &[Value::name("old"), Value::name("msi")],
-        &[Value::name("new"), Value::name("none")],
-        &[Value::name("new"), Value::name("eoi")],
-        &[Value::name("native"), Value::name("none")],
+    points: PointCombinations::Listed(&[
+        &[ParameterValue::name("old"), ParameterValue::name("none")],
+        &[ParameterValue::name("old"), ParameterValue::name("msi")],
+        &[ParameterValue::name("new"), ParameterValue::name("none")],
+        &[ParameterValue::name("new"), ParameterValue::name("eoi")],
+        &[ParameterValue::name("native"), ParameterValue::name("none")],
     ]),
     metrics: METRICS,
     figures: &[Figure {
         title: "Load by domain",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["guest", "opts"],
         x_title: "Guest and improvements",
         split: None,
@@ -109,15 +121,20 @@ const SIZES: Experiment = Experiment {
     axes: &[Axis {
         name: "message_bytes",
         what: "payload of a message",
-        values: Values::List(&[Value::Int(1500), Value::Int(2000), Value::Int(3000), Value::Int(4000)]),
+        values: AxisValues::List(&[
+            ParameterValue::Int(1500),
+            ParameterValue::Int(2000),
+            ParameterValue::Int(3000),
+            ParameterValue::Int(4000),
+        ]),
         labels: &[],
     }],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: &[
         Figure {
             title: "Throughput",
-            kind: Kind::Lines,
+            kind: FigureKind::Lines,
             x: &["message_bytes"],
             x_title: "Message size (bytes)",
             split: None,
@@ -126,7 +143,7 @@ const SIZES: Experiment = Experiment {
         },
         Figure {
             title: "Load",
-            kind: Kind::GroupedBars,
+            kind: FigureKind::GroupedBars,
             x: &["message_bytes"],
             x_title: "Message size (bytes)",
             split: None,
@@ -139,7 +156,7 @@ const SIZES: Experiment = Experiment {
 
 /// Returns a catalogue of three experiments and three settings.
 pub(crate) fn catalogue() -> Catalogue {
-    let setting = |name: &str, default, unit, choices| Setting {
+    let setting = |name: &str, default, unit, choices| SettingDefinition {
         name: name.to_owned(),
         default,
         unit,
@@ -149,9 +166,9 @@ pub(crate) fn catalogue() -> Catalogue {
     Catalogue {
         experiments: &[QUEUE, LADDER, SIZES],
         settings: vec![
-            setting("cpu", Value::name("nehalem"), "", &["nehalem", "modern"]),
-            setting("cost.eoi_full", Value::Int(8400), "cycles", &[]),
-            setting("contention", Value::Real(1.3), "", &[]),
+            setting("cpu", ParameterValue::name("nehalem"), "", &["nehalem", "modern"]),
+            setting("cost.eoi_full", ParameterValue::Int(8400), "cycles", &[]),
+            setting("contention", ParameterValue::Real(1.3), "", &[]),
         ],
         stated: vec![
             stated(&[("vms", "1"), ("accel", "false")], ("cpu_dom0_pct", 17.0), true),
@@ -168,7 +185,7 @@ pub(crate) fn catalogue() -> Catalogue {
         ],
         sensitivity: Sensitivity {
             version: "0.0.9+0".into(),
-            values: vec![Dependence {
+            values: vec![ValueSensitivity {
                 what: "dom0, 7 guests".into(),
                 unit: "%".into(),
                 value: 35.7,
@@ -182,16 +199,16 @@ fn stated(
     axes: &'static [(&'static str, &'static str)],
     (metric, value): (&'static str, f64),
     is_calibrated: bool,
-) -> Stated {
-    Stated { experiment: "queue", axes, metric, value, is_calibrated }
+) -> StatedValue {
+    StatedValue { experiment: "queue", axes, metric, value, is_calibrated }
 }
 
-fn effect(constant: &str, less_pct: f64, more_pct: f64) -> Effect {
-    Effect { constant: constant.into(), less_pct, more_pct }
+fn effect(constant: &str, less_pct: f64, more_pct: f64) -> ConstantEffect {
+    ConstantEffect { constant: constant.into(), less_pct, more_pct }
 }
 
-fn parameter(name: &str, value: f64, unit: &str, kind: &str) -> Parameter {
-    Parameter {
+fn parameter(name: &str, value: f64, unit: &str, kind: &str) -> ModelConstant {
+    ModelConstant {
         table: "nehalem".into(),
         name: name.into(),
         value,
@@ -205,21 +222,21 @@ fn residual(what: &str, target: f64, model: f64) -> Residual {
     Residual { what: what.into(), unit: "%".into(), target, model, source: "a test".into() }
 }
 
-fn run(point: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn run(point: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let bytes = point.axes.int("message_bytes").map(|bytes| bytes / 1000);
     let vms = point.axes.int("vms").or(bytes).unwrap_or(10);
     if !(0..=60).contains(&vms) {
-        return Err(RunError::Refused(format!("vms is {vms}; the port takes 0 to 60")));
+        return Err(PointRunError::Refused(format!("vms is {vms}; the port takes 0 to 60")));
     }
     let eoi = context.settings.int("cost.eoi_full")?;
     if eoi < 0 {
-        return Err(RunError::Invariant("the sum of all cycles is not the time that passed".to_owned()));
+        return Err(PointRunError::Invariant("the sum of all cycles is not the time that passed".to_owned()));
     }
     let short = point.axes.bool("accel").unwrap_or(false);
     let jitter = (context.seed % 1000) as f64 / 1000.0;
     let vms = vms as f64;
-    Ok(Outcome {
-        metrics: Named::new()
+    Ok(PointOutcome {
+        metrics: NamedValues::new()
             .with("throughput_mbps", 957.1 - vms * 0.37 + jitter / 10.0)
             .with("cpu_dom0_pct", if short { 3.0 } else { 14.0 + 3.1 * vms })
             .with("cpu_xen_pct", vms * context.settings.real("contention")? * eoi as f64 / 2800.0)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Value of a parameter, written to JSON as itself: `3`, `false`, `1.25`, `"2k"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum ParameterValue {
     /// Switch that is on or off.
     Bool(bool),
     /// Integer: a count or whole amount.
@@ -19,7 +19,7 @@ pub enum Value {
     Text(Cow<'static, str>),
 }
 
-impl Value {
+impl ParameterValue {
     /// Creates a value from a name known at compile time.
     #[must_use]
     pub const fn name(text: &'static str) -> Self {
@@ -49,7 +49,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => value.fmt(f),
@@ -62,28 +62,28 @@ impl fmt::Display for Value {
 
 #[cfg(test)]
 mod tests {
-    use super::Value;
+    use super::ParameterValue;
 
     #[test]
     fn parameter_value_round_trips_through_json() {
         for (value, json) in [
-            (Value::Int(3), "3"),
-            (Value::Bool(false), "false"),
-            (Value::Real(2.0), "2.0"),
-            (Value::name("2k"), "\"2k\""),
+            (ParameterValue::Int(3), "3"),
+            (ParameterValue::Bool(false), "false"),
+            (ParameterValue::Real(2.0), "2.0"),
+            (ParameterValue::name("2k"), "\"2k\""),
         ] {
             assert_eq!(serde_json::to_string(&value).unwrap(), json);
-            assert_eq!(serde_json::from_str::<Value>(json).unwrap(), value);
+            assert_eq!(serde_json::from_str::<ParameterValue>(json).unwrap(), value);
         }
     }
 
     #[test]
     fn parameter_text_is_parsed_as_the_kind_of_its_old_value() {
-        assert_eq!(Value::Int(1).parse_alike("7"), Some(Value::Int(7)));
-        assert_eq!(Value::Int(1).parse_alike("7.5"), None);
-        assert_eq!(Value::Bool(true).parse_alike("yes"), None);
-        assert_eq!(Value::Real(1.0).parse_alike("2"), Some(Value::Real(2.0)));
-        assert_eq!(Value::Real(1.0).parse_alike("inf"), None);
-        assert_eq!(Value::name("20k").parse_alike("1"), Some(Value::name("1")));
+        assert_eq!(ParameterValue::Int(1).parse_alike("7"), Some(ParameterValue::Int(7)));
+        assert_eq!(ParameterValue::Int(1).parse_alike("7.5"), None);
+        assert_eq!(ParameterValue::Bool(true).parse_alike("yes"), None);
+        assert_eq!(ParameterValue::Real(1.0).parse_alike("2"), Some(ParameterValue::Real(2.0)));
+        assert_eq!(ParameterValue::Real(1.0).parse_alike("inf"), None);
+        assert_eq!(ParameterValue::name("20k").parse_alike("1"), Some(ParameterValue::name("1")));
     }
 }

@@ -15,7 +15,7 @@ use linux_guest::{Accel, Assets, DpdkSeries, KernelSeries, LinuxGuest};
 
 /// Boot a Debian guest with the given VFs and run commands in it.
 #[derive(Debug, Parser)]
-struct Arguments {
+struct BootArgs {
     /// Vfio-user socket; may be given several times.
     #[arg(long = "socket", value_name = "PATH")]
     sockets: Vec<PathBuf>,
@@ -24,7 +24,7 @@ struct Arguments {
     command: Option<String>,
     /// Kernel to boot.
     #[arg(long, value_enum, default_value = "bookworm61")]
-    kernel: Kernel,
+    kernel: KernelChoice,
     /// Add DPDK's testpmd to the guest.
     #[arg(long)]
     dpdk: bool,
@@ -52,18 +52,18 @@ struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kernel {
+enum KernelChoice {
     Bookworm61,
     Trixie612,
     TrixieBackports,
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+    let arguments = BootArgs::parse();
     let series = match arguments.kernel {
-        Kernel::Bookworm61 => KernelSeries::Bookworm61,
-        Kernel::Trixie612 => KernelSeries::Trixie612,
-        Kernel::TrixieBackports => KernelSeries::TrixieBackports,
+        KernelChoice::Bookworm61 => KernelSeries::Bookworm61,
+        KernelChoice::Trixie612 => KernelSeries::Trixie612,
+        KernelChoice::TrixieBackports => KernelSeries::TrixieBackports,
     };
     let timeout = Duration::from_secs(arguments.timeout);
     let assets = Assets::prepare(series)?;

@@ -29,5 +29,5 @@ pub use assets::{
     apparmor_parser, cache_folder, prometheus, tshark,
 };
 pub use guest::accel::Accel;
-pub use guest::control::Output;
-pub use guest::{Background, GuestBuilder, GuestError, LinuxGuest};
+pub use guest::control::GuestCommandOutput;
+pub use guest::{BackgroundScript, GuestBuilder, GuestError, LinuxGuest};

@@ -7,18 +7,18 @@
 
 use i82576::bits::{dctl, dtxswc, mrqc, rctl, tctl, vlvf, vmolr, vmvir, vt_ctl};
 use i82576::config::pf::SRIOV;
-use i82576::descriptor::rx::Posted;
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::rx::PostedRxDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, rx, tx, vf};
-use i82576::{MacAddress, Pool, Time};
-use nic::{Budget, Config, Nic, Wire};
+use i82576::{MacAddress, PoolIndex, Time};
+use nic::{Budget, Config, Nic, UplinkWire};
 use pcie::Function::{Pf, Vf};
 use pcie::capability::sriov;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Iova};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use two_vfs::{Memory, address, frame};
+use two_vfs::{TwoVfMemory, address, frame};
 
 #[path = "../../pcie/benches/two_vfs/mod.rs"]
 mod two_vfs;
@@ -37,13 +37,13 @@ const ROUND: Duration = Duration::from_millis(5);
 
 /// A wire that delivers the same frame repeatedly and discards the frames that it gets.
 #[derive(Default)]
-struct Tap {
+struct ReplayWire {
     frame: Vec<u8>,
     left: usize,
     sent: Vec<u8>,
 }
 
-impl Wire for Tap {
+impl UplinkWire for ReplayWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.sent.clear();
         self.sent.extend_from_slice(frame);
@@ -57,30 +57,30 @@ impl Wire for Tap {
     }
 }
 
-struct Bench {
+struct CardBench {
     /// Bytes of the receive descriptors as a guest posts them.
     posted: Vec<u8>,
     /// Next ring index of the receiver and of the sender, which their guests know without a read.
     heads: [usize; 2],
     nic: Nic,
-    memory: Memory,
-    wire: Tap,
+    memory: TwoVfMemory,
+    wire: ReplayWire,
 }
 
-const fn pool_of(vf: u8) -> Pool {
-    Pool::of_field(vf as u32)
+const fn pool_of(vf: u8) -> PoolIndex {
+    PoolIndex::of_field(vf as u32)
 }
 
 const fn mac(n: u8) -> MacAddress {
     MacAddress(address(n))
 }
 
-impl Bench {
+impl CardBench {
     fn new() -> Self {
-        Self::with(Memory::new(false))
+        Self::with(TwoVfMemory::new(false))
     }
 
-    fn with(memory: Memory) -> Self {
+    fn with(memory: TwoVfMemory) -> Self {
         let mut nic = Nic::new(Config { mac: mac(255), iov: true, loopback: None });
         nic.set_link(true);
         let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
@@ -108,9 +108,10 @@ impl Bench {
             nic.write(Pf, r::ral(1 + u32::from(n)), low, Time::ZERO);
             nic.write(Pf, r::rah(1 + u32::from(n)), high | 1 << 31 | 1 << (18 + n), Time::ZERO);
         }
-        let posted = (0..RING).map(|i| Posted { packet: BUFFERS + (i * BUFFER) as u64, header: 0 }.emit());
+        let posted =
+            (0..RING).map(|i| PostedRxDescriptor { packet: BUFFERS + (i * BUFFER) as u64, header: 0 }.emit());
         let posted = posted.collect::<Vec<_>>().as_flattened().to_vec();
-        let mut bench = Self { posted, heads: [0; 2], nic, memory, wire: Tap::default() };
+        let mut bench = Self { posted, heads: [0; 2], nic, memory, wire: ReplayWire::default() };
         (0..2).for_each(|n| bench.start(n));
         bench
     }
@@ -189,20 +190,25 @@ impl Bench {
     }
 }
 
-fn packet(length: usize) -> Data {
-    Data {
+fn packet(length: usize) -> AdvancedDataDescriptor {
+    AdvancedDataDescriptor {
         address: FRAME,
         length: length as u16,
         end_of_packet: true,
         report_status: true,
         payload_length: length as u32,
-        ..Data::default()
+        ..AdvancedDataDescriptor::default()
     }
 }
 
-fn context(mss: u16) -> Context {
-    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
-    Context { ipv4: true, l4: L4::Tcp, mss, ..lengths }
+fn context(mss: u16) -> AdvancedContextDescriptor {
+    let lengths = AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ..AdvancedContextDescriptor::default()
+    };
+    AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss, ..lengths }
 }
 
 /// Returns true if the program's first argument selects a case.
@@ -238,7 +244,13 @@ fn copy(length: usize) -> f64 {
 }
 
 /// Measures a case and prints the result.
-fn case(name: &str, frames: usize, length: usize, bench: &mut Bench, mut work: impl FnMut(&mut Bench)) {
+fn case(
+    name: &str,
+    frames: usize,
+    length: usize,
+    bench: &mut CardBench,
+    mut work: impl FnMut(&mut CardBench),
+) {
     if !wanted(name) {
         return;
     }
@@ -252,7 +264,7 @@ fn case(name: &str, frames: usize, length: usize, bench: &mut Bench, mut work: i
 
 fn main() {
     for length in [64, 1514, 9014] {
-        let mut bench = Bench::new();
+        let mut bench = CardBench::new();
         bench.wire.frame = frame(1, 9, length);
         let count = if length > BUFFER { 8 } else { 32 };
         let name = format!("wire to VF, {length} bytes");
@@ -266,12 +278,16 @@ fn main() {
         ("VF in three regions, with policy", 1, false, true, true),
     ] {
         for length in [64, 1514] {
-            let mut bench = Bench::with(Memory::new(three));
+            let mut bench = CardBench::with(TwoVfMemory::new(three));
             if police {
                 bench.police();
             }
             bench.place(&frame(to, 0, length));
-            let data = Data { insert_l4_checksum: sums, insert_ip_checksum: sums, ..packet(length) };
+            let data = AdvancedDataDescriptor {
+                insert_l4_checksum: sums,
+                insert_ip_checksum: sums,
+                ..packet(length)
+            };
             // A packet without requests needs no context.
             let contexts = if sums { vec![context(0).emit()] } else { vec![] };
             let descriptors = [contexts, vec![data.emit(); 32]].concat();
@@ -280,16 +296,17 @@ fn main() {
             case(&name, 32, length, &mut bench, |bench| bench.send(&descriptors, received));
         }
     }
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     bench.place(&frame(1, 0, 64));
-    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(64) };
+    let sums = AdvancedDataDescriptor { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(64) };
     // A stack with two flows in turn sets a context for each packet, so the card cannot reuse its last decision.
     let descriptors: Vec<_> = (1..=30).flat_map(|mss| [context(mss).emit(), sums.emit()]).collect();
     case("VF to VF, a context each, 64 bytes", 30, 64, &mut bench, |bench| bench.send(&descriptors, 30));
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     let length = 54 + 40 * 1448;
     bench.place(&frame(1, 0, length));
-    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(length) };
-    let descriptors = [context(1448).emit(), Data { segment: true, ..sums }.emit()];
+    let sums =
+        AdvancedDataDescriptor { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(length) };
+    let descriptors = [context(1448).emit(), AdvancedDataDescriptor { segment: true, ..sums }.emit()];
     case("VF to VF, cut into 1502 bytes", 40, 1502, &mut bench, |bench| bench.send(&descriptors, 40));
 }

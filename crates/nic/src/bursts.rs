@@ -1,36 +1,36 @@
 //! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `transmit` and `receive`.
 
-use crate::offload::plain::{Advanced, Plain};
+use crate::offload::plain::{DataTxFormat, PlainRxFormat};
 use crate::policy::{self, pool};
 use crate::queue::QueueIo;
-use crate::scratch::{Receiving, Scratch};
-use crate::work::Work;
+use crate::scratch::{CachedReceiveQueue, Scratch};
+use crate::work::FramePath;
 use alloc::boxed::Box;
 use i82576::descriptor::SIZE;
-use offload::Request;
+use offload::OffloadRequest;
 use offload::insert::insert;
-use offload::plain::Insertion;
-use pcie::{Bus, Function, Hint};
-use plane::frame::Sealed;
-use plane::switch::Reason;
-use plane::{Port, Sender};
-use rings::{Misfit, Places, Receiver, Terms};
+use offload::plain::InsertedChecksums;
+use pcie::{Bus, Function, MemoryHint};
+use plane::frame::TrustedChecksum;
+use plane::switch::SwitchDropReason;
+use plane::{PortIndex, TransmitQueueId};
+use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, RunProperties};
 
-impl<B: Bus> Work<'_, B> {
+impl<B: Bus> FramePath<'_, B> {
     /// Returns the checksums that a descriptor of a burst requests, and the headers that its context describes.
-    fn request(&self, sender: Sender, at: usize) -> Option<Request> {
+    fn request(&self, sender: TransmitQueueId, at: usize) -> Option<OffloadRequest> {
         self.queues.tx[policy::queue(sender).index()].request(at, &self.scratch.upcoming)
     }
 }
 
-impl<B: Bus> rings::Card for Work<'_, B> {
+impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     type Bus = B;
-    type TxFormat = Advanced;
-    type RxFormat = Plain;
+    type TxFormat = DataTxFormat;
+    type RxFormat = PlainRxFormat;
 
     const KEEPS_DESCRIPTORS: bool = true;
 
-    fn places(&mut self) -> &mut Option<Box<Places>> {
+    fn places(&mut self) -> &mut Option<Box<FrameMemory>> {
         &mut self.scratch.places
     }
 
@@ -42,7 +42,7 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         self.scratch.glances
     }
 
-    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; SIZE]] {
+    fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; SIZE]] {
         let Self { queues, file, scratch, bus, .. } = self;
         let queue = policy::queue(sender);
         let tx = &mut queues.tx[queue.index()];
@@ -56,34 +56,44 @@ impl<B: Bus> rings::Card for Work<'_, B> {
         })
     }
 
-    fn pass(&mut self, sender: Sender, count: usize) {
+    fn pass(&mut self, sender: TransmitQueueId, count: usize) {
         self.queues.tx[policy::queue(sender).index()].pass_plain(count, &self.scratch.upcoming);
     }
 
-    fn insertion(&self, sender: Sender, at: usize) -> Option<Insertion> {
+    fn insertion(&self, sender: TransmitQueueId, at: usize) -> Option<InsertedChecksums> {
         self.request(sender, at)?.plain()
     }
 
-    fn insert(&self, sender: Sender, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+    fn insert(
+        &self,
+        sender: TransmitQueueId,
+        at: usize,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
         let asked = self.request(sender, at).filter(|asked| asked.ip_checksum || asked.l4_checksum);
-        asked.map_or(Ok(None), |asked| insert(frame, &asked).map_err(|_| Misfit))
+        asked.map_or(Ok(None), |asked| insert(frame, &asked).map_err(|_| InvalidChecksumRequest))
     }
 
-    fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut B) {
+    fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut B) {
         let queue = policy::queue(sender);
         (self.scratch.conditions.owners.of_queue(queue), self.queues.tx[queue.index()].buffers(), self.bus)
     }
 
-    fn refused(&mut self, sender: Sender, reason: Reason) {
+    fn refused(&mut self, sender: TransmitQueueId, reason: SwitchDropReason) {
         self.refused(policy::queue(sender), reason);
     }
 
     #[inline]
-    fn receiver(&mut self, port: Port, _queue: u8, terms: Terms) -> Option<Receiver<'_, B, Plain>> {
+    fn receiver(
+        &mut self,
+        port: PortIndex,
+        _queue: u8,
+        terms: RunProperties,
+    ) -> Option<PlainReceiver<'_, B, PlainRxFormat>> {
         let queue = self.usual_queue(pool(port));
         self.open(queue);
-        let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
-        let format = Plain::new(self.scratch.conditions.checks, terms);
+        let CachedReceiveQueue { opened, function } = &self.scratch.receiving[queue.index()];
+        let format = PlainRxFormat::new(self.scratch.conditions.checks, terms);
         self.queues.rx[queue.index()].receiver(opened.as_ref()?, *function, self.bus, format)
     }
 }

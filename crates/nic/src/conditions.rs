@@ -1,22 +1,22 @@
 //! Values that hold for a whole poll and are read once, at its start. Only software changes them, and no register access
 //! happens during a poll. Filters are decoded when they are written (`decoded`).
 
-use crate::interrupt::Owners;
-use crate::interrupt::single::Form;
-use crate::state::Card;
+use crate::interrupt::ResourceOwners;
+use crate::interrupt::single::InterruptMode;
+use crate::state::DeviceState;
 use i82576::bits::{mrqc, rctl, rfctl, rxcsum};
 use i82576::register as r;
-use plane::uplink::Uplink;
+use plane::uplink::UplinkMode;
 
 /// Settings that hold for a whole poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Conditions {
+pub(crate) struct PollSettings {
     /// Number of VFs, and the functions that may master the bus now.
-    pub(crate) owners: Owners,
+    pub(crate) owners: ResourceOwners,
     /// Kind of interrupt that the PF uses.
-    pub(crate) form: Form,
+    pub(crate) form: InterruptMode,
     /// State of the wire: the link, RCTL.EN, and loopback in the PHY or in the MAC.
-    pub(crate) uplink: Uplink,
+    pub(crate) uplink: UplinkMode,
     /// True if queues belong to pools (MRQC selects VMDq).
     pub(crate) pools: bool,
     /// True if received frames are hashed (MRQC selects RSS).
@@ -25,14 +25,14 @@ pub(crate) struct Conditions {
     pub(crate) checks: u32,
 }
 
-impl Conditions {
+impl PollSettings {
     /// Reads the settings of a poll from the card's state.
-    pub(crate) fn of(state: &Card) -> Self {
+    pub(crate) fn of(state: &DeviceState) -> Self {
         let (control, queues) = (state.file.get(r::RCTL), state.file.get(r::MRQC) & mrqc::MODE_MASK);
         Self {
             owners: state.masters(),
             form: state.form(),
-            uplink: Uplink {
+            uplink: UplinkMode {
                 link: state.link,
                 receives: control & rctl::EN != 0,
                 loops_back: state.phy.loops_back() || control & rctl::LBM_MASK == rctl::LBM_MAC,

@@ -8,4 +8,4 @@ pub use plane::PortCounters as PoolCounters;
 pub(crate) const RQDPC_END: u32 = 0xfff;
 
 /// Counters of all pools, by the pool's number.
-pub type Counters = [PoolCounters; MAX_VFS];
+pub type PoolCounterArray = [PoolCounters; MAX_VFS];

@@ -3,4 +3,4 @@
 /// A saved state breaks a rule; the text names the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Damaged(pub(crate) &'static str);
+pub struct InvalidStateError(pub(crate) &'static str);

@@ -1,39 +1,40 @@
 //! Values that follow from a port's state, kept so that no frame has to compute them: decoded forms of registers
-//! ([`Receive`], [`Rss`], [`Steering`], and the plane's tables). The register table names the forms that a register
-//! belongs to ([`Forms`]); a write to it has them loaded at the next poll. Each form is defined at the stop that uses it.
+//! ([`ReceiveSettings`], [`Rss`], [`ReceiveFilters`], and the plane's tables). The register table names the forms that
+//! a register belongs to ([`DecodedFormSet`]); a write to it has them loaded at the next poll. Each form is defined at
+//! the stop that uses it.
 
-use crate::file::Map;
+use crate::file::RegisterMap;
 use crate::offload::rss::Rss;
-use crate::policy::{self, Receive};
-use crate::state::Card;
-use crate::steering::Steering;
-use i82576::table::Forms;
+use crate::policy::{self, ReceiveSettings};
+use crate::state::DeviceState;
+use crate::steering::ReceiveFilters;
+use i82576::table::DecodedFormSet;
 
 /// Values that follow from the card's state.
 #[derive(Debug, Clone)]
-pub(crate) struct Derived {
+pub(crate) struct DecodedRegisters {
     /// Settings of reception: hashing, check sequence, tag type.
-    pub(crate) receive: Receive,
+    pub(crate) receive: ReceiveSettings,
     /// Key and table of receive-side scaling.
     pub(crate) rss: Rss,
     /// Filters that choose a queue.
-    pub(crate) steering: Steering,
+    pub(crate) steering: ReceiveFilters,
     /// Forms whose registers were written since they were decoded.
-    pub(crate) stale: Forms,
+    pub(crate) stale: DecodedFormSet,
     /// Map of the registers at each offset of the PF's BAR0. It follows from the register table alone and never
     /// changes.
-    pub(crate) map: Map,
+    pub(crate) map: RegisterMap,
 }
 
-impl Derived {
+impl DecodedRegisters {
     /// Decodes all values that follow from a card's state.
-    pub(crate) fn new(state: &Card) -> Self {
+    pub(crate) fn new(state: &DeviceState) -> Self {
         Self {
             receive: policy::load(&state.file, state.owners.vfs).1,
             rss: Rss::load(&state.file),
-            steering: Steering::load(&state.file),
-            stale: Forms::NONE,
-            map: Map::new(),
+            steering: ReceiveFilters::load(&state.file),
+            stale: DecodedFormSet::NONE,
+            map: RegisterMap::new(),
         }
     }
 }
@@ -42,8 +43,8 @@ impl Derived {
 mod tests {
     use crate::offload::rss::Rss;
     use crate::policy;
-    use crate::steering::Steering;
-    use crate::{Budget, Config, Nic, Unplugged};
+    use crate::steering::ReceiveFilters;
+    use crate::{Budget, Config, Nic, UnpluggedWire};
     use alloc::vec::Vec;
     use i82576::bits::ctrl;
     use i82576::config::pf::SRIOV;
@@ -55,9 +56,9 @@ mod tests {
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
     /// A bus on which every memory request faults.
-    struct Nowhere;
+    struct FaultingBus;
 
-    impl Bus for Nowhere {
+    impl Bus for FaultingBus {
         fn dma_read(&mut self, function: Function, iova: Iova, _into: &mut [u8]) -> Result<(), DmaFault> {
             Err(DmaFault { function, iova })
         }
@@ -71,7 +72,7 @@ mod tests {
 
     /// An action that may change a register.
     #[derive(Debug, Clone)]
-    enum Act {
+    enum RegisterAction {
         Write(Function, u32, u32),
         WriteBytes(Function, u64, Vec<u8>),
         WriteByPort(u32, u32),
@@ -100,47 +101,49 @@ mod tests {
         prop_oneof![4 => pf, 1 => vf]
     }
 
-    fn act() -> impl Strategy<Value = Act> {
+    fn act() -> impl Strategy<Value = RegisterAction> {
         let bytes = proptest::collection::vec(any::<u8>(), 1..9);
         prop_oneof![
-            12 => (register(), any::<u32>()).prop_map(|((function, at), value)| Act::Write(function, at, value)),
+            12 => (register(), any::<u32>()).prop_map(|((function, at), value)| RegisterAction::Write(function, at, value)),
             4 => (register(), 0u64..4, bytes).prop_map(|((function, at), lane, bytes)| {
-                Act::WriteBytes(function, u64::from(at) + lane, bytes)
+                RegisterAction::WriteBytes(function, u64::from(at) + lane, bytes)
             }),
-            2 => (register(), any::<u32>()).prop_map(|((_, at), value)| Act::WriteByPort(at, value)),
-            1 => (0u16..9).prop_map(Act::Vfs),
-            1 => function().prop_map(Act::FunctionLevelReset),
-            1 => Just(Act::ConventionalReset),
-            1 => function().prop_map(Act::SoftwareReset),
-            1 => Just(Act::Clone),
-            4 => Just(Act::Poll),
+            2 => (register(), any::<u32>()).prop_map(|((_, at), value)| RegisterAction::WriteByPort(at, value)),
+            1 => (0u16..9).prop_map(RegisterAction::Vfs),
+            1 => function().prop_map(RegisterAction::FunctionLevelReset),
+            1 => Just(RegisterAction::ConventionalReset),
+            1 => function().prop_map(RegisterAction::SoftwareReset),
+            1 => Just(RegisterAction::Clone),
+            4 => Just(RegisterAction::Poll),
         ]
     }
 
-    fn perform(nic: &mut Nic, act: &Act) {
+    fn perform(nic: &mut Nic, act: &RegisterAction) {
         let now = Time::ZERO;
         match act {
-            Act::Write(function, at, value) => nic.write(*function, *at, *value, now),
-            Act::WriteBytes(function, at, bytes) => nic.write_bytes(*function, *at, bytes, now),
-            Act::WriteByPort(at, value) => {
+            RegisterAction::Write(function, at, value) => nic.write(*function, *at, *value, now),
+            RegisterAction::WriteBytes(function, at, bytes) => nic.write_bytes(*function, *at, bytes, now),
+            RegisterAction::WriteByPort(at, value) => {
                 nic.io_write(0, &at.to_le_bytes(), now);
                 nic.io_write(4, &value.to_le_bytes(), now);
             }
-            Act::Vfs(vfs) => {
+            RegisterAction::Vfs(vfs) => {
                 let on = u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY);
                 nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, 0);
                 nic.config_write(Pf, SRIOV + sriov::NUM_VFS, 2, u32::from(*vfs));
                 nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, on);
             }
-            Act::FunctionLevelReset(function) => nic.reset_function(*function),
-            Act::ConventionalReset => nic.conventional_reset(),
-            Act::SoftwareReset(Pf) => nic.write(Pf, r::CTRL, ctrl::RST, now),
-            Act::SoftwareReset(Vf(n)) => {
+            RegisterAction::FunctionLevelReset(function) => nic.reset_function(*function),
+            RegisterAction::ConventionalReset => nic.conventional_reset(),
+            RegisterAction::SoftwareReset(Pf) => nic.write(Pf, r::CTRL, ctrl::RST, now),
+            RegisterAction::SoftwareReset(Vf(n)) => {
                 let Some(vf) = VfIndex::new(*n) else { return };
                 nic.write(Pf, r::vf_block(vf), ctrl::RST, now);
             }
-            Act::Clone => *nic = nic.clone(),
-            Act::Poll => drop(nic.poll(now, Budget::default(), &mut Nowhere, &mut Unplugged)),
+            RegisterAction::Clone => *nic = nic.clone(),
+            RegisterAction::Poll => {
+                let _ = nic.poll(now, Budget::default(), &mut FaultingBus, &mut UnpluggedWire);
+            }
         }
     }
 
@@ -158,7 +161,7 @@ mod tests {
                 assert_eq!((nic.plane.tables(), nic.derived.receive), (&tables, receive), "{act:?}");
                 assert_eq!(nic.plane.storm, policy::storm::load(&nic.state.file, nic.plane.storm.began), "{act:?}");
                 assert_eq!(nic.derived.rss, Rss::load(&nic.state.file), "{act:?}");
-                assert_eq!(nic.derived.steering, Steering::load(&nic.state.file), "{act:?}");
+                assert_eq!(nic.derived.steering, ReceiveFilters::load(&nic.state.file), "{act:?}");
             }
         }
     }

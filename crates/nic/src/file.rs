@@ -5,13 +5,13 @@
 #[cfg(test)]
 mod tests;
 
-use crate::damaged::Damaged;
+use crate::damaged::InvalidStateError;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use i82576::ids::PF_BAR0_SIZE;
-use i82576::table::{self, Access, Effect, Forms, Register};
-use i82576::window::Slot;
+use i82576::table::{self, DecodedFormSet, PfRegister, RegisterAccess, RegisterEffect};
+use i82576::window::ResolvedVfRegister;
 use serde::{Deserialize, Serialize};
 
 const WORDS: usize = PF_BAR0_SIZE / 4;
@@ -33,9 +33,9 @@ impl From<RegisterFile> for Vec<(u16, u32)> {
 }
 
 impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
-    type Error = Damaged;
+    type Error = InvalidStateError;
 
-    fn try_from(words: Vec<(u16, u32)>) -> Result<Self, Damaged> {
+    fn try_from(words: Vec<(u16, u32)>) -> Result<Self, InvalidStateError> {
         let mut most = filled(0);
         for row in table::rows() {
             row.resets().for_each(|(offset, reset)| most[offset as usize / 4] = limit(row, reset));
@@ -44,7 +44,7 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
         for (word, value) in words {
             let word = usize::from(word);
             if most.get(word).is_none_or(|most| value & !most != 0) {
-                return Err(Damaged("a register has a bit set that software cannot set"));
+                return Err(InvalidStateError("a register has a bit set that software cannot set"));
             }
             file.words[word] = value;
         }
@@ -54,9 +54,9 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
 
 /// Returns the bits that a restored register may hold. A register of a ring bounds the card's index arithmetic, so it
 /// may hold writable bits only. The card may set further bits in other registers.
-fn limit(row: &Register, reset: u32) -> u32 {
+fn limit(row: &PfRegister, reset: u32) -> u32 {
     match row.access {
-        Access::Rw(bits) if (RX_BLOCKS..RINGS_END).contains(&row.offset) => bits | reset,
+        RegisterAccess::Rw(bits) if (RX_BLOCKS..RINGS_END).contains(&row.offset) => bits | reset,
         _ => u32::MAX,
     }
 }
@@ -68,28 +68,28 @@ const RINGS_END: u32 = 0xe400;
 
 /// Register table indexed by the dword offset in the PF's BAR0, aliases included.
 #[derive(Debug, Clone)]
-pub struct Map {
-    places: Box<[Option<Place>; WORDS]>,
+pub struct RegisterMap {
+    places: Box<[Option<RegisterEntry>; WORDS]>,
 }
 
 /// A register found at an offset: the canonical offset of its value, and the columns of its row about accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RegisterEntry {
     /// Canonical offset of the register.
     pub offset: u32,
     /// Rule for reads and writes of the register.
-    pub access: Access,
+    pub access: RegisterAccess,
     /// Side effect of an access, and the part of the card that has it.
-    pub effect: Effect,
+    pub effect: RegisterEffect,
     /// Decoded forms that depend on the register.
-    pub forms: Forms,
+    pub forms: DecodedFormSet,
 }
 
-impl Place {
-    /// Returns all bits of the register as a [`Slot`].
+impl RegisterEntry {
+    /// Returns all bits of the register as a [`ResolvedVfRegister`].
     #[must_use]
-    pub const fn slot(self) -> Slot {
-        Slot { offset: self.offset, shift: 0, mask: u32::MAX, access: self.access }
+    pub const fn slot(self) -> ResolvedVfRegister {
+        ResolvedVfRegister { offset: self.offset, shift: 0, mask: u32::MAX, access: self.access }
     }
 }
 
@@ -153,31 +153,31 @@ impl RegisterFile {
     }
 
     /// Returns the bits of a register as software reads them, and clears those that a read clears.
-    pub fn read(&mut self, slot: Slot) -> u32 {
-        let Slot { offset, shift, mask, access } = slot;
+    pub fn read(&mut self, slot: ResolvedVfRegister) -> u32 {
+        let ResolvedVfRegister { offset, shift, mask, access } = slot;
         let value = (self.get(offset) >> shift) & mask;
         match access {
-            Access::Rc => self.update(offset, mask << shift, 0),
-            Access::Wo => return 0,
-            Access::Rw(_) | Access::Ro | Access::W1c(_) | Access::W1s(_) => {}
+            RegisterAccess::Rc => self.update(offset, mask << shift, 0),
+            RegisterAccess::Wo => return 0,
+            RegisterAccess::Rw(_) | RegisterAccess::Ro | RegisterAccess::W1c(_) | RegisterAccess::W1s(_) => {}
         }
         value
     }
 
     /// Applies software's write to the bits of a register.
-    pub fn write(&mut self, slot: Slot, value: u32) {
-        let Slot { offset, shift, mask, access } = slot;
+    pub fn write(&mut self, slot: ResolvedVfRegister, value: u32) {
+        let ResolvedVfRegister { offset, shift, mask, access } = slot;
         let (clear, set) = match access {
-            Access::Rw(bits) => (bits & mask, value & bits & mask),
-            Access::W1c(bits) => (value & bits & mask, 0),
-            Access::W1s(bits) => (0, value & bits & mask),
-            Access::Ro | Access::Rc | Access::Wo => (0, 0),
+            RegisterAccess::Rw(bits) => (bits & mask, value & bits & mask),
+            RegisterAccess::W1c(bits) => (value & bits & mask, 0),
+            RegisterAccess::W1s(bits) => (0, value & bits & mask),
+            RegisterAccess::Ro | RegisterAccess::Rc | RegisterAccess::Wo => (0, 0),
         };
         self.update(offset, clear << shift, set << shift);
     }
 }
 
-impl Map {
+impl RegisterMap {
     /// Creates the map of registers from the register table.
     #[must_use]
     pub fn new() -> Self {
@@ -186,22 +186,22 @@ impl Map {
         map
     }
 
-    fn place(&mut self, row: &Register) {
+    fn place(&mut self, row: &PfRegister) {
         let twice = row.offsets().zip(row.aliases()).map(|(offset, alias)| (alias, offset));
         for (at, offset) in row.offsets().map(|offset| (offset, offset)).chain(twice) {
-            let Register { access, effect, forms, .. } = *row;
-            self.places[at as usize / 4] = Some(Place { offset, access, effect, forms });
+            let PfRegister { access, effect, forms, .. } = *row;
+            self.places[at as usize / 4] = Some(RegisterEntry { offset, access, effect, forms });
         }
     }
 
     /// Returns the register at an offset of the PF's BAR0, or `None` at a reserved offset.
     #[must_use]
-    pub fn find(&self, offset: u32) -> Option<Place> {
+    pub fn find(&self, offset: u32) -> Option<RegisterEntry> {
         *self.places.get(offset as usize / 4)?
     }
 }
 
-impl Default for Map {
+impl Default for RegisterMap {
     fn default() -> Self {
         Self::new()
     }
@@ -210,7 +210,9 @@ impl Default for Map {
 /// Returns every register's reset value, and zero at reserved offsets.
 fn reset_values() -> Box<[u32; WORDS]> {
     let mut values = filled(0);
-    table::rows().flat_map(Register::resets).for_each(|(offset, value)| values[offset as usize / 4] = value);
+    table::rows()
+        .flat_map(PfRegister::resets)
+        .for_each(|(offset, value)| values[offset as usize / 4] = value);
     values
 }
 

@@ -5,8 +5,8 @@
 //! Crate `rings` calls these stops in order. [`interrupt`] and [`moderation`] decide which function is notified and when.
 //! Drivers reach the card through [`mailbox`] and [`function`].
 //!
-//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. The card does nothing
-//! between calls: register accesses only change state, and [`Nic::poll`] does the work.
+//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`UplinkWire`]. The card does
+//! nothing between calls: register accesses only change state, and [`Nic::poll`] does the work.
 //!
 //! | module | content |
 //! |---|---|
@@ -66,11 +66,11 @@ mod uplink;
 mod work;
 
 pub use config::Config;
-pub use counters::{Counters, PoolCounters};
-pub use damaged::Damaged;
+pub use counters::{PoolCounterArray, PoolCounters};
+pub use damaged::InvalidStateError;
 pub use function::doorbell;
-pub use plane::frame::Sealed;
-pub use plane::uplink::Uncut;
-pub use plane::{Unplugged, Wire};
-pub use port::{Budget, Nic, Poll};
-pub use saved::{Basis, RestoreError, State};
+pub use plane::frame::TrustedChecksum;
+pub use plane::uplink::UnsegmentedLayout;
+pub use plane::{UnpluggedWire, UplinkWire};
+pub use port::{Budget, Nic, PollResult};
+pub use saved::{BaseState, NicState, RestoreError};

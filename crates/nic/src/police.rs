@@ -2,18 +2,18 @@
 //! both, shows them in registers (WVBR, LVMMC, MDFB, SSVPC), and notifies the PF by ICR.DOUTSYNC. The PF's driver decides
 //! what to do.
 
-use crate::work::Work;
-use i82576::Queue;
+use crate::work::FramePath;
+use i82576::QueueIndex;
 use i82576::bits::{dtxctl, icr, lvmmc, wvbr};
 use i82576::register as r;
 use pcie::Bus;
-use plane::switch::Reason;
+use plane::switch::SwitchDropReason;
 
-impl<B: Bus> Work<'_, B> {
+impl<B: Bus> FramePath<'_, B> {
     /// Reports a frame that anti-spoofing dropped. The PF gets an interrupt if DTXCTL.SPOOF_INT is set.
     #[cold]
-    pub(crate) fn refused(&mut self, queue: Queue, reason: Reason) {
-        if matches!(reason, Reason::SourceSpoofed | Reason::VlanSpoofed) {
+    pub(crate) fn refused(&mut self, queue: QueueIndex, reason: SwitchDropReason) {
+        if matches!(reason, SwitchDropReason::SourceSpoofed | SwitchDropReason::VlanSpoofed) {
             self.file.update(r::WVBR, 0, bit(queue));
             self.file.count(r::SSVPC, 1);
             self.report(queue, lvmmc::SPOOFED, self.file.get(r::DTXCTL) & dtxctl::SPOOF_INT != 0);
@@ -23,7 +23,7 @@ impl<B: Bus> Work<'_, B> {
     /// Reports a malformed packet of a queue. Malicious driver protection (DTXCTL.MDP_EN) then blocks the queue until the PF
     /// frees it (MDFB) or the queue's function is reset.
     #[cold]
-    pub(crate) fn misbehaved(&mut self, queue: Queue, cause: u32) {
+    pub(crate) fn misbehaved(&mut self, queue: QueueIndex, cause: u32) {
         if self.file.get(r::DTXCTL) & dtxctl::MDP_EN != 0 {
             self.file.update(r::MDFB, 0, bit(queue));
             self.file.update(r::WVBR, 0, bit(queue) << wvbr::BLOCKED_SHIFT);
@@ -32,7 +32,7 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Stores the last violation in LVMMC, and raises DOUTSYNC if `interrupt`.
-    fn report(&mut self, queue: Queue, cause: u32, interrupt: bool) {
+    fn report(&mut self, queue: QueueIndex, cause: u32, interrupt: bool) {
         let causes = self.file.get(r::LVMMC) & ((1 << lvmmc::QUEUE_SHIFT) - 1);
         self.file.set(r::LVMMC, causes | cause | u32::from(queue.get()) << lvmmc::QUEUE_SHIFT);
         if interrupt {
@@ -42,13 +42,13 @@ impl<B: Bus> Work<'_, B> {
 
     /// Returns true if malicious driver protection has blocked a queue.
     #[inline]
-    pub(crate) fn is_blocked(&self, queue: Queue) -> bool {
+    pub(crate) fn is_blocked(&self, queue: QueueIndex) -> bool {
         self.file.get(r::MDFB) & bit(queue) != 0
     }
 }
 
 /// Returns a queue's bit in WVBR and MDFB.
 #[inline]
-fn bit(queue: Queue) -> u32 {
+fn bit(queue: QueueIndex) -> u32 {
     1 << queue.get()
 }

@@ -1,24 +1,24 @@
 //! A port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
 
-use crate::conditions::Conditions;
+use crate::conditions::PollSettings;
 use crate::config::Config;
-use crate::counters::Counters;
-use crate::decoded::Derived;
+use crate::counters::PoolCounterArray;
+use crate::decoded::DecodedRegisters;
 use crate::interrupt::master_bit;
 use crate::offload::rss::Rss;
-use crate::policy::Plane;
-use crate::saved::{RestoreError, State};
+use crate::policy::PoolPlane;
+use crate::saved::{NicState, RestoreError};
 use crate::scratch::Scratch;
-use crate::state::Card;
-use crate::steering::Steering;
-use crate::work::Work;
+use crate::state::DeviceState;
+use crate::steering::ReceiveFilters;
+use crate::work::FramePath;
 use crate::{policy, uplink};
-use i82576::table::Forms;
+use i82576::table::DecodedFormSet;
 use i82576::{Time, register as r};
 use offload::headers::TYPE_IPV4;
 use pcie::{Bus, Function};
-use plane::Wire;
-use plane::pacing::{Lateness, Pacing};
+use plane::UplinkWire;
+use plane::pacing::{LatenessLimit, Pacing};
 
 /// Limit of the work that one poll does.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ impl Default for Budget {
 
 /// Result of a poll: the time of the next poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Poll {
+pub struct PollResult {
     /// True if the budget ran out before the work did: poll again at once.
     pub more: bool,
     /// Latest time of the next poll: a throttled interrupt or a delayed frame is due, or the TCP timer or a storm's
@@ -45,12 +45,12 @@ pub struct Poll {
 }
 
 /// A port: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on. Between
-/// two polls a port can be saved as a [`State`] and restored, also more than once.
+/// two polls a port can be saved as a [`NicState`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
-    pub(crate) state: Card,
-    pub(crate) plane: Plane,
-    pub(crate) derived: Derived,
+    pub(crate) state: DeviceState,
+    pub(crate) plane: PoolPlane,
+    pub(crate) derived: DecodedRegisters,
     pub(crate) scratch: Scratch,
 }
 
@@ -58,23 +58,23 @@ impl Nic {
     /// Creates a port after power-on: no VFs, link down, nothing enabled.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let card = Card::new(&config);
-        let (pacing, counters) = (Pacing::new(config.loopback), Counters::default());
+        let card = DeviceState::new(&config);
+        let (pacing, counters) = (Pacing::new(config.loopback), PoolCounterArray::default());
         let plane = policy::resume(&card.file, 0, pacing, Time::ZERO, counters);
         Self::of(card, plane)
     }
 
     /// Creates a port from the states of its card and its plane.
-    pub(crate) fn of(state: Card, plane: Plane) -> Self {
-        let mut nic = Self { derived: Derived::new(&state), scratch: Scratch::new(), plane, state };
+    pub(crate) fn of(state: DeviceState, plane: PoolPlane) -> Self {
+        let mut nic = Self { derived: DecodedRegisters::new(&state), scratch: Scratch::new(), plane, state };
         nic.prepare_to_hold();
         nic
     }
 
     /// Saves all that a successor needs to continue this port.
     #[must_use]
-    pub fn save(&self) -> State {
-        State::of(&self.state, &self.plane)
+    pub fn save(&self) -> NicState {
+        NicState::of(&self.state, &self.plane)
     }
 
     /// Creates a port from a saved state. It answers every later call as the saved port would have.
@@ -82,26 +82,32 @@ impl Nic {
     /// # Errors
     /// [`RestoreError`] if no port can be in this state. A state may come from a hostile file, so a restored port has the
     /// same bounds on its work as any other.
-    pub fn restore(state: State) -> Result<Self, RestoreError> {
+    pub fn restore(state: NicState) -> Result<Self, RestoreError> {
         let (card, plane) = state.resume()?;
         Ok(Self::of(card, plane))
     }
 
     /// Moves frames within the budget and sends the interrupts that are due.
-    pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
+    pub fn poll<B: Bus, W: UplinkWire>(
+        &mut self,
+        now: Time,
+        budget: Budget,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> PollResult {
         self.scratch.now = now;
-        self.scratch.conditions = Conditions::of(&self.state);
+        self.scratch.conditions = PollSettings::of(&self.state);
         self.decode();
         (self.plane.now, self.plane.uplink) = (now, self.scratch.conditions.uplink);
-        self.plane.pacing.set_lateness(Lateness::Kilobytes(self.state.file.get(r::RTTBCNRM)));
+        self.plane.pacing.set_lateness(LatenessLimit::Kilobytes(self.state.file.get(r::RTTBCNRM)));
         self.scratch.glances = self.may_glance();
         self.pass_storm_windows(now);
         if self.state.timer.pass(self.state.file.get(r::TCPTIMER), now) {
             self.state.interrupts.raise_timer(&mut self.state.file);
         }
         let Self { plane, state, derived, scratch } = self;
-        let Card { file, queues, interrupts, throttle, clock, .. } = state;
-        let mut work = Work { file, queues, interrupts, throttle, clock, derived, scratch, bus };
+        let DeviceState { file, queues, interrupts, throttle, clock, .. } = state;
+        let mut work = FramePath { file, queues, interrupts, throttle, clock, derived, scratch, bus };
         // Frames that wait came first, so they get the descriptors first.
         let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
         let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);
@@ -109,9 +115,9 @@ impl Nic {
         work.write_back_received(plane);
         uplink::settle(&mut self.plane.tally, &mut self.state.file);
         self.show_storm();
-        debug_assert_eq!(self.scratch.conditions, Conditions::of(&self.state));
+        debug_assert_eq!(self.scratch.conditions, PollSettings::of(&self.state));
         // Messages leave last: a driver that one of them wakes finds its descriptors written.
-        let Conditions { owners, form, .. } = self.scratch.conditions;
+        let PollSettings { owners, form, .. } = self.scratch.conditions;
         let interrupt = self.state.interrupts.send(
             &mut self.state.file,
             &mut self.state.throttle,
@@ -122,22 +128,22 @@ impl Nic {
         );
         let storm = self.end_of_storm_window();
         let deadline = [interrupt, frame, storm, self.state.timer.end()].into_iter().flatten().min();
-        Poll { more: from_buffer || from_wire || from_queues, deadline }
+        PollResult { more: from_buffer || from_wire || from_queues, deadline }
     }
 
     /// Decodes the registers that were written since the last call.
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
-        if stale.has(Forms::SWITCH) {
+        if stale.has(DecodedFormSet::SWITCH) {
             let (tables, receive) = policy::load(&self.state.file, self.state.owners.vfs);
             self.plane.set_tables(tables);
             self.derived.receive = receive;
         }
-        if stale.has(Forms::RSS) {
+        if stale.has(DecodedFormSet::RSS) {
             self.derived.rss = Rss::load(&self.state.file);
         }
-        if stale.has(Forms::STEERING) {
-            self.derived.steering = Steering::load(&self.state.file);
+        if stale.has(DecodedFormSet::STEERING) {
+            self.derived.steering = ReceiveFilters::load(&self.state.file);
         }
     }
 
@@ -177,7 +183,7 @@ impl Nic {
 
     /// Returns the card's counters, one set for each pool.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &PoolCounterArray {
         &self.plane.ledger.counters
     }
 }

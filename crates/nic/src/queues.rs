@@ -6,7 +6,7 @@ use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::ids::QUEUES;
 
 /// A value for each queue. The array's length is part of its type, which saves bounds checks.
@@ -37,9 +37,9 @@ impl Queues {
     /// Creates queues without descriptors and frames.
     pub(crate) fn new() -> Self {
         Self {
-            rx: per_queue(Queue::all().map(ReceiveQueue::new).collect()),
+            rx: per_queue(QueueIndex::all().map(ReceiveQueue::new).collect()),
             buffer: PacketBuffer::new(),
-            tx: per_queue(Queue::all().map(TransmitQueue::new).collect()),
+            tx: per_queue(QueueIndex::all().map(TransmitQueue::new).collect()),
             ready: 0,
             first: 0,
         }

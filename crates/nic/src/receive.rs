@@ -1,30 +1,30 @@
 //! Delivery of frames into receive queues: the contents of the descriptor, the choice of the queue, and the stripping of
 //! tags. The switch has chosen the pools before.
 
-use crate::buffer::wait::UntakenFrame;
-use crate::conditions::Conditions;
+use crate::buffer::wait::UndeliveredFrame;
+use crate::conditions::PollSettings;
 use crate::offload::receive;
-use crate::offload::rss::Hash;
-use crate::offload::split::Split;
+use crate::offload::rss::FrameHash;
+use crate::offload::split::HeaderSplit;
 use crate::policy::pool;
 use crate::queue::QueueIo;
-use crate::queue::receive::{Description, Lost};
-use crate::scratch::Receiving;
-use crate::steering::Hits;
+use crate::queue::receive::{ReceiveError, RxDescriptorFields};
+use crate::scratch::CachedReceiveQueue;
+use crate::steering::FilterMatches;
 use crate::uplink;
-use crate::work::Work;
+use crate::work::FramePath;
 use i82576::descriptor::rx::{rss_type, status};
-use i82576::{Pool, Queue, register as r};
+use i82576::{PoolIndex, QueueIndex, register as r};
 use offload::headers::Headers;
 use pcie::Bus;
-use plane::frame::{Frame, HEADER, Outer};
-use plane::{About, Missed, Port, Sink};
-use rings::Arrivals;
+use plane::frame::{Frame, HEADER, OuterTag};
+use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
+use rings::FrameReceiver;
 
 /// Queue of a received frame, and how the frame is put there.
 #[derive(Clone, Copy)]
-struct Place {
-    queue: Queue,
+struct RxDestination {
+    queue: QueueIndex,
     /// True if the pool has its VLAN tags stripped.
     strips: bool,
     /// True if the frame interrupts at once.
@@ -33,33 +33,33 @@ struct Place {
 
 /// Results of parsing a received frame, which are the same for every pool.
 #[derive(Clone, Copy)]
-pub(crate) struct Contents {
+pub(crate) struct ParsedFrame {
     /// RSS hash, which chooses a queue where no filter does.
-    hash: Hash,
+    hash: FrameHash,
     /// Filters that match the frame.
-    hits: Hits,
-    description: Description,
+    hits: FilterMatches,
+    description: RxDescriptorFields,
 }
 
-impl<B: Bus> Sink for Work<'_, B> {
-    type Findings = Option<Contents>;
+impl<B: Bus> FrameSink for FramePath<'_, B> {
+    type Findings = Option<ParsedFrame>;
 
     #[inline(always)]
     fn deliver(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
-        findings: &mut Option<Contents>,
-    ) -> Result<usize, Missed> {
+        about: DeliveryFlags,
+        findings: &mut Option<ParsedFrame>,
+    ) -> Result<usize, DeliveryError> {
         rings::deliver(self, port, frame, about, findings)
     }
 }
 
-impl<B: Bus> Arrivals for Work<'_, B> {
-    type Contents = Contents;
+impl<B: Bus> FrameReceiver for FramePath<'_, B> {
+    type Contents = ParsedFrame;
 
-    fn look(&mut self, frame: &mut Frame<'_>, about: About) -> Contents {
+    fn look(&mut self, frame: &mut Frame<'_>, about: DeliveryFlags) -> ParsedFrame {
         let mut contents = self.look_into(frame);
         if about.inexact {
             contents.description.status |= status::PIF;
@@ -72,11 +72,11 @@ impl<B: Bus> Arrivals for Work<'_, B> {
 
     fn put(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
-        contents: Contents,
-    ) -> Result<usize, Missed> {
+        about: DeliveryFlags,
+        contents: ParsedFrame,
+    ) -> Result<usize, DeliveryError> {
         let mut described = contents.description;
         let bytes = frame.delivered(!about.strips);
         if let Some(sum) = receive::packet_sum(bytes, self.scratch.conditions.checks) {
@@ -84,7 +84,7 @@ impl<B: Bus> Arrivals for Work<'_, B> {
             described.rss.1 |= u32::from(sum) << 16;
         }
         let (queue, urgent) = self.queue_of(pool(port), &contents, bytes.len());
-        self.put_into(Place { queue, strips: about.strips, urgent }, frame, about, described)
+        self.put_into(RxDestination { queue, strips: about.strips, urgent }, frame, about, described)
     }
 
     fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
@@ -101,48 +101,49 @@ impl<B: Bus> Arrivals for Work<'_, B> {
     }
 }
 
-impl<B: Bus> Work<'_, B> {
+impl<B: Bus> FramePath<'_, B> {
     /// Parses a frame without its tag: the contents of its receive descriptors, its hash and its filter hits. They are the
     /// same in every pool that gets the frame.
-    fn look_into(&self, frame: &mut Frame<'_>) -> Contents {
+    fn look_into(&self, frame: &mut Frame<'_>) -> ParsedFrame {
         let conditions = &self.scratch.conditions;
         let (control, outer, seal) = (conditions.checks, frame.outer, frame.seal());
         let tag = frame.tag;
         let frame = frame.untagged();
         let headers = match outer {
             // A frame without the outer tag that CTRL_EXT.EXT_VLAN expects is delivered without offloads (82576 datasheet 7.4.5.2).
-            Outer::Missing => Headers::default(),
-            Outer::Present | Outer::Unused => {
-                Headers::parse_behind(frame, outer == Outer::Present, self.derived.receive.inner)
+            OuterTag::Missing => Headers::default(),
+            OuterTag::Present | OuterTag::Unused => {
+                Headers::parse_behind(frame, outer == OuterTag::Present, self.derived.receive.inner)
             }
         };
         let found = receive::classify(frame, &headers, control, seal);
-        let hash = if conditions.hashes { self.derived.rss.hash(frame, &headers) } else { Hash::default() };
+        let hash =
+            if conditions.hashes { self.derived.rss.hash(frame, &headers) } else { FrameHash::default() };
         let hits = self.derived.steering.look(frame, &headers, tag);
-        let mut description = Description {
+        let mut description = RxDescriptorFields {
             rss: (hash.rss_type, hash.value),
             packet_type: hits.packet_type().unwrap_or(found.packet_type),
-            status: found.status | if outer == Outer::Present { status::VEXT } else { 0 },
-            split: Split::of(&headers),
-            ..Description::default()
+            status: found.status | if outer == OuterTag::Present { status::VEXT } else { 0 },
+            split: HeaderSplit::of(&headers),
+            ..RxDescriptorFields::default()
         };
         if !conditions.reports_hash() {
             let fragment = receive::fragment(frame, &headers, control);
             description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
             description.status |= fragment.status;
         }
-        Contents { hash, hits, description }
+        ParsedFrame { hash, hits, description }
     }
 
     /// Puts a frame into a pool's queue, with its tag stripped if the pool asks for that.
     fn put_into(
         &mut self,
-        place: Place,
+        place: RxDestination,
         frame: &mut Frame<'_>,
-        about: About,
-        mut described: Description,
-    ) -> Result<usize, Missed> {
-        let Place { queue, strips, urgent } = place;
+        about: DeliveryFlags,
+        mut described: RxDescriptorFields,
+    ) -> Result<usize, DeliveryError> {
+        let RxDestination { queue, strips, urgent } = place;
         match frame.tag {
             Some(tag) if strips => {
                 described.vlan_tag = tag;
@@ -155,11 +156,11 @@ impl<B: Bus> Work<'_, B> {
         let bytes = frame.delivered(!strips);
         match self.fill(queue, urgent, bytes, &mut described) {
             Ok(()) => Ok(bytes.len() - trailer),
-            Err(Lost::Fault) => Err(Missed::Fault),
+            Err(ReceiveError::Fault) => Err(DeliveryError::Fault),
             Err(lost) => {
-                let About { from_uplink, .. } = about;
+                let DeliveryFlags { from_uplink, .. } = about;
                 let late =
-                    UntakenFrame { queue, bytes, trailer, from_uplink, urgent, description: described };
+                    UndeliveredFrame { queue, bytes, trailer, from_uplink, urgent, description: described };
                 Err(self.wait_or_drop(lost, &late))
             }
         }
@@ -168,15 +169,17 @@ impl<B: Bus> Work<'_, B> {
     /// Puts a frame into a queue's buffers unchanged.
     fn fill(
         &mut self,
-        queue: Queue,
+        queue: QueueIndex,
         urgent: bool,
         bytes: &[u8],
-        described: &mut Description,
-    ) -> Result<(), Lost> {
+        described: &mut RxDescriptorFields,
+    ) -> Result<(), ReceiveError> {
         self.open(queue);
         let rx = &mut self.queues.rx[queue.index()];
-        let Receiving { opened: Some(opened), function, .. } = &self.scratch.receiving[queue.index()] else {
-            return Err(Lost::Disabled);
+        let CachedReceiveQueue { opened: Some(opened), function, .. } =
+            &self.scratch.receiving[queue.index()]
+        else {
+            return Err(ReceiveError::Disabled);
         };
         // The legacy format has no DYNINT bit, so its frames are not urgent.
         let urgent = urgent && !opened.is_legacy();
@@ -189,7 +192,7 @@ impl<B: Bus> Work<'_, B> {
 
     /// Decodes a receive queue for this poll, unless that was done already.
     #[inline]
-    pub(crate) fn open(&mut self, queue: Queue) {
+    pub(crate) fn open(&mut self, queue: QueueIndex) {
         let bit = 1 << queue.get();
         self.scratch.rx_touched |= bit;
         if self.scratch.opened & bit == 0 {
@@ -199,7 +202,7 @@ impl<B: Bus> Work<'_, B> {
     }
 
     #[cold]
-    fn open_anew(&mut self, queue: Queue) {
+    fn open_anew(&mut self, queue: QueueIndex) {
         // While frames wait in the packet buffer the queue stays closed: no frame may overtake them.
         let may = self.may_receive(queue) && !self.queues.buffer.has(queue);
         let receiving = &mut self.scratch.receiving[queue.index()];
@@ -209,27 +212,27 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Returns true if the port receives and the queue's function may write to memory.
-    pub(crate) fn may_receive(&self, queue: Queue) -> bool {
-        let Conditions { owners, uplink, .. } = self.scratch.conditions;
+    pub(crate) fn may_receive(&self, queue: QueueIndex) -> bool {
+        let PollSettings { owners, uplink, .. } = self.scratch.conditions;
         uplink.receives && owners.may_master(owners.of_queue(queue))
     }
 
     /// Chooses the queue for a frame of `length` bytes: one of the pool's two queues, or one of all sixteen without
     /// pools. Returns the queue, and true if the frame interrupts at once.
-    fn queue_of(&self, pool: Pool, contents: &Contents, length: usize) -> (Queue, bool) {
+    fn queue_of(&self, pool: PoolIndex, contents: &ParsedFrame, length: usize) -> (QueueIndex, bool) {
         let pools = self.scratch.conditions.pools;
         let verdict = self.derived.steering.decide(contents.hits, pools.then_some(pool), length);
         let scales = self.derived.receive.scales & pool.bit() != 0;
         let hashed = scales && contents.hash.rss_type != rss_type::NONE;
         let entry = hashed.then(|| self.derived.rss.redirect(contents.hash.value));
-        let of_entry = |entry: u8| if pools { pool.queue(entry) } else { Queue::of_field(entry.into()) };
+        let of_entry = |entry: u8| if pools { pool.queue(entry) } else { QueueIndex::of_field(entry.into()) };
         let queue = verdict.queue.or(entry.map(of_entry));
         (queue.unwrap_or_else(|| self.usual_queue(pool)), verdict.immediate)
     }
 
     /// Returns the queue of a pool's frames that neither a filter nor RSS assigns: the pool's first, or MRQC.DEF_Q without pools.
     #[inline]
-    pub(crate) fn usual_queue(&self, pool: Pool) -> Queue {
+    pub(crate) fn usual_queue(&self, pool: PoolIndex) -> QueueIndex {
         if self.scratch.conditions.pools { pool.queue(0) } else { self.derived.steering.default }
     }
 }

@@ -1,25 +1,25 @@
 //! The rounds of a poll: the card visits the ready transmit queues in turn (`rings::visit`), and at the end writes back
 //! the receive queues that got frames.
 
-use crate::interrupt::single::{Form, VECTOR_0};
-use crate::interrupt::{Direction, queue_vector};
+use crate::interrupt::single::{InterruptMode, VECTOR_0};
+use crate::interrupt::{CauseDirection, queue_vector};
 use crate::policy::{self, port, sender};
 use crate::queue::QueueIo;
-use crate::work::Work;
+use crate::work::FramePath;
 use i82576::bits::{icr, srrctl, tctl};
 use i82576::register::{self as r, rx};
-use i82576::{Queue, Time};
+use i82576::{QueueIndex, Time};
 use pcie::{Bus, DmaFault};
-use plane::Wire;
+use plane::UplinkWire;
 
-impl<B: Bus> Work<'_, B> {
+impl<B: Bus> FramePath<'_, B> {
     /// Visits every ready transmit queue once. The next round starts behind the queue that was served first in this one,
     /// so that none is always first. A queue behind a closed gate stays ready, and so does one whose next frame is delayed.
     /// Returns true if another queue has more frames, and the time when the first delayed frame may leave.
-    pub(crate) fn transmit<W: Wire>(
+    pub(crate) fn transmit<W: UplinkWire>(
         &mut self,
         budget: usize,
-        plane: &mut policy::Plane,
+        plane: &mut policy::PoolPlane,
         wire: &mut W,
     ) -> (bool, Option<Time>) {
         let (mut more, mut due, mut served) = (false, None, None);
@@ -27,7 +27,7 @@ impl<B: Bus> Work<'_, B> {
             return (more, due);
         }
         let first = self.queues.first;
-        for queue in Queue::in_turn(self.queues.ready, first) {
+        for queue in QueueIndex::in_turn(self.queues.ready, first) {
             let bit = 1 << queue.get();
             let Some(visited) = plane.visit(sender(queue), budget, self, wire) else { continue };
             if visited.served {
@@ -43,16 +43,16 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Writes back the descriptors of received frames, and adds the frames to the counters.
-    pub(crate) fn write_back_received(&mut self, plane: &mut policy::Plane) {
+    pub(crate) fn write_back_received(&mut self, plane: &mut policy::PoolPlane) {
         let touched = core::mem::take(&mut self.scratch.rx_touched);
         self.scratch.opened = 0;
         let urgent = core::mem::take(&mut self.scratch.rx_urgent);
         self.settle_received(plane);
-        for queue in Queue::in_turn(touched, 0) {
+        for queue in QueueIndex::in_turn(touched, 0) {
             let function = self.scratch.conditions.owners.of_queue(queue);
             let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
             let announced = self.queues.rx[queue.index()].write_back(&mut io);
-            let faulted = self.announce(queue, Direction::Rx, announced);
+            let faulted = self.announce(queue, CauseDirection::Rx, announced);
             plane.ledger.of(port(queue.pool())).dma_faults += u64::from(faulted);
             if urgent & 1 << queue.get() != 0 {
                 self.end_interval(queue, self.scratch.now);
@@ -61,14 +61,14 @@ impl<B: Bus> Work<'_, B> {
     }
 }
 
-impl<B> Work<'_, B> {
+impl<B> FramePath<'_, B> {
     /// Ends the throttling interval of a receive queue's vector: an urgent frame interrupts at once.
     #[cold]
-    fn end_interval(&mut self, queue: Queue, now: Time) {
+    fn end_interval(&mut self, queue: QueueIndex, now: Time) {
         let own = self.scratch.conditions.owners.vf_of(queue.pool()).is_some()
-            || self.scratch.conditions.form == Form::Vectors;
+            || self.scratch.conditions.form == InterruptMode::Vectors;
         let vfs = self.scratch.conditions.owners.vfs;
-        let named = || queue_vector(self.file, queue, Direction::Rx, vfs);
+        let named = || queue_vector(self.file, queue, CauseDirection::Rx, vfs);
         if let Some(vector) = if own { named() } else { Some(VECTOR_0) } {
             let (eitr, gpie) = (self.file.get(r::eitr(vector)), self.file.get(r::GPIE));
             self.throttle.hurry(vector, eitr, gpie, now);
@@ -78,14 +78,14 @@ impl<B> Work<'_, B> {
     /// Raises a queue's interrupt if descriptors were written back. Returns true if the ring faulted.
     pub(crate) fn announce(
         &mut self,
-        queue: Queue,
-        direction: Direction,
+        queue: QueueIndex,
+        direction: CauseDirection,
         announced: Result<bool, DmaFault>,
     ) -> bool {
         if announced == Ok(true) {
             let causes = match direction {
-                Direction::Tx => icr::TXDW,
-                Direction::Rx => icr::RXDW | self.few_descriptors(queue),
+                CauseDirection::Tx => icr::TXDW,
+                CauseDirection::Rx => icr::RXDW | self.few_descriptors(queue),
             };
             self.interrupts.raise_queue(
                 self.file,
@@ -99,7 +99,7 @@ impl<B> Work<'_, B> {
     }
 
     /// Returns RXDMT0 and counts it (ICRXDMTC) if a receive queue has SRRCTL.RDMTS descriptors left or fewer, and 0 otherwise.
-    fn few_descriptors(&mut self, queue: Queue) -> u32 {
+    fn few_descriptors(&mut self, queue: QueueIndex) -> u32 {
         let few = srrctl::low_threshold(self.file.get(r::rx_block(queue) + rx::SRRCTL));
         let left = self.queues.rx[queue.index()].available(self.file);
         if few == 0 || left > few {

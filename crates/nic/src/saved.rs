@@ -1,34 +1,34 @@
 //! Saved form of a port's state: its card's and its plane's together. The crate that saves the whole port versions it.
 
-use crate::board::clock::Clock;
+use crate::board::clock::SystimClock;
 use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
 use crate::board::timer::TcpTimer;
 use crate::buffer::PacketBuffer;
 use crate::buffer::saved::SavedFrame;
-use crate::counters::{Counters, PoolCounters};
-use crate::damaged::Damaged;
+use crate::counters::{PoolCounterArray, PoolCounters};
+use crate::damaged::InvalidStateError;
 use crate::file::RegisterFile;
-use crate::interrupt::{Interrupts, Owners};
-use crate::moderation::Throttle;
-use crate::policy::{self, Plane, Rates, port};
+use crate::interrupt::{Interrupts, ResourceOwners};
+use crate::moderation::InterruptThrottle;
+use crate::policy::{self, PoolPlane, PoolRates, port};
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
 use crate::queues::{Queues, per_queue};
-use crate::spaces::Spaces;
-use crate::state::Card;
+use crate::spaces::ConfigSpaces;
+use crate::state::DeviceState;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use i82576::ids::{MAX_VFS, QUEUES};
-use i82576::{Pool, Queue, Time};
-use plane::pacing::{Account, Debt, Pacing};
+use i82576::{PoolIndex, QueueIndex, Time};
+use plane::pacing::{Pacing, RateAccount, RateDebt};
 use serde::{Deserialize, Serialize};
 
 /// State of a port between two calls. Its times come from the clock that the caller passes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicState")]
-pub struct State {
-    basis: Basis,
+pub struct NicState {
+    basis: BaseState,
     /// Frames that wait for descriptors, in the order of their arrival.
     waiting: Vec<SavedFrame>,
 }
@@ -36,27 +36,27 @@ pub struct State {
 /// State of a port without waiting frames: the whole content of the format's first version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicBasis")]
-pub struct Basis {
+pub struct BaseState {
     /// Words of the NVM, which no reset clears.
     nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
     phy: Phy,
     /// Clock of the card (SYSTIM).
-    clock: Clock,
+    clock: SystimClock,
     /// Countdown of the TCP timer (TCPTIMER).
     timer: TcpTimer,
     /// Stored values of every register of PF and VFs.
     file: RegisterFile,
     /// Configuration spaces of PF and VFs that the card itself answers.
-    spaces: Spaces,
+    spaces: ConfigSpaces,
     /// Vectors with a pending message, and the PF's single interrupt.
     interrupts: Interrupts,
     /// Time from which each vector may fire, and its credits.
-    throttle: Throttle,
+    throttle: InterruptThrottle,
     /// Start of the storm control window.
     storm: SavedStorm,
     /// Number of VFs, and the functions that may master the bus.
-    owners: Owners,
+    owners: ResourceOwners,
     /// True if VFs answer memory requests (VF MSE of the SR-IOV capability).
     vf_memory: bool,
     /// The sixteen receive queues: descriptors fetched ahead, and those filled and not written back.
@@ -78,7 +78,7 @@ pub struct Basis {
     /// Link state that the administrator set for each VF; `None` follows the port's link.
     links: [Option<bool>; MAX_VFS],
     /// Counters of each pool for the card's owner. No reset clears them.
-    counters: Counters,
+    counters: PoolCounterArray,
 }
 
 /// Storm control. All but the start of its window is in registers, which are saved as such.
@@ -92,11 +92,11 @@ struct SavedStorm {
 /// Saved transmit rate of a pool, and its debt.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Pool")]
-struct SavedSender {
+struct SavedPoolRate {
     /// Transmit rate of the pool, as in RTTBCNRC.
     control: u32,
     /// Time up to which the pool has paid for its frames.
-    rate: Account,
+    rate: RateAccount,
     /// Lateness of the card when the pool's last frame left, nanoseconds.
     owed: u64,
     /// Time at which the pool's last frame crossed the plane, nanoseconds.
@@ -107,32 +107,32 @@ struct SavedSender {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Pacing")]
 struct SavedPacing {
-    pools: [SavedSender; MAX_VFS],
+    pools: [SavedPoolRate; MAX_VFS],
     /// Queues in which the last poll left frames, a bit each.
     waiting: u16,
     /// Bandwidth between pools, bits per second.
     #[serde(with = "bandwidth")]
     loopback: Option<NonZeroU64>,
-    crossing: Account,
+    crossing: RateAccount,
 }
 
 /// Error: a saved state that no port can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the 82576 card is damaged: {0}; restart the port without the saved state")]
-pub struct RestoreError(#[from] Damaged);
+pub struct RestoreError(#[from] InvalidStateError);
 
 /// Upper bound of a restored counter. A counter below it can count for centuries, and sums of several do not overflow.
 const MOST_COUNTED: u64 = 1 << 62;
 
 impl SavedPacing {
-    fn of(pacing: &Pacing<MAX_VFS>, rates: &Rates) -> Self {
+    fn of(pacing: &Pacing<MAX_VFS>, rates: &PoolRates) -> Self {
         let (loopback, crossing) = pacing.crossing();
-        let pools = Pool::EVERY.map(|pool| {
-            let Debt { rate, owed, crossed, .. } = pacing.debt(port(pool));
-            SavedSender { control: rates.control(pool), rate, owed, crossed }
+        let pools = PoolIndex::EVERY.map(|pool| {
+            let RateDebt { rate, owed, crossed, .. } = pacing.debt(port(pool));
+            SavedPoolRate { control: rates.control(pool), rate, owed, crossed }
         });
-        let waits = |queue: &Queue| pacing.debt(port(queue.pool())).waiting >> queue.in_pool() & 1 != 0;
-        let waiting = Queue::all().filter(waits).fold(0, |set, queue| set | 1 << queue.get());
+        let waits = |queue: &QueueIndex| pacing.debt(port(queue.pool())).waiting >> queue.in_pool() & 1 != 0;
+        let waiting = QueueIndex::all().filter(waits).fold(0, |set, queue| set | 1 << queue.get());
         Self { pools, waiting, loopback, crossing }
     }
 
@@ -140,16 +140,16 @@ impl SavedPacing {
         self.crossing.is_sound() && self.pools.iter().all(|pool| pool.rate.is_sound())
     }
 
-    fn rates(&self) -> Rates {
-        Rates::new(self.pools.map(|pool| pool.control))
+    fn rates(&self) -> PoolRates {
+        PoolRates::new(self.pools.map(|pool| pool.control))
     }
 
     fn resume(&self) -> Pacing<MAX_VFS> {
         let mut pacing = Pacing::resume(self.loopback, self.crossing);
-        for (pool, saved) in Pool::EVERY.into_iter().zip(self.pools) {
-            let SavedSender { control, rate, owed, crossed } = saved;
+        for (pool, saved) in PoolIndex::EVERY.into_iter().zip(self.pools) {
+            let SavedPoolRate { control, rate, owed, crossed } = saved;
             let bit = |which: u8| self.waiting >> pool.queue(which).get() & 1;
-            let debt = Debt { rate, owed, crossed, waiting: bit(0) | bit(1) << 1 };
+            let debt = RateDebt { rate, owed, crossed, waiting: bit(0) | bit(1) << 1 };
             pacing.set_debt(port(pool), policy::factor(control), debt);
         }
         pacing
@@ -157,36 +157,36 @@ impl SavedPacing {
 }
 
 /// Reads a state of the format's first version, in which no frame waits.
-impl From<Basis> for State {
-    fn from(basis: Basis) -> Self {
+impl From<BaseState> for NicState {
+    fn from(basis: BaseState) -> Self {
         Self { basis, waiting: Vec::new() }
     }
 }
 
-impl State {
+impl NicState {
     /// Saves a card and its plane.
-    pub(crate) fn of(card: &Card, plane: &Plane) -> Self {
-        Self { basis: Basis::of(card, plane), waiting: card.queues.buffer.save() }
+    pub(crate) fn of(card: &DeviceState, plane: &PoolPlane) -> Self {
+        Self { basis: BaseState::of(card, plane), waiting: card.queues.buffer.save() }
     }
 
     /// Creates the card and the plane that continue from this state.
     ///
     /// # Errors
-    /// [`Damaged`] if no card can be in this state.
-    pub(crate) fn resume(self) -> Result<(Card, Plane), Damaged> {
+    /// [`InvalidStateError`] if no card can be in this state.
+    pub(crate) fn resume(self) -> Result<(DeviceState, PoolPlane), InvalidStateError> {
         self.basis.check()?;
         Ok(self.basis.resume(PacketBuffer::restore(&self.waiting)?))
     }
 }
 
-impl Basis {
+impl BaseState {
     /// Checks the rules between the parts. Each part has checked itself when it was read.
     ///
     /// # Errors
-    /// [`Damaged`] names the first rule that does not hold.
-    fn check(&self) -> Result<(), Damaged> {
-        let rx = self.rx.iter().map(ReceiveQueue::queue).eq(Queue::all());
-        let tx = self.tx.iter().map(TransmitQueue::queue).eq(Queue::all());
+    /// [`InvalidStateError`] names the first rule that does not hold.
+    fn check(&self) -> Result<(), InvalidStateError> {
+        let rx = self.rx.iter().map(ReceiveQueue::queue).eq(QueueIndex::all());
+        let tx = self.tx.iter().map(TransmitQueue::queue).eq(QueueIndex::all());
         let in_rings = self.rx.iter().all(|queue| queue.is_in_its_ring(&self.file))
             && self.tx.iter().all(|queue| queue.is_in_its_ring(&self.file));
         let counted = self.counters.iter().flat_map(PoolCounters::all).all(|count| count < MOST_COUNTED);
@@ -203,11 +203,11 @@ impl Basis {
             (self.pacing.is_sound(), "the fraction in a pool's rate-limit debt is a nanosecond or more"),
             (counted, "a counter is 2^62 or more"),
         ];
-        rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(Damaged(rule)))
+        rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(InvalidStateError(rule)))
     }
 
-    fn of(card: &Card, plane: &Plane) -> Self {
-        let Card {
+    fn of(card: &DeviceState, plane: &PoolPlane) -> Self {
+        let DeviceState {
             nvm,
             phy,
             clock,
@@ -254,7 +254,7 @@ impl Basis {
     }
 
     /// Creates the card and the plane that continue from here, with the frames that wait.
-    fn resume(mut self, buffer: PacketBuffer) -> (Card, Plane) {
+    fn resume(mut self, buffer: PacketBuffer) -> (DeviceState, PoolPlane) {
         // Decoded rings follow from registers and are not saved.
         self.rx.iter_mut().for_each(|queue| queue.decode(&self.file));
         self.tx.iter_mut().for_each(|queue| queue.decode(&self.file));
@@ -284,7 +284,7 @@ impl Basis {
         let plane = policy::resume(&file, owners.vfs, pacing.resume(), storm.began, counters);
         let rates = pacing.rates();
         (
-            Card {
+            DeviceState {
                 nvm,
                 phy,
                 clock,

@@ -1,26 +1,26 @@
 //! Private memory of a call of the card: frames and descriptors that pass through, and intermediate values of a poll.
-//! All that a later call needs is in [`State`](crate::State).
+//! All that a later call needs is in [`NicState`](crate::NicState).
 
-use crate::conditions::Conditions;
-use crate::queue::receive::Opened;
-use crate::queue::transmit::{Descriptors, Upcoming};
+use crate::conditions::PollSettings;
+use crate::queue::receive::ReceiveQueueSetup;
+use crate::queue::transmit::{BurstDescriptors, PacketDescriptors};
 use crate::sizes::PACKET;
 use alloc::boxed::Box;
 use i82576::Time;
 use i82576::ids::QUEUES;
 use pcie::Function;
-use rings::Places;
+use rings::FrameMemory;
 
 /// A receive queue's decoded registers during a poll.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Receiving {
+pub(crate) struct CachedReceiveQueue {
     /// Function that owns the queue's ring and buffers.
     pub(crate) function: Function,
     /// Decoded ring and buffers of the queue; `None` if it receives nothing.
-    pub(crate) opened: Option<Opened>,
+    pub(crate) opened: Option<ReceiveQueueSetup>,
 }
 
-impl Receiving {
+impl CachedReceiveQueue {
     const NOTHING: Self = Self { function: Function::Pf, opened: None };
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Scratch {
     /// Time of the poll.
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: PollSettings,
     /// True if bursts of frames and remembered flows are permitted. Tests compare the card with one that sends each
     /// frame alone.
     pub(crate) shortcuts: bool,
@@ -43,15 +43,15 @@ pub(crate) struct Scratch {
     /// Receive queues whose element of [`Self::receiving`] matches their registers, a bit each.
     pub(crate) opened: u16,
     /// The sixteen receive queues; an element counts if its bit in `opened` is set.
-    pub(crate) receiving: [Receiving; QUEUES],
+    pub(crate) receiving: [CachedReceiveQueue; QUEUES],
     /// Private memory of frames and packets; `None` while it is lent to `rings`.
-    pub(crate) places: Option<Box<Places>>,
+    pub(crate) places: Option<Box<FrameMemory>>,
     /// Refused memory requests that are not counted yet.
     pub(crate) faults: u64,
     /// Descriptors that a burst of frames takes from a transmit queue.
-    pub(crate) upcoming: Upcoming,
+    pub(crate) upcoming: BurstDescriptors,
     /// Descriptors of the packet that is taken from a transmit queue.
-    pub(crate) descriptors: Descriptors,
+    pub(crate) descriptors: PacketDescriptors,
 }
 
 impl Scratch {
@@ -59,17 +59,17 @@ impl Scratch {
     pub(crate) fn new() -> Self {
         Self {
             now: Time::ZERO,
-            conditions: Conditions::default(),
+            conditions: PollSettings::default(),
             shortcuts: true,
             glances: false,
             rx_touched: 0,
             rx_urgent: 0,
             opened: 0,
-            receiving: [Receiving::NOTHING; QUEUES],
-            places: Some(Places::new(PACKET)),
+            receiving: [CachedReceiveQueue::NOTHING; QUEUES],
+            places: Some(FrameMemory::new(PACKET)),
             faults: 0,
-            upcoming: Upcoming::default(),
-            descriptors: Descriptors::default(),
+            upcoming: BurstDescriptors::default(),
+            descriptors: PacketDescriptors::default(),
         }
     }
 }

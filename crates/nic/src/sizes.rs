@@ -1,4 +1,4 @@
-//! Size of the buffer that packets pass through (`rings::Places`).
+//! Size of the buffer that packets pass through (`rings::FrameMemory`).
 
 use plane::frame::HEADROOM;
 

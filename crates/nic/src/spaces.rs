@@ -1,19 +1,19 @@
 //! The configuration spaces that the card itself answers: the PF's, and each VF's bare one. `function` carries out the
 //! effects of writes. The SR-IOV manager composes the full space of a VF that a guest sees.
 
-use crate::damaged::Damaged;
-use crate::interrupt::single::Form;
+use crate::damaged::InvalidStateError;
+use crate::interrupt::single::InterruptMode;
 use i82576::ids::MAX_VFS;
 use i82576::{MacAddress, config};
 use pcie::capability::power::PowerState;
-use pcie::config::SpaceState;
+use pcie::config::ConfigSpaceState;
 use pcie::{Endpoint, Function};
 use serde::{Deserialize, Serialize};
 
 /// Configuration spaces that the card itself answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "SavedSpaces", try_from = "SavedSpaces")]
-pub(crate) struct Spaces {
+#[serde(into = "SavedConfigSpaces", try_from = "SavedConfigSpaces")]
+pub(crate) struct ConfigSpaces {
     /// Address in the PF's serial number. With `iov` it determines the layout of the PF's space, which is not saved.
     mac: MacAddress,
     /// True if the PF has an SR-IOV capability.
@@ -24,24 +24,25 @@ pub(crate) struct Spaces {
 
 /// Saved form of the configuration spaces.
 #[derive(Serialize, Deserialize)]
-struct SavedSpaces {
+#[serde(rename = "SavedSpaces")]
+struct SavedConfigSpaces {
     mac: MacAddress,
     iov: bool,
-    pf: SpaceState,
-    vfs: [SpaceState; MAX_VFS],
+    pf: ConfigSpaceState,
+    vfs: [ConfigSpaceState; MAX_VFS],
 }
 
-impl From<Spaces> for SavedSpaces {
-    fn from(spaces: Spaces) -> Self {
-        let Spaces { mac, iov, pf, vfs } = spaces;
+impl From<ConfigSpaces> for SavedConfigSpaces {
+    fn from(spaces: ConfigSpaces) -> Self {
+        let ConfigSpaces { mac, iov, pf, vfs } = spaces;
         Self { mac, iov, pf: pf.save(), vfs: vfs.each_ref().map(Endpoint::save) }
     }
 }
 
-impl TryFrom<SavedSpaces> for Spaces {
-    type Error = Damaged;
+impl TryFrom<SavedConfigSpaces> for ConfigSpaces {
+    type Error = InvalidStateError;
 
-    fn try_from(saved: SavedSpaces) -> Result<Self, Damaged> {
+    fn try_from(saved: SavedConfigSpaces) -> Result<Self, InvalidStateError> {
         let mut spaces = Self::new(saved.mac, saved.iov);
         let mut whole = spaces.pf.load(&saved.pf);
         for (space, state) in spaces.vfs.iter_mut().zip(&saved.vfs) {
@@ -50,12 +51,12 @@ impl TryFrom<SavedSpaces> for Spaces {
         if whole {
             Ok(spaces)
         } else {
-            Err(Damaged("the saved bytes of a configuration space exceed its size"))
+            Err(InvalidStateError("the saved bytes of a configuration space exceed its size"))
         }
     }
 }
 
-impl Spaces {
+impl ConfigSpaces {
     pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
         let (pf, vfs) = (config::pf::endpoint(mac, iov), core::array::from_fn(|_| config::vf::endpoint()));
         Self { mac, iov, pf, vfs }
@@ -72,15 +73,15 @@ impl Spaces {
     }
 
     /// Returns the kind of interrupt that the PF uses. `several` is GPIE.MULTIPLE_MSIX.
-    pub(crate) fn form(&self, several: bool) -> Form {
+    pub(crate) fn form(&self, several: bool) -> InterruptMode {
         match (self.pf.msix(), self.pf.msi()) {
-            _ if self.sleep() => Form::Silent,
-            (Some(msix), _) if msix.enabled && several => Form::Vectors,
-            (Some(msix), _) if msix.enabled => Form::OneVector,
-            (_, msi) if msi.enabled && msi.masked => Form::Silent,
-            (_, msi) if msi.enabled => Form::Msi,
-            _ if self.pf.intx() => Form::Pin,
-            _ => Form::Silent,
+            _ if self.sleep() => InterruptMode::Silent,
+            (Some(msix), _) if msix.enabled && several => InterruptMode::Vectors,
+            (Some(msix), _) if msix.enabled => InterruptMode::OneVector,
+            (_, msi) if msi.enabled && msi.masked => InterruptMode::Silent,
+            (_, msi) if msi.enabled => InterruptMode::Msi,
+            _ if self.pf.intx() => InterruptMode::Pin,
+            _ => InterruptMode::Silent,
         }
     }
 
@@ -113,6 +114,6 @@ impl Spaces {
 }
 
 /// Returns the number of VFs that an SR-IOV capability enables, at most 8.
-pub(crate) fn active(sriov: pcie::sriov::State) -> u8 {
+pub(crate) fn active(sriov: pcie::sriov::SrIovSettings) -> u8 {
     sriov.active().min(MAX_VFS as u16) as u8
 }

@@ -2,15 +2,15 @@
 //! the wire (`uplink`).
 
 use crate::policy::{self, pool};
-use crate::work::Work;
-use i82576::Pool;
+use crate::work::FramePath;
+use i82576::PoolIndex;
 use i82576::ids::FCS;
 use i82576::register::{self as r, vf_stats};
-use plane::ledger::{Sum, Traffic};
+use plane::ledger::{PendingTraffic, TrafficSum};
 
-impl<B> Work<'_, B> {
+impl<B> FramePath<'_, B> {
     /// Adds the frames that pools have received to their statistics registers.
-    pub(crate) fn settle_received(&mut self, plane: &mut policy::Plane) {
+    pub(crate) fn settle_received(&mut self, plane: &mut policy::PoolPlane) {
         for port in plane.ledger.reached().iter() {
             let (traffic, pool) = (plane.ledger.settle_received(port), pool(port));
             self.count_vf(pool, traffic.all(), (vf_stats::VFGPRC, vf_stats::VFGORC));
@@ -23,15 +23,15 @@ impl<B> Work<'_, B> {
     }
 
     /// Counts the frames that a pool has sent.
-    pub(crate) fn count_sent(&mut self, pool: Pool, traffic: &Traffic) {
+    pub(crate) fn count_sent(&mut self, pool: PoolIndex, traffic: &PendingTraffic) {
         self.count_vf(pool, traffic.all(), (vf_stats::VFGPTC, vf_stats::VFGOTC));
         self.count_vf(pool, traffic.local(), (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));
     }
 
     /// Counts frames in a VF's packet and octet registers; octets include the frame check sequence.
-    fn count_vf(&mut self, pool: Pool, sum: Sum, (packets, octets): (u32, u32)) {
+    fn count_vf(&mut self, pool: PoolIndex, sum: TrafficSum, (packets, octets): (u32, u32)) {
         if let Some(vf) = self.scratch.conditions.owners.vf_of(pool) {
-            let Sum { packets: count, bytes } = sum;
+            let TrafficSum { packets: count, bytes } = sum;
             self.file.count_around(r::vf_block(vf) + packets, count as u32);
             self.file.count_around(r::vf_block(vf) + octets, (bytes + count * FCS as u64) as u32);
         }

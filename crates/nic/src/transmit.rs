@@ -1,61 +1,67 @@
 //! The card's transmit queues as sources of the plane, and the offload requests of their packets (crate `rings`).
 //! `queue::transmit` has the descriptors, and `rounds` chooses the queue to visit.
 
-use crate::interrupt::Direction;
+use crate::interrupt::CauseDirection;
 use crate::offload::segment::flag_masks;
 use crate::offload::transmit;
 use crate::policy;
 use crate::queue::QueueIo;
-use crate::queue::packet::PacketOrders;
-use crate::work::Work;
+use crate::queue::packet::DescriptorOffloads;
+use crate::work::FramePath;
 use i82576::bits::lvmmc;
 use i82576::register as r;
-use offload::segment::FlagMasks;
+use offload::segment::TcpFlagMasks;
 use pcie::Bus;
-use plane::frame::Sealed;
-use plane::ledger::Traffic;
-use plane::{Lane, Sender, Source};
-use rings::{Buffers, Flaw, Held, Misfit, Packets, Taken};
+use plane::frame::TrustedChecksum;
+use plane::ledger::PendingTraffic;
+use plane::{FrameForwarder, FrameSource, TransmitQueueId};
+use rings::{
+    BufferChain, HeldPacket, InvalidChecksumRequest, NextPacket, PacketDropReason, PacketTransmitter,
+};
 
-impl<B: Bus> Source for Work<'_, B> {
+impl<B: Bus> FrameSource for FramePath<'_, B> {
     /// Returns true if the queue's pool may send, the queue is not blocked, and its function may read memory.
-    fn may_send(&self, sender: Sender) -> bool {
+    fn may_send(&self, sender: TransmitQueueId) -> bool {
         let (queue, owners) = (policy::queue(sender), &self.scratch.conditions.owners);
         self.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
             && !self.is_blocked(queue)
             && owners.may_master(owners.of_queue(queue))
     }
 
-    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+    fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
         rings::visit(self, sender, budget, lane)
     }
 
-    fn has_more(&self, sender: Sender) -> bool {
+    fn has_more(&self, sender: TransmitQueueId) -> bool {
         self.queues.tx[policy::queue(sender).index()].has_more(self.file)
     }
 }
 
-impl<B: Bus> Packets for Work<'_, B> {
-    type Orders = PacketOrders;
+impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
+    type Orders = DescriptorOffloads;
 
     const SENDS_MISFITS: bool = true;
 
     #[inline]
-    fn held(&mut self, sender: Sender) -> Option<&mut Held<PacketOrders>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<DescriptorOffloads>> {
         Some(&mut self.queues.tx[policy::queue(sender).index()].held)
     }
 
-    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<PacketOrders>, usize) {
+    fn take(
+        &mut self,
+        sender: TransmitQueueId,
+        buffers: &mut BufferChain,
+    ) -> (NextPacket<DescriptorOffloads>, usize) {
         let queue = policy::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         let tx = &mut self.queues.tx[queue.index()];
-        let Some(ring) = tx.open(self.file) else { return (Taken::Nothing, 0) };
+        let Some(ring) = tx.open(self.file) else { return (NextPacket::Nothing, 0) };
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
         let taken = tx.take(&mut io, &ring, &mut self.scratch.descriptors, buffers);
         (taken, tx.effort())
     }
 
-    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool> {
+    fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool> {
         let queue = policy::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
@@ -64,31 +70,35 @@ impl<B: Bus> Packets for Work<'_, B> {
 
     /// Returns true if the queue may send another packet: only a malformed packet of the queue prevents that.
     #[inline]
-    fn may_follow(&self, sender: Sender) -> bool {
+    fn may_follow(&self, sender: TransmitQueueId) -> bool {
         !self.is_blocked(policy::queue(sender))
     }
 
-    fn spoiled(&mut self, sender: Sender, flaw: Flaw) {
+    fn spoiled(&mut self, sender: TransmitQueueId, flaw: PacketDropReason) {
         let cause = match flaw {
-            Flaw::Size => lvmmc::SIZE,
-            Flaw::Descriptor => lvmmc::DESCRIPTOR,
-            Flaw::Offload => lvmmc::CONTEXT,
+            PacketDropReason::Size => lvmmc::SIZE,
+            PacketDropReason::Descriptor => lvmmc::DESCRIPTOR,
+            PacketDropReason::Offload => lvmmc::CONTEXT,
             // The plane counts faults. They are no misbehaviour of a driver.
-            Flaw::Fault => return,
+            PacketDropReason::Fault => return,
         };
         self.misbehaved(policy::queue(sender), cause);
     }
 
     #[inline]
-    fn insert_sums(&self, orders: &PacketOrders, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+    fn insert_sums(
+        &self,
+        orders: &DescriptorOffloads,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
         if let Some(checksum) = &orders.checksum {
             transmit::insert_legacy(frame, checksum);
             return Ok(None);
         }
-        transmit::insert(frame, orders.first, &orders.context).map_err(|_| Misfit)
+        transmit::insert(frame, orders.first, &orders.context).map_err(|_| InvalidChecksumRequest)
     }
 
-    fn flag_masks(&self) -> FlagMasks {
+    fn flag_masks(&self) -> TcpFlagMasks {
         flag_masks(self.file.get(r::DTXTCPFLGL), self.file.get(r::DTXTCPFLGH))
     }
 
@@ -97,20 +107,20 @@ impl<B: Bus> Packets for Work<'_, B> {
     }
 
     #[inline]
-    fn left(&mut self, sender: Sender, orders: &PacketOrders) {
+    fn left(&mut self, sender: TransmitQueueId, orders: &DescriptorOffloads) {
         let queue = policy::queue(sender);
         if orders.first.time_stamp() && self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
             self.stamp_sent(self.scratch.now);
         }
     }
 
-    fn end_visit(&mut self, sender: Sender, sent: &Traffic) -> u64 {
+    fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
         let queue = policy::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         self.count_sent(queue.pool(), sent);
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
         let announced = self.queues.tx[queue.index()].write_back(&mut io);
-        let faulted = self.announce(queue, Direction::Tx, announced);
+        let faulted = self.announce(queue, CauseDirection::Tx, announced);
         core::mem::take(&mut self.scratch.faults) + u64::from(faulted)
     }
 }

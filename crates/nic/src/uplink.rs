@@ -6,7 +6,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{ctrl, rctl};
 use i82576::{MacAddress, register as r};
-use plane::uplink::{Good, Pair, Tally};
+use plane::uplink::{GoodPackets, PacketOctets, UplinkTally};
 
 /// Counts frames from the wire that are too short (`which` is RUC) or too long (ROC).
 pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u32) {
@@ -15,7 +15,7 @@ pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u
 }
 
 /// Adds the plane's counts of frames that have crossed the wire to the statistics registers.
-pub(crate) fn settle(tally: &mut Tally, file: &mut RegisterFile) {
+pub(crate) fn settle(tally: &mut UplinkTally, file: &mut RegisterFile) {
     let tally = core::mem::take(tally);
     if tally.arrived.packets > 0 {
         pair(file, &tally.arrived, r::TPR, r::TORL);
@@ -34,13 +34,13 @@ pub(crate) fn settle(tally: &mut Tally, file: &mut RegisterFile) {
     }
 }
 
-fn pair(file: &mut RegisterFile, pair: &Pair, packets: u32, octets: u32) {
+fn pair(file: &mut RegisterFile, pair: &PacketOctets, packets: u32, octets: u32) {
     file.count(packets, pair.packets);
     file.count_wide(octets, pair.octets);
 }
 
 /// Adds to the counters of good frames: multicast, broadcast, and by size from the register `sizes` on.
-fn good(file: &mut RegisterFile, good: &Good, multicast: u32, broadcast: u32, sizes: u32) {
+fn good(file: &mut RegisterFile, good: &GoodPackets, multicast: u32, broadcast: u32, sizes: u32) {
     file.count(multicast, good.multicast);
     file.count(broadcast, good.broadcast);
     (0..).zip(good.sizes).for_each(|(class, packets)| file.count(sizes + 4 * class, packets));

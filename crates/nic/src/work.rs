@@ -1,17 +1,17 @@
 //! The parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
 //! each other. The methods are in `transmit`, `receive` and `bursts`.
 
-use crate::board::clock::Clock;
-use crate::decoded::Derived;
+use crate::board::clock::SystimClock;
+use crate::decoded::DecodedRegisters;
 use crate::file::RegisterFile;
 use crate::interrupt::Interrupts;
-use crate::moderation::Throttle;
+use crate::moderation::InterruptThrottle;
 use crate::queues::Queues;
 use crate::scratch::Scratch;
 
 /// Parts of the card that the frame path uses in a poll.
 #[derive(Debug)]
-pub(crate) struct Work<'a, B> {
+pub(crate) struct FramePath<'a, B> {
     /// Stored values of every register.
     pub(crate) file: &'a mut RegisterFile,
     /// Queues of the card, and the frames that wait for them.
@@ -19,11 +19,11 @@ pub(crate) struct Work<'a, B> {
     /// Pending interrupt causes of the card.
     pub(crate) interrupts: &'a mut Interrupts,
     /// Throttling intervals of vectors, which urgent frames end early.
-    pub(crate) throttle: &'a mut Throttle,
+    pub(crate) throttle: &'a mut InterruptThrottle,
     /// Clock for time stamps (SYSTIM).
-    pub(crate) clock: &'a Clock,
+    pub(crate) clock: &'a SystimClock,
     /// Settings decoded from the registers.
-    pub(crate) derived: &'a Derived,
+    pub(crate) derived: &'a DecodedRegisters,
     /// Intermediate values of the current poll.
     pub(crate) scratch: &'a mut Scratch,
     /// Bus for access to the functions' memory, and for their messages.

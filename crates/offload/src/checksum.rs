@@ -5,9 +5,9 @@
 /// little-endian words, and several of them at once: a ones' complement sum may be taken in either byte order and
 /// swapped at the end (RFC 1071, 2B), and in words of any length and folded at the end (RFC 1071, 2C).
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sum(u64);
+pub struct PartialChecksum(u64);
 
-impl Sum {
+impl PartialChecksum {
     /// Returns the sum of `bytes`; an odd last byte counts as the high half of a word.
     #[must_use]
     #[inline(always)]
@@ -186,12 +186,12 @@ fn last(rest: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Sum;
+    use super::PartialChecksum;
     use proptest::prelude::{any, proptest};
 
     #[test]
     fn checksum_of_the_rfc_1071_example_is_the_published_one() {
-        assert_eq!(Sum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).value(), 0xddf2);
+        assert_eq!(PartialChecksum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).value(), 0xddf2);
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
                 0 => 0xffff,
                 _ => 0xff00,
             };
-            assert_eq!(Sum::of(&ones[..length]).value(), expected, "{length} bytes");
+            assert_eq!(PartialChecksum::of(&ones[..length]).value(), expected, "{length} bytes");
         }
     }
 
@@ -215,13 +215,13 @@ mod tests {
                 plain += u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from);
                 plain = (plain & 0xffff) + (plain >> 16);
             }
-            let sum = Sum::of(&bytes).number(seed.into());
+            let sum = PartialChecksum::of(&bytes).number(seed.into());
             assert_eq!(u32::from(sum.value()), plain);
             assert_eq!(sum.words(0x1234).is_zero(), sum.words(0x1234).checksum() == 0);
             for at in 0..bytes.len().min(9) {
                 let (first, rest) = bytes.split_at(at);
-                let joined = Sum::of(first).sum(Sum::of(rest).behind(at));
-                assert_eq!(joined.checksum(), Sum::of(&bytes).checksum());
+                let joined = PartialChecksum::of(first).sum(PartialChecksum::of(rest).behind(at));
+                assert_eq!(joined.checksum(), PartialChecksum::of(&bytes).checksum());
             }
             assert!(sum.words(u64::from(sum.words(0xffff).checksum().swap_bytes())).words(0xffff).is_zero());
         }

@@ -2,13 +2,13 @@
 //! and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). The latter is not optimized further: only drivers that
 //! keep it in received frames need it.
 
-type Tables = [[u32; 256]; 8];
+type CrcTables = [[u32; 256]; 8];
 
 /// Effect on CRC-32C of byte `b` with `k` more bytes behind it: `CASTAGNOLI[k][b]`.
-static CASTAGNOLI: Tables = tables(0x82f6_3b78);
-static ETHERNET: Tables = tables(0xedb8_8320);
+static CASTAGNOLI: CrcTables = tables(0x82f6_3b78);
+static ETHERNET: CrcTables = tables(0xedb8_8320);
 
-const fn tables(polynomial: u32) -> Tables {
+const fn tables(polynomial: u32) -> CrcTables {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
     while byte < 256 {
@@ -46,7 +46,7 @@ pub fn frame_check_sequence(frame: &[u8]) -> u32 {
     !update(&ETHERNET, !0, frame)
 }
 
-fn update(tables: &Tables, mut crc: u32, bytes: &[u8]) -> u32 {
+fn update(tables: &CrcTables, mut crc: u32, bytes: &[u8]) -> u32 {
     let (chunks, rest) = bytes.as_chunks::<8>();
     for chunk in chunks {
         let mixed = (u64::from_le_bytes(*chunk) ^ u64::from(crc)).to_le_bytes();

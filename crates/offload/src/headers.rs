@@ -65,7 +65,7 @@ pub mod protocol {
 
 /// Kind of network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum L3 {
+pub enum NetworkHeader {
     /// Network header that is neither IPv4 nor IPv6.
     #[default]
     None,
@@ -77,7 +77,7 @@ pub enum L3 {
 
 /// Kind of transport header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum L4 {
+pub enum TransportHeader {
     /// Unknown transport, or a fragment, which has no transport header.
     #[default]
     None,
@@ -95,7 +95,7 @@ pub struct Headers {
     /// Number of VLAN tags in the frame, at most two.
     pub tags: u8,
     /// Kind of the network header.
-    pub l3: L3,
+    pub l3: NetworkHeader,
     /// Offset of the network header.
     pub l3_offset: usize,
     /// Length of the network header, options or extensions included.
@@ -113,7 +113,7 @@ pub struct Headers {
     /// IP protocol number of the transport, from the last header before the transport header.
     pub protocol: u8,
     /// Kind of the transport header.
-    pub l4: L4,
+    pub l4: TransportHeader,
     /// Offset of the transport header.
     pub l4_offset: usize,
     /// Length of the transport header, options included.
@@ -175,7 +175,7 @@ impl Headers {
         let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
         self.extended = length > IPV4_HEADER;
         self.fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
-        self.network(L3::Ipv4, length, total, packet.len());
+        self.network(NetworkHeader::Ipv4, length, total, packet.len());
         self.transport(frame, fixed[9]);
     }
 
@@ -189,14 +189,15 @@ impl Headers {
         let inside = packet.get(..total).unwrap_or(packet);
         let (mut length, mut next) = (IPV6_HEADER, fixed[6]);
         for _ in 0..MAX_EXTENSIONS {
-            let Some(extension) = Extension::parse(inside.get(length..).unwrap_or_default(), next) else {
+            let Some(extension) = ExtensionHeader::parse(inside.get(length..).unwrap_or_default(), next)
+            else {
                 break;
             };
             self.extended = true;
             let place = |at: usize| self.l3_offset + length + at;
             match extension.address {
-                Some(Address::Home(at)) => self.home = place(at),
-                Some(Address::Routed(at)) => self.routed = place(at),
+                Some(ExtensionAddress::Home(at)) => self.home = place(at),
+                Some(ExtensionAddress::Routed(at)) => self.routed = place(at),
                 None => {}
             }
             if next == protocol::FRAGMENT {
@@ -207,14 +208,14 @@ impl Headers {
             length += extension.length;
             next = extension.next;
         }
-        self.network(L3::Ipv6, length, total, packet.len());
+        self.network(NetworkHeader::Ipv6, length, total, packet.len());
         self.transport(frame, next);
     }
 
     /// Stores the place of a network header of `length` bytes. Its length field says that the packet has `total` bytes,
     /// of which `available` are in the frame.
     #[inline]
-    fn network(&mut self, l3: L3, length: usize, total: usize, available: usize) {
+    fn network(&mut self, l3: NetworkHeader, length: usize, total: usize, available: usize) {
         self.l3 = l3;
         self.l3_length = length;
         self.header_length = self.l3_offset + length;
@@ -227,12 +228,14 @@ impl Headers {
         let start = self.l3_offset + self.l3_length;
         let segment = frame.get(start..self.l3_end.unwrap_or(frame.len())).unwrap_or_default();
         let (l4, length) = match protocol {
-            protocol::TCP => (L4::Tcp, segment.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4)),
-            protocol::UDP => (L4::Udp, UDP_HEADER),
-            protocol::SCTP => (L4::Sctp, SCTP_HEADER),
+            protocol::TCP => {
+                (TransportHeader::Tcp, segment.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4))
+            }
+            protocol::UDP => (TransportHeader::Udp, UDP_HEADER),
+            protocol::SCTP => (TransportHeader::Sctp, SCTP_HEADER),
             _ => return,
         };
-        let shortest = if l4 == L4::Tcp { TCP_HEADER } else { length };
+        let shortest = if l4 == TransportHeader::Tcp { TCP_HEADER } else { length };
         if !self.fragment && (shortest..=segment.len()).contains(&length) {
             self.l4 = l4;
             self.l4_offset = start;
@@ -243,19 +246,19 @@ impl Headers {
 }
 
 /// IPv6 extension header.
-struct Extension {
+struct ExtensionHeader {
     length: usize,
     next: u8,
-    address: Option<Address>,
+    address: Option<ExtensionAddress>,
 }
 
 /// Home address in an extension header, as an offset in bytes from the header's start.
-enum Address {
+enum ExtensionAddress {
     Home(usize),
     Routed(usize),
 }
 
-impl Extension {
+impl ExtensionHeader {
     /// Reads the extension header of kind `kind` at the start of `bytes`; `None` if it is no extension header or
     /// truncated.
     fn parse(bytes: &[u8], kind: u8) -> Option<Self> {
@@ -266,7 +269,7 @@ impl Extension {
             protocol::HOP_BY_HOP | protocol::FRAGMENT => (fixed[0], None),
             protocol::DESTINATION => (fixed[0], home_address(whole)),
             protocol::ROUTING if fixed[2..4] == [2, 1] && length == 24 => {
-                (fixed[0], Some(Address::Routed(8)))
+                (fixed[0], Some(ExtensionAddress::Routed(8)))
             }
             // Before the last hop the destination differs from the one in the transport's checksum.
             protocol::ROUTING if fixed[3] != 0 => (protocol::NONE, None),
@@ -278,12 +281,12 @@ impl Extension {
 }
 
 /// Finds the home address option in a destination options header.
-fn home_address(header: &[u8]) -> Option<Address> {
+fn home_address(header: &[u8]) -> Option<ExtensionAddress> {
     let mut at = 2;
     while let [kind, rest @ ..] = header.get(at..)? {
         match (*kind, rest.first()) {
             (PAD_1, _) => at += 1,
-            (HOME_ADDRESS, Some(16)) if rest.len() > 16 => return Some(Address::Home(at + 2)),
+            (HOME_ADDRESS, Some(16)) if rest.len() > 16 => return Some(ExtensionAddress::Home(at + 2)),
             (_, length) => at += 2 + usize::from(*length?),
         }
     }

@@ -3,18 +3,18 @@
 //!
 //! For a packet to be cut, [`crate::segment`] inserts per segment what this module inserts once.
 
-use crate::Request;
-use crate::checksum::Sum;
+use crate::OffloadRequest;
+use crate::checksum::PartialChecksum;
 use crate::crc::crc32c;
 use crate::headers::{IPV4_CHECKSUM, IPV4_HEADER, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM};
 use core::ops::Range;
 use plane::bytes::{be16, put16};
-use plane::frame::{Sealed, Transport};
+use plane::frame::{Transport, TrustedChecksum};
 use thiserror::Error;
 
 /// Reason why no checksum was inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Error {
+pub enum ChecksumError {
     /// The IPv4 header of the request is too short or not inside the frame.
     #[error("cannot insert the checksum: the IP header is outside the frame")]
     IpHeader,
@@ -32,23 +32,24 @@ pub enum Error {
 /// # Errors
 /// Reports a request that does not fit the frame, and leaves the frame unchanged.
 #[inline]
-pub fn insert(frame: &mut [u8], request: &Request) -> Result<Option<Sealed>, Error> {
+pub fn insert(frame: &mut [u8], request: &OffloadRequest) -> Result<Option<TrustedChecksum>, ChecksumError> {
     let (ip_start, l4_start) = (request.mac_length, request.l4_start());
     let ip = request.ip_checksum && request.ipv4;
     if ip && (l4_start > frame.len() || request.ip_length < IPV4_HEADER) {
-        return Err(Error::IpHeader);
+        return Err(ChecksumError::IpHeader);
     }
     let mut sealed = None;
     if request.l4_checksum {
         let end = frame.len();
-        let transport = request.l4.ok_or(Error::Transport)?;
+        let transport = request.l4.ok_or(ChecksumError::Transport)?;
         let field = checksum_field(transport);
-        let segment = frame.get_mut(l4_start..).filter(|s| s.len() >= field.end).ok_or(Error::L4Header)?;
+        let segment =
+            frame.get_mut(l4_start..).filter(|s| s.len() >= field.end).ok_or(ChecksumError::L4Header)?;
         let seed = match transport {
             Transport::Sctp => seal_sctp(segment),
             _ => seal_l4(segment, field.start, transport),
         };
-        sealed = Some(Sealed { start: l4_start, end, transport, seed });
+        sealed = Some(TrustedChecksum { start: l4_start, end, transport, seed });
     }
     if ip {
         seal_ipv4(frame.get_mut(ip_start..l4_start).unwrap_or_default());
@@ -68,14 +69,14 @@ fn checksum_field(transport: Transport) -> Range<usize> {
 /// Writes the checksum of an IPv4 header.
 fn seal_ipv4(header: &mut [u8]) {
     put16(header, IPV4_CHECKSUM, 0);
-    let checksum = Sum::of(header).checksum();
+    let checksum = PartialChecksum::of(header).checksum();
     put16(header, IPV4_CHECKSUM, checksum);
 }
 
 /// Writes the checksum of a TCP segment or UDP datagram over the seed in its field, and returns the seed.
 fn seal_l4(segment: &mut [u8], field: usize, transport: Transport) -> u16 {
     let seed = be16(segment, field).unwrap_or(0);
-    let sum = Sum::of(segment);
+    let sum = PartialChecksum::of(segment);
     put16(segment, field, if transport == Transport::Udp { sum.udp_checksum() } else { sum.checksum() });
     seed
 }

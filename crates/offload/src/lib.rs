@@ -35,7 +35,7 @@ pub mod uncut;
 pub mod verify;
 
 pub use headers::Headers;
-pub use request::Request;
+pub use request::OffloadRequest;
 
 #[cfg(test)]
 mod tests;

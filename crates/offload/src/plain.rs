@@ -11,14 +11,14 @@
 //! [`Headers::parse`]: crate::Headers::parse
 //! [`verify`]: crate::verify
 
-use crate::checksum::Sum;
+use crate::checksum::PartialChecksum;
 use crate::headers::{
     ETHERNET_HEADER, IPV4_CHECKSUM, IPV4_HEADER, TCP_CHECKSUM, TCP_HEADER, UDP_CHECKSUM, UDP_HEADER, protocol,
 };
 use crate::verify::is_seal_right;
-use plane::frame::{Sealed, Transport};
+use plane::frame::{Transport, TrustedChecksum};
 
-/// Number of a frame's first bytes that [`Plain`] examines. A caller copies as many for a [`Glance`].
+/// Number of a frame's first bytes that [`PlainFrame`] examines. A caller copies as many for a [`UnsummedFrame`].
 pub const LOOK: usize = 48;
 const HEAD: usize = 64;
 /// Offset in a frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
@@ -29,11 +29,11 @@ const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
 const PORTS_END: usize = TRANSPORT + 4;
 
 /// Properties of a plain frame: transport, and which checksums are right, a bit each. The number is below
-/// [`PlainKind::ALL`], and is an index in a card's table of descriptor words.
+/// [`PlainFrameKind::ALL`], and is an index in a card's table of descriptor words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PlainKind(u32);
+pub struct PlainFrameKind(u32);
 
-impl PlainKind {
+impl PlainFrameKind {
     /// Number of combinations of properties of a plain frame.
     pub const ALL: usize = 16;
     /// Bit of a wrong transport checksum. It is the lowest bit, so that the carry of a comparison can be added.
@@ -76,7 +76,7 @@ impl PlainKind {
 
 /// Checksums to insert into a plain frame: that of the transport, and the IPv4 header's too if `network`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Insertion {
+pub struct InsertedChecksums {
     /// True for UDP, false for TCP.
     pub udp: bool,
     /// True to insert the checksum of the IPv4 header.
@@ -85,12 +85,12 @@ pub struct Insertion {
 
 /// Properties of a plain frame whose payload is not yet in the checksum's sum.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Glance {
-    found: PlainKind,
-    sum: Sum,
+pub struct UnsummedFrame {
+    found: PlainFrameKind,
+    sum: PartialChecksum,
 }
 
-impl Glance {
+impl UnsummedFrame {
     /// Examines the head of a frame of `length` bytes, with zeros behind a shorter one; returns true if the frame
     /// is plain. The bytes behind the head are not summed up yet, and all of them belong to the packet.
     #[must_use]
@@ -107,10 +107,10 @@ impl Glance {
         // The frame is at least as long as a head, so the transport's header is complete.
         let transport = total - IPV4_HEADER as u32;
         let Some(found) = transport_of(w2, w4, w5, transport) else { return false };
-        self.found = PlainKind(found | is_network_wrong(w1, w2, w3, w4));
+        self.found = PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4));
         let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from((transport as u16).swap_bytes());
         let Some(payload) = head.last_chunk::<{ HEAD - SUM_FROM }>() else { return false };
-        self.sum = Sum::default().words(pseudo).whole(payload);
+        self.sum = PartialChecksum::default().words(pseudo).whole(payload);
         true
     }
 
@@ -119,9 +119,10 @@ impl Glance {
     #[cold]
     #[inline(never)]
     fn look_at_short(&mut self, head: &[u8; HEAD], length: u32) -> bool {
-        let plain = head.first_chunk().and_then(|head| Plain::of(head, length as usize));
+        let plain = head.first_chunk().and_then(|head| PlainFrame::of(head, length as usize));
         let within = plain.filter(|_| length as usize <= HEAD);
-        let glance = within.and_then(|plain| Some(plain.glance(Sum::of(head.get(SUM_FROM..plain.end)?))));
+        let glance =
+            within.and_then(|plain| Some(plain.glance(PartialChecksum::of(head.get(SUM_FROM..plain.end)?))));
         *self = glance.unwrap_or_default();
         glance.is_some()
     }
@@ -137,30 +138,30 @@ impl Glance {
     /// little-endian words of the rest. The transport's field holds the sender's sum of the pseudo header, which counts as it is: if
     /// it is wrong, so is the checksum.
     #[inline(always)]
-    pub fn insert(&mut self, head: &mut [u8; HEAD], rest: u64, insertion: Insertion) {
+    pub fn insert(&mut self, head: &mut [u8; HEAD], rest: u64, insertion: InsertedChecksums) {
         if insertion.network {
             put(head, ETHERNET_HEADER + IPV4_CHECKSUM, 0);
-            let checksum = Sum::of(&head[ETHERNET_HEADER..TRANSPORT]).checksum();
+            let checksum = PartialChecksum::of(&head[ETHERNET_HEADER..TRANSPORT]).checksum();
             put(head, ETHERNET_HEADER + IPV4_CHECKSUM, checksum);
-            self.found.0 &= !PlainKind::NETWORK_WRONG;
+            self.found.0 &= !PlainFrameKind::NETWORK_WRONG;
         }
         let field = TRANSPORT + if insertion.udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
         let seed = u16::from_le_bytes([head[field], head[field + 1]]);
-        let sum = Sum::of(&head[TRANSPORT..]).words(rest);
+        let sum = PartialChecksum::of(&head[TRANSPORT..]).words(rest);
         let checksum = if insertion.udp { sum.udp_checksum() } else { sum.checksum() };
         put(head, field, checksum);
         // The sum so far includes the seed, which the checksum has replaced.
         self.sum = self.sum.words((!seed).into()).words(checksum.swap_bytes().into());
-        self.found.0 |= PlainKind::SUMMED;
+        self.found.0 |= PlainFrameKind::SUMMED;
     }
 
     /// Adds the sum of the little-endian words of the rest of the payload, and returns the frame's properties.
     #[must_use]
     #[inline(always)]
-    pub fn finish(self, rest: u64) -> PlainKind {
+    pub fn finish(self, rest: u64) -> PlainFrameKind {
         // A frame without a checksum may get the bit too: it counts with `SUMMED` only.
         let wrong = !self.sum.words(rest).is_zero();
-        PlainKind(self.found.0 + u32::from(wrong) * PlainKind::TRANSPORT_WRONG)
+        PlainFrameKind(self.found.0 + u32::from(wrong) * PlainFrameKind::TRANSPORT_WRONG)
     }
 }
 
@@ -181,12 +182,12 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
             let header = (w5 >> 52 & 0xf) as u32 * 4;
             let least = TCP_HEADER as u32;
             let more = transport.checked_sub(least)?;
-            (header.wrapping_sub(least) <= more).then_some(PlainKind::SUMMED)
+            (header.wrapping_sub(least) <= more).then_some(PlainFrameKind::SUMMED)
         }
         protocol::UDP => {
             let whole = u32::from(((w4 >> 48) as u16).swap_bytes()) == transport;
-            let summed = if w5 as u16 == 0 { 0 } else { PlainKind::SUMMED };
-            whole.then_some(PlainKind::UDP | summed)
+            let summed = if w5 as u16 == 0 { 0 } else { PlainFrameKind::SUMMED };
+            whole.then_some(PlainFrameKind::UDP | summed)
         }
         _ => None,
     }
@@ -195,20 +196,20 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
 /// Returns the property bit of a wrong IPv4 header checksum, or 0.
 #[inline(always)]
 fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
-    let sum = Sum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
-    if sum.is_zero() { 0 } else { PlainKind::NETWORK_WRONG }
+    let sum = PartialChecksum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
+    if sum.is_zero() { 0 } else { PlainFrameKind::NETWORK_WRONG }
 }
 
 /// Head of a plain frame: complete TCP or UDP in IPv4 without tags, options or fragments.
 #[derive(Debug, Clone, Copy)]
-pub struct Plain<'a> {
+pub struct PlainFrame<'a> {
     head: &'a [u8; LOOK],
     /// Offset of the end of the IP packet.
     end: usize,
-    found: PlainKind,
+    found: PlainFrameKind,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> PlainFrame<'a> {
     /// Examines a frame of `length` bytes whose tags, if any, are not in its bytes; `None` if the frame is not
     /// plain.
     #[must_use]
@@ -218,7 +219,7 @@ impl<'a> Plain<'a> {
         let end = ETHERNET_HEADER + usize::from((w2 as u16).swap_bytes());
         let transport = end.checked_sub(TRANSPORT).filter(|_| is_plain(head) && end <= length)?;
         let found = transport_of(w2, w4, w5, transport as u32).filter(|_| transport >= UDP_HEADER)?;
-        Some(Self { head, end, found: PlainKind(found | is_network_wrong(w1, w2, w3, w4)) })
+        Some(Self { head, end, found: PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4)) })
     }
 
     /// Returns true for UDP, false for TCP.
@@ -236,7 +237,7 @@ impl<'a> Plain<'a> {
         [first >> (8 * (ADDRESSES % 8)), second << (64 - 8 * (PORTS_END % 8))]
     }
 
-    /// Returns the bytes of [`Plain::ends`]: addresses, and ports.
+    /// Returns the bytes of [`PlainFrame::ends`]: addresses, and ports.
     #[must_use]
     pub fn end_bytes(&self) -> (&'a [u8], &'a [u8]) {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
@@ -245,37 +246,39 @@ impl<'a> Plain<'a> {
     /// Creates the properties of the frame from a sum of its bytes from [`SUM_FROM`] on. The addresses of the pseudo
     /// header stand just before the transport header.
     #[inline(always)]
-    fn glance(&self, payload: Sum) -> Glance {
+    fn glance(&self, payload: PartialChecksum) -> UnsummedFrame {
         let [_, _, w2, w3, ..]: [u64; 6] = words(self.head);
         let transport = (self.end - TRANSPORT) as u16;
         let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from(transport.swap_bytes());
-        Glance { found: self.found, sum: payload.words(pseudo) }
+        UnsummedFrame { found: self.found, sum: payload.words(pseudo) }
     }
 
     /// Returns the properties of a whole frame. A payload that was `sealed` on the plane is not summed up again.
     #[must_use]
     #[inline(always)]
-    pub fn find(&self, frame: &[u8], sealed: Option<Sealed>) -> PlainKind {
+    pub fn find(&self, frame: &[u8], sealed: Option<TrustedChecksum>) -> PlainFrameKind {
         match sealed.and_then(|sealed| self.find_sealed(&sealed)) {
             Some(found) => found,
-            None if self.found.0 & PlainKind::SUMMED == 0 => self.found,
-            None => self.glance(Sum::of(frame.get(SUM_FROM..self.end).unwrap_or_default())).finish(0),
+            None if self.found.0 & PlainFrameKind::SUMMED == 0 => self.found,
+            None => {
+                self.glance(PartialChecksum::of(frame.get(SUM_FROM..self.end).unwrap_or_default())).finish(0)
+            }
         }
     }
 
     /// Returns the properties of a frame by its seal; `None` if the seal is of another range or transport.
     #[must_use]
     #[inline(always)]
-    pub fn find_sealed(&self, sealed: &Sealed) -> Option<PlainKind> {
+    pub fn find_sealed(&self, sealed: &TrustedChecksum) -> Option<PlainFrameKind> {
         let (number, transport) =
             if self.is_udp() { (protocol::UDP, Transport::Udp) } else { (protocol::TCP, Transport::Tcp) };
         if (sealed.start, sealed.end, sealed.transport) != (TRANSPORT, self.end, transport) {
             return None;
         }
         let number = u32::from(number) << 16 | (self.end - TRANSPORT) as u32;
-        let pseudo = Sum::of(&self.head[ADDRESSES..TRANSPORT]).number(number);
-        let wrong = self.found.0 & PlainKind::SUMMED != 0 && !is_seal_right(sealed, pseudo);
-        Some(PlainKind(self.found.0 | if wrong { PlainKind::TRANSPORT_WRONG } else { 0 }))
+        let pseudo = PartialChecksum::of(&self.head[ADDRESSES..TRANSPORT]).number(number);
+        let wrong = self.found.0 & PlainFrameKind::SUMMED != 0 && !is_seal_right(sealed, pseudo);
+        Some(PlainFrameKind(self.found.0 | if wrong { PlainFrameKind::TRANSPORT_WRONG } else { 0 }))
     }
 }
 

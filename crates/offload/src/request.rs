@@ -3,12 +3,12 @@
 //! descriptors that carry a request belong to the card's family.
 
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER};
-use crate::plain::Insertion;
+use crate::plain::InsertedChecksums;
 use plane::frame::Transport;
 
 /// Description of a packet by its sender, and its checksum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Request {
+pub struct OffloadRequest {
     /// Number of bytes before the IP header.
     pub mac_length: usize,
     /// Number of bytes of the IP header, options or extensions included.
@@ -25,7 +25,7 @@ pub struct Request {
     pub l4_checksum: bool,
 }
 
-impl Request {
+impl OffloadRequest {
     /// Returns the offset of the transport header.
     #[must_use]
     #[inline]
@@ -44,13 +44,14 @@ impl Request {
     /// without tags; `None` for every other request, and if no checksum of the transport is to be inserted.
     #[must_use]
     #[inline]
-    pub fn plain(&self) -> Option<Insertion> {
+    pub fn plain(&self) -> Option<InsertedChecksums> {
         let lengths = (self.mac_length, self.ip_length) == (ETHERNET_HEADER, IPV4_HEADER);
         let udp = match self.l4? {
             Transport::Tcp => false,
             Transport::Udp => true,
             Transport::Sctp => return None,
         };
-        (lengths && self.ipv4 && self.l4_checksum).then_some(Insertion { udp, network: self.ip_checksum })
+        (lengths && self.ipv4 && self.l4_checksum)
+            .then_some(InsertedChecksums { udp, network: self.ip_checksum })
     }
 }

@@ -7,11 +7,11 @@
 //!
 //! Callers fetch the packet, and add VLAN tags to each segment.
 
-use crate::Request;
-use crate::checksum::Sum;
+use crate::OffloadRequest;
+use crate::checksum::PartialChecksum;
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
 use core::ops::Range;
-use plane::frame::{Sealed, Transport};
+use plane::frame::{Transport, TrustedChecksum};
 use thiserror::Error;
 
 /// Shortest frame in bytes: a shorter segment is padded, and needs room behind it.
@@ -19,7 +19,7 @@ const SHORTEST: usize = 60;
 
 /// Reason why a packet cannot be segmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Error {
+pub enum SegmentationError {
     /// The requested segment size is zero.
     #[error("cannot segment the packet: the segment size is zero")]
     SegmentSize,
@@ -36,7 +36,7 @@ pub enum Error {
 
 /// Masks of TCP flags, twelve bits each. A flag stays in a segment if the mask for the segment's place has its bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlagMasks {
+pub struct TcpFlagMasks {
     /// Mask of TCP flags for the first of several segments.
     pub first: u16,
     /// Mask of TCP flags for the segments between first and last.
@@ -45,7 +45,7 @@ pub struct FlagMasks {
     pub last: u16,
 }
 
-impl FlagMasks {
+impl TcpFlagMasks {
     /// Keeps the flags FIN and PSH in the last segment only. Keeps CWR in the first only, because CWR answers one
     /// congestion event (RFC 3168, 6.1.2).
     pub const DEFAULT: Self = Self { first: 0xff6, middle: 0xf76, last: 0xf7f };
@@ -53,51 +53,53 @@ impl FlagMasks {
 
 /// Sums of header bytes that all segments of a packet share, so that they need not be summed up again.
 #[derive(Debug, Clone, Copy, Default)]
-struct Same {
+struct SharedHeaderSums {
     /// Sum of the IPv4 header without length, identification and checksum.
-    ip: Sum,
+    ip: PartialChecksum,
     /// Sum of the transport header without options, the seed in its checksum field. TCP's sequence number and flags, or
     /// UDP's length, are left out.
-    l4: Sum,
+    l4: PartialChecksum,
     /// Sum of the pseudo header without the length, which the driver leaves in the checksum field.
-    seed: Sum,
+    seed: PartialChecksum,
 }
 
-impl Same {
+impl SharedHeaderSums {
     /// Sums up IP and transport headers, which must have their minimum lengths.
     fn of(ip: &[u8], l4: &[u8], transport: Transport) -> Self {
-        let ip = Sum::of(&ip[..2]).bytes(&ip[6..10]).bytes(&ip[12..]);
+        let ip = PartialChecksum::of(&ip[..2]).bytes(&ip[6..10]).bytes(&ip[12..]);
         let (l4, seed) = match transport {
-            Transport::Tcp => (Sum::of(&l4[..4]).bytes(&l4[8..12]).bytes(&l4[14..TCP_HEADER]), &l4[16..18]),
-            _ => (Sum::of(&l4[..4]).bytes(&l4[6..UDP_HEADER]), &l4[6..8]),
+            Transport::Tcp => {
+                (PartialChecksum::of(&l4[..4]).bytes(&l4[8..12]).bytes(&l4[14..TCP_HEADER]), &l4[16..18])
+            }
+            _ => (PartialChecksum::of(&l4[..4]).bytes(&l4[6..UDP_HEADER]), &l4[6..8]),
         };
-        Self { ip, l4, seed: Sum::of(seed) }
+        Self { ip, l4, seed: PartialChecksum::of(seed) }
     }
 }
 
 /// Progress of cutting a packet, without its bytes: the owner of the bytes passes them to each call.
 #[derive(Debug, Clone)]
-pub struct Cut {
+pub struct SegmentationState {
     /// Numbers of bytes in the packet: headers, and the payload behind them.
     headers: usize,
     payload: usize,
-    request: Request,
+    request: OffloadRequest,
     transport: Transport,
     mss: usize,
-    masks: FlagMasks,
+    masks: TcpFlagMasks,
     seal_ip: bool,
-    same: Same,
+    same: SharedHeaderSums,
     /// Number of segments of the packet, at least one.
     total: u32,
     next: u32,
-    sealed: Option<Sealed>,
+    sealed: Option<TrustedChecksum>,
 }
 
 /// Progress of cutting a packet, with its bytes, which remain unchanged.
 #[derive(Debug, Clone)]
 pub struct Segmenter<'a> {
     packet: &'a [u8],
-    cut: Cut,
+    cut: SegmentationState,
 }
 
 impl<'a> Segmenter<'a> {
@@ -107,9 +109,15 @@ impl<'a> Segmenter<'a> {
     ///
     /// # Errors
     /// Refuses requests whose description does not fit a packet that can be cut.
-    pub fn new(packet: &'a [u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
-        let payload = packet.len().checked_sub(request.payload_start()).ok_or(Error::HeaderTooLong)?;
-        Ok(Self { packet, cut: Cut::new(packet, payload, request, mss, masks)? })
+    pub fn new(
+        packet: &'a [u8],
+        request: &OffloadRequest,
+        mss: u16,
+        masks: TcpFlagMasks,
+    ) -> Result<Self, SegmentationError> {
+        let payload =
+            packet.len().checked_sub(request.payload_start()).ok_or(SegmentationError::HeaderTooLong)?;
+        Ok(Self { packet, cut: SegmentationState::new(packet, payload, request, mss, masks)? })
     }
 
     /// Skips the first `segments` segments, which were written before.
@@ -140,18 +148,18 @@ impl<'a> Segmenter<'a> {
 
     /// Returns the seal of the last written segment's checksum.
     #[must_use]
-    pub fn sealed(&self) -> Option<Sealed> {
+    pub fn sealed(&self) -> Option<TrustedChecksum> {
         self.cut.sealed
     }
 
     /// Returns the progress of the cutting without the packet's bytes, for a caller that may change the packet.
     #[must_use]
-    pub fn cut(self) -> Cut {
+    pub fn cut(self) -> SegmentationState {
         self.cut
     }
 }
 
-impl Cut {
+impl SegmentationState {
     /// Prepares a packet as [`Segmenter::new`] does. The caller passes the packet's first bytes, with all headers, and
     /// the number of bytes behind them.
     ///
@@ -160,27 +168,27 @@ impl Cut {
     pub fn new(
         packet: &[u8],
         payload: usize,
-        request: &Request,
+        request: &OffloadRequest,
         mss: u16,
-        masks: FlagMasks,
-    ) -> Result<Self, Error> {
+        masks: TcpFlagMasks,
+    ) -> Result<Self, SegmentationError> {
         let (transport, shortest_l4) = match request.l4 {
             Some(transport @ Transport::Tcp) => (transport, TCP_HEADER),
             Some(transport @ Transport::Udp) => (transport, UDP_HEADER),
-            Some(Transport::Sctp) | None => return Err(Error::Transport),
+            Some(Transport::Sctp) | None => return Err(SegmentationError::Transport),
         };
         if mss == 0 {
-            return Err(Error::SegmentSize);
+            return Err(SegmentationError::SegmentSize);
         }
         let shortest_ip = if request.ipv4 { IPV4_HEADER } else { IPV6_HEADER };
         let (mac, ip) = (request.mac_length, request.ip_length);
         if mac < ETHERNET_HEADER || ip < shortest_ip || request.l4_length < shortest_l4 {
-            return Err(Error::HeaderTooShort);
+            return Err(SegmentationError::HeaderTooShort);
         }
-        let headers = packet.get(..request.payload_start()).ok_or(Error::HeaderTooLong)?;
+        let headers = packet.get(..request.payload_start()).ok_or(SegmentationError::HeaderTooLong)?;
         let seal_ip = request.ip_checksum && request.ipv4;
         let (before, l4) = headers.split_at(mac + ip);
-        let same = Same::of(&before[mac..], l4, transport);
+        let same = SharedHeaderSums::of(&before[mac..], l4, transport);
         let (mss, request) = (usize::from(mss), *request);
         let headers = headers.len();
         let total = payload.div_ceil(mss).max(1) as u32;
@@ -196,7 +204,7 @@ impl Cut {
 
     /// Returns the seal of the last written segment, see [`Segmenter::sealed`].
     #[must_use]
-    pub fn sealed(&self) -> Option<Sealed> {
+    pub fn sealed(&self) -> Option<TrustedChecksum> {
         self.sealed
     }
 
@@ -257,12 +265,12 @@ impl Cut {
     /// Completes the next segment, which holds copies of the packet's headers and its own payload.
     pub fn complete(&mut self, segment: &mut [u8]) {
         let (headers, payload) = segment.split_at_mut(self.headers);
-        self.complete_headers(headers, payload.len(), Sum::of(payload));
+        self.complete_headers(headers, payload.len(), PartialChecksum::of(payload));
     }
 
     /// Completes the headers of the next segment. `headers` is a copy of the packet's headers; `payload` is the number
     /// of payload bytes, `sum` their sum.
-    pub fn complete_headers(&mut self, headers: &mut [u8], payload: usize, sum: Sum) {
+    pub fn complete_headers(&mut self, headers: &mut [u8], payload: usize, sum: PartialChecksum) {
         self.network(headers, payload);
         self.transport(headers, payload, sum);
         self.next += 1;
@@ -288,7 +296,7 @@ impl Cut {
     }
 
     /// Writes sequence number and flags (TCP) or the length (UDP) into a segment's transport header; then the checksum.
-    fn transport(&mut self, headers: &mut [u8], payload: usize, sum: Sum) {
+    fn transport(&mut self, headers: &mut [u8], payload: usize, sum: PartialChecksum) {
         let (start, end) = (self.headers - self.request.l4_length, self.headers + payload);
         let length = (end - start) as u32;
         let l4 = headers.get_mut(start..).unwrap_or_default();
@@ -298,11 +306,11 @@ impl Cut {
         }
         if self.request.l4_checksum {
             let seed = self.same.seed.number(length).value();
-            self.sealed = Some(Sealed { start, end, transport: self.transport, seed });
+            self.sealed = Some(TrustedChecksum { start, end, transport: self.transport, seed });
         }
     }
 
-    fn tcp(&self, l4: &mut [u8], length: u32, payload: Sum) {
+    fn tcp(&self, l4: &mut [u8], length: u32, payload: PartialChecksum) {
         let Some((header, options)) = l4.split_first_chunk_mut::<TCP_HEADER>() else { return };
         let advance = self.next.wrapping_mul(self.mss as u32);
         let sequence = [header[4], header[5], header[6], header[7]];
@@ -317,7 +325,7 @@ impl Cut {
         }
     }
 
-    fn udp(&self, l4: &mut [u8], length: u32, payload: Sum) {
+    fn udp(&self, l4: &mut [u8], length: u32, payload: PartialChecksum) {
         let Some((header, more)) = l4.split_first_chunk_mut::<UDP_HEADER>() else { return };
         [header[4], header[5]] = (length as u16).to_be_bytes();
         if self.request.l4_checksum {

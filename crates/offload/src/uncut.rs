@@ -5,14 +5,14 @@
 //! UDP packets are always cut by the card: Linux accepts this form of them from few senders. The card also cuts
 //! packets that differ from their sender's description.
 
-use crate::Request;
-use crate::checksum::Sum;
+use crate::OffloadRequest;
+use crate::checksum::PartialChecksum;
 use crate::headers::{
-    ETHERNET_HEADER, Headers, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, L3, L4, TCP_CHECKSUM, TCP_HEADER,
-    TYPE_IPV4, TYPE_IPV6, protocol,
+    ETHERNET_HEADER, Headers, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, NetworkHeader, TCP_CHECKSUM,
+    TCP_HEADER, TYPE_IPV4, TYPE_IPV6, TransportHeader, protocol,
 };
-use crate::segment::{Error, FlagMasks, Segmenter};
-use plane::Uncut;
+use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
+use plane::UnsegmentedLayout;
 use plane::bytes::{be16, put16};
 use plane::frame::Transport;
 
@@ -29,25 +29,30 @@ const CWR: u8 = 0x80;
 /// Returns the description of a transmit queue's packet if the kernel may cut it: it matches its sender's
 /// description, is plain TCP over IP without a tag, and `masks` are the usual ones.
 #[must_use]
-pub fn sent(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Option<Uncut> {
+pub fn sent(
+    packet: &[u8],
+    request: &OffloadRequest,
+    mss: u16,
+    masks: TcpFlagMasks,
+) -> Option<UnsegmentedLayout> {
     let (l3, l4) = (request.mac_length, request.l4_start());
-    let uncut = Uncut { ipv4: request.ipv4, l3, l4, payload: request.payload_start(), mss };
+    let uncut = UnsegmentedLayout { ipv4: request.ipv4, l3, l4, payload: request.payload_start(), mss };
     let sums = request.l4_checksum && (request.ip_checksum || !request.ipv4);
     let tcp = request.l4 == Some(Transport::Tcp);
-    let usual = sums && tcp && masks == FlagMasks::DEFAULT && l3 == ETHERNET_HEADER;
+    let usual = sums && tcp && masks == TcpFlagMasks::DEFAULT && l3 == ETHERNET_HEADER;
     let many = (2..=u64::from(MAX_SEGMENTS)).contains(&uncut.frames(packet.len()));
     let usual = usual && mss > 0 && packet.len().saturating_sub(l3) <= LONGEST;
     (usual && many && describes(&uncut, packet) && is_seeded(&uncut, packet)).then_some(uncut)
 }
 
 /// Returns true if the TCP checksum field has the sum of the pseudo header, without the length. Zero has two forms.
-fn is_seeded(uncut: &Uncut, packet: &[u8]) -> bool {
+fn is_seeded(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
     let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
     pseudo(uncut, packet).value() % 0xffff == seed % 0xffff
 }
 
 /// Returns true if the packet's headers match the sender's description.
-fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
+fn describes(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
     let length = uncut.l4.saturating_sub(uncut.l3);
     let network = packet.get(uncut.l3..uncut.l4).unwrap_or_default();
     let tcp = packet.get(uncut.l4..).and_then(|tcp| tcp.first_chunk::<TCP_HEADER>());
@@ -71,15 +76,15 @@ fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
 /// packet is TCP over the given IP version, with `mss` bytes of payload per segment. `None` if it is no such packet,
 /// makes more segments than a card takes of one packet, or makes a segment with more than `longest` bytes.
 #[must_use]
-pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<Uncut> {
+pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<UnsegmentedLayout> {
     let headers = Headers::parse(packet);
-    let l3 = if ipv4 { L3::Ipv4 } else { L3::Ipv6 };
+    let l3 = if ipv4 { NetworkHeader::Ipv4 } else { NetworkHeader::Ipv6 };
     let whole = headers.l3_end == Some(packet.len()) && !headers.is_readdressed();
-    if (headers.l3, headers.l4) != (l3, L4::Tcp) || !whole {
+    if (headers.l3, headers.l4) != (l3, TransportHeader::Tcp) || !whole {
         return None;
     }
     let (l3, l4) = (headers.l3_offset, headers.l4_offset);
-    let uncut = Uncut { ipv4, l3, l4, payload: l4 + headers.l4_length, mss };
+    let uncut = UnsegmentedLayout { ipv4, l3, l4, payload: l4 + headers.l4_length, mss };
     put16(packet, l4 + TCP_CHECKSUM, pseudo(&uncut, packet).value());
     let segments = segments(&uncut, packet).ok()?;
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
@@ -89,8 +94,8 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
 ///
 /// # Errors
 /// See [`Segmenter::new`].
-pub fn segments<'a>(uncut: &Uncut, packet: &'a [u8]) -> Result<Segmenter<'a>, Error> {
-    let request = Request {
+pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segmenter<'a>, SegmentationError> {
+    let request = OffloadRequest {
         mac_length: uncut.l3,
         ip_length: uncut.l4.saturating_sub(uncut.l3),
         l4_length: uncut.payload.saturating_sub(uncut.l4),
@@ -99,16 +104,16 @@ pub fn segments<'a>(uncut: &Uncut, packet: &'a [u8]) -> Result<Segmenter<'a>, Er
         ip_checksum: true,
         l4_checksum: true,
     };
-    Segmenter::new(packet, &request, uncut.mss, FlagMasks::DEFAULT)
+    Segmenter::new(packet, &request, uncut.mss, TcpFlagMasks::DEFAULT)
 }
 
 /// Completes the headers of a packet that [`sent`] has accepted, to be sent uncut.
-pub fn complete(uncut: &Uncut, packet: &mut [u8]) {
+pub fn complete(uncut: &UnsegmentedLayout, packet: &mut [u8]) {
     let length = packet.len() - uncut.l3;
     if uncut.ipv4 {
         put16(packet, uncut.l3 + 2, length as u16);
         put16(packet, uncut.l3 + IPV4_CHECKSUM, 0);
-        let checksum = Sum::of(&packet[uncut.l3..uncut.l4]).checksum();
+        let checksum = PartialChecksum::of(&packet[uncut.l3..uncut.l4]).checksum();
         put16(packet, uncut.l3 + IPV4_CHECKSUM, checksum);
     } else {
         put16(packet, uncut.l3 + 4, (length - IPV6_HEADER) as u16);
@@ -118,7 +123,7 @@ pub fn complete(uncut: &Uncut, packet: &mut [u8]) {
 }
 
 /// Returns the sum of the packet's pseudo header, without the length.
-fn pseudo(uncut: &Uncut, packet: &[u8]) -> Sum {
+fn pseudo(uncut: &UnsegmentedLayout, packet: &[u8]) -> PartialChecksum {
     let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
-    Sum::of(packet.get(addresses).unwrap_or_default()).number(protocol::TCP.into())
+    PartialChecksum::of(packet.get(addresses).unwrap_or_default()).number(protocol::TCP.into())
 }

@@ -3,20 +3,21 @@
 
 use core::ops::Range;
 
-use crate::checksum::Sum;
+use crate::checksum::PartialChecksum;
 use crate::crc::crc32c;
 use crate::headers::{
-    Headers, IPV4_HEADER, L3, L4, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, UDP_HEADER, protocol,
+    Headers, IPV4_HEADER, NetworkHeader, SCTP_CHECKSUM, TCP_CHECKSUM, TransportHeader, UDP_CHECKSUM,
+    UDP_HEADER, protocol,
 };
 use plane::bytes::be16;
-use plane::frame::{Sealed, Transport};
+use plane::frame::{Transport, TrustedChecksum};
 
 /// Returns true if the checksum of the IPv4 header is right; `None` without such a header. The headers must be
 /// parsed from the same bytes.
 #[must_use]
 #[inline]
 pub fn network(frame: &[u8], headers: &Headers) -> Option<bool> {
-    if headers.l3 != L3::Ipv4 {
+    if headers.l3 != NetworkHeader::Ipv4 {
         return None;
     }
     let header = frame.get(headers.l3_offset..headers.l3_offset + headers.l3_length).unwrap_or_default();
@@ -25,10 +26,10 @@ pub fn network(frame: &[u8], headers: &Headers) -> Option<bool> {
 
 /// Returns the sum of an IPv4 header, without a loop for the length that nearly all have.
 #[inline]
-fn sum_of_header(header: &[u8]) -> Sum {
+fn sum_of_header(header: &[u8]) -> PartialChecksum {
     match header.as_array::<IPV4_HEADER>() {
-        Some(plain) => Sum::of(plain),
-        None => Sum::of(header),
+        Some(plain) => PartialChecksum::of(plain),
+        None => PartialChecksum::of(header),
     }
 }
 
@@ -37,7 +38,7 @@ fn sum_of_header(header: &[u8]) -> Sum {
 /// that was `sealed` on the plane is not summed up again.
 #[must_use]
 #[inline]
-pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<Sealed>) -> Option<bool> {
+pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<TrustedChecksum>) -> Option<bool> {
     if headers.is_readdressed() {
         return None;
     }
@@ -48,18 +49,18 @@ pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<Sealed>) -> Opt
         sealed.filter(|s| (s.start..s.end) == whole && s.transport == transport && segment.len() == length)
     };
     match headers.l4 {
-        L4::None => None,
-        L4::Tcp => {
+        TransportHeader::None => None,
+        TransportHeader::Tcp => {
             let seal = seal(Transport::Tcp, segment.len());
             Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, seal))
         }
-        L4::Udp => {
+        TransportHeader::Udp => {
             let datagram = segment.get(..usize::from(be16(segment, 4)?)).filter(|d| d.len() >= UDP_HEADER)?;
             let seal = seal(Transport::Udp, datagram.len());
             let pseudo = pseudo(frame, headers, datagram.len(), protocol::UDP);
             (be16(datagram, UDP_CHECKSUM)? != 0).then(|| is_right(&pseudo, datagram, seal))
         }
-        L4::Sctp => {
+        TransportHeader::Sctp => {
             let (before, rest) = segment.split_at_checked(SCTP_CHECKSUM)?;
             let (sent, after) = rest.split_first_chunk::<4>()?;
             let seal = seal(Transport::Sctp, segment.len()).is_some();
@@ -80,9 +81,9 @@ pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     }
     let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
     let (length, place, protocol) = match headers.l4 {
-        L4::Tcp => (segment.len(), TCP_CHECKSUM, protocol::TCP),
-        L4::Udp => (be16(segment, 4)?.into(), UDP_CHECKSUM, protocol::UDP),
-        L4::Sctp | L4::None => return None,
+        TransportHeader::Tcp => (segment.len(), TCP_CHECKSUM, protocol::TCP),
+        TransportHeader::Udp => (be16(segment, 4)?.into(), UDP_CHECKSUM, protocol::UDP),
+        TransportHeader::Sctp | TransportHeader::None => return None,
     };
     let sent = be16(segment.get(..length)?, place)?;
     let sum = pseudo(frame, &headers, length, protocol).value();
@@ -95,16 +96,16 @@ pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
 /// exactly if the seed was the pseudo header's sum. A sum of zero has two forms.
 #[must_use]
 #[inline]
-pub(crate) fn is_seal_right(sealed: &Sealed, pseudo: Sum) -> bool {
+pub(crate) fn is_seal_right(sealed: &TrustedChecksum, pseudo: PartialChecksum) -> bool {
     pseudo.value() % 0xffff == sealed.seed % 0xffff
 }
 
 /// Returns the sum of the frame's pseudo header.
-fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> Sum {
+fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> PartialChecksum {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let addresses = match headers.l3 {
-        L3::Ipv4 => Sum::of(&part::<8>(packet, 12)),
-        _ => Sum::of(&part::<32>(packet, 8)),
+        NetworkHeader::Ipv4 => PartialChecksum::of(&part::<8>(packet, 12)),
+        _ => PartialChecksum::of(&part::<32>(packet, 8)),
     };
     addresses.number(protocol.into()).number(length as u32)
 }
@@ -116,7 +117,7 @@ fn part<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
 }
 
 /// Returns true if pseudo header and segment sum up to ones, as with a right checksum.
-fn is_right(pseudo: &Sum, segment: &[u8], seal: Option<Sealed>) -> bool {
+fn is_right(pseudo: &PartialChecksum, segment: &[u8], seal: Option<TrustedChecksum>) -> bool {
     match seal {
         Some(sealed) => is_seal_right(&sealed, *pseudo),
         None => pseudo.bytes(segment).checksum() == 0,

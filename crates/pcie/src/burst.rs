@@ -16,15 +16,15 @@ pub const HEADERS: usize = 128;
 /// itself and one for its buffers. Only the bus interprets and verifies it, so a stale hint costs time and does no
 /// harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hint(pub u32);
+pub struct MemoryHint(pub u32);
 
 /// Completes the head of a frame that a bus carries, given the frame's index in the run, the head, and the sum of the bytes after it.
 /// The bus calls it when it has copied those bytes, and before it delivers the head. A card inserts checksums in this way.
-pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
+pub type HeadCompleter<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to carry from one function's buffers to another's, one element of each slice per frame.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct FrameRun<'a> {
     /// Private copies of the frames' first [`HEAD`] bytes, with zeros behind a shorter frame.
     pub heads: &'a mut [[u8; HEAD]],
     /// Addresses of the frames in the sender's buffers.
@@ -40,7 +40,7 @@ pub struct Run<'a> {
 /// Payloads of one packet's segments, which go from buffers of one function to buffers of another, one element of each
 /// slice per segment.
 #[derive(Debug)]
-pub struct Payloads<'a> {
+pub struct SegmentPayloads<'a> {
     /// Addresses of the payloads in the sender's buffers.
     pub sources: &'a [u64],
     /// Bytes of the payloads, [`LONGEST`] at most.

@@ -1,7 +1,7 @@
 //! The bus as a device uses it: memory requests and interrupts in the name of one of its functions.
 
 use crate::VfIndex;
-use crate::burst::{Complete, HEAD, HEADERS, Hint, LONGEST, Payloads, Run};
+use crate::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
 use core::fmt;
 
 /// I/O virtual address in a device's request, translated per function.
@@ -50,11 +50,11 @@ impl fmt::Display for Rid {
 
 /// Function's memory, as one ring or one set of buffers accesses it.
 #[derive(Debug)]
-pub struct Space<'a> {
+pub struct HintedMemory<'a> {
     /// Function that owns the memory.
     pub function: Function,
     /// Part of the memory that was accessed last.
-    pub hint: &'a mut Hint,
+    pub hint: &'a mut MemoryHint,
 }
 
 /// Memory request that the bus refused: part of the range is not mapped for the function.
@@ -69,7 +69,7 @@ pub struct DmaFault {
 
 /// Access for which memory is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum AnnouncedAccess {
     /// The memory will be read.
     Read,
     /// The memory will be written.
@@ -97,7 +97,12 @@ pub trait Bus {
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped.
-    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+    fn read_descriptors(
+        &mut self,
+        ring: HintedMemory<'_>,
+        iova: Iova,
+        into: &mut [u8],
+    ) -> Result<(), DmaFault> {
         self.dma_read(ring.function, iova, into)
     }
 
@@ -109,7 +114,7 @@ pub trait Bus {
     /// [`DmaFault`] if any byte of the range is unmapped or read-only; descriptors before it may have been written.
     fn write_descriptors(
         &mut self,
-        ring: Space<'_>,
+        ring: HintedMemory<'_>,
         iova: Iova,
         from: &[u8],
         size: usize,
@@ -123,7 +128,7 @@ pub trait Bus {
     /// frame.
     fn gather(
         &mut self,
-        from: Space<'_>,
+        from: HintedMemory<'_>,
         sources: &[Iova],
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],
@@ -137,10 +142,10 @@ pub trait Bus {
     /// written. The default copies frame by frame.
     fn carry(
         &mut self,
-        from: Space<'_>,
-        to: Space<'_>,
-        run: Run<'_>,
-        complete: Option<&mut Complete<'_>>,
+        from: HintedMemory<'_>,
+        to: HintedMemory<'_>,
+        run: FrameRun<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         carry(self, (from.function, to.function), run, complete)
     }
@@ -148,7 +153,7 @@ pub trait Bus {
     /// Copies payloads of up to [`crate::burst::BURST`] segments from one function's buffers to another's, each byte read once.
     /// Returns how many payloads it copied: it stops at the first one that cannot be read or written as a whole. By default it
     /// copies payload by payload.
-    fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {
+    fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {
         copy(self, from.function, to.function, payloads)
     }
 
@@ -156,7 +161,7 @@ pub trait Bus {
     /// it wrote: it stops at the first one that cannot be written as a whole. By default it writes header by header.
     fn scatter(
         &mut self,
-        to: Space<'_>,
+        to: HintedMemory<'_>,
         headers: &[[u8; HEADERS]],
         length: usize,
         targets: &[Iova],
@@ -168,7 +173,7 @@ pub trait Bus {
     /// Announces that `length` bytes at `iova` are about to be accessed. A hint without effect on unmapped memory.
     /// The default does nothing.
     #[inline]
-    fn prefetch(&mut self, function: Function, (iova, length): (Iova, usize), access: Access) {
+    fn prefetch(&mut self, function: Function, (iova, length): (Iova, usize), access: AnnouncedAccess) {
         let _ = (function, iova, length, access);
     }
 
@@ -215,11 +220,11 @@ fn gather<B: Bus + ?Sized>(
 fn carry<B: Bus + ?Sized>(
     bus: &mut B,
     (from, to): (Function, Function),
-    run: Run<'_>,
-    mut complete: Option<&mut Complete<'_>>,
+    run: FrameRun<'_>,
+    mut complete: Option<&mut HeadCompleter<'_>>,
 ) -> usize {
     let mut place = [0; LONGEST];
-    let Run { heads, sources, lengths, targets, sums } = run;
+    let FrameRun { heads, sources, lengths, targets, sums } = run;
     let buffers = sources.iter().zip(targets).zip(lengths);
     for (at, (((source, target), length), (head, sum))) in buffers.zip(heads.iter_mut().zip(sums)).enumerate()
     {
@@ -243,9 +248,9 @@ fn carry<B: Bus + ?Sized>(
 }
 
 /// Copies payloads by two requests for each; see [`Bus::copy`].
-fn copy<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, payloads: Payloads<'_>) -> usize {
+fn copy<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, payloads: SegmentPayloads<'_>) -> usize {
     let mut place = [0; LONGEST];
-    let Payloads { sources, lengths, targets, sums } = payloads;
+    let SegmentPayloads { sources, lengths, targets, sums } = payloads;
     let buffers = sources.iter().zip(targets).zip(lengths);
     for (at, (((source, target), length), sum)) in buffers.zip(sums).enumerate() {
         let Some(payload) = place.get_mut(..*length as usize) else { return at };

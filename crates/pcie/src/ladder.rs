@@ -9,24 +9,24 @@ use core::time::Duration;
 
 /// Reset capabilities of a device, and the ownership of its bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Device {
+pub struct ResetCapabilities {
     /// True if the device supports function-level reset.
     pub flr: bool,
     /// Power states D0 and D3hot are supported; the value is `No_Soft_Reset`.
     pub power: Option<NoSoftReset>,
     /// The device is below a bridge that can reset its secondary bus; the value is true if one owner has every function
     /// below the bridge.
-    pub bus: Option<OneOwner>,
+    pub bus: Option<SingleBusOwner>,
 }
 
 /// True if the device keeps its state from D3hot to D0.
 pub type NoSoftReset = bool;
 /// True if one owner has all functions of a bus.
-pub type OneOwner = bool;
+pub type SingleBusOwner = bool;
 
 /// Reset method of a device, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
+pub enum DeviceResetMethod {
     /// Function-level reset.
     Function = 1,
     /// Transition to D3hot and back.
@@ -35,24 +35,24 @@ pub enum Rung {
     Bus = 3,
 }
 
-impl Rung {
+impl DeviceResetMethod {
     /// Returns the time that software must wait for the reset (PCI Express base specification).
     #[must_use]
     pub const fn time(self) -> Duration {
         match self {
-            Rung::Function => Duration::from_millis(100),
+            DeviceResetMethod::Function => Duration::from_millis(100),
             // 10 ms in each direction.
-            Rung::Power => Duration::from_millis(20),
+            DeviceResetMethod::Power => Duration::from_millis(20),
             // 2 ms asserted, 100 ms until the first access.
-            Rung::Bus => Duration::from_millis(102),
+            DeviceResetMethod::Bus => Duration::from_millis(102),
         }
     }
 }
 
-impl Device {
+impl ResetCapabilities {
     /// Reads the reset capabilities from configuration space by `read`, which returns the dword at a multiple of
     /// four. The owner knows the ownership of the bus.
-    pub fn of(mut read: impl FnMut(u16) -> u32, bus: Option<OneOwner>) -> Self {
+    pub fn of(mut read: impl FnMut(u16) -> u32, bus: Option<SingleBusOwner>) -> Self {
         let express = walk::find(&mut read, express::ID);
         let flr = express.is_some_and(|at| {
             read(at + express::DEVICE_CAPABILITIES) & express::DEVICE_CAPABILITIES_FLR != 0
@@ -64,11 +64,11 @@ impl Device {
 
     /// Returns the mildest reset method that affects no other owner.
     #[must_use]
-    pub fn rung(&self) -> Option<Rung> {
+    pub fn rung(&self) -> Option<DeviceResetMethod> {
         match self {
-            Device { flr: true, .. } => Some(Rung::Function),
-            Device { power: Some(false), .. } => Some(Rung::Power),
-            Device { bus: Some(true), .. } => Some(Rung::Bus),
+            ResetCapabilities { flr: true, .. } => Some(DeviceResetMethod::Function),
+            ResetCapabilities { power: Some(false), .. } => Some(DeviceResetMethod::Power),
+            ResetCapabilities { bus: Some(true), .. } => Some(DeviceResetMethod::Bus),
             _ => None,
         }
     }
@@ -76,7 +76,7 @@ impl Device {
 
 /// Action of a reset before a new owner; the variants are in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ResetAction {
     /// Clears the bus master bit of the device's command register.
     BusMasterOff,
     /// Waits until the device reports no pending transaction.
@@ -84,45 +84,45 @@ pub enum Action {
     /// Removes the IOMMU's entries, and flushes its cache.
     Unmap,
     /// Resets the device by this method.
-    Reset(Rung),
+    Reset(DeviceResetMethod),
     /// Restores the boot configuration; no vector of the MSI state remains.
     Restore,
     /// Releases the device's pages to the next owner.
     HandOver,
 }
 
-impl Action {
+impl ResetAction {
     /// Returns the name of the action, as reports show it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Action::BusMasterOff => "bus-master-off",
-            Action::Wait => "wait",
-            Action::Unmap => "unmap",
-            Action::Reset(_) => "reset",
-            Action::Restore => "restore",
-            Action::HandOver => "hand-over",
+            ResetAction::BusMasterOff => "bus-master-off",
+            ResetAction::Wait => "wait",
+            ResetAction::Unmap => "unmap",
+            ResetAction::Reset(_) => "reset",
+            ResetAction::Restore => "restore",
+            ResetAction::HandOver => "hand-over",
         }
     }
 }
 
 /// Returns the actions of the reset in order, or `None` if the device must stay with its owner.
 #[must_use]
-pub fn plan(device: &Device) -> Option<[Action; 6]> {
+pub fn plan(device: &ResetCapabilities) -> Option<[ResetAction; 6]> {
     let rung = device.rung()?;
     Some([
-        Action::BusMasterOff,
-        Action::Wait,
-        Action::Unmap,
-        Action::Reset(rung),
-        Action::Restore,
-        Action::HandOver,
+        ResetAction::BusMasterOff,
+        ResetAction::Wait,
+        ResetAction::Unmap,
+        ResetAction::Reset(rung),
+        ResetAction::Restore,
+        ResetAction::HandOver,
     ])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Action, Device, Rung, plan};
+    use super::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 
     /// Covers every combination of capabilities.
     #[test]
@@ -131,12 +131,12 @@ mod tests {
         for flr in [false, true] {
             for power in options {
                 for bus in options {
-                    let device = Device { flr, power, bus };
+                    let device = ResetCapabilities { flr, power, bus };
                     let rung = device.rung();
-                    assert_eq!(rung == Some(Rung::Function), flr);
-                    assert!(rung != Some(Rung::Power) || power == Some(false));
+                    assert_eq!(rung == Some(DeviceResetMethod::Function), flr);
+                    assert!(rung != Some(DeviceResetMethod::Power) || power == Some(false));
                     assert!(
-                        rung != Some(Rung::Bus) || bus == Some(true),
+                        rung != Some(DeviceResetMethod::Bus) || bus == Some(true),
                         "another owner's functions are on the bus"
                     );
                     assert_eq!(rung.is_none(), !flr && power != Some(false) && bus != Some(true));
@@ -148,17 +148,18 @@ mod tests {
 
     #[test]
     fn device_release_clears_bus_master_before_unmapping_pages() {
-        use Action::{BusMasterOff, HandOver, Reset, Restore, Unmap, Wait};
-        let device = Device { flr: false, power: Some(true), bus: Some(true) };
-        let steps = [BusMasterOff, Wait, Unmap, Reset(Rung::Bus), Restore, HandOver];
+        use ResetAction::{BusMasterOff, HandOver, Reset, Restore, Unmap, Wait};
+        let device = ResetCapabilities { flr: false, power: Some(true), bus: Some(true) };
+        let steps = [BusMasterOff, Wait, Unmap, Reset(DeviceResetMethod::Bus), Restore, HandOver];
         assert_eq!(plan(&device), Some(steps));
         let names = ["bus-master-off", "wait", "unmap", "reset", "restore", "hand-over"];
-        assert_eq!(steps.map(Action::name), names);
+        assert_eq!(steps.map(ResetAction::name), names);
     }
 
     #[test]
     fn reset_waiting_times_match_the_pcie_specification() {
-        let times = [Rung::Function, Rung::Power, Rung::Bus].map(|rung| rung.time().as_millis());
+        let times = [DeviceResetMethod::Function, DeviceResetMethod::Power, DeviceResetMethod::Bus]
+            .map(|rung| rung.time().as_millis());
         assert_eq!(times, [100, 20, 102]);
     }
 
@@ -179,11 +180,11 @@ mod tests {
     fn reset_methods_are_read_from_configuration_space() {
         for flr in [false, true] {
             for keeps in [false, true] {
-                let found = Device::of(config(flr, keeps), Some(true));
-                assert_eq!(found, Device { flr, power: Some(keeps), bus: Some(true) });
+                let found = ResetCapabilities::of(config(flr, keeps), Some(true));
+                assert_eq!(found, ResetCapabilities { flr, power: Some(keeps), bus: Some(true) });
             }
         }
-        let missing = Device::of(|_| u32::MAX, None);
-        assert_eq!(missing, Device { flr: false, power: None, bus: None });
+        let missing = ResetCapabilities::of(|_| u32::MAX, None);
+        assert_eq!(missing, ResetCapabilities { flr: false, power: None, bus: None });
     }
 }

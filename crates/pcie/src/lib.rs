@@ -34,7 +34,7 @@ mod vf;
 pub mod walk;
 
 pub use access::ConfigAccess;
-pub use burst::Hint;
-pub use bus::{Access, Bus, DmaFault, Function, Iova, Rid, Space};
-pub use endpoint::{Effects, Endpoint};
+pub use burst::MemoryHint;
+pub use bus::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova, Rid};
+pub use endpoint::{ConfigWriteEffects, Endpoint};
 pub use vf::{MAX_VFS, NoSuchVf, VfIndex, VfSet};

@@ -1,5 +1,5 @@
 //! Registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
-//! device remembers the value that it has published in each register's place ([`Places`]). A different value was
+//! device remembers the value that it has published in each register's place ([`PageRegisters`]). A different value was
 //! stored by the guest.
 //!
 //! Of several stores to a register between two reads the last counts. A store of the present value cannot be
@@ -12,7 +12,7 @@ use core::ops::Range;
 
 /// Memory that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are atomic,
 /// and a load that returns a guest's store also makes its earlier stores to memory visible.
-pub trait Pages {
+pub trait GuestPages {
     /// Loads the dword at an offset of the pages.
     fn load(&self, offset: u32) -> u32;
 
@@ -37,7 +37,7 @@ const TAIL_LOADS: usize = 4;
 /// Offsets of `N` registers that a guest accesses as memory, in the order in which stores are handled, and the
 /// published value of each.
 #[derive(Debug, Clone)]
-pub struct Places<const N: usize> {
+pub struct PageRegisters<const N: usize> {
     offsets: &'static [u32; N],
     shown: [u32; N],
     /// First place of a ring's tail, which counts only together with the ring's other registers. All later places
@@ -47,7 +47,7 @@ pub struct Places<const N: usize> {
     runs: Vec<Range<usize>>,
 }
 
-impl<const N: usize> Places<N> {
+impl<const N: usize> PageRegisters<N> {
     /// Adopts pages that hold `value` of each place, by its number, except for later stores by the guest. Places
     /// from `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
     #[must_use]
@@ -64,7 +64,7 @@ impl<const N: usize> Places<N> {
     }
 
     /// Publishes the value of every register to the pages, overwriting the guest's stores.
-    pub fn fill<P: Pages>(&self, pages: &P) {
+    pub fn fill<P: GuestPages>(&self, pages: &P) {
         for (offset, value) in self.offsets.iter().zip(self.shown) {
             pages.store(*offset, value);
         }
@@ -72,7 +72,7 @@ impl<const N: usize> Places<N> {
 
     /// Returns true if the guest has stored anything since the last read.
     #[must_use]
-    pub fn has_stores<P: Pages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         let mut found = [0; N];
         // Last places first: tails, which a guest stores most.
         self.runs.iter().rev().any(|run| {
@@ -85,7 +85,7 @@ impl<const N: usize> Places<N> {
     /// Passes the guest's stores since the last read to `write`, by offset and value. Returns true if there were
     /// any. Where a register `acts` even on a store of its present value, restores the published value, so that the
     /// same store is detected again.
-    pub fn take<P: Pages>(
+    pub fn take<P: GuestPages>(
         &mut self,
         pages: &P,
         acts: impl Fn(u32) -> bool,
@@ -118,7 +118,7 @@ impl<const N: usize> Places<N> {
     /// earlier stores. It must not combine a ring that was set up again with its old tail either. So if a place other
     /// than a tail has changed, tails are loaded once more, and all places again if a tail has changed meanwhile.
     #[inline]
-    fn load<P: Pages>(&self, pages: &P) -> [u32; N] {
+    fn load<P: GuestPages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;
         for _ in 0..TAIL_LOADS {
             self.load_from(0, pages, &mut found);
@@ -136,7 +136,7 @@ impl<const N: usize> Places<N> {
 
     /// Loads the places from `first` on, which begins a run.
     #[inline]
-    fn load_from<P: Pages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
+    fn load_from<P: GuestPages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
         for run in self.runs.iter().rev().take_while(|run| run.start >= first) {
             pages.load_run(self.offsets[run.start], &mut found[run.clone()]);
         }
@@ -144,7 +144,7 @@ impl<const N: usize> Places<N> {
 
     /// Publishes new values of `places`, by their numbers. Keeps a guest's store since the last read for the next
     /// one, and returns false if there was any.
-    pub fn publish<P: Pages>(
+    pub fn publish<P: GuestPages>(
         &mut self,
         pages: &P,
         places: impl IntoIterator<Item = usize>,

@@ -1,35 +1,35 @@
-//! Joins the ports of two families of devices on one plane. For three, nest [`Joined`]. The plane's owner assigns ports
-//! to families.
+//! Joins the ports of two families of devices on one plane. For three, nest [`JoinedDevices`]. The plane's owner
+//! assigns ports to families.
 
 use crate::frame::Frame;
-use crate::ledger::{PortCounters, Traffic};
-use crate::sink::{About, Forwarded, Missed, Sink};
-use crate::source::{Lane, Sender, Source};
-use crate::uplink::Uncut;
-use crate::{Port, Ports};
+use crate::ledger::{PendingTraffic, PortCounters};
+use crate::sink::{DeliveryError, DeliveryFlags, ForwardResult, FrameSink};
+use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
+use crate::uplink::UnsegmentedLayout;
+use crate::{PortIndex, PortSet};
 
-/// Two families of ports as one [`Source`] and [`Sink`].
+/// Two families of ports as one [`FrameSource`] and [`FrameSink`].
 #[derive(Debug)]
-pub struct Joined<'a, A, B> {
+pub struct JoinedDevices<'a, A, B> {
     /// Ports of the first device family. All others belong to the second.
-    pub ports: Ports,
+    pub ports: PortSet,
     /// Devices of the first family, which send and receive frames.
     pub first: &'a mut A,
     /// Devices of the second family, which send and receive frames.
     pub second: &'a mut B,
 }
 
-impl<A: Sink, B: Sink> Sink for Joined<'_, A, B> {
+impl<A: FrameSink, B: FrameSink> FrameSink for JoinedDevices<'_, A, B> {
     type Findings = (A::Findings, B::Findings);
 
     #[inline]
     fn deliver(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
+        about: DeliveryFlags,
         findings: &mut Self::Findings,
-    ) -> Result<usize, Missed> {
+    ) -> Result<usize, DeliveryError> {
         if self.ports.has(port) {
             self.first.deliver(port, frame, about, &mut findings.0)
         } else {
@@ -38,36 +38,44 @@ impl<A: Sink, B: Sink> Sink for Joined<'_, A, B> {
     }
 }
 
-impl<A: Source, B: Source> Source for Joined<'_, A, B> {
-    fn may_send(&self, sender: Sender) -> bool {
+impl<A: FrameSource, B: FrameSource> FrameSource for JoinedDevices<'_, A, B> {
+    fn may_send(&self, sender: TransmitQueueId) -> bool {
         if self.ports.has(sender.port) { self.first.may_send(sender) } else { self.second.may_send(sender) }
     }
 
-    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+    fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
         let Self { ports, first, second } = self;
         if ports.has(sender.port) {
-            first.hand_over(sender, budget, &mut Beside { lane, others: &mut **second, ports: *ports })
+            first.hand_over(
+                sender,
+                budget,
+                &mut JoinedForwarder { lane, others: &mut **second, ports: *ports },
+            )
         } else {
-            second.hand_over(sender, budget, &mut Beside { lane, others: &mut **first, ports: !*ports })
+            second.hand_over(
+                sender,
+                budget,
+                &mut JoinedForwarder { lane, others: &mut **first, ports: !*ports },
+            )
         }
     }
 
-    fn has_more(&self, sender: Sender) -> bool {
+    fn has_more(&self, sender: TransmitQueueId) -> bool {
         if self.ports.has(sender.port) { self.first.has_more(sender) } else { self.second.has_more(sender) }
     }
 }
 
 /// Lane of a queue of one family, whose frames may also go to the ports of the other family.
-struct Beside<'a, L, O> {
+struct JoinedForwarder<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,
     /// Ports of the sending device family.
-    ports: Ports,
+    ports: PortSet,
 }
 
-impl<L: Lane, O: Sink> Lane for Beside<'_, L, O> {
-    fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded {
-        self.lane.send(&mut Joined { ports: self.ports, first: own, second: self.others }, frame)
+impl<L: FrameForwarder, O: FrameSink> FrameForwarder for JoinedForwarder<'_, L, O> {
+    fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult {
+        self.lane.send(&mut JoinedDevices { ports: self.ports, first: own, second: self.others }, frame)
     }
 
     fn takes_uncut(&self) -> bool {
@@ -77,7 +85,7 @@ impl<L: Lane, O: Sink> Lane for Beside<'_, L, O> {
     fn send_uncut(
         &mut self,
         packet: &mut Frame<'_>,
-        uncut: &Uncut,
+        uncut: &UnsegmentedLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
@@ -100,7 +108,7 @@ impl<L: Lane, O: Sink> Lane for Beside<'_, L, O> {
         self.lane.counters()
     }
 
-    fn settle(&mut self) -> Traffic {
+    fn settle(&mut self) -> PendingTraffic {
         self.lane.settle()
     }
 }

@@ -1,33 +1,33 @@
 //! Forwards a frame. The switch names the ports that get the frame; ports and uplink get it, and each port is counted
 //! and charged. `source` and `sink` do the work of the device before and after.
 
-use crate::frame::{Ends, Frame};
-use crate::ledger::{Ledger, PortCounters};
+use crate::frame::{AddressPair, Frame};
+use crate::ledger::{PortCounters, TrafficLedger};
 use crate::pacing::Pacing;
-use crate::sink::{About, Fate, Forwarded, Missed, Sink};
-use crate::switch::{Decision, Flows, Origin, Reason, Storm, Tables};
-use crate::uplink::{Tally, Uplink, Wire, is_truncated};
-use crate::watch::{Loss, Seen, Way};
-use crate::watched::Watched;
-use crate::{Port, Ports};
+use crate::sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
+use crate::switch::{FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables};
+use crate::uplink::{UplinkMode, UplinkTally, UplinkWire, is_truncated};
+use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
+use crate::watched::CapturedPorts;
+use crate::{PortIndex, PortSet};
 use units::{MacAddress, Time};
 
 /// A forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
 pub struct Plane<const N: usize> {
     /// Tables by which the switch decides.
-    pub(crate) tables: Tables<N>,
-    pub(crate) flows: Flows<N>,
+    pub(crate) tables: SwitchTables<N>,
+    pub(crate) flows: FlowCache<N>,
     /// Transmit rates and debts of the ports.
     pub pacing: Pacing<N>,
     /// Storm control: windows, limits and counts.
-    pub storm: Storm,
+    pub storm: StormState,
     /// Traffic counters of the ports.
-    pub ledger: Ledger<N>,
+    pub ledger: TrafficLedger<N>,
     /// State of the uplink: link, reception, loopback.
-    pub uplink: Uplink,
+    pub uplink: UplinkMode,
     /// Counts of the frames that crossed the uplink since the device last took these counts.
-    pub tally: Tally,
+    pub tally: UplinkTally,
     /// Time of the current poll.
     pub now: Time,
 }
@@ -35,15 +35,20 @@ pub struct Plane<const N: usize> {
 impl<const N: usize> Plane<N> {
     /// Creates a plane. No flow is remembered, and the uplink has no link.
     #[must_use]
-    pub fn new(tables: Tables<N>, pacing: Pacing<N>, storm: Storm, counters: [PortCounters; N]) -> Self {
+    pub fn new(
+        tables: SwitchTables<N>,
+        pacing: Pacing<N>,
+        storm: StormState,
+        counters: [PortCounters; N],
+    ) -> Self {
         Self {
             tables,
-            flows: Flows::new(),
+            flows: FlowCache::new(),
             pacing,
             storm,
-            ledger: Ledger::new(counters),
-            uplink: Uplink::default(),
-            tally: Tally::default(),
+            ledger: TrafficLedger::new(counters),
+            uplink: UplinkMode::default(),
+            tally: UplinkTally::default(),
             now: Time::ZERO,
         }
     }
@@ -51,20 +56,20 @@ impl<const N: usize> Plane<N> {
     /// Returns the switch tables.
     #[must_use]
     #[inline]
-    pub fn tables(&self) -> &Tables<N> {
+    pub fn tables(&self) -> &SwitchTables<N> {
         &self.tables
     }
 
     /// Forwards a frame of a port or of the uplink to all ports that the switch names. Inlined into its few callers together with
     /// the family's code: a call would cost 60 instructions more per frame.
     #[inline(always)]
-    pub fn forward<S: Sink, W: Wire>(
+    pub fn forward<S: FrameSink, W: UplinkWire>(
         &mut self,
-        origin: Origin,
+        origin: FrameOrigin,
         frame: &mut Frame<'_>,
         sinks: &mut S,
         wire: &mut W,
-    ) -> Forwarded {
+    ) -> ForwardResult {
         if wire.is_watched() {
             return self.forward_watched(origin, frame, sinks, wire);
         }
@@ -74,41 +79,41 @@ impl<const N: usize> Plane<N> {
     /// Forwards a frame while frames are captured.
     #[cold]
     #[inline(never)]
-    fn forward_watched<S: Sink, W: Wire>(
+    fn forward_watched<S: FrameSink, W: UplinkWire>(
         &mut self,
-        origin: Origin,
+        origin: FrameOrigin,
         frame: &mut Frame<'_>,
         sinks: &mut S,
         wire: &mut W,
-    ) -> Forwarded {
+    ) -> ForwardResult {
         self.pass::<true, _, _>(origin, frame, sinks, wire)
     }
 
     #[inline(always)]
-    fn pass<const WATCHED: bool, S: Sink, W: Wire>(
+    fn pass<const WATCHED: bool, S: FrameSink, W: UplinkWire>(
         &mut self,
-        origin: Origin,
+        origin: FrameOrigin,
         frame: &mut Frame<'_>,
         sinks: &mut S,
         wire: &mut W,
-    ) -> Forwarded {
+    ) -> ForwardResult {
         let (ends, length) = (frame.ends(), frame.length());
-        if let Origin::Port(port) = origin {
+        if let FrameOrigin::Port(port) = origin {
             self.pacing.left(port, length);
         }
         let mut decision = self.flows.decide(&self.tables, ends, frame.tag, length, origin);
         if WATCHED {
             let lost = self.lost_here(origin, decision, frame);
-            wire.watch(Seen { at: origin, way: Way::In, lost }, frame.tagged());
+            wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost }, frame.tagged());
         }
         match (origin, decision.dropped) {
-            (Origin::Port(port), Some(reason)) if self.refuses(port, reason) => {
-                return Forwarded { refused: Some(reason), sent: false };
+            (FrameOrigin::Port(port), Some(reason)) if self.refuses(port, reason) => {
+                return ForwardResult { refused: Some(reason), sent: false };
             }
-            (Origin::Uplink, None) if is_truncated(frame.untagged()) && !self.passes_truncated() => {
-                return Forwarded::default();
+            (FrameOrigin::Uplink, None) if is_truncated(frame.untagged()) && !self.passes_truncated() => {
+                return ForwardResult::default();
             }
-            (Origin::Uplink, Some(Reason::TooLong)) => self.tally.too_long += 1,
+            (FrameOrigin::Uplink, Some(SwitchDropReason::TooLong)) => self.tally.too_long += 1,
             _ => {}
         }
         if !decision.ports.is_empty() && (ends.is_to_group() || self.storm.limits.counts_unknown) {
@@ -119,112 +124,115 @@ impl<const N: usize> Plane<N> {
             decision.ports = ports;
         }
         let fate = if WATCHED {
-            self.hand_out(origin, ends, decision, frame, &mut Watched { sinks, wire })
+            self.hand_out(origin, ends, decision, frame, &mut CapturedPorts { sinks, wire })
         } else {
             self.hand_out(origin, ends, decision, frame, sinks)
         };
         match origin {
-            Origin::Port(port) if fate.is_some() => {
+            FrameOrigin::Port(port) if fate.is_some() => {
                 self.pacing.crossed(port, length, decision.ports, self.now);
             }
-            Origin::Uplink if fate >= Some(Fate::Dropped) => {
-                self.tally.received(ends.destination(), length, fate == Some(Fate::Reached));
+            FrameOrigin::Uplink if fate >= Some(DeliveryOutcome::Dropped) => {
+                self.tally.received(ends.destination(), length, fate == Some(DeliveryOutcome::Reached));
             }
-            Origin::Port(_) | Origin::Uplink => {}
+            FrameOrigin::Port(_) | FrameOrigin::Uplink => {}
         }
         let sent = decision.uplink && self.uplink.link && self.leave(frame, sinks, wire);
         if sent {
             self.tally.sent(ends.destination(), length);
         }
         if WATCHED && decision.uplink {
-            let lost = (!sent).then_some(Loss::Uplink);
-            wire.watch(Seen { at: Origin::Uplink, way: Way::Out, lost }, frame.tagged());
+            let lost = (!sent).then_some(FrameDropReason::Uplink);
+            wire.watch(
+                FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost },
+                frame.tagged(),
+            );
         }
-        if let Origin::Port(port) = origin {
+        if let FrameOrigin::Port(port) = origin {
             self.count_sent(port, ends, length, !decision.ports.is_empty(), sent);
         }
-        Forwarded { refused: None, sent }
+        ForwardResult { refused: None, sent }
     }
 
-    /// Delivers a frame to every port of the decision. Returns the best [`Fate`] of the frame at these ports; `None` if
-    /// the decision has no port.
+    /// Delivers a frame to every port of the decision. Returns the best [`DeliveryOutcome`] of the frame at these
+    /// ports; `None` if the decision has no port.
     #[inline(always)]
-    fn hand_out<S: Sink>(
+    fn hand_out<S: FrameSink>(
         &mut self,
-        origin: Origin,
-        ends: Ends,
-        decision: Decision,
+        origin: FrameOrigin,
+        ends: AddressPair,
+        decision: SwitchDecision,
         frame: &mut Frame<'_>,
         sinks: &mut S,
-    ) -> Option<Fate> {
-        let Decision { ports, replicated, inexact, .. } = decision;
+    ) -> Option<DeliveryOutcome> {
+        let SwitchDecision { ports, replicated, inexact, .. } = decision;
         if ports.is_empty() {
             return None;
         }
-        let from_uplink = origin == Origin::Uplink;
-        let about = About { from_uplink, alone: true, inexact, strips: false };
+        let from_uplink = origin == FrameOrigin::Uplink;
+        let about = DeliveryFlags { from_uplink, alone: true, inexact, strips: false };
         let mut findings = S::Findings::default();
         if let Some(port) = ports.single() {
-            let about = About { strips: self.tables.strips(port, replicated), ..about };
+            let about = DeliveryFlags { strips: self.tables.strips(port, replicated), ..about };
             return Some(self.deliver(port, about, ends, frame, sinks, &mut findings));
         }
         Some(self.hand_out_copies(ports, replicated, about, ends, frame, sinks))
     }
 
     #[inline(never)]
-    fn hand_out_copies<S: Sink>(
+    fn hand_out_copies<S: FrameSink>(
         &mut self,
-        ports: Ports,
+        ports: PortSet,
         replicated: bool,
-        about: About,
-        ends: Ends,
+        about: DeliveryFlags,
+        ends: AddressPair,
         frame: &mut Frame<'_>,
         sinks: &mut S,
-    ) -> Fate {
+    ) -> DeliveryOutcome {
         let mut findings = S::Findings::default();
-        ports.iter().fold(Fate::Missed, |fate, port| {
-            let about = About { alone: false, strips: self.tables.strips(port, replicated), ..about };
+        ports.iter().fold(DeliveryOutcome::Missed, |fate, port| {
+            let about = DeliveryFlags { alone: false, strips: self.tables.strips(port, replicated), ..about };
             fate.max(self.deliver(port, about, ends, frame, sinks, &mut findings))
         })
     }
 
     #[inline(always)]
-    fn deliver<S: Sink>(
+    fn deliver<S: FrameSink>(
         &mut self,
-        port: Port,
-        about: About,
-        ends: Ends,
+        port: PortIndex,
+        about: DeliveryFlags,
+        ends: AddressPair,
         frame: &mut Frame<'_>,
         sinks: &mut S,
         findings: &mut S::Findings,
-    ) -> Fate {
+    ) -> DeliveryOutcome {
         match sinks.deliver(port, frame, about, findings) {
             Ok(bytes) => {
                 self.count_received(port, about.from_uplink, ends, bytes);
-                Fate::Reached
+                DeliveryOutcome::Reached
             }
             Err(missed) => self.count_lost(port, missed),
         }
     }
 
     #[cold]
-    fn count_lost(&mut self, port: Port, missed: Missed) -> Fate {
+    fn count_lost(&mut self, port: PortIndex, missed: DeliveryError) -> DeliveryOutcome {
         let counters = self.ledger.of(port);
         match missed {
-            Missed::Disabled => counters.rx_disabled += 1,
-            Missed::Fault => counters.dma_faults += 1,
-            Missed::Dropped => counters.rx_no_descriptors += 1,
-            Missed::Full => {
+            DeliveryError::Disabled => counters.rx_disabled += 1,
+            DeliveryError::Fault => counters.dma_faults += 1,
+            DeliveryError::Dropped => counters.rx_no_descriptors += 1,
+            DeliveryError::Full => {
                 counters.rx_no_descriptors += 1;
-                return Fate::Missed;
+                return DeliveryOutcome::Missed;
             }
-            Missed::Waits => return Fate::Reached,
+            DeliveryError::Waits => return DeliveryOutcome::Reached,
         }
-        Fate::Dropped
+        DeliveryOutcome::Dropped
     }
 
     #[inline(always)]
-    fn count_received(&mut self, port: Port, from_uplink: bool, ends: Ends, bytes: usize) {
+    fn count_received(&mut self, port: PortIndex, from_uplink: bool, ends: AddressPair, bytes: usize) {
         let traffic = self.ledger.received(port);
         traffic.add(!from_uplink, bytes);
         if ends.is_to_group() {
@@ -232,14 +240,21 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Counts the late delivery of a frame that had waited for a receive buffer ([`Missed::Waits`]).
-    pub fn came_late(&mut self, port: Port, from_uplink: bool, ends: Ends, bytes: usize) {
+    /// Counts the late delivery of a frame that had waited for a receive buffer ([`DeliveryError::Waits`]).
+    pub fn came_late(&mut self, port: PortIndex, from_uplink: bool, ends: AddressPair, bytes: usize) {
         self.count_received(port, from_uplink, ends, bytes);
     }
 
     /// Counts a frame that a port sent: to other ports (`local`), to the `uplink`, or both.
     #[inline]
-    pub(crate) fn count_sent(&mut self, port: Port, ends: Ends, length: usize, local: bool, uplink: bool) {
+    pub(crate) fn count_sent(
+        &mut self,
+        port: PortIndex,
+        ends: AddressPair,
+        length: usize,
+        local: bool,
+        uplink: bool,
+    ) {
         if !local && !uplink {
             self.ledger.of(port).tx_unclaimed += 1;
         }
@@ -253,12 +268,15 @@ impl<const N: usize> Plane<N> {
     /// Counts a violation of the sender and returns `true`: the frame ends here. Returns `false` for every other
     /// reason; other drops are counted after the delivery.
     #[cold]
-    fn refuses(&mut self, port: Port, reason: Reason) -> bool {
+    fn refuses(&mut self, port: PortIndex, reason: SwitchDropReason) -> bool {
         let counters = self.ledger.of(port);
         match reason {
-            Reason::Unwanted | Reason::OnlySender | Reason::Disabled | Reason::TooLong => return false,
-            Reason::LinkControl => counters.tx_link_control += 1,
-            Reason::SourceSpoofed | Reason::VlanSpoofed => counters.tx_spoofed += 1,
+            SwitchDropReason::Unwanted
+            | SwitchDropReason::OnlySender
+            | SwitchDropReason::Disabled
+            | SwitchDropReason::TooLong => return false,
+            SwitchDropReason::LinkControl => counters.tx_link_control += 1,
+            SwitchDropReason::SourceSpoofed | SwitchDropReason::VlanSpoofed => counters.tx_spoofed += 1,
         }
         counters.tx_blocked += 1;
         true
@@ -273,27 +291,38 @@ impl<const N: usize> Plane<N> {
 
     /// Applies storm control to a frame. Returns the ports that get it: all, mirrors included, or none during a storm.
     #[cold]
-    fn control_storm(&mut self, dst: MacAddress, ports: Ports, length: usize) -> Ports {
+    fn control_storm(&mut self, dst: MacAddress, ports: PortSet, length: usize) -> PortSet {
         if self.storm.admits(dst, self.tables.knows(dst), length) {
             return ports;
         }
         ports.iter().for_each(|port| self.ledger.of(port).rx_storm += 1);
-        Ports::NONE
+        PortSet::NONE
     }
 
     /// Returns the reason to drop a frame before delivery, or `None` to forward it.
-    fn lost_here(&self, origin: Origin, decision: Decision, frame: &mut Frame<'_>) -> Option<Loss> {
-        let Decision { ports, uplink, dropped, .. } = decision;
-        let truncated = origin == Origin::Uplink && dropped.is_none() && is_truncated(frame.untagged());
+    fn lost_here(
+        &self,
+        origin: FrameOrigin,
+        decision: SwitchDecision,
+        frame: &mut Frame<'_>,
+    ) -> Option<FrameDropReason> {
+        let SwitchDecision { ports, uplink, dropped, .. } = decision;
+        let truncated = origin == FrameOrigin::Uplink && dropped.is_none() && is_truncated(frame.untagged());
         if truncated && !self.uplink.passes_truncated {
-            return Some(Loss::Truncated);
+            return Some(FrameDropReason::Truncated);
         }
-        (ports.is_empty() && !uplink).then(|| dropped.map_or(Loss::Unclaimed, Loss::Dropped))
+        (ports.is_empty() && !uplink)
+            .then(|| dropped.map_or(FrameDropReason::Unclaimed, FrameDropReason::Dropped))
     }
 
     /// Sends a frame by the uplink, or in loopback forwards it as received at once. Returns `false` if it was dropped.
     #[inline(always)]
-    fn leave<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
+    fn leave<S: FrameSink, W: UplinkWire>(
+        &mut self,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+        wire: &mut W,
+    ) -> bool {
         if self.uplink.loops_back {
             self.come_back(frame, sinks, wire)
         } else {
@@ -303,19 +332,28 @@ impl<const N: usize> Plane<N> {
 
     #[cold]
     #[inline(never)]
-    fn come_back<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
+    fn come_back<S: FrameSink, W: UplinkWire>(
+        &mut self,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+        wire: &mut W,
+    ) -> bool {
         if self.uplink.receives {
             self.tally.arrived(frame.length());
-            self.forward(Origin::Uplink, frame, sinks, wire);
+            self.forward(FrameOrigin::Uplink, frame, sinks, wire);
         }
         true
     }
 }
 
 /// Reports to the captures a frame that storm control keeps from ports.
-fn keep_from<W: Wire>(ports: Ports, frame: &mut Frame<'_>, wire: &mut W) {
+fn keep_from<W: UplinkWire>(ports: PortSet, frame: &mut Frame<'_>, wire: &mut W) {
     for port in ports.iter() {
-        let seen = Seen { at: Origin::Port(port), way: Way::Out, lost: Some(Loss::Storm) };
+        let seen = FrameObservation {
+            at: FrameOrigin::Port(port),
+            way: FrameDirection::Out,
+            lost: Some(FrameDropReason::Storm),
+        };
         wire.watch(seen, frame.tagged());
     }
 }

@@ -24,7 +24,7 @@ pub enum Transport {
 /// A transport checksum that the sending device inserted. The receiving device need not sum the frame again: the
 /// checksum is right if its seed is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sealed {
+pub struct TrustedChecksum {
     /// Offset of the transport header in the frame, in bytes.
     pub start: usize,
     /// Offset of the first byte behind the bytes that the checksum covers.
@@ -35,7 +35,7 @@ pub struct Sealed {
     pub seed: u16,
 }
 
-impl Sealed {
+impl TrustedChecksum {
     /// Returns the sealed checksum with offsets that count from `offset` bytes before the frame.
     #[must_use]
     pub fn behind(self, offset: usize) -> Self {
@@ -52,14 +52,14 @@ impl Sealed {
 /// Destination and source address of a frame as two numbers, the first byte in the lowest bits: two loads and two compares per
 /// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
+pub struct AddressPair {
     /// Destination address, and the first two bytes of the source address.
     pub low: u64,
     /// Last four bytes of the source address.
     pub high: u32,
 }
 
-impl Ends {
+impl AddressPair {
     /// Reads the addresses of a frame; zeros if it is shorter than 12 bytes.
     #[must_use]
     #[inline]
@@ -94,7 +94,7 @@ impl Ends {
 
 /// State of a frame's outer VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outer {
+pub enum OuterTag {
     /// The plane uses no outer tags.
     Unused,
     /// The frame has no outer tag, although the plane uses them.
@@ -119,9 +119,9 @@ pub struct Frame<'a> {
     /// Tag control information of the VLAN tag: priority, DEI, VLAN id. `None` without a tag.
     pub tag: Option<u16>,
     /// State of the frame's outer VLAN tag.
-    pub outer: Outer,
+    pub outer: OuterTag,
     /// Sealed transport checksum, with offsets that count from the start of the buffer.
-    sealed: Option<Sealed>,
+    sealed: Option<TrustedChecksum>,
 }
 
 // All of it is inlined: one call with a reference to a frame would put the fields of every frame into memory.
@@ -138,7 +138,7 @@ impl<'a> Frame<'a> {
             tag_in_place: false,
             kind: tag::TYPE,
             tag: None,
-            outer: Outer::Unused,
+            outer: OuterTag::Unused,
             sealed: None,
         })
     }
@@ -155,33 +155,33 @@ impl<'a> Frame<'a> {
     pub fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
         self.kind = inner;
         self.outer = match outer {
-            None => Outer::Unused,
-            Some(kind) if tag::has_outer(&self.buffer[self.start..], kind) => Outer::Present,
-            Some(_) => Outer::Missing,
+            None => OuterTag::Unused,
+            Some(kind) if tag::has_outer(&self.buffer[self.start..], kind) => OuterTag::Present,
+            Some(_) => OuterTag::Missing,
         };
     }
 
     /// Sets the sealed transport checksum, with offsets from the frame's start. Tags that are inserted later do not
     /// move the sealed bytes in the buffer.
     #[inline(always)]
-    pub fn set_seal(&mut self, sealed: Option<Sealed>) {
+    pub fn set_seal(&mut self, sealed: Option<TrustedChecksum>) {
         self.sealed = sealed.map(|sealed| sealed.behind(self.start));
     }
 
     /// Returns the sealed transport checksum, with offsets from the start of [`Frame::untagged`].
     #[must_use]
     #[inline(always)]
-    pub fn seal(&self) -> Option<Sealed> {
+    pub fn seal(&self) -> Option<TrustedChecksum> {
         self.sealed.map(|sealed| sealed.before(self.start))
     }
 
     /// Moves a VLAN tag from the bytes to [`Frame::tag`], if the frame has one and a type follows it. A frame without
-    /// its outer tag ([`Outer::Missing`]) stays as it is.
+    /// its outer tag ([`OuterTag::Missing`]) stays as it is.
     #[inline(always)]
     pub fn take_tag(&mut self) {
         let place = place(self.outer);
         let whole = self.buffer.len() >= self.start + place + 2 + TAG + self.trailer;
-        if self.tag.is_none() && whole && self.outer != Outer::Missing {
+        if self.tag.is_none() && whole && self.outer != OuterTag::Missing {
             self.tag = tag::strip(&mut self.buffer[self.start..], place, self.kind);
             self.start += if self.tag.is_some() { TAG } else { 0 };
             self.head = self.start;
@@ -230,8 +230,8 @@ impl<'a> Frame<'a> {
     /// Returns the frame's destination and source address.
     #[must_use]
     #[inline(always)]
-    pub fn ends(&self) -> Ends {
-        Ends::of(&self.buffer[self.head..])
+    pub fn ends(&self) -> AddressPair {
+        AddressPair::of(&self.buffer[self.head..])
     }
 
     #[inline(always)]
@@ -255,7 +255,7 @@ impl<'a> Frame<'a> {
 /// Inserts a tag into bytes that start [`TAG`] bytes before the untagged frame, or strips one. Returns `true` if the
 /// bytes have a tag afterwards.
 #[inline(never)]
-fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> bool {
+fn move_tag(bytes: &mut [u8], outer: OuterTag, kind: u16, inserts: Option<u16>) -> bool {
     match inserts {
         Some(tag) => tag::insert(bytes, place(outer), kind, tag),
         None => tag::strip(bytes, place(outer), kind).is_none(),
@@ -264,13 +264,13 @@ fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> 
 
 /// Returns the offset of the tag in the frame, in bytes.
 #[inline]
-fn place(outer: Outer) -> usize {
-    if outer == Outer::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }
+fn place(outer: OuterTag) -> usize {
+    if outer == OuterTag::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Frame, HEADROOM, Outer};
+    use super::{Frame, HEADROOM, OuterTag};
 
     const PLAIN: &[u8] = b"aaaaaabbbbbb\x08\x00payload";
     const TAGGED: &[u8] = b"aaaaaabbbbbb\x81\x00\x20\x64\x08\x00payload";
@@ -310,7 +310,7 @@ mod tests {
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.look_behind(0x8100, Some(0x88a8));
         frame.take_tag();
-        assert_eq!((frame.outer, frame.tag), (Outer::Present, Some(0x2064)));
+        assert_eq!((frame.outer, frame.tag), (OuterTag::Present, Some(0x2064)));
         assert_eq!(frame.untagged(), outer);
         assert_eq!(frame.ends().source().0, *b"bbbbbb");
         assert_eq!(frame.length(), both.len());
@@ -320,7 +320,7 @@ mod tests {
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.look_behind(0x8100, Some(0x88a8));
         frame.take_tag();
-        assert_eq!((frame.outer, frame.tag, frame.untagged()), (Outer::Missing, None, TAGGED));
+        assert_eq!((frame.outer, frame.tag, frame.untagged()), (OuterTag::Missing, None, TAGGED));
     }
 
     #[test]

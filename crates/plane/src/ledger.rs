@@ -1,7 +1,7 @@
 //! Traffic counters of each port: 64 bits wide, cleared only by their owner. The plane tallies frames while it works, and adds
 //! them to the counters at the end of a visit or a poll. A family maps them to the registers of its drivers.
 
-use crate::{Port, Ports};
+use crate::{PortIndex, PortSet};
 use serde::{Deserialize, Serialize};
 
 /// Traffic and losses of a port.
@@ -57,16 +57,16 @@ impl PortCounters {
         received.into_iter().chain(sent).chain([tx_link_control, tx_unclaimed, dma_faults])
     }
 
-    fn add_received(&mut self, traffic: &Traffic) {
-        let Sum { packets, bytes } = traffic.all();
+    fn add_received(&mut self, traffic: &PendingTraffic) {
+        let TrafficSum { packets, bytes } = traffic.all();
         self.rx_packets += packets;
         self.rx_bytes += bytes;
         self.rx_multicast += traffic.multicast;
         self.rx_broadcast += traffic.broadcast;
     }
 
-    fn add_sent(&mut self, traffic: &Traffic) {
-        let Sum { packets, bytes } = traffic.all();
+    fn add_sent(&mut self, traffic: &PendingTraffic) {
+        let TrafficSum { packets, bytes } = traffic.all();
         self.tx_packets += packets;
         self.tx_bytes += bytes;
         self.tx_multicast += traffic.multicast;
@@ -102,7 +102,7 @@ impl core::ops::Add for PortCounters {
 
 /// Number of frames and of their bytes, frame check sequence excluded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct TrafficSum {
     /// Number of frames.
     pub packets: u64,
     /// Number of bytes in these frames, frame check sequence excluded.
@@ -111,16 +111,16 @@ pub struct Sum {
 
 /// Frames that a port has sent or received since they were last added to the port's counters.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Traffic {
+pub struct PendingTraffic {
     /// Sums of the frames exchanged with the uplink only, and of the frames exchanged with other ports.
-    sums: [Sum; 2],
+    sums: [TrafficSum; 2],
     /// Number of multicast frames.
     pub multicast: u64,
     /// Number of broadcast frames.
     pub broadcast: u64,
 }
 
-impl Traffic {
+impl PendingTraffic {
     /// Counts a frame of `length` bytes. `local` is true if another port sent it or gets it.
     #[inline]
     pub(crate) fn add(&mut self, local: bool, length: usize) {
@@ -136,7 +136,7 @@ impl Traffic {
         self.sums[1].bytes += bytes;
     }
 
-    /// Counts a frame to a group, in addition to [`Traffic::add`].
+    /// Counts a frame to a group, in addition to [`PendingTraffic::add`].
     #[cold]
     pub(crate) fn add_group(&mut self, broadcast: bool) {
         self.broadcast += u64::from(broadcast);
@@ -145,59 +145,59 @@ impl Traffic {
 
     /// Returns the traffic with other ports.
     #[must_use]
-    pub fn local(&self) -> Sum {
+    pub fn local(&self) -> TrafficSum {
         self.sums[1]
     }
 
     /// Returns all traffic.
     #[must_use]
-    pub fn all(&self) -> Sum {
+    pub fn all(&self) -> TrafficSum {
         let [uplink, local] = self.sums;
-        Sum { packets: uplink.packets + local.packets, bytes: uplink.bytes + local.bytes }
+        TrafficSum { packets: uplink.packets + local.packets, bytes: uplink.bytes + local.bytes }
     }
 }
 
 /// Counters of all ports, and the traffic that is not yet added to these counters.
 #[derive(Debug, Clone)]
-pub struct Ledger<const N: usize> {
+pub struct TrafficLedger<const N: usize> {
     /// Counters of each port.
     pub counters: [PortCounters; N],
-    received: [Traffic; N],
-    sent: [Traffic; N],
+    received: [PendingTraffic; N],
+    sent: [PendingTraffic; N],
 }
 
-impl<const N: usize> Ledger<N> {
+impl<const N: usize> TrafficLedger<N> {
     pub(crate) fn new(counters: [PortCounters; N]) -> Self {
-        let none = [Traffic::default(); N];
+        let none = [PendingTraffic::default(); N];
         Self { counters, received: none, sent: none }
     }
 
     /// Returns the counters of a port.
     #[inline]
-    pub fn of(&mut self, port: Port) -> &mut PortCounters {
+    pub fn of(&mut self, port: PortIndex) -> &mut PortCounters {
         &mut self.counters[port.index::<N>()]
     }
 
     #[inline]
-    pub(crate) fn received(&mut self, port: Port) -> &mut Traffic {
+    pub(crate) fn received(&mut self, port: PortIndex) -> &mut PendingTraffic {
         &mut self.received[port.index::<N>()]
     }
 
     #[inline]
-    pub(crate) fn sent(&mut self, port: Port) -> &mut Traffic {
+    pub(crate) fn sent(&mut self, port: PortIndex) -> &mut PendingTraffic {
         &mut self.sent[port.index::<N>()]
     }
 
-    /// Returns the ports that received a frame since [`Ledger::settle_received`].
+    /// Returns the ports that received a frame since [`TrafficLedger::settle_received`].
     #[must_use]
-    pub fn reached(&self) -> Ports {
-        let some = |traffic: &Traffic| traffic.all().packets > 0;
-        Ports::new(self.received.iter().rev().fold(0, |set, traffic| set << 1 | u64::from(some(traffic))))
+    pub fn reached(&self) -> PortSet {
+        let some = |traffic: &PendingTraffic| traffic.all().packets > 0;
+        PortSet::new(self.received.iter().rev().fold(0, |set, traffic| set << 1 | u64::from(some(traffic))))
     }
 
     /// Returns a port's counters with the traffic that is not yet added to them.
     #[must_use]
-    pub fn total(&self, port: Port) -> PortCounters {
+    pub fn total(&self, port: PortIndex) -> PortCounters {
         let at = port.index::<N>();
         let mut counters = self.counters[at];
         counters.add_received(&self.received[at]);
@@ -206,14 +206,14 @@ impl<const N: usize> Ledger<N> {
     }
 
     /// Adds the frames that a port has received to the port's counters, and returns the added traffic.
-    pub fn settle_received(&mut self, port: Port) -> Traffic {
+    pub fn settle_received(&mut self, port: PortIndex) -> PendingTraffic {
         let traffic = core::mem::take(&mut self.received[port.index::<N>()]);
         self.of(port).add_received(&traffic);
         traffic
     }
 
     /// Adds the frames that a port has sent to the port's counters, and returns the added traffic.
-    pub fn settle_sent(&mut self, port: Port) -> Traffic {
+    pub fn settle_sent(&mut self, port: PortIndex) -> PendingTraffic {
         let traffic = core::mem::take(&mut self.sent[port.index::<N>()]);
         self.of(port).add_sent(&traffic);
         traffic

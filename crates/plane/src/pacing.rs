@@ -4,7 +4,7 @@
 //! A rate counts a frame's bytes with tag and frame check sequence, as the octet counters do. The queues of a port share it, so
 //! that a guest cannot multiply its rate by its queues. Families translate their registers or orders to rate factors.
 
-use crate::{Port, Ports};
+use crate::{PortIndex, PortSet};
 use core::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 use units::{FCS, Time};
@@ -15,13 +15,14 @@ const FRACTION_BITS: u32 = 11;
 
 /// Time that a port's frames, or the frames between ports, have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+#[serde(rename = "Account")]
+pub struct RateAccount {
     /// Time in nanoseconds at which all frames so far are paid for, and the fraction of a nanosecond.
     due: u64,
     fraction: u64,
 }
 
-impl Account {
+impl RateAccount {
     /// Returns `true` if the fraction is below a nanosecond.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -46,9 +47,10 @@ impl Account {
 
 /// Time that a port's frames still owe to its rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Debt {
+#[serde(rename = "Debt")]
+pub struct RateDebt {
     /// Time that the port's frames have cost at the port's rate.
-    pub rate: Account,
+    pub rate: RateAccount,
     /// Lateness of the plane when the port's last frame left, in nanoseconds. An idle guest may make up for this much
     /// later, and not for its own idle time.
     pub owed: u64,
@@ -61,13 +63,13 @@ pub struct Debt {
 
 /// Transmit rate and debt of a port.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sender {
+struct PacedPort {
     /// Rate factor: 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
     factor: Option<u32>,
-    debt: Debt,
+    debt: RateDebt,
 }
 
-impl Sender {
+impl PacedPort {
     #[inline]
     fn factor(&self) -> Option<u64> {
         self.factor.map(u64::from)
@@ -77,23 +79,23 @@ impl Sender {
 /// Rates and debts of all ports, and the bandwidth between them.
 #[derive(Debug, Clone)]
 pub struct Pacing<const N: usize> {
-    ports: [Sender; N],
+    ports: [PacedPort; N],
     /// Bandwidth between ports, bits per second; `None` without a limit.
     loopback: Option<NonZeroU64>,
-    crossing: Account,
-    lateness: Lateness,
+    crossing: RateAccount,
+    lateness: LatenessLimit,
 }
 
 /// Longest delay by the plane that a port may make up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lateness {
+pub enum LatenessLimit {
     /// Time that this many KB take at the port's rate (82576 datasheet, RTTBCNRM).
     Kilobytes(u32),
     /// Time in nanoseconds, equal for all rates.
     Time(u64),
 }
 
-impl Lateness {
+impl LatenessLimit {
     /// Returns the longest delay in nanoseconds that a port with this rate factor may make up for.
     #[inline]
     fn window(self, factor: u64) -> u64 {
@@ -108,45 +110,45 @@ impl<const N: usize> Pacing<N> {
     /// Creates rates without a limit. `loopback` is the bandwidth between all ports together, bits per second.
     #[must_use]
     pub fn new(loopback: Option<NonZeroU64>) -> Self {
-        Self::resume(loopback, Account::default())
+        Self::resume(loopback, RateAccount::default())
     }
 
     /// Creates rates without a limit, with a saved cost of the frames between ports.
     #[must_use]
-    pub fn resume(loopback: Option<NonZeroU64>, crossing: Account) -> Self {
-        Self { ports: [Sender::default(); N], loopback, crossing, lateness: Lateness::Kilobytes(0) }
+    pub fn resume(loopback: Option<NonZeroU64>, crossing: RateAccount) -> Self {
+        Self { ports: [PacedPort::default(); N], loopback, crossing, lateness: LatenessLimit::Kilobytes(0) }
     }
 
     /// Returns the bandwidth between ports in bits per second, and the cost so far of the frames between ports.
     #[must_use]
-    pub fn crossing(&self) -> (Option<NonZeroU64>, Account) {
+    pub fn crossing(&self) -> (Option<NonZeroU64>, RateAccount) {
         (self.loopback, self.crossing)
     }
 
     /// Removes the rates and debts of all ports.
     pub fn reset(&mut self) {
-        self.ports = [Sender::default(); N];
+        self.ports = [PacedPort::default(); N];
     }
 
     /// Returns the transmit time that a port owes to its rate.
     #[must_use]
-    pub fn debt(&self, port: Port) -> Debt {
+    pub fn debt(&self, port: PortIndex) -> RateDebt {
         self.port(port).debt
     }
 
     /// Restores a port's rate and debt.
-    pub fn set_debt(&mut self, port: Port, factor: Option<u32>, debt: Debt) {
-        *self.port_mut(port) = Sender { factor, debt };
+    pub fn set_debt(&mut self, port: PortIndex, factor: Option<u32>, debt: RateDebt) {
+        *self.port_mut(port) = PacedPort { factor, debt };
     }
 
     /// Sets how much lateness ports may make up for; none at first.
-    pub fn set_lateness(&mut self, lateness: Lateness) {
+    pub fn set_lateness(&mut self, lateness: LatenessLimit) {
         self.lateness = lateness;
     }
 
     /// Returns `true` if a frame of the port may have to wait, for the port's rate or the bandwidth between ports.
     #[must_use]
-    pub fn may_delay(&self, port: Port) -> bool {
+    pub fn may_delay(&self, port: PortIndex) -> bool {
         self.loopback.is_some() || self.port(port).factor.is_some()
     }
 
@@ -156,7 +158,7 @@ impl<const N: usize> Pacing<N> {
     }
 
     /// Returns how many frames of these lengths a port may send now, one after the other.
-    pub(crate) fn admits(&self, port: Port, lengths: impl Iterator<Item = usize>, now: Time) -> usize {
+    pub(crate) fn admits(&self, port: PortIndex, lengths: impl Iterator<Item = usize>, now: Time) -> usize {
         let (mut debt, factor) = (self.port(port).debt, self.port(port).factor().unwrap_or(0));
         let may_leave = |length: &usize| {
             let due = debt.rate.due.max(debt.crossed) <= now.as_nanos();
@@ -167,29 +169,29 @@ impl<const N: usize> Pacing<N> {
     }
 
     /// Returns `true` if the port has a rate.
-    pub(crate) fn limits(&self, port: Port) -> bool {
+    pub(crate) fn limits(&self, port: PortIndex) -> bool {
         self.port(port).factor.is_some()
     }
 
     /// Sets a port's rate as a factor: 1 Gb/s divided by the rate, with 14 binary places. `None` is no limit.
-    pub fn set_rate(&mut self, port: Port, factor: Option<u32>) {
+    pub fn set_rate(&mut self, port: PortIndex, factor: Option<u32>) {
         let debt = self.debt_at(port, factor);
-        *self.port_mut(port) = Sender { factor, debt };
+        *self.port_mut(port) = PacedPort { factor, debt };
     }
 
     /// Returns the debt of a port whose rate is about to be set. The port owes nothing for the time without a limit, in
     /// which the plane was not late.
     #[must_use]
-    pub fn debt_at(&self, port: Port, factor: Option<u32>) -> Debt {
-        let Sender { factor: before, debt } = *self.port(port);
+    pub fn debt_at(&self, port: PortIndex, factor: Option<u32>) -> RateDebt {
+        let PacedPort { factor: before, debt } = *self.port(port);
         let limited = before.is_some() && factor.is_some();
-        if limited { debt } else { Debt { owed: 0, waiting: 0, ..debt } }
+        if limited { debt } else { RateDebt { owed: 0, waiting: 0, ..debt } }
     }
 
     /// Returns the time at which the port's next frame may leave.
     #[must_use]
     #[inline]
-    pub fn due(&self, port: Port) -> Time {
+    pub fn due(&self, port: PortIndex) -> Time {
         let port = self.port(port);
         let rate = if port.factor.is_some() { port.debt.rate.due } else { 0 };
         Time::from_nanos(rate.max(port.debt.crossed))
@@ -197,7 +199,7 @@ impl<const N: usize> Pacing<N> {
 
     /// Begins a visit to a port: lateness beyond the limit is lost.
     #[inline]
-    pub fn visit(&mut self, port: Port, now: Time) {
+    pub fn visit(&mut self, port: PortIndex, now: Time) {
         let lateness = self.lateness;
         let port = self.port_mut(port);
         let Some(factor) = port.factor() else { return };
@@ -208,20 +210,20 @@ impl<const N: usize> Pacing<N> {
 
     /// Ends a visit to a queue at `now`. `left` is true if frames are left in the queue.
     #[inline]
-    pub fn visited(&mut self, port: Port, queue: u8, left: bool, now: Time) {
+    pub fn visited(&mut self, port: PortIndex, queue: u8, left: bool, now: Time) {
         let port = self.port_mut(port);
         port.debt.owed = port.factor().map_or(0, |_| now.as_nanos().saturating_sub(port.debt.rate.due));
         port.set_waiting(queue, left);
     }
 
     /// Records that a queue may not send for a reason other than its rate.
-    pub fn rest(&mut self, port: Port, queue: u8) {
+    pub fn rest(&mut self, port: PortIndex, queue: u8) {
         self.port_mut(port).set_waiting(queue, false);
     }
 
     /// Charges a frame of `length` bytes, frame check sequence excluded, to the port's rate.
     #[inline]
-    pub(crate) fn left(&mut self, port: Port, length: usize) {
+    pub(crate) fn left(&mut self, port: PortIndex, length: usize) {
         let port = self.port_mut(port);
         if let Some(factor) = port.factor() {
             port.debt.rate.pay((length + FCS) as u64 * factor);
@@ -230,7 +232,7 @@ impl<const N: usize> Pacing<N> {
 
     /// Charges a frame to other ports, once for each, to the bandwidth between ports.
     #[inline]
-    pub(crate) fn crossed(&mut self, port: Port, length: usize, to: Ports, now: Time) {
+    pub(crate) fn crossed(&mut self, port: PortIndex, length: usize, to: PortSet, now: Time) {
         let Some(bandwidth) = self.loopback else { return };
         let bits = (length + FCS) as u64 * 8 * u64::from(to.count());
         self.crossing.catch_up(now, 0);
@@ -239,17 +241,17 @@ impl<const N: usize> Pacing<N> {
     }
 
     #[inline]
-    fn port(&self, port: Port) -> &Sender {
+    fn port(&self, port: PortIndex) -> &PacedPort {
         &self.ports[port.index::<N>()]
     }
 
     #[inline]
-    fn port_mut(&mut self, port: Port) -> &mut Sender {
+    fn port_mut(&mut self, port: PortIndex) -> &mut PacedPort {
         &mut self.ports[port.index::<N>()]
     }
 }
 
-impl Sender {
+impl PacedPort {
     #[inline]
     fn set_waiting(&mut self, queue: u8, waits: bool) {
         let bit = 1 << (queue & 15);

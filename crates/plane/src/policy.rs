@@ -1,12 +1,12 @@
 //! Changes the settings of a running plane: its switch tables, and its treatment of link-local frames.
 
 use crate::Plane;
-use crate::switch::Tables;
+use crate::switch::SwitchTables;
 
 impl<const N: usize> Plane<N> {
     /// Replaces the switch tables. Equal tables keep the remembered flows: a guest that resets its function again and
     /// again must not slow down the frames of other guests.
-    pub fn set_tables(&mut self, mut tables: Tables<N>) {
+    pub fn set_tables(&mut self, mut tables: SwitchTables<N>) {
         tables.forwards_link_local = self.tables.forwards_link_local;
         if tables != self.tables {
             self.tables = tables;
@@ -29,23 +29,24 @@ impl<const N: usize> Plane<N> {
 #[cfg(test)]
 mod tests {
     use crate::pacing::Pacing;
-    use crate::switch::{Storm, Tables};
-    use crate::{Plane, PortCounters, Ports};
+    use crate::switch::{StormState, SwitchTables};
+    use crate::{Plane, PortCounters, PortSet};
 
     #[test]
     fn equal_switch_tables_keep_the_flow_cache() {
         let counters = [PortCounters::default(); 8];
-        let mut plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        let mut plane =
+            Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
         plane.forward_link_local(true);
         let remembered = plane.flows.generation();
-        plane.set_tables(Tables::closed(0));
+        plane.set_tables(SwitchTables::closed(0));
         assert_eq!(
             plane.flows.generation(),
             remembered,
             "a reset that changes no table costs the others nothing"
         );
-        let mut open = Tables::closed(0);
-        open.broadcast = Ports::new(1);
+        let mut open = SwitchTables::closed(0);
+        open.broadcast = PortSet::new(1);
         plane.set_tables(open.clone());
         assert_ne!(plane.flows.generation(), remembered);
         assert_eq!(plane.tables().broadcast, open.broadcast);

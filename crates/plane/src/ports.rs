@@ -7,9 +7,9 @@ pub const MAX_PORTS: usize = 64;
 
 /// Number of a port, 0 to 63. A plane with fewer ports takes it modulo its own number of ports, so an index needs no check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Port(u8);
+pub struct PortIndex(u8);
 
-impl Port {
+impl PortIndex {
     /// Returns port `n`, or `None` from 64 on.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
@@ -46,16 +46,16 @@ impl Port {
     /// Returns the set of this port alone.
     #[must_use]
     #[inline]
-    pub const fn only(self) -> Ports {
-        Ports(1 << (self.0 & 63))
+    pub const fn only(self) -> PortSet {
+        PortSet(1 << (self.0 & 63))
     }
 }
 
 /// A set of ports: bit n is port n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Ports(u64);
+pub struct PortSet(u64);
 
-impl Ports {
+impl PortSet {
     /// The set without a port.
     pub const NONE: Self = Self(0);
 
@@ -90,7 +90,7 @@ impl Ports {
     /// Returns `true` if the set has a port.
     #[must_use]
     #[inline]
-    pub const fn has(self, port: Port) -> bool {
+    pub const fn has(self, port: PortIndex) -> bool {
         self.0 >> (port.0 & 63) & 1 != 0
     }
 
@@ -111,30 +111,30 @@ impl Ports {
     /// Returns the port of a set with exactly one port.
     #[must_use]
     #[inline]
-    pub const fn single(self) -> Option<Port> {
+    pub const fn single(self) -> Option<PortIndex> {
         let single = self.0 != 0 && self.0 & (self.0 - 1) == 0;
-        if single { Some(Port(self.0.trailing_zeros() as u8)) } else { None }
+        if single { Some(PortIndex(self.0.trailing_zeros() as u8)) } else { None }
     }
 
     /// Iterates over the ports in ascending order.
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = Port> {
+    pub fn iter(self) -> impl Iterator<Item = PortIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {
-            let next = (left != 0).then(|| Port(left.trailing_zeros() as u8));
+            let next = (left != 0).then(|| PortIndex(left.trailing_zeros() as u8));
             left &= left.wrapping_sub(1);
             next
         })
     }
 }
 
-impl From<Port> for Ports {
-    fn from(port: Port) -> Self {
+impl From<PortIndex> for PortSet {
+    fn from(port: PortIndex) -> Self {
         port.only()
     }
 }
 
-impl BitAnd for Ports {
+impl BitAnd for PortSet {
     type Output = Self;
     #[inline]
     fn bitand(self, other: Self) -> Self {
@@ -142,7 +142,7 @@ impl BitAnd for Ports {
     }
 }
 
-impl BitOr for Ports {
+impl BitOr for PortSet {
     type Output = Self;
     #[inline]
     fn bitor(self, other: Self) -> Self {
@@ -150,21 +150,21 @@ impl BitOr for Ports {
     }
 }
 
-impl BitAndAssign for Ports {
+impl BitAndAssign for PortSet {
     #[inline]
     fn bitand_assign(&mut self, other: Self) {
         self.0 &= other.0;
     }
 }
 
-impl BitOrAssign for Ports {
+impl BitOrAssign for PortSet {
     #[inline]
     fn bitor_assign(&mut self, other: Self) {
         self.0 |= other.0;
     }
 }
 
-impl Not for Ports {
+impl Not for PortSet {
     type Output = Self;
     #[inline]
     fn not(self) -> Self {
@@ -174,21 +174,21 @@ impl Not for Ports {
 
 #[cfg(test)]
 mod tests {
-    use super::{Port, Ports};
+    use super::{PortIndex, PortSet};
     use alloc::vec::Vec;
 
     #[test]
     fn port_set_iterates_over_its_ports_in_ascending_numbers() {
-        let set = Ports::new(1 << 63 | 0b1010);
-        assert_eq!(set.iter().map(Port::get).collect::<Vec<_>>(), [1, 3, 63]);
-        assert_eq!((set.count(), set.first(), set.single()), (3, Ports::new(2), None));
-        assert_eq!(Ports::new(1 << 63).single(), Port::new(63));
-        assert!(set.has(Port::of_field(3)) && !set.has(Port::of_field(2)));
-        assert_eq!(Port::new(64), None);
+        let set = PortSet::new(1 << 63 | 0b1010);
+        assert_eq!(set.iter().map(PortIndex::get).collect::<Vec<_>>(), [1, 3, 63]);
+        assert_eq!((set.count(), set.first(), set.single()), (3, PortSet::new(2), None));
+        assert_eq!(PortSet::new(1 << 63).single(), PortIndex::new(63));
+        assert!(set.has(PortIndex::of_field(3)) && !set.has(PortIndex::of_field(2)));
+        assert_eq!(PortIndex::new(64), None);
     }
 
     #[test]
     fn port_number_is_taken_modulo_the_planes_ports() {
-        assert_eq!((Port::of_field(9).index::<8>(), Port::of_field(63).index::<64>()), (1, 63));
+        assert_eq!((PortIndex::of_field(9).index::<8>(), PortIndex::of_field(63).index::<64>()), (1, 63));
     }
 }

@@ -1,12 +1,12 @@
 //! The receiving side of a device's ports, and the fate of a frame there. `switch` chooses the ports.
 
-use crate::Port;
+use crate::PortIndex;
 use crate::frame::Frame;
-use crate::switch::Reason;
+use crate::switch::SwitchDropReason;
 
 /// Properties of a frame for the port that receives it.
 #[derive(Debug, Clone, Copy)]
-pub struct About {
+pub struct DeliveryFlags {
     /// True if the frame came from the uplink.
     pub from_uplink: bool,
     /// True if no other port gets the frame.
@@ -19,7 +19,7 @@ pub struct About {
 
 /// Reason why a frame did not reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
+pub enum DeliveryError {
     /// The port's driver has not set up its queue.
     Disabled,
     /// The port has no room for the whole frame, and drops such frames.
@@ -33,26 +33,26 @@ pub enum Missed {
 }
 
 /// Receiving side of a device's ports.
-pub trait Sink {
+pub trait FrameSink {
     /// Results of parsing a frame, shared by all ports of the device that get the frame.
     type Findings: Default;
 
     /// Puts a frame into a port's own buffers. Returns the number of bytes put there, frame check sequence excluded.
     ///
     /// # Errors
-    /// [`Missed`]: the port's driver does not get the frame.
+    /// [`DeliveryError`]: the port's driver does not get the frame.
     fn deliver(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
+        about: DeliveryFlags,
         findings: &mut Self::Findings,
-    ) -> Result<usize, Missed>;
+    ) -> Result<usize, DeliveryError>;
 }
 
 /// Fate of a frame at a port, in ascending order of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum DeliveryOutcome {
     /// The frame is lost: the buffer in which frames wait for room was full.
     Missed,
     /// The port dropped the frame for want of room.
@@ -63,9 +63,9 @@ pub enum Fate {
 
 /// Result of forwarding a frame, for its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forwarded {
+pub struct ForwardResult {
     /// Violation of the sender for which the frame was dropped.
-    pub refused: Option<Reason>,
+    pub refused: Option<SwitchDropReason>,
     /// True if the frame left by the uplink.
     pub sent: bool,
 }

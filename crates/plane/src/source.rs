@@ -2,58 +2,58 @@
 //! its budget is spent or its port's rate stops it. The device chooses the next queue, since it knows which queues are
 //! ready.
 
-use crate::Port;
+use crate::PortIndex;
 use crate::forward::Plane;
-use crate::frame::{Ends, Frame};
-use crate::ledger::{PortCounters, Traffic};
-use crate::sink::{Forwarded, Sink};
-use crate::switch::Origin;
+use crate::frame::{AddressPair, Frame};
+use crate::ledger::{PendingTraffic, PortCounters};
+use crate::sink::{ForwardResult, FrameSink};
+use crate::switch::FrameOrigin;
 use crate::tag::TAG;
-use crate::uplink::{Uncut, Wire};
-use crate::verdict::{BurstTerms, Verdict};
+use crate::uplink::{UnsegmentedLayout, UplinkWire};
+use crate::verdict::{BurstTerms, BurstVerdict};
 use units::Time;
 
 /// A transmit queue of a port. All queues of a port share its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sender {
+pub struct TransmitQueueId {
     /// Port that the queue belongs to.
-    pub port: Port,
+    pub port: PortIndex,
     /// Number of the queue among its port's queues, 0 to 15.
     pub queue: u8,
 }
 
 /// Sending side of a device's ports.
-pub trait Source: Sink + Sized {
+pub trait FrameSource: FrameSink + Sized {
     /// Returns `true` if a queue may send now, apart from its rate: it is enabled, and its function may use the bus.
-    fn may_send(&self, sender: Sender) -> bool;
+    fn may_send(&self, sender: TransmitQueueId) -> bool;
 
-    /// Hands over the frames of a queue until `budget` frames have left, the next is not due ([`Lane::is_due`]), or the
-    /// queue is empty. Returns `false` if the queue is empty. The device passes itself to [`Lane::send`], for frames to
-    /// its own ports.
-    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool;
+    /// Hands over the frames of a queue until `budget` frames have left, the next is not due
+    /// ([`FrameForwarder::is_due`]), or the queue is empty. Returns `false` if the queue is empty. The device passes
+    /// itself to [`FrameForwarder::send`], for frames to its own ports.
+    fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool;
 
     /// Returns `true` if a queue holds a frame or a part of one.
-    fn has_more(&self, sender: Sender) -> bool;
+    fn has_more(&self, sender: TransmitQueueId) -> bool;
 }
 
-/// The plane during a visit to one queue, as its [`Source`] sees it.
-pub trait Lane {
+/// The plane during a visit to one queue, as its [`FrameSource`] sees it.
+pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
-    fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded;
+    fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;
 
     /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
     fn burst_terms(&self) -> Option<BurstTerms> {
         None
     }
 
-    /// Judges a frame by its addresses, where the port has [`Lane::burst_terms`].
-    fn judge(&mut self, ends: Ends, terms: BurstTerms) -> Verdict {
+    /// Judges a frame by its addresses, where the port has [`FrameForwarder::burst_terms`].
+    fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
         let _ = (ends, terms);
-        Verdict::ALONE
+        BurstVerdict::ALONE
     }
 
     /// Returns the number of bytes in the longest frame of a burst that a port takes.
-    fn longest_taken(&self, to: Port, terms: BurstTerms) -> usize {
+    fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
         let _ = (to, terms);
         0
     }
@@ -66,7 +66,7 @@ pub trait Lane {
 
     /// Counts and charges a run of frames with one verdict that have reached a port: the frames' lengths, and the sum
     /// of the lengths.
-    fn count_run(&mut self, to: Port, lengths: &[u32], bytes: u64, terms: BurstTerms) {
+    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
         let _ = (to, lengths, bytes, terms);
     }
 
@@ -77,7 +77,7 @@ pub trait Lane {
     fn send_uncut(
         &mut self,
         packet: &mut Frame<'_>,
-        uncut: &Uncut,
+        uncut: &UnsegmentedLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool>;
@@ -95,23 +95,23 @@ pub trait Lane {
     fn counters(&mut self) -> &mut PortCounters;
 
     /// Adds the frames that the port sent since the last call to its counters, and returns them.
-    fn settle(&mut self) -> Traffic;
+    fn settle(&mut self) -> PendingTraffic;
 }
 
 /// A visit to a transmit queue of a port.
 #[derive(Debug)]
-struct Visit<'a, W, const N: usize> {
+struct QueueVisit<'a, W, const N: usize> {
     plane: &'a mut Plane<N>,
     wire: &'a mut W,
-    port: Port,
+    port: PortIndex,
     /// True if the port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
     waits: bool,
 }
 
-impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
+impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
     #[inline(always)]
-    fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded {
-        self.plane.forward(Origin::Port(self.port), frame, own, self.wire)
+    fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult {
+        self.plane.forward(FrameOrigin::Port(self.port), frame, own, self.wire)
     }
 
     fn burst_terms(&self) -> Option<BurstTerms> {
@@ -119,12 +119,12 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     }
 
     #[inline]
-    fn judge(&mut self, ends: Ends, terms: BurstTerms) -> Verdict {
+    fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
         self.plane.judge(self.port, ends, terms.tag)
     }
 
     #[inline]
-    fn longest_taken(&self, to: Port, terms: BurstTerms) -> usize {
+    fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
         self.plane.longest_taken(to, terms.tag)
     }
 
@@ -139,7 +139,7 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     }
 
     #[inline]
-    fn count_run(&mut self, to: Port, lengths: &[u32], bytes: u64, terms: BurstTerms) {
+    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
         self.plane.count_run(self.port, to, terms.tag.is_some(), (lengths, bytes));
     }
 
@@ -151,7 +151,7 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     fn send_uncut(
         &mut self,
         packet: &mut Frame<'_>,
-        uncut: &Uncut,
+        uncut: &UnsegmentedLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
@@ -179,14 +179,14 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
         self.plane.ledger.of(self.port)
     }
 
-    fn settle(&mut self) -> Traffic {
+    fn settle(&mut self) -> PendingTraffic {
         self.plane.ledger.settle_sent(self.port)
     }
 }
 
 /// Result of a visit to a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Visited {
+pub struct VisitResult {
     /// True if the queue was allowed to send.
     pub served: bool,
     /// True if frames are left in the queue.
@@ -196,16 +196,16 @@ pub struct Visited {
 }
 
 impl<const N: usize> Plane<N> {
-    /// Sends pending frames of a transmit queue, within `budget`. Returns `None` if [`Source::may_send`] is false.
+    /// Sends pending frames of a transmit queue, within `budget`. Returns `None` if [`FrameSource::may_send`] is false.
     #[inline]
-    pub fn visit<F: Source, W: Wire>(
+    pub fn visit<F: FrameSource, W: UplinkWire>(
         &mut self,
-        sender: Sender,
+        sender: TransmitQueueId,
         budget: usize,
         family: &mut F,
         wire: &mut W,
-    ) -> Option<Visited> {
-        let Sender { port, queue } = sender;
+    ) -> Option<VisitResult> {
+        let TransmitQueueId { port, queue } = sender;
         let now = self.now;
         if !family.may_send(sender) {
             self.pacing.rest(port, queue);
@@ -214,10 +214,11 @@ impl<const N: usize> Plane<N> {
         self.pacing.visit(port, now);
         let served = self.pacing.due(port) <= now;
         let waits = self.pacing.may_delay(port);
-        let left = !served || family.hand_over(sender, budget, &mut Visit { plane: self, wire, port, waits });
+        let left =
+            !served || family.hand_over(sender, budget, &mut QueueVisit { plane: self, wire, port, waits });
         let left = left && family.has_more(sender);
         let due = Some(self.pacing.due(port)).filter(|due| left && *due > now);
         self.pacing.visited(port, queue, left, now);
-        Some(Visited { served, left, due })
+        Some(VisitResult { served, left, due })
     }
 }

@@ -6,21 +6,21 @@
 
 use crate::forward::Plane;
 use crate::frame::Frame;
-use crate::ports::Port;
-use crate::switch::Origin;
+use crate::ports::PortIndex;
+use crate::switch::FrameOrigin;
 use crate::tag::{self, TAG};
-use crate::uplink::{Uncut, Wire};
-use crate::watch::{Loss, Seen, Way};
+use crate::uplink::{UnsegmentedLayout, UplinkWire};
+use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
 
 impl<const N: usize> Plane<N> {
     /// Sends an unsegmented packet of a port, without a tag in its bytes, once `complete` has finished its headers. No segment
     /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, and `None`, with the packet unchanged, if
     /// the family has to segment it.
-    pub fn forward_uncut<W: Wire>(
+    pub fn forward_uncut<W: UplinkWire>(
         &mut self,
-        port: Port,
+        port: PortIndex,
         packet: &mut Frame<'_>,
-        uncut: &Uncut,
+        uncut: &UnsegmentedLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
         wire: &mut W,
@@ -30,7 +30,7 @@ impl<const N: usize> Plane<N> {
             return None;
         }
         let (ends, more) = (packet.ends(), if packet.tag.is_some() { TAG } else { 0 });
-        let (origin, length) = (Origin::Port(port), uncut.longest() + more);
+        let (origin, length) = (FrameOrigin::Port(port), uncut.longest() + more);
         let decision = self.flows.decide(&self.tables, ends, packet.tag, length, origin);
         if decision.dropped.is_some() || !decision.ports.is_empty() || !decision.uplink {
             return None;
@@ -46,9 +46,12 @@ impl<const N: usize> Plane<N> {
             self.count_sent(port, ends, length, false, sent);
         }
         if wire.is_watched() {
-            let lost = (!sent).then_some(Loss::Uplink);
-            wire.watch(Seen { at: origin, way: Way::In, lost: None }, packet.tagged());
-            wire.watch(Seen { at: Origin::Uplink, way: Way::Out, lost }, packet.tagged());
+            let lost = (!sent).then_some(FrameDropReason::Uplink);
+            wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost: None }, packet.tagged());
+            wire.watch(
+                FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost },
+                packet.tagged(),
+            );
         }
         Some(sent)
     }

@@ -1,18 +1,19 @@
 //! Verdicts for frames in bursts: the receiver of a plain frame as a number, so that frames with equal verdicts are delivered
-//! together. Any other frame is sent alone ([`crate::Lane::send`]).
+//! together. Any other frame is sent alone ([`crate::FrameForwarder::send`]).
 
-use crate::Port;
+use crate::PortIndex;
 use crate::forward::Plane;
-use crate::frame::Ends;
-use crate::switch::Origin;
+use crate::frame::AddressPair;
+use crate::switch::FrameOrigin;
 use crate::tag::TAG;
 
-/// The receiver of a plain frame, or [`Verdict::ALONE`].
+/// The receiver of a plain frame, or [`BurstVerdict::ALONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict(u32);
+pub struct BurstVerdict(u32);
 
-impl Verdict {
-    /// The frame is sent alone ([`crate::Lane::send`]): for several ports, a mirror or the uplink, or dropped.
+impl BurstVerdict {
+    /// The frame is sent alone ([`crate::FrameForwarder::send`]): for several ports, a mirror or the uplink, or
+    /// dropped.
     pub const ALONE: Self = Self(1 << 31);
     const STRIPS: u32 = 1 << 8;
     const INEXACT: u32 = 1 << 9;
@@ -20,7 +21,7 @@ impl Verdict {
     /// Returns the verdict of a frame for one port, which gets it without its tag if it `strips` tags. `inexact` is
     /// true if no exact filter has the frame's destination.
     #[inline]
-    fn to(port: Port, strips: bool, inexact: bool) -> Self {
+    fn to(port: PortIndex, strips: bool, inexact: bool) -> Self {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         Self(u32::from(port.get()) | flag(strips, Self::STRIPS) | flag(inexact, Self::INEXACT))
     }
@@ -28,8 +29,8 @@ impl Verdict {
     /// Returns the port that gets the frame, or `None` if the frame is sent alone.
     #[must_use]
     #[inline]
-    pub fn port(self) -> Option<Port> {
-        (self != Self::ALONE).then(|| Port::of_field(self.0))
+    pub fn port(self) -> Option<PortIndex> {
+        (self != Self::ALONE).then(|| PortIndex::of_field(self.0))
     }
 
     /// Returns `true` if the port gets the frame without its tag.
@@ -60,7 +61,7 @@ pub struct BurstTerms {
 impl<const N: usize> Plane<N> {
     /// Returns the terms by which a port's frames are judged in bursts. `None` if each frame has to be sent alone,
     /// because it is watched, counted by storm control, charged for crossing the plane, or may have two tags.
-    pub(crate) fn burst_terms(&self, port: Port, watched: bool) -> Option<BurstTerms> {
+    pub(crate) fn burst_terms(&self, port: PortIndex, watched: bool) -> Option<BurstTerms> {
         let tables = &self.tables;
         let alone = watched
             || self.storm.limits.counts_unknown
@@ -75,28 +76,38 @@ impl<const N: usize> Plane<N> {
     /// Returns the number of bytes in the longest frame of a burst that a port takes, without the tag that the plane
     /// puts into each frame.
     #[inline]
-    pub(crate) fn longest_taken(&self, to: Port, tag: Option<u16>) -> usize {
+    pub(crate) fn longest_taken(&self, to: PortIndex, tag: Option<u16>) -> usize {
         self.tables.longest_taken(to, tag.is_some()).saturating_sub(tag_bytes(tag))
     }
 
     /// Judges a port's frame without a tag of its own that is no longer than its sender may send and its receiver takes.
     #[inline]
-    pub(crate) fn judge(&mut self, port: Port, ends: Ends, tag: Option<u16>) -> Verdict {
+    pub(crate) fn judge(&mut self, port: PortIndex, ends: AddressPair, tag: Option<u16>) -> BurstVerdict {
         if ends.is_to_group() {
-            return Verdict::ALONE;
+            return BurstVerdict::ALONE;
         }
         // Length 0 fits every port, so the length decides nothing: the caller compares lengths.
-        let decision = self.flows.decide(&self.tables, ends, tag, 0, Origin::Port(port));
+        let decision = self.flows.decide(&self.tables, ends, tag, 0, FrameOrigin::Port(port));
         let single = decision.ports.single().filter(|_| !decision.uplink);
-        let Some(to) = single else { return Verdict::ALONE };
+        let Some(to) = single else { return BurstVerdict::ALONE };
         let strips = self.tables.strips(to, decision.replicated);
-        if strips || tag.is_none() { Verdict::to(to, strips, decision.inexact) } else { Verdict::ALONE }
+        if strips || tag.is_none() {
+            BurstVerdict::to(to, strips, decision.inexact)
+        } else {
+            BurstVerdict::ALONE
+        }
     }
 
     /// Counts a run of a port's frames that has reached another port: the frames' lengths without their tags, and
     /// `bytes`, the sum of the lengths.
     #[inline]
-    pub(crate) fn count_run(&mut self, from: Port, to: Port, tagged: bool, (lengths, bytes): (&[u32], u64)) {
+    pub(crate) fn count_run(
+        &mut self,
+        from: PortIndex,
+        to: PortIndex,
+        tagged: bool,
+        (lengths, bytes): (&[u32], u64),
+    ) {
         let (frames, tag) = (lengths.len() as u64, if tagged { TAG } else { 0 });
         self.ledger.sent(from).add_run(frames, bytes + frames * tag as u64);
         self.ledger.received(to).add_run(frames, bytes);

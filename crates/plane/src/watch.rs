@@ -1,23 +1,23 @@
 //! Observations for captures: each frame at each port and at the uplink, with the frame's fate there. A capture changes
-//! nothing on the plane. Without a capture a frame costs one check ([`crate::Wire::is_watched`]).
+//! nothing on the plane. Without a capture a frame costs one check ([`crate::UplinkWire::is_watched`]).
 
-use crate::sink::Missed;
-use crate::switch::{Origin, Reason};
+use crate::sink::DeliveryError;
+use crate::switch::{FrameOrigin, SwitchDropReason};
 
 /// Observation of a frame at a port or at the uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct FrameObservation {
     /// Port or uplink where the frame was seen.
-    pub at: Origin,
+    pub at: FrameOrigin,
     /// Direction of the frame at that place.
-    pub way: Way,
+    pub way: FrameDirection,
     /// Reason for the frame's drop; `None` if the frame was forwarded.
-    pub lost: Option<Loss>,
+    pub lost: Option<FrameDropReason>,
 }
 
 /// Direction of a frame, as the plane sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum FrameDirection {
     /// The frame enters the plane: a port sent it, or it came from the uplink.
     In,
     /// The frame leaves the plane: to a port, or to the uplink.
@@ -26,11 +26,11 @@ pub enum Way {
 
 /// Reason why a captured frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
+pub enum FrameDropReason {
     /// The switch dropped the frame.
-    Dropped(Reason),
+    Dropped(SwitchDropReason),
     /// The port did not get the frame.
-    Missed(Missed),
+    Missed(DeliveryError),
     /// Storm control keeps the frame from the port.
     Storm,
     /// The frame's length field exceeds the frame.

@@ -50,7 +50,7 @@ impl Offence {
 
 /// Action against a VF that exceeds a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
+pub enum OffenceAction {
     /// The log has a warning about the VF.
     Warn,
     /// The VF is throttled for a while.
@@ -61,27 +61,28 @@ pub enum Action {
 
 /// Events per second from which on each action is taken; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thresholds {
-    /// Events per second for [`Action::Warn`].
+#[serde(rename = "Thresholds")]
+pub struct OffenceThresholds {
+    /// Events per second for [`OffenceAction::Warn`].
     pub warn: u32,
-    /// Events per second for [`Action::Throttle`].
+    /// Events per second for [`OffenceAction::Throttle`].
     pub throttle: u32,
-    /// Events per second for [`Action::Quarantine`].
+    /// Events per second for [`OffenceAction::Quarantine`].
     pub quarantine: u32,
 }
 
-impl Thresholds {
+impl OffenceThresholds {
     const fn warn(warn: u32) -> Self {
         Self { warn, throttle: 0, quarantine: 0 }
     }
 
     /// Returns the gravest action for a rate, events per second.
     #[must_use]
-    pub fn action(&self, rate: u64) -> Option<Action> {
+    pub fn action(&self, rate: u64) -> Option<OffenceAction> {
         let steps = [
-            (self.quarantine, Action::Quarantine),
-            (self.throttle, Action::Throttle),
-            (self.warn, Action::Warn),
+            (self.quarantine, OffenceAction::Quarantine),
+            (self.throttle, OffenceAction::Throttle),
+            (self.warn, OffenceAction::Warn),
         ];
         let reached = |(from, action)| (from > 0 && rate >= u64::from(from)).then_some(action);
         steps.into_iter().find_map(reached)
@@ -89,17 +90,17 @@ impl Thresholds {
 }
 
 /// Thresholds of each kind of conduct.
-pub type ConductLimits = [Thresholds; KINDS];
+pub type ConductLimits = [OffenceThresholds; KINDS];
 
 /// Default thresholds, far above the rates of honest guests. Only floods of mailbox requests are throttled: the card
 /// does not limit their cost to other VFs by itself.
 pub const DEFAULT_CONDUCT: ConductLimits = [
-    Thresholds { warn: 200, throttle: 1_000, quarantine: 0 },
-    Thresholds::warn(10),
-    Thresholds::warn(10_000),
-    Thresholds::warn(200_000),
-    Thresholds::warn(10),
-    Thresholds::warn(10),
+    OffenceThresholds { warn: 200, throttle: 1_000, quarantine: 0 },
+    OffenceThresholds::warn(10),
+    OffenceThresholds::warn(10_000),
+    OffenceThresholds::warn(200_000),
+    OffenceThresholds::warn(10),
+    OffenceThresholds::warn(10),
 ];
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Policies that the administrator sets for a port and for each of its VFs, the same for every family of cards. A
-//! family states in [`Limits`] which of them it supports; [`VfPolicy::check`] and [`PortPolicy::check`] compare a
+//! family states in [`FamilyLimits`] which of them it supports; [`VfPolicy::check`] and [`PortPolicy::check`] compare a
 //! policy with that.
 //!
 //! | module | contents |
@@ -25,9 +25,9 @@ mod port;
 mod vf;
 mod vlan;
 
-pub use conduct::{Action, ConductLimits, DEFAULT_CONDUCT, KINDS, Offence, Thresholds};
+pub use conduct::{ConductLimits, DEFAULT_CONDUCT, KINDS, Offence, OffenceAction, OffenceThresholds};
 pub use error::{AddressOwner, PolicyError, RefusedVf};
-pub use limits::{Limits, WINDOWS_MS};
-pub use port::{MIRROR_RULES, Mirror, PortPolicy, STORM_BLOCK, StormControl};
-pub use vf::{InterruptBounds, Link, VfPolicy};
+pub use limits::{FamilyLimits, WINDOWS_MS};
+pub use port::{MIRROR_RULES, PortPolicy, STORM_BLOCK, StormControl, VfMirrorRule};
+pub use vf::{InterruptBounds, VfLinkPolicy, VfPolicy};
 pub use vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};

@@ -8,7 +8,7 @@ pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 
 /// Abilities of a family of cards.
 #[derive(Debug)]
-pub struct Limits {
+pub struct FamilyLimits {
     /// Name of the family in the configuration.
     pub family: &'static str,
     /// Number of a port's VFs.
@@ -31,7 +31,7 @@ pub struct Limits {
 
 /// Abilities of a family for tests: it supports everything, and counts storms in 19 bits.
 #[cfg(test)]
-pub(crate) const TOY: Limits = Limits {
+pub(crate) const TOY: FamilyLimits = FamilyLimits {
     family: "toy",
     vfs: 8,
     link_speed: 1_000,

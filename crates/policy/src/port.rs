@@ -2,7 +2,7 @@
 
 use crate::conduct::{ConductLimits, DEFAULT_CONDUCT};
 use crate::error::PolicyError;
-use crate::limits::{Limits, WINDOWS_MS};
+use crate::limits::{FamilyLimits, WINDOWS_MS};
 use crate::vlan::VlanSet;
 use pcie::{VfIndex, VfSet};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,8 @@ const BLOCK_BITS: u32 = STORM_BLOCK * 8;
 
 /// Mirror rule: frames that a watching VF gets a copy of. A frame is copied once, however many rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mirror {
+#[serde(rename = "Mirror")]
+pub struct VfMirrorRule {
     /// VF that receives the copies.
     pub to: VfIndex,
     /// VFs whose received frames are copied.
@@ -43,7 +44,7 @@ pub struct StormControl {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPolicy {
     /// Mirror rules of the port, by number.
-    pub mirrors: [Option<Mirror>; MIRROR_RULES],
+    pub mirrors: [Option<VfMirrorRule>; MIRROR_RULES],
     /// Limits of broadcasts and multicasts to the port's VFs.
     pub storm: StormControl,
     /// Limits of the conduct of the port's VFs.
@@ -62,7 +63,7 @@ impl PortPolicy {
     ///
     /// # Errors
     /// [`PolicyError`].
-    pub fn check(&self, limits: &Limits) -> Result<(), PolicyError> {
+    pub fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
         for (number, mirror) in self.mirrors.iter().enumerate() {
             mirror.map_or(Ok(()), |mirror| mirror.check(number, limits))?;
         }
@@ -70,9 +71,9 @@ impl PortPolicy {
     }
 }
 
-impl Mirror {
+impl VfMirrorRule {
     /// Checks that rule `number` copies frames that its watcher does not receive anyway.
-    fn check(&self, number: usize, limits: &Limits) -> Result<(), PolicyError> {
+    fn check(&self, number: usize, limits: &FamilyLimits) -> Result<(), PolicyError> {
         let others = self.ingress || self.egress || self.vlans.is_some();
         let watcher = VfSet::from_iter([self.to]);
         if self.vfs.or(watcher).iter().any(|vf| vf.index() >= limits.vfs) {
@@ -89,7 +90,7 @@ impl Mirror {
 
 impl StormControl {
     /// Checks that the card can count the thresholds in this window.
-    fn check(&self, limits: &Limits) -> Result<(), PolicyError> {
+    fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
         let Self { broadcast, multicast, window_ms } = *self;
         if !WINDOWS_MS.contains(&window_ms) {
             return Err(PolicyError::Window(window_ms));
@@ -117,12 +118,12 @@ impl StormControl {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mirror, PortPolicy, StormControl};
+    use super::{PortPolicy, StormControl, VfMirrorRule};
     use crate::PolicyError;
-    use crate::limits::{Limits, TOY};
+    use crate::limits::{FamilyLimits, TOY};
     use pcie::VfIndex;
 
-    const MANY: Limits = Limits { vfs: 64, ..TOY };
+    const MANY: FamilyLimits = FamilyLimits { vfs: 64, ..TOY };
     const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
 
     fn vf(n: u8) -> VfIndex {
@@ -130,9 +131,9 @@ mod tests {
     }
 
     /// Checks a policy whose rule 1 copies the frames that VFs receive.
-    fn rule(to: u8, watched: &[u8], egress: bool, limits: &Limits) -> Result<(), PolicyError> {
+    fn rule(to: u8, watched: &[u8], egress: bool, limits: &FamilyLimits) -> Result<(), PolicyError> {
         let vfs = watched.iter().map(|n| vf(*n)).collect();
-        let mirror = Mirror { to: vf(to), vfs, ingress: false, egress, vlans: None };
+        let mirror = VfMirrorRule { to: vf(to), vfs, ingress: false, egress, vlans: None };
         PortPolicy { mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() }.check(limits)
     }
 

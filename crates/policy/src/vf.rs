@@ -1,7 +1,7 @@
 //! Settings of one VF by the administrator.
 
 use crate::error::PolicyError;
-use crate::limits::Limits;
+use crate::limits::FamilyLimits;
 use crate::vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};
 use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,8 @@ use units::MacAddress;
 
 /// Link state of a VF, in iproute2's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Link {
+#[serde(rename = "Link")]
+pub enum VfLinkPolicy {
     /// The VF's link is up while the port's is.
     #[default]
     Auto,
@@ -37,7 +38,7 @@ pub struct VfPolicy {
     /// True if the VF may send and receive.
     pub enabled: bool,
     /// Link state that the VF sees.
-    pub state: Link,
+    pub state: VfLinkPolicy,
     /// True if the VF may request every multicast frame.
     pub allmulti: bool,
     /// Longest packet that the VF may request to receive, without Ethernet's header, bytes; `None` is the card's
@@ -64,7 +65,7 @@ impl Default for VfPolicy {
             spoofchk: true,
             trust: false,
             enabled: true,
-            state: Link::Auto,
+            state: VfLinkPolicy::Auto,
             allmulti: true,
             max_mtu: None,
             rss: false,
@@ -80,7 +81,7 @@ impl VfPolicy {
     ///
     /// # Errors
     /// [`PolicyError`].
-    pub fn check(&self, limits: &Limits) -> Result<(), PolicyError> {
+    pub fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
         if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
             return Err(PolicyError::Mac(mac));
         }
@@ -117,14 +118,14 @@ impl VfPolicy {
 
     /// Returns true if a family treats both policies alike: several MTUs may stand for its longest frame.
     #[must_use]
-    pub fn is_alike(&self, other: &Self, limits: &Limits) -> bool {
+    pub fn is_alike(&self, other: &Self, limits: &FamilyLimits) -> bool {
         let without_mtu = |policy: &Self| Self { max_mtu: None, ..*policy };
         without_mtu(self) == without_mtu(other) && self.longest_frame(limits) == other.longest_frame(limits)
     }
 
     /// Returns the longest frame that the VF may request, frame check sequence included, bytes.
     #[must_use]
-    pub fn longest_frame(&self, limits: &Limits) -> u16 {
+    pub fn longest_frame(&self, limits: &FamilyLimits) -> u16 {
         let frame = |mtu: u16| mtu.saturating_add(limits.frame_overhead).min(limits.max_frame);
         self.max_mtu.map_or(limits.max_frame, frame)
     }
@@ -174,11 +175,11 @@ impl InterruptBounds {
 #[cfg(test)]
 mod tests {
     use super::{InterruptBounds, VfPolicy};
-    use crate::limits::{Limits, TOY};
+    use crate::limits::{FamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
     /// A family that moderates interrupts and spreads frames by itself.
-    const FEW: Limits = Limits {
+    const FEW: FamilyLimits = FamilyLimits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,
         interrupts: Err("no bounds"),
@@ -186,7 +187,7 @@ mod tests {
         ..TOY
     };
 
-    fn refused(policy: VfPolicy, limits: &Limits) -> Result<(), (&'static str, PolicyError)> {
+    fn refused(policy: VfPolicy, limits: &FamilyLimits) -> Result<(), (&'static str, PolicyError)> {
         policy.check(limits).map_err(|error| (error.setting(), error))
     }
 

@@ -3,27 +3,27 @@
 
 use crate::deliver::deliver_plain;
 use crate::frames::{LONGEST_FRAME, pad};
-use crate::packets::Arrivals;
+use crate::packets::FrameReceiver;
 use crate::visit::lend;
 use offload::crc::frame_check_sequence;
 use plane::frame::{Frame, HEADER, HEADROOM};
-use plane::uplink::Uplink;
-use plane::{About, Missed, Origin, Plane, Port, Wire};
+use plane::uplink::UplinkMode;
+use plane::{DeliveryError, DeliveryFlags, FrameOrigin, Plane, PortIndex, UplinkWire};
 use units::FCS;
 
 /// Puts a frame into a receive queue of a port. Returns the number of bytes put there, check sequence excluded.
 /// `findings` are the results for the port before, if other ports get the frame too.
 ///
 /// # Errors
-/// [`Missed`]: the port's owner sees nothing of the frame.
+/// [`DeliveryError`]: the port's owner sees nothing of the frame.
 #[inline(always)]
-pub fn deliver<C: Arrivals>(
+pub fn deliver<C: FrameReceiver>(
     card: &mut C,
-    port: Port,
+    port: PortIndex,
     frame: &mut Frame<'_>,
-    about: About,
+    about: DeliveryFlags,
     findings: &mut Option<C::Contents>,
-) -> Result<usize, Missed> {
+) -> Result<usize, DeliveryError> {
     if card.judges()
         && let Some(bytes) = deliver_plain(card, port, frame, about)
     {
@@ -33,13 +33,13 @@ pub fn deliver<C: Arrivals>(
 }
 
 #[inline(never)]
-fn deliver_closely<C: Arrivals>(
+fn deliver_closely<C: FrameReceiver>(
     card: &mut C,
-    port: Port,
+    port: PortIndex,
     frame: &mut Frame<'_>,
-    about: About,
+    about: DeliveryFlags,
     findings: &mut Option<C::Contents>,
-) -> Result<usize, Missed> {
+) -> Result<usize, DeliveryError> {
     let contents = match findings {
         Some(contents) => *contents,
         None => *findings.insert(card.look(frame, about)),
@@ -48,7 +48,7 @@ fn deliver_closely<C: Arrivals>(
 }
 
 /// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if there are no more.
-pub fn arrive<C: Arrivals, W: Wire, const N: usize>(
+pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     plane: &mut Plane<N>,
     budget: usize,
@@ -61,14 +61,14 @@ pub fn arrive<C: Arrivals, W: Wire, const N: usize>(
 }
 
 /// Takes one frame from the uplink. Returns `false` if there is none.
-fn arrive_one<C: Arrivals, W: Wire, const N: usize>(
+fn arrive_one<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     place: &mut [u8],
     plane: &mut Plane<N>,
     wire: &mut W,
 ) -> bool {
     let Some(length) = wire.receive(&mut place[HEADROOM..]) else { return false };
-    let Uplink { link, receives, loops_back, .. } = plane.uplink;
+    let UplinkMode { link, receives, loops_back, .. } = plane.uplink;
     // A port that has no link, or does not receive, knows of no frame: nothing is counted.
     if link && receives && !loops_back {
         pass_mac(card, place, length, plane, wire);
@@ -77,7 +77,7 @@ fn arrive_one<C: Arrivals, W: Wire, const N: usize>(
 }
 
 /// Hands a frame of `length` bytes in private memory to the plane, unless the frame ends in the MAC.
-fn pass_mac<C: Arrivals, W: Wire, const N: usize>(
+fn pass_mac<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     place: &mut [u8],
     length: usize,
@@ -101,7 +101,7 @@ fn pass_mac<C: Arrivals, W: Wire, const N: usize>(
         let tables = plane.tables();
         frame.look_behind(tables.inner, tables.outer);
         frame.take_tag();
-        plane.forward(Origin::Uplink, &mut frame, card, wire);
+        plane.forward(FrameOrigin::Uplink, &mut frame, card, wire);
     }
 }
 

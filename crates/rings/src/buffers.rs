@@ -1,14 +1,14 @@
 //! The buffers of a packet, in its sender's memory, as its descriptors name them.
 
 use core::ops::Range;
-use pcie::{Access, Bus, DmaFault, Function, Iova};
+use pcie::{AnnouncedAccess, Bus, DmaFault, Function, Iova};
 
 /// Maximum number of buffers that a packet has.
 pub const MAX_BUFFERS: usize = 128;
 
 /// Buffers that follow each other in a packet.
 #[derive(Debug, Clone)]
-pub struct Buffers {
+pub struct BufferChain {
     addresses: [Iova; MAX_BUFFERS],
     lengths: [u32; MAX_BUFFERS],
     count: usize,
@@ -16,13 +16,13 @@ pub struct Buffers {
     bytes: usize,
 }
 
-impl Default for Buffers {
+impl Default for BufferChain {
     fn default() -> Self {
         Self { addresses: [0; MAX_BUFFERS], lengths: [0; MAX_BUFFERS], count: 0, bytes: 0 }
     }
 }
 
-impl Buffers {
+impl BufferChain {
     /// Removes all buffers from the list.
     #[inline]
     pub fn clear(&mut self) {
@@ -65,7 +65,7 @@ impl Buffers {
                 break;
             }
             if let (Some(ahead), Some(length)) = (addresses.get(at + 1), lengths.get(at + 1)) {
-                bus.prefetch(function, (*ahead, *length as usize), Access::Read);
+                bus.prefetch(function, (*ahead, *length as usize), AnnouncedAccess::Read);
             }
             let (place, rest) = into.split_at_mut(into.len().min(*length as usize));
             bus.dma_read(function, *address, place)?;
@@ -77,16 +77,16 @@ impl Buffers {
 
 /// Place of a byte in the buffers of a packet. It only moves on.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct BufferCursor {
     /// Index of the buffer, and the number of the packet's bytes before it.
     at: usize,
     before: usize,
 }
 
-impl Cursor {
+impl BufferCursor {
     /// Moves on to the buffer that holds byte `byte` of the packet. Returns the byte's address, and the number of bytes
     /// from there to the buffer's end. `None` if the packet ends before.
-    pub(crate) fn seek(&mut self, buffers: &Buffers, byte: usize) -> Option<(Iova, usize)> {
+    pub(crate) fn seek(&mut self, buffers: &BufferChain, byte: usize) -> Option<(Iova, usize)> {
         let (addresses, lengths) = buffers.all();
         loop {
             let length = *lengths.get(self.at)? as usize;
@@ -104,7 +104,7 @@ impl Cursor {
     /// [`DmaFault`] if a buffer cannot be read, or if the packet ends before.
     pub(crate) fn read<B: Bus>(
         &mut self,
-        buffers: &Buffers,
+        buffers: &BufferChain,
         range: Range<usize>,
         (function, bus): (Function, &mut B),
         into: &mut [u8],
@@ -126,16 +126,16 @@ impl Cursor {
 
 #[cfg(test)]
 mod tests {
-    use super::{Buffers, Cursor};
+    use super::{BufferChain, BufferCursor};
 
     #[test]
     fn buffer_cursor_finds_each_packet_byte_in_its_buffer() {
-        let mut buffers = Buffers::default();
+        let mut buffers = BufferChain::default();
         for (address, length) in [(0x1000, 66), (0x3000, 0), (0x2000, 100), (0x9000, 1)] {
             buffers.push(address, length);
         }
         assert_eq!(buffers.bytes(), 167);
-        let mut cursor = Cursor::default();
+        let mut cursor = BufferCursor::default();
         for (byte, expected) in
             [(0, (0x1000, 66)), (65, (0x1041, 1)), (66, (0x2000, 100)), (166, (0x9000, 1))]
         {

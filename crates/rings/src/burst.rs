@@ -2,32 +2,32 @@
 //! and delivers runs of frames with equal verdicts. A frame that a burst cannot judge is sent alone, in its turn. Every
 //! other packet ends a burst.
 
-use crate::card::{Card, Terms, TxFormat};
+use crate::card::{BurstCard, RunProperties, TxFormat};
 use crate::deliver::AHEAD;
-use crate::frames::{Frames, SHORTEST};
+use crate::frames::{BurstMemory, SHORTEST};
 use core::ops::Range;
-use offload::plain::Plain;
+use offload::plain::PlainFrame;
 use pcie::burst::{BURST, LONGEST};
-use pcie::{Access, Bus, Function, Hint, Space};
-use plane::frame::{Ends, Frame, HEADROOM};
-use plane::{BurstTerms, Lane, Port, Sender, Verdict};
+use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
+use plane::frame::{AddressPair, Frame, HEADROOM};
+use plane::{BurstTerms, BurstVerdict, FrameForwarder, PortIndex, TransmitQueueId};
 
 /// Memory from which a burst's frames are sent.
-struct Source {
-    sender: Sender,
+struct BurstSource {
+    sender: TransmitQueueId,
     /// Function that owns the frames' buffers, and a hint where these buffers are.
     function: Function,
-    hint: Hint,
+    hint: MemoryHint,
 }
 
 /// Sends the plain frames that come next in a queue while they are due: at most a burst, and at most `budget`. Returns
 /// how many have left. If none has, the next packet is not plain, or is a frame that cannot be read: the card then
-/// takes it as a packet of its own ([`crate::Packets`]).
+/// takes it as a packet of its own ([`crate::PacketTransmitter`]).
 #[inline(never)]
-pub(crate) fn send_burst<C: Card, L: Lane>(
+pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
-    frames: &mut Frames,
+    sender: TransmitQueueId,
+    frames: &mut BurstMemory,
     budget: usize,
     lane: &mut L,
 ) -> usize {
@@ -43,14 +43,14 @@ pub(crate) fn send_burst<C: Card, L: Lane>(
         return 0;
     }
     let (function, hint, _) = card.source(sender);
-    let mut source = Source { sender, function, hint: *hint };
+    let mut source = BurstSource { sender, function, hint: *hint };
     // The first frame that has to be sent alone ends what can be judged, and so does the first that is not due. A frame that turns
     // out to be sent alone pays no more than is assumed here.
     let together = frames.pad(count.min(alone.trailing_zeros() as usize));
     let together = terms.map_or(0, |terms| lane.admits(together, terms));
     let mut judged = terms
         .filter(|_| together > 0)
-        .map_or(Judged::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
+        .map_or(JudgedBurst::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
     let mut at = 0;
     while at < count && lane.is_due() {
         let judged_run = judged.run(at).map(|(end, start)| (end, frames.verdicts[start]));
@@ -62,7 +62,7 @@ pub(crate) fn send_burst<C: Card, L: Lane>(
             at += 1;
             continue;
         };
-        let told = Terms {
+        let told = RunProperties {
             tag: terms.tag.filter(|_| verdict.strips()),
             inexact: verdict.is_inexact(),
             from_uplink: false,
@@ -74,7 +74,7 @@ pub(crate) fn send_burst<C: Card, L: Lane>(
         if sent < run.len() {
             // A frame is too long for the port, no buffer is ready, or one is not in memory: alone, each frame finds out what that
             // means for it.
-            judged = Judged::NONE;
+            judged = JudgedBurst::NONE;
         }
     }
     *card.source(sender).1 = source.hint;
@@ -83,7 +83,7 @@ pub(crate) fn send_burst<C: Card, L: Lane>(
 }
 
 /// Results of judging the frames of a burst.
-struct Judged {
+struct JudgedBurst {
     count: usize,
     /// Frames whose addresses differ from those of the frame before, a bit each. The verdict of such a frame applies to
     /// the frames behind it too.
@@ -92,7 +92,7 @@ struct Judged {
     alone: u32,
 }
 
-impl Judged {
+impl JudgedBurst {
     const NONE: Self = Self { count: 0, starts: 0, alone: 0 };
 
     /// Returns the end of the run of frames that begins at `at`, and the frame whose verdict the run has. `None` if the
@@ -108,7 +108,7 @@ impl Judged {
     }
 }
 
-impl Frames {
+impl BurstMemory {
     /// Takes addresses and lengths from the first descriptors that are plain; returns their number, and a bit for each frame that has
     /// to be sent alone, because it is longer than `longest`.
     #[inline(always)]
@@ -156,22 +156,22 @@ impl Frames {
 
 /// Gathers the heads of the first frames, and judges them.
 #[inline(never)]
-fn judge<C: Card, L: Lane>(
+fn judge<C: BurstCard, L: FrameForwarder>(
     card: &mut C,
-    source: &mut Source,
-    frames: &mut Frames,
+    source: &mut BurstSource,
+    frames: &mut BurstMemory,
     count: usize,
     terms: BurstTerms,
     lane: &mut L,
-) -> Judged {
-    let space = Space { function: source.function, hint: &mut source.hint };
-    let Frames { heads, sources, lengths, verdicts, glances, .. } = frames;
+) -> JudgedBurst {
+    let space = HintedMemory { function: source.function, hint: &mut source.hint };
+    let BurstMemory { heads, sources, lengths, verdicts, glances, .. } = frames;
     let (_, _, bus) = card.source(source.sender);
     let count = bus.gather(space, &sources[..count], &lengths[..count], heads).min(BURST);
     // The first frame starts a run, whatever its addresses are.
-    let (mut starts, mut ends) = (0, Ends { low: !Ends::of(&heads[0]).low, high: 0 });
+    let (mut starts, mut ends) = (0, AddressPair { low: !AddressPair::of(&heads[0]).low, high: 0 });
     for at in 0..count {
-        let now = Ends::of(&heads[at]);
+        let now = AddressPair::of(&heads[at]);
         if (now.low ^ ends.low) | u64::from(now.high ^ ends.high) != 0 {
             core::hint::cold_path();
             (ends, starts) = (now, starts | 1 << at);
@@ -179,8 +179,8 @@ fn judge<C: Card, L: Lane>(
         }
     }
     let mut alone = 0;
-    if starts == 1 && verdicts[0] == Verdict::ALONE {
-        return Judged::NONE;
+    if starts == 1 && verdicts[0] == BurstVerdict::ALONE {
+        return JudgedBurst::NONE;
     }
     for at in 0..count {
         if !glances[at].look(&heads[at], lengths[at]) {
@@ -191,13 +191,18 @@ fn judge<C: Card, L: Lane>(
     if frames.summed != 0 {
         alone |= ask(card, source.sender, frames, (count, frames.summed & !alone));
     }
-    Judged { count, starts, alone }
+    JudgedBurst { count, starts, alone }
 }
 
 /// Requests from the card the checksums to insert into frames, a bit each. Returns those of the first `count` frames
 /// that do not match their descriptors' description, a bit each.
 #[inline(never)]
-fn ask<C: Card>(card: &mut C, sender: Sender, frames: &mut Frames, (count, mut summed): (usize, u32)) -> u32 {
+fn ask<C: BurstCard>(
+    card: &mut C,
+    sender: TransmitQueueId,
+    frames: &mut BurstMemory,
+    (count, mut summed): (usize, u32),
+) -> u32 {
     let mut alone = 0;
     while summed != 0 {
         let at = summed.trailing_zeros() as usize;
@@ -226,12 +231,12 @@ fn fitting(lengths: &[u32], longest: usize) -> usize {
 
 /// Delivers a run of frames to a port. Returns how many frames the port got, and the number of their bytes.
 #[inline(always)]
-fn deliver_run<C: Card>(
+fn deliver_run<C: BurstCard>(
     card: &mut C,
-    source: &mut Source,
-    frames: &mut Frames,
-    (port, run): (Port, Range<usize>),
-    terms: Terms,
+    source: &mut BurstSource,
+    frames: &mut BurstMemory,
+    (port, run): (PortIndex, Range<usize>),
+    terms: RunProperties,
 ) -> (usize, u64) {
     let spreads = card.spreads(port);
     if spreads {
@@ -257,26 +262,26 @@ fn deliver_run<C: Card>(
 }
 
 /// Finds the receive queue of each frame of a run.
-fn spread<C: Card>(card: &mut C, frames: &mut Frames, port: Port, run: Range<usize>) {
-    let Frames { heads, lengths, spread, .. } = frames;
+fn spread<C: BurstCard>(card: &mut C, frames: &mut BurstMemory, port: PortIndex, run: Range<usize>) {
+    let BurstMemory { heads, lengths, spread, .. } = frames;
     for at in run {
-        let plain = heads[at].first_chunk().and_then(|head| Plain::of(head, lengths[at] as usize));
+        let plain = heads[at].first_chunk().and_then(|head| PlainFrame::of(head, lengths[at] as usize));
         spread[at] = plain.map_or((0, None), |plain| card.spread(port, &plain));
     }
 }
 
 /// Returns the end of the frames that go to the same receive queue as the frame at an index.
-fn end_of_queue(frames: &Frames, at: usize, end: usize) -> usize {
+fn end_of_queue(frames: &BurstMemory, at: usize, end: usize) -> usize {
     let queue = frames.spread[at].0;
     at + frames.spread[at..end].iter().take_while(|(other, _)| *other == queue).count()
 }
 
 /// Sends the first frame of a range alone. Returns `false` if the frame has not left.
 #[inline(always)]
-fn send_first<C: Card, L: Lane>(
+fn send_first<C: BurstCard, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
-    frames: &mut Frames,
+    sender: TransmitQueueId,
+    frames: &mut BurstMemory,
     range: Range<usize>,
     lane: &mut L,
 ) -> bool {
@@ -292,18 +297,18 @@ fn send_first<C: Card, L: Lane>(
 /// `SUMMED`. Returns `false` if the frame cannot be read, or does not fit its checksum request. Most frames request no
 /// checksum, and have a copy of this function without a seal.
 #[inline(never)]
-fn send_alone<C: Card, L: Lane, const SUMMED: bool>(
+fn send_alone<C: BurstCard, L: FrameForwarder, const SUMMED: bool>(
     card: &mut C,
-    sender: Sender,
-    frames: &mut Frames,
+    sender: TransmitQueueId,
+    frames: &mut BurstMemory,
     range: Range<usize>,
     lane: &mut L,
 ) -> bool {
-    let Frames { sources, lengths, staging, .. } = frames;
+    let BurstMemory { sources, lengths, staging, .. } = frames;
     let (at, length) = (range.start, lengths[range.start] as usize);
     let (function, _, bus) = card.source(sender);
     if let Some(ahead) = range.clone().nth(AHEAD) {
-        bus.prefetch(function, (sources[ahead], lengths[ahead] as usize), Access::Read);
+        bus.prefetch(function, (sources[ahead], lengths[ahead] as usize), AnnouncedAccess::Read);
     }
     let Some(place) = staging.get_mut(HEADROOM..HEADROOM + length) else { return false };
     if bus.dma_read(function, sources[at], place).is_err() {

@@ -1,16 +1,16 @@
 //! Traits of a card whose frames pass in bursts: its next descriptors, a port's receive queue, and its descriptor
 //! formats. `burst` and `deliver` move the frames; `packets` has the traits for frames that travel alone.
 
-use crate::places::Places;
-use crate::posted::Posted;
+use crate::places::FrameMemory;
+use crate::posted::PostedDescriptors;
 use crate::ring::Ring;
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
-use offload::plain::{Insertion, Plain, PlainKind};
-use pcie::{Bus, Function, Hint};
-use plane::frame::Sealed;
-use plane::switch::Reason;
-use plane::{Port, Sender, Sink};
+use offload::plain::{InsertedChecksums, PlainFrame, PlainFrameKind};
+use pcie::{Bus, Function, MemoryHint};
+use plane::frame::TrustedChecksum;
+use plane::switch::SwitchDropReason;
+use plane::{FrameSink, PortIndex, TransmitQueueId};
 
 /// Number of bytes in a transmit descriptor of every card.
 pub(crate) const DESCRIPTOR: usize = 16;
@@ -25,7 +25,7 @@ pub trait TxFormat {
     fn plain(second: u64) -> Option<u32>;
 
     /// Returns the length in bytes of a frame that has this descriptor alone and may request checksums
-    /// ([`Card::insertion`]).
+    /// ([`BurstCard::insertion`]).
     #[inline]
     fn summed(second: u64) -> Option<u32> {
         Self::plain(second)
@@ -36,12 +36,12 @@ pub trait TxFormat {
 pub trait RxFormat: Copy {
     /// Returns the words of the receive descriptor of a plain frame. Words beyond the size of the ring's descriptors
     /// are ignored.
-    fn words(self, found: PlainKind, hash: Option<u32>, length: u32) -> [u64; 4];
+    fn words(self, found: PlainFrameKind, hash: Option<u32>, length: u32) -> [u64; 4];
 }
 
 /// Properties that all frames of a run share for the port that receives them.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct RunProperties {
     /// VLAN tag that was taken out of the frames.
     pub tag: Option<u16>,
     /// True if no exact address filter has the frames' destination.
@@ -51,13 +51,13 @@ pub struct Terms {
 }
 
 /// Receive queue of a plain frame, and the frame's hash if the port hashes such frames.
-pub type Spread = (u8, Option<u32>);
+pub type QueueAndHash = (u8, Option<u32>);
 
 /// A receive queue that takes plain frames.
 #[derive(Debug)]
-pub struct Receiver<'a, B, S> {
+pub struct PlainReceiver<'a, B, S> {
     /// Posted descriptors of the receive queue.
-    pub posted: &'a mut Posted,
+    pub posted: &'a mut PostedDescriptors,
     /// Descriptor ring of the receive queue.
     pub ring: Ring,
     /// Maximum number of descriptors that a run may fill, posted or not.
@@ -73,7 +73,7 @@ pub struct Receiver<'a, B, S> {
 }
 
 /// A card whose rings send and receive frames in bursts.
-pub trait Card: Sink {
+pub trait BurstCard: FrameSink {
     /// Bus to the guests' memory.
     type Bus: Bus;
     /// Format of the card's transmit descriptors.
@@ -85,7 +85,7 @@ pub trait Card: Sink {
     const KEEPS_DESCRIPTORS: bool = false;
 
     /// Returns the field with the card's private memory. The field is empty while frames pass, and may be empty before.
-    fn places(&mut self) -> &mut Option<Box<Places>>;
+    fn places(&mut self) -> &mut Option<Box<FrameMemory>>;
 
     /// Returns true if no frame travels in a burst. Tests compare frames in bursts with frames that are sent alone.
     fn is_careful(&self) -> bool {
@@ -97,44 +97,50 @@ pub trait Card: Sink {
 
     /// Returns up to `most` pending descriptors of a transmit queue, from the next one on; none while a packet is
     /// unfinished.
-    fn next(&mut self, sender: Sender, most: usize) -> &[[u8; DESCRIPTOR]];
+    fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; DESCRIPTOR]];
 
     /// Gives back the first `count` of these descriptors, whose frames have left. Descriptors that request a report are
     /// reported as done.
-    fn pass(&mut self, sender: Sender, count: usize);
+    fn pass(&mut self, sender: TransmitQueueId, count: usize);
 
     /// Returns the function that owns a transmit queue's buffers, the hint where these buffers are, and the bus.
-    fn source(&mut self, sender: Sender) -> (Function, &mut Hint, &mut Self::Bus);
+    fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut Self::Bus);
 
-    /// Returns the checksums that a descriptor of [`Card::next`] requests, at index `at`. `None` if they are not those
-    /// of a plain frame.
-    fn insertion(&self, sender: Sender, at: usize) -> Option<Insertion> {
+    /// Returns the checksums that a descriptor of [`BurstCard::next`] requests, at index `at`. `None` if they are not
+    /// those of a plain frame.
+    fn insertion(&self, sender: TransmitQueueId, at: usize) -> Option<InsertedChecksums> {
         let _ = (sender, at);
         None
     }
 
-    /// Inserts the checksums that a descriptor of [`Card::next`] requests, of any kind. `at` is the descriptor's index.
+    /// Inserts the checksums that a descriptor of [`BurstCard::next`] requests, of any kind. `at` is the descriptor's
+    /// index.
     ///
     /// # Errors
     /// The frame does not fit the request. It is unchanged, and the family takes its descriptor in its own way.
-    fn insert(&self, sender: Sender, at: usize, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
+    fn insert(
+        &self,
+        sender: TransmitQueueId,
+        at: usize,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
         let _ = (sender, at, frame);
         Ok(None)
     }
 
     /// Counts a frame that the plane has refused.
-    fn refused(&mut self, sender: Sender, reason: Reason);
+    fn refused(&mut self, sender: TransmitQueueId, reason: SwitchDropReason);
 
     /// Returns true if a port spreads frames over several receive queues.
     #[inline]
-    fn spreads(&self, port: Port) -> bool {
+    fn spreads(&self, port: PortIndex) -> bool {
         let _ = port;
         false
     }
 
     /// Returns the receive queue of a frame for a port, and the frame's hash.
     #[inline]
-    fn spread(&mut self, port: Port, frame: &Plain<'_>) -> Spread {
+    fn spread(&mut self, port: PortIndex, frame: &PlainFrame<'_>) -> QueueAndHash {
         let _ = (port, frame);
         (0, None)
     }
@@ -142,18 +148,18 @@ pub trait Card: Sink {
     /// Returns a port's receive queue. `None` if the queue does not run, or has to look closely at frames.
     fn receiver(
         &mut self,
-        port: Port,
+        port: PortIndex,
         queue: u8,
-        terms: Terms,
-    ) -> Option<Receiver<'_, Self::Bus, Self::RxFormat>>;
+        terms: RunProperties,
+    ) -> Option<PlainReceiver<'_, Self::Bus, Self::RxFormat>>;
 
     /// Counts the frames that a receive queue has got, and the sum of their bytes.
     #[inline]
-    fn received(&mut self, port: Port, queue: u8, frames: usize, bytes: u64) {
+    fn received(&mut self, port: PortIndex, queue: u8, frames: usize, bytes: u64) {
         let _ = (port, queue, frames, bytes);
     }
 }
 
 /// Error: a frame does not fit the checksums that its descriptor requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Misfit;
+pub struct InvalidChecksumRequest;

@@ -2,35 +2,35 @@
 //! buffers, where each byte is loaded once and summed as it is stored. A segment whose payload lies in two buffers, or that finds no
 //! receive buffer ready, is copied to private memory and sent through the plane alone, in its turn.
 
-use crate::buffers::{Buffers, Cursor};
-use crate::card::{Receiver, RxFormat, Spread, Terms};
+use crate::buffers::{BufferChain, BufferCursor};
+use crate::card::{PlainReceiver, QueueAndHash, RunProperties, RxFormat};
 use crate::finished::{send_segment, spoil};
-use crate::frames::{Frames, SHORTEST};
-use crate::packet::{Flaw, Orders};
-use crate::packets::Packets;
-use crate::places::Places;
-use offload::checksum::Sum;
-use offload::plain::Plain;
-use offload::segment::Cut;
-use pcie::burst::{BURST, HEADERS, LONGEST, Payloads};
-use pcie::{Bus, Space};
-use plane::frame::{Ends, HEADROOM};
-use plane::{BurstTerms, Lane, Port, Sender};
+use crate::frames::{BurstMemory, SHORTEST};
+use crate::packet::{PacketDropReason, PacketOffloads};
+use crate::packets::PacketTransmitter;
+use crate::places::FrameMemory;
+use offload::checksum::PartialChecksum;
+use offload::plain::PlainFrame;
+use offload::segment::SegmentationState;
+use pcie::burst::{BURST, HEADERS, LONGEST, SegmentPayloads};
+use pcie::{Bus, HintedMemory};
+use plane::frame::{AddressPair, HEADROOM};
+use plane::{BurstTerms, FrameForwarder, PortIndex, TransmitQueueId};
 
 /// A large packet on its way to one port.
-struct Large<'a, O> {
-    sender: Sender,
+struct SegmentedPacket<'a, O> {
+    sender: TransmitQueueId,
     orders: &'a O,
     /// Headers of the packet, and their number of bytes.
     headers: [u8; HEADERS],
     length: usize,
-    cut: Cut,
-    cursor: Cursor,
+    cut: SegmentationState,
+    cursor: BufferCursor,
     /// The port that gets all segments, and the segments' receive queue there.
-    port: Port,
-    spread: Spread,
+    port: PortIndex,
+    spread: QueueAndHash,
     terms: BurstTerms,
-    told: Terms,
+    told: RunProperties,
     /// True if all further segments are sent alone: a receive buffer is not in its owner's memory, so payloads would be
     /// copied in vain.
     alone: bool,
@@ -39,14 +39,14 @@ struct Large<'a, O> {
 /// Sends the segments of a packet that are due, if one port gets all of them as plain frames. Returns the number of
 /// segments that have left, and the number still to come. `None`, without any change, if the packet has to be copied as
 /// a whole.
-pub(crate) fn send_through<C: Packets, L: Lane>(
+pub(crate) fn send_through<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &C::Orders,
-    places: &mut Places,
+    places: &mut FrameMemory,
     lane: &mut L,
 ) -> Option<(u32, u32)> {
-    let Places { frames, buffers, .. } = places;
+    let FrameMemory { frames, buffers, .. } = places;
     let mut large = begin(card, sender, orders, buffers, frames, lane)?;
     card.cuts();
     let before = large.cut.count();
@@ -59,14 +59,14 @@ pub(crate) fn send_through<C: Packets, L: Lane>(
 }
 
 /// Reads the headers of a packet to segment. Returns `None` if the packet's segments cannot travel together.
-fn begin<'a, C: Packets, L: Lane>(
+fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &'a C::Orders,
-    buffers: &Buffers,
-    frames: &mut Frames,
+    buffers: &BufferChain,
+    frames: &mut BurstMemory,
     lane: &mut L,
-) -> Option<Large<'a, C::Orders>> {
+) -> Option<SegmentedPacket<'a, C::Orders>> {
     let terms = lane.burst_terms().filter(|_| card.judges() && !card.is_careful())?;
     if lane.tag_types().1.is_some() || card.asked_tag(sender, orders).is_some() {
         return None;
@@ -80,45 +80,59 @@ fn begin<'a, C: Packets, L: Lane>(
     let (function, _, bus) = card.source(sender);
     buffers.read(function, bus, &mut headers[..length]).ok()?;
     let cut = orders.cut(&headers[..length], buffers.bytes(), card.flag_masks())?;
-    let verdict = lane.judge(Ends::of(&headers), terms);
+    let verdict = lane.judge(AddressPair::of(&headers), terms);
     let port = verdict.port()?;
     let longest = LONGEST.min(terms.longest as usize).min(lane.longest_taken(port, terms));
     let tag = terms.tag.filter(|_| verdict.strips());
-    let told = Terms { tag, inexact: verdict.is_inexact(), from_uplink: false };
+    let told = RunProperties { tag, inexact: verdict.is_inexact(), from_uplink: false };
     let first = cut.chunk(0).filter(|_| cut.longest() <= longest)?.len();
     // A driver leaves the lengths of the packet's own headers to the card.
     let mut completed = headers;
-    cut.clone().complete_headers(&mut completed[..length], first, Sum::default());
-    let plain =
-        Plain::of(completed.first_chunk()?, length + first).filter(|plain| plain.is_udp() == asked.udp)?;
+    cut.clone().complete_headers(&mut completed[..length], first, PartialChecksum::default());
+    let plain = PlainFrame::of(completed.first_chunk()?, length + first)
+        .filter(|plain| plain.is_udp() == asked.udp)?;
     // Segments leave before later buffers are read, so all have to be readable now.
     let (addresses, lengths) = buffers.all();
     let (function, hint, bus) = card.source(sender);
     for (addresses, lengths) in addresses.chunks(BURST).zip(lengths.chunks(BURST)) {
-        let space = Space { function, hint: &mut *hint };
+        let space = HintedMemory { function, hint: &mut *hint };
         if bus.gather(space, addresses, lengths, &mut frames.heads) < addresses.len() {
             return None;
         }
     }
     let spread = if card.spreads(port) { card.spread(port, &plain) } else { (0, None) };
-    let cursor = Cursor::default();
-    Some(Large { sender, orders, headers, length, cut, cursor, port, spread, terms, told, alone: false })
+    let cursor = BufferCursor::default();
+    Some(SegmentedPacket {
+        sender,
+        orders,
+        headers,
+        length,
+        cut,
+        cursor,
+        port,
+        spread,
+        terms,
+        told,
+        alone: false,
+    })
 }
 
 /// Delivers the next segments of a packet to the port, at most a burst. Returns the number of delivered segments.
-fn send_run<C: Packets, L: Lane>(
+fn send_run<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    large: &mut Large<'_, C::Orders>,
-    buffers: &Buffers,
-    frames: &mut Frames,
+    large: &mut SegmentedPacket<'_, C::Orders>,
+    buffers: &BufferChain,
+    frames: &mut BurstMemory,
     lane: &mut L,
 ) -> usize {
     let count = find_payloads(large, buffers, frames);
-    let Large { sender, headers, length, cut, port, spread: (queue, hash), terms, told, alone, .. } = large;
+    let SegmentedPacket {
+        sender, headers, length, cut, port, spread: (queue, hash), terms, told, alone, ..
+    } = large;
     let count = lane.admits(&frames.padded[..count], *terms);
     let (function, hint, _) = card.source(*sender);
     let mut hint = *hint;
-    let from = Space { function, hint: &mut hint };
+    let from = HintedMemory { function, hint: &mut hint };
     let Some(receiver) = card.receiver(*port, *queue, *told) else { return 0 };
     let (tried, sent) = receiver.fill_cut(from, frames, count, (&headers[..*length], cut, *hash));
     *alone = sent < tried;
@@ -135,8 +149,12 @@ fn send_run<C: Packets, L: Lane>(
 
 /// Finds the payloads of the next segments: at most a burst, and up to one that has to be sent alone. Returns the
 /// number of segments.
-fn find_payloads<O>(large: &mut Large<'_, O>, buffers: &Buffers, frames: &mut Frames) -> usize {
-    let Frames { sources, lengths, padded, .. } = frames;
+fn find_payloads<O>(
+    large: &mut SegmentedPacket<'_, O>,
+    buffers: &BufferChain,
+    frames: &mut BurstMemory,
+) -> usize {
+    let BurstMemory { sources, lengths, padded, .. } = frames;
     let slots = sources.iter_mut().zip(lengths).zip(padded);
     let mut cursor = large.cursor;
     for (ahead, ((source, length), whole)) in slots.enumerate() {
@@ -151,43 +169,44 @@ fn find_payloads<O>(large: &mut Large<'_, O>, buffers: &Buffers, frames: &mut Fr
     BURST
 }
 
-impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
+impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
     /// Puts the first `count` segments of a burst into receive buffers that are ready. Returns the number of segments
     /// that have a buffer, and of those that were delivered. Source addresses and lengths are those of payloads, padded
     /// lengths those of segments.
     #[inline(never)]
     fn fill_cut(
         mut self,
-        from: Space<'_>,
-        frames: &mut Frames,
+        from: HintedMemory<'_>,
+        frames: &mut BurstMemory,
         count: usize,
-        (headers, cut, hash): (&[u8], &Cut, Option<u32>),
+        (headers, cut, hash): (&[u8], &SegmentationState, Option<u32>),
     ) -> (usize, usize) {
         let ready = self.ready();
         let Self { posted, ring, longest, function, bus, format, .. } = self;
-        let Frames { sources, lengths, padded, targets, sums, headers: completed, kinds, .. } = frames;
+        let BurstMemory { sources, lengths, padded, targets, sums, headers: completed, kinds, .. } = frames;
         let fits = padded[..count.min(ready)].iter().take_while(|whole| **whole as usize <= longest).count();
         let behind = headers.len() as u64;
         let targets = &mut targets[..fits];
         posted.addresses(&ring, targets);
         targets.iter_mut().for_each(|target| *target = target.wrapping_add(behind));
         let (sources, lengths, sums) = (&sources[..fits], &lengths[..fits], &mut sums[..fits]);
-        let to = Space { function, hint: &mut posted.buffers };
-        let copied = bus.copy(from, to, Payloads { sources, lengths, targets: &*targets, sums });
+        let to = HintedMemory { function, hint: &mut posted.buffers };
+        let copied = bus.copy(from, to, SegmentPayloads { sources, lengths, targets: &*targets, sums });
         targets.iter_mut().for_each(|target| *target = target.wrapping_sub(behind));
         let (mut cut, mut plain) = (cut.clone(), 0);
         for (at, payload) in lengths[..copied.min(fits)].iter().enumerate() {
             completed[at][..headers.len()].copy_from_slice(headers);
             let segment = &mut completed[at][..headers.len()];
-            cut.complete_headers(segment, *payload as usize, Sum::default().words(sums[at]));
+            cut.complete_headers(segment, *payload as usize, PartialChecksum::default().words(sums[at]));
             // The headers of UDP are shorter than the bytes that are examined; those behind them do not count.
-            let found = completed[at].first_chunk().and_then(|head| Plain::of(head, padded[at] as usize));
+            let found =
+                completed[at].first_chunk().and_then(|head| PlainFrame::of(head, padded[at] as usize));
             let found = found.zip(cut.sealed()).and_then(|(found, sealed)| found.find_sealed(&sealed));
             let Some(found) = found else { break };
             kinds[at] = found;
             plain += 1;
         }
-        let to = Space { function, hint: &mut posted.buffers };
+        let to = HintedMemory { function, hint: &mut posted.buffers };
         let sent = bus.scatter(to, &completed[..plain], headers.len(), &targets[..plain]).min(plain);
         let words = kinds.iter().zip(padded).map(|(found, whole)| format.words(*found, hash, *whole));
         match ring.size() {
@@ -200,14 +219,14 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
 
 /// Copies the next segment to private memory and sends it alone.
 #[cold]
-fn send_next_segment<C: Packets, L: Lane>(
+fn send_next_segment<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    large: &mut Large<'_, C::Orders>,
-    buffers: &Buffers,
-    frames: &mut Frames,
+    large: &mut SegmentedPacket<'_, C::Orders>,
+    buffers: &BufferChain,
+    frames: &mut BurstMemory,
     lane: &mut L,
 ) {
-    let Large { sender, orders, headers, length, cut, cursor, .. } = large;
+    let SegmentedPacket { sender, orders, headers, length, cut, cursor, .. } = large;
     let chunk = cut.chunk(0).unwrap_or_default();
     let total = *length + chunk.len();
     let (function, _, bus) = card.source(*sender);
@@ -220,7 +239,7 @@ fn send_next_segment<C: Packets, L: Lane>(
     // All buffers were readable when the packet was begun, and nothing has changed since.
     let Some(segment) = read else {
         cut.pass(1);
-        return spoil(card, *sender, Flaw::Fault, lane);
+        return spoil(card, *sender, PacketDropReason::Fault, lane);
     };
     cut.complete(segment);
     send_segment(card, *sender, *orders, (&mut frames.staging, total, cut.sealed()), lane);

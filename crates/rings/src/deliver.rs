@@ -1,14 +1,14 @@
 //! Puts plain frames into a receive ring: a run of a burst, straight from the sender's buffers, or one frame in private
 //! memory. The caller delivers a frame that does not fit in another way.
 
-use crate::card::{Card, Receiver, RxFormat, Terms};
-use crate::frames::Frames;
+use crate::card::{BurstCard, PlainReceiver, RunProperties, RxFormat};
+use crate::frames::BurstMemory;
 use core::ops::Range;
-use offload::plain::{Plain, PlainKind};
-use pcie::burst::{BURST, Complete, HEAD, LONGEST, Run};
-use pcie::{Access, Bus, Function, Hint, Space};
+use offload::plain::{PlainFrame, PlainFrameKind};
+use pcie::burst::{BURST, FrameRun, HEAD, HeadCompleter, LONGEST};
+use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::Frame;
-use plane::{About, Port};
+use plane::{DeliveryFlags, PortIndex};
 
 /// Number of frames by which a buffer is prefetched before its own frame is copied.
 pub(crate) const AHEAD: usize = 4;
@@ -16,21 +16,21 @@ pub(crate) const AHEAD: usize = 4;
 /// Puts a plain frame into one buffer of the one port that gets it. Returns the number of bytes there, check sequence
 /// excluded. `None`, without any change, if the frame is for several ports, not plain, or does not fit.
 #[inline(always)]
-pub(crate) fn deliver_plain<C: Card>(
+pub(crate) fn deliver_plain<C: BurstCard>(
     card: &mut C,
-    port: Port,
+    port: PortIndex,
     frame: &mut Frame<'_>,
-    about: About,
+    about: DeliveryFlags,
 ) -> Option<usize> {
     if !about.alone || frame.ends().is_to_group() {
         return None;
     }
     let (seal, tag, trailer) = (frame.seal(), frame.tag, frame.trailer());
     let bytes = frame.untagged();
-    let plain = Plain::of(bytes.first_chunk()?, bytes.len())?;
+    let plain = PlainFrame::of(bytes.first_chunk()?, bytes.len())?;
     let (queue, hash) = card.spread(port, &plain);
     let tag = tag.filter(|_| about.strips);
-    let terms = Terms { tag, inexact: about.inexact, from_uplink: about.from_uplink };
+    let terms = RunProperties { tag, inexact: about.inexact, from_uplink: about.from_uplink };
     let mut receiver = card.receiver(port, queue, terms)?;
     // Sums are not taken of a frame that has no buffer here.
     if receiver.ready() == 0 {
@@ -44,7 +44,7 @@ pub(crate) fn deliver_plain<C: Card>(
     Some(length - trailer)
 }
 
-impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
+impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
     /// Returns the number of receive descriptors that can be filled at once.
     #[inline(always)]
     pub(crate) fn ready(&mut self) -> usize {
@@ -56,13 +56,13 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
 
     /// Puts one frame into the next receive buffer, which is ready.
     #[inline(always)]
-    fn put(&mut self, bytes: &[u8], found: PlainKind, hash: Option<u32>) -> Option<()> {
+    fn put(&mut self, bytes: &[u8], found: PlainFrameKind, hash: Option<u32>) -> Option<()> {
         if bytes.len() > self.longest {
             return None;
         }
         let Self { posted, ring, function, bus, format, .. } = self;
         if posted.ready() > AHEAD {
-            bus.prefetch(*function, (posted.word(ring, AHEAD, 0), bytes.len()), Access::Write);
+            bus.prefetch(*function, (posted.word(ring, AHEAD, 0), bytes.len()), AnnouncedAccess::Write);
         }
         bus.dma_write(*function, posted.word(ring, 0, 0), bytes).ok()?;
         posted.fill(ring, format.words(found, hash, bytes.len() as u32));
@@ -74,14 +74,15 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
     #[inline(never)]
     pub(crate) fn fill(
         mut self,
-        (from, hint): (Function, &mut Hint),
-        frames: &mut Frames,
+        (from, hint): (Function, &mut MemoryHint),
+        frames: &mut BurstMemory,
         run: Range<usize>,
     ) -> usize {
         let ready = self.ready();
         let Self { posted, ring, longest, function, bus, format, .. } = self;
-        let Frames { heads, sources, padded, glances, summed, insertions, targets, sums, spread, .. } =
-            frames;
+        let BurstMemory {
+            heads, sources, padded, glances, summed, insertions, targets, sums, spread, ..
+        } = frames;
         let run = run.start..run.end.min(run.start + ready).min(BURST);
         let lengths = &padded[run.clone()];
         let fits = if longest >= LONGEST {
@@ -92,7 +93,7 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
         let run = run.start..run.start + fits;
         let (targets, sums) = (&mut targets[..fits], &mut sums[..fits]);
         posted.addresses(&ring, targets);
-        let to = Space { function, hint: &mut posted.buffers };
+        let to = HintedMemory { function, hint: &mut posted.buffers };
         let (heads, sources) = (&mut heads[run.clone()], &sources[run.clone()]);
         let (lengths, glances) = (&padded[run.clone()], &mut glances[run.clone()]);
         let (summed, insertions) = (*summed >> run.start, &insertions[run.clone()]);
@@ -101,9 +102,9 @@ impl<B: Bus, S: RxFormat> Receiver<'_, B, S> {
                 glances[at].insert(head, rest, insertions[at]);
             }
         };
-        let complete: Option<&mut Complete<'_>> = if summed == 0 { None } else { Some(&mut insert) };
-        let carried = Run { heads, sources, lengths, targets, sums };
-        let moved = bus.carry(Space { function: from, hint }, to, carried, complete).min(fits);
+        let complete: Option<&mut HeadCompleter<'_>> = if summed == 0 { None } else { Some(&mut insert) };
+        let carried = FrameRun { heads, sources, lengths, targets, sums };
+        let moved = bus.carry(HintedMemory { function: from, hint }, to, carried, complete).min(fits);
         let run = run.start..run.start + moved;
         let found = glances.iter().zip(&sums[..moved]);
         let known = found.zip(&lengths[..moved]).zip(&spread[run]);

@@ -1,17 +1,17 @@
 //! Hands a finished frame to the plane with its VLAN tag. Counts a packet that makes no frame.
 
 use crate::frames::pad;
-use crate::packet::Flaw;
-use crate::packets::Packets;
-use plane::frame::{Frame, HEADROOM, Outer, Sealed};
-use plane::{Lane, Sender};
+use crate::packet::PacketDropReason;
+use crate::packets::PacketTransmitter;
+use plane::frame::{Frame, HEADROOM, OuterTag, TrustedChecksum};
+use plane::{FrameForwarder, TransmitQueueId};
 
 /// Hands a finished frame to the plane. A tag that the descriptor requests goes before a tag in the frame. The port's
 /// own tag replaces the requested one.
 #[inline(always)]
-pub(crate) fn send<C: Packets, L: Lane>(
+pub(crate) fn send<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &C::Orders,
     frame: &mut Frame<'_>,
     lane: &mut L,
@@ -21,8 +21,8 @@ pub(crate) fn send<C: Packets, L: Lane>(
     let asked = card.asked_tag(sender, orders);
     let inserted = lane.tag(asked);
     // The outer tag is the sender's to bring. Without one there is nothing to put an inner one behind (82576 datasheet 7.4.5.1).
-    if inserted.is_some() && frame.outer == Outer::Missing {
-        return spoil(card, sender, Flaw::Offload, lane);
+    if inserted.is_some() && frame.outer == OuterTag::Missing {
+        return spoil(card, sender, PacketDropReason::Offload, lane);
     }
     if asked.is_none() || inserted.is_none() {
         frame.take_tag();
@@ -39,11 +39,11 @@ pub(crate) fn send<C: Packets, L: Lane>(
 
 /// Sends a segment of `length` bytes that is in `place`, behind the headroom.
 #[inline(never)]
-pub(crate) fn send_segment<C: Packets, L: Lane>(
+pub(crate) fn send_segment<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &C::Orders,
-    (place, length, sealed): (&mut [u8], usize, Option<Sealed>),
+    (place, length, sealed): (&mut [u8], usize, Option<TrustedChecksum>),
     lane: &mut L,
 ) {
     let end = HEADROOM + pad(&mut place[HEADROOM..], length);
@@ -55,8 +55,13 @@ pub(crate) fn send_segment<C: Packets, L: Lane>(
 
 /// Counts a packet that cannot be read, or is malformed.
 #[cold]
-pub(crate) fn spoil<C: Packets, L: Lane>(card: &mut C, sender: Sender, flaw: Flaw, lane: &mut L) {
-    if flaw == Flaw::Fault {
+pub(crate) fn spoil<C: PacketTransmitter, L: FrameForwarder>(
+    card: &mut C,
+    sender: TransmitQueueId,
+    flaw: PacketDropReason,
+    lane: &mut L,
+) {
+    if flaw == PacketDropReason::Fault {
         lane.counters().dma_faults += 1;
         return;
     }

@@ -2,10 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use offload::plain::{Glance, Insertion, PlainKind};
+use offload::plain::{InsertedChecksums, PlainFrameKind, UnsummedFrame};
 use pcie::Iova;
 use pcie::burst::{BURST, HEAD, HEADERS};
-use plane::Verdict;
+use plane::BurstVerdict;
 use plane::frame::HEADROOM;
 use units::FCS;
 
@@ -28,7 +28,7 @@ pub(crate) fn pad(place: &mut [u8], length: usize) -> usize {
 /// Private memory of a burst of frames.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
-pub(crate) struct Frames {
+pub(crate) struct BurstMemory {
     pub(crate) heads: [[u8; HEAD]; BURST],
     /// Addresses of the sender's buffers.
     pub(crate) sources: [Iova; BURST],
@@ -37,12 +37,12 @@ pub(crate) struct Frames {
     /// Lengths of the frames as they are delivered, in bytes: short frames are padded.
     pub(crate) padded: [u32; BURST],
     /// Verdicts of frames whose addresses differ from those of the frame before.
-    pub(crate) verdicts: [Verdict; BURST],
-    pub(crate) glances: [Glance; BURST],
+    pub(crate) verdicts: [BurstVerdict; BURST],
+    pub(crate) glances: [UnsummedFrame; BURST],
     /// Frames whose descriptors request checksums, a bit each.
     pub(crate) summed: u32,
     /// Checksums to insert into each frame.
-    pub(crate) insertions: [Insertion; BURST],
+    pub(crate) insertions: [InsertedChecksums; BURST],
     /// Addresses of the receiver's buffers.
     pub(crate) targets: [Iova; BURST],
     pub(crate) sums: [u64; BURST],
@@ -50,12 +50,12 @@ pub(crate) struct Frames {
     pub(crate) spread: [(u8, Option<u32>); BURST],
     /// Headers of segments that are cut from one packet, and properties of these segments for their receiver.
     pub(crate) headers: [[u8; HEADERS]; BURST],
-    pub(crate) kinds: [PlainKind; BURST],
+    pub(crate) kinds: [PlainFrameKind; BURST],
     /// Bytes of a frame that travels alone: sent as it is, cut from a packet, or from the uplink.
     pub(crate) staging: Box<[u8]>,
 }
 
-impl Frames {
+impl BurstMemory {
     /// Creates the memory without a frame.
     pub(crate) fn new() -> Self {
         Self {
@@ -63,15 +63,15 @@ impl Frames {
             sources: [0; BURST],
             lengths: [0; BURST],
             padded: [0; BURST],
-            verdicts: [Verdict::ALONE; BURST],
-            glances: [Glance::default(); BURST],
+            verdicts: [BurstVerdict::ALONE; BURST],
+            glances: [UnsummedFrame::default(); BURST],
             summed: 0,
-            insertions: [Insertion::default(); BURST],
+            insertions: [InsertedChecksums::default(); BURST],
             targets: [0; BURST],
             sums: [0; BURST],
             spread: [(0, None); BURST],
             headers: [[0; HEADERS]; BURST],
-            kinds: [PlainKind::default(); BURST],
+            kinds: [PlainFrameKind::default(); BURST],
             staging: vec![0; HEADROOM + LONGEST_FRAME + FCS].into_boxed_slice(),
         }
     }

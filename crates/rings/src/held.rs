@@ -2,30 +2,30 @@
 //! memory is exchanged for the memory that packets are read into, so nothing is copied. `send` decides when the rest
 //! leaves.
 
-use crate::packet::Packet;
-use crate::staging::Staging;
+use crate::packet::CopiedPacket;
+use crate::staging::StagedPacket;
 use alloc::vec;
 use core::mem;
 use plane::frame::HEADROOM;
 
 /// Memory for a packet of which some segments have left.
 #[derive(Debug, Clone)]
-pub struct Held<O> {
+pub struct HeldPacket<O> {
     /// The kept packet, and the number of its queue.
-    packet: Option<(Packet<O>, u8)>,
-    bytes: Staging,
+    packet: Option<(CopiedPacket<O>, u8)>,
+    bytes: StagedPacket,
 }
 
-impl<O> Default for Held<O> {
+impl<O> Default for HeldPacket<O> {
     fn default() -> Self {
-        Self { packet: None, bytes: Staging::default() }
+        Self { packet: None, bytes: StagedPacket::default() }
     }
 }
 
-impl<O: Copy> Held<O> {
+impl<O: Copy> HeldPacket<O> {
     /// Restores a packet of a queue. `bytes` are the packet's saved bytes, without headroom.
     #[must_use]
-    pub fn restore(packet: Packet<O>, queue: u8, bytes: &[u8]) -> Self {
+    pub fn restore(packet: CopiedPacket<O>, queue: u8, bytes: &[u8]) -> Self {
         let mut place = vec![0; HEADROOM];
         place.extend_from_slice(bytes);
         Self { packet: Some((packet, queue)), bytes: place.into() }
@@ -33,7 +33,7 @@ impl<O: Copy> Held<O> {
 
     /// Returns the kept packet, its queue and its bytes, without headroom.
     #[must_use]
-    pub fn kept(&self) -> Option<(Packet<O>, u8, &[u8])> {
+    pub fn kept(&self) -> Option<(CopiedPacket<O>, u8, &[u8])> {
         self.packet.map(|(packet, queue)| (packet, queue, self.bytes.get(HEADROOM..).unwrap_or_default()))
     }
 
@@ -62,14 +62,14 @@ impl<O: Copy> Held<O> {
     }
 
     /// Keeps a packet of a queue and its bytes. `staging` gets other memory for the next packet.
-    pub(crate) fn keep(&mut self, packet: Packet<O>, queue: u8, staging: &mut Staging) {
+    pub(crate) fn keep(&mut self, packet: CopiedPacket<O>, queue: u8, staging: &mut StagedPacket) {
         self.packet = Some((packet, queue));
         mem::swap(&mut self.bytes, staging);
     }
 
     /// Moves the bytes of the kept packet into `staging`. Returns the packet and its queue.
     #[inline]
-    pub(crate) fn resume(&mut self, staging: &mut Staging) -> Option<(Packet<O>, u8)> {
+    pub(crate) fn resume(&mut self, staging: &mut StagedPacket) -> Option<(CopiedPacket<O>, u8)> {
         // Asked for every packet, and hardly ever there: not to be moved to see.
         let kept = self.packet?;
         self.packet = None;

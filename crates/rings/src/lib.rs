@@ -4,13 +4,16 @@
 //! the first 64 bytes of each frame are copied to private memory, each frame gets a verdict, and runs of equal verdicts are delivered,
 //! the bytes behind the heads straight from sender to receiver. Counters, rates and descriptors are settled once a run or once a burst.
 //!
-//! A family implements [`Card`]: which descriptors come next, where a port receives, and its descriptor format ([`TxFormat`],
-//! [`RxFormat`]). A frame for which a burst has no verdict is copied to private memory as a whole and sent through the plane alone.
+//! A family implements [`BurstCard`]: which descriptors come next, where a port receives, and its descriptor format
+//! ([`TxFormat`], [`RxFormat`]). A frame for which a burst has no verdict is copied to private memory as a whole and
+//! sent through the plane alone.
 //!
-//! Any other packet takes the careful way, for which a family implements [`Packets`]: it reads the descriptors of the next packet, which
-//! name its buffers and its offload requests ([`Orders`]). The segments of a large packet for one port go from the sender's buffers to
-//! the receiver's. Every other packet is copied to private memory, gets its checksums or is cut there, as its port's rate permits; the
-//! rest of it waits ([`Held`]). [`Arrivals`] puts a frame into buffers that is not plain for its receiver, or that is from the uplink.
+//! Any other packet takes the careful way, for which a family implements [`PacketTransmitter`]: it reads the
+//! descriptors of the next packet, which name its buffers and its offload requests ([`PacketOffloads`]). The segments
+//! of a large packet for one port go from the sender's buffers to the receiver's. Every other packet is copied to
+//! private memory, gets its checksums or is cut there, as its port's rate permits; the rest of it waits
+//! ([`HeldPacket`]). [`FrameReceiver`] puts a frame into buffers that is not plain for its receiver, or that is from
+//! the uplink.
 //!
 //! | module | contents |
 //! |---|---|
@@ -48,13 +51,15 @@ mod staging;
 mod visit;
 
 pub use arrive::{arrive, deliver};
-pub use buffers::{Buffers, MAX_BUFFERS};
-pub use card::{Card, Misfit, Receiver, RxFormat, Spread, Terms, TxFormat};
-pub use held::Held;
-pub use packet::{Flaw, Orders, Packet, Taken};
-pub use packets::{Arrivals, Packets};
-pub use places::Places;
-pub use posted::Posted;
+pub use buffers::{BufferChain, MAX_BUFFERS};
+pub use card::{
+    BurstCard, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties, RxFormat, TxFormat,
+};
+pub use held::HeldPacket;
+pub use packet::{CopiedPacket, NextPacket, PacketDropReason, PacketOffloads};
+pub use packets::{FrameReceiver, PacketTransmitter};
+pub use places::FrameMemory;
+pub use posted::PostedDescriptors;
 pub use ring::Ring;
-pub use staging::Staging;
+pub use staging::StagedPacket;
 pub use visit::visit;

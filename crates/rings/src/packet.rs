@@ -2,22 +2,22 @@
 //! descriptors.
 
 use crate::frames::LONGEST_FRAME;
-use offload::Request;
-use offload::segment::{Cut, FlagMasks};
+use offload::OffloadRequest;
+use offload::segment::{SegmentationState, TcpFlagMasks};
 use offload::uncut::MAX_SEGMENTS;
 use plane::tag::TAG;
 
 /// Offload requests of a packet, from its descriptors and their context. By default there are none: the packet is a
 /// frame as it is.
-pub trait Orders: Copy {
+pub trait PacketOffloads: Copy {
     /// Returns the VLAN tag to insert into the packet.
     fn tag(&self) -> Option<u16> {
         None
     }
 
     /// Returns the packet's headers as its descriptors describe them, and the checksums to insert.
-    fn request(&self) -> Request {
-        Request::default()
+    fn request(&self) -> OffloadRequest {
+        OffloadRequest::default()
     }
 
     /// Returns the number of payload bytes in a segment; `None` if the packet is one frame.
@@ -45,10 +45,10 @@ pub trait Orders: Copy {
 
     /// Prepares a packet of `bytes` bytes for cutting by its headers. Returns `None` if the packet cannot be cut as its
     /// descriptors request.
-    fn cut(&self, headers: &[u8], bytes: usize, masks: FlagMasks) -> Option<Cut> {
+    fn cut(&self, headers: &[u8], bytes: usize, masks: TcpFlagMasks) -> Option<SegmentationState> {
         let request = self.request();
         let payload = bytes.checked_sub(request.payload_start())?;
-        let cut = Cut::new(headers, payload, &request, self.mss()?, masks).ok()?;
+        let cut = SegmentationState::new(headers, payload, &request, self.mss()?, masks).ok()?;
         let fits = self.fits(cut.longest()) && cut.count() <= MAX_SEGMENTS;
         (fits && self.describe(bytes)).then_some(cut)
     }
@@ -56,7 +56,7 @@ pub trait Orders: Copy {
 
 /// A packet whose bytes are in private memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet<O> {
+pub struct CopiedPacket<O> {
     /// Offload requests of the packet's descriptors.
     pub orders: O,
     /// Number of the packet's segments that have left.
@@ -65,7 +65,7 @@ pub struct Packet<O> {
 
 /// Result of taking the next packet of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken<O> {
+pub enum NextPacket<O> {
     /// The queue has no complete packet.
     Nothing,
     /// All descriptors of a packet are in the ring. The packet's bytes have not been read.
@@ -73,12 +73,12 @@ pub enum Taken<O> {
     /// Descriptors without a byte were given back to the driver.
     Empty,
     /// A packet was consumed and is dropped.
-    Dropped(Flaw),
+    Dropped(PacketDropReason),
 }
 
 /// Reason why a packet of a transmit queue is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum PacketDropReason {
     /// The packet has more descriptors or bytes than allowed, or none.
     Size,
     /// A descriptor is of a kind that no packet has.

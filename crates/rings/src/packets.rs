@@ -1,55 +1,59 @@
 //! Traits of a card for packets that travel one by one: the next packet of a transmit queue, and a frame that has to be
 //! looked at closely before it is received. `visit`, `send` and `arrive` move them.
 
-use crate::buffers::Buffers;
-use crate::card::{Card, Misfit};
-use crate::held::Held;
-use crate::packet::{Flaw, Orders, Taken};
+use crate::buffers::BufferChain;
+use crate::card::{BurstCard, InvalidChecksumRequest};
+use crate::held::HeldPacket;
+use crate::packet::{NextPacket, PacketDropReason, PacketOffloads};
 use offload::insert::insert;
-use offload::segment::FlagMasks;
-use plane::frame::{Frame, Sealed};
-use plane::ledger::Traffic;
-use plane::{About, Missed, Port, Sender, Source};
+use offload::segment::TcpFlagMasks;
+use plane::frame::{Frame, TrustedChecksum};
+use plane::ledger::PendingTraffic;
+use plane::{DeliveryError, DeliveryFlags, FrameSource, PortIndex, TransmitQueueId};
 
 /// A card whose packets travel one by one, if they are not plain frames.
-pub trait Packets: Card + Source {
+pub trait PacketTransmitter: BurstCard + FrameSource {
     /// Type of the offload requests in descriptors.
-    type Orders: Orders;
+    type Orders: PacketOffloads;
 
     /// True if a frame that does not fit its checksum request leaves as its sender made it.
     const SENDS_MISFITS: bool = false;
 
     /// Returns the memory for a packet of a queue's port that waits between two segments; `None` if the port cuts no
     /// packets.
-    fn held(&mut self, sender: Sender) -> Option<&mut Held<Self::Orders>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<Self::Orders>> {
         let _ = sender;
         None
     }
 
     /// Reads the descriptors of the next packet of a queue, if all of them are in the ring. Puts the buffers that they
-    /// name into `buffers`. Returns the packet with its cost in frames of the budget. [`Packets::end_take`] gives back
-    /// the descriptors of a packet; all others have gone back.
-    fn take(&mut self, sender: Sender, buffers: &mut Buffers) -> (Taken<Self::Orders>, usize);
+    /// name into `buffers`. Returns the packet with its cost in frames of the budget. [`PacketTransmitter::end_take`]
+    /// gives back the descriptors of a packet; all others have gone back.
+    fn take(
+        &mut self,
+        sender: TransmitQueueId,
+        buffers: &mut BufferChain,
+    ) -> (NextPacket<Self::Orders>, usize);
 
     /// Gives back the descriptors of the packet that was taken last. `read` is true if the packet's bytes could be
     /// read. Returns false if the packet is dropped because of a fault, and `None` if the queue has stopped and has
     /// counted the fault.
-    fn end_take(&mut self, sender: Sender, read: bool) -> Option<bool>;
+    fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool>;
 
     /// Returns true if another packet may follow the last one in this visit to a queue.
     #[inline]
-    fn may_follow(&self, sender: Sender) -> bool {
+    fn may_follow(&self, sender: TransmitQueueId) -> bool {
         self.may_send(sender)
     }
 
     /// Counts a malformed packet in the card's own counters. The plane has counted it already.
-    fn spoiled(&mut self, sender: Sender, flaw: Flaw) {
+    fn spoiled(&mut self, sender: TransmitQueueId, flaw: PacketDropReason) {
         let _ = (sender, flaw);
     }
 
     /// Returns the VLAN tag that is inserted for a packet's sender.
     #[inline]
-    fn asked_tag(&self, sender: Sender, orders: &Self::Orders) -> Option<u16> {
+    fn asked_tag(&self, sender: TransmitQueueId, orders: &Self::Orders) -> Option<u16> {
         let _ = sender;
         orders.tag()
     }
@@ -59,13 +63,17 @@ pub trait Packets: Card + Source {
     /// # Errors
     /// The frame does not fit the request, and is unchanged.
     #[inline]
-    fn insert_sums(&self, orders: &Self::Orders, frame: &mut [u8]) -> Result<Option<Sealed>, Misfit> {
-        insert(frame, &orders.request()).map_err(|_| Misfit)
+    fn insert_sums(
+        &self,
+        orders: &Self::Orders,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+        insert(frame, &orders.request()).map_err(|_| InvalidChecksumRequest)
     }
 
     /// Returns the masks of TCP flags for first, middle and last segments.
-    fn flag_masks(&self) -> FlagMasks {
-        FlagMasks::DEFAULT
+    fn flag_masks(&self) -> TcpFlagMasks {
+        TcpFlagMasks::DEFAULT
     }
 
     /// Counts a packet that is cut into segments, by the card or beyond its uplink.
@@ -73,37 +81,37 @@ pub trait Packets: Card + Source {
 
     /// Counts a frame that has left by the uplink.
     #[inline]
-    fn left(&mut self, sender: Sender, orders: &Self::Orders) {
+    fn left(&mut self, sender: TransmitQueueId, orders: &Self::Orders) {
         let _ = (sender, orders);
     }
 
     /// Ends a visit in which a queue has `sent` frames. Returns the number of DMA faults that are not counted yet.
-    fn end_visit(&mut self, sender: Sender, sent: &Traffic) -> u64 {
+    fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
         let _ = (sender, sent);
         0
     }
 }
 
 /// A card whose ports receive frames one by one, if they are not plain.
-pub trait Arrivals: Card {
+pub trait FrameReceiver: BurstCard {
     /// Type of the results of parsing a frame, which all ports that get the frame share.
     type Contents: Copy;
 
     /// Parses a frame for all ports that get it.
-    fn look(&mut self, frame: &mut Frame<'_>, about: About) -> Self::Contents;
+    fn look(&mut self, frame: &mut Frame<'_>, about: DeliveryFlags) -> Self::Contents;
 
     /// Puts a frame into as many buffers of a port as it needs, or into none. Returns the number of bytes there, check
     /// sequence excluded.
     ///
     /// # Errors
-    /// [`Missed`]: the port's owner sees nothing of the frame.
+    /// [`DeliveryError`]: the port's owner sees nothing of the frame.
     fn put(
         &mut self,
-        port: Port,
+        port: PortIndex,
         frame: &mut Frame<'_>,
-        about: About,
+        about: DeliveryFlags,
         contents: Self::Contents,
-    ) -> Result<usize, Missed>;
+    ) -> Result<usize, DeliveryError>;
 
     /// Returns true if a frame from the uplink is for the MAC alone, such as a pause frame.
     fn ends_in_mac(&mut self, frame: &[u8]) -> bool {

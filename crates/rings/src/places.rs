@@ -1,28 +1,28 @@
 //! Private memory of a card: a burst of frames, and one packet that travels alone.
 
-use crate::buffers::Buffers;
-use crate::frames::Frames;
-use crate::staging::Staging;
+use crate::buffers::BufferChain;
+use crate::frames::BurstMemory;
+use crate::staging::StagedPacket;
 use alloc::boxed::Box;
 
 /// Private memory for the frames and packets that pass through a card.
 #[derive(Debug, Clone)]
-pub struct Places {
-    pub(crate) frames: Frames,
+pub struct FrameMemory {
+    pub(crate) frames: BurstMemory,
     /// Bytes of a packet of a transmit queue, behind headroom.
-    pub(crate) packet: Staging,
+    pub(crate) packet: StagedPacket,
     /// Buffers of a packet whose bytes have not been copied yet.
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferChain,
 }
 
-impl Places {
+impl FrameMemory {
     /// Creates private memory for packets of up to `bytes` bytes. A longer packet allocates more.
     #[must_use]
     pub fn new(bytes: usize) -> Box<Self> {
         Box::new(Self {
-            frames: Frames::new(),
-            packet: Staging::with_room(bytes),
-            buffers: Buffers::default(),
+            frames: BurstMemory::new(),
+            packet: StagedPacket::with_room(bytes),
+            buffers: BufferChain::default(),
         })
     }
 }

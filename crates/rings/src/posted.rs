@@ -3,7 +3,7 @@
 
 use crate::ring::Ring;
 use pcie::burst::BURST;
-use pcie::{Bus, DmaFault, Function, Hint, Iova, Space};
+use pcie::{Bus, DmaFault, Function, HintedMemory, Iova, MemoryHint};
 
 /// Number of words in a burst of the longest descriptors.
 const WORDS: usize = 4 * BURST;
@@ -13,7 +13,7 @@ const WORD: usize = 8;
 /// Receive descriptors that follow each other in a ring. Those before `given` are in the driver's memory again, and
 /// those before `filled` are as the driver is to find them. The others, up to `end`, are as the driver has posted them.
 #[derive(Debug, Clone)]
-pub struct Posted {
+pub struct PostedDescriptors {
     raw: [[u8; WORD]; WORDS],
     given: usize,
     filled: usize,
@@ -26,12 +26,12 @@ pub struct Posted {
     spoke: bool,
     /// Number of descriptors given back since the driver was last notified.
     told_late: usize,
-    ring: Hint,
+    ring: MemoryHint,
     /// Hint to the memory window of the buffers.
-    pub(crate) buffers: Hint,
+    pub(crate) buffers: MemoryHint,
 }
 
-impl Posted {
+impl PostedDescriptors {
     /// Creates an empty burst of descriptors at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
@@ -44,8 +44,8 @@ impl Posted {
             fetch_at: index,
             spoke: false,
             told_late: 0,
-            ring: Hint(0),
-            buffers: Hint(0),
+            ring: MemoryHint(0),
+            buffers: MemoryHint(0),
         }
     }
 
@@ -55,8 +55,9 @@ impl Posted {
         bytes.chunks_exact(size)
     }
 
-    /// Resumes with the descriptors of [`Posted::unused`], when those before `fetch_at` were read. `spoke` is true if
-    /// the driver was not notified of descriptors that were given back. `None` if there are more than a burst.
+    /// Resumes with the descriptors of [`PostedDescriptors::unused`], when those before `fetch_at` were read. `spoke`
+    /// is true if the driver was not notified of descriptors that were given back. `None` if there are more than a
+    /// burst.
     #[must_use]
     pub fn resume(unused: &[u8], size: usize, (head, fetch_at): (u32, u32), spoke: bool) -> Option<Self> {
         let mut posted = Self { fetch_at, spoke, end: unused.len() / size, ..Self::at(head) };
@@ -122,7 +123,7 @@ impl Posted {
             return Ok(());
         }
         let bytes = &mut self.raw.as_flattened_mut()[..count * ring.size()];
-        let space = Space { function, hint: &mut self.ring };
+        let space = HintedMemory { function, hint: &mut self.ring };
         bus.read_descriptors(space, ring.address(self.fetch_at), bytes)?;
         (self.given, self.filled, self.end) = (0, 0, count);
         self.fetch_at = ring.advance(self.fetch_at, count as u32);
@@ -203,7 +204,7 @@ impl Posted {
         let (one, two) = filled.split_at(before_wrap);
         for (at, bytes) in [(self.head, one), (0, two)] {
             if !bytes.is_empty() {
-                let space = Space { function, hint: &mut self.ring };
+                let space = HintedMemory { function, hint: &mut self.ring };
                 bus.write_descriptors(space, ring.address(at), bytes, size)?;
             }
         }

@@ -4,31 +4,33 @@
 use crate::cut::send_through;
 use crate::finished::{send, send_segment, spoil};
 use crate::frames::SHORTEST;
-use crate::packet::{Flaw, Orders, Packet, Taken};
-use crate::packets::Packets;
-use crate::places::Places;
-use crate::staging::Staging;
+use crate::packet::{CopiedPacket, NextPacket, PacketDropReason, PacketOffloads};
+use crate::packets::PacketTransmitter;
+use crate::places::FrameMemory;
+use crate::staging::StagedPacket;
 use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
-use plane::{Lane, Sender};
+use plane::{FrameForwarder, TransmitQueueId};
 
 /// Sends the next packet of a queue, or the rest of one that waited. Returns the packet's cost in frames of the budget,
 /// at least 1. `None` if there is no packet, or none may follow.
 #[inline(never)]
-pub(crate) fn send_next<C: Packets, L: Lane>(
+pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
-    places: &mut Places,
+    sender: TransmitQueueId,
+    places: &mut FrameMemory,
     lane: &mut L,
 ) -> Option<usize> {
     let cost = match card.held(sender).and_then(|held| held.resume(&mut places.packet)) {
         // What is left of a packet is not read again, so it costs its frames alone.
-        Some((packet, queue)) => send_packet(card, Sender { queue, ..sender }, &packet, places, lane),
+        Some((packet, queue)) => {
+            send_packet(card, TransmitQueueId { queue, ..sender }, &packet, places, lane)
+        }
         None => match card.take(sender, &mut places.buffers) {
-            (Taken::Nothing, _) => return None,
-            (Taken::Packet(orders), cost) => send_taken(card, sender, &orders, places, lane)?.max(cost),
-            (Taken::Empty, cost) => cost,
-            (Taken::Dropped(flaw), cost) => {
+            (NextPacket::Nothing, _) => return None,
+            (NextPacket::Packet(orders), cost) => send_taken(card, sender, &orders, places, lane)?.max(cost),
+            (NextPacket::Empty, cost) => cost,
+            (NextPacket::Dropped(flaw), cost) => {
                 spoil(card, sender, flaw, lane);
                 cost
             }
@@ -40,11 +42,11 @@ pub(crate) fn send_next<C: Packets, L: Lane>(
 /// Sends a packet whose descriptors are in the ring, and gives these back. Returns the packet's number of frames.
 /// `None` if the queue has stopped.
 #[inline(always)]
-fn send_taken<C: Packets, L: Lane>(
+fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &C::Orders,
-    places: &mut Places,
+    places: &mut FrameMemory,
     lane: &mut L,
 ) -> Option<usize> {
     if orders.mss().is_some()
@@ -53,27 +55,27 @@ fn send_taken<C: Packets, L: Lane>(
         // Its port's rate makes the rest wait. Its buffers are the sender's again from now on, so it is copied.
         let read = left == 0 || read_packet(card, sender, places);
         if !card.end_take(sender, read)? {
-            spoil(card, sender, Flaw::Fault, lane);
+            spoil(card, sender, PacketDropReason::Fault, lane);
         } else if left > 0 {
-            keep(card, sender, Packet { orders: *orders, sent }, &mut places.packet, lane);
+            keep(card, sender, CopiedPacket { orders: *orders, sent }, &mut places.packet, lane);
         }
         return Some(sent as usize);
     }
     let read = read_packet(card, sender, places);
     if !card.end_take(sender, read)? {
-        spoil(card, sender, Flaw::Fault, lane);
+        spoil(card, sender, PacketDropReason::Fault, lane);
         return Some(0);
     }
-    Some(send_packet(card, sender, &Packet { orders: *orders, sent: 0 }, places, lane))
+    Some(send_packet(card, sender, &CopiedPacket { orders: *orders, sent: 0 }, places, lane))
 }
 
 /// Sends a packet that is in private memory, or the rest of it. Returns the packet's number of frames.
 #[inline(always)]
-fn send_packet<C: Packets, L: Lane>(
+fn send_packet<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
-    packet: &Packet<C::Orders>,
-    places: &mut Places,
+    sender: TransmitQueueId,
+    packet: &CopiedPacket<C::Orders>,
+    places: &mut FrameMemory,
     lane: &mut L,
 ) -> usize {
     if packet.orders.mss().is_some() {
@@ -85,42 +87,46 @@ fn send_packet<C: Packets, L: Lane>(
 
 /// Copies the bytes of a packet to private memory, behind headroom. Returns `false` if the bytes cannot be read.
 #[inline(always)]
-fn read_packet<C: Packets>(card: &mut C, sender: Sender, places: &mut Places) -> bool {
-    let Places { packet, buffers, .. } = places;
+fn read_packet<C: PacketTransmitter>(
+    card: &mut C,
+    sender: TransmitQueueId,
+    places: &mut FrameMemory,
+) -> bool {
+    let FrameMemory { packet, buffers, .. } = places;
     packet.set_length(HEADROOM);
     let (function, _, bus) = card.source(sender);
     buffers.read(function, bus, packet.extend(buffers.bytes())).is_ok()
 }
 
 /// Keeps the rest of a packet until its port may send again. A port without a place for it drops the rest, and counts it.
-fn keep<C: Packets, L: Lane>(
+fn keep<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
-    packet: Packet<C::Orders>,
-    staging: &mut Staging,
+    sender: TransmitQueueId,
+    packet: CopiedPacket<C::Orders>,
+    staging: &mut StagedPacket,
     lane: &mut L,
 ) {
     match card.held(sender) {
         Some(held) => held.keep(packet, sender.queue, staging),
-        None => spoil(card, sender, Flaw::Offload, lane),
+        None => spoil(card, sender, PacketDropReason::Offload, lane),
     }
 }
 
 /// Sends a packet that is one frame.
-fn send_whole<C: Packets, L: Lane>(
+fn send_whole<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &C::Orders,
-    packet: &mut Staging,
+    packet: &mut StagedPacket,
     lane: &mut L,
 ) {
     let bytes = packet.get_mut(HEADROOM..).unwrap_or_default();
     if bytes.len() < HEADER || !orders.fits(bytes.len()) {
-        return spoil(card, sender, Flaw::Size, lane);
+        return spoil(card, sender, PacketDropReason::Size, lane);
     }
     let sealed = card.insert_sums(orders, bytes);
     if sealed.is_err() {
-        spoil(card, sender, Flaw::Offload, lane);
+        spoil(card, sender, PacketDropReason::Offload, lane);
         if !C::SENDS_MISFITS {
             return;
         }
@@ -134,18 +140,18 @@ fn send_whole<C: Packets, L: Lane>(
 
 /// Sends the segments of a packet that are due. Returns the number of segments, at least 1. The rest of the packet is
 /// kept.
-fn send_cut<C: Packets, L: Lane>(
+fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
-    mut packet: Packet<C::Orders>,
-    places: &mut Places,
+    sender: TransmitQueueId,
+    mut packet: CopiedPacket<C::Orders>,
+    places: &mut FrameMemory,
     lane: &mut L,
 ) -> usize {
     let (staging, apart) = (&mut places.packet, &mut places.frames.staging);
     let masks = card.flag_masks();
     let bytes = staging.get(HEADROOM..).unwrap_or_default();
     let Some(mut cut) = packet.orders.cut(bytes, bytes.len(), masks) else {
-        spoil(card, sender, Flaw::Offload, lane);
+        spoil(card, sender, PacketDropReason::Offload, lane);
         return 1;
     };
     let before = packet.sent;
@@ -165,7 +171,7 @@ fn send_cut<C: Packets, L: Lane>(
     }
     if cut.count() > 0 && lane.is_due() {
         // A segment that has no place would wait for ever.
-        spoil(card, sender, Flaw::Size, lane);
+        spoil(card, sender, PacketDropReason::Size, lane);
     } else if cut.count() > 0 {
         keep(card, sender, packet, staging, lane);
     }
@@ -174,9 +180,9 @@ fn send_cut<C: Packets, L: Lane>(
 
 /// Sends a packet uncut to an uplink that takes such packets. Returns the number of segments that the kernel there
 /// cuts. `None`, with the packet unchanged, if the card has to cut it.
-fn send_uncut<C: Packets, L: Lane>(
+fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
-    sender: Sender,
+    sender: TransmitQueueId,
     orders: &C::Orders,
     packet: &mut [u8],
     lane: &mut L,

@@ -7,12 +7,12 @@ use core::ops::{Deref, DerefMut};
 
 /// Bytes of one packet, behind headroom.
 #[derive(Debug, Clone, Default)]
-pub struct Staging {
+pub struct StagedPacket {
     place: Vec<u8>,
     length: usize,
 }
 
-impl Staging {
+impl StagedPacket {
     /// Creates memory for packets of up to `bytes` bytes, without a packet.
     #[must_use]
     pub fn with_room(bytes: usize) -> Self {
@@ -57,7 +57,7 @@ impl Staging {
     }
 }
 
-impl Deref for Staging {
+impl Deref for StagedPacket {
     type Target = [u8];
 
     #[inline(always)]
@@ -66,14 +66,14 @@ impl Deref for Staging {
     }
 }
 
-impl DerefMut for Staging {
+impl DerefMut for StagedPacket {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.place[..self.length]
     }
 }
 
-impl From<Vec<u8>> for Staging {
+impl From<Vec<u8>> for StagedPacket {
     fn from(place: Vec<u8>) -> Self {
         Self { length: place.len(), place }
     }
@@ -81,12 +81,12 @@ impl From<Vec<u8>> for Staging {
 
 #[cfg(test)]
 mod tests {
-    use super::Staging;
+    use super::StagedPacket;
     use alloc::vec;
 
     #[test]
     fn reused_staging_memory_shows_only_the_current_packet() {
-        let mut staging = Staging::from(vec![1, 2, 3, 4, 5]);
+        let mut staging = StagedPacket::from(vec![1, 2, 3, 4, 5]);
         staging.set_length(2);
         assert_eq!(&*staging, [1, 2]);
         staging.pad(4);

@@ -2,16 +2,21 @@
 //! card chooses the queue; `burst` and `send` send its packets.
 
 use crate::burst::send_burst;
-use crate::card::Card;
-use crate::packets::Packets;
-use crate::places::Places;
+use crate::card::BurstCard;
+use crate::packets::PacketTransmitter;
+use crate::places::FrameMemory;
 use crate::send::send_next;
 use alloc::boxed::Box;
-use plane::{Lane, Sender};
+use plane::{FrameForwarder, TransmitQueueId};
 
 /// Sends packets of a queue for up to `budget` frames. Returns `false` if no complete packet is left, or none may
 /// follow.
-pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usize, lane: &mut L) -> bool {
+pub fn visit<C: PacketTransmitter, L: FrameForwarder>(
+    card: &mut C,
+    sender: TransmitQueueId,
+    mut budget: usize,
+    lane: &mut L,
+) -> bool {
     let (mut left, mut places) = (true, lend(card));
     let mut bursts = !card.is_careful();
     while left && budget > 0 && lane.is_due() {
@@ -35,6 +40,6 @@ pub fn visit<C: Packets, L: Lane>(card: &mut C, sender: Sender, mut budget: usiz
 
 /// Takes a card's private memory, which the caller returns when frames have passed.
 #[inline]
-pub(crate) fn lend<C: Card>(card: &mut C) -> Box<Places> {
-    card.places().take().unwrap_or_else(|| Places::new(0))
+pub(crate) fn lend<C: BurstCard>(card: &mut C) -> Box<FrameMemory> {
+    card.places().take().unwrap_or_else(|| FrameMemory::new(0))
 }

@@ -4,7 +4,7 @@
 //! is 357.142857... ps; cycle n begins at the first picosecond not before n times that. For every cycle `c`
 //! of a clock below 1 THz, `cycle_at(start_of(c)) == c`.
 
-use crate::time::{Instant, PICOS_PER_SECOND};
+use crate::time::{PICOS_PER_SECOND, VirtualInstant};
 
 /// Clock frequency, stored as the reduced fraction cycles / picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Frequency {
 
     /// Returns the number of cycles completed between time zero and `instant`.
     #[inline]
-    pub const fn cycle_at(self, instant: Instant) -> u64 {
+    pub const fn cycle_at(self, instant: VirtualInstant) -> u64 {
         match instant.picos().checked_mul(self.cycles) {
             Some(product) => product / self.picos,
             // Below 1 THz there are fewer cycles than picoseconds: the quotient fits.
@@ -41,14 +41,18 @@ impl Frequency {
         }
     }
 
-    /// Returns the first picosecond of cycle `cycle`, or [`Instant::NEVER`] if it is beyond the end of time.
+    /// Returns the first picosecond of cycle `cycle`, or [`VirtualInstant::NEVER`] if it is beyond the end of time.
     #[inline]
-    pub const fn start_of(self, cycle: u64) -> Instant {
+    pub const fn start_of(self, cycle: u64) -> VirtualInstant {
         match cycle.checked_mul(self.picos) {
-            Some(product) => Instant::from_picos(product.div_ceil(self.cycles)),
+            Some(product) => VirtualInstant::from_picos(product.div_ceil(self.cycles)),
             None => {
                 let wide = (cycle as u128 * self.picos as u128).div_ceil(self.cycles as u128);
-                if wide > u64::MAX as u128 { Instant::NEVER } else { Instant::from_picos(wide as u64) }
+                if wide > u64::MAX as u128 {
+                    VirtualInstant::NEVER
+                } else {
+                    VirtualInstant::from_picos(wide as u64)
+                }
             }
         }
     }
@@ -71,8 +75,8 @@ mod tests {
 
     #[test]
     fn one_second_has_as_many_cycles_as_the_frequency_in_hertz() {
-        assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND)), 2_800_000_000);
-        assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND - 1)), 2_799_999_999);
+        assert_eq!(NEHALEM.cycle_at(VirtualInstant::from_picos(PICOS_PER_SECOND)), 2_800_000_000);
+        assert_eq!(NEHALEM.cycle_at(VirtualInstant::from_picos(PICOS_PER_SECOND - 1)), 2_799_999_999);
         assert_eq!(NEHALEM.hertz(), 2_800_000_000);
     }
 
@@ -82,7 +86,7 @@ mod tests {
         for _ in 0..10_000 {
             cycle = NEHALEM.cycle_at(NEHALEM.start_of(cycle)) + 1;
         }
-        assert_eq!(NEHALEM.start_of(cycle), Instant::from_picos(10_000 * 2_500 / 7 + 1));
+        assert_eq!(NEHALEM.start_of(cycle), VirtualInstant::from_picos(10_000 * 2_500 / 7 + 1));
     }
 
     proptest! {
@@ -90,9 +94,9 @@ mod tests {
         fn instant_of_a_clock_cycle_converts_back_to_that_cycle(hertz in 1..PICOS_PER_SECOND, cycle in any::<u32>()) {
             let clock = Frequency::from_hertz(hertz);
             let start = clock.start_of(u64::from(cycle));
-            if start != Instant::NEVER {
+            if start != VirtualInstant::NEVER {
                 assert_eq!(clock.cycle_at(start), u64::from(cycle));
-                let before = Instant::from_picos(start.picos().saturating_sub(1));
+                let before = VirtualInstant::from_picos(start.picos().saturating_sub(1));
                 assert!(cycle == 0 || clock.cycle_at(before) < u64::from(cycle));
             }
         }
@@ -100,7 +104,7 @@ mod tests {
         #[test]
         fn clock_cycle_of_an_instant_starts_at_or_before_the_instant(hertz in any::<u64>(), picos in any::<u64>()) {
             let clock = Frequency::from_hertz(hertz);
-            assert!(clock.start_of(clock.cycle_at(Instant::from_picos(picos))).picos() <= picos);
+            assert!(clock.start_of(clock.cycle_at(VirtualInstant::from_picos(picos))).picos() <= picos);
         }
     }
 }

@@ -20,6 +20,6 @@ pub mod trace;
 
 pub use frequency::Frequency;
 pub use queue::{EventKey, EventQueue};
-pub use random::Generator;
-pub use time::{Instant, Span};
-pub use trace::{Label, Trace};
+pub use random::RandomStream;
+pub use time::{VirtualDuration, VirtualInstant};
+pub use trace::{EventTrace, TraceLabel};

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::time::Instant;
+use crate::time::VirtualInstant;
 
 #[cfg(test)]
 mod tests;
@@ -23,14 +23,14 @@ pub struct EventKey {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    at: Instant,
+struct HeapEntry {
+    at: VirtualInstant,
     sequence: u64,
     slot: u32,
 }
 
 #[derive(Debug)]
-struct Slot<E> {
+struct EventSlot<E> {
     event: Option<E>,
     generation: u32,
     /// Index of the event in the heap; meaningful only while the slot holds an event.
@@ -40,11 +40,11 @@ struct Slot<E> {
 /// Pending events and the current virtual time.
 #[derive(Debug)]
 pub struct EventQueue<E> {
-    heap: Vec<Entry>,
-    slots: Vec<Slot<E>>,
+    heap: Vec<HeapEntry>,
+    slots: Vec<EventSlot<E>>,
     free: Vec<u32>,
     sequence: u64,
-    now: Instant,
+    now: VirtualInstant,
 }
 
 impl<E> Default for EventQueue<E> {
@@ -56,11 +56,17 @@ impl<E> Default for EventQueue<E> {
 impl<E> EventQueue<E> {
     /// Creates an empty event queue at time zero.
     pub fn new() -> EventQueue<E> {
-        EventQueue { heap: Vec::new(), slots: Vec::new(), free: Vec::new(), sequence: 0, now: Instant::ZERO }
+        EventQueue {
+            heap: Vec::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            sequence: 0,
+            now: VirtualInstant::ZERO,
+        }
     }
 
     /// Returns the current time: that of the last event popped.
-    pub fn now(&self) -> Instant {
+    pub fn now(&self) -> VirtualInstant {
         self.now
     }
 
@@ -75,13 +81,13 @@ impl<E> EventQueue<E> {
     }
 
     /// Returns the time of the queue's next event.
-    pub fn next_at(&self) -> Option<Instant> {
+    pub fn next_at(&self) -> Option<VirtualInstant> {
         self.heap.first().map(|entry| entry.at)
     }
 
     /// Schedules `event` for `at`, after everything already scheduled for that time. If `at` is in the past, the
     /// current time is used.
-    pub fn schedule(&mut self, at: Instant, event: E) -> EventKey {
+    pub fn schedule(&mut self, at: VirtualInstant, event: E) -> EventKey {
         let slot = self.take_slot(event);
         let entry = self.entry(at, slot);
         self.heap.push(entry);
@@ -97,7 +103,7 @@ impl<E> EventQueue<E> {
 
     /// Moves a pending event to another time, behind everything already scheduled for it. Returns `false` if
     /// the event was popped or cancelled before.
-    pub fn reschedule(&mut self, key: EventKey, at: Instant) -> bool {
+    pub fn reschedule(&mut self, key: EventKey, at: VirtualInstant) -> bool {
         let Some(position) = self.position_of(key) else { return false };
         self.heap[position] = self.entry(at, key.slot);
         let position = self.rise(position);
@@ -107,7 +113,12 @@ impl<E> EventQueue<E> {
 
     /// Replaces event `old`, pending or not, by `event` at time `at`, or by nothing if `at` is `None`. If
     /// `old` is pending at that same time, `event` keeps its position in the order.
-    pub fn replace(&mut self, old: Option<EventKey>, at: Option<Instant>, event: E) -> Option<EventKey> {
+    pub fn replace(
+        &mut self,
+        old: Option<EventKey>,
+        at: Option<VirtualInstant>,
+        event: E,
+    ) -> Option<EventKey> {
         match (old, at) {
             (Some(key), Some(at)) if self.is_at(key, at) || self.reschedule(key, at) => {
                 self.slots[key.slot as usize].event = Some(event);
@@ -121,12 +132,12 @@ impl<E> EventQueue<E> {
         }
     }
 
-    fn is_at(&self, key: EventKey, at: Instant) -> bool {
+    fn is_at(&self, key: EventKey, at: VirtualInstant) -> bool {
         self.position_of(key).is_some_and(|position| self.heap[position].at == at)
     }
 
     /// Removes and returns the next event, and advances the current time to its time.
-    pub fn pop(&mut self) -> Option<(Instant, E)> {
+    pub fn pop(&mut self) -> Option<(VirtualInstant, E)> {
         let at = self.next_at()?;
         self.now = at;
         Some((at, self.remove(0)))
@@ -134,7 +145,7 @@ impl<E> EventQueue<E> {
 
     /// Removes and returns the next event if it is before `end`; otherwise advances the current time to
     /// `end`.
-    pub fn pop_before(&mut self, end: Instant) -> Option<(Instant, E)> {
+    pub fn pop_before(&mut self, end: VirtualInstant) -> Option<(VirtualInstant, E)> {
         match self.next_at() {
             Some(at) if at < end => self.pop(),
             _ => {
@@ -144,9 +155,9 @@ impl<E> EventQueue<E> {
         }
     }
 
-    fn entry(&mut self, at: Instant, slot: u32) -> Entry {
+    fn entry(&mut self, at: VirtualInstant, slot: u32) -> HeapEntry {
         self.sequence += 1;
-        Entry { at: at.max(self.now), sequence: self.sequence, slot }
+        HeapEntry { at: at.max(self.now), sequence: self.sequence, slot }
     }
 
     fn take_slot(&mut self, event: E) -> u32 {
@@ -154,7 +165,7 @@ impl<E> EventQueue<E> {
             self.slots[slot as usize].event = Some(event);
             return slot;
         }
-        self.slots.push(Slot { event: Some(event), generation: 0, position: 0 });
+        self.slots.push(EventSlot { event: Some(event), generation: 0, position: 0 });
         self.slots.len() as u32 - 1
     }
 
@@ -210,15 +221,15 @@ impl<E> EventQueue<E> {
             .reduce(|first, other| if self.heap[other].is_before(&self.heap[first]) { other } else { first })
     }
 
-    fn put(&mut self, position: usize, entry: Entry) {
+    fn put(&mut self, position: usize, entry: HeapEntry) {
         self.heap[position] = entry;
         self.slots[entry.slot as usize].position = position as u32;
     }
 }
 
-impl Entry {
+impl HeapEntry {
     #[inline]
-    fn is_before(&self, other: &Entry) -> bool {
+    fn is_before(&self, other: &HeapEntry) -> bool {
         (self.at, self.sequence) < (other.at, other.sequence)
     }
 }

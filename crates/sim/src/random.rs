@@ -6,16 +6,16 @@ use core::ops::Range;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::trace::Label;
+use crate::trace::TraceLabel;
 
 /// Stream of random numbers: xoshiro256++ (Blackman and Vigna), whose output is fixed by its definition.
 #[derive(Clone, Debug)]
-pub struct Generator(Xoshiro256PlusPlus);
+pub struct RandomStream(Xoshiro256PlusPlus);
 
-impl Generator {
+impl RandomStream {
     /// Creates the stream called `name` of the experiment with this `seed`.
-    pub fn named(seed: u64, name: &str) -> Generator {
-        Generator(Xoshiro256PlusPlus::seed_from_u64(seed ^ Label::hash(name)))
+    pub fn named(seed: u64, name: &str) -> RandomStream {
+        RandomStream(Xoshiro256PlusPlus::seed_from_u64(seed ^ TraceLabel::hash(name)))
     }
 
     /// Returns the generator's next 64 random bits.
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     fn first(seed: u64, name: &str) -> Vec<u64> {
-        let mut generator = Generator::named(seed, name);
+        let mut generator = RandomStream::named(seed, name);
         (0..4).map(|_| generator.bits()).collect()
     }
 
     #[test]
     fn random_numbers_of_a_seed_and_name_never_change() {
-        let mut generator = Generator::named(1, "wire");
+        let mut generator = RandomStream::named(1, "wire");
         assert_eq!(generator.bits(), 16_275_446_676_195_158_174);
     }
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn random_draws_stay_in_range_and_reach_both_ends() {
-        let mut generator = Generator::named(7, "bounds");
+        let mut generator = RandomStream::named(7, "bounds");
         let draws: Vec<u64> = (0..1_000).map(|_| generator.within(10..14)).collect();
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&10), Some(&13)));
         assert_eq!(generator.below(0), 0);

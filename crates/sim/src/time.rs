@@ -13,26 +13,26 @@ pub const PICOS_PER_SECOND: u64 = 1_000_000_000_000;
 
 /// Instant of virtual time, in picoseconds since time zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant(u64);
+pub struct VirtualInstant(u64);
 
 /// Length of an interval of virtual time, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span(u64);
+pub struct VirtualDuration(u64);
 
-impl Instant {
+impl VirtualInstant {
     /// Time zero of the simulation.
-    pub const ZERO: Instant = Instant(0);
+    pub const ZERO: VirtualInstant = VirtualInstant(0);
     /// Instant later than every event of a simulation.
-    pub const NEVER: Instant = Instant(u64::MAX);
+    pub const NEVER: VirtualInstant = VirtualInstant(u64::MAX);
 
     /// Creates the instant `picos` picoseconds after time zero.
-    pub const fn from_picos(picos: u64) -> Instant {
-        Instant(picos)
+    pub const fn from_picos(picos: u64) -> VirtualInstant {
+        VirtualInstant(picos)
     }
 
     /// Creates the instant `nanos` nanoseconds after time zero.
-    pub const fn from_nanos(nanos: u64) -> Instant {
-        Instant(nanos.saturating_mul(PICOS_PER_NANO))
+    pub const fn from_nanos(nanos: u64) -> VirtualInstant {
+        VirtualInstant(nanos.saturating_mul(PICOS_PER_NANO))
     }
 
     /// Returns the picoseconds since time zero.
@@ -46,45 +46,45 @@ impl Instant {
     }
 
     /// Returns the time since `earlier`, or zero if `earlier` is later.
-    pub const fn since(self, earlier: Instant) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+    pub const fn since(self, earlier: VirtualInstant) -> VirtualDuration {
+        VirtualDuration(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl Span {
+impl VirtualDuration {
     /// Span of zero length.
-    pub const ZERO: Span = Span(0);
+    pub const ZERO: VirtualDuration = VirtualDuration(0);
 
     /// Creates a span of picoseconds.
-    pub const fn from_picos(picos: u64) -> Span {
-        Span(picos)
+    pub const fn from_picos(picos: u64) -> VirtualDuration {
+        VirtualDuration(picos)
     }
 
     /// Creates a span of nanoseconds.
-    pub const fn from_nanos(nanos: u64) -> Span {
-        Span(nanos.saturating_mul(PICOS_PER_NANO))
+    pub const fn from_nanos(nanos: u64) -> VirtualDuration {
+        VirtualDuration(nanos.saturating_mul(PICOS_PER_NANO))
     }
 
     /// Creates a span of microseconds.
-    pub const fn from_micros(micros: u64) -> Span {
-        Span(micros.saturating_mul(PICOS_PER_MICRO))
+    pub const fn from_micros(micros: u64) -> VirtualDuration {
+        VirtualDuration(micros.saturating_mul(PICOS_PER_MICRO))
     }
 
     /// Creates a span of milliseconds.
-    pub const fn from_millis(millis: u64) -> Span {
-        Span(millis.saturating_mul(PICOS_PER_MILLI))
+    pub const fn from_millis(millis: u64) -> VirtualDuration {
+        VirtualDuration(millis.saturating_mul(PICOS_PER_MILLI))
     }
 
     /// Creates a span of seconds.
-    pub const fn from_secs(secs: u64) -> Span {
-        Span(secs.saturating_mul(PICOS_PER_SECOND))
+    pub const fn from_secs(secs: u64) -> VirtualDuration {
+        VirtualDuration(secs.saturating_mul(PICOS_PER_SECOND))
     }
 
     /// Returns the period of a frequency in hertz, rounded down; the longest span for 0 Hz.
-    pub const fn period(hertz: u64) -> Span {
+    pub const fn period(hertz: u64) -> VirtualDuration {
         match PICOS_PER_SECOND.checked_div(hertz) {
-            Some(picos) => Span(picos),
-            None => Span(u64::MAX),
+            Some(picos) => VirtualDuration(picos),
+            None => VirtualDuration(u64::MAX),
         }
     }
 
@@ -92,15 +92,15 @@ impl Span {
     ///
     /// Rounding adds less than a picosecond per frame, one part in 10^7 of a full gigabit frame. A sender of
     /// back-to-back frames that needs more sums the bits before it converts them.
-    pub const fn of_bits(bits: u64, bits_per_second: u64) -> Span {
+    pub const fn of_bits(bits: u64, bits_per_second: u64) -> VirtualDuration {
         if bits_per_second == 0 {
-            return Span(u64::MAX);
+            return VirtualDuration(u64::MAX);
         }
         match bits.checked_mul(PICOS_PER_SECOND) {
-            Some(product) => Span(product.div_ceil(bits_per_second)),
+            Some(product) => VirtualDuration(product.div_ceil(bits_per_second)),
             None => {
                 let wide = (bits as u128 * PICOS_PER_SECOND as u128).div_ceil(bits_per_second as u128);
-                Span(if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 })
+                VirtualDuration(if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 })
             }
         }
     }
@@ -121,48 +121,48 @@ impl Span {
     }
 
     /// Multiplies the span, saturating at the end of time.
-    pub const fn times(self, times: u64) -> Span {
-        Span(self.0.saturating_mul(times))
+    pub const fn times(self, times: u64) -> VirtualDuration {
+        VirtualDuration(self.0.saturating_mul(times))
     }
 }
 
-impl Add<Span> for Instant {
-    type Output = Instant;
+impl Add<VirtualDuration> for VirtualInstant {
+    type Output = VirtualInstant;
 
-    fn add(self, span: Span) -> Instant {
-        Instant(self.0.saturating_add(span.0))
+    fn add(self, span: VirtualDuration) -> VirtualInstant {
+        VirtualInstant(self.0.saturating_add(span.0))
     }
 }
 
-impl AddAssign<Span> for Instant {
-    fn add_assign(&mut self, span: Span) {
+impl AddAssign<VirtualDuration> for VirtualInstant {
+    fn add_assign(&mut self, span: VirtualDuration) {
         *self = *self + span;
     }
 }
 
-impl Sub for Instant {
-    type Output = Span;
+impl Sub for VirtualInstant {
+    type Output = VirtualDuration;
 
-    fn sub(self, earlier: Instant) -> Span {
+    fn sub(self, earlier: VirtualInstant) -> VirtualDuration {
         self.since(earlier)
     }
 }
 
-impl Add for Span {
-    type Output = Span;
+impl Add for VirtualDuration {
+    type Output = VirtualDuration;
 
-    fn add(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
+    fn add(self, other: VirtualDuration) -> VirtualDuration {
+        VirtualDuration(self.0.saturating_add(other.0))
     }
 }
 
-impl fmt::Display for Instant {
+impl fmt::Display for VirtualInstant {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Span(self.0).fmt(formatter)
+        VirtualDuration(self.0).fmt(formatter)
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for VirtualDuration {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{:06} us", self.0 / PICOS_PER_MICRO, self.0 % PICOS_PER_MICRO)
     }
@@ -176,25 +176,29 @@ mod tests {
 
     #[test]
     fn full_frame_takes_12304_ns_at_a_gigabit() {
-        assert_eq!(Span::of_bits(1_538 * 8, 1_000_000_000), Span::from_nanos(12_304));
-        assert_eq!(Span::from_secs(1).picos() / Span::of_bits(1_538 * 8, 1_000_000_000).picos(), 81_274);
+        assert_eq!(VirtualDuration::of_bits(1_538 * 8, 1_000_000_000), VirtualDuration::from_nanos(12_304));
+        assert_eq!(
+            VirtualDuration::from_secs(1).picos()
+                / VirtualDuration::of_bits(1_538 * 8, 1_000_000_000).picos(),
+            81_274
+        );
     }
 
     #[test]
     fn wire_time_overflow_and_zero_speed_give_the_longest_span() {
-        assert_eq!(Span::of_bits(u64::MAX, u64::MAX), Span::from_secs(1));
-        assert_eq!(Span::of_bits(1, 0), Span::from_picos(u64::MAX));
-        assert_eq!(Span::period(0), Span::from_picos(u64::MAX));
+        assert_eq!(VirtualDuration::of_bits(u64::MAX, u64::MAX), VirtualDuration::from_secs(1));
+        assert_eq!(VirtualDuration::of_bits(1, 0), VirtualDuration::from_picos(u64::MAX));
+        assert_eq!(VirtualDuration::period(0), VirtualDuration::from_picos(u64::MAX));
     }
 
     #[test]
     fn simulated_time_saturates_at_both_ends() {
-        assert_eq!(Instant::NEVER + Span::from_secs(1), Instant::NEVER);
-        assert_eq!(Instant::ZERO - Instant::from_nanos(1), Span::ZERO);
+        assert_eq!(VirtualInstant::NEVER + VirtualDuration::from_secs(1), VirtualInstant::NEVER);
+        assert_eq!(VirtualInstant::ZERO - VirtualInstant::from_nanos(1), VirtualDuration::ZERO);
     }
 
     #[test]
     fn simulated_time_is_formatted_as_microseconds() {
-        assert_eq!(Instant::from_picos(1_500_000_007).to_string(), "1500.000007 us");
+        assert_eq!(VirtualInstant::from_picos(1_500_000_007).to_string(), "1500.000007 us");
     }
 }

@@ -5,19 +5,19 @@
 
 use alloc::vec::Vec;
 
-use crate::time::Instant;
+use crate::time::VirtualInstant;
 
 /// Name of a trace source or event, hashed at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct TraceLabel {
     name: &'static str,
     hash: u64,
 }
 
-impl Label {
+impl TraceLabel {
     /// Creates a label called `name`; meant for constants.
-    pub const fn new(name: &'static str) -> Label {
-        Label { name, hash: Label::hash(name) }
+    pub const fn new(name: &'static str) -> TraceLabel {
+        TraceLabel { name, hash: TraceLabel::hash(name) }
     }
 
     /// Returns the name of the trace label.
@@ -40,9 +40,9 @@ impl Label {
 
 /// Stored record of a traced event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct TraceRecord {
     /// Time of the traced event.
-    pub at: Instant,
+    pub at: VirtualInstant,
     /// Component that reported the event.
     pub source: &'static str,
     /// Name of the traced event.
@@ -53,27 +53,27 @@ pub struct Record {
 
 /// Hash and count of all events so far, and the first records.
 #[derive(Clone, Debug, Default)]
-pub struct Trace {
+pub struct EventTrace {
     hash: u64,
     events: u64,
     limit: usize,
-    records: Vec<Record>,
+    records: Vec<TraceRecord>,
 }
 
-impl Trace {
+impl EventTrace {
     /// Creates a trace that only hashes, and never allocates.
-    pub fn new() -> Trace {
-        Trace::default()
+    pub fn new() -> EventTrace {
+        EventTrace::default()
     }
 
     /// Creates a trace that also stores the first `limit` records.
-    pub fn recording(limit: usize) -> Trace {
-        Trace { limit, ..Trace::default() }
+    pub fn recording(limit: usize) -> EventTrace {
+        EventTrace { limit, ..EventTrace::default() }
     }
 
     /// Adds an event of component `source` to the hash, the count and, below the limit, the records.
     #[inline]
-    pub fn note(&mut self, at: Instant, source: Label, event: Label, values: &[u64]) {
+    pub fn note(&mut self, at: VirtualInstant, source: TraceLabel, event: TraceLabel, values: &[u64]) {
         let mut hash = mix(self.hash, at.picos());
         hash = mix(hash, source.hash ^ event.hash.rotate_left(1));
         for value in values {
@@ -82,7 +82,12 @@ impl Trace {
         self.hash = mix(hash, values.len() as u64);
         self.events += 1;
         if self.records.len() < self.limit {
-            self.records.push(Record { at, source: source.name, event: event.name, values: values.to_vec() });
+            self.records.push(TraceRecord {
+                at,
+                source: source.name,
+                event: event.name,
+                values: values.to_vec(),
+            });
         }
     }
 
@@ -97,7 +102,7 @@ impl Trace {
     }
 
     /// Returns the stored records of events, in order.
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[TraceRecord] {
         &self.records
     }
 }
@@ -114,14 +119,14 @@ fn mix(hash: u64, value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const WIRE: Label = Label::new("wire");
-    const CARD: Label = Label::new("card");
-    const FRAME: Label = Label::new("frame");
+    const WIRE: TraceLabel = TraceLabel::new("wire");
+    const CARD: TraceLabel = TraceLabel::new("card");
+    const FRAME: TraceLabel = TraceLabel::new("frame");
 
-    fn hash(notes: &[(u64, Label, Label, &[u64])]) -> u64 {
-        let mut trace = Trace::new();
+    fn hash(notes: &[(u64, TraceLabel, TraceLabel, &[u64])]) -> u64 {
+        let mut trace = EventTrace::new();
         for (picos, source, what, values) in notes {
-            trace.note(Instant::from_picos(*picos), *source, *what, values);
+            trace.note(VirtualInstant::from_picos(*picos), *source, *what, values);
         }
         trace.hash()
     }
@@ -144,9 +149,9 @@ mod tests {
 
     #[test]
     fn trace_events_beyond_the_record_limit_are_only_counted() {
-        let mut trace = Trace::recording(1);
-        trace.note(Instant::from_picos(5), WIRE, FRAME, &[60]);
-        trace.note(Instant::from_picos(6), WIRE, FRAME, &[61]);
+        let mut trace = EventTrace::recording(1);
+        trace.note(VirtualInstant::from_picos(5), WIRE, FRAME, &[60]);
+        trace.note(VirtualInstant::from_picos(6), WIRE, FRAME, &[61]);
         let [record] = trace.records() else { panic!("one record") };
         assert_eq!((record.source, record.event, record.values.as_slice()), ("wire", "frame", &[60][..]));
         assert_eq!(trace.events(), 2);

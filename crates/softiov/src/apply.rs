@@ -3,16 +3,16 @@
 use crate::ask::{OutputOptions, show};
 use crate::target::TargetHost;
 use crate::vf::print::shown;
-use daemon::config::Config;
+use daemon::config::HostConfig;
 use daemon::control::client;
-use daemon::control::protocol::{Apply, Changed, Difference, Request, What};
+use daemon::control::protocol::{Apply, Changed, ControlRequest, Difference, What};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `softiov apply`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ApplyArgs {
     /// Configuration file; applied completely or not at all.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
@@ -31,17 +31,17 @@ pub(crate) struct Args {
 }
 
 /// Sends the file to the host and prints the difference.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { file, dry_run, json, runtime_dir, state_dir } = args;
+pub(crate) fn run(args: ApplyArgs) -> anyhow::Result<ExitCode> {
+    let ApplyArgs { file, dry_run, json, runtime_dir, state_dir } = args;
     let target = TargetHost { config: Some(file.clone()), runtime_dir, state_dir };
     let socket = target.load()?.control_socket();
-    let answer = client::ask(&socket, Request::Apply(request(&file, &target, dry_run)?))?;
+    let answer = client::ask(&socket, ControlRequest::Apply(request(&file, &target, dry_run)?))?;
     show(answer, &OutputOptions { json, target })
 }
 
 /// Returns the request to apply `file`, with the directories given on the command line.
 pub(crate) fn request(file: &std::path::Path, target: &TargetHost, dry_run: bool) -> anyhow::Result<Apply> {
-    let text = Config::text(Some(file))?;
+    let text = HostConfig::text(Some(file))?;
     let TargetHost { runtime_dir, state_dir, .. } = target.clone();
     Ok(Apply { name: file.to_owned(), text, runtime_dir, state_dir, dry_run, reload: false })
 }

@@ -3,8 +3,8 @@
 
 use crate::output;
 use crate::target::TargetHost;
-use daemon::control::client::{self, ClientError, Told};
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::client::{self, ControlClientError, EventStreamItem};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::events::{Event, Recent};
 use serde_json::Value;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Arguments of `softiov events`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EventsArgs {
     /// Print only events of this function, port or interface, such as pf0vf3.
     name: Option<String>,
     /// Print new events until interrupted. An upgraded or restarted host is followed.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 /// Prints recent events, or follows new ones.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     if args.follow {
         return follow(&socket, args);
@@ -50,18 +50,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints each event once as it happens, of this host and of its successors.
-fn follow(socket: &Path, args: &Args) -> anyhow::Result<ExitCode> {
+fn follow(socket: &Path, args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let mut last: Option<String> = None;
     loop {
         let mut outcome = Ok(());
         let behind = last.clone();
         let end = client::follow(socket, behind.as_deref(), &mut |told| {
             let recent = match told {
-                Told::Event { id, event } => {
+                EventStreamItem::Event { id, event } => {
                     last = Some(id);
                     Recent { events: vec![event], ..Recent::default() }
                 }
-                Told::Lost(lost) => Recent { lost, ..Recent::default() },
+                EventStreamItem::Lost(lost) => Recent { lost, ..Recent::default() },
             };
             outcome = show(&recent, args);
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -70,25 +70,28 @@ fn follow(socket: &Path, args: &Args) -> anyhow::Result<ExitCode> {
         match end {
             // The host has ended or is being replaced, or has not yet released the closed connection.
             Ok(()) => {}
-            Err(ClientError::Unreachable { .. } | ClientError::Io(_) | ClientError::Refused(_))
-                if last.is_some() => {}
+            Err(
+                ControlClientError::Unreachable { .. }
+                | ControlClientError::Io(_)
+                | ControlClientError::Refused(_),
+            ) if last.is_some() => {}
             Err(error) => return Err(error.into()),
         }
         sleep(RECONNECT_DELAY);
     }
 }
 
-fn show(recent: &Recent, args: &Args) -> anyhow::Result<()> {
+fn show(recent: &Recent, args: &EventsArgs) -> anyhow::Result<()> {
     output::print(&match args.json {
         true => json(recent, args.name.as_deref())?,
         false => text(recent, args.name.as_deref()),
     })
 }
 
-fn ask(socket: &Path, after: u64) -> Result<Recent, ClientError> {
-    match client::ask(socket, Request::Events { after })? {
-        Answer::Recent(recent) => Ok(recent),
-        _ => Err(ClientError::OtherAnswer),
+fn ask(socket: &Path, after: u64) -> Result<Recent, ControlClientError> {
+    match client::ask(socket, ControlRequest::Events { after })? {
+        ControlAnswer::Recent(recent) => Ok(recent),
+        _ => Err(ControlClientError::OtherAnswer),
     }
 }
 

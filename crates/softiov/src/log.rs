@@ -6,7 +6,7 @@
 
 mod events;
 
-pub(crate) use events::Records;
+pub(crate) use events::EventRecordLayer;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
@@ -19,11 +19,11 @@ const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Log of the host on standard error. Clones share one queue.
 #[derive(Debug, Clone)]
-pub(crate) struct Log(Arc<Shared>);
+pub(crate) struct Log(Arc<SharedLogQueue>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct SharedLogQueue {
+    queue: Mutex<LogQueue>,
     /// Signalled when log lines are queued.
     filled: Condvar,
     /// Signalled when no log line is queued or being written.
@@ -31,7 +31,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct LogQueue {
     /// Whole log lines that are not written yet.
     lines: Vec<u8>,
     /// Log lines lost since the last report of lost lines.
@@ -71,7 +71,7 @@ impl Log {
 
     /// Waits until all lines are written, at most for `timeout`.
     pub(crate) fn finish(&self, timeout: Duration) {
-        let unwritten = |queue: &mut Queue| queue.busy || !queue.lines.is_empty();
+        let unwritten = |queue: &mut LogQueue| queue.busy || !queue.lines.is_empty();
         drop(self.0.emptied.wait_timeout_while(self.0.lock(), timeout, unwritten));
     }
 }
@@ -102,10 +102,10 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-impl Shared {
+impl SharedLogQueue {
     /// Locks the queue, for as long as copying a line takes. A thread that panicked meanwhile left whole lines
     /// behind.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, LogQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -34,89 +34,89 @@ use std::process::ExitCode;
 #[command(version)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: TopLevelCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TopLevelCommand {
     /// Start a host with guests, move traffic, and show what it cost.
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Run the card in the foreground: ports, their VFs' sockets, uplinks, and a keeper that starts the host.
     ///
     /// Send signals to the keeper, the process that you start. SIGTERM and SIGINT end the host, and virtual machines
     /// keep running; a second signal ends the host at once. SIGHUP loads the configuration file again. SIGUSR2 restarts
     /// the host with its guests. `softiov upgrade` replaces the program.
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Replace a running host with the installed version of the program; guests stay connected.
     Upgrade(ask::OutputOptions),
     /// Check our drivers on an 82576 that Linux hands over through VFIO, silicon or emulated, or on VFs of a running
     /// host.
-    Drive(drive::Args),
+    Drive(drive::DriveArgs),
     /// Apply a configuration file to a running host, or print the difference.
-    Apply(apply::Args),
+    Apply(apply::ApplyArgs),
     /// Show, change and reset ports of a running host.
     #[command(subcommand)]
-    Port(port::Command),
+    Port(port::PortSubcommand),
     /// Show and change VFs of a running host.
     #[command(subcommand)]
-    Vf(vf::Command),
+    Vf(vf::VfSubcommand),
     /// Find what keeps guests from working, and print remedies. Changes nothing; fails if something does not work.
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Run experiments in virtual time: what SR-IOV costs, and what each optimisation saves.
     #[command(subcommand)]
-    Lab(lab::Command),
+    Lab(lab::LabSubcommand),
     /// Show and change ports and VFs as iproute2's ip does: `softiov ip -s link show`, `softiov ip link set pf0 vf 0
     /// vlan 100`.
-    Ip(tools::ip::Args),
+    Ip(tools::ip::IpArgs),
     /// Show and change ports and VFs as ethtool does: `softiov ethtool -S pf0vf0`, `softiov ethtool -C pf0vf0
     /// rx-usecs 125`.
-    Ethtool(tools::ethtool::Args),
+    Ethtool(tools::ethtool::EthtoolArgs),
     /// Show ports and VFs as iproute2's devlink does: `softiov devlink -j port show`.
-    Devlink(tools::devlink::Args),
+    Devlink(tools::devlink::DevlinkArgs),
     /// Show the functions of a running host as pciutils' lspci does: `softiov lspci -vv`.
-    Lspci(tools::lspci::Args),
+    Lspci(tools::lspci::LspciArgs),
     /// Print recent events, and with -f new ones as they happen.
-    Events(events::Args),
+    Events(events::EventsArgs),
     /// Show the frames of VFs and uplink, and dropped frames with the reason; or write them as pcapng.
-    Capture(capture::Args),
+    Capture(capture::CaptureArgs),
     /// Show live per-VF throughput, drops, interrupts and exits.
-    Top(top::Args),
+    Top(top::TopArgs),
     /// Print a host's counters in Prometheus' text format.
-    Metrics(metrics::Args),
+    Metrics(metrics::MetricsArgs),
     /// Print the QEMU arguments that attach a VF, or a port with pf = "guest".
-    QemuArgs(qemu_args::Args),
+    QemuArgs(qemu_args::QemuArgsOptions),
     /// Print a script with which a shell completes these commands.
-    Completions(manual::Completions),
+    Completions(manual::CompletionsArgs),
     /// Print a manual page, or write all of them.
-    Man(manual::Manual),
+    Man(manual::ManualArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Demo(args) => demo::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Upgrade(output) => upgrade::run(&output),
-        Command::Drive(args) => drive::run(&args),
-        Command::Apply(args) => apply::run(args),
-        Command::Port(command) => port::run(command),
-        Command::Vf(command) => vf::run(command),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Lab(command) => lab::run(&command),
-        Command::Ip(args) => tools::ip::run(&args),
-        Command::Ethtool(args) => tools::ethtool::run(&args),
-        Command::Devlink(args) => tools::devlink::run(&args),
-        Command::Lspci(args) => tools::lspci::run(&args),
-        Command::Events(args) => events::run(&args),
-        Command::Capture(args) => capture::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Metrics(args) => metrics::run(&args),
-        Command::QemuArgs(args) => qemu_args::run(&args),
-        Command::Completions(shell) => shell.run(Cli::command()),
-        Command::Man(manual) => manual.run(Cli::command()),
+        TopLevelCommand::Demo(args) => demo::run(&args),
+        TopLevelCommand::Serve(args) => serve::run(&args),
+        TopLevelCommand::Upgrade(output) => upgrade::run(&output),
+        TopLevelCommand::Drive(args) => drive::run(&args),
+        TopLevelCommand::Apply(args) => apply::run(args),
+        TopLevelCommand::Port(command) => port::run(command),
+        TopLevelCommand::Vf(command) => vf::run(command),
+        TopLevelCommand::Doctor(args) => doctor::run(&args),
+        TopLevelCommand::Lab(command) => lab::run(&command),
+        TopLevelCommand::Ip(args) => tools::ip::run(&args),
+        TopLevelCommand::Ethtool(args) => tools::ethtool::run(&args),
+        TopLevelCommand::Devlink(args) => tools::devlink::run(&args),
+        TopLevelCommand::Lspci(args) => tools::lspci::run(&args),
+        TopLevelCommand::Events(args) => events::run(&args),
+        TopLevelCommand::Capture(args) => capture::run(&args),
+        TopLevelCommand::Top(args) => top::run(&args),
+        TopLevelCommand::Metrics(args) => metrics::run(&args),
+        TopLevelCommand::QemuArgs(args) => qemu_args::run(&args),
+        TopLevelCommand::Completions(shell) => shell.run(Cli::command()),
+        TopLevelCommand::Man(manual) => manual.run(Cli::command()),
     };
     match outcome {
         Ok(code) => code,
-        Err(error) if error.is::<output::ReaderGone>() => ExitCode::from(READER_GONE),
+        Err(error) if error.is::<output::StdoutClosed>() => ExitCode::from(READER_GONE),
         Err(error) => {
             output::print_last_error(format!("softiov: {}", output::error_chain(&error)));
             ExitCode::from(exit_code(&error))
@@ -129,9 +129,9 @@ const READER_GONE: u8 = 141;
 
 /// Returns the exit code of an error: 3 if no host answers, otherwise 1. (clap returns 2 for wrong usage.)
 fn exit_code(error: &anyhow::Error) -> u8 {
-    use daemon::control::client::ClientError;
-    match error.downcast_ref::<ClientError>() {
-        Some(ClientError::Unreachable { .. } | ClientError::Io(_)) => 3,
+    use daemon::control::client::ControlClientError;
+    match error.downcast_ref::<ControlClientError>() {
+        Some(ControlClientError::Unreachable { .. } | ControlClientError::Io(_)) => 3,
         _ => 1,
     }
 }

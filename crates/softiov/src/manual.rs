@@ -10,12 +10,12 @@ use std::process::ExitCode;
 
 /// Arguments of `softiov completions`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// Shell that the script is for.
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     /// Prints the completion script.
     pub(crate) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
@@ -27,7 +27,7 @@ impl Completions {
 
 /// Arguments of `softiov man`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Manual {
+pub(crate) struct ManualArgs {
     /// Write the pages of all commands to this directory, instead of printing one.
     #[arg(long, value_name = "DIR", conflicts_with = "words")]
     dir: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct Manual {
     words: Vec<String>,
 }
 
-impl Manual {
+impl ManualArgs {
     /// Prints a page in roff, or writes all pages.
     pub(crate) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
         // Only built subcommands know the names of their parents.

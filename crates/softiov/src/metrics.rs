@@ -8,13 +8,13 @@ use std::process::ExitCode;
 
 /// Arguments of `softiov metrics`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MetricsArgs {
     #[command(flatten)]
     target: TargetHost,
 }
 
 /// Prints the metrics of all ports.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &MetricsArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     output::print(&client::metrics(&socket)?)?;
     Ok(ExitCode::SUCCESS)

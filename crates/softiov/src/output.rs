@@ -10,23 +10,23 @@ use std::time::Duration;
 
 /// Error: standard output has lost its reader, as in `softiov vf list | head -1`. The command ends without a message.
 #[derive(Debug)]
-pub(crate) struct ReaderGone;
+pub(crate) struct StdoutClosed;
 
-impl Display for ReaderGone {
+impl Display for StdoutClosed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("standard output has no reader")
     }
 }
 
-impl std::error::Error for ReaderGone {}
+impl std::error::Error for StdoutClosed {}
 
 /// Writes a text to standard output.
 ///
 /// # Errors
-/// [`ReaderGone`], or the error of the write.
+/// [`StdoutClosed`], or the error of the write.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match try_print(text) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(ReaderGone.into()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
         other => other.context("cannot write to standard output"),
     }
 }

@@ -3,14 +3,14 @@
 
 use crate::target::TargetHost;
 use anyhow::Context;
-use daemon::control::client::{ClientError, ask};
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::client::{ControlClientError, ask};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `softiov qemu-args`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct QemuArgsOptions {
     /// VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
     vf: String,
     /// Memory of the guest, in QEMU's form: a number with M, G or T, or of MiB without a unit.
@@ -19,14 +19,14 @@ pub(crate) struct Args {
     /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
     /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
-    format: Format,
+    format: VmmFormat,
     #[command(flatten)]
     target: TargetHost,
 }
 
 /// Output format of the arguments: the VMM and its syntax.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Format {
+enum VmmFormat {
     Shell,
     Json,
     Libvirt,
@@ -34,28 +34,28 @@ enum Format {
 }
 
 /// Prints the arguments that attach a VF to a VMM.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
     let socket = find_socket(args)?;
     let text = match args.format {
-        Format::Shell => shell(&socket, &args.memory),
-        Format::Json => serde_json::to_string_pretty(&words(&socket, &args.memory))? + "\n",
-        Format::Libvirt => libvirt(&socket),
-        Format::CloudHypervisor => cloud_hypervisor(&socket, &args.memory),
+        VmmFormat::Shell => shell(&socket, &args.memory),
+        VmmFormat::Json => serde_json::to_string_pretty(&words(&socket, &args.memory))? + "\n",
+        VmmFormat::Libvirt => libvirt(&socket),
+        VmmFormat::CloudHypervisor => cloud_hypervisor(&socket, &args.memory),
     };
     crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the socket that the running host reports, or the one that the configuration names.
-fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
+fn find_socket(args: &QemuArgsOptions) -> anyhow::Result<PathBuf> {
     let config = args.target.load()?;
     let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());
     if let Some(socket) = pf {
         return Ok(socket);
     }
-    match ask(&config.control_socket(), Request::VfShow { vf: args.vf.clone() }) {
-        Ok(Answer::Vf(vf)) => Ok(vf.function.socket),
-        Ok(Answer::Port(port)) => match port.pf {
+    match ask(&config.control_socket(), ControlRequest::VfShow { vf: args.vf.clone() }) {
+        Ok(ControlAnswer::Vf(vf)) => Ok(vf.function.socket),
+        Ok(ControlAnswer::Port(port)) => match port.pf {
             Some(pf) => Ok(pf.socket),
             None => anyhow::bail!(
                 "{name} is a port whose VFs go to guests: name a VF, such as {name}vf0, or \
@@ -63,8 +63,8 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
                 name = port.name
             ),
         },
-        Ok(_) => Err(ClientError::OtherAnswer.into()),
-        Err(ClientError::Unreachable { .. }) => {
+        Ok(_) => Err(ControlClientError::OtherAnswer.into()),
+        Err(ControlClientError::Unreachable { .. }) => {
             crate::output::print_error("softiov: no host is running yet; start one with `softiov serve`");
             let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
             let vf = vfs.find(|vf| vf.name == args.vf);

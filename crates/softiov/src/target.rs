@@ -1,7 +1,7 @@
 //! The host that a command addresses: named by its configuration, or the one with defaults.
 
-use daemon::config::Config;
-use daemon::config::file::File;
+use daemon::config::HostConfig;
+use daemon::config::file::ConfigFile;
 use std::path::PathBuf;
 
 /// Options that select a host.
@@ -20,14 +20,14 @@ pub(crate) struct TargetHost {
 
 impl TargetHost {
     /// Loads the host's configuration from its file.
-    pub(crate) fn load(&self) -> anyhow::Result<Config> {
+    pub(crate) fn load(&self) -> anyhow::Result<HostConfig> {
         self.load_with(|_| ())
     }
 
     /// Loads the host's configuration, after `change` to the contents of its file.
-    pub(crate) fn load_with(&self, change: impl FnOnce(&mut File)) -> anyhow::Result<Config> {
-        let text = Config::text(self.config.as_deref())?;
-        let mut file = Config::read(self.config.as_deref(), &text)?;
+    pub(crate) fn load_with(&self, change: impl FnOnce(&mut ConfigFile)) -> anyhow::Result<HostConfig> {
+        let text = HostConfig::text(self.config.as_deref())?;
+        let mut file = HostConfig::read(self.config.as_deref(), &text)?;
         change(&mut file);
         if self.runtime_dir.is_some() {
             file.runtime_dir.clone_from(&self.runtime_dir);
@@ -37,6 +37,6 @@ impl TargetHost {
             None => host::runtime_dir::runtime_dir()?,
         };
         file.state_dir = self.state_dir.clone().or(file.state_dir).or_else(host::state_dir::state_dir);
-        Ok(Config { text, ..Config::check(file, &default)? })
+        Ok(HostConfig { text, ..HostConfig::check(file, &default)? })
     }
 }

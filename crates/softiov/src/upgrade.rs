@@ -1,10 +1,10 @@
 //! `softiov upgrade`: has a running host hand over to a new process, with all its clients.
 
 use crate::ask::{OutputOptions, ask};
-use daemon::control::protocol::Request;
+use daemon::control::protocol::ControlRequest;
 use std::process::ExitCode;
 
 /// Requests the hand-over and prints the successor's pid.
 pub(crate) fn run(output: &OutputOptions) -> anyhow::Result<ExitCode> {
-    ask(Request::Upgrade, output)
+    ask(ControlRequest::Upgrade, output)
 }

@@ -9,13 +9,13 @@ use i82576::MacAddress;
 
 /// Index of a port of the bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Port(pub u16);
+pub struct BridgePort(pub u16);
 
 /// Forwarding decision for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum BridgeDecision {
     /// Forward the frame to this port.
-    To(Port),
+    To(BridgePort),
     /// Flood the frame to all ports except the ingress: the destination is a group address or unknown.
     Flood,
     /// Drop the frame: the destination is behind the ingress port, or the frame is too short.
@@ -30,26 +30,26 @@ const SETS: usize = 128;
 pub const CAPACITY: usize = WAYS * SETS;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct LearnedAddress {
     mac: MacAddress,
-    port: Port,
+    port: BridgePort,
     last_seen: u64,
 }
 
 /// Learning bridge with a table of addresses of fixed size.
 #[derive(Debug)]
-pub struct Bridge {
-    sets: Vec<[Option<Entry>; WAYS]>,
+pub struct LearningBridge {
+    sets: Vec<[Option<LearnedAddress>; WAYS]>,
     frames: u64,
 }
 
-impl Default for Bridge {
+impl Default for LearningBridge {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Bridge {
+impl LearningBridge {
     /// Creates a bridge with an empty table.
     #[must_use]
     pub fn new() -> Self {
@@ -57,20 +57,20 @@ impl Bridge {
     }
 
     /// Learns the sender of a frame from port `from`, and returns the frame's forwarding decision.
-    pub fn forward(&mut self, from: Port, frame: &[u8]) -> Decision {
+    pub fn forward(&mut self, from: BridgePort, frame: &[u8]) -> BridgeDecision {
         let address = |at: usize| frame.get(at..).and_then(MacAddress::from_slice);
-        let (Some(to), Some(sender)) = (address(0), address(6)) else { return Decision::Filter };
+        let (Some(to), Some(sender)) = (address(0), address(6)) else { return BridgeDecision::Filter };
         self.frames += 1;
         self.learn(sender, from);
         match self.find(to) {
-            Some(port) if port == from => Decision::Filter,
-            Some(port) => Decision::To(port),
-            None => Decision::Flood,
+            Some(port) if port == from => BridgeDecision::Filter,
+            Some(port) => BridgeDecision::To(port),
+            None => BridgeDecision::Flood,
         }
     }
 
     /// Records that an address is behind a port. Group addresses are ignored.
-    pub fn learn(&mut self, mac: MacAddress, port: Port) {
+    pub fn learn(&mut self, mac: MacAddress, port: BridgePort) {
         if !mac.is_valid_unicast() {
             return;
         }
@@ -80,11 +80,11 @@ impl Bridge {
         let at = known.or_else(|| set.iter().position(Option::is_none));
         let oldest = || (0..WAYS).min_by_key(|at| set[*at].map(|entry| entry.last_seen));
         if let Some(at) = at.or_else(oldest) {
-            set[at] = Some(Entry { mac, port, last_seen });
+            set[at] = Some(LearnedAddress { mac, port, last_seen });
         }
     }
 
-    fn find(&self, mac: MacAddress) -> Option<Port> {
+    fn find(&self, mac: MacAddress) -> Option<BridgePort> {
         self.sets[index(mac)].iter().flatten().find(|entry| entry.mac == mac).map(|entry| entry.port)
     }
 }
@@ -96,7 +96,7 @@ fn index(mac: MacAddress) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bridge, CAPACITY, Decision, Port};
+    use super::{BridgeDecision, BridgePort, CAPACITY, LearningBridge};
     use alloc::vec::Vec;
     use i82576::MacAddress;
 
@@ -109,44 +109,44 @@ mod tests {
 
     #[test]
     fn bridge_floods_frames_to_an_address_until_it_is_learned() {
-        let mut bridge = Bridge::new();
-        assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Flood);
-        assert_eq!(bridge.forward(Port(2), &frame(A, B)), Decision::To(Port(1)));
-        assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::To(Port(2)));
+        let mut bridge = LearningBridge::new();
+        assert_eq!(bridge.forward(BridgePort(1), &frame(B, A)), BridgeDecision::Flood);
+        assert_eq!(bridge.forward(BridgePort(2), &frame(A, B)), BridgeDecision::To(BridgePort(1)));
+        assert_eq!(bridge.forward(BridgePort(1), &frame(B, A)), BridgeDecision::To(BridgePort(2)));
     }
 
     #[test]
     fn bridge_does_not_return_a_frame_to_its_ingress_port() {
-        let mut bridge = Bridge::new();
-        bridge.learn(MacAddress(B), Port(1));
-        assert_eq!(bridge.forward(Port(1), &frame(B, A)), Decision::Filter);
-        assert_eq!(bridge.forward(Port(1), &[0; 11]), Decision::Filter);
+        let mut bridge = LearningBridge::new();
+        bridge.learn(MacAddress(B), BridgePort(1));
+        assert_eq!(bridge.forward(BridgePort(1), &frame(B, A)), BridgeDecision::Filter);
+        assert_eq!(bridge.forward(BridgePort(1), &[0; 11]), BridgeDecision::Filter);
     }
 
     #[test]
     fn bridge_learns_a_moved_address_at_its_new_port() {
-        let mut bridge = Bridge::new();
-        bridge.learn(MacAddress(B), Port(1));
-        bridge.learn(MacAddress(B), Port(3));
-        assert_eq!(bridge.forward(Port(2), &frame(B, A)), Decision::To(Port(3)));
+        let mut bridge = LearningBridge::new();
+        bridge.learn(MacAddress(B), BridgePort(1));
+        bridge.learn(MacAddress(B), BridgePort(3));
+        assert_eq!(bridge.forward(BridgePort(2), &frame(B, A)), BridgeDecision::To(BridgePort(3)));
     }
 
     #[test]
     fn bridge_floods_and_does_not_learn_group_addresses() {
-        let mut bridge = Bridge::new();
-        assert_eq!(bridge.forward(Port(1), &frame([0xff; 6], [0xff; 6])), Decision::Flood);
-        assert_eq!(bridge.forward(Port(2), &frame([0xff; 6], A)), Decision::Flood);
+        let mut bridge = LearningBridge::new();
+        assert_eq!(bridge.forward(BridgePort(1), &frame([0xff; 6], [0xff; 6])), BridgeDecision::Flood);
+        assert_eq!(bridge.forward(BridgePort(2), &frame([0xff; 6], A)), BridgeDecision::Flood);
     }
 
     #[test]
     fn flood_of_senders_keeps_an_active_address_in_the_bridge() {
-        let mut bridge = Bridge::new();
+        let mut bridge = LearningBridge::new();
         for n in 0..10 * CAPACITY as u32 {
             let [a, b, c, d] = n.to_be_bytes();
-            bridge.forward(Port(7), &frame(B, [2, 1, a, b, c, d]));
-            bridge.forward(Port(1), &frame(B, A));
+            bridge.forward(BridgePort(7), &frame(B, [2, 1, a, b, c, d]));
+            bridge.forward(BridgePort(1), &frame(B, A));
         }
         assert_eq!(bridge.sets.iter().flatten().count(), CAPACITY);
-        assert_eq!(bridge.forward(Port(2), &frame(A, B)), Decision::To(Port(1)));
+        assert_eq!(bridge.forward(BridgePort(2), &frame(A, B)), BridgeDecision::To(BridgePort(1)));
     }
 }

@@ -1,6 +1,6 @@
 //! Decides which virtual CPU of the service domain receives which events, and which worker has which
 //! interface. At low load one virtual CPU receives all events and keeps its cache warm; at high load they are
-//! spread. The caller measures load and moves interfaces ([`crate::back::Backend::start_move`]).
+//! spread. The caller measures load and moves interfaces ([`crate::back::NetworkBackend::start_move`]).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 /// Load thresholds in frames per sample. A load between them changes nothing, so that a load near one
 /// threshold does not move interfaces back and forth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct LoadThresholds {
     low: u64,
     high: u64,
 }
 
-impl Thresholds {
+impl LoadThresholds {
     /// Creates load thresholds, or returns `None` if they cross. Returns `None` if `low` exceeds `high`.
     #[must_use]
     pub fn new(low: u64, high: u64) -> Option<Self> {
@@ -23,32 +23,32 @@ impl Thresholds {
 
 /// Distribution of events over the service domain's virtual CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum DispatchPolicy {
     /// All events go to the first virtual CPU.
     First,
     /// The policy spreads events over all virtual CPUs of the service domain.
     Spread,
     /// Events are distributed as by `First` at low load, and as by `Spread` at high load.
-    Balanced(Thresholds),
+    Balanced(LoadThresholds),
 }
 
 /// Dispatcher of events: a policy and its current state.
 #[derive(Debug, Clone)]
-pub struct Dispatcher {
-    policy: Policy,
+pub struct EventDispatcher {
+    policy: DispatchPolicy,
     is_spread: bool,
 }
 
-impl Dispatcher {
+impl EventDispatcher {
     /// Creates a dispatcher in the state for low load.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
-        Self { policy, is_spread: policy == Policy::Spread }
+    pub fn new(policy: DispatchPolicy) -> Self {
+        Self { policy, is_spread: policy == DispatchPolicy::Spread }
     }
 
     /// Evaluates the number of frames since the last sample. Returns `true` if the distribution of events changed.
     pub fn sample(&mut self, frames: u64) -> bool {
-        let Policy::Balanced(Thresholds { low, high }) = self.policy else { return false };
+        let DispatchPolicy::Balanced(LoadThresholds { low, high }) = self.policy else { return false };
         let was = self.is_spread;
         self.is_spread = if was { frames >= low } else { frames > high };
         was != self.is_spread
@@ -65,9 +65,11 @@ impl Dispatcher {
     #[must_use]
     pub fn workers(&self, loads: &[u64], workers: usize) -> Vec<usize> {
         match self.policy {
-            Policy::First | Policy::Spread => (0..loads.len()).map(|n| n % workers.max(1)).collect(),
-            Policy::Balanced(_) if self.is_spread => least_loaded(loads, workers),
-            Policy::Balanced(_) => vec![0; loads.len()],
+            DispatchPolicy::First | DispatchPolicy::Spread => {
+                (0..loads.len()).map(|n| n % workers.max(1)).collect()
+            }
+            DispatchPolicy::Balanced(_) if self.is_spread => least_loaded(loads, workers),
+            DispatchPolicy::Balanced(_) => vec![0; loads.len()],
         }
     }
 }
@@ -89,11 +91,11 @@ fn least_loaded(loads: &[u64], workers: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dispatcher, Policy, Thresholds, least_loaded};
+    use super::{DispatchPolicy, EventDispatcher, LoadThresholds, least_loaded};
     use alloc::vec::Vec;
 
-    fn balanced(low: u64, high: u64) -> Dispatcher {
-        Dispatcher::new(Policy::Balanced(Thresholds::new(low, high).unwrap()))
+    fn balanced(low: u64, high: u64) -> EventDispatcher {
+        EventDispatcher::new(DispatchPolicy::Balanced(LoadThresholds::new(low, high).unwrap()))
     }
 
     #[test]
@@ -110,16 +112,16 @@ mod tests {
     fn load_thresholds_may_be_equal_but_not_cross() {
         let mut dispatcher = balanced(100, 100);
         assert!(!dispatcher.sample(100) && dispatcher.sample(101) && dispatcher.sample(99));
-        assert_eq!(Thresholds::new(101, 100), None);
+        assert_eq!(LoadThresholds::new(101, 100), None);
     }
 
     #[test]
     fn only_the_balanced_dispatch_policy_depends_on_load() {
-        for policy in [Policy::First, Policy::Spread] {
-            let mut dispatcher = Dispatcher::new(policy);
+        for policy in [DispatchPolicy::First, DispatchPolicy::Spread] {
+            let mut dispatcher = EventDispatcher::new(policy);
             assert!(!dispatcher.sample(0) && !dispatcher.sample(u64::MAX));
             assert_eq!(dispatcher.workers(&[9, 0, 0, 9], 2), [0, 1, 0, 1]);
-            assert_eq!(dispatcher.cpu(3, 4), if policy == Policy::Spread { 3 } else { 0 });
+            assert_eq!(dispatcher.cpu(3, 4), if policy == DispatchPolicy::Spread { 3 } else { 0 });
         }
     }
 

@@ -15,8 +15,8 @@
 //! the headers, and the bridge forwards by that copy. Once the frame is sent, the worker that mapped the
 //! pages unmaps them and responds.
 //!
-//! Costs are the caller's: every hypercall is a call of [`front::Hal`] or [`back::Host`], and every packet
-//! passes through the caller.
+//! Costs are the caller's: every hypercall is a call of [`front::NetworkFrontendHal`] or
+//! [`back::NetworkBackendHal`], and every packet passes through the caller.
 //!
 //! The xenbus handshake, page flipping, multicast filters and credit limits are not supported.
 #![no_std]
@@ -34,9 +34,9 @@ pub mod ring;
 #[cfg(test)]
 mod tests;
 
-pub use back::Backend;
-pub use bridge::Bridge;
-pub use front::Front;
+pub use back::NetworkBackend;
+pub use bridge::LearningBridge;
+pub use front::NetworkFrontend;
 
 use alloc::boxed::Box;
 
@@ -49,16 +49,16 @@ pub const MAX_FRAME: usize = 0xffff;
 
 /// The two rings of an interface, in pages that front end and back end share.
 #[derive(Debug, Clone, Default)]
-pub struct Rings {
+pub struct InterfaceRings {
     /// Ring for frames that the guest sends.
-    pub transmit: Box<ring::Page>,
+    pub transmit: Box<ring::RingPage>,
     /// Ring for frames that the guest receives, and for its buffers.
-    pub receive: Box<ring::Page>,
+    pub receive: Box<ring::RingPage>,
 }
 
 /// Offloads that a frame in transit still needs; unused if it stays in the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offload {
+pub struct PendingOffloads {
     /// The TCP or UDP checksum of the frame is not filled in.
     pub csum_blank: bool,
     /// Payload bytes per segment, if the frame is to be segmented before it leaves the machine.
@@ -76,6 +76,6 @@ fn checksum(header: &[u8]) -> u16 {
 
 /// Returns the slots of the receive ring that a frame needs: its pages, and one for segmentation information.
 #[must_use]
-pub fn slots(length: usize, offload: Offload) -> u32 {
+pub fn slots(length: usize, offload: PendingOffloads) -> u32 {
     length.div_ceil(PAGE).max(1) as u32 + u32::from(offload.segment.is_some())
 }

@@ -1,7 +1,7 @@
 //! Messages on the network rings (`xen/io/netif.h`): transmit requests, receive buffers and their responses.
 //! The only extra information supported is segmentation.
 
-use crate::ring::{SLOT, Slot};
+use crate::ring::{RingSlot, SLOT};
 
 /// Flags of a transmit request on the ring.
 pub mod tx_flag {
@@ -87,18 +87,18 @@ pub struct RxResponse {
 const SEGMENTS: u8 = 1;
 const TCP: u8 = 1;
 
-fn half(slot: &Slot, at: usize) -> u16 {
+fn half(slot: &RingSlot, at: usize) -> u16 {
     u16::from_le_bytes([slot[at], slot[at + 1]])
 }
 
-fn word(slot: &Slot, at: usize) -> u32 {
+fn word(slot: &RingSlot, at: usize) -> u32 {
     u32::from_le_bytes([slot[at], slot[at + 1], slot[at + 2], slot[at + 3]])
 }
 
 impl TxRequest {
     /// Encodes the transmit request as a slot.
     #[must_use]
-    pub fn emit(&self) -> Slot {
+    pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
         slot[0..4].copy_from_slice(&self.reference.to_le_bytes());
         for (at, value) in [(4, self.offset), (6, self.flags), (8, self.id), (10, self.size)] {
@@ -109,7 +109,7 @@ impl TxRequest {
 
     /// Decodes a transmit request from a slot.
     #[must_use]
-    pub fn parse(slot: &Slot) -> Self {
+    pub fn parse(slot: &RingSlot) -> Self {
         let [offset, flags, id, size] = [4, 6, 8, 10].map(|at| half(slot, at));
         Self { reference: word(slot, 0), offset, flags, id, size }
     }
@@ -118,7 +118,7 @@ impl TxRequest {
 impl TxResponse {
     /// Encodes the transmit response as a slot.
     #[must_use]
-    pub fn emit(&self) -> Slot {
+    pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
         slot[0..2].copy_from_slice(&self.id.to_le_bytes());
         slot[2..4].copy_from_slice(&self.status.to_le_bytes());
@@ -127,7 +127,7 @@ impl TxResponse {
 
     /// Decodes a transmit response from a slot.
     #[must_use]
-    pub fn parse(slot: &Slot) -> Self {
+    pub fn parse(slot: &RingSlot) -> Self {
         Self { id: half(slot, 0), status: half(slot, 2).cast_signed() }
     }
 }
@@ -135,7 +135,7 @@ impl TxResponse {
 impl RxRequest {
     /// Encodes the posted page as a slot.
     #[must_use]
-    pub fn emit(&self) -> Slot {
+    pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
         slot[0..2].copy_from_slice(&self.id.to_le_bytes());
         slot[4..8].copy_from_slice(&self.reference.to_le_bytes());
@@ -144,7 +144,7 @@ impl RxRequest {
 
     /// Decodes a posted page from a slot.
     #[must_use]
-    pub fn parse(slot: &Slot) -> Self {
+    pub fn parse(slot: &RingSlot) -> Self {
         Self { id: half(slot, 0), reference: word(slot, 4) }
     }
 }
@@ -152,7 +152,7 @@ impl RxRequest {
 impl RxResponse {
     /// Encodes the receive response as a slot.
     #[must_use]
-    pub fn emit(&self) -> Slot {
+    pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
         let status = self.status.cast_unsigned();
         for (at, value) in [(0, self.id), (2, self.offset), (4, self.flags), (6, status)] {
@@ -163,7 +163,7 @@ impl RxResponse {
 
     /// Decodes a receive response from a slot.
     #[must_use]
-    pub fn parse(slot: &Slot) -> Self {
+    pub fn parse(slot: &RingSlot) -> Self {
         let [id, offset, flags, status] = [0, 2, 4, 6].map(|at| half(slot, at));
         Self { id, offset, flags, status: status.cast_signed() }
     }
@@ -171,7 +171,7 @@ impl RxResponse {
 
 /// Encodes extra information: segmentation into `size` bytes of payload.
 #[must_use]
-pub fn emit_segments(size: u16) -> Slot {
+pub fn emit_segments(size: u16) -> RingSlot {
     let mut slot = [0; SLOT];
     slot[0] = SEGMENTS;
     slot[2..4].copy_from_slice(&size.to_le_bytes());
@@ -182,7 +182,7 @@ pub fn emit_segments(size: u16) -> Slot {
 /// Returns the TCP segment size that a slot of extra information holds. Returns `None` for another type, or if more
 /// extra information follows.
 #[must_use]
-pub fn parse_segments(slot: &Slot) -> Option<u16> {
+pub fn parse_segments(slot: &RingSlot) -> Option<u16> {
     let size = half(slot, 2);
     (slot[0] == SEGMENTS && slot[1] == 0 && slot[4] == TCP && size > 0).then_some(size)
 }

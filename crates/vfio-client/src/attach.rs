@@ -1,15 +1,15 @@
 //! Attaching to a VF: the requests of QEMU, in its order, and then the configuration writes of a kernel's PCI core. A
 //! VMM keeps the MSI-X table itself, so it is not written.
 
-use crate::connection::Connection;
-use crate::{Accesses, Area, HalError, RAM_BASE, Ram, VfioUserHal};
-use driver::any_vf::Family;
+use crate::connection::ServerConnection;
+use crate::{MappedBarArea, RAM_BASE, RegisterAccesses, SharedDmaMemory, VfioUserHal, VfioUserHalError};
+use driver::any_vf::DeviceFamily;
 use host::eventfd::EventFd;
-use host::memory::{MappedFile, Protection};
+use host::memory::{MappedFile, MemoryProtection};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use vfio_user::client::{Answer, Client, Window};
-use vfio_user::outbox::Outbox;
+use vfio_user::client::{Client, ClientDmaWindow, ReplyContents};
+use vfio_user::outbox::MessageOutbox;
 use vfio_user::types::{DeviceInfo, SparseArea};
 use vfio_user::wire::{Errno, VERSION_MAJOR, device_flags, pci_irq, pci_region};
 
@@ -35,26 +35,26 @@ impl VfioUserHal {
     /// VF, and assigns an eventfd to each vector.
     ///
     /// # Errors
-    /// [`HalError`].
-    pub fn attach(socket: &Path, memory: u64) -> Result<Self, HalError> {
-        let mut connection = Connection::open(socket)?;
-        let ram = Ram::new(RAM_BASE, memory)?;
-        let Identity { family, areas, vectors } = identify(&mut connection)?;
+    /// [`VfioUserHalError`].
+    pub fn attach(socket: &Path, memory: u64) -> Result<Self, VfioUserHalError> {
+        let mut connection = ServerConnection::open(socket)?;
+        let ram = SharedDmaMemory::new(RAM_BASE, memory)?;
+        let FunctionIdentity { family, areas, vectors } = identify(&mut connection)?;
         share(&mut connection, &ram)?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
         let eventfds = (0..vectors).map(|_| EventFd::new()).collect::<Result<Vec<_>, _>>()?;
         assign(&mut connection, &eventfds)?;
         enable(&mut connection)?;
         let socket = socket.to_owned();
-        let accesses = Accesses::default();
+        let accesses = RegisterAccesses::default();
         Ok(Self { socket, connection, family, areas, ram, eventfds, accesses, broken: None })
     }
 
     /// Resets the function, and enables DMA and interrupts again.
     ///
     /// # Errors
-    /// [`HalError`].
-    pub fn reset(&mut self) -> Result<(), HalError> {
+    /// [`VfioUserHalError`].
+    pub fn reset(&mut self) -> Result<(), VfioUserHalError> {
         done(&mut self.connection, "a reset", |client, out| client.reset(out))?;
         enable(&mut self.connection)
     }
@@ -62,32 +62,32 @@ impl VfioUserHal {
 
 /// Sends a request whose reply has no body.
 fn done(
-    connection: &mut Connection,
+    connection: &mut ServerConnection,
     request: &'static str,
-    make: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
-) -> Result<(), HalError> {
+    make: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
+) -> Result<(), VfioUserHalError> {
     let answer: Result<(), Errno> = connection.ask(make, |answer| answer.map(drop))?;
-    answer.map_err(|errno| HalError::Refused { request, errno })
+    answer.map_err(|errno| VfioUserHalError::Refused { request, errno })
 }
 
 /// Identity of the PCI function behind a vfio-user socket.
-struct Identity {
-    family: Family,
+struct FunctionIdentity {
+    family: DeviceFamily,
     /// Mapped parts of the VF's BAR0.
-    areas: Vec<Area>,
+    areas: Vec<MappedBarArea>,
     /// Number of MSI-X vectors to use.
     vectors: usize,
 }
 
 /// Checks protocol version, device, regions and interrupts, and maps the registers.
-fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
+fn identify(connection: &mut ServerConnection) -> Result<FunctionIdentity, VfioUserHalError> {
     let major = connection.ask(Client::version, |answer| match answer {
-        Ok(Answer::Version { major, .. }) => Some(major),
+        Ok(ReplyContents::Version { major, .. }) => Some(major),
         _ => None,
     })?;
     expect(major == Some(VERSION_MAJOR), "the server's vfio-user protocol version is unsupported")?;
     let info = connection.ask(Client::device_info, |answer| match answer {
-        Ok(Answer::DeviceInfo(info)) => Some(info),
+        Ok(ReplyContents::DeviceInfo(info)) => Some(info),
         _ => None,
     })?;
     let usable = |info: DeviceInfo| {
@@ -97,53 +97,57 @@ fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
     let mut ids = [0; 4];
     connection.read(pci_region::CONFIG, IDS, &mut ids)?;
     let [vendor, device] = [[ids[0], ids[1]], [ids[2], ids[3]]].map(u16::from_le_bytes);
-    let family = Family::of(vendor, device);
+    let family = DeviceFamily::of(vendor, device);
     let family =
-        family.ok_or(HalError::NotAVf("vendor and device id are neither 8086:10ca nor 8086:1889"))?;
+        family.ok_or(VfioUserHalError::NotAVf("vendor and device id are neither 8086:10ca nor 8086:1889"))?;
     let areas = registers(connection, family)?;
     let offered = connection.ask(
         |client, out| client.irq_info(out, pci_irq::MSIX),
         |answer| match answer {
-            Ok(Answer::Irq(info)) => info.count as usize,
+            Ok(ReplyContents::Irq(info)) => info.count as usize,
             _ => 0,
         },
     )?;
     let (least, most) = family.vectors();
     expect(offered >= least, "the device has too few MSI-X vectors")?;
-    Ok(Identity { family, areas, vectors: offered.min(most) })
+    Ok(FunctionIdentity { family, areas, vectors: offered.min(most) })
 }
 
-fn expect(holds: bool, otherwise: &'static str) -> Result<(), HalError> {
-    if holds { Ok(()) } else { Err(HalError::NotAVf(otherwise)) }
+fn expect(holds: bool, otherwise: &'static str) -> Result<(), VfioUserHalError> {
+    if holds { Ok(()) } else { Err(VfioUserHalError::NotAVf(otherwise)) }
 }
 
 /// Checks the size of BAR0 and maps the areas that the server offers.
-fn registers(connection: &mut Connection, family: Family) -> Result<Vec<Area>, HalError> {
+fn registers(
+    connection: &mut ServerConnection,
+    family: DeviceFamily,
+) -> Result<Vec<MappedBarArea>, VfioUserHalError> {
     let (layout, file) = connection.ask_for_file(
         |client, out| client.region_info(out, pci_region::BAR0, REGION_INFO),
         |answer, fds| match answer {
-            Ok(Answer::Region(layout)) => (Some(layout), fds.into_iter().next()),
+            Ok(ReplyContents::Region(layout)) => (Some(layout), fds.into_iter().next()),
             _ => (None, None),
         },
     )?;
     let layout = layout.filter(|layout| layout.size >= family.bar0_size());
-    let layout = layout.ok_or(HalError::NotAVf("BAR0 is too small"))?;
+    let layout = layout.ok_or(VfioUserHalError::NotAVf("BAR0 is too small"))?;
     let Some(file) = file else { return Ok(Vec::new()) };
     let area = |area: &SparseArea| {
         let at = layout.offset.saturating_add(area.offset);
-        let memory = MappedFile::map(&file, at, area.size, Protection::ReadWrite)?;
-        Ok(Area { offset: area.offset, memory })
+        let memory = MappedFile::map(&file, at, area.size, MemoryProtection::ReadWrite)?;
+        Ok(MappedBarArea { offset: area.offset, memory })
     };
     layout.sparse.iter().map(area).collect()
 }
 
-fn share(connection: &mut Connection, ram: &Ram) -> Result<(), HalError> {
+fn share(connection: &mut ServerConnection, ram: &SharedDmaMemory) -> Result<(), VfioUserHalError> {
     let fd = ram.shared().as_fd().try_clone_to_owned()?;
-    let window = Window { iova: ram.base(), size: ram.shared().memory().len(), offset: 0, writable: true };
+    let window =
+        ClientDmaWindow { iova: ram.base(), size: ram.shared().memory().len(), offset: 0, writable: true };
     done(connection, "the mapping of shared memory", |client, out| client.dma_map(out, window, Some(fd)))
 }
 
-fn assign(connection: &mut Connection, eventfds: &[EventFd]) -> Result<(), HalError> {
+fn assign(connection: &mut ServerConnection, eventfds: &[EventFd]) -> Result<(), VfioUserHalError> {
     let copies: Result<Vec<OwnedFd>, _> = eventfds.iter().map(|e| e.as_fd().try_clone_to_owned()).collect();
     let copies = copies?;
     done(connection, "the assignment of eventfds to MSI-X vectors", |client, out| {
@@ -152,7 +156,7 @@ fn assign(connection: &mut Connection, eventfds: &[EventFd]) -> Result<(), HalEr
 }
 
 /// Enables memory space, bus mastering and MSI-X.
-fn enable(connection: &mut Connection) -> Result<(), HalError> {
+fn enable(connection: &mut ServerConnection) -> Result<(), VfioUserHalError> {
     let control = u64::from(find_capability(connection, MSIX)?) + 2;
     for (offset, bits) in [(COMMAND, ENABLE), (control, MSIX_ENABLE)] {
         let mut word = [0; 2];
@@ -165,7 +169,7 @@ fn enable(connection: &mut Connection) -> Result<(), HalError> {
     Ok(())
 }
 
-fn find_capability(connection: &mut Connection, wanted: u8) -> Result<u8, HalError> {
+fn find_capability(connection: &mut ServerConnection, wanted: u8) -> Result<u8, VfioUserHalError> {
     let mut pointer = [0];
     connection.read(pci_region::CONFIG, CAPABILITIES, &mut pointer)?;
     for _ in 0..MAX_CAPABILITIES {
@@ -180,5 +184,5 @@ fn find_capability(connection: &mut Connection, wanted: u8) -> Result<u8, HalErr
         }
         pointer = [header[1]];
     }
-    Err(HalError::NotAVf("the device has no MSI-X capability"))
+    Err(VfioUserHalError::NotAVf("the device has no MSI-X capability"))
 }

@@ -1,13 +1,13 @@
 //! A connection to a vfio-user server: requests that wait for their reply, and posted writes, which do not.
 
-use crate::HalError;
-use host::poll::{Interest, Poller};
-use host::socket::{FdBatch, Received, Sent, Stream};
+use crate::VfioUserHalError;
+use host::poll::{PollInterest, Poller};
+use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
-use vfio_user::client::{Answer, Client};
-use vfio_user::outbox::Outbox;
+use vfio_user::client::{Client, ReplyContents};
+use vfio_user::outbox::MessageOutbox;
 use vfio_user::wire::Errno;
 
 /// Timeout of the server's answer to a message. A port thread replies in microseconds, but may be stopped by a
@@ -18,50 +18,50 @@ const BUFFER: usize = 4096;
 
 /// Connection of a driver to a vfio-user server.
 #[derive(Debug)]
-pub(super) struct Connection {
-    stream: Stream,
+pub(super) struct ServerConnection {
+    stream: StreamSocket,
     poller: Poller,
     client: Client<OwnedFd>,
-    outbox: Outbox<OwnedFd>,
+    outbox: MessageOutbox<OwnedFd>,
     buffer: Vec<u8>,
-    fds: FdBatch,
+    fds: ReceivedFds,
 }
 
-impl Connection {
-    pub(super) fn open(path: &Path) -> Result<Self, HalError> {
-        let connect = |source| HalError::Connect { path: path.to_owned(), source };
-        let stream = Stream::connect(path).map_err(connect)?;
+impl ServerConnection {
+    pub(super) fn open(path: &Path) -> Result<Self, VfioUserHalError> {
+        let connect = |source| VfioUserHalError::Connect { path: path.to_owned(), source };
+        let stream = StreamSocket::connect(path).map_err(connect)?;
         let poller = Poller::new()?;
-        poller.add(&stream, 0, Interest::READ)?;
+        poller.add(&stream, 0, PollInterest::READ)?;
         Ok(Self {
             stream,
             poller,
             client: Client::new(),
-            outbox: Outbox::new(),
+            outbox: MessageOutbox::new(),
             buffer: vec![0; BUFFER],
-            fds: FdBatch::new(),
+            fds: ReceivedFds::new(),
         })
     }
 
-    pub(super) fn stream(&self) -> &Stream {
+    pub(super) fn stream(&self) -> &StreamSocket {
         &self.stream
     }
 
     /// Sends a request and waits for its reply.
     pub(super) fn ask<T>(
         &mut self,
-        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
-        take: impl FnOnce(Result<Answer<'_>, Errno>) -> T,
-    ) -> Result<T, HalError> {
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<ReplyContents<'_>, Errno>) -> T,
+    ) -> Result<T, VfioUserHalError> {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
     /// Sends a request and waits for its reply and the descriptors that come with it.
     pub(super) fn ask_for_file<T>(
         &mut self,
-        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
-        take: impl FnOnce(Result<Answer<'_>, Errno>, Vec<OwnedFd>) -> T,
-    ) -> Result<T, HalError> {
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<ReplyContents<'_>, Errno>, Vec<OwnedFd>) -> T,
+    ) -> Result<T, VfioUserHalError> {
         request(&mut self.client, &mut self.outbox);
         self.send()?;
         loop {
@@ -74,59 +74,64 @@ impl Connection {
     }
 
     /// Reads from a region of the VF.
-    pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), HalError> {
+    pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), VfioUserHalError> {
         let count = into.len() as u32;
         self.ask(
             |client, out| client.read(out, region, offset, count),
             |answer| match answer {
-                Ok(Answer::Data(data)) if data.len() == into.len() => {
+                Ok(ReplyContents::Data(data)) if data.len() == into.len() => {
                     into.copy_from_slice(data);
                     Ok(())
                 }
-                Ok(_) => Err(HalError::NotAVf("the reply to a region read is too short")),
-                Err(errno) => Err(HalError::Refused { request: "a region read", errno }),
+                Ok(_) => Err(VfioUserHalError::NotAVf("the reply to a region read is too short")),
+                Err(errno) => Err(VfioUserHalError::Refused { request: "a region read", errno }),
             },
         )?
     }
 
     /// Writes to a region of the VF, without waiting for a reply.
-    pub(super) fn write_posted(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), HalError> {
+    pub(super) fn write_posted(
+        &mut self,
+        region: u32,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), VfioUserHalError> {
         self.client.write_posted(&mut self.outbox, region, offset, data);
         self.send()
     }
 
-    fn send(&mut self) -> Result<(), HalError> {
+    fn send(&mut self) -> Result<(), VfioUserHalError> {
         while let Some(chunk) = self.outbox.chunk() {
             let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
             let sent = self.stream.send(chunk.bytes, &fds)?;
             drop(fds);
             match sent {
-                Sent::Bytes(count) => self.outbox.sent(count),
-                Sent::WouldBlock => self.wait_for_room()?,
-                Sent::Closed => return Err(HalError::Gone),
+                SocketSent::Bytes(count) => self.outbox.sent(count),
+                SocketSent::WouldBlock => self.wait_for_room()?,
+                SocketSent::Closed => return Err(VfioUserHalError::Gone),
             }
         }
         Ok(())
     }
 
-    fn wait_for_room(&mut self) -> Result<(), HalError> {
-        self.poller.modify(&self.stream, 0, Interest::WRITE)?;
+    fn wait_for_room(&mut self) -> Result<(), VfioUserHalError> {
+        self.poller.modify(&self.stream, 0, PollInterest::WRITE)?;
         let ready = self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_some();
-        self.poller.modify(&self.stream, 0, Interest::READ)?;
-        if ready { Ok(()) } else { Err(HalError::Late) }
+        self.poller.modify(&self.stream, 0, PollInterest::READ)?;
+        if ready { Ok(()) } else { Err(VfioUserHalError::Late) }
     }
 
-    fn receive(&mut self) -> Result<(), HalError> {
+    fn receive(&mut self) -> Result<(), VfioUserHalError> {
         loop {
             match self.stream.recv(&mut self.buffer, &mut self.fds)? {
-                Received::Bytes(count) => {
+                SocketReceived::Bytes(count) => {
                     return Ok(self.client.push(&self.buffer[..count], self.fds.drain())?);
                 }
-                Received::Closed => return Err(HalError::Gone),
-                Received::WouldBlock if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() => {
-                    return Err(HalError::Late);
+                SocketReceived::Closed => return Err(VfioUserHalError::Gone),
+                SocketReceived::WouldBlock if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() => {
+                    return Err(VfioUserHalError::Late);
                 }
-                Received::WouldBlock => {}
+                SocketReceived::WouldBlock => {}
             }
         }
     }

@@ -1,14 +1,14 @@
 //! Errors of the connection to a vfio-user server.
 
-use host::memory::MapError;
+use host::memory::FileMapError;
 use host::shared::SharedMemoryError;
 use std::path::PathBuf;
-use vfio_user::client::ClientError;
+use vfio_user::client::ServerViolation;
 use vfio_user::wire::Errno;
 
 /// Error of attaching to a VF or of its connection.
 #[derive(Debug, thiserror::Error)]
-pub enum HalError {
+pub enum VfioUserHalError {
     /// No server listens on the socket.
     #[error("cannot connect to {path}: {source}", path = path.display())]
     Connect {
@@ -25,10 +25,10 @@ pub enum HalError {
     Memory(#[from] SharedMemoryError),
     /// Registers that the server offers as memory cannot be mapped.
     #[error("cannot map the registers of the vfio-user server: {0}")]
-    Registers(#[from] MapError),
+    Registers(#[from] FileMapError),
     /// The server has violated the protocol.
     #[error("the vfio-user server violated the protocol: {0}")]
-    Protocol(#[from] ClientError),
+    Protocol(#[from] ServerViolation),
     /// The server has refused a request.
     #[error("the vfio-user server refused {request}: errno {}", errno.0)]
     Refused {

@@ -20,16 +20,16 @@ mod ram;
 #[cfg(test)]
 mod tests;
 
-pub use error::HalError;
-pub use ram::Ram;
+pub use error::VfioUserHalError;
+pub use ram::SharedDmaMemory;
 
-use connection::Connection;
-use driver::any_vf::Family;
+use connection::ServerConnection;
+use driver::any_vf::DeviceFamily;
 use driver::hal::DESCRIPTOR;
-use driver::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
 use host::eventfd::EventFd;
 use host::memory::MappedFile;
-use host::poll::Clock;
+use host::poll::MonotonicClock;
 use i82576::Time;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub const RAM_BASE: u64 = 1 << 32;
 
 /// Numbers of register accesses by message. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Accesses {
+pub struct RegisterAccesses {
     /// Number of register reads by message, which wait for a reply.
     pub reads: u64,
     /// Number of register writes by message, which do not wait.
@@ -57,7 +57,7 @@ pub trait VfBus: DmaHal + Send + 'static {
     fn lifeline(&self) -> Option<BorrowedFd<'_>>;
 
     /// Returns the number of register accesses so far.
-    fn accesses(&self) -> Accesses;
+    fn accesses(&self) -> RegisterAccesses;
 
     /// Returns true if the connection to the card has ended. The card's registers then read as all ones.
     fn is_gone(&self) -> bool;
@@ -65,7 +65,7 @@ pub trait VfBus: DmaHal + Send + 'static {
 
 /// Mapped part of a VF's BAR0.
 #[derive(Debug)]
-struct Area {
+struct MappedBarArea {
     /// Offset of the mapped part in BAR0, bytes.
     offset: u64,
     memory: MappedFile,
@@ -75,15 +75,15 @@ struct Area {
 #[derive(Debug)]
 pub struct VfioUserHal {
     socket: PathBuf,
-    connection: Connection,
+    connection: ServerConnection,
     /// Mapped parts of the VF's BAR0.
-    areas: Vec<Area>,
-    ram: Ram,
-    family: Family,
+    areas: Vec<MappedBarArea>,
+    ram: SharedDmaMemory,
+    family: DeviceFamily,
     eventfds: Vec<EventFd>,
-    accesses: Accesses,
+    accesses: RegisterAccesses,
     /// Error that ended the connection to the server.
-    broken: Option<HalError>,
+    broken: Option<VfioUserHalError>,
 }
 
 impl VfioUserHal {
@@ -95,7 +95,7 @@ impl VfioUserHal {
 
     /// Returns the VF's device family.
     #[must_use]
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> DeviceFamily {
         self.family
     }
 
@@ -107,7 +107,7 @@ impl VfioUserHal {
 
     /// Returns the mapping that holds a register, and the register's offset in it.
     fn mapped(&self, offset: u32) -> Option<(&MappedFile, u64)> {
-        self.areas.iter().find_map(|Area { offset: start, memory }| {
+        self.areas.iter().find_map(|MappedBarArea { offset: start, memory }| {
             let at = u64::from(offset).checked_sub(*start)?;
             (at < memory.len()).then_some((memory, at))
         })
@@ -115,7 +115,7 @@ impl VfioUserHal {
 
     /// Returns the error that ended the connection, if it has ended. Registers then read as all ones.
     #[must_use]
-    pub fn broken(&self) -> Option<&HalError> {
+    pub fn broken(&self) -> Option<&VfioUserHalError> {
         self.broken.as_ref()
     }
 }
@@ -129,7 +129,7 @@ impl VfBus for VfioUserHal {
         Some(self.connection.stream().as_fd())
     }
 
-    fn accesses(&self) -> Accesses {
+    fn accesses(&self) -> RegisterAccesses {
         self.accesses
     }
 
@@ -172,7 +172,7 @@ impl Hal for VfioUserHal {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(Clock.now_ns())
+        Time::from_nanos(MonotonicClock.now_ns())
     }
 
     fn wait(&mut self, time: Duration) {
@@ -181,7 +181,7 @@ impl Hal for VfioUserHal {
 }
 
 impl DmaHal for VfioUserHal {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.ram.allocate(length, align)
     }
 
@@ -199,7 +199,7 @@ impl DmaHal for VfioUserHal {
     }
 
     #[inline]
-    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+    fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
         self.ram.prefetch(iova, length, access);
     }
 }

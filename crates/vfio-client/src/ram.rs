@@ -1,18 +1,18 @@
 //! Memory that a driver shares with its card, at one device address: the DMA half of a Hal over shared memory.
 
 use driver::hal::DESCRIPTOR;
-use driver::{Access, DmaRegion, OutOfDmaMemory};
+use driver::{DmaAllocation, OutOfDmaMemory, PrefetchPurpose};
 use host::shared::{SharedMemory, SharedMemoryError};
 use std::sync::atomic::{Ordering, fence};
 
 /// Shared DMA memory of a driver and its device address.
 #[derive(Debug)]
-pub struct Ram {
+pub struct SharedDmaMemory {
     memory: SharedMemory,
     base: u64,
 }
 
-impl Ram {
+impl SharedDmaMemory {
     /// Creates `bytes` zero bytes (a multiple of 4,096) at the device address `base`.
     ///
     /// # Errors
@@ -37,10 +37,10 @@ impl Ram {
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
-    pub fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+    pub fn allocate(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         // Never freed, so the bytes are still the zeros of the file.
         let piece = self.memory.allocate(length as u64, align as u64).ok_or(OutOfDmaMemory(length))?;
-        Ok(DmaRegion { iova: self.base + piece.offset(), length })
+        Ok(DmaAllocation { iova: self.base + piece.offset(), length })
     }
 
     /// Copies bytes out of the memory, as [`driver::DmaHal::dma_read`] requires.
@@ -66,8 +66,10 @@ impl Ram {
 
     /// Prefetches bytes of the memory, as [`driver::DmaHal::prefetch`] requires.
     #[inline]
-    pub fn prefetch(&self, iova: u64, length: usize, access: Access) {
-        self.memory.memory().prefetch((iova.wrapping_sub(self.base), length), access == Access::Write);
+    pub fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
+        self.memory
+            .memory()
+            .prefetch((iova.wrapping_sub(self.base), length), access == PrefetchPurpose::Write);
     }
 
     /// Copies bytes into the memory, as [`driver::DmaHal::dma_write`] requires.

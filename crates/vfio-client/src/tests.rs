@@ -1,20 +1,22 @@
 //! The client against a small server over a real socket: its messages, its memory, and servers that leave or serve
 //! another device.
 
-use crate::{HalError, RAM_BASE, VfBus, VfioUserHal};
+use crate::{RAM_BASE, VfBus, VfioUserHal, VfioUserHalError};
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
-use host::memory::{MappedFile, Protection};
-use host::poll::{Interest, Poller};
-use host::socket::{Access, FdBatch, Listener, Received, Stream};
+use host::memory::{MappedFile, MemoryProtection};
+use host::poll::{PollInterest, Poller};
+use host::socket::{ReceivedFds, SocketAccess, SocketListener, SocketReceived, StreamSocket};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use tempfile::TempDir;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{
+    DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice, ServerSession, SessionProgress,
+};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
@@ -30,7 +32,7 @@ const LEAVE: u32 = 0x40;
 
 /// Simulated function whose registers mean nothing to a driver.
 #[derive(Default)]
-struct Toy {
+struct SimulatedFunction {
     config: BTreeMap<u64, u8>,
     plain: [u8; 4],
     memory: Option<(u64, MappedFile)>,
@@ -40,7 +42,7 @@ struct Toy {
     said: Vec<String>,
 }
 
-impl Toy {
+impl SimulatedFunction {
     fn vf() -> Self {
         let bytes: [(u64, &[u8]); 4] =
             [(0, &[0x86, 0x80, 0xca, 0x10]), (0x34, &[0x40]), (0x40, &[0x10, MSIX_AT]), (0x70, &[0x11, 0])];
@@ -65,7 +67,7 @@ impl Toy {
     }
 }
 
-impl Device<OwnedFd> for Toy {
+impl ServedDevice<OwnedFd> for SimulatedFunction {
     fn info(&self) -> DeviceInfo {
         let flags = device_flags::PCI | device_flags::RESET;
         DeviceInfo { flags, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
@@ -109,24 +111,24 @@ impl Device<OwnedFd> for Toy {
         self.config.extend((offset..).zip(data.iter().copied()));
     }
 
-    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<Completion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<OwnedFd>) -> Result<RequestCompletion, Errno> {
         let file = map.file.ok_or(Errno::EINVAL)?;
-        let memory = MappedFile::map(&file.fd, file.offset, map.size, Protection::ReadWrite);
+        let memory = MappedFile::map(&file.fd, file.offset, map.size, MemoryProtection::ReadWrite);
         self.memory = Some((map.iova, memory.map_err(|_| Errno::EINVAL)?));
         self.said.push(format!("map {:#x}+{:#x}", map.iova, map.size));
-        Ok(Completion::Now)
+        Ok(RequestCompletion::Now)
     }
 
     fn dma_unmap(&mut self, _: u64, _: u64) {}
 
     fn dma_unmap_all(&mut self) {}
 
-    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<Completion, Errno> {
-        if let IrqSet::Assign { index, start, fds } = set {
+    fn set_irqs(&mut self, set: IrqChange<OwnedFd>) -> Result<RequestCompletion, Errno> {
+        if let IrqChange::Assign { index, start, fds } = set {
             self.said.push(format!("interrupt type {index}, vector {start}: {} eventfds", fds.len()));
             self.eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd).unwrap()).collect();
         }
-        Ok(Completion::Now)
+        Ok(RequestCompletion::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
@@ -136,43 +138,45 @@ impl Device<OwnedFd> for Toy {
 }
 
 /// Server of the simulated function for one client. The client's actions arrive when the connection is over.
-struct Server {
+struct SimulatedServer {
     _folder: TempDir,
     path: PathBuf,
     said: mpsc::Receiver<Vec<String>>,
 }
 
-fn serve(toy: Toy) -> Server {
+fn serve(toy: SimulatedFunction) -> SimulatedServer {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
-    let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let mut listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
     let (sender, said) = mpsc::channel();
     thread::spawn(move || {
         let mut poller = Poller::new().unwrap();
-        poller.add(&listener, 0, Interest::READ).unwrap();
+        poller.add(&listener, 0, PollInterest::READ).unwrap();
         poller.wait(None).unwrap().for_each(drop);
         let stream = listener.accept().unwrap().unwrap();
         let _ = sender.send(converse(&stream, toy));
     });
-    Server { _folder: folder, path, said }
+    SimulatedServer { _folder: folder, path, said }
 }
 
-fn converse(stream: &Stream, mut toy: Toy) -> Vec<String> {
-    let mut session = Session::default();
-    let mut out: Outbox<OwnedFd> = Outbox::new();
-    let (mut buffer, mut fds) = (vec![0; 4096], FdBatch::new());
+fn converse(stream: &StreamSocket, mut toy: SimulatedFunction) -> Vec<String> {
+    let mut session = ServerSession::default();
+    let mut out: MessageOutbox<OwnedFd> = MessageOutbox::new();
+    let (mut buffer, mut fds) = (vec![0; 4096], ReceivedFds::new());
     let mut poller = Poller::new().unwrap();
-    poller.add(stream, 0, Interest::READ).unwrap();
+    poller.add(stream, 0, PollInterest::READ).unwrap();
     while !toy.leaving {
         match stream.recv(&mut buffer, &mut fds).unwrap() {
-            Received::Bytes(count) => session.push(&buffer[..count], fds.drain()).unwrap(),
-            Received::WouldBlock => poller.wait(None).unwrap().for_each(drop),
-            Received::Closed => break,
+            SocketReceived::Bytes(count) => session.push(&buffer[..count], fds.drain()).unwrap(),
+            SocketReceived::WouldBlock => poller.wait(None).unwrap().for_each(drop),
+            SocketReceived::Closed => break,
         }
-        while !toy.leaving && session.step(&mut toy, &mut out).unwrap() == Step::Handled {}
+        while !toy.leaving && session.step(&mut toy, &mut out).unwrap() == SessionProgress::Handled {}
         while let Some(chunk) = out.chunk() {
             let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
-            let host::socket::Sent::Bytes(sent) = stream.send(chunk.bytes, &fds).unwrap() else { break };
+            let host::socket::SocketSent::Bytes(sent) = stream.send(chunk.bytes, &fds).unwrap() else {
+                break;
+            };
             drop(fds);
             out.sent(sent);
         }
@@ -182,7 +186,7 @@ fn converse(stream: &Stream, mut toy: Toy) -> Vec<String> {
 
 #[test]
 fn attach_sends_the_messages_of_a_vmm_and_a_kernel() {
-    let server = serve(Toy::vf());
+    let server = serve(SimulatedFunction::vf());
     drop(VfioUserHal::attach(&server.path, MEMORY).unwrap());
     assert_eq!(
         server.said.recv().unwrap(),
@@ -198,7 +202,7 @@ fn attach_sends_the_messages_of_a_vmm_and_a_kernel() {
 
 #[test]
 fn register_read_follows_earlier_posted_writes() {
-    let server = serve(Toy::vf());
+    let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     for value in 0..1_000 {
         hal.write(PLAIN, value);
@@ -209,7 +213,7 @@ fn register_read_follows_earlier_posted_writes() {
 
 #[test]
 fn dma_memory_is_shared_aligned_and_bounded() {
-    let server = serve(Toy::vf());
+    let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     let first = hal.dma_alloc(100, 128).unwrap();
     let second = hal.dma_alloc(4096, 4096).unwrap();
@@ -225,7 +229,7 @@ fn dma_memory_is_shared_aligned_and_bounded() {
 
 #[test]
 fn an_interrupt_signals_its_vectors_eventfd() {
-    let server = serve(Toy::vf());
+    let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     hal.write(RAISE, 1);
     hal.read(PLAIN);
@@ -236,27 +240,30 @@ fn an_interrupt_signals_its_vectors_eventfd() {
 
 #[test]
 fn registers_read_all_ones_after_the_server_leaves() {
-    let server = serve(Toy::vf());
+    let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     hal.write(LEAVE, 1);
     assert_eq!(hal.read(PLAIN), u32::MAX);
-    assert!(matches!(hal.broken(), Some(HalError::Gone)));
+    assert!(matches!(hal.broken(), Some(VfioUserHalError::Gone)));
     hal.write(PLAIN, 1);
     assert_eq!(hal.read(PLAIN), u32::MAX);
 }
 
 #[test]
 fn attach_refuses_a_device_other_than_a_supported_vf() {
-    let mut other = Toy::vf();
+    let mut other = SimulatedFunction::vf();
     other.config.insert(2, 0xc9);
     let server = serve(other);
-    assert!(matches!(VfioUserHal::attach(&server.path, MEMORY), Err(HalError::NotAVf(_))));
+    assert!(matches!(VfioUserHal::attach(&server.path, MEMORY), Err(VfioUserHalError::NotAVf(_))));
 
-    let mut endless = Toy::vf();
+    let mut endless = SimulatedFunction::vf();
     endless.config.insert(0x41, 0x40);
     let server = serve(endless);
-    assert!(matches!(VfioUserHal::attach(&server.path, MEMORY), Err(HalError::NotAVf(_))), "a loop ends");
+    assert!(
+        matches!(VfioUserHal::attach(&server.path, MEMORY), Err(VfioUserHalError::NotAVf(_))),
+        "a loop ends"
+    );
 
     let unserved = server.path.with_file_name("unserved.sock");
-    assert!(matches!(VfioUserHal::attach(&unserved, MEMORY), Err(HalError::Connect { .. })));
+    assert!(matches!(VfioUserHal::attach(&unserved, MEMORY), Err(VfioUserHalError::Connect { .. })));
 }

@@ -25,7 +25,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::wire::{Header, MAX_DATA_XFER, MAX_MESSAGE_FDS};
+use crate::wire::{MAX_DATA_XFER, MAX_MESSAGE_FDS, MessageHeader};
 
 /// Buffered bytes beyond which a push is refused: the longest message, rounded up.
 pub const BUFFER_LIMIT: usize = MAX_DATA_XFER as usize + 4096;
@@ -54,7 +54,7 @@ pub enum ProtocolError {
 
 /// Body of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Body<'a> {
+pub enum MessageBody<'a> {
     /// Whole body of the received message.
     Whole(&'a [u8]),
     /// The message's body exceeded its limit and was discarded.
@@ -63,40 +63,40 @@ pub enum Body<'a> {
 
 /// Received message that borrows from the decoder's buffer.
 #[derive(Debug)]
-pub struct Message<'a, F> {
+pub struct ReceivedMessage<'a, F> {
     /// Header of the received message.
-    pub header: Header,
+    pub header: MessageHeader,
     /// Body of the received message.
-    pub body: Body<'a>,
+    pub body: MessageBody<'a>,
     /// Descriptors of the received message; none for a discarded body.
     pub fds: Vec<F>,
 }
 
 /// Message that is discarded because its body is too long.
 #[derive(Debug)]
-struct Discarding {
-    header: Header,
+struct DiscardedMessage {
+    header: MessageHeader,
     start: u64,
     left: usize,
 }
 
-impl Discarding {
+impl DiscardedMessage {
     /// Returns the number of discarded bytes after the message's header.
     fn skipped(&self) -> usize {
-        self.header.size.get() as usize - Header::LEN - self.left
+        self.header.size.get() as usize - MessageHeader::LEN - self.left
     }
 }
 
 /// Received part of an incomplete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Partial<'a> {
+pub struct UnfinishedMessage<'a> {
     /// Buffered bytes of the incomplete message, from its first byte on.
     pub kept: &'a [u8],
     /// Number of discarded bytes after the buffered ones: the message exceeds its limit.
     pub skipped: usize,
 }
 
-impl Partial<'_> {
+impl UnfinishedMessage<'_> {
     /// Returns the number of received bytes of the incomplete message.
     #[must_use]
     pub fn received(&self) -> usize {
@@ -106,21 +106,21 @@ impl Partial<'_> {
     /// Returns the size of the whole message in bytes, if the message's header is complete.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
-        Header::read_from_prefix(self.kept).ok().map(|(header, _)| header.size.get())
+        MessageHeader::read_from_prefix(self.kept).ok().map(|(header, _)| header.size.get())
     }
 }
 
 /// Incremental parser of vfio-user messages. `F` is a file descriptor that closes on drop, or a number in tests.
 #[derive(Debug)]
 pub struct Decoder<F> {
-    max_body: fn(&Header) -> usize,
+    max_body: fn(&MessageHeader) -> usize,
     /// Received bytes; the first unconsumed message starts at `head`.
     buffer: Vec<u8>,
     head: usize,
     /// Position of `buffer[0]` among all bytes that were ever in the buffer. Discarded bytes do not count, but
     /// every message has a header, so no two messages start at the same position.
     base: u64,
-    discarding: Option<Discarding>,
+    discarding: Option<DiscardedMessage>,
     /// Descriptors with the start position of their message, in order.
     fds: VecDeque<(u64, F)>,
     dropped_fds: u64,
@@ -128,7 +128,7 @@ pub struct Decoder<F> {
 
 impl<F> Decoder<F> {
     /// Creates a decoder that buffers bodies of at most `max_body(header)` bytes and discards longer ones.
-    pub fn new(max_body: fn(&Header) -> usize) -> Self {
+    pub fn new(max_body: fn(&MessageHeader) -> usize) -> Self {
         Self {
             max_body,
             buffer: Vec::new(),
@@ -162,13 +162,13 @@ impl<F> Decoder<F> {
     ///
     /// # Errors
     /// The framing is lost; every later call returns the same error.
-    pub fn next_message(&mut self) -> Result<Option<Message<'_, F>>, ProtocolError> {
+    pub fn next_message(&mut self) -> Result<Option<ReceivedMessage<'_, F>>, ProtocolError> {
         if self.discarding.is_none() {
             let Some((header, body)) = self.peek()? else { return Ok(None) };
             if body <= (self.max_body)(&header) {
-                return Ok(self.take_whole(header, Header::LEN + body));
+                return Ok(self.take_whole(header, MessageHeader::LEN + body));
             }
-            self.start_discarding(header, Header::LEN + body);
+            self.start_discarding(header, MessageHeader::LEN + body);
         }
         Ok(self.take_discarded())
     }
@@ -180,25 +180,28 @@ impl<F> Decoder<F> {
 
     /// Returns the number of received bytes of messages not taken yet, including discarded ones.
     pub fn pending(&self) -> usize {
-        let swallowed = self.discarding.as_ref().map_or(0, |discarding| Header::LEN + discarding.skipped());
+        let swallowed =
+            self.discarding.as_ref().map_or(0, |discarding| MessageHeader::LEN + discarding.skipped());
         swallowed + self.buffered()
     }
 
     /// Returns the incomplete message, once [`next_message`](Self::next_message) has returned `None`.
-    pub fn partial(&self) -> Partial<'_> {
+    pub fn partial(&self) -> UnfinishedMessage<'_> {
         match &self.discarding {
-            Some(discarding) => Partial { kept: discarding.header.as_bytes(), skipped: discarding.skipped() },
-            None => Partial { kept: &self.buffer[self.head..], skipped: 0 },
+            Some(discarding) => {
+                UnfinishedMessage { kept: discarding.header.as_bytes(), skipped: discarding.skipped() }
+            }
+            None => UnfinishedMessage { kept: &self.buffer[self.head..], skipped: 0 },
         }
     }
 
-    /// Continues the [`Partial`] message of another decoder, with its descriptors.
+    /// Continues the [`UnfinishedMessage`] message of another decoder, with its descriptors.
     ///
     /// # Errors
     /// The partial message is invalid: no decoder can have left it.
     pub fn resume(
         &mut self,
-        partial: Partial<'_>,
+        partial: UnfinishedMessage<'_>,
         fds: impl IntoIterator<Item = F>,
     ) -> Result<(), ProtocolError> {
         self.push(partial.kept, fds)?;
@@ -217,31 +220,33 @@ impl<F> Decoder<F> {
     }
 
     /// Returns the next message's header, and the number of bytes of the message's body.
-    fn peek(&self) -> Result<Option<(Header, usize)>, ProtocolError> {
-        let Ok((header, _)) = Header::read_from_prefix(&self.buffer[self.head..]) else { return Ok(None) };
+    fn peek(&self) -> Result<Option<(MessageHeader, usize)>, ProtocolError> {
+        let Ok((header, _)) = MessageHeader::read_from_prefix(&self.buffer[self.head..]) else {
+            return Ok(None);
+        };
         let size = header.size.get();
-        match (size as usize).checked_sub(Header::LEN) {
+        match (size as usize).checked_sub(MessageHeader::LEN) {
             Some(body) => Ok(Some((header, body))),
             None => Err(ProtocolError::SizeBelowHeader { size }),
         }
     }
 
-    fn take_whole(&mut self, header: Header, size: usize) -> Option<Message<'_, F>> {
+    fn take_whole(&mut self, header: MessageHeader, size: usize) -> Option<ReceivedMessage<'_, F>> {
         if self.buffered() < size {
             return None;
         }
         let start = self.head;
         self.head += size;
         let fds = self.take_fds(self.base + start as u64);
-        let body = Body::Whole(&self.buffer[start + Header::LEN..start + size]);
-        Some(Message { header, body, fds })
+        let body = MessageBody::Whole(&self.buffer[start + MessageHeader::LEN..start + size]);
+        Some(ReceivedMessage { header, body, fds })
     }
 
-    fn start_discarding(&mut self, header: Header, size: usize) {
+    fn start_discarding(&mut self, header: MessageHeader, size: usize) {
         let start = self.base + self.head as u64;
         let here = size.min(self.buffered());
         self.head += here;
-        self.discarding = Some(Discarding { header, start, left: size - here });
+        self.discarding = Some(DiscardedMessage { header, start, left: size - here });
     }
 
     /// Discards the first bytes of a push that belong to a message being discarded. Returns the number of discarded
@@ -253,11 +258,11 @@ impl<F> Decoder<F> {
         here
     }
 
-    fn take_discarded(&mut self) -> Option<Message<'_, F>> {
+    fn take_discarded(&mut self) -> Option<ReceivedMessage<'_, F>> {
         let finished = self.discarding.take_if(|discarding| discarding.left == 0)?;
         let unwanted = self.take_fds(finished.start);
         self.dropped_fds += unwanted.len() as u64;
-        Some(Message { header: finished.header, body: Body::Discarded, fds: Vec::new() })
+        Some(ReceivedMessage { header: finished.header, body: MessageBody::Discarded, fds: Vec::new() })
     }
 
     fn take_fds(&mut self, start: u64) -> Vec<F> {
@@ -295,9 +300,9 @@ impl<F> Decoder<F> {
             return discarding.start;
         }
         let mut start = 0;
-        while let Ok((header, _)) = Header::read_from_prefix(&self.buffer[start..]) {
+        while let Ok((header, _)) = MessageHeader::read_from_prefix(&self.buffer[start..]) {
             let size = header.size.get() as usize;
-            if size < Header::LEN || size >= self.buffer.len() - start {
+            if size < MessageHeader::LEN || size >= self.buffer.len() - start {
                 break;
             }
             start += size;

@@ -8,7 +8,8 @@
 //! - [`wire`]: layouts and numbers;
 //! - [`decoder`]: bytes to messages with their descriptors;
 //! - [`outbox`]: messages to `sendmsg` calls;
-//! - [`server`]: a [`Session`](server::Session) turns messages into calls of a [`Device`](server::Device);
+//! - [`server`]: a [`ServerSession`](server::ServerSession) turns messages into calls of a
+//!   [`ServedDevice`](server::ServedDevice);
 //! - [`client`]: requests and their replies, for embedded guests and tests.
 //!
 //! Not supported: migration, dirty page tracking, ioeventfds, twin sockets, requests by the server.

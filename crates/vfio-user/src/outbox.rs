@@ -10,14 +10,14 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 use zerocopy::FromBytes;
 
-use crate::wire::Header;
+use crate::wire::MessageHeader;
 
 /// Maximum bytes of small messages that one `sendmsg` joins.
 pub const MAX_CHUNK: usize = 4096;
 
 /// Arguments of one `sendmsg`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Chunk<'a, F> {
+pub struct SendmsgArguments<'a, F> {
     /// Bytes for one `sendmsg`; never empty.
     pub bytes: &'a [u8],
     /// Descriptors to send with these bytes.
@@ -26,12 +26,12 @@ pub struct Chunk<'a, F> {
 
 /// Queue of encoded messages to send. Its buffers are kept when it is empty.
 #[derive(Debug)]
-pub struct Outbox<F> {
+pub struct MessageOutbox<F> {
     bytes: Vec<u8>,
     head: usize,
     /// Position of `bytes[0]` among all bytes that were ever sent.
     base: u64,
-    /// Stream position up to which [`Outbox::fresh`] has returned the bytes.
+    /// Stream position up to which [`MessageOutbox::fresh`] has returned the bytes.
     noted: u64,
     /// Number of unsent bytes of a partly sent message.
     begun: usize,
@@ -39,13 +39,13 @@ pub struct Outbox<F> {
     fds: VecDeque<(u64, Vec<F>)>,
 }
 
-impl<F> Default for Outbox<F> {
+impl<F> Default for MessageOutbox<F> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<F> Outbox<F> {
+impl<F> MessageOutbox<F> {
     /// Creates an empty outbox.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
@@ -77,17 +77,17 @@ impl<F> Outbox<F> {
     }
 
     /// Returns the next bytes to send with their descriptors, or `None` if everything is sent.
-    pub fn chunk(&self) -> Option<Chunk<'_, F>> {
+    pub fn chunk(&self) -> Option<SendmsgArguments<'_, F>> {
         let rest = &self.bytes[self.head..];
         let first = if self.begun > 0 { self.begun } else { message_size(rest)? };
         if self.begun == 0 {
             let position = self.base + self.head as u64;
             if let Some((_, fds)) = self.fds.front().filter(|(owner, _)| *owner == position) {
-                return Some(Chunk { bytes: &rest[..first], fds });
+                return Some(SendmsgArguments { bytes: &rest[..first], fds });
             }
         }
         let end = if self.begun > 0 { first } else { self.end_of_small_messages(first) };
-        Some(Chunk { bytes: &rest[..end], fds: &[] })
+        Some(SendmsgArguments { bytes: &rest[..end], fds: &[] })
     }
 
     /// Removes `sent` bytes of the last [`chunk`](Self::chunk), and drops the descriptors sent with them.
@@ -111,7 +111,7 @@ impl<F> Outbox<F> {
     }
 
     /// Queues a message of a header and the parts of its body.
-    pub(crate) fn message(&mut self, header: &Header, body: &[&[u8]], fds: Vec<F>) {
+    pub(crate) fn message(&mut self, header: &MessageHeader, body: &[&[u8]], fds: Vec<F>) {
         if !fds.is_empty() {
             self.fds.push_back((self.base + self.bytes.len() as u64, fds));
         }
@@ -122,7 +122,12 @@ impl<F> Outbox<F> {
     }
 
     /// Queues a message whose body is `start` and `data` zero bytes. Returns these for the caller to fill in.
-    pub(crate) fn message_with_data(&mut self, header: &Header, start: &[u8], data: usize) -> &mut [u8] {
+    pub(crate) fn message_with_data(
+        &mut self,
+        header: &MessageHeader,
+        start: &[u8],
+        data: usize,
+    ) -> &mut [u8] {
         self.message(header, &[start], Vec::new());
         let from = self.bytes.len();
         self.bytes.resize(from + data, 0);
@@ -160,7 +165,7 @@ impl<F> Outbox<F> {
 }
 
 fn message_size(bytes: &[u8]) -> Option<usize> {
-    let (header, _) = Header::read_from_prefix(bytes).ok()?;
+    let (header, _) = MessageHeader::read_from_prefix(bytes).ok()?;
     Some((header.size.get() as usize).clamp(1, bytes.len()))
 }
 
@@ -169,16 +174,16 @@ mod tests {
     use super::*;
     use crate::wire::Command;
 
-    fn queue(out: &mut Outbox<i32>, body: usize, fds: Vec<i32>) {
-        let header = Header::request(0, Command::RegionWrite, body, true);
+    fn queue(out: &mut MessageOutbox<i32>, body: usize, fds: Vec<i32>) {
+        let header = MessageHeader::request(0, Command::RegionWrite, body, true);
         out.message_with_data(&header, &[], body);
         if !fds.is_empty() {
-            let position = out.base + (out.bytes.len() - body - Header::LEN) as u64;
+            let position = out.base + (out.bytes.len() - body - MessageHeader::LEN) as u64;
             out.fds.push_back((position, fds));
         }
     }
 
-    fn drain(out: &mut Outbox<i32>) -> Vec<(usize, Vec<i32>)> {
+    fn drain(out: &mut MessageOutbox<i32>) -> Vec<(usize, Vec<i32>)> {
         let mut sends = Vec::new();
         while let Some(chunk) = out.chunk() {
             let (bytes, fds) = (chunk.bytes.len(), chunk.fds.to_vec());
@@ -190,7 +195,7 @@ mod tests {
 
     #[test]
     fn only_messages_without_descriptors_share_one_send() {
-        let mut out = Outbox::new();
+        let mut out = MessageOutbox::new();
         queue(&mut out, 4, Vec::new());
         queue(&mut out, 4, Vec::new());
         queue(&mut out, 0, Vec::from([7, 8]));
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn joined_small_messages_end_with_a_whole_message() {
-        let mut out = Outbox::new();
+        let mut out = MessageOutbox::new();
         for _ in 0..5 {
             queue(&mut out, 984, Vec::new());
         }
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn next_process_sends_the_rest_of_a_partly_sent_message() {
-        let mut out = Outbox::new();
+        let mut out = MessageOutbox::new();
         for _ in 0..2 {
             queue(&mut out, 9984, Vec::new());
         }
@@ -223,14 +228,14 @@ mod tests {
         out.sent(10_100);
         queue(&mut out, 4, Vec::new());
         assert_eq!(out.fresh().len(), 20, "returned once");
-        let mut resumed = Outbox::resume(noted, 10_100);
+        let mut resumed = MessageOutbox::resume(noted, 10_100);
         assert_eq!(drain(&mut resumed), [(9900, Vec::new())]);
         assert_eq!(resumed.fresh().len(), 0);
     }
 
     #[test]
     fn partly_sent_message_is_not_joined_with_later_messages() {
-        let mut out = Outbox::new();
+        let mut out = MessageOutbox::new();
         queue(&mut out, 9984, Vec::new());
         queue(&mut out, 0, Vec::from([3]));
         assert_eq!(out.chunk().unwrap().bytes.len(), 10_000);

@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::run_tool;
-use super::tree::{Tree, read};
-use crate::metadata::{self, Package};
+use super::tree::{PackageTree, read};
+use crate::metadata::{self, CargoPackage};
 
 const MANUAL: &str = "usr/share/man/man1";
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -21,7 +21,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
 /// Adds the manual pages of all commands to the package.
-pub(super) fn manual(tree: &Tree, program: &Path) -> Result<()> {
+pub(super) fn manual(tree: &PackageTree, program: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     run_tool(Command::new(program).args(["man", "--dir"]).arg(folder.path()))?;
     for page in fs::read_dir(folder.path())? {
@@ -31,7 +31,7 @@ pub(super) fn manual(tree: &Tree, program: &Path) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn completions(tree: &Tree, program: &Path) -> Result<()> {
+pub(super) fn completions(tree: &PackageTree, program: &Path) -> Result<()> {
     COMPLETIONS.iter().try_for_each(|(shell, place)| {
         tree.write(place, &run_tool(Command::new(program).args(["completions", shell]))?)
     })
@@ -71,7 +71,7 @@ pub(super) fn licences(root: &Path) -> Result<Vec<u8>> {
     tree.args(["tree", "--package", "softiov", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
     let names = String::from_utf8(run_tool(tree.current_dir(root))?)?;
     let names: BTreeSet<(&str, &str)> = names.lines().filter_map(name_and_version).collect();
-    let ours = |package: &Package| package.manifest.starts_with(root);
+    let ours = |package: &CargoPackage| package.manifest.starts_with(root);
     let mut packages = metadata::closure(&root.join("Cargo.toml"))?;
     packages.retain(|package| !ours(package) && names.contains(&(&package.name, &package.version)));
     let mut text = Vec::new();

@@ -18,11 +18,11 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::metadata;
-use tree::Tree;
+use tree::PackageTree;
 
 /// Arguments of the package's build.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct DebArgs {
     /// The Rust target to build for release; x86_64-unknown-linux-musl makes a static program.
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 }
 
 /// Makes the package, and prints where it is.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &DebArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     let target = target_folder()?;
     let program = match &options.program {
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         None => format!("{}-1", version_of(&root)?),
     };
     let out = options.out.clone().unwrap_or_else(|| target.join("debian"));
-    let tree = Tree::lay_out(&root, &program, &version, &out.join(format!("softiov_{version}")))?;
+    let tree = PackageTree::lay_out(&root, &program, &version, &out.join(format!("softiov_{version}")))?;
     let package = out.join(format!("softiov_{version}_amd64.deb"));
     run_tool(
         Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(tree.folder()).arg(&package),

@@ -36,11 +36,11 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Folder tree of the Debian package's files.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct PackageTree {
     folder: PathBuf,
 }
 
-impl Tree {
+impl PackageTree {
     /// Lays everything out in a new folder.
     pub(super) fn lay_out(root: &Path, program: &Path, version: &str, folder: &Path) -> Result<Self> {
         if folder.exists() {

@@ -1,5 +1,5 @@
-//! File of the failures that `cargo xtask explore` found, each a property test and its seed. A mended failure leaves the
-//! file, and its input becomes a test.
+//! File of the failures that `cargo xtask explore` found, each a property test and its seed. A mended failure leaves
+//! the file, and its input becomes a test.
 
 use std::fmt;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::properties::{Program, Property};
+use super::properties::{PropertyTest, TestProgram};
 
 /// Path of the cases, relative to the workspace.
 pub(super) const FILE: &str = "xtask/found-cases.json";
@@ -18,7 +18,7 @@ const INPUT: &str = "minimal failing input: ";
 
 /// A property test and a seed with which it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Case {
+pub(crate) struct FailingCase {
     package: String,
     target: String,
     test: String,
@@ -27,16 +27,16 @@ pub(crate) struct Case {
     input: String,
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for FailingCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { package, target, seed, input, .. } = self;
         write!(f, "{} ({package}, {target}, seed {seed}): {input}", self.name())
     }
 }
 
-impl Case {
+impl FailingCase {
     /// Describes a failure from what the test printed.
-    pub(super) fn new(property: &Property, seed: u64, output: &str) -> Self {
+    pub(super) fn new(property: &PropertyTest, seed: u64, output: &str) -> Self {
         let input = output.lines().find_map(|line| Some(line.split_once(INPUT)?.1));
         Self {
             package: property.program.package.clone(),
@@ -48,13 +48,13 @@ impl Case {
     }
 
     /// Returns whether this is a failure of the property.
-    pub(super) fn is_of(&self, property: &Property) -> bool {
-        let Property { program, test } = property;
+    pub(super) fn is_of(&self, property: &PropertyTest) -> bool {
+        let PropertyTest { program, test } = property;
         (&self.package, &self.target, &self.test) == (&program.package, &program.target, test)
     }
 
     /// Returns whether the program has this case's test.
-    pub(super) fn is_in(&self, program: &Program) -> bool {
+    pub(super) fn is_in(&self, program: &TestProgram) -> bool {
         (&self.package, &self.target) == (&program.package, &program.target)
     }
 
@@ -86,28 +86,28 @@ impl Case {
 }
 
 /// Adds failing test cases to the file. A case that is there already is not added again.
-pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
+pub(super) fn add(root: &Path, cases: &[FailingCase]) -> Result<()> {
     if cases.is_empty() {
         return Ok(());
     }
     let mut all = load(root)?;
     all.extend(cases.iter().cloned());
-    all.sort_by_key(Case::name);
+    all.sort_by_key(FailingCase::name);
     all.dedup();
-    let values: Vec<_> = all.iter().map(Case::to_json).collect();
+    let values: Vec<_> = all.iter().map(FailingCase::to_json).collect();
     fs::write(root.join(FILE), serde_json::to_string_pretty(&values)? + "\n")
         .with_context(|| format!("cannot write {FILE}"))
 }
 
 /// Reads the file of failing test cases.
-pub(super) fn load(root: &Path) -> Result<Vec<Case>> {
+pub(super) fn load(root: &Path) -> Result<Vec<FailingCase>> {
     let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
     read(&text).with_context(|| format!("{FILE} is not a list of failing cases"))
 }
 
-fn read(text: &str) -> Option<Vec<Case>> {
+fn read(text: &str) -> Option<Vec<FailingCase>> {
     let value: Value = serde_json::from_str(text).ok()?;
-    value.as_array()?.iter().map(Case::from_json).collect()
+    value.as_array()?.iter().map(FailingCase::from_json).collect()
 }
 
 #[cfg(test)]
@@ -116,15 +116,15 @@ mod tests {
 
     #[test]
     fn stored_case_keeps_the_input_that_proptest_prints() {
-        let program = Program {
+        let program = TestProgram {
             package: "nic".to_owned(),
             target: "card".to_owned(),
             path: "x".into(),
             folder: "y".into(),
         };
-        let property = Property { program, test: "uncut::cut".to_owned() };
+        let property = PropertyTest { program, test: "uncut::cut".to_owned() };
         let output = "thread panicked\nTest failed: no.\nminimal failing input: case = Case { mss: 3 }\n\tsuccesses: 1\n";
-        let case = Case::new(&property, 7, output);
+        let case = FailingCase::new(&property, 7, output);
         assert!(case.is_of(&property));
         assert_eq!(
             (case.name().as_str(), case.input.as_str()),

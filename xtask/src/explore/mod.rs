@@ -1,5 +1,5 @@
-//! `cargo xtask explore`: runs every property test with new seeds until its time is over. It keeps a failing test as a case
-//! in `xtask/found-cases.json`, and `cargo xtask test` runs each case again. proptest shrinks the input.
+//! `cargo xtask explore`: runs every property test with new seeds until its time is over. It keeps a failing test as a
+//! case in `xtask/found-cases.json`, and `cargo xtask test` runs each case again. proptest shrinks the input.
 
 mod cases;
 mod properties;
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, ensure};
 
 use crate::metadata;
-use cases::Case;
+use cases::FailingCase;
 
 /// Bounds and start of a search.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct ExploreArgs {
     /// Draw new seeds for this many minutes; the round that is running then is finished.
     #[arg(long, value_name = "N", default_value_t = 10)]
     minutes: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// If the tests do not build, if no test has the name that was asked for, or if the file of cases cannot be written.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &ExploreArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     let mut properties = properties::all(&root)?;
     properties.retain(|property| property.test.contains(&options.only));
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let first = options.seed.unwrap_or_else(seed_of_the_clock);
     println!("{} property tests, first seed {first}, {} minutes", properties.len(), options.minutes);
 
-    let mut found: Vec<Case> = Vec::new();
+    let mut found: Vec<FailingCase> = Vec::new();
     for (rounds, seed) in (first..=u64::MAX).enumerate() {
         if rounds > 0 && Instant::now() >= end {
             println!("{rounds} rounds, {} failures", found.len());

@@ -9,11 +9,11 @@ use proc_macro2::{Delimiter, TokenTree};
 use serde_json::Value;
 
 use crate::metadata;
-use crate::tidy::source::{self, Rust, group, ident, inside, is_punct};
+use crate::tidy::source::{self, RustSource, group, ident, inside, is_punct};
 
 /// A test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct TestProgram {
     pub(super) package: String,
     /// The target's name: the library's, or that of a file in `tests`.
     pub(super) target: String,
@@ -24,21 +24,21 @@ pub(super) struct Program {
 
 /// Property test, with its test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Property {
-    pub(super) program: Program,
+pub(super) struct PropertyTest {
+    pub(super) program: TestProgram,
     /// The test's full name, as the program lists it.
     pub(super) test: String,
 }
 
 /// Builds all tests and returns the property tests among them.
-pub(super) fn all(root: &Path) -> Result<Vec<Property>> {
+pub(super) fn all(root: &Path) -> Result<Vec<PropertyTest>> {
     let names = names(root)?;
     let mut properties = Vec::new();
     for program in programs(root)? {
         for test in list(&program)? {
             let last = test.rsplit("::").next().unwrap_or_default().to_owned();
             if names.contains(&(program.package.clone(), last)) {
-                properties.push(Property { program: program.clone(), test });
+                properties.push(PropertyTest { program: program.clone(), test });
             }
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Property>> {
 }
 
 /// Builds all tests and returns their programs.
-pub(super) fn programs(root: &Path) -> Result<Vec<Program>> {
+pub(super) fn programs(root: &Path) -> Result<Vec<TestProgram>> {
     let mut command = metadata::cargo();
     command.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]);
     let output = command
@@ -60,10 +60,10 @@ pub(super) fn programs(root: &Path) -> Result<Vec<Program>> {
 }
 
 /// Reads a test program's path from a message of cargo. Returns `None` unless it is about a test program.
-fn program(message: &str) -> Option<Program> {
+fn program(message: &str) -> Option<TestProgram> {
     let message: Value = serde_json::from_str(message).ok()?;
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-    Some(Program {
+    Some(TestProgram {
         package: folder.file_name()?.to_str()?.to_owned(),
         target: message["target"]["name"].as_str()?.to_owned(),
         path: message["executable"].as_str()?.into(),
@@ -72,7 +72,7 @@ fn program(message: &str) -> Option<Program> {
 }
 
 /// Returns the names of a program's tests.
-fn list(program: &Program) -> Result<Vec<String>> {
+fn list(program: &TestProgram) -> Result<Vec<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--list", "--format", "terse"]).current_dir(&program.folder).stdin(Stdio::null());
     let output =
@@ -86,7 +86,7 @@ fn names(root: &Path) -> Result<BTreeSet<(String, String)>> {
     let mut names = BTreeSet::new();
     for file in source::tracked(root)?.iter().filter(|file| file.is_rust()) {
         // A file that is not Rust is a finding of `tidy`.
-        let Ok(rust) = Rust::parse(file) else { continue };
+        let Ok(rust) = RustSource::parse(file) else { continue };
         let mut folders = file.path.iter().filter_map(|folder| folder.to_str());
         if let (Some("crates"), Some(package)) = (folders.next(), folders.next()) {
             names.extend(in_file(&rust).into_iter().map(|name| (package.to_owned(), name)));
@@ -96,7 +96,7 @@ fn names(root: &Path) -> Result<BTreeSet<(String, String)>> {
 }
 
 /// Returns the functions in `proptest! { ... }`, and those that make a `TestRunner`.
-fn in_file(rust: &Rust) -> Vec<String> {
+fn in_file(rust: &RustSource) -> Vec<String> {
     let mut names = Vec::new();
     rust.each(|tokens| {
         let is_macro =
@@ -135,7 +135,7 @@ mod tests {
     fn property_tests_are_found_by_macro_and_runner() {
         let source = "proptest! { #[test] fn a(x in 0..3) { f(); } #[test] fn b(y in g()) {} }\n\
             #[test] fn c() { let mut runner = TestRunner::new(); }\n#[test] fn d() { proptest(); }\n";
-        assert_eq!(in_file(&Rust::sample(source)), ["a", "b", "c"]);
+        assert_eq!(in_file(&RustSource::sample(source)), ["a", "b", "c"]);
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-use super::cases::{self, Case};
-use super::properties::{self, Program, Property};
+use super::cases::{self, FailingCase};
+use super::properties::{self, PropertyTest, TestProgram};
 use super::seed::{SEED, WRITES_NOTHING};
-use crate::test::process::{self, Show};
-use crate::test::tally::{Failure, Tally};
+use crate::test::process::{self, OutputVisibility};
+use crate::test::tally::{TestFailure, TestTally};
 
 /// Runs every property with the seed. Returns a case for each that fails.
-pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
+pub(super) fn round(properties: &[PropertyTest], seed: u64) -> Result<Vec<FailingCase>> {
     let waiting = Mutex::new(properties.iter());
     let work = || {
         let mut cases = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
             let next = waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             let Some(property) = next else { return Ok(cases) };
             if let Some(output) = failure(&property.program, &property.test, seed)? {
-                cases.push(Case::new(property, seed, &output));
+                cases.push(FailingCase::new(property, seed, &output));
             }
         }
     };
@@ -44,9 +44,9 @@ pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
 ///
 /// # Errors
 /// If the file of cases is damaged, or the tests do not build.
-pub(crate) fn repeat(root: &Path) -> Result<Tally> {
+pub(crate) fn repeat(root: &Path) -> Result<TestTally> {
     let cases = cases::load(root)?;
-    let mut tally = Tally::default();
+    let mut tally = TestTally::default();
     if cases.is_empty() {
         return Ok(tally);
     }
@@ -60,7 +60,7 @@ pub(crate) fn repeat(root: &Path) -> Result<Tally> {
         match failure(program, test, seed)? {
             Some(_) => {
                 tally.failed += 1;
-                tally.failures.push(Failure { name: case.name(), reason: None });
+                tally.failures.push(TestFailure { name: case.name(), reason: None });
             }
             None => tally.passed += 1,
         }
@@ -69,11 +69,11 @@ pub(crate) fn repeat(root: &Path) -> Result<Tally> {
 }
 
 /// Runs one property test with a seed. Returns what it printed if it failed.
-fn failure(program: &Program, test: &str, seed: u64) -> Result<Option<String>> {
+fn failure(program: &TestProgram, test: &str, seed: u64) -> Result<Option<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--exact", test]).current_dir(&program.folder);
     command.env(SEED, seed.to_string()).env(WRITES_NOTHING, "1");
     command.env("CARGO_MANIFEST_DIR", &program.folder);
-    let output = process::run(&mut command, Show::OnFailure)?;
+    let output = process::run(&mut command, OutputVisibility::OnFailure)?;
     Ok((!output.success).then(|| output.all()))
 }

@@ -11,9 +11,9 @@ use anyhow::{Context, Result, ensure};
 
 /// Instruction counts by stage of the frame path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counts(pub(super) BTreeMap<String, f64>);
+pub(crate) struct InstructionCounts(pub(super) BTreeMap<String, f64>);
 
-impl Counts {
+impl InstructionCounts {
     pub(super) fn is_empty(&self) -> bool {
         self.total() <= 0.0
     }
@@ -38,7 +38,7 @@ impl Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for InstructionCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.0} instructions per frame:", self.total())?;
         self.0.iter().try_for_each(|(stop, count)| write!(f, " {stop} {count}"))
@@ -46,7 +46,7 @@ impl fmt::Display for Counts {
 }
 
 /// Runs a case of the benchmark `calls` times.
-pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Counts> {
+pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<InstructionCounts> {
     let out = program.with_extension(format!("callgrind.{calls}"));
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]);
@@ -62,8 +62,8 @@ pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Counts> {
 }
 
 /// Costs of lines, by the stop that their file belongs to. What a call costs is counted where it is spent.
-pub(super) fn parse(text: &str) -> Counts {
-    let mut counts = Counts::default();
+pub(super) fn parse(text: &str) -> InstructionCounts {
+    let mut counts = InstructionCounts::default();
     let (mut stop, mut nameless) = (None, false);
     let mut inclusive = false;
     for line in text.lines() {
@@ -142,7 +142,7 @@ fn=main
     #[test]
     fn instructions_per_frame_are_the_difference_of_two_runs() {
         let long = parse(OUTPUT);
-        let short = Counts([("forward".to_owned(), 1.0), ("std".to_owned(), 5.0)].into());
+        let short = InstructionCounts([("forward".to_owned(), 1.0), ("std".to_owned(), 5.0)].into());
         let counts = long.since(&short).per(10);
         let expected = [("copies", 900.0), ("forward", 10.0), ("switch", 3.0)];
         assert_eq!(counts.0, expected.map(|(stop, count)| (stop.to_owned(), count)).into());

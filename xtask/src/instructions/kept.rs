@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::callgrind::Counts;
+use super::callgrind::InstructionCounts;
 use crate::metadata;
 
 /// Path of the kept count, relative to the workspace.
@@ -20,12 +20,12 @@ const STOP_LEAST: f64 = 4.0;
 
 /// The kept counts, and the compiler that they belong to.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct InstructionBaseline {
     compiler: String,
-    cases: Vec<(String, Counts)>,
+    cases: Vec<(String, InstructionCounts)>,
 }
 
-pub(super) fn load() -> Result<Kept> {
+pub(super) fn load() -> Result<InstructionBaseline> {
     let path = metadata::workspace_root()?.join(PATH);
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {PATH}"))?;
     read(&text).with_context(|| {
@@ -33,18 +33,20 @@ pub(super) fn load() -> Result<Kept> {
     })
 }
 
-fn read(text: &str) -> Option<Kept> {
+fn read(text: &str) -> Option<InstructionBaseline> {
     let value: Value = serde_json::from_str(text).ok()?;
     let counts = |stops: &Value| {
         let stops = stops.as_object()?.iter();
-        Some(Counts(stops.map(|(stop, count)| Some((stop.clone(), count.as_f64()?))).collect::<Option<_>>()?))
+        Some(InstructionCounts(
+            stops.map(|(stop, count)| Some((stop.clone(), count.as_f64()?))).collect::<Option<_>>()?,
+        ))
     };
     let cases = value["instructions"].as_object()?.iter();
     let cases = cases.map(|(case, stops)| Some((case.clone(), counts(stops)?))).collect::<Option<_>>()?;
-    Some(Kept { compiler: value["compiler"].as_str()?.to_owned(), cases })
+    Some(InstructionBaseline { compiler: value["compiler"].as_str()?.to_owned(), cases })
 }
 
-pub(super) fn keep(counted: &[(String, Counts)]) -> Result<()> {
+pub(super) fn keep(counted: &[(String, InstructionCounts)]) -> Result<()> {
     let cases: Map<String, Value> =
         counted.iter().map(|(case, counts)| (case.clone(), json!(counts.0))).collect();
     let value = json!({ "compiler": metadata::compiler()?, "instructions": cases });
@@ -54,7 +56,7 @@ pub(super) fn keep(counted: &[(String, Counts)]) -> Result<()> {
 }
 
 /// Returns a complaint for each count that differs by more than is tolerated.
-pub(super) fn compare(kept: &Kept, counted: &[(String, Counts)]) -> Vec<String> {
+pub(super) fn compare(kept: &InstructionBaseline, counted: &[(String, InstructionCounts)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (case, counts) in counted {
         let Some((_, before)) = kept.cases.iter().find(|(kept, _)| kept == case) else {
@@ -85,8 +87,8 @@ pub(super) fn compare(kept: &Kept, counted: &[(String, Counts)]) -> Vec<String> 
 mod tests {
     use super::*;
 
-    fn counts(stops: &[(&str, f64)]) -> Counts {
-        Counts(stops.iter().map(|&(stop, count)| (stop.to_owned(), count)).collect())
+    fn counts(stops: &[(&str, f64)]) -> InstructionCounts {
+        InstructionCounts(stops.iter().map(|&(stop, count)| (stop.to_owned(), count)).collect())
     }
 
     fn said(of: &[(&str, f64)]) -> Vec<String> {

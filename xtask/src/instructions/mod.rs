@@ -1,8 +1,8 @@
 //! `cargo xtask instructions`: counts the instructions that the card and the VF drivers spend on a frame, by stop, and
 //! compares them with the kept count. valgrind counts, so clock and load have no effect. `--keep` keeps the new count.
 //!
-//! The count includes the look-up of guest memory and copies, with the vector registers of valgrind's processor. A test of
-//! the card counts allocations (`crates/nic/tests/card/allocations.rs`).
+//! The count includes the look-up of guest memory and copies, with the vector registers of valgrind's processor. A test
+//! of the card counts allocations (`crates/nic/tests/card/allocations.rs`).
 
 mod callgrind;
 mod kept;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::metadata;
-pub(crate) use callgrind::Counts;
+pub(crate) use callgrind::InstructionCounts;
 
 /// The ways of a frame that are counted: whose benchmark `frame_path` has them, how it calls them, and how many frames a
 /// call moves.
@@ -44,14 +44,14 @@ const CALLS: [u64; 2] = [50, 150];
 
 /// Arguments of the count.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct InstructionsArgs {
     /// Make today's count the kept one.
     #[arg(long)]
     keep: bool,
 }
 
 /// Counts, and compares or keeps.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &InstructionsArgs) -> Result<ExitCode> {
     let counted = count()?;
     for (case, counts) in &counted {
         println!("{case}: {counts}");
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// Instructions a frame for each of [`CASES`].
-pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
+pub(crate) fn count() -> Result<Vec<(String, InstructionCounts)>> {
     let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
     let case = |&(package, case, frames): &(&str, &str, u64)| {
         let program = programs.iter().find(|(of, _)| *of == package).map(|(_, program)| program);
@@ -83,7 +83,7 @@ pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
 }
 
 /// Returns a complaint for each count that is worse, or much better, than the kept one.
-pub(crate) fn complaints(counted: &[(String, Counts)]) -> Result<Vec<String>> {
+pub(crate) fn complaints(counted: &[(String, InstructionCounts)]) -> Result<Vec<String>> {
     Ok(kept::compare(&kept::load()?, counted))
 }
 

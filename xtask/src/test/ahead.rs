@@ -1,5 +1,6 @@
-//! Builds for later stages during the stage that boots most guests, which leaves a processor idle for much of its time. The
-//! builds have the least priority, so that guests do not wait for them. A later stage builds again and reports errors.
+//! Builds for later stages during the stage that boots most guests, which leaves a processor idle for much of its time.
+//! The builds have the least priority, so that guests do not wait for them. A later stage builds again and reports
+//! errors.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,9 +19,9 @@ const BUILDS: [&str; 5] = [
 
 /// Builds beside the guests, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Ahead(Option<JoinHandle<()>>);
+pub(super) struct BackgroundBuilds(Option<JoinHandle<()>>);
 
-impl Ahead {
+impl BackgroundBuilds {
     /// Begins to build, unless that has begun.
     pub(super) fn begin(&mut self, root: &Path) {
         let commands = BUILDS.map(|arguments| {

@@ -19,73 +19,73 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::metadata;
-use ahead::Ahead;
-use context::Context;
+use ahead::BackgroundBuilds;
 pub(crate) use context::GUEST_TESTS;
-use stage::Stage;
-use summary::Finished;
-use tally::Tally;
+use context::TestContext;
+use stage::TestStage;
+use summary::StageResult;
+use tally::TestTally;
 
 /// Selects the stages to run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct TestArgs {
     /// Run formatting, tidy, lints and the unit tests of the pure crates, for the time between two edits. The other
     /// stages count as skipped.
     #[arg(long)]
     quick: bool,
     /// Run these stages and no others.
     #[arg(long, value_name = "STAGE", num_args = 1.., conflicts_with = "quick")]
-    only: Vec<Stage>,
+    only: Vec<TestStage>,
 }
 
 /// Runs the stages that were asked for, and tells of them on standard output.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &TestArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     // In a fresh clone there is nothing that git could report; even a lock file that this very program's
     // build changed is an error there.
-    let status =
-        Context::git_status(&root).map(|now| if env::var_os("CI").is_some() { String::new() } else { now });
-    let context = Context { root, status };
-    let mut finished: Vec<Finished> = Vec::new();
-    let mut ahead = Ahead::default();
+    let status = TestContext::git_status(&root)
+        .map(|now| if env::var_os("CI").is_some() { String::new() } else { now });
+    let context = TestContext { root, status };
+    let mut finished: Vec<StageResult> = Vec::new();
+    let mut ahead = BackgroundBuilds::default();
     let stages = options.stages();
     for &stage in &stages {
-        let built = finished.iter().all(|done| done.stage != Stage::Build || done.tally.failed == 0);
+        let built = finished.iter().all(|done| done.stage != TestStage::Build || done.tally.failed == 0);
         println!("\n== {}: {}", stage.name(), stage.title());
         let begun = Instant::now();
         let tally = match options.reason_to_skip(stage, built) {
-            Some(reason) => Tally::skip(format!("{}: {reason}", stage.title())),
+            Some(reason) => TestTally::skip(format!("{}: {reason}", stage.title())),
             None => {
                 match stage {
-                    Stage::Linux if stages.contains(&Stage::Demo) => ahead.begin(&context.root),
-                    Stage::Instructions | Stage::Demo => ahead.wait(),
+                    TestStage::Linux if stages.contains(&TestStage::Demo) => ahead.begin(&context.root),
+                    TestStage::Instructions | TestStage::Demo => ahead.wait(),
                     _ => {}
                 }
                 stage.run(&context).unwrap_or_else(|error| {
                     println!("{error:#}");
-                    Tally::FAILED
+                    TestTally::FAILED
                 })
             }
         };
-        let done = Finished { stage, tally, took: begun.elapsed() };
+        let done = StageResult { stage, tally, took: begun.elapsed() };
         println!("   {done}");
         finished.push(done);
     }
-    println!("\n{}", summary::Summary(&finished));
+    println!("\n{}", summary::TestSummary(&finished));
     let failed = finished.iter().any(|done| done.tally.failed > 0);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-impl Options {
-    fn stages(&self) -> Vec<Stage> {
-        let selects = |stage: &Stage| {
+impl TestArgs {
+    fn stages(&self) -> Vec<TestStage> {
+        let selects = |stage: &TestStage| {
             let (whole, named) = (self.only.is_empty(), self.only.contains(stage));
             named || whole && (self.quick || !stage.is_part_of_another())
         };
-        Stage::ALL.into_iter().filter(selects).collect()
+        TestStage::ALL.into_iter().filter(selects).collect()
     }
 
-    fn reason_to_skip(&self, stage: Stage, built: bool) -> Option<&'static str> {
+    fn reason_to_skip(&self, stage: TestStage, built: bool) -> Option<&'static str> {
         if self.quick && !stage.is_quick() {
             Some("skipped by --quick")
         } else if !built && stage.needs_build() {
@@ -102,34 +102,34 @@ mod tests {
 
     #[test]
     fn test_stages_run_in_fixed_order() {
-        let options = Options { quick: false, only: vec![Stage::Test, Stage::Fmt] };
-        assert_eq!(options.stages(), [Stage::Fmt, Stage::Test]);
+        let options = TestArgs { quick: false, only: vec![TestStage::Test, TestStage::Fmt] };
+        assert_eq!(options.stages(), [TestStage::Fmt, TestStage::Test]);
     }
 
     #[test]
     fn whole_test_run_has_every_stage_once() {
-        let all = Options { quick: false, only: Vec::new() };
-        let mut expected = Stage::ALL.to_vec();
+        let all = TestArgs { quick: false, only: Vec::new() };
+        let mut expected = TestStage::ALL.to_vec();
         // The stage `test` runs the unit tests of all crates.
-        expected.retain(|stage| *stage != Stage::Unit);
+        expected.retain(|stage| *stage != TestStage::Unit);
         assert_eq!(all.stages(), expected);
     }
 
     #[test]
     fn quick_test_run_has_four_stages() {
-        let options = Options { quick: true, only: Vec::new() };
+        let options = TestArgs { quick: true, only: Vec::new() };
         let mut stages = options.stages();
         stages.retain(|&stage| options.reason_to_skip(stage, true).is_none());
-        assert_eq!(stages, [Stage::Fmt, Stage::Tidy, Stage::Clippy, Stage::Unit]);
+        assert_eq!(stages, [TestStage::Fmt, TestStage::Tidy, TestStage::Clippy, TestStage::Unit]);
     }
 
     #[test]
     fn skipped_test_stage_has_a_reason() {
-        let options = Options { quick: true, only: Vec::new() };
-        assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("skipped by --quick"));
-        let options = Options { quick: false, only: Vec::new() };
-        assert_eq!(options.reason_to_skip(Stage::Test, false), Some("skipped because the build failed"));
-        assert_eq!(options.reason_to_skip(Stage::Test, true), None);
-        assert_eq!(options.reason_to_skip(Stage::Tree, false), None);
+        let options = TestArgs { quick: true, only: Vec::new() };
+        assert_eq!(options.reason_to_skip(TestStage::Linux, true), Some("skipped by --quick"));
+        let options = TestArgs { quick: false, only: Vec::new() };
+        assert_eq!(options.reason_to_skip(TestStage::Test, false), Some("skipped because the build failed"));
+        assert_eq!(options.reason_to_skip(TestStage::Test, true), None);
+        assert_eq!(options.reason_to_skip(TestStage::Tree, false), None);
     }
 }

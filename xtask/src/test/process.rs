@@ -23,7 +23,7 @@ const HANGS: Duration = Duration::from_secs(900);
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Show {
+pub(crate) enum OutputVisibility {
     /// Print every line of output at once.
     Live,
     /// Everything, but only if the program fails.
@@ -33,27 +33,27 @@ pub(crate) enum Show {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(super) enum OutputStream {
     Stdout,
     Stderr,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) stream: Stream,
+pub(super) struct OutputLine {
+    pub(super) stream: OutputStream,
     pub(super) text: String,
 }
 
 /// The lines that a program printed, both streams in the order in which they were read.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct ProgramOutput {
     pub(crate) success: bool,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<OutputLine>,
 }
 
-impl Output {
+impl ProgramOutput {
     pub(crate) fn stdout(&self) -> String {
-        self.text(|line| line.stream == Stream::Stdout)
+        self.text(|line| line.stream == OutputStream::Stdout)
     }
 
     pub(crate) fn all(&self) -> String {
@@ -65,7 +65,7 @@ impl Output {
         self.lines.iter().map(|line| line.text.as_str())
     }
 
-    fn text(&self, wanted: impl Fn(&&Line) -> bool) -> String {
+    fn text(&self, wanted: impl Fn(&&OutputLine) -> bool) -> String {
         let lines: Vec<_> = self.lines.iter().filter(wanted).map(|line| line.text.as_str()).collect();
         lines.join("\n")
     }
@@ -75,25 +75,27 @@ impl Output {
 ///
 /// # Errors
 /// When it cannot be started.
-pub(crate) fn run(command: &mut Command, show: Show) -> Result<Output> {
+pub(crate) fn run(command: &mut Command, show: OutputVisibility) -> Result<ProgramOutput> {
     run_while(command, show, HANGS)
 }
 
 /// The same; `hangs`: how long it may print nothing.
-fn run_while(command: &mut Command, show: Show, hangs: Duration) -> Result<Output> {
+fn run_while(command: &mut Command, show: OutputVisibility, hangs: Duration) -> Result<ProgramOutput> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let (sender, receiver) = mpsc::channel();
-    read(child.stdout.take(), Stream::Stdout, sender.clone());
-    read(child.stderr.take(), Stream::Stderr, sender);
+    read(child.stdout.take(), OutputStream::Stdout, sender.clone());
+    read(child.stderr.take(), OutputStream::Stderr, sender);
     let lines = collect(&mut child, &receiver, show, hangs)?;
     let status = child.wait()?;
-    let output = Output { success: status.success(), lines };
+    let output = ProgramOutput { success: status.success(), lines };
     if !output.success {
         match show {
-            Show::Live => {}
-            Show::OnFailure => println!("{}", output.all()),
-            Show::FailedTests => println!("{}", results::without_successes(output.texts()).join("\n")),
+            OutputVisibility::Live => {}
+            OutputVisibility::OnFailure => println!("{}", output.all()),
+            OutputVisibility::FailedTests => {
+                println!("{}", results::without_successes(output.texts()).join("\n"));
+            }
         }
         println!("`{}` failed: {status}", shown(command));
     }
@@ -105,12 +107,12 @@ fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn read(pipe: Option<impl Read + Send + 'static>, stream: Stream, sender: Sender<Line>) {
+fn read(pipe: Option<impl Read + Send + 'static>, stream: OutputStream, sender: Sender<OutputLine>) {
     thread::spawn(move || {
         for line in pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n')) {
             let Ok(line) = line else { return };
             let text = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
-            if sender.send(Line { stream, text }).is_err() {
+            if sender.send(OutputLine { stream, text }).is_err() {
                 return;
             }
         }
@@ -120,19 +122,19 @@ fn read(pipe: Option<impl Read + Send + 'static>, stream: Stream, sender: Sender
 /// The program's lines, until it has ended and both its streams are read, or it hangs.
 fn collect(
     child: &mut Child,
-    receiver: &Receiver<Line>,
-    show: Show,
+    receiver: &Receiver<OutputLine>,
+    show: OutputVisibility,
     hangs: Duration,
-) -> io::Result<Vec<Line>> {
+) -> io::Result<Vec<OutputLine>> {
     let begun = Instant::now();
     let mut heard = begun;
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<OutputLine> = Vec::new();
     let mut sign_at = SIGN_OF_LIFE;
     let mut ended: Option<Instant> = None;
     loop {
         match receiver.recv_timeout(GLANCE) {
             Ok(line) => {
-                if show == Show::Live {
+                if show == OutputVisibility::Live {
                     println!("{}", line.text);
                 }
                 lines.push(line);
@@ -153,7 +155,7 @@ fn collect(
                 }
             }
         }
-        if show != Show::Live && begun.elapsed() > sign_at {
+        if show != OutputVisibility::Live && begun.elapsed() > sign_at {
             let last = lines.last().map_or("", |line| line.text.as_str());
             println!("   after {} s: {last}", sign_at.as_secs());
             sign_at += SIGN_OF_LIFE;
@@ -162,7 +164,7 @@ fn collect(
 }
 
 /// Ends a process that hangs and what it has started, and says which tests had not ended.
-fn end(process: u32, lines: &[Line]) {
+fn end(process: u32, lines: &[OutputLine]) {
     for name in results::unfinished(lines.iter().map(|line| line.text.as_str())) {
         println!("   unfinished test: {name}");
     }
@@ -193,8 +195,8 @@ fn kill(process: u32) {
 mod tests {
     use super::*;
 
-    fn sh(script: &str) -> Output {
-        run(Command::new("sh").args(["-c", script]), Show::OnFailure).unwrap()
+    fn sh(script: &str) -> ProgramOutput {
+        run(Command::new("sh").args(["-c", script]), OutputVisibility::OnFailure).unwrap()
     }
 
     #[test]
@@ -202,14 +204,14 @@ mod tests {
         let output = sh("echo out; echo err >&2; printf 'no newline'");
         assert!(output.success);
         assert_eq!(output.stdout(), "out\nno newline");
-        assert!(output.lines.contains(&Line { stream: Stream::Stderr, text: "err".to_owned() }));
+        assert!(output.lines.contains(&OutputLine { stream: OutputStream::Stderr, text: "err".to_owned() }));
     }
 
     #[test]
     fn failed_program_is_an_outcome_and_a_missing_program_an_error() {
         assert!(!sh("exit 3").success);
         assert!(!sh("kill -9 $$").success);
-        assert!(run(&mut Command::new("no-such-program"), Show::Live).is_err());
+        assert!(run(&mut Command::new("no-such-program"), OutputVisibility::Live).is_err());
     }
 
     #[test]
@@ -217,7 +219,8 @@ mod tests {
         let begun = Instant::now();
         let mut command = Command::new("sh");
         command.args(["-c", "echo begun; sh -c 'echo $$; sleep 300; true'; true"]);
-        let output = run_while(&mut command, Show::OnFailure, Duration::from_millis(500)).unwrap();
+        let output =
+            run_while(&mut command, OutputVisibility::OnFailure, Duration::from_millis(500)).unwrap();
         assert!(!output.success);
         let started = output.stdout().lines().last().unwrap().to_owned();
         let zombie_or_gone = || {

@@ -1,13 +1,13 @@
 //! Reads what `cargo test` prints: the count of each test program, which tests failed, and which tests say that
 //! they did not run. Such a test counts as passed where it ran; here it counts as skipped instead.
 
-use super::tally::{Failure, Tally};
+use super::tally::{TestFailure, TestTally};
 use std::collections::BTreeMap;
 
 /// The sum over all test programs of a run.
-pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
-    let mut tally = Tally::default();
-    let mut reasons = Reasons::default();
+pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
+    let mut tally = TestTally::default();
+    let mut reasons = FailureReasons::default();
     for line in lines {
         reasons.read(line);
         if let Some(counts) = line.strip_prefix("test result: ") {
@@ -17,7 +17,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
         } else if let Some(skipped) = skipped(line) {
             tally.skipped.push(skipped.to_owned());
         } else if let Some((name, "FAILED")) = verdict(line) {
-            tally.failures.push(Failure { name: name.to_owned(), reason: None });
+            tally.failures.push(TestFailure { name: name.to_owned(), reason: None });
         }
     }
     for failure in &mut tally.failures {
@@ -29,7 +29,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
 
 /// Reads the reason of each failed test: the text of its panic, or the line after the verdict of a check of guests.
 #[derive(Debug, Default)]
-struct Reasons<'a> {
+struct FailureReasons<'a> {
     found: BTreeMap<&'a str, String>,
     /// Failed test whose reason the next lines print.
     test: Option<&'a str>,
@@ -37,7 +37,7 @@ struct Reasons<'a> {
     is_next: bool,
 }
 
-impl<'a> Reasons<'a> {
+impl<'a> FailureReasons<'a> {
     fn read(&mut self, line: &'a str) {
         if let Some((name, "FAILED")) = verdict(line) {
             // Only a check of guests has a duration after its verdict.

@@ -1,5 +1,5 @@
-//! Installs missing host programs of the tests from Debian packages, if permitted. Tests that boot guests prepare QEMU and
-//! the guests' programs themselves, without privilege.
+//! Installs missing host programs of the tests from Debian packages, if permitted. Tests that boot guests
+//! prepare QEMU and the guests' programs themselves, without privilege.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,38 +7,46 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use super::process::{self, Show};
-use super::tally::Tally;
+use super::process::{self, OutputVisibility};
+use super::tally::TestTally;
 
 /// A program of the host, where it comes from, and what cannot be tested without it.
 #[derive(Debug)]
-struct Need {
+struct RequiredProgram {
     program: &'static str,
     package: &'static str,
     what: &'static str,
 }
 
-const NEEDS: [Need; 8] = [
-    Need { program: "ip", package: "iproute2", what: "tests of taps and bridges in a network namespace" },
-    Need {
+const NEEDS: [RequiredProgram; 8] = [
+    RequiredProgram {
+        program: "ip",
+        package: "iproute2",
+        what: "tests of taps and bridges in a network namespace",
+    },
+    RequiredProgram {
         program: "ping",
         package: "iputils-ping",
         what: "tests of pings from a machine beyond an interface",
     },
-    Need { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" },
-    Need {
+    RequiredProgram { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" },
+    RequiredProgram {
         program: "chromium",
         package: "chromium",
         what: "tests of the lab's report and the dashboard in a browser",
     },
-    Need { program: "curl", package: "curl", what: "tests of the commands of docs/api.md" },
-    Need { program: "tcpdump", package: "tcpdump", what: "tests that compare capture filters with libpcap" },
-    Need {
+    RequiredProgram { program: "curl", package: "curl", what: "tests of the commands of docs/api.md" },
+    RequiredProgram {
+        program: "tcpdump",
+        package: "tcpdump",
+        what: "tests that compare capture filters with libpcap",
+    },
+    RequiredProgram {
         program: "mmdebstrap",
         package: "mmdebstrap",
         what: "tests of the Debian package on a new Debian system",
     },
-    Need {
+    RequiredProgram {
         program: "valgrind",
         package: "valgrind",
         what: "count of the instructions that the card spends on a frame",
@@ -53,21 +61,21 @@ const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
 const STATIC: &str = "x86_64-unknown-linux-musl";
 
 /// Sees to it that everything needed is there.
-pub(super) fn run() -> Result<Tally> {
+pub(super) fn run() -> Result<TestTally> {
     add_target();
     let missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
     if missing.is_empty() {
-        return Ok(Tally::PASSED);
+        return Ok(TestTally::PASSED);
     }
     let obstacle = install(&missing)?;
     let still_missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
     if still_missing.is_empty() {
-        return Ok(Tally::PASSED);
+        return Ok(TestTally::PASSED);
     }
     let obstacle = obstacle.unwrap_or("the installed packages did not put the program into PATH");
-    Ok(Tally {
+    Ok(TestTally {
         skipped: still_missing.iter().map(|need| reason(need, obstacle)).collect(),
-        ..Tally::default()
+        ..TestTally::default()
     })
 }
 
@@ -78,11 +86,11 @@ fn add_target() {
     }
 }
 
-fn reason(Need { program, package, what }: &Need, obstacle: &str) -> String {
+fn reason(RequiredProgram { program, package, what }: &RequiredProgram, obstacle: &str) -> String {
     format!("{what}: `{program}` is missing (Debian package {package}), and {obstacle}")
 }
 
-fn is_present(need: &Need) -> bool {
+fn is_present(need: &RequiredProgram) -> bool {
     in_path(need.program)
 }
 
@@ -121,7 +129,7 @@ pub(super) fn valgrind_obstacle() -> Option<&'static str> {
 }
 
 /// Installs the packages of what is missing; returns what stood in the way.
-fn install(missing: &[&Need]) -> Result<Option<&'static str>> {
+fn install(missing: &[&RequiredProgram]) -> Result<Option<&'static str>> {
     if !in_path("apt-get") {
         return Ok(Some("this system has no apt-get to install the package"));
     }
@@ -131,9 +139,9 @@ fn install(missing: &[&Need]) -> Result<Option<&'static str>> {
     let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
     println!("   installing {}", packages.join(" "));
     // A third party's source may be down; what matters is whether the packages are available.
-    process::run(apt_get(["update"]).arg("-q"), Show::Live)?;
+    process::run(apt_get(["update"]).arg("-q"), OutputVisibility::Live)?;
     let mut command = apt_get(["install", "-q", "-y", "--no-install-recommends"]);
-    let output = process::run(command.args(packages), Show::Live)?;
+    let output = process::run(command.args(packages), OutputVisibility::Live)?;
     Ok(if output.success { None } else { Some("apt-get could not install the package") })
 }
 
@@ -169,7 +177,8 @@ mod tests {
 
     #[test]
     fn missing_program_is_named_with_the_reason_it_is_needed() {
-        let need = Need { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" };
+        let need =
+            RequiredProgram { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" };
         assert_eq!(
             reason(&need, "there is no apt"),
             "tests of a VF with lspci: `lspci` is missing (Debian package pciutils), and there is no apt"

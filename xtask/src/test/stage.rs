@@ -9,9 +9,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::context::Context;
-use super::process::{self, Show};
-use super::tally::Tally;
+use super::context::TestContext;
+use super::process::{self, OutputVisibility};
+use super::tally::TestTally;
 use super::{demo, results, setup};
 use crate::explore::seed::SEED;
 use crate::tidy::pure::PURE;
@@ -27,7 +27,7 @@ const MALLOC: [(&str, &str); 2] =
     [("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "268435456")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Stage {
+pub(super) enum TestStage {
     Setup,
     Fmt,
     Tidy,
@@ -45,7 +45,7 @@ pub(super) enum Stage {
     Tree,
 }
 
-impl Stage {
+impl TestStage {
     pub(super) const ALL: [Self; 15] = [
         Self::Setup,
         Self::Fmt,
@@ -128,7 +128,7 @@ impl Stage {
 
     /// # Errors
     /// When it could not even be tried; what was tried and failed is counted and has been shown.
-    pub(super) fn run(self, context: &Context) -> Result<Tally> {
+    pub(super) fn run(self, context: &TestContext) -> Result<TestTally> {
         match self {
             Self::Setup => setup::run(),
             Self::Fmt => check(&mut [cargo(context, "fmt --all --check")]),
@@ -152,7 +152,7 @@ impl Stage {
             Self::Boot | Self::Linux | Self::Package => self.boot_guests(context),
             Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),
             Self::DemoLinux => match setup::guest_obstacle() {
-                Some(obstacle) => Ok(Tally::skip(format!("{}: {obstacle}", self.title()))),
+                Some(obstacle) => Ok(TestTally::skip(format!("{}: {obstacle}", self.title()))),
                 None => demo(context, "demo --linux --seconds 2 --json", demo::LINUX_GUESTS),
             },
             Self::Tree => Ok(tree(context)),
@@ -160,111 +160,111 @@ impl Stage {
     }
 
     /// Runs the test of this stage's name, if guests can be booted here.
-    fn boot_guests(self, context: &Context) -> Result<Tally> {
+    fn boot_guests(self, context: &TestContext) -> Result<TestTally> {
         if let Some(obstacle) = setup::guest_obstacle() {
-            return Ok(Tally::skip(format!("{}: {obstacle}", self.title())));
+            return Ok(TestTally::skip(format!("{}: {obstacle}", self.title())));
         }
         let arguments = format!("test --workspace --test {} -- --nocapture", self.name());
-        test(&mut cargo(context, &arguments), Show::Live)
+        test(&mut cargo(context, &arguments), OutputVisibility::Live)
     }
 }
 
-fn cargo(context: &Context, arguments: &str) -> Command {
+fn cargo(context: &TestContext, arguments: &str) -> Command {
     let mut command = metadata::cargo();
     command.args(arguments.split(' ')).current_dir(&context.root).env("CARGO_TERM_COLOR", "never");
     command
 }
 
 /// A stage that counts as one, however many commands it takes.
-fn check(commands: &mut [Command]) -> Result<Tally> {
+fn check(commands: &mut [Command]) -> Result<TestTally> {
     for command in commands {
-        if !process::run(command, Show::OnFailure)?.success {
-            return Ok(Tally::FAILED);
+        if !process::run(command, OutputVisibility::OnFailure)?.success {
+            return Ok(TestTally::FAILED);
         }
     }
-    Ok(Tally::PASSED)
+    Ok(TestTally::PASSED)
 }
 
 /// A stage that counts by its tests.
-fn test(command: &mut Command, show: Show) -> Result<Tally> {
+fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
     let output = process::run(command, show)?;
     let (success, tally) = (output.success, results::read(output.texts()));
     if success && tally.is_empty() {
         println!("no test of this stage ran");
-        return Ok(Tally::FAILED);
+        return Ok(TestTally::FAILED);
     }
     // A build that failed and a test that took its whole process along are in nobody's count.
-    Ok(if !success && tally.failed == 0 { Tally { failed: 1, ..tally } } else { tally })
+    Ok(if !success && tally.failed == 0 { TestTally { failed: 1, ..tally } } else { tally })
 }
 
 /// Runs the unit tests of the pure crates. Their selection has features of its own, so it is built beside the one of the
 /// other stages, with far fewer dependencies.
-fn unit_tests(context: &Context) -> Result<Tally> {
+fn unit_tests(context: &TestContext) -> Result<TestTally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
     command.args(PURE.iter().flat_map(|package| ["--package", package])).envs(MALLOC);
-    test(command.args(["--", "--show-output"]), Show::FailedTests)
+    test(command.args(["--", "--show-output"]), OutputVisibility::FailedTests)
 }
 
 /// Runs the tests, and the cases that exploring found.
-fn test_all(context: &Context) -> Result<Tally> {
+fn test_all(context: &TestContext) -> Result<TestTally> {
     match env::var(SEED) {
         Ok(seed) => println!("   property tests: seed {seed} ({})", SEED),
         Err(_) => println!("   property tests: random seeds, because {} is not set", SEED),
     }
     // The output of tests that pass is wanted for what they say they skipped.
     let mut all = cargo(context, "test --workspace --no-fail-fast -- --show-output");
-    let tests = test(all.envs(MALLOC), Show::FailedTests)?;
+    let tests = test(all.envs(MALLOC), OutputVisibility::FailedTests)?;
     Ok(tests.and(explore::worker::repeat(&context.root)?))
 }
 
-fn tidy() -> Result<Tally> {
+fn tidy() -> Result<TestTally> {
     let report = tidy::check()?;
     println!("{report}");
-    Ok(if report.findings.is_empty() { Tally::PASSED } else { Tally::FAILED })
+    Ok(if report.findings.is_empty() { TestTally::PASSED } else { TestTally::FAILED })
 }
 
-fn count_instructions() -> Result<Tally> {
+fn count_instructions() -> Result<TestTally> {
     if let Some(obstacle) = setup::valgrind_obstacle() {
-        return Ok(Tally::skip(format!("{}: {obstacle}", Stage::Instructions.title())));
+        return Ok(TestTally::skip(format!("{}: {obstacle}", TestStage::Instructions.title())));
     }
     let complaints = instructions::complaints(&instructions::count()?)?;
     complaints.iter().for_each(|complaint| println!("   {complaint}"));
-    Ok(if complaints.is_empty() { Tally::PASSED } else { Tally::FAILED })
+    Ok(if complaints.is_empty() { TestTally::PASSED } else { TestTally::FAILED })
 }
 
 /// The demo by the program that `cargo install` makes of the checkout, as people do who have it from there.
-fn demo(context: &Context, arguments: &str, guests: usize) -> Result<Tally> {
+fn demo(context: &TestContext, arguments: &str, guests: usize) -> Result<TestTally> {
     let root = context.root.join("target/installed");
     let mut install = cargo(context, "install --quiet --locked --path crates/softiov --root");
-    if !process::run(install.arg(&root), Show::OnFailure)?.success {
-        return Ok(Tally::FAILED);
+    if !process::run(install.arg(&root), OutputVisibility::OnFailure)?.success {
+        return Ok(TestTally::FAILED);
     }
     let mut command = Command::new(root.join("bin/softiov"));
     command.args(arguments.split(' ')).current_dir(&context.root);
-    let output = process::run(&mut command, Show::OnFailure)?;
+    let output = process::run(&mut command, OutputVisibility::OnFailure)?;
     if !output.success {
-        return Ok(Tally::FAILED);
+        return Ok(TestTally::FAILED);
     }
     Ok(match demo::check(&output.stdout(), guests) {
         Ok(said) => {
             println!("   {said}");
-            Tally::PASSED
+            TestTally::PASSED
         }
         Err(wrong) => {
             println!("{}\n{wrong}", output.all());
-            Tally::FAILED
+            TestTally::FAILED
         }
     })
 }
 
-fn tree(context: &Context) -> Tally {
-    match (&context.status, Context::git_status(&context.root)) {
-        (Some(before), Some(after)) if *before == after => Tally::PASSED,
+fn tree(context: &TestContext) -> TestTally {
+    match (&context.status, TestContext::git_status(&context.root)) {
+        (Some(before), Some(after)) if *before == after => TestTally::PASSED,
         (Some(before), Some(after)) => {
             println!("git status before:\n{before}and after:\n{after}");
-            Tally::FAILED
+            TestTally::FAILED
         }
-        _ => Tally::skip(
+        _ => TestTally::skip(
             "cannot check that the build leaves the checkout as it was: git is missing, or this is not a \
              checkout"
                 .to_owned(),
@@ -280,14 +280,14 @@ mod tests {
 
     #[test]
     fn test_stage_names_are_accepted_by_the_command_line() {
-        for stage in Stage::ALL {
-            assert_eq!(Stage::from_str(stage.name(), false), Ok(stage));
+        for stage in TestStage::ALL {
+            assert_eq!(TestStage::from_str(stage.name(), false), Ok(stage));
         }
         assert_eq!(
-            [Stage::Boot, Stage::Linux, Stage::Package].map(Stage::name),
+            [TestStage::Boot, TestStage::Linux, TestStage::Package].map(TestStage::name),
             GUEST_TESTS,
             "these name their test too"
         );
-        assert_eq!(Stage::ALL, Stage::value_variants());
+        assert_eq!(TestStage::ALL, TestStage::value_variants());
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::stage::Stage;
-use super::tally::Tally;
+use super::stage::TestStage;
+use super::tally::TestTally;
 
 /// A stage and what came of it.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) stage: Stage,
-    pub(super) tally: Tally,
+pub(super) struct StageResult {
+    pub(super) stage: TestStage,
+    pub(super) tally: TestTally,
     pub(super) took: Duration,
 }
 
-impl Finished {
+impl StageResult {
     fn verdict(&self) -> &'static str {
         match &self.tally {
             tally if tally.failed > 0 => "FAILED",
@@ -25,7 +25,7 @@ impl Finished {
     }
 }
 
-impl fmt::Display for Finished {
+impl fmt::Display for StageResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} ({:.1} s)", self.verdict(), self.tally, self.took.as_secs_f64())
     }
@@ -33,15 +33,15 @@ impl fmt::Display for Finished {
 
 /// All stages, what was skipped, and the sum.
 #[derive(Debug)]
-pub(super) struct Summary<'a>(pub(super) &'a [Finished]);
+pub(super) struct TestSummary<'a>(pub(super) &'a [StageResult]);
 
-impl fmt::Display for Summary<'_> {
+impl fmt::Display for TestSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:8} {:8} {:>7} {:>7} {:>8} {:>9}", "stage", "", "passed", "failed", "skipped", "time")?;
-        let mut sum = Tally::default();
+        let mut sum = TestTally::default();
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         for done in self.0 {
-            let Finished { stage, tally, took } = done;
+            let StageResult { stage, tally, took } = done;
             let (name, verdict, skips) = (stage.name(), done.verdict(), tally.skips());
             let seconds = took.as_secs_f64();
             writeln!(
@@ -54,7 +54,7 @@ impl fmt::Display for Summary<'_> {
                 *reasons.entry(reason).or_default() += 1;
             }
         }
-        for Finished { stage, tally, .. } in self.0.iter().filter(|done| done.tally.failed > 0) {
+        for StageResult { stage, tally, .. } in self.0.iter().filter(|done| done.tally.failed > 0) {
             match tally.failures.as_slice() {
                 [] => writeln!(f, "FAILED: {}: {}", stage.name(), stage.title())?,
                 tests => tests.iter().try_for_each(|test| writeln!(f, "FAILED: {}: {test}", stage.name()))?,
@@ -73,27 +73,34 @@ impl fmt::Display for Summary<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::Failure;
+    use super::super::tally::TestFailure;
     use super::*;
 
     #[test]
     fn test_summary_names_failures_and_skips_and_ends_with_the_sum() {
         let skips = vec!["taps: no tun".to_owned(), "taps: no tun".to_owned(), "lspci: none".to_owned()];
-        let test = Tally {
+        let test = TestTally {
             passed: 40,
             failed: 1,
             ignored: 2,
             skipped: skips,
-            failures: vec![Failure { name: "rings::wrap".to_owned(), reason: Some("left: 1".to_owned()) }],
+            failures: vec![TestFailure {
+                name: "rings::wrap".to_owned(),
+                reason: Some("left: 1".to_owned()),
+            }],
         };
         let took = Duration::from_millis(1500);
         let finished = [
-            Finished { stage: Stage::Fmt, tally: Tally::PASSED, took },
-            Finished { stage: Stage::Doc, tally: Tally::FAILED, took },
-            Finished { stage: Stage::Test, tally: test, took },
-            Finished { stage: Stage::Linux, tally: Tally::skip("guests: left out".to_owned()), took },
+            StageResult { stage: TestStage::Fmt, tally: TestTally::PASSED, took },
+            StageResult { stage: TestStage::Doc, tally: TestTally::FAILED, took },
+            StageResult { stage: TestStage::Test, tally: test, took },
+            StageResult {
+                stage: TestStage::Linux,
+                tally: TestTally::skip("guests: left out".to_owned()),
+                took,
+            },
         ];
-        let text = Summary(&finished).to_string();
+        let text = TestSummary(&finished).to_string();
         assert!(text.contains("fmt      ok             1       0        0     1.5 s\n"), "{text}");
         assert!(text.contains("test     FAILED        40       1        5     1.5 s\n"), "{text}");
         assert!(text.contains("linux    skipped        0       0        1     1.5 s\n"), "{text}");

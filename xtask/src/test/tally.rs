@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Counts of tests, or of stages that are one test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct TestTally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     /// Tests that the test program passed over.
@@ -12,18 +12,18 @@ pub(crate) struct Tally {
     /// Name and reason of each test that did not run.
     pub(crate) skipped: Vec<String>,
     /// The tests that failed; a stage that is one test has none.
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<TestFailure>,
 }
 
 /// Failed test with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct TestFailure {
     pub(crate) name: String,
     /// Text that the test printed about its failure, if it is known.
     pub(crate) reason: Option<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
             None => f.write_str(&self.name),
@@ -32,7 +32,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl Tally {
+impl TestTally {
     pub(crate) const PASSED: Self =
         Self { passed: 1, failed: 0, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
     pub(crate) const FAILED: Self =
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for TestTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skips())
     }

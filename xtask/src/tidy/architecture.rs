@@ -1,14 +1,14 @@
 //! Checks the pages that lead through the code: ARCHITECTURE.md lists every crate, and the source files that it and CONTRIBUTING.md
 //! name exist. Readers judge the rest.
 
-use super::finding::Finding;
-use super::source::Tracked;
-use crate::metadata::Package;
+use super::finding::TidyFinding;
+use super::source::TrackedFile;
+use crate::metadata::CargoPackage;
 
 /// Pages that lead through the code.
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
-pub(super) fn check(members: &[Package], tracked: &[Tracked]) -> Vec<Finding> {
+pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     let mut findings = missing_files(tracked);
     if let Some(map) = tracked.iter().find(|file| file.path.ends_with(PAGES[0])) {
         let missing = members.iter().filter(|member| !shows(&map.text, &member.name));
@@ -18,13 +18,13 @@ pub(super) fn check(members: &[Package], tracked: &[Tracked]) -> Vec<Finding> {
 }
 
 /// Returns the source files that a page names and that do not exist. A page may leave out the first folders.
-fn missing_files(tracked: &[Tracked]) -> Vec<Finding> {
+fn missing_files(tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for page in tracked.iter().filter(|file| PAGES.iter().any(|page| file.path.ends_with(page))) {
         for (line, text) in (1..).zip(page.text.lines()) {
             let missing =
                 source_files(text).filter(|name| !tracked.iter().any(|file| file.path.ends_with(name)));
-            findings.extend(missing.map(|name| Finding {
+            findings.extend(missing.map(|name| TidyFinding {
                 file: page.path.clone(),
                 line,
                 rule: "architecture",
@@ -41,8 +41,8 @@ fn source_files(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(|quoted| quoted.ends_with(".rs") && !quoted.contains(' '))
 }
 
-fn finding(map: &Tracked, name: &str) -> Finding {
-    Finding {
+fn finding(map: &TrackedFile, name: &str) -> TidyFinding {
+    TidyFinding {
         file: map.path.clone(),
         line: 1,
         rule: "architecture",

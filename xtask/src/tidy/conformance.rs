@@ -3,21 +3,21 @@
 
 use std::collections::BTreeSet;
 
-use super::finding::Finding;
-use super::source::Tracked;
+use super::finding::TidyFinding;
+use super::source::TrackedFile;
 
 const PAGE: &str = "docs/conformance.md";
 const CHECKS: &str = "crates/softiov/tests/linux/main.rs";
 
-pub(super) fn check(tracked: &[Tracked]) -> Vec<Finding> {
+pub(super) fn check(tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     let text = |path| tracked.iter().find(|file| file.path.ends_with(path)).map_or("", |file| &file.text);
     compare(text(PAGE), text(CHECKS))
 }
 
-fn compare(page: &str, checks: &str) -> Vec<Finding> {
+fn compare(page: &str, checks: &str) -> Vec<TidyFinding> {
     let told = named(page, "| `", '`');
     let there = named(checks, "(\"", '"');
-    let finding = |what| Finding {
+    let finding = |what| TidyFinding {
         file: PAGE.into(),
         line: 1,
         rule: "conformance",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Breach of a tidy rule, with its file and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
     pub(super) line: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Finding {
     pub(super) remedy: &'static str,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, rule, what, remedy } = self;
         write!(f, "{}:{line}: {rule}: {what}\n    remedy: {remedy}", file.display())

@@ -1,11 +1,11 @@
-//! Checks which crate of the workspace depends on which: pure crates of the card are below, the programs that run it above.
-//! People review dependencies from crates.io.
+//! Checks which crate of the workspace depends on which: pure crates of the card are below, the programs that
+//! run it above. People review dependencies from crates.io.
 
 use std::path::PathBuf;
 
-use super::finding::Finding;
+use super::finding::TidyFinding;
 use super::pure::PURE;
-use crate::metadata::{Dependency, Package};
+use crate::metadata::{CargoPackage, Dependency};
 
 /// Every crate, and the crates it may build on.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -90,13 +90,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Crates that the tests of a pure crate must not use either, since they depend on it.
 const ABOVE: [&str; 2] = ["daemon", "softiov"];
 
-pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathBuf) -> Vec<Finding> {
+pub(super) fn check(
+    members: &[CargoPackage],
+    manifest_of: impl Fn(&CargoPackage) -> PathBuf,
+) -> Vec<TidyFinding> {
     let is_member = |name: &str| members.iter().any(|member| member.name == name);
     let mut findings = Vec::new();
     for member in members {
         let mut found = |what: String, remedy| {
             let file = manifest_of(member);
-            findings.push(Finding { file, line: 1, rule: "layering", what, remedy });
+            findings.push(TidyFinding { file, line: 1, rule: "layering", what, remedy });
         };
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == member.name) else {
             found(
@@ -129,9 +132,9 @@ fn may(name: &str, allowed: &[&str], dependency: &Dependency) -> bool {
 mod tests {
     use super::*;
 
-    fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
+    fn package(name: &str, dependencies: &[(&str, bool)]) -> CargoPackage {
         let dependency = |&(name, dev): &(&str, bool)| Dependency { name: name.to_owned(), dev };
-        Package {
+        CargoPackage {
             name: name.to_owned(),
             version: String::new(),
             licence: None,
@@ -141,7 +144,7 @@ mod tests {
         }
     }
 
-    fn found(members: &[Package]) -> Vec<String> {
+    fn found(members: &[CargoPackage]) -> Vec<String> {
         check(members, |_| PathBuf::new()).into_iter().map(|finding| finding.what).collect()
     }
 

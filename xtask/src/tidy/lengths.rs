@@ -2,13 +2,13 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::finding::Finding;
-use super::source::{Rust, group, ident, is_punct, line};
+use super::finding::TidyFinding;
+use super::source::{RustSource, group, ident, is_punct, line};
 
 const FILE: usize = 400;
 const FUNCTION: usize = 60;
 
-pub(super) fn file(rust: &Rust) -> Vec<Finding> {
+pub(super) fn file(rust: &RustSource) -> Vec<TidyFinding> {
     let lines = rust.text.lines().count();
     if lines <= FILE {
         return Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn file(rust: &Rust) -> Vec<Finding> {
     )]
 }
 
-pub(super) fn functions(rust: &Rust) -> Vec<Finding> {
+pub(super) fn functions(rust: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     rust.each(|tokens| {
         let Some((name, lines)) = function(tokens) else { return };
@@ -72,16 +72,16 @@ mod tests {
 
     #[test]
     fn file_above_its_length_limit_is_found() {
-        assert!(file(&Rust::sample(&"//\n".repeat(FILE))).is_empty());
-        let findings = file(&Rust::sample(&"//\n".repeat(FILE + 1)));
+        assert!(file(&RustSource::sample(&"//\n".repeat(FILE))).is_empty());
+        let findings = file(&RustSource::sample(&"//\n".repeat(FILE + 1)));
         assert_eq!((findings.len(), findings[0].line), (1, FILE + 1));
     }
 
     #[test]
     fn function_above_its_length_limit_is_found() {
-        assert!(functions(&Rust::sample(&function_of("fn short()", FUNCTION))).is_empty());
+        assert!(functions(&RustSource::sample(&function_of("fn short()", FUNCTION))).is_empty());
         let long = format!("\n{}", function_of("pub fn long() -> Ring<{ LEN }> where A: B,", FUNCTION + 1));
-        let findings = functions(&Rust::sample(&long));
+        let findings = functions(&RustSource::sample(&long));
         assert_eq!((findings.len(), findings[0].line), (1, 2));
         assert!(findings[0].what.starts_with("function `long` has 61 lines"), "{}", findings[0].what);
     }
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn functions_in_macros_count_and_function_pointers_do_not() {
         let in_macro = format!("proptest! {{\n{}}}\n", function_of("fn long(a in 0..9)", FUNCTION + 1));
-        assert_eq!(functions(&Rust::sample(&in_macro)).len(), 1);
+        assert_eq!(functions(&RustSource::sample(&in_macro)).len(), 1);
         let other = format!(
             "trait T {{ fn f(&self); fn g(); }}\ntype P = fn(u8);\nstruct S {{\n{}}}",
             "a: u8,\n".repeat(99)
         );
-        assert!(functions(&Rust::sample(&other)).is_empty());
+        assert!(functions(&RustSource::sample(&other)).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Checks by the SPDX expressions of the manifests that the project's licences permit distribution of all dependencies.
 
-use super::finding::Finding;
-use crate::metadata::Package;
+use super::finding::TidyFinding;
+use crate::metadata::CargoPackage;
 
 /// Licences, and licences with an exception, that ask for no more than a notice.
 const ALLOWED: [&str; 14] = [
@@ -21,17 +21,17 @@ const ALLOWED: [&str; 14] = [
     "Zlib",
 ];
 
-pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+pub(super) fn check(packages: &[CargoPackage]) -> Vec<TidyFinding> {
     packages.iter().filter_map(finding).collect()
 }
 
-fn finding(package: &Package) -> Option<Finding> {
+fn finding(package: &CargoPackage) -> Option<TidyFinding> {
     let licence = package.licence.as_deref();
     if licence.is_some_and(is_permissive) {
         return None;
     }
     let (name, version) = (&package.name, &package.version);
-    Some(Finding {
+    Some(TidyFinding {
         file: "Cargo.lock".into(),
         line: 1,
         rule: "licence",

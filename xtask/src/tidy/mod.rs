@@ -23,19 +23,19 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::metadata::{self, Package};
-use counted::Places;
-use finding::Finding;
-use source::{Rust, Tracked};
+use crate::metadata::{self, CargoPackage};
+use counted::BudgetedFindings;
+use finding::TidyFinding;
+use source::{RustSource, TrackedFile};
 
 /// All breaches of all tidy rules.
 #[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) findings: Vec<Finding>,
+pub(crate) struct TidyReport {
+    pub(crate) findings: Vec<TidyFinding>,
     files: usize,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for TidyReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
             writeln!(f, "{finding}")?;
@@ -46,7 +46,7 @@ impl fmt::Display for Report {
 
 /// Shows or lowers the budget instead of checking.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct TidyArgs {
     /// Print a table of the faults that are left, and how many each crate may have.
     #[arg(long, conflicts_with_all = ["list", "lower"])]
     budget: bool,
@@ -62,15 +62,15 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// If the checkout or the budget cannot be read, or the budget cannot be written.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    if let Options { budget: false, list: None, lower: false } = options {
+pub(crate) fn run(options: &TidyArgs) -> Result<ExitCode> {
+    if let TidyArgs { budget: false, list: None, lower: false } = options {
         let report = check()?;
         println!("{report}");
         return Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let root = metadata::workspace_root()?;
     let tracked = source::tracked(&root)?;
-    let places = Places::find(&tracked, &rust_sources(&tracked, &mut Vec::new()));
+    let places = BudgetedFindings::find(&tracked, &rust_sources(&tracked, &mut Vec::new()));
     match &options.list {
         Some(owner) => print!("{}", places.list(owner)),
         None if options.lower => places.lower_budget(&root)?,
@@ -80,12 +80,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// Applies every rule to the checkout.
-pub(crate) fn check() -> Result<Report> {
+pub(crate) fn check() -> Result<TidyReport> {
     let root = metadata::workspace_root()?;
     let tracked = source::tracked(&root)?;
     let members = metadata::members(&root.join("Cargo.toml"))?;
     let closure = metadata::closure(&root.join("Cargo.toml"))?;
-    let manifest_of = |package: &Package| metadata::relative(&root, &package.manifest);
+    let manifest_of = |package: &CargoPackage| metadata::relative(&root, &package.manifest);
 
     let mut findings = layering::check(&members, manifest_of);
     findings.extend(licences::check(&closure));
@@ -98,13 +98,13 @@ pub(crate) fn check() -> Result<Report> {
     findings.extend(pure::check(&members, &root, &sources));
     findings.extend(modules::check(&target_roots(&root, &members, &tracked)?, &sources));
     findings.extend(sources.iter().flat_map(each_source));
-    findings.extend(Places::find(&tracked, &sources).findings(&root)?);
+    findings.extend(BudgetedFindings::find(&tracked, &sources).findings(&root)?);
     findings.sort();
-    Ok(Report { findings, files: tracked.len() })
+    Ok(TidyReport { findings, files: tracked.len() })
 }
 
 /// The rules that look at one Rust file.
-fn each_source(rust: &Rust) -> Vec<Finding> {
+fn each_source(rust: &RustSource) -> Vec<TidyFinding> {
     [opening::check, lengths::file, lengths::functions, unsafety::check, words::unfinished, words::silenced]
         .iter()
         .flat_map(|rule| rule(rust))
@@ -112,15 +112,15 @@ fn each_source(rust: &Rust) -> Vec<Finding> {
 }
 
 /// The Rust files; one that is not Rust is a finding.
-fn rust_sources(tracked: &[Tracked], findings: &mut Vec<Finding>) -> Vec<Rust> {
-    let parsed = tracked.iter().filter(|file| file.is_rust()).map(Rust::parse);
+fn rust_sources(tracked: &[TrackedFile], findings: &mut Vec<TidyFinding>) -> Vec<RustSource> {
+    let parsed = tracked.iter().filter(|file| file.is_rust()).map(RustSource::parse);
     let (sources, broken): (Vec<_>, Vec<_>) = parsed.partition(std::result::Result::is_ok);
     findings.extend(broken.into_iter().filter_map(std::result::Result::err));
     sources.into_iter().filter_map(std::result::Result::ok).collect()
 }
 
 /// The first file of everything that is built, also by packages outside the workspace (the fuzz targets).
-fn target_roots(root: &Path, members: &[Package], tracked: &[Tracked]) -> Result<BTreeSet<PathBuf>> {
+fn target_roots(root: &Path, members: &[CargoPackage], tracked: &[TrackedFile]) -> Result<BTreeSet<PathBuf>> {
     let mut packages = members.to_vec();
     let known: BTreeSet<_> =
         members.iter().map(|member| metadata::relative(root, &member.manifest)).collect();

@@ -1,15 +1,15 @@
-//! Requires that every Rust file is compiled: `mod` declarations lead to it from the first file of a target. It does not
-//! follow `include!` and modules that macros declare.
+//! Requires that every Rust file is compiled: `mod` declarations lead to it from the first file of a target.
+//! It does not follow `include!` and modules that macros declare.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::finding::Finding;
-use super::source::{Rust, attribute, group, ident, inside, is_punct};
+use super::finding::TidyFinding;
+use super::source::{RustSource, attribute, group, ident, inside, is_punct};
 
-pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> Vec<Finding> {
+pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[RustSource]) -> Vec<TidyFinding> {
     let reached = reach(roots, sources);
     let remedy = "declare the file with `mod`, or remove the file";
     let orphans = sources.iter().filter(|source| !reached.contains(&source.path));
@@ -18,7 +18,7 @@ pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> Vec<Finding>
         .collect()
 }
 
-fn reach(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> BTreeSet<PathBuf> {
+fn reach(roots: &BTreeSet<PathBuf>, sources: &[RustSource]) -> BTreeSet<PathBuf> {
     let mut reached = BTreeSet::new();
     let mut ahead: Vec<PathBuf> = roots.iter().cloned().collect();
     while let Some(path) = ahead.pop() {
@@ -92,11 +92,11 @@ fn path_value(attribute: &[TokenTree]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::Tracked;
+    use crate::tidy::source::TrackedFile;
 
     fn orphans(files: &[(&str, &str)]) -> Vec<String> {
-        let file = |(path, text): &(&str, &str)| Tracked { path: path.into(), text: (*text).to_owned() };
-        let sources: Vec<_> = files.iter().map(|entry| Rust::parse(&file(entry)).unwrap()).collect();
+        let file = |(path, text): &(&str, &str)| TrackedFile { path: path.into(), text: (*text).to_owned() };
+        let sources: Vec<_> = files.iter().map(|entry| RustSource::parse(&file(entry)).unwrap()).collect();
         let roots = BTreeSet::from([PathBuf::from("src/lib.rs"), PathBuf::from("tests/all.rs")]);
         check(&roots, &sources).into_iter().map(|finding| finding.file.display().to_string()).collect()
     }

@@ -1,9 +1,9 @@
 //! Requires an opening comment in each file. Other rules judge its words.
 
-use super::finding::Finding;
-use super::source::Rust;
+use super::finding::TidyFinding;
+use super::source::RustSource;
 
-pub(super) fn check(rust: &Rust) -> Vec<Finding> {
+pub(super) fn check(rust: &RustSource) -> Vec<TidyFinding> {
     if rust.text.starts_with("//! ") {
         return Vec::new();
     }
@@ -17,8 +17,8 @@ mod tests {
 
     #[test]
     fn source_file_must_open_with_a_module_comment() {
-        assert!(check(&Rust::sample("//! A sample.\n")).is_empty());
-        assert_eq!(check(&Rust::sample("use std::io;\n//! Late.\n")).len(), 1);
-        assert_eq!(check(&Rust::sample("//!\n//! An empty first line.\n")).len(), 1);
+        assert!(check(&RustSource::sample("//! A sample.\n")).is_empty());
+        assert_eq!(check(&RustSource::sample("use std::io;\n//! Late.\n")).len(), 1);
+        assert_eq!(check(&RustSource::sample("//!\n//! An empty first line.\n")).len(), 1);
     }
 }

@@ -1,10 +1,10 @@
 //! Compares generated pages with the tables of the code that they come from.
 
-use super::finding::Finding;
-use super::source::Tracked;
+use super::finding::TidyFinding;
+use super::source::TrackedFile;
 use crate::{avf_registers, registers};
 
-pub(super) fn check(tracked: &[Tracked]) -> Vec<Finding> {
+pub(super) fn check(tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     let pages = [(registers::PATH, registers::page()), (avf_registers::PATH, avf_registers::page())];
     let kept = |path: &str| {
         tracked.iter().find(|file| file.path.ends_with(path)).map_or("", |file| file.text.as_str())
@@ -12,12 +12,12 @@ pub(super) fn check(tracked: &[Tracked]) -> Vec<Finding> {
     pages.iter().filter_map(|(path, page)| compare(path, kept(path), page)).collect()
 }
 
-fn compare(path: &str, kept: &str, wanted: &str) -> Option<Finding> {
+fn compare(path: &str, kept: &str, wanted: &str) -> Option<TidyFinding> {
     if kept == wanted {
         return None;
     }
     let same = kept.lines().zip(wanted.lines()).take_while(|(kept, wanted)| kept == wanted).count();
-    Some(Finding {
+    Some(TidyFinding {
         file: path.into(),
         line: same + 1,
         rule: "printed",

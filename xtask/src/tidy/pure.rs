@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::finding::Finding;
-use super::source::{Rust, attribute, group, ident, inside, is_punct};
-use crate::metadata::{self, Package};
+use super::finding::TidyFinding;
+use super::source::{RustSource, attribute, group, ident, inside, is_punct};
+use crate::metadata::{self, CargoPackage};
 
 /// The crates that are state machines.
 pub(crate) const PURE: [&str; 18] = [
@@ -30,7 +30,7 @@ pub(crate) const PURE: [&str; 18] = [
     "guest",
 ];
 
-pub(super) fn check(members: &[Package], root: &Path, sources: &[Rust]) -> Vec<Finding> {
+pub(super) fn check(members: &[CargoPackage], root: &Path, sources: &[RustSource]) -> Vec<TidyFinding> {
     let libraries = members
         .iter()
         .filter(|member| PURE.contains(&member.name.as_str()))
@@ -39,7 +39,7 @@ pub(super) fn check(members: &[Package], root: &Path, sources: &[Rust]) -> Vec<F
     files.filter_map(|file| sources.iter().find(|source| source.path == file)).flat_map(attributes).collect()
 }
 
-fn attributes(library: &Rust) -> Vec<Finding> {
+fn attributes(library: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     if !has_inner(library, is_no_std) {
         let remedy = "add `#![no_std]`, and `extern crate std` under `#[cfg(test)]` at most";
@@ -53,7 +53,7 @@ fn attributes(library: &Rust) -> Vec<Finding> {
 }
 
 /// Returns true if one of the file's own attributes, `#![...]`, is the wanted one.
-fn has_inner(library: &Rust, wanted: fn(&[TokenTree]) -> bool) -> bool {
+fn has_inner(library: &RustSource, wanted: fn(&[TokenTree]) -> bool) -> bool {
     (0..library.tokens.len()).any(|start| {
         let tokens = &library.tokens[start..];
         is_punct(tokens.get(1), '!') && attribute(tokens).is_some_and(|group| wanted(&inside(group)))
@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn pure_crate_must_declare_no_std_and_forbid_unsafe() {
         let pure = "//! A.\n#![no_std]\n#![forbid(unsafe_code)]\nextern crate alloc;\n";
-        assert!(attributes(&Rust::sample(pure)).is_empty());
+        assert!(attributes(&RustSource::sample(pure)).is_empty());
         let almost = "//! A.\n#![cfg_attr(not(test), no_std)]\n#![deny(unsafe_code)]\n";
-        assert_eq!(attributes(&Rust::sample(almost)).len(), 2);
+        assert_eq!(attributes(&RustSource::sample(almost)).len(), 2);
     }
 }

@@ -8,24 +8,24 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use super::finding::Finding;
+use super::finding::TidyFinding;
 
 /// A text file that git tracks, or would.
 #[derive(Clone, Debug)]
-pub(crate) struct Tracked {
+pub(crate) struct TrackedFile {
     /// Path of the file, relative to the workspace.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
-impl Tracked {
+impl TrackedFile {
     pub(crate) fn is_rust(&self) -> bool {
         self.path.extension().is_some_and(|extension| extension == "rs")
     }
 }
 
 /// All text files of the checkout that git does not ignore.
-pub(crate) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
+pub(crate) fn tracked(root: &Path) -> Result<Vec<TrackedFile>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git")
         .args(arguments)
@@ -41,28 +41,28 @@ pub(crate) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
     // What cannot be read as text is a picture, a link, or deleted and not yet committed.
     let file = |name: &str| Some((PathBuf::from(name), fs::read_to_string(root.join(name)).ok()?));
     let files = names.split_terminator('\0').filter_map(file);
-    Ok(files.map(|(path, text)| Tracked { path, text }).collect())
+    Ok(files.map(|(path, text)| TrackedFile { path, text }).collect())
 }
 
 /// Rust source file with its parsed tokens.
 #[derive(Clone, Debug)]
-pub(crate) struct Rust {
+pub(crate) struct RustSource {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     pub(crate) tokens: Vec<TokenTree>,
 }
 
-impl Rust {
+impl RustSource {
     /// # Errors
     /// A finding, when the file cannot be split into tokens.
-    pub(crate) fn parse(file: &Tracked) -> std::result::Result<Self, Finding> {
+    pub(crate) fn parse(file: &TrackedFile) -> std::result::Result<Self, TidyFinding> {
         match file.text.parse::<TokenStream>() {
             Ok(tokens) => Ok(Self {
                 path: file.path.clone(),
                 text: file.text.clone(),
                 tokens: tokens.into_iter().collect(),
             }),
-            Err(error) => Err(Finding {
+            Err(error) => Err(TidyFinding {
                 file: file.path.clone(),
                 line: error.span().start().line,
                 rule: "rust",
@@ -74,7 +74,7 @@ impl Rust {
 
     #[cfg(test)]
     pub(crate) fn sample(text: &str) -> Self {
-        Self::parse(&Tracked { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }).unwrap()
+        Self::parse(&TrackedFile { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }).unwrap()
     }
 
     pub(crate) fn finding(
@@ -83,8 +83,8 @@ impl Rust {
         rule: &'static str,
         what: impl Into<String>,
         remedy: &'static str,
-    ) -> Finding {
-        Finding { file: self.path.clone(), line, rule, what: what.into(), remedy }
+    ) -> TidyFinding {
+        TidyFinding { file: self.path.clone(), line, rule, what: what.into(), remedy }
     }
 
     /// Calls `visit` with every run of sibling tokens, from each token to the end of its group.

@@ -3,18 +3,21 @@
 
 use std::path::PathBuf;
 
-use super::finding::Finding;
-use crate::metadata::Package;
+use super::finding::TidyFinding;
+use crate::metadata::CargoPackage;
 use crate::soak::CAMPAIGN;
 use crate::test::GUEST_TESTS;
 
-pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathBuf) -> Vec<Finding> {
+pub(super) fn check(
+    members: &[CargoPackage],
+    manifest_of: impl Fn(&CargoPackage) -> PathBuf,
+) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for member in members {
         let unrun = member.targets.iter().filter(|target| target.kind == "test" && !target.tested);
         let known = |name: &str| GUEST_TESTS.contains(&name) || name == CAMPAIGN;
         for target in unrun.filter(|target| !known(&target.name)) {
-            findings.push(Finding {
+            findings.push(TidyFinding {
                 file: manifest_of(member),
                 line: 1,
                 rule: "unrun",
@@ -29,17 +32,17 @@ pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathB
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Target;
+    use crate::metadata::CargoTarget;
 
     #[test]
     fn ignored_tests_must_have_a_test_stage_of_their_own() {
-        let target = |name: &str, tested| Target {
+        let target = |name: &str, tested| CargoTarget {
             name: name.to_owned(),
             kind: "test".to_owned(),
             root: PathBuf::new(),
             tested,
         };
-        let package = Package {
+        let package = CargoPackage {
             name: "a".to_owned(),
             version: String::new(),
             licence: None,

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::finding::Finding;
-use super::source::{Rust, ident, line};
+use super::finding::TidyFinding;
+use super::source::{RustSource, ident, line};
 
 const HOME: &str = "crates/host";
 
-pub(super) fn check(rust: &Rust) -> Vec<Finding> {
+pub(super) fn check(rust: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     if rust.path.starts_with(Path::new(HOME)) {
         return findings;
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn unsafe_code_outside_the_host_crate_is_found() {
-        let mut rust = Rust::sample(SOURCE);
+        let mut rust = RustSource::sample(SOURCE);
         let lines: Vec<_> = check(&rust).iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [4], "neither comments, texts nor lint names count");
         rust.path = "crates/host/src/lib.rs".into();

@@ -2,8 +2,8 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::finding::Finding;
-use super::source::{Rust, Tracked, attribute, group, ident, inside, is_punct, line};
+use super::finding::TidyFinding;
+use super::source::{RustSource, TrackedFile, attribute, group, ident, inside, is_punct, line};
 
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 // Cut in two so that they are not found here.
@@ -12,7 +12,7 @@ const MACHINE_PATHS: [&str; 3] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/bash", "_jobs")];
 
 /// `todo!` and its kind, and remarks that say that something is missing.
-pub(super) fn unfinished(rust: &Rust) -> Vec<Finding> {
+pub(super) fn unfinished(rust: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     rust.each(|tokens| {
         if let Some(name) = macro_call(tokens).filter(|name| MACROS.contains(&name.as_str())) {
@@ -42,7 +42,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// Tests that do not run, and code that nothing uses.
-pub(super) fn silenced(rust: &Rust) -> Vec<Finding> {
+pub(super) fn silenced(rust: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     rust.each(|tokens| {
         let Some(attribute) = attribute(tokens) else { return };
@@ -84,11 +84,11 @@ fn mentions(tokens: &[TokenTree], word: &str) -> bool {
 }
 
 /// Paths that only exist on the machine where someone wrote this.
-pub(super) fn machine_paths(file: &Tracked) -> Vec<Finding> {
+pub(super) fn machine_paths(file: &TrackedFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, text) in file.text.lines().enumerate() {
         for path in MACHINE_PATHS.iter().filter(|path| text.contains(**path)) {
-            findings.push(Finding {
+            findings.push(TidyFinding {
                 file: file.path.clone(),
                 line: at + 1,
                 rule: "machine-path",
@@ -104,7 +104,7 @@ pub(super) fn machine_paths(file: &Tracked) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    fn lines(findings: &[Finding]) -> Vec<usize> {
+    fn lines(findings: &[TidyFinding]) -> Vec<usize> {
         findings.iter().map(|finding| finding.line).collect()
     }
 
@@ -114,25 +114,25 @@ mod tests {
         let source = format!(
             "fn f() {{\n todo!();\n}}\n// {first}: later\n// todo!() {second}{second}\nfn g() {{ a = todo != 3; }}\n"
         );
-        assert_eq!(lines(&unfinished(&Rust::sample(&source))), [2, 4]);
-        assert_eq!(lines(&unfinished(&Rust::sample("m! {{ std::dbg![1] }}"))), [1]);
+        assert_eq!(lines(&unfinished(&RustSource::sample(&source))), [2, 4]);
+        assert_eq!(lines(&unfinished(&RustSource::sample("m! {{ std::dbg![1] }}"))), [1]);
     }
 
     #[test]
     fn tests_that_do_not_run_are_found_by_tidy() {
         let source = "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n#[ignore]\nfn b() {}\n#[cfg_attr(miri, ignore)]\nfn ignore() {}\n";
-        assert_eq!(lines(&silenced(&Rust::sample(source))), [2, 4, 6]);
+        assert_eq!(lines(&silenced(&RustSource::sample(source))), [2, 4, 6]);
     }
 
     #[test]
     fn dead_code_is_found_under_every_lint_attribute() {
         let source = "#![allow(dead_code)]\n#[expect(unused, dead_code, reason = \"\")]\n#[warn(dead_code)]\nfn a() {}\n";
-        assert_eq!(lines(&silenced(&Rust::sample(source))), [1, 2]);
+        assert_eq!(lines(&silenced(&RustSource::sample(source))), [1, 2]);
     }
 
     #[test]
     fn paths_of_the_developers_machine_are_found_in_any_file() {
         let text = format!("fine\nsee {}notes\n/rooted/ and framework/\n", MACHINE_PATHS[0]);
-        assert_eq!(lines(&machine_paths(&Tracked { path: "README.md".into(), text })), [2]);
+        assert_eq!(lines(&machine_paths(&TrackedFile { path: "README.md".into(), text })), [2]);
     }
 }

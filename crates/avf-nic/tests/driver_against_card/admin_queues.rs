@@ -1,11 +1,11 @@
 //! Admin queues of a VF while its driver sets them up and takes them down, register by register in the orders of Linux iavf.
 
-use crate::world::{MEMORY, World, mac};
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use crate::world::{CardFixture, MEMORY, mac};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::register as r;
-use avf::virtchnl::Op;
-use driver::avf::vf::Vf;
+use avf::virtchnl::VirtchnlOpcode;
+use driver::avf::vf::AvfDriver;
 use driver::{DmaHal, Hal};
 
 const SLOTS: u32 = 8;
@@ -14,15 +14,15 @@ const ON: u32 = SLOTS | aqlen::ENABLE;
 const RING: u64 = (MEMORY - 4096) as u64;
 
 /// Starts a VF whose driver has sent `messages` more than it needs to start.
-fn running(messages: u32) -> (World, Vf) {
-    let mut world = World::new(1);
-    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+fn running(messages: u32) -> (CardFixture, AvfDriver) {
+    let mut world = CardFixture::new(1);
+    let mut vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
     (0..messages).for_each(|_| _ = vf.statistics(&mut world.vf(0)).unwrap());
     (world, vf)
 }
 
 /// Returns the numbers of messages and of invalid descriptors that the card took from the VF.
-fn taken(world: &World) -> (u64, u64) {
+fn taken(world: &CardFixture) -> (u64, u64) {
     let counters = world.card.counters(0).unwrap();
     (counters.messages, counters.strange)
 }
@@ -59,7 +59,11 @@ fn admin_tail_written_before_enable_takes_no_descriptor() {
     // The base comes after the length, and until then names the old ring.
     side.write(r::VF_ATQLEN, ON);
     world.round();
-    let shutdown = Descriptor { flags: flag::SI, opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() };
+    let shutdown = AdminQueueDescriptor {
+        flags: flag::SI,
+        opcode: opcode::QUEUE_SHUTDOWN,
+        ..AdminQueueDescriptor::default()
+    };
     world.vf(0).dma_write(RING, &shutdown.emit());
     world.vf(0).write(r::VF_ATQBAL, RING as u32);
     world.round();
@@ -73,19 +77,19 @@ fn admin_tail_written_before_enable_takes_no_descriptor() {
 fn admin_head_reset_before_tail_fills_no_receive_buffer() {
     let (mut world, _) = running(3);
     world.vf(0).dma_write(RING, &[0; SLOTS as usize * SIZE]);
-    let posted = Descriptor::posted(RING + 1024, 512).emit();
+    let posted = AdminQueueDescriptor::posted(RING + 1024, 512).emit();
     world.vf(0).dma_write(RING, &posted);
     world.vf(0).write(r::VF_ARQBAL, RING as u32);
     world.vf(0).write(r::VF_ARQH, 0);
-    let word = |world: &mut World| {
+    let word = |world: &mut CardFixture| {
         let mut raw = [0; SIZE];
         world.vf(0).dma_read(RING, &mut raw);
-        Descriptor::parse(&raw)
+        AdminQueueDescriptor::parse(&raw)
     };
     world.with_pf(|pf, side| pf.set_link(side, None));
     world.round();
     assert!(!word(&mut world).is_done(), "the old tail posts nothing");
     world.vf(0).write(r::VF_ARQT, SLOTS - 1);
     world.round();
-    assert!(word(&mut world).is_done() && word(&mut world).cookie_high == Op::Event.number());
+    assert!(word(&mut world).is_done() && word(&mut world).cookie_high == VirtchnlOpcode::Event.number());
 }

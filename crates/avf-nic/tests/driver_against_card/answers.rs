@@ -5,12 +5,12 @@
 //! cargo test -p avf-nic --test driver_against_card answers -- --nocapture
 //! ```
 
-use crate::world::{World, mac};
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use crate::world::{CardFixture, mac};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::register as r;
 use driver::Hal;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use pcie::Function;
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,13 @@ const A_VISIT: u64 = 16;
 const QUEUE: u64 = 31;
 
 /// Fills a VF's mailbox with unknown requests. The guest reads no answer.
-fn flood(world: &mut World, vf: u8) {
-    let message =
-        Descriptor { flags: flag::SI, opcode: opcode::SEND_TO_PF, cookie_high: 999, ..Descriptor::default() };
+fn flood(world: &mut CardFixture, vf: u8) {
+    let message = AdminQueueDescriptor {
+        flags: flag::SI,
+        opcode: opcode::SEND_TO_PF,
+        cookie_high: 999,
+        ..AdminQueueDescriptor::default()
+    };
     for slot in 0..RING as usize {
         world.memories.of(Function::Vf(vf))[slot * SIZE..][..SIZE].copy_from_slice(&message.emit());
     }
@@ -34,7 +38,7 @@ fn flood(world: &mut World, vf: u8) {
 }
 
 /// Moves the tail of a VF's mailbox ring so that all descriptors but one are pending messages again.
-fn refill(world: &mut World, vf: u8) {
+fn refill(world: &mut CardFixture, vf: u8) {
     let mut side = world.vf(vf);
     let head = side.read(r::VF_ATQH);
     side.write(r::VF_ATQT, (head + RING - 1) % RING);
@@ -42,8 +46,8 @@ fn refill(world: &mut World, vf: u8) {
 
 /// Sends requests of VF 0 while the other VFs flood the PF's queue. Returns the PF driver's visits and the time until each answer.
 fn waits(vfs: u8) -> Vec<(u64, Duration)> {
-    let mut world = World::new(vfs);
-    let mut victim = Vf::probe(&mut world.vf(0), mac(0)).unwrap();
+    let mut world = CardFixture::new(vfs);
+    let mut victim = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();
     (1..vfs).for_each(|vf| flood(&mut world, vf));
     let mut measure = |_| {
         (1..vfs).for_each(|vf| refill(&mut world, vf));

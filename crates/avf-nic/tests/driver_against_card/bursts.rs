@@ -2,15 +2,18 @@
 //! memory, frames, interrupts and counters as a card that sends each frame alone.
 
 use crate::built::tcp4;
-use crate::world::{World, mac};
-use avf::control::{Cause, Control, HashFunction, Order, RxContext, Tags, TxContext};
-use avf::descriptor::rx::{self, Form};
-use avf::descriptor::tx::{Context, Data, Ip, L4};
+use crate::world::{CardFixture, mac};
+use avf::control::{
+    CardControl, CardOrder, QueueInterruptCause, RssHashFunction, RxQueueContext, TxQueueContext,
+    VlanTagHandling,
+};
+use avf::descriptor::rx::{self, RxDescriptorFormat};
+use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use avf::register as r;
 use pcie::Function;
-use plane::Port;
-use plane::switch::{Ids, Mirrors, Rule};
+use plane::PortIndex;
+use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use units::Time;
@@ -30,7 +33,7 @@ const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 
 /// Action of a test on the card.
 #[derive(Debug, Clone)]
-enum Act {
+enum BurstAction {
     /// VF, kinds (descriptor form, bytes of a buffer, longest frame), keep check sequence: sets up the queues again.
     SetUp(u8, [u8; 3], bool),
     /// Sends frames of a kind to an address from a VF's queue.
@@ -57,28 +60,28 @@ enum Act {
     Poll(u64, usize),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = BurstAction> {
     let vf = || 0..VFS;
     let queue = || 0..2_u8;
     let to = || prop_oneof![8 => 0..VFS, 1 => 0..6_u8];
     prop_oneof![
-        2 => (vf(), any::<[u8; 3]>(), prop::bool::weighted(0.1)).prop_map(|(vf, kinds, fcs)| Act::SetUp(vf, kinds, fcs)),
+        2 => (vf(), any::<[u8; 3]>(), prop::bool::weighted(0.1)).prop_map(|(vf, kinds, fcs)| BurstAction::SetUp(vf, kinds, fcs)),
         8 => (vf(), queue(), to(), any::<u8>(), any::<u8>(), 1..34_usize)
-            .prop_map(|(vf, queue, to, kind, flags, count)| Act::Send { vf, queue, to, kind, flags, count }),
+            .prop_map(|(vf, queue, to, kind, flags, count)| BurstAction::Send { vf, queue, to, kind, flags, count }),
         1 => (vf(), queue(), any::<[u8; 16]>(), any::<u8>()).prop_map(|(vf, queue, mut raw, likely)| {
             raw[8] = if likely & 1 == 0 { 0x30 | raw[8] & 0x40 } else { raw[8] };
             raw[9] &= if likely & 2 == 0 { 0 } else { 0xff };
-            Act::Raw(vf, queue, raw)
+            BurstAction::Raw(vf, queue, raw)
         }),
         5 => (vf(), queue(), 0..SLOTS, prop::bool::weighted(0.05))
-            .prop_map(|(vf, queue, count, lost)| Act::Post(vf, queue, count, lost)),
+            .prop_map(|(vf, queue, count, lost)| BurstAction::Post(vf, queue, count, lost)),
         1 => (vf(), queue(), any::<bool>(), 0..SLOTS + 2)
-            .prop_map(|(vf, queue, rx, tail)| Act::Tail(vf, queue, rx, tail)),
-        2 => (vf(), any::<u16>()).prop_map(|(vf, bits)| Act::Police(vf, bits)),
-        1 => (vf(), prop_oneof![0..3_u32, 100..20_000_u32]).prop_map(|(vf, rate)| Act::Rate(vf, rate)),
-        1 => prop::bool::weighted(0.2).prop_map(Act::Mirror),
-        2 => (to(), any::<u8>()).prop_map(|(to, kind)| Act::Arrive(to, kind)),
-        8 => (0..40_000_u64, 1..70_usize).prop_map(|(later, budget)| Act::Poll(later, budget)),
+            .prop_map(|(vf, queue, rx, tail)| BurstAction::Tail(vf, queue, rx, tail)),
+        2 => (vf(), any::<u16>()).prop_map(|(vf, bits)| BurstAction::Police(vf, bits)),
+        1 => (vf(), prop_oneof![0..3_u32, 100..20_000_u32]).prop_map(|(vf, rate)| BurstAction::Rate(vf, rate)),
+        1 => prop::bool::weighted(0.2).prop_map(BurstAction::Mirror),
+        2 => (to(), any::<u8>()).prop_map(|(to, kind)| BurstAction::Arrive(to, kind)),
+        8 => (0..40_000_u64, 1..70_usize).prop_map(|(later, budget)| BurstAction::Poll(later, budget)),
     ]
 }
 
@@ -108,30 +111,32 @@ fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
 }
 
 /// A world whose VFs have no drivers, and the test's own ring indices.
-struct Guests {
-    world: World,
+struct DriverlessFixture {
+    world: CardFixture,
     /// Next index of the receive ring and of the transmit ring, for each queue.
     tails: [[[u32; 2]; 2]; VFS as usize],
     /// First receive descriptor of each queue that is not known to be used.
     heads: [[u32; 2]; VFS as usize],
-    forms: [Form; VFS as usize],
+    forms: [RxDescriptorFormat; VFS as usize],
 }
 
-impl Guests {
+impl DriverlessFixture {
     fn new(careful: bool) -> Self {
-        let mut world = World::new(VFS).across_a_plane();
+        let mut world = CardFixture::new(VFS).across_a_plane();
         world.pf = None;
         if careful {
             world.card.take_no_shortcuts();
         }
         for vf in 0..VFS {
-            world.card.order(vf, Order::Address { mac: mac(vf).0, on: true });
-            [0, 7].into_iter().for_each(|vlan| world.card.order(vf, Order::Vlan { vlan, on: true }));
-            world.card.order(vf, Order::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| at as u8 * 5)));
-            let cause = |vector| Some(Cause { vector, itr: 3 });
+            world.card.order(vf, CardOrder::Address { mac: mac(vf).0, on: true });
+            [0, 7].into_iter().for_each(|vlan| world.card.order(vf, CardOrder::Vlan { vlan, on: true }));
+            world
+                .card
+                .order(vf, CardOrder::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| at as u8 * 5)));
+            let cause = |vector| Some(QueueInterruptCause { vector, itr: 3 });
             for queue in 0..2 {
-                world.card.order(vf, Order::MapRx(queue, cause(1 + queue)));
-                world.card.order(vf, Order::MapTx(queue, cause(1)));
+                world.card.order(vf, CardOrder::MapRx(queue, cause(1 + queue)));
+                world.card.order(vf, CardOrder::MapTx(queue, cause(1)));
             }
         }
         let (tails, heads, forms) = Default::default();
@@ -142,25 +147,39 @@ impl Guests {
 
     fn set_up(&mut self, vf: u8, [form, buffer, longest]: [u8; 3], keep_fcs: bool) {
         let card = &mut self.world.card;
-        card.order(vf, Order::Run { rx: 0, tx: 0 });
-        let form = [Form::Short, Form::Legacy, Form::Flex(17), Form::FlexLate][usize::from(form & 3)];
+        card.order(vf, CardOrder::Run { rx: 0, tx: 0 });
+        let form = [
+            RxDescriptorFormat::Short,
+            RxDescriptorFormat::Legacy,
+            RxDescriptorFormat::Flex(17),
+            RxDescriptorFormat::FlexLate,
+        ][usize::from(form & 3)];
         self.forms[usize::from(vf)] = form;
         for queue in 0..2 {
             let buffer_bytes = [64, 512, 2_000, 2_048][usize::from(buffer & 3)];
             let max_frame = [600, 1_518, 2_030, 9_728][usize::from(longest & 3)];
             let at = RING * u64::from(queue);
-            let rx =
-                RxContext { base: RX + at, length: SLOTS as u16, form, buffer_bytes, max_frame, keep_fcs };
-            card.order(vf, Order::ConfigureRx(queue, rx));
-            let head_address = (form == Form::Short).then_some(TX + at + RING - 4);
+            let rx = RxQueueContext {
+                base: RX + at,
+                length: SLOTS as u16,
+                form,
+                buffer_bytes,
+                max_frame,
+                keep_fcs,
+            };
+            card.order(vf, CardOrder::ConfigureRx(queue, rx));
+            let head_address = (form == RxDescriptorFormat::Short).then_some(TX + at + RING - 4);
             card.order(
                 vf,
-                Order::ConfigureTx(queue, TxContext { base: TX + at, length: SLOTS as u16, head_address }),
+                CardOrder::ConfigureTx(
+                    queue,
+                    TxQueueContext { base: TX + at, length: SLOTS as u16, head_address },
+                ),
             );
             card.write(vf, r::qrx_tail(queue), 0);
             card.write(vf, r::qtx_tail(queue), 0);
         }
-        card.order(vf, Order::Run { rx: 3, tx: 3 });
+        card.order(vf, CardOrder::Run { rx: 3, tx: 3 });
         (self.tails[usize::from(vf)], self.heads[usize::from(vf)]) = ([[0; 2]; 2], [0; 2]);
         (0..2).for_each(|queue| self.post(vf, queue, SLOTS - 1, false));
     }
@@ -186,34 +205,46 @@ impl Guests {
         let place = SENT + 0x2000 * u64::from(flags % 16);
         self.store(vf, place, bytes);
         let length = bytes.len() as u16;
-        let sums = Data {
-            ip: Ip::V4Checksum,
-            l4: L4::Tcp,
+        let sums = TxDataDescriptor {
+            ip: TxIpHeader::V4Checksum,
+            l4: TxL4Checksum::Tcp,
             mac_length: 14,
             ip_length: 20,
             l4_length: 20,
-            ..Data::default()
+            ..TxDataDescriptor::default()
         };
-        let asked = if flags & 0x30 == 0x30 { sums } else { Data::default() };
+        let asked = if flags & 0x30 == 0x30 { sums } else { TxDataDescriptor::default() };
         let tag = (flags & 0xc0 == 0xc0).then_some(7);
-        let data = Data { address: place, length, end_of_packet: true, tag, ..asked };
+        let data = TxDataDescriptor { address: place, length, end_of_packet: true, tag, ..asked };
         for n in 0..count.saturating_sub(1) {
-            self.put(vf, queue, &Data { report_status: n % 3 == 0, ..data }.emit());
+            self.put(vf, queue, &TxDataDescriptor { report_status: n % 3 == 0, ..data }.emit());
         }
         let report_status = flags & 1 == 0;
         match flags >> 1 & 7 {
-            0 if count.is_multiple_of(8) => self.put(vf, queue, &Data { address: NOWHERE, ..data }.emit()),
+            0 if count.is_multiple_of(8) => {
+                self.put(vf, queue, &TxDataDescriptor { address: NOWHERE, ..data }.emit());
+            }
             1 => {
-                self.put(vf, queue, &Data { length: length.saturating_sub(9), report_status, ..data }.emit());
+                self.put(
+                    vf,
+                    queue,
+                    &TxDataDescriptor { length: length.saturating_sub(9), report_status, ..data }.emit(),
+                );
             }
             2 if length > 40 => {
-                self.put(vf, queue, &Data { length: 30, end_of_packet: false, ..data }.emit());
-                let rest = Data { address: place + 30, length: length - 30, report_status, ..data };
+                self.put(vf, queue, &TxDataDescriptor { length: 30, end_of_packet: false, ..data }.emit());
+                let rest =
+                    TxDataDescriptor { address: place + 30, length: length - 30, report_status, ..data };
                 self.put(vf, queue, &rest.emit());
             }
             3 if length > 54 => {
                 let payload = u32::from(length) - 54;
-                let context = Context { segment: true, mss: 600, payload, ..Context::default() };
+                let context = TxContextDescriptor {
+                    segment: true,
+                    mss: 600,
+                    payload,
+                    ..TxContextDescriptor::default()
+                };
                 self.put(vf, queue, &context.emit());
                 let mut left = length;
                 // The payload is in one buffer, or in several that end within segments.
@@ -221,22 +252,29 @@ impl Guests {
                 while left > 0 {
                     let (at, now) = (length - left, left.min(piece));
                     left -= now;
-                    let buffer = Data {
+                    let buffer = TxDataDescriptor {
                         address: place + u64::from(at),
                         length: now,
                         end_of_packet: left == 0,
                         ..sums
                     };
-                    self.put(vf, queue, &Data { report_status, tag, ..buffer }.emit());
+                    self.put(vf, queue, &TxDataDescriptor { report_status, tag, ..buffer }.emit());
                 }
             }
             4 => self.put(
                 vf,
                 queue,
-                &Data { mac_length: 60, l4: L4::Udp, ip: Ip::V4, report_status, ..data }.emit(),
+                &TxDataDescriptor {
+                    mac_length: 60,
+                    l4: TxL4Checksum::Udp,
+                    ip: TxIpHeader::V4,
+                    report_status,
+                    ..data
+                }
+                .emit(),
             ),
-            5 => self.put(vf, queue, &Data { length: 16, ..data }.emit()),
-            _ => self.put(vf, queue, &Data { report_status, ..data }.emit()),
+            5 => self.put(vf, queue, &TxDataDescriptor { length: 16, ..data }.emit()),
+            _ => self.put(vf, queue, &TxDataDescriptor { report_status, ..data }.emit()),
         }
         self.ring(vf, queue);
     }
@@ -263,25 +301,25 @@ impl Guests {
     fn police(&mut self, vf: u8, bits: u16) {
         let on = |bit: u16| bits >> bit & 1 != 0;
         let port_vlan = (bits >> 4 & 3 == 3).then_some(7);
-        let tags = Tags { strip: on(0), insert: on(1), port_vlan };
+        let tags = VlanTagHandling { strip: on(0), insert: on(1), port_vlan };
         let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|at| (at % 3) as u8);
-        let function = if on(9) { HashFunction::Symmetric } else { HashFunction::Toeplitz };
+        let function = if on(9) { RssHashFunction::Symmetric } else { RssHashFunction::Toeplitz };
         let types = if on(6) { u64::MAX } else { 0 };
         for order in [
-            Order::Tags(tags),
-            Order::SpoofCheck(on(2)),
-            Order::Promiscuity { unicast: on(3), multicast: on(7) },
-            Order::HashTypes(types),
-            Order::HashFunction(function),
-            Order::LookupTable(&table),
-            Order::Vlan { vlan: 7, on: !on(8) },
+            CardOrder::Tags(tags),
+            CardOrder::SpoofCheck(on(2)),
+            CardOrder::Promiscuity { unicast: on(3), multicast: on(7) },
+            CardOrder::HashTypes(types),
+            CardOrder::HashFunction(function),
+            CardOrder::LookupTable(&table),
+            CardOrder::Vlan { vlan: 7, on: !on(8) },
         ] {
             self.world.card.order(vf, order);
         }
     }
 
     fn poll(&mut self, later: u64, budget: usize) {
-        let Self { world: World { card, memories, plane, mirrors, cable, now, .. }, .. } = self;
+        let Self { world: CardFixture { card, memories, plane, mirrors, cable, now, .. }, .. } = self;
         let plane = plane.as_mut().unwrap();
         *now = Time::from_nanos(now.as_nanos() + later);
         card.poll(*now, memories);
@@ -292,45 +330,54 @@ impl Guests {
         card.poll(*now, memories);
     }
 
-    fn perform(&mut self, act: &Act) {
+    fn perform(&mut self, act: &BurstAction) {
         match *act {
-            Act::SetUp(vf, kinds, fcs) => self.set_up(vf, kinds, fcs),
-            Act::Send { vf, queue, to, kind, flags, count } => {
+            BurstAction::SetUp(vf, kinds, fcs) => self.set_up(vf, kinds, fcs),
+            BurstAction::Send { vf, queue, to, kind, flags, count } => {
                 self.send((vf, queue), &frame(vf, to, kind), flags, count);
             }
-            Act::Raw(vf, queue, raw) => {
+            BurstAction::Raw(vf, queue, raw) => {
                 self.put(vf, queue, &raw);
                 self.ring(vf, queue);
             }
-            Act::Post(vf, queue, count, lost) => self.post(vf, queue, count, lost),
-            Act::Tail(vf, queue, rx, tail) => {
+            BurstAction::Post(vf, queue, count, lost) => self.post(vf, queue, count, lost),
+            BurstAction::Tail(vf, queue, rx, tail) => {
                 self.world.card.write(vf, if rx { r::qrx_tail(queue) } else { r::qtx_tail(queue) }, tail);
             }
-            Act::Police(vf, bits) => self.police(vf, bits),
-            Act::Rate(vf, rate) => self.world.card.order(vf, Order::Rate(rate)),
-            Act::Mirror(on) => {
-                let [to, ports] = [2, 1].map(|port| Port::of_field(port).only());
-                let rule = Rule { to, ports, from_uplink: false, to_uplink: false, vlans: Ids::NONE };
-                self.world.mirrors = Mirrors::NONE;
+            BurstAction::Police(vf, bits) => self.police(vf, bits),
+            BurstAction::Rate(vf, rate) => self.world.card.order(vf, CardOrder::Rate(rate)),
+            BurstAction::Mirror(on) => {
+                let [to, ports] = [2, 1].map(|port| PortIndex::of_field(port).only());
+                let rule = PortMirrorRule {
+                    to,
+                    ports,
+                    from_uplink: false,
+                    to_uplink: false,
+                    vlans: VlanIdSet::NONE,
+                };
+                self.world.mirrors = PortMirrorRules::NONE;
                 if on {
                     self.world.mirrors.add(rule);
                 }
             }
-            Act::Arrive(to, kind) => self.world.cable.1.push_back(frame(9, to, kind)),
-            Act::Poll(later, budget) => self.poll(later, budget),
+            BurstAction::Arrive(to, kind) => self.world.cable.1.push_back(frame(9, to, kind)),
+            BurstAction::Poll(later, budget) => self.poll(later, budget),
         }
     }
 }
 
 /// Asserts that a card with bursts of frames and a card without leave the same memory, frames and counters.
-fn assert_ways_agree(acts: &[Act]) {
-    let [mut usual, mut careful] = [false, true].map(Guests::new);
-    for (n, act) in acts.iter().chain(&[Act::Poll(1 << 40, 100), Act::Poll(1 << 40, 100)]).enumerate() {
+fn assert_ways_agree(acts: &[BurstAction]) {
+    let [mut usual, mut careful] = [false, true].map(DriverlessFixture::new);
+    for (n, act) in
+        acts.iter().chain(&[BurstAction::Poll(1 << 40, 100), BurstAction::Poll(1 << 40, 100)]).enumerate()
+    {
         let mut seen = [&mut usual, &mut careful].map(|guests| {
             guests.perform(act);
-            let World { card, plane, memories, cable, .. } = &mut guests.world;
-            let ports: Vec<_> =
-                (0..VFS).map(|vf| plane.as_ref().unwrap().ledger.total(Port::of_field(vf.into()))).collect();
+            let CardFixture { card, plane, memories, cable, .. } = &mut guests.world;
+            let ports: Vec<_> = (0..VFS)
+                .map(|vf| plane.as_ref().unwrap().ledger.total(PortIndex::of_field(vf.into())))
+                .collect();
             let statistics: Vec<_> = (0..VFS).map(|vf| card.statistics(vf)).collect();
             let counters: Vec<_> = (0..VFS).map(|vf| card.counters(vf).copied()).collect();
             let sent = std::mem::take(&mut cable.0);

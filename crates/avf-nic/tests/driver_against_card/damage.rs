@@ -2,11 +2,11 @@
 //! its bounds.
 
 use crate::poke::poke;
-use crate::set_aside::{Act, Scene, VFS};
-use crate::world::World;
-use avf_nic::{Card, State};
-use driver::avf::pf::{Pf, PfState};
-use driver::conduct::Monitor;
+use crate::set_aside::{DriverFixture, RunAction, VFS};
+use crate::world::CardFixture;
+use avf_nic::{Nic, NicState};
+use driver::avf::pf::{AvfPf, AvfPfState};
+use driver::conduct::ConductMonitor;
 use pcie::Function;
 use policy::VfPolicy;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -15,39 +15,41 @@ use std::sync::LazyLock;
 
 /// Saved states of card with plane, and of PF driver, with pending work of every kind.
 static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
-    let mut scene = Scene::new();
+    let mut scene = DriverFixture::new();
     let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
     let under_way = [
-        Act::Policy(0, slow.into(), 4),
-        Act::Restart(0),
-        Act::Storm(3),
-        Act::SendLarge(0, 0, 5, 8_000),
-        Act::SendLarge(0, 1, 5, 8_000),
-        Act::Arrive(4, 1_000),
-        Act::Wait(10),
-        Act::Letter(1, 15, vec![2; 12]),
-        Act::Letter(2, 10, vec![3; 30]),
-        Act::Watch(0, 0),
-        Act::Wait(1_100_000),
-        Act::Watch(0, 1_000),
-        Act::Quarantine(1, true),
+        RunAction::Policy(0, slow.into(), 4),
+        RunAction::Restart(0),
+        RunAction::Storm(3),
+        RunAction::SendLarge(0, 0, 5, 8_000),
+        RunAction::SendLarge(0, 1, 5, 8_000),
+        RunAction::Arrive(4, 1_000),
+        RunAction::Wait(10),
+        RunAction::Letter(1, 15, vec![2; 12]),
+        RunAction::Letter(2, 10, vec![3; 30]),
+        RunAction::Watch(0, 0),
+        RunAction::Wait(1_100_000),
+        RunAction::Watch(0, 1_000),
+        RunAction::Quarantine(1, true),
     ];
     under_way.iter().for_each(|act| _ = scene.perform(act));
     scene.save()
 });
 
-fn card_of(bytes: &[u8]) -> Option<(Card, Box<plane::Plane<64>>)> {
-    let state: State = postcard::from_bytes(bytes).ok()?;
-    Card::restore(state).ok()
+fn card_of(bytes: &[u8]) -> Option<(Nic, Box<plane::Plane<64>>)> {
+    let state: NicState = postcard::from_bytes(bytes).ok()?;
+    Nic::restore(state).ok()
 }
 
 /// Restores a PF driver on a card, visits it and has it change policies.
-fn employ(bytes: &[u8], card: Option<Card>) {
-    let Ok((state, monitors)) = postcard::from_bytes::<(PfState, Vec<Monitor>)>(bytes) else { return };
-    let mut world = World::new(VFS);
+fn employ(bytes: &[u8], card: Option<Nic>) {
+    let Ok((state, monitors)) = postcard::from_bytes::<(AvfPfState, Vec<ConductMonitor>)>(bytes) else {
+        return;
+    };
+    let mut world = CardFixture::new(VFS);
     world.memories.forget(Function::Pf);
     let vfs = state.vfs() as u8;
-    let Ok(pf) = Pf::restore(&mut world.side(Function::Pf), state) else { return };
+    let Ok(pf) = AvfPf::restore(&mut world.side(Function::Pf), state) else { return };
     world.pf = Some(pf);
     world.card = card.unwrap_or(world.card);
     let resumed = world.with_pf(|pf, side| pf.resume_conduct(side, monitors));

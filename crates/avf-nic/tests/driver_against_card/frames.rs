@@ -1,18 +1,18 @@
 //! Frames from one VF's transmit ring to another's receive ring.
 
-use crate::world::{World, mac};
-use avf::control::{Control, Order, TxContext};
-use avf::descriptor::tx::{self, Data};
+use crate::world::{CardFixture, mac};
+use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::descriptor::tx::{self, TxDataDescriptor};
 use avf::register as r;
 use driver::Hal;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use pcie::Function;
 
 /// Starts two VFs.
-fn two() -> (World, Vf, Vf) {
-    let mut world = World::new(2);
+fn two() -> (CardFixture, AvfDriver, AvfDriver) {
+    let mut world = CardFixture::new(2);
     let mut start = |n| {
-        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
         vf.start(&mut world.vf(n)).unwrap();
         vf
     };
@@ -81,14 +81,17 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
 /// is reported, its stack holds back all others of the queue.
 #[test]
 fn tail_written_after_a_reset_counts_once_the_queue_is_set_up() {
-    let mut world = World::new(1);
-    let whole = Data { address: 0x1000, length: 60, end_of_packet: true, ..Data::default() };
+    let mut world = CardFixture::new(1);
+    let whole =
+        TxDataDescriptor { address: 0x1000, length: 60, end_of_packet: true, ..TxDataDescriptor::default() };
     world.memories.of(Function::Vf(0))[..tx::SIZE].copy_from_slice(&whole.emit());
     world.vf(0).write(r::qtx_tail(0), 1);
     world.round();
     assert!(world.packets.is_empty(), "there is no queue yet");
-    world.card.order(0, Order::ConfigureTx(0, TxContext { base: 0, length: 64, head_address: None }));
-    world.card.order(0, Order::Run { rx: 1, tx: 1 });
+    world
+        .card
+        .order(0, CardOrder::ConfigureTx(0, TxQueueContext { base: 0, length: 64, head_address: None }));
+    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
     world.round();
     assert_eq!(world.packets.len(), 1);
 }

@@ -1,23 +1,27 @@
 //! Tests a saved card of an earlier version that has fewer VFs and gets more. Its VFs notice nothing, and the new VFs
 //! are as after power-on.
 
-use crate::world::{World, mac};
-use avf_nic::Card;
-use driver::avf::pf::Pf;
-use driver::avf::vf::Vf;
+use crate::world::{CardFixture, mac};
+use avf_nic::Nic;
+use driver::avf::pf::AvfPf;
+use driver::avf::vf::AvfDriver;
 use pcie::Function;
 use policy::VfPolicy;
 
-fn start(world: &mut World, n: u8) -> Vf {
+fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
     world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
-    let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+    let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
     vf.start(&mut world.vf(n)).unwrap();
     vf
 }
 
 /// Sends a frame from one VF to another. Returns `true` if it arrives.
-fn reaches(world: &mut World, (from, sender): (u8, &mut Vf), (to, receiver): (u8, &mut Vf)) -> bool {
+fn reaches(
+    world: &mut CardFixture,
+    (from, sender): (u8, &mut AvfDriver),
+    (to, receiver): (u8, &mut AvfDriver),
+) -> bool {
     let mut frame = [&mac(to).0[..], &mac(from).0, &[0x88, 0xb5]].concat();
     frame.resize(60, 7);
     assert!(sender.transmit(&mut world.vf(from), 0, &frame));
@@ -29,19 +33,20 @@ fn reaches(world: &mut World, (from, sender): (u8, &mut Vf), (to, receiver): (u8
 
 #[test]
 fn saved_card_with_eight_vfs_grows_to_64() {
-    let mut world = World::new(8).across_a_plane();
+    let mut world = CardFixture::new(8).across_a_plane();
     let (mut first, mut eighth) = (start(&mut world, 0), start(&mut world, 7));
-    let resets = |world: &mut World| world.with_pf(|pf, _| [0, 7].map(|vf| pf.counters(vf).unwrap().resets));
+    let resets =
+        |world: &mut CardFixture| world.with_pf(|pf, _| [0, 7].map(|vf| pf.counters(vf).unwrap().resets));
     let [before, unchanged] = resets(&mut world);
     // A request is pending in the PF's queue meanwhile.
     first.reset(&mut world.vf(0));
     world.card.poll(world.now, &mut world.memories);
     let (card, pf) = (world.card.save(world.plane.as_ref().unwrap()), world.pf.take().unwrap());
     let pf = pf.save(&mut world.side(Function::Pf));
-    let (card, plane) = Card::restore(card).unwrap();
+    let (card, plane) = Nic::restore(card).unwrap();
     (world.card, world.plane) = (card, Some(plane));
     world.memories.forget(Function::Pf);
-    let mut pf = Pf::restore(&mut world.side(Function::Pf), pf).unwrap();
+    let mut pf = AvfPf::restore(&mut world.side(Function::Pf), pf).unwrap();
     pf.grow(64);
     world.pf = Some(pf);
     world.card.grow(64);
@@ -63,11 +68,11 @@ fn saved_card_with_eight_vfs_grows_to_64() {
 
 #[test]
 fn card_grows_to_at_most_64_vfs_and_never_shrinks() {
-    let mut world = World::new(64);
+    let mut world = CardFixture::new(64);
     world.card.grow(200);
     world.card.grow(3);
     world.with_pf(|pf, _| pf.grow(3));
     assert_eq!(world.with_pf(|pf, _| pf.vfs().last()), Some(63));
-    let plane = World::new(1).across_a_plane().plane.unwrap();
+    let plane = CardFixture::new(1).across_a_plane().plane.unwrap();
     assert_eq!(world.card.save(&plane).vfs(), 64);
 }

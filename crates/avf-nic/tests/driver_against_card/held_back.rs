@@ -1,30 +1,30 @@
 //! Restraints of a VF by the PF: its messages, its interrupts, and quarantine.
 
 use crate::offloads::two;
-use crate::world::{World, mac};
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use crate::world::{CardFixture, mac};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::{aqlen, dyn_ctl};
-use avf::control::{Control, Order, Restraint};
+use avf::control::{CardControl, CardOrder, MailInterruptLimits};
 use avf::register as r;
-use avf::virtchnl::Request;
+use avf::virtchnl::VirtchnlRequest;
 use core::time::Duration;
 use driver::Hal;
-use driver::avf::vf::Vf;
-use driver::conduct::Cause;
+use driver::avf::vf::AvfDriver;
+use driver::conduct::QuarantineCause;
 use pcie::Function;
 
-const MAIL: Restraint = Restraint { mail_us: 100_000, interrupt_us: 0 };
-const INTERRUPTS: Restraint = Restraint { mail_us: 0, interrupt_us: 1_000 };
+const MAIL: MailInterruptLimits = MailInterruptLimits { mail_us: 100_000, interrupt_us: 0 };
+const INTERRUPTS: MailInterruptLimits = MailInterruptLimits { mail_us: 0, interrupt_us: 1_000 };
 /// Number of descriptors in the ring that the tests set up.
 const SLOTS: usize = 1_000;
 
 /// Has the PF quarantine VF 0.
-fn quarantine(world: &mut World) {
-    world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
+fn quarantine(world: &mut CardFixture) {
+    world.with_pf(|pf, side| pf.quarantine(side, 0, QuarantineCause::Administrator));
 }
 
 /// Fills VF 0's mailbox ring with copies of a descriptor and writes the tail, without a poll.
-fn flood(world: &mut World, descriptor: Descriptor) {
+fn flood(world: &mut CardFixture, descriptor: AdminQueueDescriptor) {
     let ring = [descriptor.emit(); SLOTS];
     world.memories.of(Function::Vf(0))[..SLOTS * SIZE].copy_from_slice(ring.as_flattened());
     let mut side = world.vf(0);
@@ -36,7 +36,7 @@ fn flood(world: &mut World, descriptor: Descriptor) {
 }
 
 /// Polls for a second at the deadlines that the card returns. Returns the number of descriptors taken.
-fn taken_in_a_second(world: &mut World) -> u64 {
+fn taken_in_a_second(world: &mut CardFixture) -> u64 {
     let (began, mut polls) = (world.now, 0);
     while world.now.since(began) < Duration::from_secs(1) {
         let poll = world.card.poll(world.now, &mut world.memories);
@@ -54,15 +54,19 @@ fn taken_in_a_second(world: &mut World) -> u64 {
 /// Covers messages, commands that the card completes itself, and unknown commands.
 #[test]
 fn restrained_mailbox_is_served_ten_times_a_second() {
-    let message = Descriptor { flags: flag::SI, opcode: opcode::SEND_TO_PF, ..Descriptor::default() };
-    let command = Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() };
-    let strange = Descriptor { opcode: 0x0102, ..Descriptor::default() };
+    let message = AdminQueueDescriptor {
+        flags: flag::SI,
+        opcode: opcode::SEND_TO_PF,
+        ..AdminQueueDescriptor::default()
+    };
+    let command = AdminQueueDescriptor { opcode: opcode::QUEUE_SHUTDOWN, ..AdminQueueDescriptor::default() };
+    let strange = AdminQueueDescriptor { opcode: 0x0102, ..AdminQueueDescriptor::default() };
     for descriptor in [message, command, strange] {
-        let mut world = World::new(2);
+        let mut world = CardFixture::new(2);
         flood(&mut world, descriptor);
-        world.card.order(0, Order::Restrain(MAIL));
+        world.card.order(0, CardOrder::Restrain(MAIL));
         assert_eq!(taken_in_a_second(&mut world), 10, "{descriptor:?}");
-        world.card.order(0, Order::Restrain(Restraint::default()));
+        world.card.order(0, CardOrder::Restrain(MailInterruptLimits::default()));
         for _ in 0..SLOTS {
             world.round();
         }
@@ -73,20 +77,26 @@ fn restrained_mailbox_is_served_ten_times_a_second() {
 
 #[test]
 fn restrained_mailbox_does_not_delay_another_vfs_messages() {
-    let mut world = World::new(2);
-    flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
-    world.card.order(0, Order::Restrain(MAIL));
-    let mut other = Vf::probe(&mut world.vf(1), mac(1)).unwrap();
+    let mut world = CardFixture::new(2);
+    flood(
+        &mut world,
+        AdminQueueDescriptor { opcode: opcode::QUEUE_SHUTDOWN, ..AdminQueueDescriptor::default() },
+    );
+    world.card.order(0, CardOrder::Restrain(MAIL));
+    let mut other = AvfDriver::probe(&mut world.vf(1), mac(1)).unwrap();
     let began = world.now;
-    (0..10).for_each(|_| _ = other.ask(&mut world.vf(1), Request::GetHashTypes).unwrap());
+    (0..10).for_each(|_| _ = other.ask(&mut world.vf(1), VirtchnlRequest::GetHashTypes).unwrap());
     assert!(world.now.since(began) < Duration::from_millis(100));
 }
 
 #[test]
 fn vf_reset_does_not_lift_the_mailbox_restraint() {
-    let mut world = World::new(2);
+    let mut world = CardFixture::new(2);
     quarantine(&mut world);
-    flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
+    flood(
+        &mut world,
+        AdminQueueDescriptor { opcode: opcode::QUEUE_SHUTDOWN, ..AdminQueueDescriptor::default() },
+    );
     world.card.poll(world.now, &mut world.memories);
     world.card.function_level_reset(0);
     world.with_pf(|pf, side| pf.visit(side));
@@ -102,8 +112,11 @@ fn vf_reset_does_not_lift_the_mailbox_restraint() {
 /// The card takes no messages from a VF in reset, so pending messages there must not request another poll.
 #[test]
 fn vf_in_reset_requests_no_further_poll_of_the_port() {
-    let mut world = World::new(2);
-    flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
+    let mut world = CardFixture::new(2);
+    flood(
+        &mut world,
+        AdminQueueDescriptor { opcode: opcode::QUEUE_SHUTDOWN, ..AdminQueueDescriptor::default() },
+    );
     world.card.function_level_reset(0);
     for (register, value) in [(r::VF_ATQH, 0), (r::VF_ATQLEN, 8 | aqlen::ENABLE), (r::VF_ATQT, 7)] {
         world.vf(0).write(register, value);
@@ -113,7 +126,7 @@ fn vf_in_reset_requests_no_further_poll_of_the_port() {
 
 /// Triggers and enables a vector without an interval every 50 us for a second, each time after `disturb`. Returns the number of
 /// interrupts.
-fn interrupts_in_a_second(world: &mut World, mut disturb: impl FnMut(&mut World)) -> usize {
+fn interrupts_in_a_second(world: &mut CardFixture, mut disturb: impl FnMut(&mut CardFixture)) -> usize {
     world.memories.interrupts.clear();
     for _ in 0..20_000 {
         disturb(world);
@@ -127,11 +140,11 @@ fn interrupts_in_a_second(world: &mut World, mut disturb: impl FnMut(&mut World)
 
 #[test]
 fn restrained_vector_interrupts_a_thousand_times_a_second() {
-    let mut world = World::new(1);
+    let mut world = CardFixture::new(1);
     assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 20_000, "no limit without a restraint");
     quarantine(&mut world);
     assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 1_000);
-    let reset = |world: &mut World| {
+    let reset = |world: &mut CardFixture| {
         world.card.function_level_reset(0);
         world.with_pf(|pf, side| pf.visit(side));
     };
@@ -140,8 +153,8 @@ fn restrained_vector_interrupts_a_thousand_times_a_second() {
 
 #[test]
 fn delayed_interrupt_is_sent_at_its_deadline() {
-    let mut world = World::new(1);
-    world.card.order(0, Order::Restrain(INTERRUPTS));
+    let mut world = CardFixture::new(1);
+    world.card.order(0, CardOrder::Restrain(INTERRUPTS));
     let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
     for _ in 0..2 {
         world.vf(0).write(r::dyn_ctl(1), trigger);
@@ -159,13 +172,13 @@ fn quarantined_vf_moves_no_frame_until_released_and_restarted() {
     let (mut world, mut a, mut b) = two(|_| {});
     let frame = [&b.mac().0[..], &a.mac().0, &[0x88, 0xb5], &[0; 60]].concat();
     let mut into = [0; 2_000];
-    let mut arrives = |world: &mut World, a: &mut Vf, b: &mut Vf| {
+    let mut arrives = |world: &mut CardFixture, a: &mut AvfDriver, b: &mut AvfDriver| {
         let sent = a.transmit(&mut world.vf(0), 0, &frame);
         world.round();
         sent && (0..b.pairs()).any(|queue| b.receive(&mut world.vf(1), queue as u8, &mut into).is_some())
     };
     assert!(arrives(&mut world, &mut a, &mut b));
-    world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
+    world.with_pf(|pf, side| pf.quarantine(side, 0, QuarantineCause::Administrator));
     assert!(!arrives(&mut world, &mut a, &mut b));
     assert!(a.restart(&mut world.vf(0)).is_err(), "ENABLE_QUEUES is refused");
     assert!(!arrives(&mut world, &mut a, &mut b));

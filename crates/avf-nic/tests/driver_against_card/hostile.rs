@@ -1,20 +1,20 @@
 //! Hostile guests that write any value to any register and memory: the card answers, other VFs are not disturbed, and memory stays
 //! bounded.
 
-use crate::world::{MEMORY, World, mac};
-use avf::admin::{Descriptor, SIZE, flag, opcode, returned};
+use crate::world::{CardFixture, MEMORY, mac};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode, returned};
 use avf::bits::aqlen;
-use avf::control::{Control, Order, TxContext};
-use avf::descriptor::tx::{self, Context, Data};
+use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor};
 use avf::register as r;
-use avf_nic::{Arrival, Card};
+use avf_nic::{Nic, RxDescriptorFields};
 use driver::Hal;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use pcie::Function;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
 /// Puts a descriptor into VF 0's send ring and writes the tail. Returns the descriptor as it is written back.
-fn send(world: &mut World, descriptor: Descriptor) -> Descriptor {
+fn send(world: &mut CardFixture, descriptor: AdminQueueDescriptor) -> AdminQueueDescriptor {
     let memory = world.memories.of(Function::Vf(0));
     memory[..SIZE].copy_from_slice(&descriptor.emit());
     let mut side = world.vf(0);
@@ -24,21 +24,25 @@ fn send(world: &mut World, descriptor: Descriptor) -> Descriptor {
     side.write(r::VF_ATQLEN, 8 | aqlen::ENABLE);
     side.write(r::VF_ATQT, 1);
     world.round();
-    Descriptor::parse(world.memories.of(Function::Vf(0))[..SIZE].try_into().unwrap())
+    AdminQueueDescriptor::parse(world.memories.of(Function::Vf(0))[..SIZE].try_into().unwrap())
 }
 
 #[test]
 fn unknown_admin_command_returns_esrch() {
-    let mut world = World::new(1);
-    let back = send(&mut world, Descriptor { opcode: 0x0102, ..Descriptor::default() });
+    let mut world = CardFixture::new(1);
+    let back = send(&mut world, AdminQueueDescriptor { opcode: 0x0102, ..AdminQueueDescriptor::default() });
     assert_eq!((back.flags, back.return_value), (flag::DD | flag::CMP | flag::ERR, returned::ESRCH));
 }
 
 #[test]
 fn admin_queue_shutdown_command_leaves_the_queue_enabled() {
-    let mut world = World::new(1);
-    let shutdown =
-        Descriptor { opcode: opcode::QUEUE_SHUTDOWN, param0: 1, return_value: 7, ..Descriptor::default() };
+    let mut world = CardFixture::new(1);
+    let shutdown = AdminQueueDescriptor {
+        opcode: opcode::QUEUE_SHUTDOWN,
+        param0: 1,
+        return_value: 7,
+        ..AdminQueueDescriptor::default()
+    };
     let back = send(&mut world, shutdown);
     assert_eq!((back.flags, back.return_value), (flag::DD | flag::CMP, returned::OK));
     assert_ne!(world.vf(0).read(r::VF_ATQLEN) & aqlen::ENABLE, 0);
@@ -46,19 +50,19 @@ fn admin_queue_shutdown_command_leaves_the_queue_enabled() {
 
 #[test]
 fn admin_message_body_beyond_4096_bytes_is_refused() {
-    let mut world = World::new(1);
-    let long = Descriptor {
+    let mut world = CardFixture::new(1);
+    let long = AdminQueueDescriptor {
         flags: flag::BUF | flag::RD,
         opcode: opcode::SEND_TO_PF,
         length: 4097,
-        ..Descriptor::default()
+        ..AdminQueueDescriptor::default()
     };
     assert_eq!(send(&mut world, long).return_value, returned::EINVAL);
 }
 
 #[test]
 fn admin_ring_outside_memory_stops_until_set_up_again() {
-    let mut world = World::new(1);
+    let mut world = CardFixture::new(1);
     let mut side = world.vf(0);
     side.write(r::VF_ATQBAL, MEMORY as u32);
     side.write(r::VF_ATQLEN, 8 | aqlen::ENABLE);
@@ -66,13 +70,13 @@ fn admin_ring_outside_memory_stops_until_set_up_again() {
     (0..4).for_each(|_| world.round());
     assert_ne!(world.vf(0).read(r::VF_ATQLEN) & aqlen::CRIT, 0);
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1, "one fault, not one per poll");
-    assert!(Vf::probe(&mut world.vf(0), mac(1)).is_ok());
+    assert!(AvfDriver::probe(&mut world.vf(0), mac(1)).is_ok());
 }
 
 #[test]
 fn pending_messages_to_a_vf_are_bounded() {
-    let mut world = World::new(1);
-    let vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    let mut world = CardFixture::new(1);
+    let vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
     for up in 0..100 {
         world.with_pf(|pf, side| pf.set_link(side, (up % 2 == 0).then_some(10_000)));
     }
@@ -83,24 +87,24 @@ fn pending_messages_to_a_vf_are_bounded() {
 
 #[test]
 fn vf_that_floods_its_mailbox_does_not_delay_others() {
-    let mut world = World::new(3);
-    let mut quiet = Vf::probe(&mut world.vf(2), mac(2)).unwrap();
-    let mut loud = [0, 1].map(|n| Vf::probe(&mut world.vf(n), mac(n)).unwrap());
+    let mut world = CardFixture::new(3);
+    let mut quiet = AvfDriver::probe(&mut world.vf(2), mac(2)).unwrap();
+    let mut loud = [0, 1].map(|n| AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap());
     for _ in 0..50 {
         for (vf, n) in loud.iter_mut().zip(0..) {
             (0..7).for_each(|_| vf.reset(&mut world.vf(n)));
         }
         let before = world.now;
-        quiet.ask(&mut world.vf(2), avf::virtchnl::Request::GetHashTypes).unwrap();
+        quiet.ask(&mut world.vf(2), avf::virtchnl::VirtchnlRequest::GetHashTypes).unwrap();
         assert!(world.now.since(before).as_millis() <= 2);
     }
 }
 
 /// Sets up transmit queue 0 of VF 0 with these descriptors at the start of its memory, and runs a round.
-fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
-    let context = TxContext { base: 0, length: 256, head_address: None };
-    world.card.order(0, Order::ConfigureTx(0, context));
-    world.card.order(0, Order::Run { rx: 1, tx: 1 });
+fn ring_of(world: &mut CardFixture, descriptors: &[[u8; tx::SIZE]]) {
+    let context = TxQueueContext { base: 0, length: 256, head_address: None };
+    world.card.order(0, CardOrder::ConfigureTx(0, context));
+    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
     world.memories.of(Function::Vf(0))[..descriptors.len() * tx::SIZE]
         .copy_from_slice(descriptors.as_flattened());
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
@@ -109,8 +113,8 @@ fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
 
 #[test]
 fn packet_without_its_last_descriptor_reads_no_buffer() {
-    let mut world = World::new(1);
-    let beyond = Data { address: MEMORY as u64, length: 1_000, ..Data::default() };
+    let mut world = CardFixture::new(1);
+    let beyond = TxDataDescriptor { address: MEMORY as u64, length: 1_000, ..TxDataDescriptor::default() };
     ring_of(&mut world, &[beyond.emit(); 79]);
     let counters = *world.card.counters(0).unwrap();
     assert_eq!((counters.dma_faults, counters.malformed), (0, 0), "no buffer was read");
@@ -125,10 +129,16 @@ fn packet_without_its_last_descriptor_reads_no_buffer() {
 
 #[test]
 fn malformed_packet_is_dropped_and_the_next_is_sent() {
-    let good =
-        Data { address: 0x1000, length: 60, end_of_packet: true, report_status: true, ..Data::default() };
-    let piece = Data { end_of_packet: false, report_status: false, ..good };
-    let context = Context { segment: true, mss: 63, payload: 10, ..Context::default() };
+    let good = TxDataDescriptor {
+        address: 0x1000,
+        length: 60,
+        end_of_packet: true,
+        report_status: true,
+        ..TxDataDescriptor::default()
+    };
+    let piece = TxDataDescriptor { end_of_packet: false, report_status: false, ..good };
+    let context =
+        TxContextDescriptor { segment: true, mss: 63, payload: 10, ..TxContextDescriptor::default() };
     let cases: [&[[u8; tx::SIZE]]; 6] = [
         &[
             piece.emit(),
@@ -140,14 +150,14 @@ fn malformed_packet_is_dropped_and_the_next_is_sent() {
             piece.emit(),
             piece.emit(),
         ],
-        &[Data { length: 0, ..piece }.emit()],
-        &[Data { dummy: true, ..piece }.emit()],
+        &[TxDataDescriptor { length: 0, ..piece }.emit()],
+        &[TxDataDescriptor { dummy: true, ..piece }.emit()],
         &[[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]],
         &[context.emit()],
-        &[piece.emit(), Context { mss: 100, ..context }.emit()],
+        &[piece.emit(), TxContextDescriptor { mss: 100, ..context }.emit()],
     ];
     for (case, bad) in cases.into_iter().enumerate() {
-        let mut world = World::new(1);
+        let mut world = CardFixture::new(1);
         ring_of(&mut world, &[bad, &[good.emit(), good.emit()]].concat());
         assert_eq!(world.card.counters(0).unwrap().malformed, 1, "case {case}");
         assert_eq!(world.packets.len(), 1, "case {case}");
@@ -156,7 +166,7 @@ fn malformed_packet_is_dropped_and_the_next_is_sent() {
 
 /// Action of a hostile guest.
 #[derive(Debug, Clone)]
-enum Move {
+enum HostileAction {
     Write(u32, u32),
     Read(u32),
     Memory(u16, Vec<u8>),
@@ -179,14 +189,14 @@ fn value() -> impl Strategy<Value = u32> {
     ]
 }
 
-fn a_move() -> impl Strategy<Value = Move> {
+fn a_move() -> impl Strategy<Value = HostileAction> {
     prop_oneof![
-        6 => (offset(), value()).prop_map(|(at, value)| Move::Write(at, value)),
-        2 => offset().prop_map(Move::Read),
-        3 => (0..2048_u16, prop::collection::vec(any::<u8>(), 1..64)).prop_map(|(at, bytes)| Move::Memory(at, bytes)),
-        1 => Just(Move::Reset),
-        4 => Just(Move::Round),
-        2 => (0..20_u8, 0..10_000_usize).prop_map(|(queue, length)| Move::Frame(queue, length)),
+        6 => (offset(), value()).prop_map(|(at, value)| HostileAction::Write(at, value)),
+        2 => offset().prop_map(HostileAction::Read),
+        3 => (0..2048_u16, prop::collection::vec(any::<u8>(), 1..64)).prop_map(|(at, bytes)| HostileAction::Memory(at, bytes)),
+        1 => Just(HostileAction::Reset),
+        4 => Just(HostileAction::Round),
+        2 => (0..20_u8, 0..10_000_usize).prop_map(|(queue, length)| HostileAction::Frame(queue, length)),
     ]
 }
 
@@ -194,24 +204,24 @@ proptest! {
     /// Whatever a guest does with registers and memory, the card answers, and another VF's driver notices nothing.
     #[test]
     fn arbitrary_guest_actions_do_not_disturb_another_vf(moves in prop::collection::vec(a_move(), 1..120)) {
-        let mut world = World::new(2);
-        let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
+        let mut world = CardFixture::new(2);
+        let mut other = AvfDriver::probe(&mut world.vf(1), mac(2)).unwrap();
         other.start(&mut world.vf(1)).unwrap();
-        let mut hostile = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+        let mut hostile = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
         hostile.start(&mut world.vf(0)).unwrap();
         for step in moves {
             match step {
-                Move::Write(at, value) => world.vf(0).write(at, value),
-                Move::Read(at) => _ = world.vf(0).read(at),
-                Move::Memory(at, bytes) => {
+                HostileAction::Write(at, value) => world.vf(0).write(at, value),
+                HostileAction::Read(at) => _ = world.vf(0).read(at),
+                HostileAction::Memory(at, bytes) => {
                     let start = usize::from(at) * 16;
                     world.memories.of(Function::Vf(0))[start..start + bytes.len()].copy_from_slice(&bytes);
                 }
-                Move::Reset => world.card.function_level_reset(0),
-                Move::Round => world.round(),
-                Move::Frame(queue, length) => {
+                HostileAction::Reset => world.card.function_level_reset(0),
+                HostileAction::Round => world.round(),
+                HostileAction::Frame(queue, length) => {
                     let frame = vec![1; length];
-                    let _ = world.card.receive(0, queue, &frame, &Arrival::default(), &mut world.memories);
+                    let _ = world.card.receive(0, queue, &frame, &RxDescriptorFields::default(), &mut world.memories);
                 }
             }
         }
@@ -222,7 +232,7 @@ proptest! {
 
 #[test]
 fn missing_vf_reads_zero_and_ignores_writes() {
-    let mut card = Card::new(1);
+    let mut card = Nic::new(1);
     card.write(7, r::VF_ATQT, 1);
     card.function_level_reset(7);
     assert_eq!((card.read(7, r::VFGEN_RSTAT), card.pf_read(avf::pf_register::GLGEN_VFLRSTAT)), (0, 0));

@@ -1,17 +1,17 @@
 //! Interrupt vectors: automask, intervals, causes, and software interrupts.
 
-use crate::world::{World, mac};
+use crate::world::{CardFixture, mac};
 use avf::bits::{dyn_ctl, icr0};
 use avf::register as r;
 use core::time::Duration;
 use driver::Hal;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use pcie::Function;
 
-fn running() -> (World, Vf, Vf) {
-    let mut world = World::new(2);
+fn running() -> (CardFixture, AvfDriver, AvfDriver) {
+    let mut world = CardFixture::new(2);
     let mut start = |n| {
-        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
         vf.start(&mut world.vf(n)).unwrap();
         vf
     };
@@ -21,7 +21,7 @@ fn running() -> (World, Vf, Vf) {
     (world, a, b)
 }
 
-fn of(world: &mut World, vf: u8) -> Vec<u16> {
+fn of(world: &mut CardFixture, vf: u8) -> Vec<u16> {
     let sent = std::mem::take(&mut world.memories.interrupts);
     sent.into_iter().filter(|(function, _)| *function == Function::Vf(vf)).map(|(_, vector)| vector).collect()
 }
@@ -47,7 +47,7 @@ fn itr_interval_delays_the_vectors_next_interrupt() {
     let (mut world, mut a, _) = running();
     let vector = 1;
     let interval = 50 << dyn_ctl::INTERVAL_SHIFT | dyn_ctl::INTENA;
-    let mut frame = |world: &mut World| {
+    let mut frame = |world: &mut CardFixture| {
         world.vf(1).write(r::dyn_ctl(vector), interval);
         a.transmit(&mut world.vf(0), 0, &[0; 60]);
         world.round();

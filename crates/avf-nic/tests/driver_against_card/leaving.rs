@@ -2,14 +2,14 @@
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
-use crate::world::World;
-use avf::control::Control;
-use avf::descriptor::tx::{Context, Data, Ip, L4};
+use crate::world::CardFixture;
+use avf::control::CardControl;
+use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use core::time::Duration;
 use offload::uncut;
-use plane::Wire;
-use plane::switch::Mirrors;
-use plane::uplink::Uncut;
+use plane::UplinkWire;
+use plane::switch::PortMirrorRules;
+use plane::uplink::UnsegmentedLayout;
 
 #[test]
 fn packet_costs_its_segments_in_the_visits_frame_budget() {
@@ -19,8 +19,8 @@ fn packet_costs_its_segments_in_the_visits_frame_budget() {
         assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
     }
     let mut plane = world.plane.take().unwrap();
-    world.card.apply_policy(&mut plane, &Mirrors::NONE);
-    let mut visit = |world: &mut World| {
+    world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
+    let mut visit = |world: &mut CardFixture| {
         let more = world.card.forward(&mut plane, 16, &mut world.memories, &mut world.cable);
         (more, world.cable.0.len())
     };
@@ -32,7 +32,7 @@ fn packet_costs_its_segments_in_the_visits_frame_budget() {
 fn frame_path_after_its_first_frames_does_not_allocate() {
     let (mut world, mut a, mut b) = two(|_| {});
     let mut plane = world.plane.take().unwrap();
-    world.card.apply_policy(&mut plane, &Mirrors::NONE);
+    world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
     for round in 0..4 {
         assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&[7; 9_000]), &cut(1_000)));
         assert!(a.transmit_with(&mut world.vf(0), 1, &udp6(&[8; 900]), &SUMS));
@@ -47,16 +47,16 @@ fn frame_path_after_its_first_frames_does_not_allocate() {
 /// Uplink that takes unsegmented packets and segments them as Linux does. It keeps the length of each packet, and the
 /// frames.
 #[derive(Default)]
-pub(crate) struct Cutting(Vec<usize>, Vec<Vec<u8>>);
+pub(crate) struct SegmentingWire(Vec<usize>, Vec<Vec<u8>>);
 
-impl Cutting {
+impl SegmentingWire {
     /// Returns the sent frames.
     pub(crate) fn frames(&self) -> &[Vec<u8>] {
         &self.1
     }
 }
 
-impl Wire for Cutting {
+impl UplinkWire for SegmentingWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.1.push(frame.to_vec());
         true
@@ -70,7 +70,7 @@ impl Wire for Cutting {
         true
     }
 
-    fn transmit_uncut(&mut self, packet: &[u8], whole: &Uncut) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], whole: &UnsegmentedLayout) -> bool {
         let mut packet = packet.to_vec();
         assert_eq!(uncut::arrived(&mut packet, whole.ipv4, whole.mss, 9_724), Some(*whole));
         self.0.push(packet.len());
@@ -92,8 +92,8 @@ fn segmenting_uplink_gets_whole_packet_and_sends_same_frames() {
             let (mut world, mut a, _) = two(|_| {});
             assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
             let mut plane = world.plane.take().unwrap();
-            world.card.apply_policy(&mut plane, &Mirrors::NONE);
-            let mut wire = Cutting::default();
+            world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
+            let mut wire = SegmentingWire::default();
             if cuts {
                 world.card.forward(&mut plane, 64, &mut world.memories, &mut wire);
                 assert_eq!(wire.0, [packet.len()]);
@@ -114,8 +114,16 @@ fn packet_without_pseudo_header_sum_is_segmented_by_the_card() {
     let (mut packet, data) = away(tcp4(&[7; 3_000]));
     let seed = pseudo(&packet, false, 6, 1).to_be_bytes();
     packet[50..52].copy_from_slice(&seed);
-    let data = Data { ip: Ip::V4Checksum, l4: L4::Tcp, mac_length: 14, ip_length: 20, l4_length: 20, ..data };
-    let context = Context { segment: true, payload: 3_000, mss: 1_000, ..Context::default() };
+    let data = TxDataDescriptor {
+        ip: TxIpHeader::V4Checksum,
+        l4: TxL4Checksum::Tcp,
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ..data
+    };
+    let context =
+        TxContextDescriptor { segment: true, payload: 3_000, mss: 1_000, ..TxContextDescriptor::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
     assert_eq!(left.len(), 3, "the card segments it");
 }

@@ -1,12 +1,12 @@
 //! Longest frames with and without VLAN tags: at most 9,728 bytes, tags and check sequence included, are sent or received, and a
 //! queue's own limit counts the tags that its VF sees.
 
-use crate::leaving::Cutting;
+use crate::leaving::SegmentingWire;
 use crate::offloads::{SUMS, all_of, away, cut, two};
-use crate::world::{World, mac};
-use avf::control::{Control, Order, Tags};
-use driver::avf::vf::{TxOffload, Vf};
-use plane::switch::Mirrors;
+use crate::world::{CardFixture, mac};
+use avf::control::{CardControl, CardOrder, VlanTagHandling};
+use driver::avf::vf::{AvfDriver, TxOffload};
+use plane::switch::PortMirrorRules;
 use policy::PortVlan;
 
 /// Number of bytes in the longest frame, check sequence excluded.
@@ -16,23 +16,23 @@ const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Tags of a frame: in its bytes, by its descriptor, by the port's VLAN.
 #[derive(Debug, Clone, Copy, Default)]
-struct Added {
+struct TagOrigins {
     bytes: bool,
     descriptor: bool,
     port: bool,
 }
 
-const TAGS: [Added; 7] = [
-    Added { bytes: false, descriptor: false, port: false },
-    Added { bytes: true, descriptor: false, port: false },
-    Added { bytes: false, descriptor: true, port: false },
-    Added { bytes: false, descriptor: false, port: true },
-    Added { bytes: true, descriptor: true, port: false },
-    Added { bytes: true, descriptor: false, port: true },
-    Added { bytes: false, descriptor: true, port: true },
+const TAGS: [TagOrigins; 7] = [
+    TagOrigins { bytes: false, descriptor: false, port: false },
+    TagOrigins { bytes: true, descriptor: false, port: false },
+    TagOrigins { bytes: false, descriptor: true, port: false },
+    TagOrigins { bytes: false, descriptor: false, port: true },
+    TagOrigins { bytes: true, descriptor: true, port: false },
+    TagOrigins { bytes: true, descriptor: false, port: true },
+    TagOrigins { bytes: false, descriptor: true, port: true },
 ];
 
-impl Added {
+impl TagOrigins {
     /// Returns the bytes that the card adds to the driver's frame.
     fn bytes(self) -> usize {
         match self {
@@ -41,7 +41,7 @@ impl Added {
         }
     }
 
-    fn world(self) -> (World, Vf, Vf) {
+    fn world(self) -> (CardFixture, AvfDriver, AvfDriver) {
         let (mut world, a, b) = two(|policy| {
             policy.spoofchk = false;
             policy.vlan = self.port.then_some(PortVlan { id: 5, qos: 0 });
@@ -64,7 +64,7 @@ fn frame(to: [u8; 6], length: usize, tagged: bool) -> Vec<u8> {
 }
 
 /// Order that adds VLAN 7 to a VF.
-const ON_VLAN: Order<'_> = Order::Vlan { vlan: 7, on: true };
+const ON_VLAN: CardOrder<'_> = CardOrder::Vlan { vlan: 7, on: true };
 
 const AWAY: [u8; 6] = [2, 9, 9, 9, 9, 9];
 
@@ -73,10 +73,10 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
 }
 
 /// Moves frames once, with an uplink that segments packets or one that does not. Returns the lengths of the sent frames.
-fn left(world: &mut World, cuts: bool) -> Vec<usize> {
+fn left(world: &mut CardFixture, cuts: bool) -> Vec<usize> {
     let mut plane = world.plane.take().unwrap();
-    world.card.apply_policy(&mut plane, &Mirrors::NONE);
-    let mut wire = Cutting::default();
+    world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
+    let mut wire = SegmentingWire::default();
     if cuts {
         world.card.forward(&mut plane, 64, &mut world.memories, &mut wire);
         return wire.frames().iter().map(Vec::len).collect();
@@ -137,7 +137,7 @@ fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
 fn vlan_tag_that_is_not_inserted_adds_no_length() {
     let tags = TAGS[2];
     let (mut world, mut a, _) = tags.world();
-    world.card.order(0, Order::Tags(Tags::default()));
+    world.card.order(0, CardOrder::Tags(VlanTagHandling::default()));
     let (packet, _) = away(crate::built::udp4(&[7; 1_000]));
     assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &tags.offload(SUMS)));
     assert_eq!(left(&mut world, false), [packet.len()]);
@@ -149,7 +149,7 @@ fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
         for (length, fits) in around(LONGEST) {
             let (mut world, _, mut b) = two(|policy| policy.spoofchk = false);
             world.card.order(1, ON_VLAN);
-            world.card.order(1, Order::Tags(Tags { strip, ..Tags::default() }));
+            world.card.order(1, CardOrder::Tags(VlanTagHandling { strip, ..VlanTagHandling::default() }));
             world.cable.1.push_back(frame([0xff; 6], length, tagged));
             world.round();
             let got: Vec<usize> = all_of(&mut world, &mut b).iter().map(|(_, frame)| frame.len()).collect();
@@ -171,7 +171,10 @@ fn queue_length_limit_includes_the_vfs_own_vlan_tag() {
                 policy.vlan = port.then_some(PortVlan { id: 7, qos: 0 });
             });
             world.card.order(1, ON_VLAN);
-            world.card.order(1, Order::Tags(Tags { strip, port_vlan: port.then_some(7), insert: false }));
+            world.card.order(
+                1,
+                CardOrder::Tags(VlanTagHandling { strip, port_vlan: port.then_some(7), insert: false }),
+            );
             world.cable.1.push_back(frame(mac(1).0, 100, tagged));
             world.cable.1.push_back(frame(mac(1).0, length, tagged));
             world.cable.1.push_back(frame([0xff; 6], length, tagged));

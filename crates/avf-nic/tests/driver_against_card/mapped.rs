@@ -1,16 +1,16 @@
 //! A VF with mapped doorbells keeps every rule that a driver relies on, although its accesses there do not reach the card. The live
 //! host's tests cover when a port reads the pages.
 
-use crate::world::{World, mac};
+use crate::world::{CardFixture, mac};
 use avf::bits::dyn_ctl::{self, SEEN};
-use avf::control::{Control, Order, TxContext};
+use avf::control::{CardControl, CardOrder, TxQueueContext};
 use avf::ids::MAPPED;
 use avf::register as r;
 use avf::table::rows;
-use avf_nic::Card;
+use avf_nic::Nic;
 use avf_nic::doorbell::{COUNT, Doorbells, REGISTERS};
 use driver::Hal;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use pcie::Function;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
@@ -20,11 +20,11 @@ const ON: u32 = dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
 const WATCHDOG: u32 = 0x0100_001d;
 
 /// Starts two VFs. VF 0 maps its doorbells.
-fn two() -> (World, Vf, Vf) {
-    let mut world = World::new(2);
+fn two() -> (CardFixture, AvfDriver, AvfDriver) {
+    let mut world = CardFixture::new(2);
     world.map(0);
     let mut start = |n| {
-        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
         vf.start(&mut world.vf(n)).unwrap();
         vf
     };
@@ -34,7 +34,7 @@ fn two() -> (World, Vf, Vf) {
     (world, a, b)
 }
 
-impl World {
+impl CardFixture {
     /// Adopts the VFs' pages with the same card, as a successor does.
     fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
@@ -56,8 +56,8 @@ fn queue_set_up_again_shows_an_empty_ring() {
     world.vf(0).write(r::qtx_tail(1), 5);
     world.read_doorbells();
     world.publish_registers();
-    let context = TxContext { base: 0, length: 64, head_address: None };
-    world.card.order(0, Order::ConfigureTx(1, context));
+    let context = TxQueueContext { base: 0, length: 64, head_address: None };
+    world.card.order(0, CardOrder::ConfigureTx(1, context));
     world.publish_registers();
     assert_eq!(world.vf(0).read(r::qtx_tail(1)), 0);
 }
@@ -82,7 +82,7 @@ fn register_overwritten_by_a_store_is_published_again() {
 }
 
 /// Returns VF 0's interrupts since the last call.
-fn interrupts(world: &mut World) -> Vec<u16> {
+fn interrupts(world: &mut CardFixture) -> Vec<u16> {
     let sent = std::mem::take(&mut world.memories.interrupts);
     sent.into_iter().filter(|(function, _)| *function == Function::Vf(0)).map(|(_, vector)| vector).collect()
 }
@@ -217,7 +217,7 @@ fn reset_publishes_reset_values_before_the_driver_continues() {
         assert_eq!(value, expected, "{offset:#x}");
     }
     world.round();
-    let mut a = Vf::probe(&mut world.vf(0), mac(0)).unwrap();
+    let mut a = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();
     a.start(&mut world.vf(0)).unwrap();
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.round();
@@ -262,7 +262,7 @@ fn successor_reads_mapped_stores_and_new_card_discards() {
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.adopt_pages();
     assert!(world.read_doorbells(), "the tail");
-    world.card = Card::new(2);
+    world.card = Nic::new(2);
     world.renew_pages();
     assert!(!world.read_doorbells());
     assert_eq!(world.vf(0).read(r::qtx_tail(0)), 0);
@@ -270,7 +270,7 @@ fn successor_reads_mapped_stores_and_new_card_discards() {
 
 /// Action of a hostile guest on its pages, or of the port.
 #[derive(Debug, Clone)]
-enum Act {
+enum PageAction {
     Store(usize, u32),
     /// A part of a dword, as a torn store leaves it.
     Torn(usize, u16),
@@ -280,37 +280,37 @@ enum Act {
     Round,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = PageAction> {
     let value = prop_oneof![any::<u32>(), 0u32..80, any::<u32>().prop_map(|bits| bits | ON)];
     prop_oneof![
-        8 => (0..COUNT, value).prop_map(|(place, value)| Act::Store(place, value)),
-        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| Act::Torn(place, half)),
-        1 => Just(Act::Access),
-        1 => Just(Act::ReadDoorbells),
-        1 => Just(Act::Publish),
-        2 => Just(Act::Round),
+        8 => (0..COUNT, value).prop_map(|(place, value)| PageAction::Store(place, value)),
+        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| PageAction::Torn(place, half)),
+        1 => Just(PageAction::Access),
+        1 => Just(PageAction::ReadDoorbells),
+        1 => Just(PageAction::Publish),
+        2 => Just(PageAction::Round),
     ]
 }
 
 /// Asserts that the pages show the registers' values after any stores, and that the other VF still works.
-fn assert_others_unharmed(acts: &[Act]) {
+fn assert_others_unharmed(acts: &[PageAction]) {
     let (mut world, _, mut b) = two();
     for act in acts {
         match *act {
-            Act::Store(place, value) => world.vf(0).write(REGISTERS[place], value),
-            Act::Torn(place, half) => {
+            PageAction::Store(place, value) => world.vf(0).write(REGISTERS[place], value),
+            PageAction::Torn(place, half) => {
                 let before = world.vf(0).read(REGISTERS[place]);
                 world.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
             }
-            Act::Access => drop(world.vf(0).read(r::VFGEN_RSTAT)),
-            Act::ReadDoorbells => drop(world.read_doorbells()),
-            Act::Publish => world.publish_registers(),
-            Act::Round => world.round(),
+            PageAction::Access => drop(world.vf(0).read(r::VFGEN_RSTAT)),
+            PageAction::ReadDoorbells => drop(world.read_doorbells()),
+            PageAction::Publish => world.publish_registers(),
+            PageAction::Round => world.round(),
         }
     }
     world.round();
     // The card still puts frames into the other VF's queues.
-    let said = avf_nic::Arrival::default();
+    let said = avf_nic::RxDescriptorFields::default();
     let mut into = [0; 2048];
     while b.receive(&mut world.vf(1), 2, &mut into).is_some() {}
     world.card.receive(1, 2, &[7; 60], &said, &mut world.memories).unwrap();
@@ -328,7 +328,7 @@ fn assert_others_unharmed(acts: &[Act]) {
 
 #[test]
 fn reserved_bits_of_a_store_are_cleared_after_a_message() {
-    assert_others_unharmed(&[Act::Store(48, 0x41df_5bdd), Act::Access]);
+    assert_others_unharmed(&[PageAction::Store(48, 0x41df_5bdd), PageAction::Access]);
 }
 
 proptest! {

@@ -1,22 +1,22 @@
 //! Transmit offloads: checksums, segmentation, tags.
 
 use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
-use crate::world::{World, mac};
-use avf::control::{Control, Order, TxContext};
-use avf::descriptor::rx::Checksums;
-use avf::descriptor::tx::{self, Context, Data, Ip, L4};
+use crate::world::{CardFixture, mac};
+use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::descriptor::rx::RxChecksumResult;
+use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use avf::register as r;
-use avf::virtchnl::{Capabilities, Request, VlanSetting, VlanWhat};
+use avf::virtchnl::{VfCapabilities, VirtchnlRequest, VlanOffloadKind, VlanSetting};
 use driver::Hal;
-use driver::avf::vf::{Received, TxOffload, Vf};
+use driver::avf::vf::{AvfDriver, AvfReceivedFrame, TxOffload};
 use offload::crc::crc32c;
 use offload::{Headers, verify};
 use pcie::Function;
-use plane::switch::Mirrors;
+use plane::switch::PortMirrorRules;
 use policy::VfPolicy;
 use proptest::prelude::{any, prop, proptest};
 
-const RIGHT: Option<Checksums> = Some(Checksums { ip_wrong: false, l4_wrong: false });
+const RIGHT: Option<RxChecksumResult> = Some(RxChecksumResult { ip_wrong: false, l4_wrong: false });
 pub(crate) const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 const FIN_PSH_CWR: u8 = 0x01 | 0x08 | 0x80;
 
@@ -25,15 +25,15 @@ pub(crate) fn cut(mss: u16) -> TxOffload {
 }
 
 /// Starts two VFs on a plane with changed policies. VF 0 sends to VF 1.
-pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (World, Vf, Vf) {
-    let mut world = World::new(2).across_a_plane();
-    let start = |world: &mut World, n| {
+pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (CardFixture, AvfDriver, AvfDriver) {
+    let mut world = CardFixture::new(2).across_a_plane();
+    let start = |world: &mut CardFixture, n| {
         world.with_pf(|pf, side| {
             let mut policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
             change(&mut policy);
             pf.set_policy(side, n, policy).unwrap();
         });
-        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
         vf.start(&mut world.vf(n)).unwrap();
         vf
     };
@@ -42,7 +42,7 @@ pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (World, Vf, Vf) {
 }
 
 /// Returns the frames that VF 1 has received.
-pub(crate) fn all_of(world: &mut World, b: &mut Vf) -> Vec<(Received, Vec<u8>)> {
+pub(crate) fn all_of(world: &mut CardFixture, b: &mut AvfDriver) -> Vec<(AvfReceivedFrame, Vec<u8>)> {
     let mut into = [0; 12_000];
     let mut frames = Vec::new();
     for queue in 0..b.pairs() as u8 {
@@ -54,7 +54,7 @@ pub(crate) fn all_of(world: &mut World, b: &mut Vf) -> Vec<(Received, Vec<u8>)> 
 }
 
 /// Sends a packet from VF 0. Returns the frames that VF 1 receives.
-fn sent(packet: &[u8], offload: &TxOffload) -> Vec<(Received, Vec<u8>)> {
+fn sent(packet: &[u8], offload: &TxOffload) -> Vec<(AvfReceivedFrame, Vec<u8>)> {
     let (mut world, mut a, mut b) = two(|_| {});
     assert!(a.transmit_with(&mut world.vf(0), 0, packet, offload));
     world.round();
@@ -166,12 +166,13 @@ fn padding_of_a_short_sent_frame_is_zero() {
 #[test]
 fn descriptors_vlan_tag_is_inserted_only_when_granted() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
-    let asked = Capabilities::L2.and(Capabilities::VLAN_V2);
-    a.ask(&mut world.vf(0), Request::Resources(Some(asked))).unwrap();
+    let asked = VfCapabilities::L2.and(VfCapabilities::VLAN_V2);
+    a.ask(&mut world.vf(0), VirtchnlRequest::Resources(Some(asked))).unwrap();
     let (packet, _) = away(udp4(&[1; 30]));
     for (grant, kind) in [(false, [8, 0]), (true, [0x81, 0])] {
         let setting = VlanSetting { outer: 1, inner: 0, vsi: 1 };
-        a.ask(&mut world.vf(0), Request::VlanOffload(VlanWhat::Insert, grant, setting)).unwrap();
+        a.ask(&mut world.vf(0), VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, grant, setting))
+            .unwrap();
         assert!(a.transmit_with(
             &mut world.vf(0),
             0,
@@ -190,10 +191,10 @@ fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     a.reset(&mut world.vf(0));
     world.round();
     a.restart(&mut world.vf(0)).unwrap();
-    let asked = Capabilities::L2.and(Capabilities::VLAN_V2);
-    a.ask(&mut world.vf(0), Request::Resources(Some(asked))).unwrap();
+    let asked = VfCapabilities::L2.and(VfCapabilities::VLAN_V2);
+    a.ask(&mut world.vf(0), VirtchnlRequest::Resources(Some(asked))).unwrap();
     let setting = VlanSetting { outer: 1, inner: 0, vsi: 1 };
-    a.ask(&mut world.vf(0), Request::VlanOffload(VlanWhat::Strip, true, setting)).unwrap();
+    a.ask(&mut world.vf(0), VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, setting)).unwrap();
     let (packet, _) = away(udp4(&[1; 30]));
     assert!(a.transmit_with(
         &mut world.vf(0),
@@ -206,7 +207,7 @@ fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
 }
 
 /// Sends from transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000. Returns the frames that left by the uplink.
-pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, Vec<Vec<u8>>) {
+pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFixture, Vec<Vec<u8>>) {
     let mut world = ring_with(descriptors, packet);
     world.round();
     let left = core::mem::take(&mut world.cable.0);
@@ -214,10 +215,12 @@ pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, 
 }
 
 /// Puts descriptors into a ring of VF 0, and a packet into the memory behind it.
-fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> World {
+fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> CardFixture {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
-    world.card.order(0, Order::ConfigureTx(0, TxContext { base: 0, length: 256, head_address: None }));
-    world.card.order(0, Order::Run { rx: 1, tx: 1 });
+    world
+        .card
+        .order(0, CardOrder::ConfigureTx(0, TxQueueContext { base: 0, length: 256, head_address: None }));
+    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
     let memory = world.memories.of(Function::Vf(0));
     memory[..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
     memory[0x1000..0x1000 + packet.len()].copy_from_slice(packet);
@@ -226,20 +229,26 @@ fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> World {
 }
 
 /// Returns a packet to a station beyond the uplink, and its data descriptor.
-pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, Data) {
+pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, TxDataDescriptor) {
     packet[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     let length = packet.len() as u16;
-    let data = Data { address: 0x1000, length, end_of_packet: true, report_status: true, ..Data::default() };
+    let data = TxDataDescriptor {
+        address: 0x1000,
+        length,
+        end_of_packet: true,
+        report_status: true,
+        ..TxDataDescriptor::default()
+    };
     (packet, data)
 }
 
 #[test]
 fn vlan_tag_in_context_and_data_descriptor_is_malformed() {
     let (packet, data) = away(udp4(&[1; 30]));
-    let context = Context { tag2: Some(9), ..Context::default() };
+    let context = TxContextDescriptor { tag2: Some(9), ..TxContextDescriptor::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
     assert_eq!(left[0][12..16], [0x81, 0, 0, 9]);
-    let both = Data { tag: Some(8), ..data };
+    let both = TxDataDescriptor { tag: Some(8), ..data };
     let (world, left) = ring_of(&[context.emit(), both.emit()], &packet);
     assert_eq!((left.len(), world.card.counters(0).unwrap().malformed), (0, 1));
 }
@@ -249,7 +258,14 @@ fn inserted_sctp_checksum_is_crc32c() {
     let sctp = [&[0, 1, 0, 2, 0, 0, 0, 3, 0xee, 0xee, 0xee, 0xee][..], &[5; 20]].concat();
     let header = crate::built::ipv4_header(132, 0);
     let (packet, data) = away(crate::built::ipv4_frame(header, &[], 0, &sctp));
-    let data = Data { ip: Ip::V4, l4: L4::Sctp, mac_length: 14, ip_length: 20, l4_length: 12, ..data };
+    let data = TxDataDescriptor {
+        ip: TxIpHeader::V4,
+        l4: TxL4Checksum::Sctp,
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 12,
+        ..data
+    };
     let (_, left) = ring_of(&[data.emit()], &packet);
     let crc = crc32c(&[&sctp[..8], &[0; 4], &sctp[12..]]);
     assert_eq!(left[0][42..46], crc.to_le_bytes());
@@ -260,8 +276,16 @@ fn udp_packet_is_segmented_into_datagrams() {
     let (mut packet, data) = away(udp4(&[7; 2_500]));
     let seed = pseudo(&packet, false, 17, 0).to_be_bytes();
     packet[40..42].copy_from_slice(&seed);
-    let data = Data { ip: Ip::V4Checksum, l4: L4::Udp, mac_length: 14, ip_length: 20, l4_length: 8, ..data };
-    let context = Context { segment: true, payload: 2_500, mss: 1_000, ..Context::default() };
+    let data = TxDataDescriptor {
+        ip: TxIpHeader::V4Checksum,
+        l4: TxL4Checksum::Udp,
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 8,
+        ..data
+    };
+    let context =
+        TxContextDescriptor { segment: true, payload: 2_500, mss: 1_000, ..TxContextDescriptor::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
     for (datagram, payload) in left.iter().zip([1_000, 1_000, 500]) {
         let headers = Headers::parse(datagram);
@@ -277,27 +301,47 @@ fn udp_packet_is_segmented_into_datagrams() {
 #[test]
 fn malformed_offload_requests_are_dropped_and_counted() {
     let (packet, data) = away(tcp4(&[7; 3_000]));
-    let data = Data { ip: Ip::V4Checksum, l4: L4::Tcp, mac_length: 14, ip_length: 20, l4_length: 20, ..data };
-    let context = Context { segment: true, payload: 3_000, mss: 1_000, ..Context::default() };
-    let good = Data { length: 60, ip: Ip::None, l4: L4::None, ..data };
+    let data = TxDataDescriptor {
+        ip: TxIpHeader::V4Checksum,
+        l4: TxL4Checksum::Tcp,
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ..data
+    };
+    let context =
+        TxContextDescriptor { segment: true, payload: 3_000, mss: 1_000, ..TxContextDescriptor::default() };
+    let good = TxDataDescriptor { length: 60, ip: TxIpHeader::None, l4: TxL4Checksum::None, ..data };
     let cases = [
-        ("an MSS below 64", Context { mss: 63, ..context }, data),
+        ("an MSS below 64", TxContextDescriptor { mss: 63, ..context }, data),
         (
             "a segment beyond the longest frame",
-            Context { mss: 9_700, payload: 12_000, ..context },
-            Data { length: 12_054, ..data },
+            TxContextDescriptor { mss: 9_700, payload: 12_000, ..context },
+            TxDataDescriptor { length: 12_054, ..data },
         ),
-        ("a payload length other than the packet's", Context { payload: 2_999, ..context }, data),
-        ("no transport", context, Data { l4: L4::None, ..data }),
-        ("SCTP", context, Data { l4: L4::Sctp, ..data }),
-        ("no IP", context, Data { ip: Ip::None, ..data }),
-        ("a short IP header", context, Data { ip_length: 16, ..data }),
-        ("a short Ethernet header", context, Data { mac_length: 12, ..data }),
-        ("a short TCP header", context, Data { l4_length: 16, ..data }),
-        ("headers beyond the packet", Context { payload: 0, ..context }, Data { length: 50, ..data }),
-        ("a tunnel", Context { tunnel: 1 << 9, ..context }, data),
-        ("a checksum beyond the frame", Context::default(), Data { length: 40, ..data }),
-        ("an IP header beyond the frame", Context::default(), Data { length: 30, l4: L4::None, ..data }),
+        ("a payload length other than the packet's", TxContextDescriptor { payload: 2_999, ..context }, data),
+        ("no transport", context, TxDataDescriptor { l4: TxL4Checksum::None, ..data }),
+        ("SCTP", context, TxDataDescriptor { l4: TxL4Checksum::Sctp, ..data }),
+        ("no IP", context, TxDataDescriptor { ip: TxIpHeader::None, ..data }),
+        ("a short IP header", context, TxDataDescriptor { ip_length: 16, ..data }),
+        ("a short Ethernet header", context, TxDataDescriptor { mac_length: 12, ..data }),
+        ("a short TCP header", context, TxDataDescriptor { l4_length: 16, ..data }),
+        (
+            "headers beyond the packet",
+            TxContextDescriptor { payload: 0, ..context },
+            TxDataDescriptor { length: 50, ..data },
+        ),
+        ("a tunnel", TxContextDescriptor { tunnel: 1 << 9, ..context }, data),
+        (
+            "a checksum beyond the frame",
+            TxContextDescriptor::default(),
+            TxDataDescriptor { length: 40, ..data },
+        ),
+        (
+            "an IP header beyond the frame",
+            TxContextDescriptor::default(),
+            TxDataDescriptor { length: 30, l4: TxL4Checksum::None, ..data },
+        ),
     ];
     for (case, context, data) in cases {
         let (world, left) = ring_of(&[context.emit(), data.emit(), good.emit()], &packet);
@@ -308,7 +352,14 @@ fn malformed_offload_requests_are_dropped_and_counted() {
 #[test]
 fn queue_with_64_malformed_packets_is_stopped() {
     let (packet, data) = away(tcp4(&[7; 100]));
-    let bad = Data { l4: L4::Tcp, ip: Ip::V4, mac_length: 14, ip_length: 20, length: 40, ..data };
+    let bad = TxDataDescriptor {
+        l4: TxL4Checksum::Tcp,
+        ip: TxIpHeader::V4,
+        mac_length: 14,
+        ip_length: 20,
+        length: 40,
+        ..data
+    };
     let (world, left) = ring_of(&[&[bad.emit(); 70][..], &[data.emit()]].concat(), &packet);
     let counters = world.card.counters(0).unwrap();
     assert_eq!((counters.malformed, counters.stopped, left.len()), (64, 1, 0));
@@ -317,10 +368,17 @@ fn queue_with_64_malformed_packets_is_stopped() {
 #[test]
 fn queue_stopped_for_malformed_packets_sends_no_more() {
     let (packet, data) = away(tcp4(&[7; 100]));
-    let bad = Data { l4: L4::Tcp, ip: Ip::V4, mac_length: 14, ip_length: 20, length: 40, ..data };
+    let bad = TxDataDescriptor {
+        l4: TxL4Checksum::Tcp,
+        ip: TxIpHeader::V4,
+        mac_length: 14,
+        ip_length: 20,
+        length: 40,
+        ..data
+    };
     let mut world = ring_with(&[bad.emit(); 70], &packet);
     let mut plane = world.plane.take().unwrap();
-    world.card.apply_policy(&mut plane, &Mirrors::NONE);
+    world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
     assert!(!world.card.forward(&mut plane, 128, &mut world.memories, &mut world.cable));
     assert_eq!(world.card.counters(0).unwrap().stopped, 1);
 }

@@ -1,21 +1,21 @@
 //! Mapped doorbells of a VF. As a live port does, the world reads the guest's stores before it handles an access by message, and
 //! publishes the registers afterwards.
 
-use super::world::World;
+use super::world::CardFixture;
 use avf::ids::{BAR0_SIZE, MAPPED};
-use avf_nic::Card;
+use avf_nic::Nic;
 use avf_nic::doorbell::Doorbells;
-use pcie::pages::Pages;
+use pcie::pages::GuestPages;
 use std::cell::RefCell;
 
 /// Memory of the mapped BAR 0.
 #[derive(Clone)]
-pub(crate) struct Memory(RefCell<Vec<u32>>);
+pub(crate) struct TestPages(RefCell<Vec<u32>>);
 
 /// Mapped pages of a VF, and the card's copy of them.
 #[derive(Clone)]
-pub(crate) struct Mapped {
-    pub(crate) pages: Memory,
+pub(crate) struct MappedPages {
+    pub(crate) pages: TestPages,
     pub(crate) doorbells: Doorbells,
 }
 
@@ -23,14 +23,14 @@ fn is_mapped(offset: u32) -> bool {
     MAPPED.iter().any(|pages| pages.contains(&offset))
 }
 
-impl Memory {
+impl TestPages {
     fn place(offset: u32) -> usize {
         assert!(is_mapped(offset) && offset.is_multiple_of(4), "{offset:#x}");
         offset as usize / 4
     }
 }
 
-impl Pages for Memory {
+impl GuestPages for TestPages {
     fn load(&self, offset: u32) -> u32 {
         self.0.borrow()[Self::place(offset)]
     }
@@ -48,23 +48,23 @@ impl Pages for Memory {
     }
 }
 
-impl World {
+impl CardFixture {
     /// Maps the doorbells of a VF.
     pub(crate) fn map(&mut self, vf: u8) {
-        let pages = Memory(RefCell::new(vec![0x5555_5555; BAR0_SIZE / 4]));
+        let pages = TestPages(RefCell::new(vec![0x5555_5555; BAR0_SIZE / 4]));
         let doorbells = Doorbells::renew(&self.card, vf, &pages);
-        self.mapped.insert(vf, Mapped { pages, doorbells });
+        self.mapped.insert(vf, MappedPages { pages, doorbells });
     }
 
     /// Returns the memory of a VF's register, if it is mapped.
-    pub(crate) fn page_of(&self, vf: u8, offset: u32) -> Option<&Memory> {
+    pub(crate) fn page_of(&self, vf: u8, offset: u32) -> Option<&TestPages> {
         self.mapped.get(&vf).filter(|_| is_mapped(offset)).map(|mapped| &mapped.pages)
     }
 
     /// Has the card read all doorbells. Returns `true` if a guest had stored anything.
     pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
-        for Mapped { pages, doorbells } in self.mapped.values_mut() {
+        for MappedPages { pages, doorbells } in self.mapped.values_mut() {
             let has_stores = doorbells.has_stores(pages);
             let seen = self.card.read_doorbells(doorbells, pages);
             assert_eq!(has_stores, seen, "`has_stores` and `look` agree");
@@ -75,13 +75,13 @@ impl World {
 
     /// Has the card publish its registers in all pages.
     pub(crate) fn publish_registers(&mut self) {
-        for Mapped { pages, doorbells } in self.mapped.values_mut() {
+        for MappedPages { pages, doorbells } in self.mapped.values_mut() {
             self.card.publish_registers(doorbells, pages);
         }
     }
 
     /// Performs a register access by message.
-    pub(crate) fn access<T>(&mut self, access: impl FnOnce(&mut Card) -> T) -> T {
+    pub(crate) fn access<T>(&mut self, access: impl FnOnce(&mut Nic) -> T) -> T {
         self.read_doorbells();
         let value = access(&mut self.card);
         self.publish_registers();

@@ -1,20 +1,20 @@
 //! Uses a card whose state was accepted, in every way. Tests of damaged states and the fuzzer of the state reader share this file.
 
 use avf::register as r;
-use avf_nic::Card;
+use avf_nic::Nic;
 use avf_nic::doorbell::REGISTERS;
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::Plane;
-use plane::switch::Mirrors;
-use plane::uplink::{Unplugged, Uplink};
+use plane::switch::PortMirrorRules;
+use plane::uplink::{UnpluggedWire, UplinkMode};
 use units::Time;
 
 /// Memory that can be read at every address and written at half of them, and counts requests.
-struct Everywhere {
+struct CountingMemory {
     requests: usize,
 }
 
-impl Bus for Everywhere {
+impl Bus for CountingMemory {
     fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         self.requests += 1;
         (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
@@ -31,12 +31,12 @@ impl Bus for Everywhere {
 
 /// Uses a card and its plane, and asserts that memory requests are bounded and deadlines lie in the future: a past deadline would
 /// keep the port awake for ever.
-pub(crate) fn poke(card: &mut Card, plane: &mut Plane<64>) {
+pub(crate) fn poke(card: &mut Nic, plane: &mut Plane<64>) {
     let now = Time::from_micros(3_000_000);
-    let (mut bus, mut wire) = (Everywhere { requests: 0 }, Unplugged);
-    card.apply_policy(plane, &Mirrors::NONE);
+    let (mut bus, mut wire) = (CountingMemory { requests: 0 }, UnpluggedWire);
+    card.apply_policy(plane, &PortMirrorRules::NONE);
     plane.now = now;
-    plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+    plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
     for round in 0..4 {
         for _ in 0..3 {
             plane.storm.advance(now);

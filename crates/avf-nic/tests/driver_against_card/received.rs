@@ -1,20 +1,25 @@
 //! Tests receive descriptors in each form, and the choice of a frame's queue.
 
 use crate::built::{built, ipv4, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
-use crate::world::{World, mac};
-use avf::control::Control;
-use avf::descriptor::rx::{Checksums, Form, WriteBack};
-use avf::packet_type::{self, HASH_TYPES, Ip, Payload};
+use crate::world::{CardFixture, mac};
+use avf::control::CardControl;
+use avf::descriptor::rx::{RxChecksumResult, RxDescriptorFormat, RxWriteBack};
+use avf::packet_type::{self, HASH_TYPES, IpPayload, IpVersion};
 use avf::register as r;
-use avf::virtchnl::{Capabilities, Packed, Request, VlanSetting, VlanWhat};
+use avf::virtchnl::{EncodedList, VfCapabilities, VirtchnlRequest, VlanOffloadKind, VlanSetting};
 use driver::Hal;
-use driver::avf::vf::{Vf, Wishes};
+use driver::avf::vf::{AvfDriver, AvfDriverConfig};
 use offload::crc::{crc32c, frame_check_sequence};
 use policy::VfPolicy;
 use proptest::prelude::{any, prop, proptest};
 
-const FORMS: [Form; 4] = [Form::Legacy, Form::Short, Form::Flex(2), Form::FlexLate];
-const RIGHT: Checksums = Checksums { ip_wrong: false, l4_wrong: false };
+const FORMS: [RxDescriptorFormat; 4] = [
+    RxDescriptorFormat::Legacy,
+    RxDescriptorFormat::Short,
+    RxDescriptorFormat::Flex(2),
+    RxDescriptorFormat::FlexLate,
+];
+const RIGHT: RxChecksumResult = RxChecksumResult { ip_wrong: false, l4_wrong: false };
 /// Key of Microsoft's RSS verification suite ("Verifying the RSS Hash Calculation"); its last 12 bytes are zero.
 const KEY: [u8; 52] = {
     let mut key = [0; 52];
@@ -26,15 +31,19 @@ const KEY: [u8; 52] = {
     key
 };
 
-fn wishes(form: Form) -> Wishes {
-    let Wishes { capabilities, .. } = Wishes::default();
-    let flex = if form == Form::Legacy { Capabilities::default() } else { Capabilities::RX_FLEX_DESC };
-    Wishes { capabilities: capabilities.and(flex), form, ..Wishes::default() }
+fn wishes(form: RxDescriptorFormat) -> AvfDriverConfig {
+    let AvfDriverConfig { capabilities, .. } = AvfDriverConfig::default();
+    let flex = if form == RxDescriptorFormat::Legacy {
+        VfCapabilities::default()
+    } else {
+        VfCapabilities::RX_FLEX_DESC
+    };
+    AvfDriverConfig { capabilities: capabilities.and(flex), form, ..AvfDriverConfig::default() }
 }
 
 /// Starts two VFs on a plane. VF 1 requests `wishes` and has `pairs` queue pairs; the tests send to it from VF 0.
-fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
-    let mut world = World::new(2).across_a_plane();
+fn two(wishes: AvfDriverConfig, pairs: u16) -> (CardFixture, AvfDriver, AvfDriver) {
+    let mut world = CardFixture::new(2).across_a_plane();
     for n in 0..2 {
         world.with_pf(|pf, side| {
             let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
@@ -42,15 +51,20 @@ fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
             assert!(pf.set_pairs(side, n, pairs, 16));
         });
     }
-    let mut a = Vf::probe(&mut world.vf(0), mac(0)).unwrap();
+    let mut a = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();
     a.start(&mut world.vf(0)).unwrap();
-    let mut b = Vf::probe_with(&mut world.vf(1), mac(1), wishes).unwrap();
+    let mut b = AvfDriver::probe_with(&mut world.vf(1), mac(1), wishes).unwrap();
     b.start(&mut world.vf(1)).unwrap();
     (world, a, b)
 }
 
 /// Sends a frame to VF 1. Returns its queue, its descriptor and its bytes there.
-fn heard(world: &mut World, a: &mut Vf, b: &mut Vf, frame: &[u8]) -> Option<(u8, WriteBack, Vec<u8>)> {
+fn heard(
+    world: &mut CardFixture,
+    a: &mut AvfDriver,
+    b: &mut AvfDriver,
+    frame: &[u8],
+) -> Option<(u8, RxWriteBack, Vec<u8>)> {
     assert!(a.transmit(&mut world.vf(0), 0, frame));
     world.round();
     let mut into = [0; 12_000];
@@ -74,29 +88,29 @@ fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
 
 #[test]
 fn every_rx_descriptor_format_has_packet_type_and_checksums() {
-    let wrong_ip = Checksums { ip_wrong: true, l4_wrong: false };
-    let wrong_l4 = Checksums { ip_wrong: false, l4_wrong: true };
+    let wrong_ip = RxChecksumResult { ip_wrong: true, l4_wrong: false };
+    let wrong_l4 = RxChecksumResult { ip_wrong: false, l4_wrong: true };
     let of = packet_type::ip;
     let mut unsummed = udp4(&[3; 30]);
     unsummed[40..42].fill(0);
     let arp = [&mac(1).0[..], &mac(0).0, &[8, 6], &[0; 46]].concat();
     let other = [&mac(1).0[..], &mac(0).0, &[0x88, 0xb5], &[0; 46]].concat();
     let cases = [
-        (tcp4(&[1; 30]), of(Ip::V4, Payload::Tcp), Some(RIGHT)),
-        (udp4(&[1; 30]), of(Ip::V4, Payload::Udp), Some(RIGHT)),
-        (tcp6(&[1; 30]), of(Ip::V6, Payload::Tcp), Some(RIGHT)),
-        (udp6(&[1; 30]), of(Ip::V6, Payload::Udp), Some(RIGHT)),
-        (sctp(), of(Ip::V4, Payload::Sctp), Some(RIGHT)),
-        (spoiled(tcp4(&[1; 30]), 60), of(Ip::V4, Payload::Tcp), Some(wrong_l4)),
-        (spoiled(udp6(&[1; 30]), 70), of(Ip::V6, Payload::Udp), Some(wrong_l4)),
-        (spoiled(sctp(), 48), of(Ip::V4, Payload::Sctp), Some(wrong_l4)),
-        (spoiled(udp4(&[1; 30]), 22), of(Ip::V4, Payload::Udp), Some(wrong_ip)),
-        (unsummed, of(Ip::V4, Payload::Udp), None),
-        (built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]), of(Ip::V4, Payload::Icmp), None),
-        (ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]), of(Ip::V4, Payload::Fragment), None),
-        (ipv4_frame(ipv4_header(89, 0), &[], 0, &[7; 40]), of(Ip::V4, Payload::Other), None),
-        (ipv6_frame(58, &[7; 40]), of(Ip::V6, Payload::Icmp), None),
-        (ipv6_frame(44, &[17, 0, 0, 8, 0, 0, 0, 1, 7, 7]), of(Ip::V6, Payload::Fragment), None),
+        (tcp4(&[1; 30]), of(IpVersion::V4, IpPayload::Tcp), Some(RIGHT)),
+        (udp4(&[1; 30]), of(IpVersion::V4, IpPayload::Udp), Some(RIGHT)),
+        (tcp6(&[1; 30]), of(IpVersion::V6, IpPayload::Tcp), Some(RIGHT)),
+        (udp6(&[1; 30]), of(IpVersion::V6, IpPayload::Udp), Some(RIGHT)),
+        (sctp(), of(IpVersion::V4, IpPayload::Sctp), Some(RIGHT)),
+        (spoiled(tcp4(&[1; 30]), 60), of(IpVersion::V4, IpPayload::Tcp), Some(wrong_l4)),
+        (spoiled(udp6(&[1; 30]), 70), of(IpVersion::V6, IpPayload::Udp), Some(wrong_l4)),
+        (spoiled(sctp(), 48), of(IpVersion::V4, IpPayload::Sctp), Some(wrong_l4)),
+        (spoiled(udp4(&[1; 30]), 22), of(IpVersion::V4, IpPayload::Udp), Some(wrong_ip)),
+        (unsummed, of(IpVersion::V4, IpPayload::Udp), None),
+        (built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]), of(IpVersion::V4, IpPayload::Icmp), None),
+        (ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]), of(IpVersion::V4, IpPayload::Fragment), None),
+        (ipv4_frame(ipv4_header(89, 0), &[], 0, &[7; 40]), of(IpVersion::V4, IpPayload::Other), None),
+        (ipv6_frame(58, &[7; 40]), of(IpVersion::V6, IpPayload::Icmp), None),
+        (ipv6_frame(44, &[17, 0, 0, 8, 0, 0, 0, 1, 7, 7]), of(IpVersion::V6, IpPayload::Fragment), None),
         (arp, packet_type::ARP, None),
         (other, packet_type::L2, None),
     ];
@@ -124,11 +138,13 @@ fn toeplitz(input: &[u8]) -> u32 {
 }
 
 /// Gives VF 1 the key, all hash types, and a table that spreads over its `pairs` queues. Returns the table.
-fn scale(world: &mut World, b: &mut Vf, pairs: u8) -> [u8; 64] {
+fn scale(world: &mut CardFixture, b: &mut AvfDriver, pairs: u8) -> [u8; 64] {
     let table: [u8; 64] = core::array::from_fn(|n| (n * 7) as u8 % pairs);
-    for request in
-        [Request::HashKey(2, &KEY), Request::LookupTable(2, &table), Request::SetHashTypes(HASH_TYPES)]
-    {
+    for request in [
+        VirtchnlRequest::HashKey(2, &KEY),
+        VirtchnlRequest::LookupTable(2, &table),
+        VirtchnlRequest::SetHashTypes(HASH_TYPES),
+    ] {
         b.ask(&mut world.vf(1), request).unwrap();
     }
     table
@@ -151,10 +167,10 @@ fn rss_hash_equals_microsofts_vector_and_selects_the_queue() {
 
 #[test]
 fn frames_of_disabled_rss_types_go_unhashed_to_queue_0() {
-    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     scale(&mut world, &mut b, 4);
-    let types = HASH_TYPES & !packet_type::hash_type(Ip::V4, Payload::Tcp);
-    b.ask(&mut world.vf(1), Request::SetHashTypes(types)).unwrap();
+    let types = HASH_TYPES & !packet_type::hash_type(IpVersion::V4, IpPayload::Tcp);
+    b.ask(&mut world.vf(1), VirtchnlRequest::SetHashTypes(types)).unwrap();
     let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
     let (queue, said, _) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
     assert_eq!((queue, said.hash), (0, None));
@@ -164,7 +180,7 @@ fn frames_of_disabled_rss_types_go_unhashed_to_queue_0() {
 
 #[test]
 fn rss_hashes_an_ip_fragment_without_ports() {
-    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     scale(&mut world, &mut b, 4);
     let fragment = ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]);
     let (_, said, _) = heard(&mut world, &mut a, &mut b, &fragment).unwrap();
@@ -173,9 +189,9 @@ fn rss_hashes_an_ip_fragment_without_ports() {
 
 #[test]
 fn symmetric_rss_hash_is_equal_in_both_directions() {
-    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     scale(&mut world, &mut b, 4);
-    b.ask(&mut world.vf(1), Request::HashFunction(2, 2)).unwrap();
+    b.ask(&mut world.vf(1), VirtchnlRequest::HashFunction(2, 2)).unwrap();
     let hashes = [v4([10, 0, 0, 1], [10, 0, 0, 9], (1000, 80)), v4([10, 0, 0, 9], [10, 0, 0, 1], (80, 1000))]
         .map(|frame| heard(&mut world, &mut a, &mut b, &frame).unwrap().1.hash.unwrap());
     assert_eq!(hashes[0], hashes[1]);
@@ -183,7 +199,7 @@ fn symmetric_rss_hash_is_equal_in_both_directions() {
 
 #[test]
 fn registers_set_the_same_rss_hash_as_mailbox_messages() {
-    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
     assert_eq!(said.hash, None, "nothing is hashed before hash types are set");
     let mut side = world.vf(1);
@@ -206,7 +222,7 @@ fn registers_set_the_same_rss_hash_as_mailbox_messages() {
 
 /// Asserts that packets between these ends (two addresses and two ports, IPv6 or not) go to the queue of their hash.
 fn assert_spread_by_hash(ends: &[([u8; 12], bool)]) {
-    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 16);
+    let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 16);
     let table = scale(&mut world, &mut b, 16);
     for (bytes, six) in ends {
         let (one, other) =
@@ -241,10 +257,10 @@ proptest! {
 
 #[test]
 fn frame_check_sequence_is_kept_with_crc_disable() {
-    for form in [Form::Legacy, Form::FlexLate] {
+    for form in [RxDescriptorFormat::Legacy, RxDescriptorFormat::FlexLate] {
         let wishes = wishes(form);
-        let capabilities = wishes.capabilities.and(Capabilities::CRC);
-        let (mut world, mut a, mut b) = two(Wishes { capabilities, keep_fcs: true, ..wishes }, 4);
+        let capabilities = wishes.capabilities.and(VfCapabilities::CRC);
+        let (mut world, mut a, mut b) = two(AvfDriverConfig { capabilities, keep_fcs: true, ..wishes }, 4);
         for length in [30, 3_000] {
             let frame = udp4(&vec![1; length]);
             let (_, said, got) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
@@ -257,9 +273,9 @@ fn frame_check_sequence_is_kept_with_crc_disable() {
 #[test]
 fn rx_byte_counter_excludes_a_kept_frame_check_sequence() {
     let octets = [false, true].map(|keep_fcs| {
-        let wishes = wishes(Form::Legacy);
-        let capabilities = wishes.capabilities.and(Capabilities::CRC);
-        let (mut world, mut a, mut b) = two(Wishes { capabilities, keep_fcs, ..wishes }, 4);
+        let wishes = wishes(RxDescriptorFormat::Legacy);
+        let capabilities = wishes.capabilities.and(VfCapabilities::CRC);
+        let (mut world, mut a, mut b) = two(AvfDriverConfig { capabilities, keep_fcs, ..wishes }, 4);
         heard(&mut world, &mut a, &mut b, &udp4(&[1; 58])).unwrap();
         world.card.statistics(1).rx_bytes
     });
@@ -275,13 +291,13 @@ fn tagged() -> Vec<u8> {
 
 #[test]
 fn vlan_tags_are_stripped_by_vlan_v1_messages() {
-    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
-    let vlans = Packed::new(&[7]);
-    a.ask(&mut world.vf(0), Request::Vlans(true, 1, vlans.list())).unwrap();
-    b.ask(&mut world.vf(1), Request::Vlans(true, 2, vlans.list())).unwrap();
+    let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
+    let vlans = EncodedList::new(&[7]);
+    a.ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
+    b.ask(&mut world.vf(1), VirtchnlRequest::Vlans(true, 2, vlans.list())).unwrap();
     let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
     assert_eq!((said.tag, got), (Some(0x6007), udp4(&[1; 30])), "adding a VLAN turns stripping on");
-    b.ask(&mut world.vf(1), Request::Strip(false)).unwrap();
+    b.ask(&mut world.vf(1), VirtchnlRequest::Strip(false)).unwrap();
     let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
     assert_eq!((said.tag, got), (None, tagged()));
     assert_eq!(said.checksums, Some(RIGHT), "a tag in the frame does not hide its headers");
@@ -291,19 +307,20 @@ fn vlan_tags_are_stripped_by_vlan_v1_messages() {
 fn vlan_v2_messages_strip_tags_in_every_rx_format() {
     for form in FORMS {
         let wishes = wishes(form);
-        let capabilities = wishes.capabilities.without(Capabilities::VLAN).and(Capabilities::VLAN_V2);
-        let (mut world, mut a, mut b) = two(Wishes { capabilities, ..wishes }, 4);
-        let vlans = Packed::new(&[7]);
-        a.ask(&mut world.vf(0), Request::Vlans(true, 1, vlans.list())).unwrap();
+        let capabilities = wishes.capabilities.without(VfCapabilities::VLAN).and(VfCapabilities::VLAN_V2);
+        let (mut world, mut a, mut b) = two(AvfDriverConfig { capabilities, ..wishes }, 4);
+        let vlans = EncodedList::new(&[7]);
+        a.ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
         let filter = avf::virtchnl::VlanFilter {
-            outer: avf::virtchnl::filters::Tag { tci: 7, tpid: 0x8100, ..Default::default() },
+            outer: avf::virtchnl::filters::VlanFilterTag { tci: 7, tpid: 0x8100, ..Default::default() },
             ..Default::default()
         };
-        b.ask(&mut world.vf(1), Request::VlanFilters(true, 2, Packed::new(&[filter]).list())).unwrap();
+        b.ask(&mut world.vf(1), VirtchnlRequest::VlanFilters(true, 2, EncodedList::new(&[filter]).list()))
+            .unwrap();
         let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
         assert_eq!((said.tag, got), (None, tagged()), "{form:?}");
         let setting = VlanSetting { outer: 1, inner: 0, vsi: 2 };
-        b.ask(&mut world.vf(1), Request::VlanOffload(VlanWhat::Strip, true, setting)).unwrap();
+        b.ask(&mut world.vf(1), VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, setting)).unwrap();
         let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
         assert_eq!((said.tag, got), (Some(0x6007), udp4(&[1; 30])), "{form:?}");
     }

@@ -1,18 +1,18 @@
 //! Resets of a VF, as its driver sees them.
 
 use crate::offloads::two;
-use crate::world::{World, mac};
+use crate::world::{CardFixture, mac};
 use avf::bits::{aqlen, rstat};
 use avf::pf_register::GLGEN_VFLRSTAT;
 use avf::register as r;
-use avf::virtchnl::Statistics;
+use avf::virtchnl::VfTrafficStatistics;
 use driver::Hal;
-use driver::avf::vf::Vf;
-use plane::switch::Mirrors;
+use driver::avf::vf::AvfDriver;
+use plane::switch::PortMirrorRules;
 
-fn running() -> (World, Vf) {
-    let mut world = World::new(2);
-    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+fn running() -> (CardFixture, AvfDriver) {
+    let mut world = CardFixture::new(2);
+    let mut vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
     vf.start(&mut world.vf(0)).unwrap();
     (world, vf)
 }
@@ -41,7 +41,8 @@ fn vf_reset_allocates_only_its_switch_tables() {
     let mut plane = world.plane.take().unwrap();
     for _ in 0..3 {
         let reset = allocation_counter::measure(|| world.card.function_level_reset(0));
-        let round = allocation_counter::measure(|| world.card.apply_policy(&mut plane, &Mirrors::NONE));
+        let round =
+            allocation_counter::measure(|| world.card.apply_policy(&mut plane, &PortMirrorRules::NONE));
         assert_eq!((reset.count_total, round.count_total), (0, 2), "addresses, and members of VLANs");
     }
 }
@@ -60,12 +61,12 @@ fn function_level_reset_lasts_until_the_pf_has_handled_it() {
 #[test]
 fn vf_reset_for_next_owner_clears_mailbox_and_statistics() {
     let (mut world, mut vf) = running();
-    let mut sender = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
+    let mut sender = AvfDriver::probe(&mut world.vf(1), mac(2)).unwrap();
     sender.start(&mut world.vf(1)).unwrap();
     assert!(sender.transmit(&mut world.vf(1), 0, &[0; 60]));
     world.round();
     for _ in 0..3 {
-        assert_ne!(vf.statistics(&mut world.vf(0)).unwrap(), Statistics::default());
+        assert_ne!(vf.statistics(&mut world.vf(0)).unwrap(), VfTrafficStatistics::default());
     }
     assert!(world.vf(0).read(r::VF_ATQT) > 0);
     world.card.reset_for_next_owner(0);
@@ -74,7 +75,7 @@ fn vf_reset_for_next_owner_clears_mailbox_and_statistics() {
     world.round();
     assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::ACTIVE);
     vf.restart(&mut world.vf(0)).unwrap();
-    assert_eq!(vf.statistics(&mut world.vf(0)).unwrap(), Statistics::default());
+    assert_eq!(vf.statistics(&mut world.vf(0)).unwrap(), VfTrafficStatistics::default());
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn message_sent_before_a_reset_is_not_answered_after_it() {
     let (mut world, mut vf) = running();
     // The card has taken the message, and the PF has not served it.
     let pf = world.pf.take();
-    vf.ask(&mut world.vf(0), avf::virtchnl::Request::GetHashTypes).unwrap_err();
+    vf.ask(&mut world.vf(0), avf::virtchnl::VirtchnlRequest::GetHashTypes).unwrap_err();
     world.card.function_level_reset(0);
     world.pf = pf;
     world.round();
@@ -117,8 +118,8 @@ fn ring_tails_stored_before_mailbox_enable_are_discarded() {
     world.card.function_level_reset(0);
     world.round();
     let tails = [r::qtx_tail(0), r::qtx_tail(15), r::qrx_tail(0), r::qrx_tail(15)];
-    let store = |world: &mut World| tails.into_iter().for_each(|tail| world.vf(0).write(tail, 5));
-    let stored = |world: &mut World| tails.map(|tail| world.vf(0).read(tail));
+    let store = |world: &mut CardFixture| tails.into_iter().for_each(|tail| world.vf(0).write(tail, 5));
+    let stored = |world: &mut CardFixture| tails.map(|tail| world.vf(0).read(tail));
     store(&mut world);
     world.round();
     assert_eq!(stored(&mut world), [5; 4], "a register keeps what is written");
@@ -160,7 +161,7 @@ fn restarted_driver_sends_no_frame_of_its_old_rings() {
 #[test]
 fn vf_reset_does_not_disturb_another_vf() {
     let (mut world, _) = running();
-    let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
+    let mut other = AvfDriver::probe(&mut world.vf(1), mac(2)).unwrap();
     other.start(&mut world.vf(1)).unwrap();
     world.card.function_level_reset(0);
     world.round();
@@ -171,7 +172,7 @@ fn vf_reset_does_not_disturb_another_vf() {
 /// GLGEN_VFLRSTAT has a bit for each VF: 32 resets at once make a word of ones, the value that a removed card reads as.
 #[test]
 fn simultaneous_function_level_reset_of_every_vf_is_served() {
-    let mut world = World::new(64);
+    let mut world = CardFixture::new(64);
     (0..64).for_each(|vf| world.card.function_level_reset(vf));
     assert_eq!([0, 4].map(|word| world.card.pf_read(GLGEN_VFLRSTAT + word)), [u32::MAX; 2]);
     world.round();

@@ -4,14 +4,14 @@
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
 use crate::world::MEMORY;
-use avf::control::{Control, Order, TxContext};
-use avf::descriptor::tx::{self, Data, Ip, L4, Transmit, command};
+use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::descriptor::tx::{self, ParsedTxDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum, command};
 use avf::ids::HASH_KEY;
 use avf::register as r;
 use driver::Hal;
 use driver::avf::vf::TxOffload;
 use pcie::Function;
-use plane::Port;
+use plane::PortIndex;
 use policy::PortVlan;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
@@ -22,7 +22,7 @@ fn packet(n: u8) -> Vec<u8> {
 
 /// Kind of frame with a code path of its own in the card.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum FrameKind {
     Plain,
     Summed,
     Cut,
@@ -37,22 +37,22 @@ enum Kind {
     Trailing,
 }
 
-const KINDS: [Kind; 12] = [
-    Kind::Plain,
-    Kind::Summed,
-    Kind::Cut,
-    Kind::Long,
-    Kind::Tagged,
-    Kind::ToGroup,
-    Kind::ToNowhere,
-    Kind::Spoofed,
-    Kind::NotIp,
-    Kind::WrongSum,
-    Kind::OtherPort,
-    Kind::Trailing,
+const KINDS: [FrameKind; 12] = [
+    FrameKind::Plain,
+    FrameKind::Summed,
+    FrameKind::Cut,
+    FrameKind::Long,
+    FrameKind::Tagged,
+    FrameKind::ToGroup,
+    FrameKind::ToNowhere,
+    FrameKind::Spoofed,
+    FrameKind::NotIp,
+    FrameKind::WrongSum,
+    FrameKind::OtherPort,
+    FrameKind::Trailing,
 ];
 
-impl Kind {
+impl FrameKind {
     fn frame(self, n: u8) -> (Vec<u8>, TxOffload) {
         let mut frame = packet(n);
         match self {
@@ -75,12 +75,13 @@ impl Kind {
 }
 
 /// Sends frames in rounds. Returns everything that they leave: frames, memory with all descriptors, interrupts, and counters.
-fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl PartialEq + use<> {
+fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
-    world
-        .card
-        .order(1, Order::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| (at as u8).wrapping_mul(7))));
+    world.card.order(
+        1,
+        CardOrder::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| (at as u8).wrapping_mul(7))),
+    );
     if careful {
         world.card.take_no_shortcuts();
     }
@@ -96,20 +97,20 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl Par
     let statistics = [0, 1].map(|vf| world.card.statistics(vf));
     let counters = [0, 1].map(|vf| world.card.counters(vf).copied());
     let plane = world.plane.as_ref().unwrap();
-    let ports = [0, 1].map(|port| plane.ledger.total(Port::of_field(port)));
+    let ports = [0, 1].map(|port| plane.ledger.total(PortIndex::of_field(port)));
     let memory = [Function::Vf(0), Function::Vf(1)].map(|function| world.memories.of(function).clone());
     (frames, statistics, counters, ports, memory, world.memories.interrupts)
 }
 
 /// Asserts that a card with bursts of frames leaves the same as a card without.
-fn assert_ways_agree(rounds: &[Vec<Kind>], port_vlan: bool) {
+fn assert_ways_agree(rounds: &[Vec<FrameKind>], port_vlan: bool) {
     let [usual, careful] = [false, true].map(|careful| left_behind(careful, port_vlan, rounds));
     assert!(usual == careful, "{rounds:?}");
 }
 
 #[test]
 fn wrong_checksum_within_a_burst_of_frames_is_reported() {
-    assert_ways_agree(&[vec![Kind::Plain, Kind::WrongSum]], false);
+    assert_ways_agree(&[vec![FrameKind::Plain, FrameKind::WrongSum]], false);
 }
 
 proptest! {
@@ -150,8 +151,8 @@ proptest! {
             (raw[8], raw[9]) = ((command::EOP << 4) as u8 | raw[8] & 0x60, 0);
         }
         let expected = match tx::parse(&raw) {
-            Transmit::Data(data) => {
-                let headers = (data.ip, data.l4) != (Ip::None, L4::None);
+            ParsedTxDescriptor::Data(data) => {
+                let headers = (data.ip, data.l4) != (TxIpHeader::None, TxL4Checksum::None);
                 let alone = data.end_of_packet && data.tag.is_none() && !data.dummy;
                 alone.then_some((u32::from(data.length), data.report_status, headers))
             }
@@ -188,16 +189,22 @@ fn receive_tail_moved_back_withdraws_fetched_buffers() {
 fn memory_fault_stops_the_queue_after_delivering_earlier_frames() {
     let (mut world, _a, mut b) = two(|_| {});
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
-    let good = Data { address: buffer as u64, length, end_of_packet: true, ..Data::default() };
-    let nowhere = Data { address: MEMORY as u64, ..good };
+    let good = TxDataDescriptor {
+        address: buffer as u64,
+        length,
+        end_of_packet: true,
+        ..TxDataDescriptor::default()
+    };
+    let nowhere = TxDataDescriptor { address: MEMORY as u64, ..good };
     let descriptors = [good, good, nowhere, good].map(|data| data.emit());
     let memory = world.memories.of(Function::Vf(0));
     memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
     memory[ring..][..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
-    world
-        .card
-        .order(0, Order::ConfigureTx(0, TxContext { base: ring as u64, length: 64, head_address: None }));
-    world.card.order(0, Order::Run { rx: 1, tx: 1 });
+    world.card.order(
+        0,
+        CardOrder::ConfigureTx(0, TxQueueContext { base: ring as u64, length: 64, head_address: None }),
+    );
+    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
     world.round();
     assert_eq!(all_of(&mut world, &mut b).len(), 2);
@@ -211,15 +218,22 @@ fn memory_fault_stops_the_queue_after_delivering_earlier_frames() {
 fn failed_head_write_back_stops_the_queue_and_is_counted() {
     let (mut world, _a, mut b) = two(|_| {});
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
-    let good = Data { address: buffer as u64, length, end_of_packet: true, ..Data::default() }.emit();
+    let good = TxDataDescriptor {
+        address: buffer as u64,
+        length,
+        end_of_packet: true,
+        ..TxDataDescriptor::default()
+    }
+    .emit();
     let memory = world.memories.of(Function::Vf(0));
     memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
     memory[ring..][..tx::SIZE].copy_from_slice(&good);
     let nowhere = Some(MEMORY as u64);
-    world
-        .card
-        .order(0, Order::ConfigureTx(0, TxContext { base: ring as u64, length: 64, head_address: nowhere }));
-    world.card.order(0, Order::Run { rx: 1, tx: 1 });
+    world.card.order(
+        0,
+        CardOrder::ConfigureTx(0, TxQueueContext { base: ring as u64, length: 64, head_address: nowhere }),
+    );
+    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), 1);
     world.round();
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);

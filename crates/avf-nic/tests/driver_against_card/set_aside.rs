@@ -4,22 +4,22 @@
 //! the bytes.
 
 use crate::offloads::cut;
-use crate::pages::Mapped;
-use crate::world::{MEMORY, Side, World, mac};
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use crate::pages::MappedPages;
+use crate::world::{CardFixture, MEMORY, TestFunction, mac};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::register as r;
-use avf::virtchnl::{Address, AddressUse, Packed, Request};
-use avf_nic::Card;
+use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use avf_nic::Nic;
 use avf_nic::doorbell::Doorbells;
 use core::time::Duration;
 use driver::Hal;
-use driver::avf::pf::{Pf, PfState};
-use driver::avf::vf::Vf;
-use driver::conduct::{Cause, Monitor};
+use driver::avf::pf::{AvfPf, AvfPfState};
+use driver::avf::vf::AvfDriver;
+use driver::conduct::{ConductMonitor, QuarantineCause};
 use pcie::Function;
-use plane::switch::{Limit, Limits};
-use policy::{ConductLimits as Conduct, Link, PortVlan, Thresholds, VfPolicy};
+use plane::switch::{StormLimit, StormLimits};
+use policy::{ConductLimits as Conduct, OffenceThresholds, PortVlan, VfLinkPolicy, VfPolicy};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -33,11 +33,11 @@ const RING: u64 = 0x3f_0000;
 const BODY: u64 = 0x3f_1000;
 
 /// Events a second at which a VF is logged, throttled, and quarantined.
-const LIMITS: Conduct = [Thresholds { warn: 10, throttle: 500, quarantine: 2_000 }; 6];
+const LIMITS: Conduct = [OffenceThresholds { warn: 10, throttle: 500, quarantine: 2_000 }; 6];
 
 /// Action of a guest, the PF or the port.
 #[derive(Debug, Clone)]
-pub(crate) enum Act {
+pub(crate) enum RunAction {
     /// VF, queue, destination, length: a VF sends a frame. The destination is a VF, 4 for a broadcast, or an address beyond the
     /// uplink.
     Send(u8, u8, u8, usize),
@@ -74,7 +74,7 @@ fn vf() -> impl Strategy<Value = u8> {
 }
 
 fn policy() -> impl Strategy<Value = (VfPolicy, u16)> {
-    let state = prop_oneof![3 => Just(Link::Auto), 1 => Just(Link::Enable), 1 => Just(Link::Disable)];
+    let state = prop_oneof![3 => Just(VfLinkPolicy::Auto), 1 => Just(VfLinkPolicy::Enable), 1 => Just(VfLinkPolicy::Disable)];
     (any::<[bool; 4]>(), state, 0..3_u32, 0..4_u16, 1..5_u16).prop_map(
         |([spoofchk, trust, enabled, allmulti], state, rate, vlan, pairs)| {
             let policy = VfPolicy {
@@ -101,36 +101,36 @@ fn value() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..64_u32, 2 => (0..64_u32).prop_map(|word| word << 3 | 1), 1 => any::<u32>()]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = RunAction> {
     let body = prop::collection::vec(any::<u8>(), 0..40);
     prop_oneof![
-        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| Act::Send(vf, q, to, n)),
-        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| Act::SendLarge(vf, q, to, n)),
-        5 => vf().prop_map(Act::Receive),
-        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| Act::Ask(vf, what, argument)),
-        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| Act::Letter(vf, number, body)),
-        1 => vf().prop_map(Act::Reset),
-        1 => vf().prop_map(Act::FunctionLevelReset),
-        2 => vf().prop_map(Act::Restart),
-        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| Act::Write(vf, at, value)),
-        2 => (vf(), register()).prop_map(|(vf, at)| Act::Read(vf, at)),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::BusMaster(vf, on)),
-        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| Act::Policy(vf, policy.into(), pairs)),
-        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| Act::Watch(vf, events)),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::Quarantine(vf, on)),
-        1 => Just(Act::ResetAll),
-        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(Act::Link),
-        1 => (0..30_u32).prop_map(Act::Storm),
-        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| Act::Arrive(to, length)),
-        3 => Just(Act::Poll),
-        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(Act::Wait),
+        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| RunAction::Send(vf, q, to, n)),
+        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| RunAction::SendLarge(vf, q, to, n)),
+        5 => vf().prop_map(RunAction::Receive),
+        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| RunAction::Ask(vf, what, argument)),
+        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| RunAction::Letter(vf, number, body)),
+        1 => vf().prop_map(RunAction::Reset),
+        1 => vf().prop_map(RunAction::FunctionLevelReset),
+        2 => vf().prop_map(RunAction::Restart),
+        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| RunAction::Write(vf, at, value)),
+        2 => (vf(), register()).prop_map(|(vf, at)| RunAction::Read(vf, at)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| RunAction::BusMaster(vf, on)),
+        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| RunAction::Policy(vf, policy.into(), pairs)),
+        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| RunAction::Watch(vf, events)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| RunAction::Quarantine(vf, on)),
+        1 => Just(RunAction::ResetAll),
+        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(RunAction::Link),
+        1 => (0..30_u32).prop_map(RunAction::Storm),
+        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| RunAction::Arrive(to, length)),
+        3 => Just(RunAction::Poll),
+        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(RunAction::Wait),
     ]
 }
 
 /// A world with the guests' drivers.
-pub(crate) struct Scene {
-    pub(crate) world: World,
-    vfs: Vec<Vf>,
+pub(crate) struct DriverFixture {
+    pub(crate) world: CardFixture,
+    vfs: Vec<AvfDriver>,
 }
 
 /// Returns address `n`: of a VF, the broadcast address (4), or of a station beyond the uplink.
@@ -144,15 +144,15 @@ fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
     frame
 }
 
-impl Scene {
+impl DriverFixture {
     /// Starts the VFs.
     pub(crate) fn new() -> Self {
-        let mut world = World::new(VFS).across_a_plane();
+        let mut world = CardFixture::new(VFS).across_a_plane();
         world.map(VFS - 1);
         let vfs = (0..VFS).map(|n| {
             let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
             world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
-            let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+            let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
             vf.start(&mut world.vf(n)).unwrap();
             vf
         });
@@ -172,67 +172,70 @@ impl Scene {
         let written = self.save();
         let world = &mut self.world;
         let uplink = world.plane.as_ref().unwrap().uplink;
-        let (card, mut plane) = Card::restore(postcard::from_bytes(&written[0]).unwrap()).unwrap();
+        let (card, mut plane) = Nic::restore(postcard::from_bytes(&written[0]).unwrap()).unwrap();
         card.apply_policy(&mut plane, &world.mirrors);
         plane.uplink = uplink;
         (world.card, world.plane) = (card, Some(plane));
         world.forget_pf();
-        let (state, monitors): (PfState, Vec<Monitor>) = postcard::from_bytes(&written[1]).unwrap();
+        let (state, monitors): (AvfPfState, Vec<ConductMonitor>) = postcard::from_bytes(&written[1]).unwrap();
         let mut side = world.side(Function::Pf);
-        let mut pf = Pf::restore(&mut side, state).unwrap();
+        let mut pf = AvfPf::restore(&mut side, state).unwrap();
         pf.resume_conduct(&mut side, monitors).unwrap();
         world.pf = Some(pf);
-        for (vf, Mapped { doorbells, .. }) in &mut world.mapped {
+        for (vf, MappedPages { doorbells, .. }) in &mut world.mapped {
             *doorbells = Doorbells::adopt(&world.card, *vf);
         }
         assert!(self.save() == written, "a restored state saves to the same bytes");
     }
 
     /// Performs an action. Returns its result as text.
-    pub(crate) fn perform(&mut self, act: &Act) -> String {
+    pub(crate) fn perform(&mut self, act: &RunAction) -> String {
         let Self { world, vfs } = self;
         match *act {
-            Act::Send(vf, queue, to, length) => {
+            RunAction::Send(vf, queue, to, length) => {
                 let sent = vfs[usize::from(vf)].transmit(&mut world.vf(vf), queue, &frame(to, vf, length));
                 return format!("{sent}");
             }
-            Act::SendLarge(vf, queue, to, length) => {
+            RunAction::SendLarge(vf, queue, to, length) => {
                 let mut packet = crate::built::tcp4(&vec![5; length]);
                 packet[..6].copy_from_slice(&address(to).0);
                 packet[6..12].copy_from_slice(&mac(vf).0);
                 let driver = &mut vfs[usize::from(vf)];
                 return format!("{}", driver.transmit_with(&mut world.vf(vf), queue, &packet, &cut(400)));
             }
-            Act::Receive(vf) => return self.receive(vf),
-            Act::Ask(vf, what, argument) => return self.ask(vf, what, argument),
-            Act::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
-            Act::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
-            Act::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
-            Act::Restart(vf) => return format!("{:?}", vfs[usize::from(vf)].restart(&mut world.vf(vf))),
-            Act::Write(vf, at, value) => world.vf(vf).write(at, value),
-            Act::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
-            Act::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
-            Act::Policy(vf, ref policy, pairs) => {
+            RunAction::Receive(vf) => return self.receive(vf),
+            RunAction::Ask(vf, what, argument) => return self.ask(vf, what, argument),
+            RunAction::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
+            RunAction::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
+            RunAction::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
+            RunAction::Restart(vf) => {
+                return format!("{:?}", vfs[usize::from(vf)].restart(&mut world.vf(vf)));
+            }
+            RunAction::Write(vf, at, value) => world.vf(vf).write(at, value),
+            RunAction::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
+            RunAction::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
+            RunAction::Policy(vf, ref policy, pairs) => {
                 let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
-                let set = |pf: &mut Pf, side: &mut Side<'_>| {
+                let set = |pf: &mut AvfPf, side: &mut TestFunction<'_>| {
                     (pf.set_pairs(side, vf, pairs, 16), pf.set_policy(side, vf, policy))
                 };
                 return format!("{:?}", world.with_pf(set));
             }
-            Act::Watch(vf, events) => {
-                let watch = |pf: &mut Pf, side: &mut Side<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
+            RunAction::Watch(vf, events) => {
+                let watch =
+                    |pf: &mut AvfPf, side: &mut TestFunction<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
                 return format!("{:?}", world.with_pf(watch));
             }
-            Act::Quarantine(vf, true) => {
-                world.with_pf(|pf, side| pf.quarantine(side, vf, Cause::Administrator));
+            RunAction::Quarantine(vf, true) => {
+                world.with_pf(|pf, side| pf.quarantine(side, vf, QuarantineCause::Administrator));
             }
-            Act::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
-            Act::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
-            Act::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
-            Act::Storm(threshold) => world.control_storms(threshold),
-            Act::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
-            Act::Poll => _ = world.card.poll(world.now, &mut world.memories),
-            Act::Wait(us) => {
+            RunAction::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
+            RunAction::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
+            RunAction::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
+            RunAction::Storm(threshold) => world.control_storms(threshold),
+            RunAction::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
+            RunAction::Poll => _ = world.card.poll(world.now, &mut world.memories),
+            RunAction::Wait(us) => {
                 world.now = world.now + Duration::from_micros(us);
                 world.round();
             }
@@ -254,18 +257,20 @@ impl Scene {
 
     fn ask(&mut self, vf: u8, what: u8, argument: u16) -> String {
         let (driver, vsi, on) = (&mut self.vfs[usize::from(vf)], u16::from(vf) + 1, argument & 1 != 0);
-        let group =
-            Packed::new(&[Address { mac: [1, 0, 0x5e, 0, 0, argument as u8], usage: AddressUse::Extra }]);
-        let (vlans, key) = (Packed::new(&[argument % 6]), [argument as u8; 52]);
+        let group = EncodedList::new(&[EtherAddress {
+            mac: [1, 0, 0x5e, 0, 0, argument as u8],
+            usage: EtherAddressType::Extra,
+        }]);
+        let (vlans, key) = (EncodedList::new(&[argument % 6]), [argument as u8; 52]);
         let request = match what {
-            0 => Request::Addresses(on, vsi, group.list()),
-            1 => Request::Vlans(on, vsi, vlans.list()),
-            2 => Request::Promiscuity(vsi, argument % 4),
-            3 => Request::HashKey(vsi, &key),
-            4 => Request::LookupTable(vsi, &[0; 64]),
-            5 => Request::SetHashTypes(u64::from(argument) << 26),
-            6 => Request::Strip(on),
-            7 => Request::Queues(argument % 18),
+            0 => VirtchnlRequest::Addresses(on, vsi, group.list()),
+            1 => VirtchnlRequest::Vlans(on, vsi, vlans.list()),
+            2 => VirtchnlRequest::Promiscuity(vsi, argument % 4),
+            3 => VirtchnlRequest::HashKey(vsi, &key),
+            4 => VirtchnlRequest::LookupTable(vsi, &[0; 64]),
+            5 => VirtchnlRequest::SetHashTypes(u64::from(argument) << 26),
+            6 => VirtchnlRequest::Strip(on),
+            7 => VirtchnlRequest::Queues(argument % 18),
             _ => return format!("{:?}", driver.statistics(&mut self.world.vf(vf))),
         };
         format!("{:?}", driver.ask(&mut self.world.vf(vf), request))
@@ -292,14 +297,14 @@ impl Scene {
 }
 
 /// Puts a message into a new ring, and has the card take it.
-fn write_letter(world: &mut World, vf: u8, number: u32, body: &[u8]) {
-    let descriptor = Descriptor {
+fn write_letter(world: &mut CardFixture, vf: u8, number: u32, body: &[u8]) {
+    let descriptor = AdminQueueDescriptor {
         flags: flag::SI | flag::BUF | flag::RD,
         opcode: opcode::SEND_TO_PF,
         length: body.len() as u16,
         cookie_high: number,
         address: BODY,
-        ..Descriptor::default()
+        ..AdminQueueDescriptor::default()
     };
     let memory = world.memories.of(Function::Vf(vf));
     memory[BODY as usize..][..body.len()].copy_from_slice(body);
@@ -315,7 +320,7 @@ fn write_letter(world: &mut World, vf: u8, number: u32, body: &[u8]) {
     world.card.poll(world.now, &mut world.memories);
 }
 
-impl World {
+impl CardFixture {
     /// Clears the PF driver's memory, which a successor does not have.
     fn forget_pf(&mut self) {
         self.memories.of(Function::Pf)[..MEMORY].fill(0);
@@ -325,15 +330,15 @@ impl World {
     /// Sets storm control: the card drops broadcasts and multicasts beyond `threshold` blocks of 64 bytes in a millisecond.
     fn control_storms(&mut self, threshold: u32) {
         let plane = self.plane.as_mut().unwrap();
-        let kind = Limit { threshold, drops: true, drops_next: threshold & 1 != 0 };
-        plane.storm.limits = Limits { kinds: [kind; 2], window: 1_000_000, counts_unknown: false };
+        let kind = StormLimit { threshold, drops: true, drops_next: threshold & 1 != 0 };
+        plane.storm.limits = StormLimits { kinds: [kind; 2], window: 1_000_000, counts_unknown: false };
         plane.storm.restart(self.now);
     }
 }
 
 /// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final observations.
-fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
-    let mut scene = Scene::new();
+fn trace(acts: &[RunAction], when: impl Fn(usize) -> bool) -> Vec<String> {
+    let mut scene = DriverFixture::new();
     let mut seen = Vec::new();
     for (i, act) in acts.iter().enumerate() {
         if when(i) {
@@ -343,13 +348,13 @@ fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
         // A port at rest has published its registers.
         scene.world.publish_registers();
     }
-    scene.perform(&Act::Wait(1_500_000));
+    scene.perform(&RunAction::Wait(1_500_000));
     seen.extend(scene.observe());
     seen
 }
 
 /// Asserts that hand-overs before the actions that `when` selects change no result.
-fn assert_same_future(acts: &[Act], when: impl Fn(usize) -> bool) {
+fn assert_same_future(acts: &[RunAction], when: impl Fn(usize) -> bool) {
     let (kept, continued) = (trace(acts, |_| false), trace(acts, when));
     let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
     assert_eq!(differs, None, "of {} actions and {} observations", acts.len(), kept.len() - acts.len());
@@ -360,10 +365,11 @@ fn hand_over_before_a_new_rate_applies_loses_no_frame() {
     for [before, after] in [[10, 0], [0, 10], [10, 20]] {
         let limited = |max_tx_rate| {
             let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
-            Act::Policy(1, policy.into(), 4)
+            RunAction::Policy(1, policy.into(), 4)
         };
-        let sends = [Act::SendLarge(1, 0, 0, 900), Act::Wait(0)];
-        let acts = [&[limited(before), Act::Restart(1)], &sends[..], &[limited(after)], &sends].concat();
+        let sends = [RunAction::SendLarge(1, 0, 0, 900), RunAction::Wait(0)];
+        let acts =
+            [&[limited(before), RunAction::Restart(1)], &sends[..], &[limited(after)], &sends].concat();
         for at in 0..acts.len() {
             assert_same_future(&acts, |i| i == at);
         }

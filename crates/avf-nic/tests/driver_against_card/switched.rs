@@ -1,16 +1,16 @@
 //! VFs as ports of the forwarding plane: receivers of a frame, tags, and checks of the sender.
 
-use crate::world::{World, mac};
-use avf::control::Control;
-use avf::virtchnl::{Address, AddressUse, Packed, Request};
-use driver::avf::vf::Vf;
-use plane::Port;
-use plane::switch::{Ids, Mirrors, Rule};
+use crate::world::{CardFixture, mac};
+use avf::control::CardControl;
+use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use driver::avf::vf::AvfDriver;
+use plane::PortIndex;
+use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
 use policy::{PortVlan, VfPolicy};
 
 /// Starts three VFs on a plane with changed policies.
-fn three(change: impl Fn(u8, &mut VfPolicy)) -> (World, [Vf; 3]) {
-    let mut world = World::new(3).across_a_plane();
+fn three(change: impl Fn(u8, &mut VfPolicy)) -> (CardFixture, [AvfDriver; 3]) {
+    let mut world = CardFixture::new(3).across_a_plane();
     world.with_pf(|pf, side| {
         for vf in 0..3 {
             let mut policy = VfPolicy { mac: Some(mac(vf)), ..VfPolicy::default() };
@@ -19,7 +19,7 @@ fn three(change: impl Fn(u8, &mut VfPolicy)) -> (World, [Vf; 3]) {
         }
     });
     let vfs = [0, 1, 2].map(|n| {
-        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
         vf.start(&mut world.vf(n)).unwrap();
         vf
     });
@@ -33,7 +33,7 @@ fn frame(to: [u8; 6], from: u8) -> Vec<u8> {
 }
 
 /// Sends a frame from VF 0. Returns the frames that VF 1 and VF 2 receive.
-fn heard(world: &mut World, vfs: &mut [Vf; 3], sent: &[u8]) -> [Option<Vec<u8>>; 2] {
+fn heard(world: &mut CardFixture, vfs: &mut [AvfDriver; 3], sent: &[u8]) -> [Option<Vec<u8>>; 2] {
     assert!(vfs[0].transmit(&mut world.vf(0), 0, sent));
     world.round();
     [1, 2].map(|n| {
@@ -49,8 +49,8 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
     let (mut world, mut vfs) = three(|_, _| {});
     let router = [0, 0, 0x5e, 0, 1, 51];
     for n in [1, 2] {
-        let list = Packed::new(&[Address { mac: router, usage: AddressUse::Extra }]);
-        let request = Request::Addresses(true, u16::from(n) + 1, list.list());
+        let list = EncodedList::new(&[EtherAddress { mac: router, usage: EtherAddressType::Extra }]);
+        let request = VirtchnlRequest::Addresses(true, u16::from(n) + 1, list.list());
         vfs[usize::from(n)].ask(&mut world.vf(n), request).unwrap();
     }
     let from_router = |byte| [&mac(0).0[..], &router, &[0x88, 0xb5], &[byte; 46]].concat();
@@ -125,7 +125,7 @@ fn forwarded_link_local_frames_pass_pause_excepted() {
     assert!(world.cable.0.is_empty());
     world.plane.as_mut().unwrap().forward_link_local(true);
     // New switch tables, as after any change of filters, keep the setting.
-    world.card.apply_policy(world.plane.as_mut().unwrap(), &Mirrors::NONE);
+    world.card.apply_policy(world.plane.as_mut().unwrap(), &PortMirrorRules::NONE);
     (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));
     assert_eq!(world.cable.0, (0..16).filter(|last| *last != 1).map(to).collect::<Vec<_>>());
     world.plane.as_mut().unwrap().forward_link_local(false);
@@ -137,8 +137,8 @@ fn forwarded_link_local_frames_pass_pause_excepted() {
 fn vf_receives_only_vlans_that_it_has_joined() {
     let (mut world, mut vfs) = three(|_, _| {});
     for n in [0, 2] {
-        let vlans = Packed::new(&[7]);
-        let request = Request::Vlans(true, u16::from(n) + 1, vlans.list());
+        let vlans = EncodedList::new(&[7]);
+        let request = VirtchnlRequest::Vlans(true, u16::from(n) + 1, vlans.list());
         vfs[usize::from(n)].ask(&mut world.vf(n), request).unwrap();
     }
     let mut tagged = frame([0xff; 6], 0);
@@ -156,7 +156,7 @@ fn vf_with_stopped_queues_receives_nothing() {
 }
 
 /// Receives a frame from the uplink. Returns the bytes that VF 0 gets.
-fn arrived(world: &mut World, vfs: &mut [Vf; 3], came: &[u8]) -> Option<Vec<u8>> {
+fn arrived(world: &mut CardFixture, vfs: &mut [AvfDriver; 3], came: &[u8]) -> Option<Vec<u8>> {
     world.cable.1.push_back(came.to_vec());
     world.round();
     let mut into = [0; 12_000];
@@ -190,8 +190,14 @@ fn pause_short_and_overlong_frames_are_dropped_at_the_mac() {
 #[test]
 fn mirror_rule_copies_each_frame_once() {
     let (mut world, mut vfs) = three(|_, _| {});
-    let only = |vf: u32| Port::of_field(vf).only();
-    let rule = Rule { to: only(2), ports: only(1), from_uplink: false, to_uplink: true, vlans: Ids::NONE };
+    let only = |vf: u32| PortIndex::of_field(vf).only();
+    let rule = PortMirrorRule {
+        to: only(2),
+        ports: only(1),
+        from_uplink: false,
+        to_uplink: true,
+        vlans: VlanIdSet::NONE,
+    };
     world.mirrors.add(rule);
     let to_one = frame(mac(1).0, 0);
     assert_eq!(

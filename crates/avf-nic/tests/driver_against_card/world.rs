@@ -1,19 +1,19 @@
 //! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane, a packet of VF n goes
 //! to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
 
-use super::pages::Mapped;
-use avf::control::{Control, Order};
-use avf::virtchnl::Statistics;
-use avf_nic::{Arrival, Card, PacketOrders, Staging, Taken};
+use super::pages::MappedPages;
+use avf::control::{CardControl, CardOrder};
+use avf::virtchnl::VfTrafficStatistics;
+use avf_nic::{DescriptorOffloads, NextPacket, Nic, RxDescriptorFields, StagedPacket};
 use core::time::Duration;
-use driver::avf::pf::Pf;
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
-use pcie::pages::Pages;
+use driver::avf::pf::AvfPf;
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
+use pcie::pages::GuestPages;
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::frame::HEADROOM;
 use plane::pacing::Pacing;
-use plane::switch::{Mirrors, Storm, Tables};
-use plane::uplink::{Uplink, Wire};
+use plane::switch::{PortMirrorRules, StormState, SwitchTables};
+use plane::uplink::{UplinkMode, UplinkWire};
 use plane::{Plane, PortCounters};
 use std::collections::{BTreeMap, VecDeque};
 use units::{MacAddress, Time};
@@ -22,14 +22,14 @@ use units::{MacAddress, Time};
 pub(crate) const MEMORY: usize = 5 << 20;
 
 #[derive(Default)]
-pub(crate) struct Memories {
+pub(crate) struct TestBus {
     memory: BTreeMap<Function, Vec<u8>>,
     used: BTreeMap<Function, usize>,
     /// Interrupts sent, by function and vector.
     pub(crate) interrupts: Vec<(Function, u16)>,
 }
 
-impl Memories {
+impl TestBus {
     pub(crate) fn of(&mut self, function: Function) -> &mut Vec<u8> {
         self.memory.entry(function).or_insert_with(|| vec![0; MEMORY])
     }
@@ -46,7 +46,7 @@ impl Memories {
     }
 }
 
-impl Bus for Memories {
+impl Bus for TestBus {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         into.copy_from_slice(self.range(function, iova, into.len())?);
         Ok(())
@@ -62,30 +62,30 @@ impl Bus for Memories {
     }
 }
 
-pub(crate) struct World {
-    pub(crate) card: Card,
-    pub(crate) memories: Memories,
-    pub(crate) pf: Option<Pf>,
+pub(crate) struct CardFixture {
+    pub(crate) card: Nic,
+    pub(crate) memories: TestBus,
+    pub(crate) pf: Option<AvfPf>,
     pub(crate) now: Time,
     /// Packets that VFs sent.
-    pub(crate) packets: Vec<(u8, PacketOrders, Vec<u8>)>,
+    pub(crate) packets: Vec<(u8, DescriptorOffloads, Vec<u8>)>,
     /// Forwarding plane, if the world has one.
     pub(crate) plane: Option<Box<Plane<64>>>,
     /// The mirror rules of the port.
-    pub(crate) mirrors: Mirrors,
+    pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the plane.
-    pub(crate) cable: Cable,
+    pub(crate) cable: ListWire,
     /// Visits of the PF driver.
     pub(crate) visits: u64,
     /// Pages of the VFs that map their doorbells.
-    pub(crate) mapped: BTreeMap<u8, Mapped>,
+    pub(crate) mapped: BTreeMap<u8, MappedPages>,
 }
 
 /// Uplink that keeps the sent frames, and receives the frames that a test queues.
 #[derive(Default)]
-pub(crate) struct Cable(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
+pub(crate) struct ListWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
 
-impl Wire for Cable {
+impl UplinkWire for ListWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.0.push(frame.to_vec());
         true
@@ -99,24 +99,24 @@ impl Wire for Cable {
     }
 }
 
-impl World {
+impl CardFixture {
     /// Creates a card with `vfs` VFs, a PF driver and a link of 25 Gb/s.
     pub(crate) fn new(vfs: u8) -> Self {
-        let card = Card::new(vfs);
+        let card = Nic::new(vfs);
         let mut world = Self {
             card,
-            memories: Memories::default(),
+            memories: TestBus::default(),
             pf: None,
             now: Time::ZERO,
             packets: Vec::new(),
             plane: None,
-            mirrors: Mirrors::NONE,
-            cable: Cable::default(),
+            mirrors: PortMirrorRules::NONE,
+            cable: ListWire::default(),
             visits: 0,
             mapped: BTreeMap::new(),
         };
         (0..vfs).for_each(|vf| world.card.set_bus_master(vf, true));
-        let mut pf = Pf::probe(&mut world.side(Function::Pf), vfs).unwrap();
+        let mut pf = AvfPf::probe(&mut world.side(Function::Pf), vfs).unwrap();
         pf.set_link(&mut world.side(Function::Pf), Some(25_000));
         world.pf = Some(pf);
         world
@@ -125,22 +125,23 @@ impl World {
     /// Adds a forwarding plane.
     pub(crate) fn across_a_plane(mut self) -> Self {
         let counters = [PortCounters::default(); 64];
-        let mut plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
-        plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+        let mut plane =
+            Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
         self.plane = Some(Box::new(plane));
         self
     }
 
     /// Returns registers and memory of a function, for its driver.
-    pub(crate) fn side(&mut self, function: Function) -> Side<'_> {
-        Side { world: self, function }
+    pub(crate) fn side(&mut self, function: Function) -> TestFunction<'_> {
+        TestFunction { world: self, function }
     }
 
-    pub(crate) fn vf(&mut self, vf: u8) -> Side<'_> {
+    pub(crate) fn vf(&mut self, vf: u8) -> TestFunction<'_> {
         self.side(Function::Vf(vf))
     }
 
-    pub(crate) fn with_pf<R>(&mut self, act: impl FnOnce(&mut Pf, &mut Side<'_>) -> R) -> R {
+    pub(crate) fn with_pf<R>(&mut self, act: impl FnOnce(&mut AvfPf, &mut TestFunction<'_>) -> R) -> R {
         let mut pf = self.pf.take().unwrap();
         let answer = act(&mut pf, &mut self.side(Function::Pf));
         self.pf = Some(pf);
@@ -168,15 +169,15 @@ impl World {
             while self.card.forward(plane, 16, &mut self.memories, &mut self.cable) {}
             return;
         }
-        let mut bytes = Staging::default();
+        let mut bytes = StagedPacket::default();
         for vf in 0..8 {
             for queue in 0..16 {
                 for _ in 0..64 {
                     match self.card.transmit(vf, queue, &mut bytes, &mut self.memories) {
-                        Taken::Nothing | Taken::Empty => break,
-                        Taken::Dropped(_) => {}
-                        Taken::Packet(packet) => {
-                            let arrival = Arrival::default();
+                        NextPacket::Nothing | NextPacket::Empty => break,
+                        NextPacket::Dropped(_) => {}
+                        NextPacket::Packet(packet) => {
+                            let arrival = RxDescriptorFields::default();
                             let next = vf ^ 1;
                             let bytes = &bytes[HEADROOM..];
                             let _ = self.card.receive(next, queue, bytes, &arrival, &mut self.memories);
@@ -190,12 +191,12 @@ impl World {
 }
 
 /// A function's registers and memory.
-pub(crate) struct Side<'a> {
-    pub(crate) world: &'a mut World,
+pub(crate) struct TestFunction<'a> {
+    pub(crate) world: &'a mut CardFixture,
     pub(crate) function: Function,
 }
 
-impl Hal for Side<'_> {
+impl Hal for TestFunction<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         match self.function {
             Function::Pf => self.world.card.pf_read(offset),
@@ -226,8 +227,8 @@ impl Hal for Side<'_> {
     }
 }
 
-impl DmaHal for Side<'_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for TestFunction<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let used = self.world.memories.used.entry(self.function).or_default();
         let start = used.next_multiple_of(align);
         if start + length > MEMORY {
@@ -235,7 +236,7 @@ impl DmaHal for Side<'_> {
         }
         *used = start + length;
         self.world.memories.of(self.function)[start..start + length].fill(0);
-        Ok(DmaRegion { iova: start as u64, length })
+        Ok(DmaAllocation { iova: start as u64, length })
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
@@ -248,12 +249,12 @@ impl DmaHal for Side<'_> {
     }
 }
 
-impl Control for Side<'_> {
-    fn order(&mut self, vf: u8, order: Order<'_>) {
+impl CardControl for TestFunction<'_> {
+    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
         self.world.card.order(vf, order);
     }
 
-    fn statistics(&mut self, vf: u8) -> Statistics {
+    fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
         self.world.card.statistics(vf)
     }
 }

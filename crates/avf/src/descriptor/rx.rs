@@ -1,5 +1,5 @@
 //! Receive descriptors, in the format that the driver posts and the three formats that the card writes back. The
-//! formats hold the same facts about a frame ([`WriteBack`]) in other places: 32 bytes, which every driver reads
+//! formats hold the same facts about a frame ([`RxWriteBack`]) in other places: 32 bytes, which every driver reads
 //! (legacy), the first half of these (16 bytes, an option of DPDK's build), and the flexible ones of later cards.
 //!
 //! Header split, time stamps and flow director's marks are not supported.
@@ -14,7 +14,8 @@ pub const SHORT: usize = 16;
 
 /// Format of a queue's receive descriptors, chosen by a number (RXDID) in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Form {
+#[serde(rename = "Form")]
+pub enum RxDescriptorFormat {
     /// Receive descriptors of 16 bytes.
     Short,
     /// Receive descriptors of 32 bytes, in the format that needs no capability.
@@ -35,7 +36,7 @@ const RXDID_LATE: u8 = 22;
 /// Answer to GET_SUPPORTED_RXDIDS: the set of supported receive descriptor formats, a bit each.
 pub const SUPPORTED: u64 = 1 << RXDID_LEGACY | 1 << RXDID_FLEX | 1 << RXDID_LATE;
 
-impl Form {
+impl RxDescriptorFormat {
     /// Returns the receive descriptor format of a number. Without flexible descriptors negotiated every number means
     /// legacy; with them 0 is short.
     #[must_use]
@@ -88,7 +89,7 @@ pub fn posted(buffer: u64) -> [u8; SIZE] {
 
 /// Kind of a frame's destination address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cast {
+pub enum DestinationAddressKind {
     /// The frame goes to an individual address.
     #[default]
     Unicast,
@@ -100,7 +101,7 @@ pub enum Cast {
 
 /// Result of the card's check of a received frame's checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Checksums {
+pub struct RxChecksumResult {
     /// True if the IPv4 header checksum is wrong.
     pub ip_wrong: bool,
     /// True if the TCP, UDP or SCTP checksum is wrong.
@@ -110,7 +111,7 @@ pub struct Checksums {
 /// Report of the card on the frame in a receive buffer. Only `length` and `end_of_packet` are valid before the last
 /// buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteBack {
+pub struct RxWriteBack {
     /// Bytes of the frame in this buffer (14 bits).
     pub length: u16,
     /// True in the last buffer of the frame.
@@ -118,13 +119,13 @@ pub struct WriteBack {
     /// Packet type of the frame, see [`crate::packet_type`] (8 bits).
     pub packet_type: u8,
     /// Result of the check of the frame's checksums; `None` if the card did not check.
-    pub checksums: Option<Checksums>,
+    pub checksums: Option<RxChecksumResult>,
     /// VLAN tag that the card stripped from the frame.
     pub tag: Option<u16>,
     /// RSS hash of the frame.
     pub hash: Option<u32>,
     /// Kind of the frame's destination address. Flexible formats do not have it.
-    pub cast: Cast,
+    pub cast: DestinationAddressKind,
     /// True if the frame came from inside the card.
     pub loopback: bool,
     /// True if the buffer includes the frame's check sequence.
@@ -167,49 +168,53 @@ mod flex {
     pub(super) const LENGTH: u32 = 32;
 }
 
-/// Returns the packet type and checksum bits of a descriptor's first two words. [`PlainWords`] adds the common bits
-/// and the length.
+/// Returns the packet type and checksum bits of a descriptor's first two words. [`RxWriteBackTemplate`] adds the common
+/// bits and the length.
 #[must_use]
-pub const fn contents(form: Form, packet_type: u8, checksums: Option<Checksums>) -> [u64; 2] {
+pub const fn contents(
+    form: RxDescriptorFormat,
+    packet_type: u8,
+    checksums: Option<RxChecksumResult>,
+) -> [u64; 2] {
     let (looked, found) = match checksums {
         Some(found) => (true, found),
-        None => (false, Checksums { ip_wrong: false, l4_wrong: false }),
+        None => (false, RxChecksumResult { ip_wrong: false, l4_wrong: false }),
     };
     match form {
-        Form::Short | Form::Legacy => {
+        RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => {
             let wrong = flag(found.ip_wrong, legacy::IPE) | flag(found.l4_wrong, legacy::L4E);
             [0, flag(looked, legacy::L3L4P) | wrong | (packet_type as u64) << legacy::PTYPE]
         }
-        Form::Flex(_) | Form::FlexLate => {
+        RxDescriptorFormat::Flex(_) | RxDescriptorFormat::FlexLate => {
             let wrong = flag(found.ip_wrong, flex::IPE) | flag(found.l4_wrong, flex::L4E);
             [(packet_type as u64) << flex::PTYPE, flag(looked, flex::L3L4P) | wrong]
         }
     }
 }
 
-/// Common bits of the descriptors of many whole frames. They yield what [`WriteBack::emit`] yields, at less cost
+/// Common bits of the descriptors of many whole frames. They yield what [`RxWriteBack::emit`] yields, at less cost
 /// per frame.
 #[derive(Debug, Clone, Copy)]
-pub struct PlainWords {
-    form: Form,
+pub struct RxWriteBackTemplate {
+    form: RxDescriptorFormat,
     common: [u64; 2],
     /// Number that each descriptor word grows by for each byte of the frame's length.
     byte: [u64; 2],
 }
 
-impl PlainWords {
+impl RxWriteBackTemplate {
     /// Creates the common bits of frames that each fill one descriptor, with the stripped tag and the loopback bit.
     #[must_use]
     #[inline]
-    pub fn new(form: Form, tag: Option<u16>, loopback: bool) -> Self {
+    pub fn new(form: RxDescriptorFormat, tag: Option<u16>, loopback: bool) -> Self {
         let (present, bits) = (tag.is_some(), u64::from(tag.unwrap_or(0)) << 16);
         match form {
-            Form::Short | Form::Legacy => {
+            RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => {
                 let bits_of_frame = flag(present, legacy::L2TAG1P) | flag(loopback, legacy::LPBK);
                 let second = DD | flag(true, legacy::EOF) | bits_of_frame;
                 Self { form, common: [bits, second], byte: [0, 1 << legacy::LENGTH] }
             }
-            Form::Flex(_) | Form::FlexLate => {
+            RxDescriptorFormat::Flex(_) | RxDescriptorFormat::FlexLate => {
                 let bits_of_frame = flag(present, flex::L2TAG1P) | flag(loopback, flex::LPBK);
                 let second = DD | flag(true, flex::EOF) | bits_of_frame | bits;
                 Self { form, common: [form.number().into(), second], byte: [1 << flex::LENGTH, 0] }
@@ -220,7 +225,7 @@ impl PlainWords {
     /// Returns the format of these receive descriptors.
     #[must_use]
     #[inline]
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> RxDescriptorFormat {
         self.form
     }
 
@@ -234,28 +239,28 @@ impl PlainWords {
         let second = self.common[1] | second | lengths[1];
         let Some(hash) = hash.map(u64::from) else { return [first, second, 0, 0] };
         match self.form {
-            Form::Short | Form::Legacy => {
+            RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => {
                 [first | hash << 32, second | legacy::HASH_VALID << legacy::FLTSTAT, 0, 0]
             }
-            Form::Flex(_) => [first, second | flag(true, flex::RSS_VALID) | hash << 32, 0, 0],
-            Form::FlexLate => [first, second | flag(true, flex::RSS_VALID), 0, hash],
+            RxDescriptorFormat::Flex(_) => [first, second | flag(true, flex::RSS_VALID) | hash << 32, 0, 0],
+            RxDescriptorFormat::FlexLate => [first, second | flag(true, flex::RSS_VALID), 0, hash],
         }
     }
 }
 
-impl WriteBack {
+impl RxWriteBack {
     /// Returns the receive descriptor as the card writes it, with DD set; a shorter format fills only the first bytes.
     /// The card must write the second word last, since DD is in it.
     #[must_use]
     #[inline(always)]
-    pub fn emit(&self, form: Form) -> [u8; SIZE] {
+    pub fn emit(&self, form: RxDescriptorFormat) -> [u8; SIZE] {
         match form {
-            Form::Short | Form::Legacy => self.emit_legacy(),
-            Form::Flex(rxdid) => {
+            RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => self.emit_legacy(),
+            RxDescriptorFormat::Flex(rxdid) => {
                 let hash = u64::from(self.hash.unwrap_or(0));
                 words([self.flex_first(rxdid), self.flex_second() | hash << 32, 0, 0])
             }
-            Form::FlexLate => {
+            RxDescriptorFormat::FlexLate => {
                 let hash = u64::from(self.hash.unwrap_or(0));
                 words([self.flex_first(RXDID_LATE), self.flex_second(), 0, hash])
             }
@@ -265,14 +270,14 @@ impl WriteBack {
     /// Reads a receive descriptor; `None` while the card has not returned it.
     #[must_use]
     #[inline]
-    pub fn parse(raw: &[u8], form: Form) -> Option<Self> {
+    pub fn parse(raw: &[u8], form: RxDescriptorFormat) -> Option<Self> {
         if word(raw, 1) & DD == 0 {
             return None;
         }
         Some(match form {
-            Form::Short | Form::Legacy => Self::parse_legacy(raw),
-            Form::Flex(_) => Self::parse_flex(raw, (word(raw, 1) >> 32) as u32),
-            Form::FlexLate => Self::parse_flex(raw, word(raw, 3) as u32),
+            RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => Self::parse_legacy(raw),
+            RxDescriptorFormat::Flex(_) => Self::parse_flex(raw, (word(raw, 1) >> 32) as u32),
+            RxDescriptorFormat::FlexLate => Self::parse_flex(raw, word(raw, 3) as u32),
         })
     }
 
@@ -281,9 +286,9 @@ impl WriteBack {
         let first = u64::from(self.tag.unwrap_or(0)) << 16 | u64::from(self.hash.unwrap_or(0)) << 32;
         let found = self.checksums.unwrap_or_default();
         let cast = match self.cast {
-            Cast::Unicast => 0_u64,
-            Cast::Multicast => 1,
-            Cast::Broadcast => 2,
+            DestinationAddressKind::Unicast => 0_u64,
+            DestinationAddressKind::Multicast => 1,
+            DestinationAddressKind::Broadcast => 2,
         };
         let second = DD
             | flag(self.end_of_packet, legacy::EOF)
@@ -310,13 +315,13 @@ impl WriteBack {
             end_of_packet: on(legacy::EOF),
             packet_type: field(info, legacy::PTYPE, 8) as u8,
             checksums: on(legacy::L3L4P)
-                .then(|| Checksums { ip_wrong: on(legacy::IPE), l4_wrong: on(legacy::L4E) }),
+                .then(|| RxChecksumResult { ip_wrong: on(legacy::IPE), l4_wrong: on(legacy::L4E) }),
             tag: on(legacy::L2TAG1P).then_some((first >> 16) as u16),
             hash: (field(info, legacy::FLTSTAT, 2) == legacy::HASH_VALID).then_some((first >> 32) as u32),
             cast: match field(info, legacy::UMBCAST, 2) {
-                1 => Cast::Multicast,
-                2 => Cast::Broadcast,
-                _ => Cast::Unicast,
+                1 => DestinationAddressKind::Multicast,
+                2 => DestinationAddressKind::Broadcast,
+                _ => DestinationAddressKind::Unicast,
             },
             loopback: on(legacy::LPBK),
             fcs: on(legacy::CRCP),
@@ -355,10 +360,10 @@ impl WriteBack {
             end_of_packet: on(flex::EOF),
             packet_type: field(first, flex::PTYPE, 10) as u8,
             checksums: on(flex::L3L4P)
-                .then(|| Checksums { ip_wrong: on(flex::IPE), l4_wrong: on(flex::L4E) }),
+                .then(|| RxChecksumResult { ip_wrong: on(flex::IPE), l4_wrong: on(flex::L4E) }),
             tag: on(flex::L2TAG1P).then_some((info >> 16) as u16),
             hash: on(flex::RSS_VALID).then_some(hash),
-            cast: Cast::Unicast,
+            cast: DestinationAddressKind::Unicast,
             loopback: on(flex::LPBK),
             fcs: on(flex::CRCP),
             damaged: on(flex::RXE),

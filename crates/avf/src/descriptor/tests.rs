@@ -1,11 +1,19 @@
 //! Tests the bit positions of descriptors against those that drivers use, in every format.
 
-use super::rx::{Cast, Checksums, Form, SIZE, SUPPORTED, WriteBack, buffer, posted};
-use super::tx::{self, Context, Data, Ip, L4, Transmit};
+use super::rx::{
+    DestinationAddressKind, RxChecksumResult, RxDescriptorFormat, RxWriteBack, SIZE, SUPPORTED, buffer,
+    posted,
+};
+use super::tx::{self, ParsedTxDescriptor, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use super::word;
 use proptest::prelude::{Strategy, any, proptest};
 
-const FORMS: [Form; 4] = [Form::Short, Form::Legacy, Form::Flex(2), Form::FlexLate];
+const FORMS: [RxDescriptorFormat; 4] = [
+    RxDescriptorFormat::Short,
+    RxDescriptorFormat::Legacy,
+    RxDescriptorFormat::Flex(2),
+    RxDescriptorFormat::FlexLate,
+];
 
 #[test]
 fn a_data_descriptor_of_linux_for_tcp_is_parsed() {
@@ -15,18 +23,18 @@ fn a_data_descriptor_of_linux_for_tcp_is_parsed() {
     let mut raw = [0; tx::SIZE];
     raw[..8].copy_from_slice(&0x1234_5678_9000_u64.to_le_bytes());
     raw[8..].copy_from_slice(&info.to_le_bytes());
-    let Transmit::Data(data) = tx::parse(&raw) else { panic!() };
-    let wanted = Data {
+    let ParsedTxDescriptor::Data(data) = tx::parse(&raw) else { panic!() };
+    let wanted = TxDataDescriptor {
         address: 0x1234_5678_9000,
         length: 1514,
         end_of_packet: true,
         report_status: true,
-        ip: Ip::V4,
-        l4: L4::Tcp,
+        ip: TxIpHeader::V4,
+        l4: TxL4Checksum::Tcp,
         mac_length: 14,
         ip_length: 20,
         l4_length: 32,
-        ..Data::default()
+        ..TxDataDescriptor::default()
     };
     assert_eq!(data, wanted);
 }
@@ -37,30 +45,35 @@ fn a_context_descriptor_of_linux_for_segmentation_is_parsed() {
     let info: u64 = 1 | 1 << 4 | 64_240 << 30 | 1_460 << 50;
     let mut raw = [0; tx::SIZE];
     raw[8..].copy_from_slice(&info.to_le_bytes());
-    let wanted = Context { segment: true, payload: 64_240, mss: 1_460, ..Context::default() };
-    assert_eq!(tx::parse(&raw), Transmit::Context(wanted));
+    let wanted =
+        TxContextDescriptor { segment: true, payload: 64_240, mss: 1_460, ..TxContextDescriptor::default() };
+    assert_eq!(tx::parse(&raw), ParsedTxDescriptor::Context(wanted));
     assert_eq!(wanted.emit(), raw);
 }
 
 #[test]
 fn transmit_descriptor_is_done_once_the_card_returns_it() {
-    let mut raw = Data { report_status: true, ..Data::default() }.emit();
-    assert!(!tx::is_done(&raw) && !tx::is_done(&Context::default().emit()));
+    let mut raw = TxDataDescriptor { report_status: true, ..TxDataDescriptor::default() }.emit();
+    assert!(!tx::is_done(&raw) && !tx::is_done(&TxContextDescriptor::default().emit()));
     raw[8..].copy_from_slice(&tx::done());
     assert!(tx::is_done(&raw));
-    assert_eq!(tx::parse(&raw), Transmit::Other(0xf));
+    assert_eq!(tx::parse(&raw), ParsedTxDescriptor::Other(0xf));
 }
 
 #[test]
 fn negotiated_capability_selects_the_descriptor_format() {
-    assert_eq!(Form::of(0, false), Some(Form::Legacy), "32 bytes unless flexible ones were negotiated");
-    assert_eq!(Form::of(0, true), Some(Form::Short), "DPDK built for 16 bytes");
-    assert_eq!(Form::of(1, true), Some(Form::Legacy));
-    assert_eq!(Form::of(2, true), Some(Form::Flex(2)));
-    assert_eq!(Form::of(22, true), Some(Form::FlexLate));
-    assert_eq!((Form::of(3, true), Form::of(64, true)), (None, None));
+    assert_eq!(
+        RxDescriptorFormat::of(0, false),
+        Some(RxDescriptorFormat::Legacy),
+        "32 bytes unless flexible ones were negotiated"
+    );
+    assert_eq!(RxDescriptorFormat::of(0, true), Some(RxDescriptorFormat::Short), "DPDK built for 16 bytes");
+    assert_eq!(RxDescriptorFormat::of(1, true), Some(RxDescriptorFormat::Legacy));
+    assert_eq!(RxDescriptorFormat::of(2, true), Some(RxDescriptorFormat::Flex(2)));
+    assert_eq!(RxDescriptorFormat::of(22, true), Some(RxDescriptorFormat::FlexLate));
+    assert_eq!((RxDescriptorFormat::of(3, true), RxDescriptorFormat::of(64, true)), (None, None));
     for rxdid in (0..64).filter(|rxdid| SUPPORTED >> rxdid & 1 == 1) {
-        assert!(Form::of(rxdid, true).is_some());
+        assert!(RxDescriptorFormat::of(rxdid, true).is_some());
     }
 }
 
@@ -68,22 +81,22 @@ fn negotiated_capability_selects_the_descriptor_format() {
 fn a_posted_descriptor_is_not_done_in_any_format() {
     let raw = posted(0x1000);
     assert_eq!(buffer(&raw), 0x1000);
-    assert!(FORMS.iter().all(|form| WriteBack::parse(&raw, *form).is_none()));
+    assert!(FORMS.iter().all(|form| RxWriteBack::parse(&raw, *form).is_none()));
 }
 
 #[test]
 fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
-    let back = WriteBack {
+    let back = RxWriteBack {
         length: 1514,
         end_of_packet: true,
         packet_type: 26,
-        checksums: Some(Checksums { ip_wrong: false, l4_wrong: true }),
+        checksums: Some(RxChecksumResult { ip_wrong: false, l4_wrong: true }),
         tag: Some(0x2064),
         hash: Some(0xdead_beef),
-        cast: Cast::Broadcast,
-        ..WriteBack::default()
+        cast: DestinationAddressKind::Broadcast,
+        ..RxWriteBack::default()
     };
-    let raw = back.emit(Form::Legacy);
+    let raw = back.emit(RxDescriptorFormat::Legacy);
     assert_eq!(word(&raw, 0), 0xdead_beef_2064_0000);
     let wanted = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 2 << 9 | 3 << 12 | 1 << 23 | 26 << 30 | 1514 << 38;
     assert_eq!(word(&raw, 1), wanted);
@@ -91,39 +104,43 @@ fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
 
 #[test]
 fn a_flexible_write_back_has_its_bits_where_drivers_read_them() {
-    let back = WriteBack {
+    let back = RxWriteBack {
         length: 1514,
         end_of_packet: true,
         packet_type: 26,
-        checksums: Some(Checksums { ip_wrong: true, l4_wrong: false }),
+        checksums: Some(RxChecksumResult { ip_wrong: true, l4_wrong: false }),
         tag: Some(0x2064),
         hash: Some(0xdead_beef),
-        ..WriteBack::default()
+        ..RxWriteBack::default()
     };
-    let raw = back.emit(Form::Flex(2));
+    let raw = back.emit(RxDescriptorFormat::Flex(2));
     assert_eq!(word(&raw, 0), 2 | 26 << 16 | 1514 << 32);
     assert_eq!(
         word(&raw, 1),
         1 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 12 | 1 << 13 | 0x2064 << 16 | 0xdead_beef << 32
     );
-    let late = back.emit(Form::FlexLate);
+    let late = back.emit(RxDescriptorFormat::FlexLate);
     assert_eq!((late[0], word(&late, 1) >> 32, word(&late, 3)), (22, 0, 0xdead_beef));
 }
 
-fn write_back() -> impl Strategy<Value = WriteBack> {
+fn write_back() -> impl Strategy<Value = RxWriteBack> {
     let numbers = (0..1_u16 << 14, any::<u8>(), any::<Option<u16>>(), any::<Option<u32>>());
     (numbers, any::<[bool; 7]>(), 0..3_u8).prop_map(|((length, packet_type, tag, hash), on, cast)| {
-        WriteBack {
+        RxWriteBack {
             length,
             packet_type,
             tag,
             hash,
             end_of_packet: on[0],
-            checksums: on[1].then_some(Checksums { ip_wrong: on[2], l4_wrong: on[3] }),
+            checksums: on[1].then_some(RxChecksumResult { ip_wrong: on[2], l4_wrong: on[3] }),
             loopback: on[4],
             fcs: on[5],
             damaged: on[6],
-            cast: [Cast::Unicast, Cast::Multicast, Cast::Broadcast][usize::from(cast)],
+            cast: [
+                DestinationAddressKind::Unicast,
+                DestinationAddressKind::Multicast,
+                DestinationAddressKind::Broadcast,
+            ][usize::from(cast)],
         }
     })
 }
@@ -134,26 +151,26 @@ proptest! {
         for form in FORMS {
             let raw = back.emit(form);
             let said = match form {
-                Form::Short | Form::Legacy => back,
-                _ => WriteBack { cast: Cast::Unicast, ..back },
+                RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => back,
+                _ => RxWriteBack { cast: DestinationAddressKind::Unicast, ..back },
             };
-            assert_eq!(WriteBack::parse(&raw[..form.size()], form), Some(said), "{form:?}");
+            assert_eq!(RxWriteBack::parse(&raw[..form.size()], form), Some(said), "{form:?}");
         }
     }
 
     #[test]
     fn any_transmit_descriptor_is_parsed_and_emitted_unchanged(raw in any::<[u8; tx::SIZE]>()) {
         match tx::parse(&raw) {
-            Transmit::Data(data) => assert_eq!(tx::parse(&data.emit()), Transmit::Data(data)),
-            Transmit::Context(context) => assert_eq!(tx::parse(&context.emit()), Transmit::Context(context)),
-            Transmit::Other(kind) => assert!(kind > 1),
+            ParsedTxDescriptor::Data(data) => assert_eq!(tx::parse(&data.emit()), ParsedTxDescriptor::Data(data)),
+            ParsedTxDescriptor::Context(context) => assert_eq!(tx::parse(&context.emit()), ParsedTxDescriptor::Context(context)),
+            ParsedTxDescriptor::Other(kind) => assert!(kind > 1),
         }
     }
 
     #[test]
     fn any_bytes_can_be_parsed_as_a_receive_write_back(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
         for form in FORMS {
-            let _ = WriteBack::parse(&raw[..length], form);
+            let _ = RxWriteBack::parse(&raw[..length], form);
         }
     }
 }

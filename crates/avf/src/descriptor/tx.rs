@@ -35,7 +35,8 @@ pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 
 /// Kind of a packet's IP header, as the driver states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Ip {
+#[serde(rename = "Ip")]
+pub enum TxIpHeader {
     /// The driver states no IP header.
     #[default]
     None,
@@ -49,7 +50,8 @@ pub enum Ip {
 
 /// Transport protocol whose checksum the card computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum L4 {
+#[serde(rename = "L4")]
+pub enum TxL4Checksum {
     /// The card computes no transport checksum.
     #[default]
     None,
@@ -63,7 +65,8 @@ pub enum L4 {
 
 /// Transmit data descriptor: a buffer of a packet, and the packet's offloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Data {
+#[serde(rename = "Data")]
+pub struct TxDataDescriptor {
     /// Address of the packet's buffer.
     pub address: u64,
     /// Bytes of the packet in the buffer (14 bits).
@@ -77,9 +80,9 @@ pub struct Data {
     /// True if the descriptor carries no packet.
     pub dummy: bool,
     /// Kind of the packet's IP header.
-    pub ip: Ip,
+    pub ip: TxIpHeader,
     /// Transport protocol to compute the checksum of.
-    pub l4: L4,
+    pub l4: TxL4Checksum,
     /// Bytes before the IP header: an even number up to 254.
     pub mac_length: u16,
     /// Bytes of the IP header: a multiple of 4 up to 508.
@@ -90,7 +93,8 @@ pub struct Data {
 
 /// Transmit context descriptor: instructions for the packet that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Context {
+#[serde(rename = "Context")]
+pub struct TxContextDescriptor {
     /// True if the card must segment the packet.
     pub segment: bool,
     /// True if the card must time-stamp the packet.
@@ -107,11 +111,11 @@ pub struct Context {
 
 /// Parsed transmit descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transmit {
+pub enum ParsedTxDescriptor {
     /// The descriptor names a buffer of a packet.
-    Data(Data),
+    Data(TxDataDescriptor),
     /// The descriptor has instructions for the packet that follows.
-    Context(Context),
+    Context(TxContextDescriptor),
     /// The descriptor is of a type that this card does not support.
     Other(u8),
 }
@@ -119,11 +123,11 @@ pub enum Transmit {
 /// Reads a transmit descriptor from its bytes.
 #[must_use]
 #[inline]
-pub fn parse(raw: &[u8; SIZE]) -> Transmit {
+pub fn parse(raw: &[u8; SIZE]) -> ParsedTxDescriptor {
     match field(word(raw, 1), 0, 4) {
-        DATA => Transmit::Data(Data::parse(raw)),
-        CONTEXT => Transmit::Context(Context::parse(raw)),
-        other => Transmit::Other(other as u8),
+        DATA => ParsedTxDescriptor::Data(TxDataDescriptor::parse(raw)),
+        CONTEXT => ParsedTxDescriptor::Context(TxContextDescriptor::parse(raw)),
+        other => ParsedTxDescriptor::Other(other as u8),
     }
 }
 
@@ -173,7 +177,7 @@ const TSO: u64 = 1 << 0;
 const TSYN: u64 = 1 << 1;
 const IL2TAG2: u64 = 1 << 2;
 
-impl Data {
+impl TxDataDescriptor {
     /// Reads a data descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -187,16 +191,16 @@ impl Data {
             tag: (command & command::IL2TAG1 != 0).then_some((info >> 48) as u16),
             dummy: command & command::DUMMY != 0,
             ip: match field(command, 5, 2) {
-                1 => Ip::V6,
-                2 => Ip::V4,
-                3 => Ip::V4Checksum,
-                _ => Ip::None,
+                1 => TxIpHeader::V6,
+                2 => TxIpHeader::V4,
+                3 => TxIpHeader::V4Checksum,
+                _ => TxIpHeader::None,
             },
             l4: match field(command, 8, 2) {
-                1 => L4::Tcp,
-                2 => L4::Sctp,
-                3 => L4::Udp,
-                _ => L4::None,
+                1 => TxL4Checksum::Tcp,
+                2 => TxL4Checksum::Sctp,
+                3 => TxL4Checksum::Udp,
+                _ => TxL4Checksum::None,
             },
             mac_length: field(info, 16, 7) as u16 * 2,
             ip_length: field(info, 23, 7) as u16 * 4,
@@ -217,16 +221,16 @@ impl Data {
     pub fn words(&self) -> [u64; 2] {
         let flag = |on: bool, bit: u64| if on { bit } else { 0 };
         let ip: u64 = match self.ip {
-            Ip::None => 0,
-            Ip::V6 => 1,
-            Ip::V4 => 2,
-            Ip::V4Checksum => 3,
+            TxIpHeader::None => 0,
+            TxIpHeader::V6 => 1,
+            TxIpHeader::V4 => 2,
+            TxIpHeader::V4Checksum => 3,
         };
         let l4: u64 = match self.l4 {
-            L4::None => 0,
-            L4::Tcp => 1,
-            L4::Sctp => 2,
-            L4::Udp => 3,
+            TxL4Checksum::None => 0,
+            TxL4Checksum::Tcp => 1,
+            TxL4Checksum::Sctp => 2,
+            TxL4Checksum::Udp => 3,
         };
         let command = flag(self.end_of_packet, command::EOP)
             | flag(self.report_status, command::RS)
@@ -246,7 +250,7 @@ impl Data {
     }
 }
 
-impl Context {
+impl TxContextDescriptor {
     fn parse(raw: &[u8; SIZE]) -> Self {
         let (first, info) = (word(raw, 0), word(raw, 1));
         let command = field(info, 4, 7);

@@ -1,7 +1,7 @@
 //! Messages about a VF's receive filters: addresses, VLANs, promiscuity. The PF decides which of them a VF gets.
 
-use super::list::Item;
-use crate::bytes::{Put, Reader};
+use super::list::ListElement;
+use crate::bytes::{MessageReader, MessageWriter};
 use alloc::vec::Vec;
 
 /// Flags of CONFIG_PROMISCUOUS_MODE.
@@ -14,7 +14,7 @@ pub mod promiscuity {
 
 /// Purpose for which a VF uses an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AddressUse {
+pub enum EtherAddressType {
     /// The purpose is not given: the driver is older than the field.
     Legacy,
     /// The address is the VF's own.
@@ -27,43 +27,43 @@ pub enum AddressUse {
 
 /// Address that a VF receives frames by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address {
+pub struct EtherAddress {
     /// MAC address that the VF receives by.
     pub mac: [u8; 6],
     /// Purpose for which the VF uses the address.
-    pub usage: AddressUse,
+    pub usage: EtherAddressType,
 }
 
-impl Item for Address {
+impl ListElement for EtherAddress {
     const SIZE: usize = 8;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         let mac = from.array();
         let usage = match from.u8() & 3 {
-            0 => AddressUse::Legacy,
-            1 => AddressUse::Primary,
-            2 => AddressUse::Extra,
-            other => AddressUse::Other(other),
+            0 => EtherAddressType::Legacy,
+            1 => EtherAddressType::Primary,
+            2 => EtherAddressType::Extra,
+            other => EtherAddressType::Other(other),
         };
         Self { mac, usage }
     }
 
     fn write(&self, to: &mut Vec<u8>) {
         let usage = match self.usage {
-            AddressUse::Legacy => 0,
-            AddressUse::Primary => 1,
-            AddressUse::Extra => 2,
-            AddressUse::Other(other) => other,
+            EtherAddressType::Legacy => 0,
+            EtherAddressType::Primary => 1,
+            EtherAddressType::Extra => 2,
+            EtherAddressType::Other(other) => other,
         };
         to.put(self.mac).u8(usage).u8(0);
     }
 }
 
 /// VLAN id in the messages ADD_VLAN and DEL_VLAN.
-impl Item for u16 {
+impl ListElement for u16 {
     const SIZE: usize = 2;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         from.u16()
     }
 
@@ -74,7 +74,7 @@ impl Item for u16 {
 
 /// VLAN tag that a filter matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tag {
+pub struct VlanFilterTag {
     /// VLAN tag to match: priority, DEI, id.
     pub tci: u16,
     /// Mask of the tag bits that count; 0 stands for the id.
@@ -83,8 +83,8 @@ pub struct Tag {
     pub tpid: u16,
 }
 
-impl Tag {
-    fn read(from: &mut Reader<'_>) -> Self {
+impl VlanFilterTag {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         let tag = Self { tci: from.u16(), mask: from.u16(), tpid: from.u16() };
         let _pad = from.u16();
         tag
@@ -99,16 +99,16 @@ impl Tag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilter {
     /// The frame's inner tag that the filter matches.
-    pub inner: Tag,
+    pub inner: VlanFilterTag,
     /// The frame's outer tag that the filter matches.
-    pub outer: Tag,
+    pub outer: VlanFilterTag,
 }
 
-impl Item for VlanFilter {
+impl ListElement for VlanFilter {
     const SIZE: usize = 32;
 
-    fn read(from: &mut Reader<'_>) -> Self {
-        Self { inner: Tag::read(from), outer: Tag::read(from) }
+    fn read(from: &mut MessageReader<'_>) -> Self {
+        Self { inner: VlanFilterTag::read(from), outer: VlanFilterTag::read(from) }
     }
 
     fn write(&self, to: &mut Vec<u8>) {

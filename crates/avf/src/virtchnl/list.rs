@@ -1,16 +1,16 @@
 //! Lists in messages: elements of one size, read in place. The message's length limits their number.
 
-use crate::bytes::Reader;
+use crate::bytes::MessageReader;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 /// Element of a list in a message.
-pub trait Item: Copy {
+pub trait ListElement: Copy {
     /// Number of bytes of an element.
     const SIZE: usize;
 
     /// Reads an element from a message; the caller ensures `SIZE` bytes.
-    fn read(from: &mut Reader<'_>) -> Self;
+    fn read(from: &mut MessageReader<'_>) -> Self;
 
     /// Writes an element to a message.
     fn write(&self, to: &mut Vec<u8>);
@@ -18,12 +18,12 @@ pub trait Item: Copy {
 
 /// List of elements in a message, read in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct List<'a, T> {
+pub struct MessageList<'a, T> {
     bytes: &'a [u8],
     item: PhantomData<T>,
 }
 
-impl<'a, T: Item> List<'a, T> {
+impl<'a, T: ListElement> MessageList<'a, T> {
     /// Creates a list of the first `count` elements in `bytes`; fewer if `bytes` ends before.
     pub(crate) fn new(bytes: &'a [u8], count: usize) -> Self {
         let length = count.saturating_mul(T::SIZE);
@@ -44,7 +44,7 @@ impl<'a, T: Item> List<'a, T> {
 
     /// Returns the elements of the list, in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + Clone + use<'a, T> {
-        self.bytes.chunks_exact(T::SIZE).map(|bytes| T::read(&mut Reader::new(bytes)))
+        self.bytes.chunks_exact(T::SIZE).map(|bytes| T::read(&mut MessageReader::new(bytes)))
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -54,12 +54,12 @@ impl<'a, T: Item> List<'a, T> {
 
 /// List of elements, encoded as in a message.
 #[derive(Debug, Clone)]
-pub struct Packed<T> {
+pub struct EncodedList<T> {
     bytes: Vec<u8>,
     item: PhantomData<T>,
 }
 
-impl<T: Item> Packed<T> {
+impl<T: ListElement> EncodedList<T> {
     /// Encodes a list of elements as in a message.
     #[must_use]
     pub fn new(items: &[T]) -> Self {
@@ -70,7 +70,7 @@ impl<T: Item> Packed<T> {
 
     /// Returns all encoded elements as a list.
     #[must_use]
-    pub fn list(&self) -> List<'_, T> {
-        List { bytes: &self.bytes, item: PhantomData }
+    pub fn list(&self) -> MessageList<'_, T> {
+        MessageList { bytes: &self.bytes, item: PhantomData }
     }
 }

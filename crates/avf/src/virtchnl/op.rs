@@ -6,11 +6,11 @@ macro_rules! ops {
         /// Operation of a virtchnl message.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u32)]
-        pub enum Op { $($(#[$doc])* $name = $number,)* }
+        pub enum VirtchnlOpcode { $($(#[$doc])* $name = $number,)* }
 
-        impl Op {
-            /// Every operation, in the order of [`Op::index`].
-            pub const ALL: &[Op] = &[$(Op::$name,)*];
+        impl VirtchnlOpcode {
+            /// Every operation, in the order of [`VirtchnlOpcode::index`].
+            pub const ALL: &[VirtchnlOpcode] = &[$(VirtchnlOpcode::$name,)*];
 
             /// Returns the operation of a number; `None` if it is unknown.
             #[must_use]
@@ -94,14 +94,14 @@ ops! {
     DisableQueuesV2 = 108, "disable-v2";
 }
 
-impl Op {
+impl VirtchnlOpcode {
     /// Returns the operation's number in `virtchnl.h`.
     #[must_use]
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// Returns the operation's index in [`Op::ALL`].
+    /// Returns the operation's index in [`VirtchnlOpcode::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         Self::ALL.iter().position(|op| *op == self).unwrap_or(0)

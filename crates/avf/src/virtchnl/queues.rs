@@ -1,13 +1,13 @@
 //! Messages about rings, the vectors that they raise, and sets of queues. The card's own view of a ring is in
 //! [`crate::control`].
 
-use super::list::Item;
-use crate::bytes::{Put, Reader};
+use super::list::ListElement;
+use crate::bytes::{MessageReader, MessageWriter};
 use alloc::vec::Vec;
 
 /// Transmit queue as CONFIG_VSI_QUEUES describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TxQueue {
+pub struct TxQueueInfo {
     /// Number of the queue's VSI.
     pub vsi: u16,
     /// Number of the transmit queue.
@@ -24,7 +24,7 @@ pub struct TxQueue {
 
 /// Receive queue as CONFIG_VSI_QUEUES describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RxQueue {
+pub struct RxQueueInfo {
     /// Number of the queue's VSI.
     pub vsi: u16,
     /// Number of the receive queue.
@@ -53,18 +53,18 @@ pub struct RxQueue {
 
 /// Pair of queues as CONFIG_VSI_QUEUES describes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueuePair {
+pub struct QueuePairInfo {
     /// Transmit queue of the pair.
-    pub tx: TxQueue,
+    pub tx: TxQueueInfo,
     /// Receive queue of the pair.
-    pub rx: RxQueue,
+    pub rx: RxQueueInfo,
 }
 
-impl Item for QueuePair {
+impl ListElement for QueuePairInfo {
     const SIZE: usize = 64;
 
-    fn read(from: &mut Reader<'_>) -> Self {
-        let tx = TxQueue {
+    fn read(from: &mut MessageReader<'_>) -> Self {
+        let tx = TxQueueInfo {
             vsi: from.u16(),
             queue: from.u16(),
             length: from.u16(),
@@ -72,7 +72,7 @@ impl Item for QueuePair {
             base: from.u64(),
             head_address: from.u64(),
         };
-        let mut rx = RxQueue {
+        let mut rx = RxQueueInfo {
             vsi: from.u16(),
             queue: from.u16(),
             length: from.u32(),
@@ -83,7 +83,7 @@ impl Item for QueuePair {
             keep_fcs: from.u8() != 0,
             rxdid: from.u8(),
             flags: from.u8(),
-            ..RxQueue::default()
+            ..RxQueueInfo::default()
         };
         let _pad = from.u8();
         rx.base = from.u64();
@@ -118,10 +118,10 @@ pub struct VectorMap {
     pub tx_itr: u16,
 }
 
-impl Item for VectorMap {
+impl ListElement for VectorMap {
     const SIZE: usize = 12;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         Self {
             vsi: from.u16(),
             vector: from.u16(),
@@ -148,10 +148,10 @@ pub struct QueueSet {
     pub tx: u32,
 }
 
-impl Item for QueueSet {
+impl ListElement for QueueSet {
     const SIZE: usize = 12;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         let vsi = from.u16();
         let _pad = from.u16();
         Self { vsi, rx: from.u32(), tx: from.u32() }
@@ -164,7 +164,7 @@ impl Item for QueueSet {
 
 /// Direction of the frames in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum QueueType {
     /// The queue has frames from the VF.
     Transmit,
     /// The queue has frames to the VF.
@@ -175,32 +175,32 @@ pub enum Direction {
 
 /// Range of queues of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk {
+pub struct QueueChunk {
     /// Direction of the queues: transmit or receive.
-    pub direction: Direction,
+    pub direction: QueueType,
     /// Number of the first queue in the range.
     pub start: u16,
     /// Number of queues in the range.
     pub count: u16,
 }
 
-impl Item for Chunk {
+impl ListElement for QueueChunk {
     const SIZE: usize = 8;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         let direction = match from.u32() {
-            0 => Direction::Transmit,
-            1 => Direction::Receive,
-            other => Direction::Other(other),
+            0 => QueueType::Transmit,
+            1 => QueueType::Receive,
+            other => QueueType::Other(other),
         };
         Self { direction, start: from.u16(), count: from.u16() }
     }
 
     fn write(&self, to: &mut Vec<u8>) {
         let direction = match self.direction {
-            Direction::Transmit => 0,
-            Direction::Receive => 1,
-            Direction::Other(other) => other,
+            QueueType::Transmit => 0,
+            QueueType::Receive => 1,
+            QueueType::Other(other) => other,
         };
         to.u32(direction).u16(self.start).u16(self.count);
     }

@@ -1,14 +1,15 @@
 //! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`]
 //! have the bodies that answer their requests.
 
-use super::list::Item;
-use crate::bytes::{Put, Reader};
+use super::list::ListElement;
+use crate::bytes::{MessageReader, MessageWriter};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// The card's counters of a VF's traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Statistics {
+#[serde(rename = "Statistics")]
+pub struct VfTrafficStatistics {
     /// Number of bytes that the VF received.
     pub rx_bytes: u64,
     /// Number of frames to an individual address that the VF received.
@@ -35,7 +36,7 @@ pub struct Statistics {
     pub tx_errors: u64,
 }
 
-impl Statistics {
+impl VfTrafficStatistics {
     /// Returns every counter, in the order of the GET_STATS reply.
     #[must_use]
     pub fn all(&self) -> [u64; 12] {
@@ -47,10 +48,10 @@ impl Statistics {
     }
 }
 
-impl Item for Statistics {
+impl ListElement for VfTrafficStatistics {
     const SIZE: usize = 96;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         Self {
             rx_bytes: from.u64(),
             rx_unicast: from.u64(),
@@ -115,7 +116,7 @@ impl LinkSpeed {
 
 /// Event that a PF sends to a VF without a request: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum VirtchnlEvent {
     /// The VF's link has changed.
     Link {
         /// Link speed as it is in the message; the negotiated capability defines its unit.
@@ -134,10 +135,10 @@ const RESET_IMPENDING: u32 = 2;
 /// Severity that announces a certain disturbance of the VF.
 const CERTAIN_DOOM: u32 = 255;
 
-impl Item for Event {
+impl ListElement for VirtchnlEvent {
     const SIZE: usize = 16;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         match from.u32() {
             LINK_CHANGE => Self::Link { speed: from.u32(), up: from.u8() != 0 },
             RESET_IMPENDING => Self::ResetImpending,
@@ -156,15 +157,15 @@ impl Item for Event {
 
 /// Encodes a message body of fixed size.
 #[must_use]
-pub fn encode<T: Item>(body: &T) -> Vec<u8> {
+pub fn encode<T: ListElement>(body: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(T::SIZE);
     body.write(&mut bytes);
     bytes
 }
 
 /// Reads a message body of fixed size; `None` if it is too short. Excess bytes are ignored since PFs add to bodies:
-/// i40e sends a spare VSI with [`super::Resources`].
+/// i40e sends a spare VSI with [`super::VfResources`].
 #[must_use]
-pub fn decode<T: Item>(body: &[u8]) -> Option<T> {
-    (body.len() >= T::SIZE).then(|| T::read(&mut Reader::new(body)))
+pub fn decode<T: ListElement>(body: &[u8]) -> Option<T> {
+    (body.len() >= T::SIZE).then(|| T::read(&mut MessageReader::new(body)))
 }

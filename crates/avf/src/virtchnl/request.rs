@@ -6,39 +6,39 @@
 //!
 //! The PF checks the contents of a request.
 
-use super::filters::{Address, VlanFilter};
-use super::list::{Item, List};
-use super::op::Op;
-use super::queues::{Chunk, QueuePair, QueueSet, VectorMap};
-use super::resources::{Capabilities, Version};
-use super::status::Status;
-use super::vlan_offload::{VlanSetting, VlanWhat};
-use crate::bytes::{Put, Reader};
+use super::filters::{EtherAddress, VlanFilter};
+use super::list::{ListElement, MessageList};
+use super::op::VirtchnlOpcode;
+use super::queues::{QueueChunk, QueuePairInfo, QueueSet, VectorMap};
+use super::resources::{VfCapabilities, VirtchnlVersion};
+use super::status::VirtchnlStatus;
+use super::vlan_offload::{VlanOffloadKind, VlanSetting};
+use crate::bytes::{MessageReader, MessageWriter};
 use alloc::vec::Vec;
 
 /// Request of a VF to its PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request<'a> {
+pub enum VirtchnlRequest<'a> {
     /// VERSION: the newest message version that the VF supports.
-    Version(Version),
+    Version(VirtchnlVersion),
     /// RESET_VF: resets the VF.
     Reset,
     /// GET_VF_RESOURCES: the VF's capabilities; a VF of version 1.0 gives none.
-    Resources(Option<Capabilities>),
+    Resources(Option<VfCapabilities>),
     /// CONFIG_VSI_QUEUES: sets up a VSI's queue pairs.
-    ConfigureQueues(u16, List<'a, QueuePair>),
+    ConfigureQueues(u16, MessageList<'a, QueuePairInfo>),
     /// CONFIG_IRQ_MAP: maps queues to interrupt vectors.
-    MapVectors(List<'a, VectorMap>),
+    MapVectors(MessageList<'a, VectorMap>),
     /// ENABLE_QUEUES (`true`) and DISABLE_QUEUES.
     SwitchQueues(bool, QueueSet),
     /// ENABLE_QUEUES_V2 (`true`) and DISABLE_QUEUES_V2, of a VSI.
-    SwitchRanges(bool, u16, List<'a, Chunk>),
+    SwitchRanges(bool, u16, MessageList<'a, QueueChunk>),
     /// ADD_ETH_ADDR (`true`) and DEL_ETH_ADDR, of a VSI.
-    Addresses(bool, u16, List<'a, Address>),
+    Addresses(bool, u16, MessageList<'a, EtherAddress>),
     /// ADD_VLAN (`true`) and DEL_VLAN, of a VSI.
-    Vlans(bool, u16, List<'a, u16>),
+    Vlans(bool, u16, MessageList<'a, u16>),
     /// ADD_VLAN_V2 (`true`) and DEL_VLAN_V2, of a VSI.
-    VlanFilters(bool, u16, List<'a, VlanFilter>),
+    VlanFilters(bool, u16, MessageList<'a, VlanFilter>),
     /// CONFIG_PROMISCUOUS_MODE of a VSI, see [`super::filters::promiscuity`].
     Promiscuity(u16, u16),
     /// GET_STATS: asks for the VF's counters.
@@ -62,38 +62,38 @@ pub enum Request<'a> {
     /// GET_OFFLOAD_VLAN_V2_CAPS: asks for the VLAN capabilities.
     VlanCapabilities,
     /// The four messages that set the stripping and inserting of VLAN tags; `true` enables.
-    VlanOffload(VlanWhat, bool, VlanSetting),
+    VlanOffload(VlanOffloadKind, bool, VlanSetting),
 }
 
 /// Reason why a request's body is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedRequest {
     /// The request's operation is unknown, or only a PF sends it.
     #[error("unknown virtchnl operation {0}")]
     Unknown(u32),
     /// The request's body is too short, or too long.
     #[error("a body of {1} bytes is invalid for message {name}", name = .0.name())]
-    Length(Op, usize),
+    Length(VirtchnlOpcode, usize),
     /// The virtchnl request's list is empty.
     #[error("the list in message {name} is empty", name = .0.name())]
-    Empty(Op),
+    Empty(VirtchnlOpcode),
 }
 
-impl Malformed {
+impl MalformedRequest {
     /// Returns the status that refuses the request. An unknown operation needs a status of its own: drivers take
     /// -64 for "not supported".
     #[must_use]
-    pub const fn status(self) -> Status {
+    pub const fn status(self) -> VirtchnlStatus {
         match self {
-            Self::Unknown(_) => Status::NotSupported,
-            Self::Length(..) | Self::Empty(_) => Status::Param,
+            Self::Unknown(_) => VirtchnlStatus::NotSupported,
+            Self::Length(..) | Self::Empty(_) => VirtchnlStatus::Param,
         }
     }
 }
 
 /// End of a list in a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tail {
+enum ListEnding {
     /// The list ends with its last element.
     Exact,
     /// The list may have excess bytes after it.
@@ -101,152 +101,182 @@ enum Tail {
 }
 
 /// Reads a list behind a header: `count` elements from byte `header` on.
-fn list<T: Item>(
-    op: Op,
+fn list<T: ListElement>(
+    op: VirtchnlOpcode,
     body: &[u8],
     header: usize,
     count: u16,
-    tail: Tail,
-) -> Result<List<'_, T>, Malformed> {
+    tail: ListEnding,
+) -> Result<MessageList<'_, T>, MalformedRequest> {
     if count == 0 {
-        return Err(Malformed::Empty(op));
+        return Err(MalformedRequest::Empty(op));
     }
-    let wrong = Malformed::Length(op, body.len());
+    let wrong = MalformedRequest::Length(op, body.len());
     let elements = body.get(header..).ok_or(wrong)?;
     let wanted = usize::from(count) * T::SIZE;
-    let fits = if tail == Tail::Exact { elements.len() == wanted } else { elements.len() >= wanted };
-    if fits { Ok(List::new(elements, count.into())) } else { Err(wrong) }
+    let fits = if tail == ListEnding::Exact { elements.len() == wanted } else { elements.len() >= wanted };
+    if fits { Ok(MessageList::new(elements, count.into())) } else { Err(wrong) }
 }
 
 /// Reads a request's body of one exact size.
-fn fixed<T: Item>(op: Op, body: &[u8]) -> Result<T, Malformed> {
+fn fixed<T: ListElement>(op: VirtchnlOpcode, body: &[u8]) -> Result<T, MalformedRequest> {
     exactly(op, body, T::SIZE).map(|mut fields| T::read(&mut fields))
 }
 
-fn exactly(op: Op, body: &[u8], length: usize) -> Result<Reader<'_>, Malformed> {
-    if body.len() == length { Ok(Reader::new(body)) } else { Err(Malformed::Length(op, body.len())) }
+fn exactly(op: VirtchnlOpcode, body: &[u8], length: usize) -> Result<MessageReader<'_>, MalformedRequest> {
+    if body.len() == length {
+        Ok(MessageReader::new(body))
+    } else {
+        Err(MalformedRequest::Length(op, body.len()))
+    }
 }
 
 /// Reads the two numbers before a list: the VSI and the count. A message without them is too short.
-fn pair(op: Op, body: &[u8]) -> Result<(u16, u16), Malformed> {
+fn pair(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, u16), MalformedRequest> {
     if body.len() < 4 {
-        return Err(Malformed::Length(op, body.len()));
+        return Err(MalformedRequest::Length(op, body.len()));
     }
-    let mut fields = Reader::new(body);
+    let mut fields = MessageReader::new(body);
     Ok((fields.u16(), fields.u16()))
 }
 
 /// Reads bytes that follow their count.
-fn counted_bytes(op: Op, body: &[u8]) -> Result<(u16, &[u8]), Malformed> {
+fn counted_bytes(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, &[u8]), MalformedRequest> {
     let (vsi, count) = pair(op, body)?;
     match (count, body.get(4..4 + usize::from(count))) {
-        (0, _) => Err(Malformed::Empty(op)),
+        (0, _) => Err(MalformedRequest::Empty(op)),
         (_, Some(bytes)) => Ok((vsi, bytes)),
-        (_, None) => Err(Malformed::Length(op, body.len())),
+        (_, None) => Err(MalformedRequest::Length(op, body.len())),
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> VirtchnlRequest<'a> {
     /// Reads a request from its operation and body.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn decode(number: u32, body: &'a [u8]) -> Result<Self, Malformed> {
-        let op = Op::of(number).ok_or(Malformed::Unknown(number))?;
+    /// [`MalformedRequest`].
+    pub fn decode(number: u32, body: &'a [u8]) -> Result<Self, MalformedRequest> {
+        let op = VirtchnlOpcode::of(number).ok_or(MalformedRequest::Unknown(number))?;
         Ok(match op {
-            Op::Version => Self::Version(fixed(op, body)?),
-            Op::ResetVf => exactly(op, body, 0).map(|_| Self::Reset)?,
-            Op::GetVfResources if body.is_empty() => Self::Resources(None),
-            Op::GetVfResources => Self::Resources(Some(Capabilities(exactly(op, body, 4)?.u32()))),
-            Op::EnableQueues | Op::DisableQueues => {
-                Self::SwitchQueues(op == Op::EnableQueues, fixed(op, body)?)
+            VirtchnlOpcode::Version => Self::Version(fixed(op, body)?),
+            VirtchnlOpcode::ResetVf => exactly(op, body, 0).map(|_| Self::Reset)?,
+            VirtchnlOpcode::GetVfResources if body.is_empty() => Self::Resources(None),
+            VirtchnlOpcode::GetVfResources => {
+                Self::Resources(Some(VfCapabilities(exactly(op, body, 4)?.u32())))
             }
-            Op::GetStats => Self::Statistics(fixed(op, body)?),
-            Op::ConfigPromiscuousMode => {
+            VirtchnlOpcode::EnableQueues | VirtchnlOpcode::DisableQueues => {
+                Self::SwitchQueues(op == VirtchnlOpcode::EnableQueues, fixed(op, body)?)
+            }
+            VirtchnlOpcode::GetStats => Self::Statistics(fixed(op, body)?),
+            VirtchnlOpcode::ConfigPromiscuousMode => {
                 let mut fields = exactly(op, body, 4)?;
                 Self::Promiscuity(fields.u16(), fields.u16())
             }
-            Op::ConfigRssHfunc => {
+            VirtchnlOpcode::ConfigRssHfunc => {
                 let mut fields = exactly(op, body, 8)?;
                 Self::HashFunction(fields.u16(), fields.u16())
             }
-            Op::ConfigRssKey => counted_bytes(op, body).map(|(vsi, key)| Self::HashKey(vsi, key))?,
-            Op::ConfigRssLut => counted_bytes(op, body).map(|(vsi, table)| Self::LookupTable(vsi, table))?,
-            Op::GetRssHenaCaps => exactly(op, body, 0).map(|_| Self::GetHashTypes)?,
-            Op::SetRssHena => Self::SetHashTypes(exactly(op, body, 8)?.u64()),
-            Op::EnableVlanStripping | Op::DisableVlanStripping => {
-                exactly(op, body, 0).map(|_| Self::Strip(op == Op::EnableVlanStripping))?
+            VirtchnlOpcode::ConfigRssKey => {
+                counted_bytes(op, body).map(|(vsi, key)| Self::HashKey(vsi, key))?
             }
-            Op::RequestQueues => Self::Queues(exactly(op, body, 2)?.u16()),
-            Op::GetSupportedRxdids => exactly(op, body, 0).map(|_| Self::RxDescriptors)?,
-            Op::GetOffloadVlanV2Caps => exactly(op, body, 0).map(|_| Self::VlanCapabilities)?,
-            Op::EnableVlanStrippingV2 => Self::VlanOffload(VlanWhat::Strip, true, fixed(op, body)?),
-            Op::DisableVlanStrippingV2 => Self::VlanOffload(VlanWhat::Strip, false, fixed(op, body)?),
-            Op::EnableVlanInsertionV2 => Self::VlanOffload(VlanWhat::Insert, true, fixed(op, body)?),
-            Op::DisableVlanInsertionV2 => Self::VlanOffload(VlanWhat::Insert, false, fixed(op, body)?),
-            Op::Event => return Err(Malformed::Unknown(number)),
+            VirtchnlOpcode::ConfigRssLut => {
+                counted_bytes(op, body).map(|(vsi, table)| Self::LookupTable(vsi, table))?
+            }
+            VirtchnlOpcode::GetRssHenaCaps => exactly(op, body, 0).map(|_| Self::GetHashTypes)?,
+            VirtchnlOpcode::SetRssHena => Self::SetHashTypes(exactly(op, body, 8)?.u64()),
+            VirtchnlOpcode::EnableVlanStripping | VirtchnlOpcode::DisableVlanStripping => {
+                exactly(op, body, 0).map(|_| Self::Strip(op == VirtchnlOpcode::EnableVlanStripping))?
+            }
+            VirtchnlOpcode::RequestQueues => Self::Queues(exactly(op, body, 2)?.u16()),
+            VirtchnlOpcode::GetSupportedRxdids => exactly(op, body, 0).map(|_| Self::RxDescriptors)?,
+            VirtchnlOpcode::GetOffloadVlanV2Caps => exactly(op, body, 0).map(|_| Self::VlanCapabilities)?,
+            VirtchnlOpcode::EnableVlanStrippingV2 => {
+                Self::VlanOffload(VlanOffloadKind::Strip, true, fixed(op, body)?)
+            }
+            VirtchnlOpcode::DisableVlanStrippingV2 => {
+                Self::VlanOffload(VlanOffloadKind::Strip, false, fixed(op, body)?)
+            }
+            VirtchnlOpcode::EnableVlanInsertionV2 => {
+                Self::VlanOffload(VlanOffloadKind::Insert, true, fixed(op, body)?)
+            }
+            VirtchnlOpcode::DisableVlanInsertionV2 => {
+                Self::VlanOffload(VlanOffloadKind::Insert, false, fixed(op, body)?)
+            }
+            VirtchnlOpcode::Event => return Err(MalformedRequest::Unknown(number)),
             _ => return Self::decode_list(op, body),
         })
     }
 
     /// Reads a request that carries a list.
-    fn decode_list(op: Op, body: &'a [u8]) -> Result<Self, Malformed> {
+    fn decode_list(op: VirtchnlOpcode, body: &'a [u8]) -> Result<Self, MalformedRequest> {
         let (first, second) = pair(op, body)?;
         Ok(match op {
-            Op::ConfigVsiQueues => Self::ConfigureQueues(first, list(op, body, 8, second, Tail::Anything)?),
-            Op::ConfigIrqMap => Self::MapVectors(list(op, body, 2, first, Tail::Anything)?),
-            Op::AddEthAddr | Op::DelEthAddr => {
-                Self::Addresses(op == Op::AddEthAddr, first, list(op, body, 4, second, Tail::Anything)?)
+            VirtchnlOpcode::ConfigVsiQueues => {
+                Self::ConfigureQueues(first, list(op, body, 8, second, ListEnding::Anything)?)
             }
-            Op::AddVlan | Op::DelVlan => {
-                Self::Vlans(op == Op::AddVlan, first, list(op, body, 4, second, Tail::Anything)?)
+            VirtchnlOpcode::ConfigIrqMap => Self::MapVectors(list(op, body, 2, first, ListEnding::Anything)?),
+            VirtchnlOpcode::AddEthAddr | VirtchnlOpcode::DelEthAddr => Self::Addresses(
+                op == VirtchnlOpcode::AddEthAddr,
+                first,
+                list(op, body, 4, second, ListEnding::Anything)?,
+            ),
+            VirtchnlOpcode::AddVlan | VirtchnlOpcode::DelVlan => Self::Vlans(
+                op == VirtchnlOpcode::AddVlan,
+                first,
+                list(op, body, 4, second, ListEnding::Anything)?,
+            ),
+            VirtchnlOpcode::AddVlanV2 | VirtchnlOpcode::DelVlanV2 => Self::VlanFilters(
+                op == VirtchnlOpcode::AddVlanV2,
+                first,
+                list(op, body, 8, second, ListEnding::Exact)?,
+            ),
+            VirtchnlOpcode::EnableQueuesV2 | VirtchnlOpcode::DisableQueuesV2 => {
+                let count = MessageReader::new(body.get(4..).unwrap_or_default()).u16();
+                Self::SwitchRanges(
+                    op == VirtchnlOpcode::EnableQueuesV2,
+                    first,
+                    list(op, body, 8, count, ListEnding::Anything)?,
+                )
             }
-            Op::AddVlanV2 | Op::DelVlanV2 => {
-                Self::VlanFilters(op == Op::AddVlanV2, first, list(op, body, 8, second, Tail::Exact)?)
-            }
-            Op::EnableQueuesV2 | Op::DisableQueuesV2 => {
-                let count = Reader::new(body.get(4..).unwrap_or_default()).u16();
-                Self::SwitchRanges(op == Op::EnableQueuesV2, first, list(op, body, 8, count, Tail::Anything)?)
-            }
-            _ => return Err(Malformed::Unknown(op.number())),
+            _ => return Err(MalformedRequest::Unknown(op.number())),
         })
     }
 
     /// Returns the operation of the request.
     #[must_use]
-    pub const fn op(&self) -> Op {
+    pub const fn op(&self) -> VirtchnlOpcode {
         match self {
-            Self::Version(_) => Op::Version,
-            Self::Reset => Op::ResetVf,
-            Self::Resources(_) => Op::GetVfResources,
-            Self::ConfigureQueues(..) => Op::ConfigVsiQueues,
-            Self::MapVectors(_) => Op::ConfigIrqMap,
-            Self::SwitchQueues(true, _) => Op::EnableQueues,
-            Self::SwitchQueues(false, _) => Op::DisableQueues,
-            Self::SwitchRanges(true, ..) => Op::EnableQueuesV2,
-            Self::SwitchRanges(false, ..) => Op::DisableQueuesV2,
-            Self::Addresses(true, ..) => Op::AddEthAddr,
-            Self::Addresses(false, ..) => Op::DelEthAddr,
-            Self::Vlans(true, ..) => Op::AddVlan,
-            Self::Vlans(false, ..) => Op::DelVlan,
-            Self::VlanFilters(true, ..) => Op::AddVlanV2,
-            Self::VlanFilters(false, ..) => Op::DelVlanV2,
-            Self::Promiscuity(..) => Op::ConfigPromiscuousMode,
-            Self::Statistics(_) => Op::GetStats,
-            Self::HashFunction(..) => Op::ConfigRssHfunc,
-            Self::HashKey(..) => Op::ConfigRssKey,
-            Self::LookupTable(..) => Op::ConfigRssLut,
-            Self::GetHashTypes => Op::GetRssHenaCaps,
-            Self::SetHashTypes(_) => Op::SetRssHena,
-            Self::Strip(true) => Op::EnableVlanStripping,
-            Self::Strip(false) => Op::DisableVlanStripping,
-            Self::Queues(_) => Op::RequestQueues,
-            Self::RxDescriptors => Op::GetSupportedRxdids,
-            Self::VlanCapabilities => Op::GetOffloadVlanV2Caps,
-            Self::VlanOffload(VlanWhat::Strip, true, _) => Op::EnableVlanStrippingV2,
-            Self::VlanOffload(VlanWhat::Strip, false, _) => Op::DisableVlanStrippingV2,
-            Self::VlanOffload(VlanWhat::Insert, true, _) => Op::EnableVlanInsertionV2,
-            Self::VlanOffload(VlanWhat::Insert, false, _) => Op::DisableVlanInsertionV2,
+            Self::Version(_) => VirtchnlOpcode::Version,
+            Self::Reset => VirtchnlOpcode::ResetVf,
+            Self::Resources(_) => VirtchnlOpcode::GetVfResources,
+            Self::ConfigureQueues(..) => VirtchnlOpcode::ConfigVsiQueues,
+            Self::MapVectors(_) => VirtchnlOpcode::ConfigIrqMap,
+            Self::SwitchQueues(true, _) => VirtchnlOpcode::EnableQueues,
+            Self::SwitchQueues(false, _) => VirtchnlOpcode::DisableQueues,
+            Self::SwitchRanges(true, ..) => VirtchnlOpcode::EnableQueuesV2,
+            Self::SwitchRanges(false, ..) => VirtchnlOpcode::DisableQueuesV2,
+            Self::Addresses(true, ..) => VirtchnlOpcode::AddEthAddr,
+            Self::Addresses(false, ..) => VirtchnlOpcode::DelEthAddr,
+            Self::Vlans(true, ..) => VirtchnlOpcode::AddVlan,
+            Self::Vlans(false, ..) => VirtchnlOpcode::DelVlan,
+            Self::VlanFilters(true, ..) => VirtchnlOpcode::AddVlanV2,
+            Self::VlanFilters(false, ..) => VirtchnlOpcode::DelVlanV2,
+            Self::Promiscuity(..) => VirtchnlOpcode::ConfigPromiscuousMode,
+            Self::Statistics(_) => VirtchnlOpcode::GetStats,
+            Self::HashFunction(..) => VirtchnlOpcode::ConfigRssHfunc,
+            Self::HashKey(..) => VirtchnlOpcode::ConfigRssKey,
+            Self::LookupTable(..) => VirtchnlOpcode::ConfigRssLut,
+            Self::GetHashTypes => VirtchnlOpcode::GetRssHenaCaps,
+            Self::SetHashTypes(_) => VirtchnlOpcode::SetRssHena,
+            Self::Strip(true) => VirtchnlOpcode::EnableVlanStripping,
+            Self::Strip(false) => VirtchnlOpcode::DisableVlanStripping,
+            Self::Queues(_) => VirtchnlOpcode::RequestQueues,
+            Self::RxDescriptors => VirtchnlOpcode::GetSupportedRxdids,
+            Self::VlanCapabilities => VirtchnlOpcode::GetOffloadVlanV2Caps,
+            Self::VlanOffload(VlanOffloadKind::Strip, true, _) => VirtchnlOpcode::EnableVlanStrippingV2,
+            Self::VlanOffload(VlanOffloadKind::Strip, false, _) => VirtchnlOpcode::DisableVlanStrippingV2,
+            Self::VlanOffload(VlanOffloadKind::Insert, true, _) => VirtchnlOpcode::EnableVlanInsertionV2,
+            Self::VlanOffload(VlanOffloadKind::Insert, false, _) => VirtchnlOpcode::DisableVlanInsertionV2,
         }
     }
 
@@ -291,7 +321,7 @@ impl<'a> Request<'a> {
 }
 
 /// Writes a list, and one additional element.
-fn write_padded_list<T: Item>(body: &mut Vec<u8>, list: List<'_, T>) {
+fn write_padded_list<T: ListElement>(body: &mut Vec<u8>, list: MessageList<'_, T>) {
     body.extend_from_slice(list.bytes());
     body.zeros(T::SIZE);
 }

@@ -1,31 +1,32 @@
 //! Messages that open the channel: version, capabilities, and the resources of a VF. The PF decides what it offers.
 
-use super::list::Item;
-use crate::bytes::{Put, Reader};
+use super::list::ListElement;
+use crate::bytes::{MessageReader, MessageWriter};
 use crate::ids::{HASH_KEY, LOOKUP_TABLE};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages between VF and PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Version {
+#[serde(rename = "Version")]
+pub struct VirtchnlVersion {
     /// Major version number of virtchnl.
     pub major: u32,
     /// Minor version number of virtchnl.
     pub minor: u32,
 }
 
-impl Version {
+impl VirtchnlVersion {
     /// 1.0: GET_VF_RESOURCES carries no capabilities.
     pub const V1_0: Self = Self { major: 1, minor: 0 };
     /// 1.1, which this crate implements.
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 }
 
-impl Item for Version {
+impl ListElement for VirtchnlVersion {
     const SIZE: usize = 8;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         Self { major: from.u32(), minor: from.u32() }
     }
 
@@ -36,9 +37,10 @@ impl Item for Version {
 
 /// Set of capabilities: requested by a VF, offered by a PF, or agreed by both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Capabilities(pub u32);
+#[serde(rename = "Capabilities")]
+pub struct VfCapabilities(pub u32);
 
-impl Capabilities {
+impl VfCapabilities {
     /// Capability: basic frame traffic.
     pub const L2: Self = Self(1 << 0);
     /// Capability: the VF configures RSS by admin queue commands. A PF must not offer it: Linux then skips RSS.
@@ -104,7 +106,7 @@ impl Capabilities {
 
 /// Resources of a VF: one virtual station interface (VSI) and its queue pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resources {
+pub struct VfResources {
     /// Number of the VF's queue pairs.
     pub pairs: u16,
     /// Number of the VF's interrupt vectors, the mailbox's included.
@@ -112,7 +114,7 @@ pub struct Resources {
     /// Longest frame of the VF in bytes, tag and frame check sequence included; 0 is no limit.
     pub max_frame: u16,
     /// Capabilities that VF and PF have agreed on.
-    pub capabilities: Capabilities,
+    pub capabilities: VfCapabilities,
     /// Number of the VF's VSI, which requests name.
     pub vsi: u16,
     /// MAC address of the VF; zero lets the VF choose.
@@ -122,13 +124,13 @@ pub struct Resources {
 /// Type of a VF's VSI.
 const VSI_SRIOV: u32 = 6;
 
-impl Item for Resources {
+impl ListElement for VfResources {
     const SIZE: usize = 36;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         let _vsis = from.u16();
         let (pairs, vectors, max_frame) = (from.u16(), from.u16(), from.u16());
-        let capabilities = Capabilities(from.u32());
+        let capabilities = VfCapabilities(from.u32());
         let (_key, _table) = (from.u32(), from.u32());
         let vsi = from.u16();
         let (_pairs, _kind, _set) = (from.u16(), from.u32(), from.u16());

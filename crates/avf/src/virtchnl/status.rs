@@ -2,7 +2,7 @@
 
 /// Status of a request, carried in the reply's cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum VirtchnlStatus {
     /// The request succeeded.
     Success,
     /// The request has an invalid parameter, or is not granted.
@@ -21,7 +21,7 @@ pub enum Status {
     Other(i32),
 }
 
-impl Status {
+impl VirtchnlStatus {
     /// Returns the status's number in `virtchnl.h`.
     #[must_use]
     pub const fn number(self) -> i32 {

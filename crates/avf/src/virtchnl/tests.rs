@@ -7,43 +7,43 @@ use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use std::vec;
 use std::vec::Vec;
 
-fn op(number: u32) -> Op {
-    Op::of(number).unwrap()
+fn op(number: u32) -> VirtchnlOpcode {
+    VirtchnlOpcode::of(number).unwrap()
 }
 
 #[test]
 fn version_and_resources_requests_of_linux_are_parsed() {
     let body = [1, 0, 0, 0, 1, 0, 0, 0];
-    assert_eq!(Request::decode(1, &body), Ok(Request::Version(Version::V1_1)));
+    assert_eq!(VirtchnlRequest::decode(1, &body), Ok(VirtchnlRequest::Version(VirtchnlVersion::V1_1)));
     // Capabilities of iavf in Linux 6.12.
     let body = 0x1abd_8cf9_u32.to_le_bytes();
-    let Ok(Request::Resources(Some(asked))) = Request::decode(3, &body) else { panic!() };
-    assert!(asked.has(Capabilities::L2.and(Capabilities::VLAN_V2).and(Capabilities::RSS_PF)));
-    assert!(!asked.has(Capabilities::LARGE_NUM_QPAIRS));
+    let Ok(VirtchnlRequest::Resources(Some(asked))) = VirtchnlRequest::decode(3, &body) else { panic!() };
+    assert!(asked.has(VfCapabilities::L2.and(VfCapabilities::VLAN_V2).and(VfCapabilities::RSS_PF)));
+    assert!(!asked.has(VfCapabilities::LARGE_NUM_QPAIRS));
 }
 
 #[test]
 fn a_resources_request_of_version_1_0_has_no_capabilities() {
-    assert_eq!(Request::decode(3, &[]), Ok(Request::Resources(None)));
-    assert_eq!(Request::decode(3, &[0; 3]), Err(Malformed::Length(op(3), 3)));
+    assert_eq!(VirtchnlRequest::decode(3, &[]), Ok(VirtchnlRequest::Resources(None)));
+    assert_eq!(VirtchnlRequest::decode(3, &[0; 3]), Err(MalformedRequest::Length(op(3), 3)));
 }
 
 #[test]
 fn reply_bodies_have_the_sizes_of_virtchnl_h() {
-    assert_eq!(Resources::SIZE, 20 + 16);
-    assert_eq!(Statistics::SIZE, 12 * 8);
-    assert_eq!(Event::SIZE, 16);
+    assert_eq!(VfResources::SIZE, 20 + 16);
+    assert_eq!(VfTrafficStatistics::SIZE, 12 * 8);
+    assert_eq!(VirtchnlEvent::SIZE, 16);
     assert_eq!(VlanCapabilities::SIZE, 40);
-    assert_eq!((QueuePair::SIZE, VectorMap::SIZE, VlanFilter::SIZE), (64, 12, 32));
+    assert_eq!((QueuePairInfo::SIZE, VectorMap::SIZE, VlanFilter::SIZE), (64, 12, 32));
 }
 
 #[test]
 fn resources_of_a_vf_have_the_layout_of_virtchnl_h() {
-    let resources = Resources {
+    let resources = VfResources {
         pairs: 4,
         vectors: 5,
         max_frame: 9728,
-        capabilities: Capabilities::L2,
+        capabilities: VfCapabilities::L2,
         vsi: 7,
         mac: [2, 0, 0, 0, 0, 9],
     };
@@ -59,48 +59,60 @@ fn resources_of_a_vf_have_the_layout_of_virtchnl_h() {
 
 #[test]
 fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
-    let macs = [Address { mac: [2, 0, 0, 0, 0, 1], usage: AddressUse::Primary }];
-    let packed = Packed::new(&macs);
-    let request = Request::Addresses(true, 3, packed.list());
+    let macs = [EtherAddress { mac: [2, 0, 0, 0, 0, 1], usage: EtherAddressType::Primary }];
+    let packed = EncodedList::new(&macs);
+    let request = VirtchnlRequest::Addresses(true, 3, packed.list());
     let body = request.encode();
     assert_eq!(body.len(), 4 + 8 + 8, "as all drivers send it");
     for length in [4 + 8, 4 + 8 + 8, 4 + 8 + 100] {
         let mut body = body.clone();
         body.resize(length, 0);
-        let Ok(Request::Addresses(true, 3, list)) = Request::decode(10, &body) else { panic!("{length}") };
+        let Ok(VirtchnlRequest::Addresses(true, 3, list)) = VirtchnlRequest::decode(10, &body) else {
+            panic!("{length}")
+        };
         assert!(list.iter().eq(macs));
     }
     for length in [0, 3, 4, 11] {
-        assert!(matches!(Request::decode(10, &body[..length]), Err(Malformed::Length(..))), "{length}");
+        assert!(
+            matches!(VirtchnlRequest::decode(10, &body[..length]), Err(MalformedRequest::Length(..))),
+            "{length}"
+        );
     }
 }
 
 #[test]
 fn lists_with_an_additional_element_have_the_sizes_of_i40e() {
-    let pairs = Packed::new(&[QueuePair::default(); 4]);
-    assert_eq!(Request::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
-    let maps = Packed::new(&[VectorMap::default(); 5]);
-    assert_eq!(Request::MapVectors(maps.list()).encode().len(), 2 + 12 * 5 + 12);
-    let vlans = Packed::new(&[1, 2, 3]);
-    assert_eq!(Request::Vlans(true, 0, vlans.list()).encode().len(), 4 + 2 * 3 + 2);
-    assert_eq!(Request::HashKey(0, &[0; 52]).encode().len(), 4 + 52 + 1);
-    let filters = Packed::new(&[VlanFilter::default(); 2]);
-    assert_eq!(Request::VlanFilters(true, 0, filters.list()).encode().len(), 8 + 32 * 2, "this one is exact");
+    let pairs = EncodedList::new(&[QueuePairInfo::default(); 4]);
+    assert_eq!(VirtchnlRequest::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
+    let maps = EncodedList::new(&[VectorMap::default(); 5]);
+    assert_eq!(VirtchnlRequest::MapVectors(maps.list()).encode().len(), 2 + 12 * 5 + 12);
+    let vlans = EncodedList::new(&[1, 2, 3]);
+    assert_eq!(VirtchnlRequest::Vlans(true, 0, vlans.list()).encode().len(), 4 + 2 * 3 + 2);
+    assert_eq!(VirtchnlRequest::HashKey(0, &[0; 52]).encode().len(), 4 + 52 + 1);
+    let filters = EncodedList::new(&[VlanFilter::default(); 2]);
+    assert_eq!(
+        VirtchnlRequest::VlanFilters(true, 0, filters.list()).encode().len(),
+        8 + 32 * 2,
+        "this one is exact"
+    );
 }
 
 #[test]
 fn vlan_v2_lists_have_exact_lengths() {
-    let filters = Packed::new(&[VlanFilter::default()]);
-    let mut body = Request::VlanFilters(true, 0, filters.list()).encode();
-    assert!(Request::decode(52, &body).is_ok());
+    let filters = EncodedList::new(&[VlanFilter::default()]);
+    let mut body = VirtchnlRequest::VlanFilters(true, 0, filters.list()).encode();
+    assert!(VirtchnlRequest::decode(52, &body).is_ok());
     body.push(0);
-    assert_eq!(Request::decode(52, &body), Err(Malformed::Length(op(52), 41)));
+    assert_eq!(VirtchnlRequest::decode(52, &body), Err(MalformedRequest::Length(op(52), 41)));
 }
 
 #[test]
 fn virtchnl_request_with_an_empty_list_is_malformed() {
     for (number, length) in [(6, 72), (7, 14), (10, 12), (12, 6), (23, 5), (24, 5), (52, 8), (107, 16)] {
-        assert_eq!(Request::decode(number, &vec![0; length]), Err(Malformed::Empty(op(number))));
+        assert_eq!(
+            VirtchnlRequest::decode(number, &vec![0; length]),
+            Err(MalformedRequest::Empty(op(number)))
+        );
     }
 }
 
@@ -122,13 +134,13 @@ fn virtchnl_message_of_fixed_size_has_an_exact_length() {
         (51, 0),
         (54, 16),
     ] {
-        assert!(Request::decode(number, &vec![0; length]).is_ok(), "{number}");
+        assert!(VirtchnlRequest::decode(number, &vec![0; length]).is_ok(), "{number}");
         for wrong in [length + 1, length.wrapping_sub(1)] {
             if wrong <= MAX_BODY {
                 let body = vec![0; wrong];
-                let refused = Request::decode(number, &body);
-                assert_eq!(refused, Err(Malformed::Length(op(number), wrong)));
-                assert_eq!(refused.unwrap_err().status(), Status::Param);
+                let refused = VirtchnlRequest::decode(number, &body);
+                assert_eq!(refused, Err(MalformedRequest::Length(op(number), wrong)));
+                assert_eq!(refused.unwrap_err().status(), VirtchnlStatus::Param);
             }
         }
     }
@@ -137,29 +149,39 @@ fn virtchnl_message_of_fixed_size_has_an_exact_length() {
 #[test]
 fn unknown_virtchnl_operation_has_a_status_of_its_own() {
     for number in [0, 4, 5, 17, 20, 45, 47, 60, 66, 112, 113, u32::MAX] {
-        let refused = Request::decode(number, &[]).unwrap_err();
-        assert_eq!((refused, refused.status()), (Malformed::Unknown(number), Status::NotSupported));
+        let refused = VirtchnlRequest::decode(number, &[]).unwrap_err();
+        assert_eq!(
+            (refused, refused.status()),
+            (MalformedRequest::Unknown(number), VirtchnlStatus::NotSupported)
+        );
     }
 }
 
 #[test]
 fn virtchnl_operation_and_status_numbers_match_the_header() {
-    let numbers: Vec<u32> = Op::ALL.iter().map(|op| op.number()).collect();
+    let numbers: Vec<u32> = VirtchnlOpcode::ALL.iter().map(|op| op.number()).collect();
     assert!(numbers.is_sorted());
-    assert!(Op::ALL.iter().enumerate().all(|(at, op)| op.index() == at && Op::of(op.number()) == Some(*op)));
+    assert!(
+        VirtchnlOpcode::ALL
+            .iter()
+            .enumerate()
+            .all(|(at, op)| op.index() == at && VirtchnlOpcode::of(op.number()) == Some(*op))
+    );
     for number in [0, -5, -18, -38, -40, -53, -64, -22] {
-        assert_eq!(Status::of(number).number(), number);
+        assert_eq!(VirtchnlStatus::of(number).number(), number);
     }
-    assert_eq!(Status::NotSupported.cookie(), 0xffff_ffc0);
+    assert_eq!(VirtchnlStatus::NotSupported.cookie(), 0xffff_ffc0);
 }
 
 #[test]
 fn virtchnl_events_have_the_layout_that_drivers_read() {
-    let up = reply::encode(&Event::Link { speed: 25_000, up: true });
+    let up = reply::encode(&VirtchnlEvent::Link { speed: 25_000, up: true });
     assert_eq!(up, [1, 0, 0, 0, 0xa8, 0x61, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-    let reset = reply::encode(&Event::ResetImpending);
+    let reset = reply::encode(&VirtchnlEvent::ResetImpending);
     assert_eq!(reset, [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0], "severity: certain doom");
-    for event in [Event::Link { speed: 2, up: false }, Event::ResetImpending, Event::Other(3)] {
+    for event in
+        [VirtchnlEvent::Link { speed: 2, up: false }, VirtchnlEvent::ResetImpending, VirtchnlEvent::Other(3)]
+    {
         assert_eq!(reply::decode(&reply::encode(&event)), Some(event));
     }
 }
@@ -180,10 +202,10 @@ fn vlan_capabilities_have_the_layout_of_virtchnl_h() {
     assert_eq!(words, [1, 0, 1, 64, 0x8000_0101, 0, 0x8000_0101, 0, 1, 0]);
 }
 
-fn pair() -> impl Strategy<Value = QueuePair> {
+fn pair() -> impl Strategy<Value = QueuePairInfo> {
     let ring = (any::<u16>(), any::<u16>(), any::<u64>(), any::<u32>());
-    (ring, ring, any::<(bool, u8, u8)>()).prop_map(|(t, r, (flag, rxdid, flags))| QueuePair {
-        tx: TxQueue {
+    (ring, ring, any::<(bool, u8, u8)>()).prop_map(|(t, r, (flag, rxdid, flags))| QueuePairInfo {
+        tx: TxQueueInfo {
             vsi: t.0,
             queue: t.1,
             length: t.3 as u16,
@@ -191,7 +213,7 @@ fn pair() -> impl Strategy<Value = QueuePair> {
             base: t.2,
             head_address: r.2,
         },
-        rx: RxQueue {
+        rx: RxQueueInfo {
             vsi: r.0,
             queue: r.1,
             length: r.3,
@@ -216,18 +238,18 @@ fn number() -> impl Strategy<Value = u32> {
 proptest! {
     #[test]
     fn virtchnl_request_is_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
-        if let Ok(request) = Request::decode(number, &body) {
+        if let Ok(request) = VirtchnlRequest::decode(number, &body) {
             assert_eq!(request.op().number(), number);
             let again = request.encode();
-            assert_eq!(Request::decode(number, &again), Ok(request), "what was read can be sent");
+            assert_eq!(VirtchnlRequest::decode(number, &again), Ok(request), "what was read can be sent");
         }
     }
 
     #[test]
     fn virtchnl_ring_configuration_is_decoded_as_encoded(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
-        let packed = Packed::new(&pairs);
-        let body = Request::ConfigureQueues(vsi, packed.list()).encode();
-        let Ok(Request::ConfigureQueues(read, list)) = Request::decode(6, &body) else { panic!() };
+        let packed = EncodedList::new(&pairs);
+        let body = VirtchnlRequest::ConfigureQueues(vsi, packed.list()).encode();
+        let Ok(VirtchnlRequest::ConfigureQueues(read, list)) = VirtchnlRequest::decode(6, &body) else { panic!() };
         assert_eq!(read, vsi);
         assert!(list.len() == pairs.len() && list.iter().eq(pairs));
     }
@@ -237,29 +259,29 @@ proptest! {
         let maps: Vec<_> = raw.iter().map(|[vsi, vector, rx, tx, rx_itr, tx_itr]| VectorMap {
             vsi: *vsi, vector: *vector, rx: *rx, tx: *tx, rx_itr: *rx_itr, tx_itr: *tx_itr,
         }).collect();
-        let packed = Packed::new(&maps);
-        let body = Request::MapVectors(packed.list()).encode();
-        let Ok(Request::MapVectors(list)) = Request::decode(7, &body) else { panic!() };
+        let packed = EncodedList::new(&maps);
+        let body = VirtchnlRequest::MapVectors(packed.list()).encode();
+        let Ok(VirtchnlRequest::MapVectors(list)) = VirtchnlRequest::decode(7, &body) else { panic!() };
         assert!(list.iter().eq(maps));
-        let tag = |raw: &[u16; 6], at: usize| Tag { tci: raw[at], mask: raw[at + 1], tpid: raw[at + 2] };
+        let tag = |raw: &[u16; 6], at: usize| VlanFilterTag { tci: raw[at], mask: raw[at + 1], tpid: raw[at + 2] };
         let filters: Vec<_> = raw.iter().map(|raw| VlanFilter { inner: tag(raw, 0), outer: tag(raw, 3) }).collect();
-        let packed = Packed::new(&filters);
-        let body = Request::VlanFilters(false, 1, packed.list()).encode();
-        let Ok(Request::VlanFilters(false, 1, list)) = Request::decode(53, &body) else { panic!() };
+        let packed = EncodedList::new(&filters);
+        let body = VirtchnlRequest::VlanFilters(false, 1, packed.list()).encode();
+        let Ok(VirtchnlRequest::VlanFilters(false, 1, list)) = VirtchnlRequest::decode(53, &body) else { panic!() };
         assert!(list.iter().eq(filters));
     }
 
     #[test]
     fn statistics_of_a_vf_are_encoded_as_decoded(values in any::<[u64; 12]>()) {
         let body: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let read: Statistics = reply::decode(&body).unwrap();
+        let read: VfTrafficStatistics = reply::decode(&body).unwrap();
         assert_eq!(reply::encode(&read), body);
     }
 
     #[test]
     fn promiscuous_mode_request_is_decoded_as_encoded(vsi: u16) {
         let flags = promiscuity::UNICAST | promiscuity::MULTICAST;
-        let body = Request::Promiscuity(vsi, flags).encode();
-        assert_eq!(Request::decode(14, &body), Ok(Request::Promiscuity(vsi, flags)));
+        let body = VirtchnlRequest::Promiscuity(vsi, flags).encode();
+        assert_eq!(VirtchnlRequest::decode(14, &body), Ok(VirtchnlRequest::Promiscuity(vsi, flags)));
     }
 }

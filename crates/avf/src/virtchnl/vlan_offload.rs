@@ -1,7 +1,7 @@
 //! Messages about tags by VLAN V2: capabilities and settings. Filters by tag are in [`super::filters`].
 
-use super::list::Item;
-use crate::bytes::{Put, Reader};
+use super::list::ListElement;
+use crate::bytes::{MessageReader, MessageWriter};
 use alloc::vec::Vec;
 
 /// Bits of [`VlanCapabilities`]: ether types and properties.
@@ -62,10 +62,10 @@ impl VlanCapabilities {
     }
 }
 
-impl Item for VlanCapabilities {
+impl ListElement for VlanCapabilities {
     const SIZE: usize = 40;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         let (filter_outer, filter_inner, filter_initial) = (from.u32(), from.u32(), from.u32());
         let filters = from.u16();
         let _pad = from.u16();
@@ -92,7 +92,7 @@ impl Item for VlanCapabilities {
 
 /// VLAN offload that a capability or request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VlanWhat {
+pub enum VlanOffloadKind {
     /// Stripping VLAN tags from received frames.
     Strip,
     /// Inserting VLAN tags into sent frames.
@@ -110,10 +110,10 @@ pub struct VlanSetting {
     pub vsi: u16,
 }
 
-impl Item for VlanSetting {
+impl ListElement for VlanSetting {
     const SIZE: usize = 16;
 
-    fn read(from: &mut Reader<'_>) -> Self {
+    fn read(from: &mut MessageReader<'_>) -> Self {
         Self { outer: from.u32(), inner: from.u32(), vsi: from.u16() }
     }
 

@@ -1,44 +1,46 @@
 //! Tests the PF's measures against VFs that exceed thresholds, and its bounds on a guest's interrupts, with real
 //! drivers.
 
-use crate::support::{Bench, between, index};
+use crate::support::{DrivenCardFixture, between, index};
 use core::time::Duration;
-use driver::conduct::{Totals, Verdict};
-use driver::moderation::Policy;
-use driver::vf::{Config, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf};
+use driver::conduct::{ConductVerdict, OffenceCounts};
+use driver::moderation::ModerationPolicy;
+use driver::vf::{LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf, VfDriverConfig};
 use i82576::bits::eitr;
 use i82576::register as r;
-use i82576::{Time, Vector};
+use i82576::{Time, VectorIndex};
 use pcie::Function;
-use policy::{Action, ConductLimits, InterruptBounds, Offence, PortPolicy, Thresholds, VfPolicy};
+use policy::{
+    ConductLimits, InterruptBounds, Offence, OffenceAction, OffenceThresholds, PortPolicy, VfPolicy,
+};
 
 /// Changes the policy of a VF.
-fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
+fn allow(bench: &mut DrivenCardFixture, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
 }
 
 /// Sets the port's thresholds for offences of VFs.
-fn limit(bench: &mut Bench, limits: ConductLimits) {
+fn limit(bench: &mut DrivenCardFixture, limits: ConductLimits) {
     let policy = PortPolicy { limits, ..PortPolicy::default() };
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
 /// Returns the thresholds of one offence, and none for the others.
-fn only(offence: Offence, thresholds: Thresholds) -> ConductLimits {
-    let never = Thresholds { warn: 0, throttle: 0, quarantine: 0 };
+fn only(offence: Offence, thresholds: OffenceThresholds) -> ConductLimits {
+    let never = OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 };
     let mut limits = [never; 6];
     limits[offence as usize] = thresholds;
     limits
 }
 
-fn watch(bench: &mut Bench, totals: Totals) -> Option<Verdict> {
+fn watch(bench: &mut DrivenCardFixture, totals: OffenceCounts) -> Option<ConductVerdict> {
     bench.card.with_pf_driver(|pf, hal| pf.watch(hal, index(0), totals)).unwrap()
 }
 
 /// Reports `events` of one offence of VF 0 within a second.
-fn report_events(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
+fn report_events(bench: &mut DrivenCardFixture, offence: Offence, events: u64) -> Option<ConductVerdict> {
     watch(bench, [0; 6]);
     bench.advance_us(1_000_000);
     let mut totals = [0; 6];
@@ -46,14 +48,14 @@ fn report_events(bench: &mut Bench, offence: Offence, events: u64) -> Option<Ver
     watch(bench, totals)
 }
 
-fn quarantine(bench: &mut Bench) {
-    let thresholds = Thresholds { warn: 1, throttle: 2, quarantine: 5 };
+fn quarantine(bench: &mut DrivenCardFixture) {
+    let thresholds = OffenceThresholds { warn: 1, throttle: 2, quarantine: 5 };
     limit(bench, only(Offence::Spoofing, thresholds));
     let verdict = report_events(bench, Offence::Spoofing, 5).unwrap();
-    assert_eq!((verdict.offence, verdict.action), (Offence::Spoofing, Action::Quarantine));
+    assert_eq!((verdict.offence, verdict.action), (Offence::Spoofing, OffenceAction::Quarantine));
 }
 
-fn link(bench: &mut Bench) -> LinkCheck {
+fn link(bench: &mut DrivenCardFixture) -> LinkCheck {
     bench.advance_us(100_000);
     bench.on(0, |vf, hal| {
         vf.handle_interrupt(hal, MAILBOX_VECTOR);
@@ -62,7 +64,7 @@ fn link(bench: &mut Bench) -> LinkCheck {
 }
 
 /// Exchanges a frame each way between VF 0 and VF 1; returns the number of frames that each received.
-fn exchange(bench: &mut Bench) -> [usize; 2] {
+fn exchange(bench: &mut DrivenCardFixture) -> [usize; 2] {
     bench.send(0, &between(0, 1, 60, 1));
     bench.send(1, &between(1, 0, 60, 2));
     [0, 1].map(|vf| bench.receive_all(vf).len())
@@ -70,7 +72,7 @@ fn exchange(bench: &mut Bench) -> [usize; 2] {
 
 #[test]
 fn a_quarantined_vf_has_no_frames_and_no_link_until_release() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     assert_eq!(exchange(&mut bench), [1, 1]);
     bench.advance_us(2_000_000);
     quarantine(&mut bench);
@@ -85,17 +87,17 @@ fn a_quarantined_vf_has_no_frames_and_no_link_until_release() {
 
 #[test]
 fn vf_reset_does_not_end_its_quarantine() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     quarantine(&mut bench);
-    bench.vfs[0] = Vf::probe(&mut bench.card.vf(0), &Config::default()).unwrap();
+    bench.vfs[0] = Vf::probe(&mut bench.card.vf(0), &VfDriverConfig::default()).unwrap();
     bench.on(0, |vf, hal| vf.start(hal)).unwrap();
     assert_eq!(exchange(&mut bench), [0, 0]);
 }
 
 #[test]
 fn flood_of_mailbox_requests_is_counted_and_throttled() {
-    let mut bench = Bench::new(1);
-    let thresholds = Thresholds { warn: 10, throttle: 20, quarantine: 0 };
+    let mut bench = DrivenCardFixture::new(1);
+    let thresholds = OffenceThresholds { warn: 10, throttle: 20, quarantine: 0 };
     limit(&mut bench, only(Offence::Mailbox, thresholds));
     watch(&mut bench, [0; 6]);
     let began = bench.card.now();
@@ -105,7 +107,10 @@ fn flood_of_mailbox_requests_is_counted_and_throttled() {
     let rest = Duration::from_secs(1).saturating_sub(bench.card.now().since(began));
     bench.card.advance(rest);
     let verdict = watch(&mut bench, [0; 6]).unwrap();
-    assert_eq!((verdict.offence, verdict.rate, verdict.action), (Offence::Mailbox, 100, Action::Throttle));
+    assert_eq!(
+        (verdict.offence, verdict.rate, verdict.action),
+        (Offence::Mailbox, 100, OffenceAction::Throttle)
+    );
     let began = bench.card.now();
     for _ in 0..5 {
         bench.on(0, |vf, hal| vf.set_vlan(hal, 5, true)).unwrap();
@@ -116,11 +121,11 @@ fn flood_of_mailbox_requests_is_counted_and_throttled() {
 
 #[test]
 fn throttle_of_a_vf_ends_10_s_after_the_last_limit_crossing() {
-    let mut bench = Bench::new(1);
-    let thresholds = Thresholds { warn: 0, throttle: 10, quarantine: 0 };
+    let mut bench = DrivenCardFixture::new(1);
+    let thresholds = OffenceThresholds { warn: 0, throttle: 10, quarantine: 0 };
     limit(&mut bench, only(Offence::Storm, thresholds));
     report_events(&mut bench, Offence::Storm, 10).unwrap();
-    let throttled = |bench: &Bench| bench.card.pf_driver().unwrap().conduct(index(0)).throttled();
+    let throttled = |bench: &DrivenCardFixture| bench.card.pf_driver().unwrap().conduct(index(0)).throttled();
     bench.advance_us(9_900_000);
     assert!(throttled(&bench));
     bench.advance_us(200_000);
@@ -129,8 +134,8 @@ fn throttle_of_a_vf_ends_10_s_after_the_last_limit_crossing() {
 
 #[test]
 fn throttled_vf_sends_at_ten_megabits_per_second() {
-    let mut bench = Bench::new(2);
-    let thresholds = Thresholds { warn: 0, throttle: 1, quarantine: 0 };
+    let mut bench = DrivenCardFixture::new(2);
+    let thresholds = OffenceThresholds { warn: 0, throttle: 1, quarantine: 0 };
     limit(&mut bench, only(Offence::Invalid, thresholds));
     report_events(&mut bench, Offence::Invalid, 1).unwrap();
     let mut bits = 0;
@@ -149,7 +154,10 @@ fn throttled_vf_sends_at_ten_megabits_per_second() {
 /// The limit exists because a VF in quarantine for its interrupts could otherwise continue them.
 #[test]
 fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
-    let mut bench = Bench::with_config(2, &Config { moderation: Policy::Fixed(50), ..Config::default() });
+    let mut bench = DrivenCardFixture::with_config(
+        2,
+        &VfDriverConfig { moderation: ModerationPolicy::Fixed(50), ..VfDriverConfig::default() },
+    );
     quarantine(&mut bench);
     bench.advance_us(1);
     assert_eq!([0, 1, 2].map(|local| interval(&mut bench, local)), [1_000; 3]);
@@ -161,8 +169,8 @@ fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
 }
 
 /// Returns VF 0's interrupt interval on a vector as the card has it, in microseconds.
-fn interval(bench: &mut Bench, local: u8) -> u32 {
-    let vector = Vector::new(index(0).first_vector() + local).unwrap();
+fn interval(bench: &mut DrivenCardFixture, local: u8) -> u32 {
+    let vector = VectorIndex::new(index(0).first_vector() + local).unwrap();
     let mut pf = bench.card.pf();
     eitr::interval_us(driver::Hal::read(&mut pf, r::eitr(vector)))
 }
@@ -173,7 +181,10 @@ fn bound(min_interrupts: u32, max_interrupts: u32, adaptive: bool) -> InterruptB
 
 #[test]
 fn guests_interrupt_interval_is_kept_within_policy_bounds() {
-    let mut bench = Bench::with_config(1, &Config { moderation: Policy::Fixed(50), ..Config::default() });
+    let mut bench = DrivenCardFixture::with_config(
+        1,
+        &VfDriverConfig { moderation: ModerationPolicy::Fixed(50), ..VfDriverConfig::default() },
+    );
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 4_000, false));
     bench.advance_us(1);
@@ -189,7 +200,7 @@ fn guests_interrupt_interval_is_kept_within_policy_bounds() {
 
 #[test]
 fn interrupt_ceiling_holds_against_any_write_of_the_guest() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 1_000, false));
     bench.advance_us(20_000);
     bench.card.world().take_interrupts(Function::Vf(0));
@@ -210,8 +221,12 @@ fn interrupt_ceiling_holds_against_any_write_of_the_guest() {
 
 #[test]
 fn adaptive_interrupt_moderation_is_enforced_on_any_guest() {
-    let config = Config { moderation: Policy::Fixed(50), rx_descriptors: 64, ..Config::default() };
-    let mut bench = Bench::with_config(2, &config);
+    let config = VfDriverConfig {
+        moderation: ModerationPolicy::Fixed(50),
+        rx_descriptors: 64,
+        ..VfDriverConfig::default()
+    };
+    let mut bench = DrivenCardFixture::with_config(2, &config);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(200, 0, true));
     let transmit = interval(&mut bench, 0);
     let end = bench.card.now() + Duration::from_millis(2_100);

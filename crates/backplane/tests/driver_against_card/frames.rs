@@ -1,14 +1,14 @@
 //! Tests frames between VFs and to the wire: contents, order, lengths, receivers.
 
-use crate::support::{Bench, between, frame, index};
+use crate::support::{DrivenCardFixture, between, frame, index};
 use backplane::vf_mac;
-use driver::vf::{Config, TxError, TxOffload};
+use driver::vf::{TxError, TxOffload, VfDriverConfig};
 use i82576::MacAddress;
 use pcie::Function;
 
 #[test]
 fn replies_between_two_vfs_stay_off_the_wire() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for round in 0..200 {
         let ping = between(0, 1, 60 + usize::from(round) * 7, round);
         bench.send(0, &ping);
@@ -24,7 +24,7 @@ fn replies_between_two_vfs_stay_off_the_wire() {
 
 #[test]
 fn batch_sent_by_one_doorbell_arrives_whole_in_sequence() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let doorbells = bench.vfs[0].tx_counters().doorbells;
     for seed in 0..16 {
         let frame = between(0, 1, 100, seed);
@@ -38,7 +38,7 @@ fn batch_sent_by_one_doorbell_arrives_whole_in_sequence() {
 
 #[test]
 fn frame_sent_from_two_buffers_arrives_as_one_frame() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let whole = between(0, 1, 1000, 3);
     let (first, second) = whole.split_at(77);
     bench.on(0, |vf, hal| {
@@ -51,7 +51,10 @@ fn frame_sent_from_two_buffers_arrives_as_one_frame() {
 
 #[test]
 fn a_jumbo_frame_fills_several_buffers_on_both_sides() {
-    let mut bench = Bench::with_config(2, &Config { max_frame: 9216 + 14, ..Config::default() });
+    let mut bench = DrivenCardFixture::with_config(
+        2,
+        &VfDriverConfig { max_frame: 9216 + 14, ..VfDriverConfig::default() },
+    );
     for length in [2047, 2048, 2049, 4096, 9230] {
         let jumbo = between(0, 1, length, 9);
         bench.send(0, &jumbo);
@@ -61,7 +64,8 @@ fn a_jumbo_frame_fills_several_buffers_on_both_sides() {
 
 #[test]
 fn a_frame_beyond_the_receivers_max_frame_is_dropped() {
-    let mut bench = Bench::unstarted(2, &Config { max_frame: 9000, ..Config::default() });
+    let mut bench =
+        DrivenCardFixture::unstarted(2, &VfDriverConfig { max_frame: 9000, ..VfDriverConfig::default() });
     bench.start(0);
     bench.start(1);
     bench.on(1, |vf, hal| vf.set_max_frame(hal, 1514)).unwrap();
@@ -72,7 +76,7 @@ fn a_frame_beyond_the_receivers_max_frame_is_dropped() {
 
 #[test]
 fn vf_driver_refuses_to_send_invalid_frame_lengths() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     let none = TxOffload::default();
     let short = bench.on(0, |vf, hal| vf.transmit(hal, &[0; 13], &none));
     assert_eq!(short, Err(TxError::Length(13)));
@@ -82,7 +86,7 @@ fn vf_driver_refuses_to_send_invalid_frame_lengths() {
 
 #[test]
 fn vlan_tag_in_a_frame_does_not_count_in_max_frame() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for (length, fits) in [(1517, true), (1518, true), (1519, false), (1522, false)] {
         let plain = between(0, 1, length - 4, 1);
         let tagged = [&plain[..12], &[0x81, 0, 0, 0], &plain[12..]].concat();
@@ -96,7 +100,7 @@ fn vlan_tag_in_a_frame_does_not_count_in_max_frame() {
 
 #[test]
 fn full_transmit_ring_is_reported_and_recovers() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let frame = between(0, 1, 60, 0);
     let none = TxOffload::default();
     let mut sent = 0;
@@ -113,7 +117,7 @@ fn full_transmit_ring_is_reported_and_recovers() {
 
 #[test]
 fn a_full_receive_ring_does_not_delay_other_vfs() {
-    let mut bench = Bench::new(3);
+    let mut bench = DrivenCardFixture::new(3);
     for seed in 0..=255 {
         bench.send(0, &between(0, 1, 60, seed));
         bench.send(0, &between(0, 2, 60, seed));
@@ -128,7 +132,7 @@ fn a_full_receive_ring_does_not_delay_other_vfs() {
 
 #[test]
 fn the_wire_gets_frames_to_unknown_addresses_and_broadcasts() {
-    let mut bench = Bench::new(3);
+    let mut bench = DrivenCardFixture::new(3);
     let stranger = MacAddress([2, 9, 9, 9, 9, 9]);
     let away = frame(stranger, vf_mac(0), 64, 1);
     bench.send(0, &away);
@@ -144,7 +148,7 @@ fn the_wire_gets_frames_to_unknown_addresses_and_broadcasts() {
 
 #[test]
 fn frames_from_the_wire_are_delivered_by_address() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let stranger = MacAddress([2, 9, 9, 9, 9, 9]);
     let hello = frame(vf_mac(1), stranger, 200, 4);
     bench.card.world().send(&hello);
@@ -157,7 +161,7 @@ fn frames_from_the_wire_are_delivered_by_address() {
 
 #[test]
 fn multicast_reaches_only_members_of_the_group() {
-    let mut bench = Bench::new(4);
+    let mut bench = DrivenCardFixture::new(4);
     let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let other = MacAddress([1, 0, 0x5e, 9, 8, 7]);
     bench.on(1, |vf, hal| vf.set_multicast(hal, &[group])).unwrap();
@@ -178,7 +182,7 @@ fn multicast_reaches_only_members_of_the_group() {
 
 #[test]
 fn more_multicasts_than_a_message_holds_mean_all_multicast() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let groups: Vec<_> = (0..31).map(|n| MacAddress([1, 0, 0x5e, 0, n, n])).collect();
     bench.on(1, |vf, hal| vf.set_multicast(hal, &groups)).unwrap();
     bench.send(0, &frame(MacAddress([1, 0, 0x5e, 99, 99, 99]), vf_mac(0), 64, 1));
@@ -187,7 +191,7 @@ fn more_multicasts_than_a_message_holds_mean_all_multicast() {
 
 #[test]
 fn frame_with_a_spoofed_source_is_blocked_and_reported() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.send(0, &frame(vf_mac(1), vf_mac(1), 64, 1));
     assert_eq!(bench.receive_all(1).len(), 0);
     assert_eq!(bench.card.last_visit().spoofed, 0b01);
@@ -201,7 +205,7 @@ fn frame_with_a_spoofed_source_is_blocked_and_reported() {
 
 #[test]
 fn a_disabled_vf_sends_and_receives_no_frames() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let off = policy::VfPolicy { enabled: false, ..*bench.card.pf_driver().unwrap().policy(index(1)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(1), off)).unwrap().unwrap();
     bench.send(0, &between(0, 1, 64, 1));
@@ -211,7 +215,7 @@ fn a_disabled_vf_sends_and_receives_no_frames() {
 
 #[test]
 fn vf_statistics_count_packets_and_octets_with_fcs() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for seed in 0..10 {
         bench.send(0, &between(0, 1, 100, seed));
     }

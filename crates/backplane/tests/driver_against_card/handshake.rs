@@ -1,30 +1,30 @@
 //! Tests the conversation of a probe, register by register, as a stock igbvf conducts it with real silicon.
 
 use crate::support::index;
-use backplane::{Backplane, PORT_MAC, VfHal, vf_mac};
+use backplane::{Backplane, BackplaneVfHal, PORT_MAC, vf_mac};
 use core::time::Duration;
-use driver::pf::Kind;
-use driver::vf::{Config, MailboxError, Vf, VfError, local_mac};
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::pf::MailboxMessageKind;
+use driver::vf::{MailboxError, Vf, VfDriverConfig, VfError, local_mac};
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
 use policy::VfPolicy;
 
 /// Register access that a driver has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Did {
+enum RecordedAccess {
     Read(u32, u32),
     Wrote(u32, u32),
 }
-use Did::{Read, Wrote};
+use RecordedAccess::{Read, Wrote};
 
 /// Bus that records every register access.
-struct Recorder<'a> {
-    hal: VfHal<'a>,
-    log: Vec<Did>,
+struct AccessRecorder<'a> {
+    hal: BackplaneVfHal<'a>,
+    log: Vec<RecordedAccess>,
 }
 
-impl Hal for Recorder<'_> {
+impl Hal for AccessRecorder<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         let value = self.hal.read(offset);
         // Repeated reads with the same value are recorded once: their number depends on the PF's response time.
@@ -45,8 +45,8 @@ impl Hal for Recorder<'_> {
     }
 }
 
-impl DmaHal for Recorder<'_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for AccessRecorder<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.hal.dma_alloc(length, align)
     }
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
@@ -60,8 +60,8 @@ impl DmaHal for Recorder<'_> {
 #[test]
 fn vf_driver_probe_makes_the_recorded_register_accesses() {
     let mut card = Backplane::with_pf(1).unwrap();
-    let mut recorder = Recorder { hal: card.vf(0), log: Vec::new() };
-    let vf = Vf::probe(&mut recorder, &Config::default()).unwrap();
+    let mut recorder = AccessRecorder { hal: card.vf(0), log: Vec::new() };
+    let vf = Vf::probe(&mut recorder, &VfDriverConfig::default()).unwrap();
     assert_eq!(vf.mac(), vf_mac(0));
     let expected = [
         Wrote(CTRL, 1 << 26),
@@ -87,7 +87,7 @@ fn vf_driver_probe_makes_the_recorded_register_accesses() {
 #[test]
 fn pf_replies_repeat_the_vfs_message_with_clear_to_send() {
     let mut card = Backplane::with_pf(1).unwrap();
-    let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
+    let mut vf = Vf::probe(&mut card.vf(0), &VfDriverConfig::default()).unwrap();
     vf.set_mac(&mut card.vf(0), vf_mac(0)).unwrap();
     assert_eq!(card.vf(0).read(VMBMEM), 0xa000_0002);
     let groups = [1, 2, 3].map(|n| i82576::MacAddress([1, 0, 0x5e, 0, 0, n]));
@@ -96,7 +96,7 @@ fn pf_replies_repeat_the_vfs_message_with_clear_to_send() {
     vf.set_max_frame(&mut card.vf(0), 1514).unwrap();
     assert_eq!(card.vf(0).read(VMBMEM), 0xa000_0005);
     let counters = *card.pf_driver().unwrap().counters(index(0));
-    assert_eq!((counters.messages(Kind::Reset), counters.granted), (1, 4));
+    assert_eq!((counters.messages(MailboxMessageKind::Reset), counters.granted), (1, 4));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn vf_without_a_mac_address_generates_one() {
     let mut card = Backplane::with_pf(1).unwrap();
     let policy = VfPolicy::default();
     card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
-    let vf = Vf::probe(&mut card.vf(0), &Config { seed: 7, ..Config::default() }).unwrap();
+    let vf = Vf::probe(&mut card.vf(0), &VfDriverConfig { seed: 7, ..VfDriverConfig::default() }).unwrap();
     assert_eq!(card.vf(0).read(VMBMEM), 0x4000_0001);
     assert_eq!(vf.mac(), local_mac(7));
     assert!(vf.mac().is_valid_unicast() && vf.mac().0[0] & 2 != 0);
@@ -114,16 +114,16 @@ fn vf_without_a_mac_address_generates_one() {
 #[test]
 fn vf_driver_cannot_start_before_the_pf_driver() {
     let mut card = Backplane::new(PORT_MAC, 1);
-    let refused = Vf::probe(&mut card.vf(0), &Config::default()).unwrap_err();
+    let refused = Vf::probe(&mut card.vf(0), &VfDriverConfig::default()).unwrap_err();
     assert_eq!(refused, VfError::PfInReset);
     card.attach_pf(1).unwrap();
-    Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
+    Vf::probe(&mut card.vf(0), &VfDriverConfig::default()).unwrap();
 }
 
 #[test]
 fn unanswered_vf_request_fails_after_a_bounded_time() {
     let mut card = Backplane::with_pf(1).unwrap();
-    let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
+    let mut vf = Vf::probe(&mut card.vf(0), &VfDriverConfig::default()).unwrap();
     let pf = card.detach_pf();
     let before = card.now();
     let lost = vf.set_vlan(&mut card.vf(0), 5, true).unwrap_err();

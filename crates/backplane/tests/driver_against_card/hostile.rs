@@ -1,10 +1,10 @@
 //! Tests that a VF with arbitrary registers and descriptors does not disturb the traffic of other VFs.
 
-use crate::support::{Bench, between, index};
+use crate::support::{DrivenCardFixture, between, index};
 use backplane::vf_mac;
 use driver::{DmaHal, Hal};
 use etherparse::PacketBuilder;
-use i82576::descriptor::tx::{Context, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, L4PacketType};
 use i82576::register::{tx, vf};
 use i82576::{MacAddress, window};
 use policy::VfPolicy;
@@ -14,7 +14,7 @@ const VILLAIN: u8 = 2;
 
 /// Action of the hostile VF.
 #[derive(Debug, Clone)]
-enum Action {
+enum HostileVfAction {
     Write(u32, u32),
     Read(u32),
     Send(Vec<[u8; 16]>),
@@ -64,29 +64,34 @@ fn descriptor() -> impl Strategy<Value = [u8; 16]> {
 /// Generates a context that fits the frames in the hostile VF's buffers, so that segmentation is reached.
 fn fitting_context() -> impl Strategy<Value = [u8; 16]> {
     (1u16..2_000, any::<u16>()).prop_map(|(mss, vlan_tag)| {
-        let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
-        Context { vlan_tag, ipv4: true, l4: L4::Tcp, mss, ..lengths }.emit()
+        let lengths = AdvancedContextDescriptor {
+            mac_length: 14,
+            ip_length: 20,
+            l4_length: 20,
+            ..AdvancedContextDescriptor::default()
+        };
+        AdvancedContextDescriptor { vlan_tag, ipv4: true, l4: L4PacketType::Tcp, mss, ..lengths }.emit()
     })
 }
 
-fn act() -> impl Strategy<Value = Action> {
+fn act() -> impl Strategy<Value = HostileVfAction> {
     let burst = proptest::collection::vec(prop_oneof![3 => descriptor(), 1 => fitting_context()], 1..40);
     prop_oneof![
-        2 => (offset(), value()).prop_map(|(o, v)| Action::Write(o, v)),
-        1 => offset().prop_map(Action::Read),
-        6 => burst.prop_map(Action::Send),
-        2 => (1u16..2_000).prop_map(Action::Poll),
+        2 => (offset(), value()).prop_map(|(o, v)| HostileVfAction::Write(o, v)),
+        1 => offset().prop_map(HostileVfAction::Read),
+        6 => burst.prop_map(HostileVfAction::Send),
+        2 => (1u16..2_000).prop_map(HostileVfAction::Poll),
     ]
 }
 
-fn perform(bench: &mut Bench, act: &Action) {
+fn perform(bench: &mut DrivenCardFixture, act: &HostileVfAction) {
     match act {
-        Action::Write(offset, value) => bench.card.vf(VILLAIN).write(*offset, *value),
-        Action::Read(offset) => {
+        HostileVfAction::Write(offset, value) => bench.card.vf(VILLAIN).write(*offset, *value),
+        HostileVfAction::Read(offset) => {
             bench.card.vf(VILLAIN).read(*offset);
         }
-        Action::Send(descriptors) => send(&mut bench.card.vf(VILLAIN), descriptors),
-        Action::Poll(micros) => bench.advance_us(u64::from(*micros)),
+        HostileVfAction::Send(descriptors) => send(&mut bench.card.vf(VILLAIN), descriptors),
+        HostileVfAction::Poll(micros) => bench.advance_us(u64::from(*micros)),
     }
 }
 
@@ -101,7 +106,7 @@ fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
 }
 
 /// Puts a TCP frame into each of the hostile VF's buffers: to a neighbour, to all, to the wire.
-fn arm(bench: &mut Bench) {
+fn arm(bench: &mut DrivenCardFixture) {
     let targets = [vf_mac(0), MacAddress::BROADCAST, MacAddress([2, 9, 9, 9, 9, 9]), vf_mac(VILLAIN)];
     for (slot, target) in (0..u64::from(SLOTS)).zip(targets.iter().cycle()) {
         let mut frame = Vec::new();
@@ -117,7 +122,7 @@ proptest! {
 
     #[test]
     fn arbitrary_accesses_of_a_vf_do_not_stop_other_vfs(acts in proptest::collection::vec(act(), 1..200)) {
-        let mut bench = Bench::new(3);
+        let mut bench = DrivenCardFixture::new(3);
         arm(&mut bench);
         // A trusted VF without a spoof check, so that its altered frames are sent and not blocked.
         let policy = *bench.card.pf_driver().unwrap().policy(index(VILLAIN));

@@ -1,11 +1,11 @@
 //! Tests interrupts: their vector, their rate, and that none is lost. The clock is moved by hand.
 
-use crate::support::{Bench, between};
-use driver::moderation::{Adaptive, Policy};
-use driver::vf::{Config, Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
+use crate::support::{DrivenCardFixture, between};
+use driver::moderation::{AdaptiveModeration, ModerationPolicy};
+use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR, VfDriverConfig, VfInterrupt};
 use pcie::Function;
 
-fn quiet(bench: &mut Bench) {
+fn quiet(bench: &mut DrivenCardFixture) {
     bench.advance_us(20_000);
     for vf in 0..bench.vfs.len() as u8 {
         for vector in bench.card.world().take_interrupts(Function::Vf(vf)) {
@@ -23,7 +23,7 @@ fn quiet(bench: &mut Bench) {
 
 #[test]
 fn sending_and_receiving_interrupt_on_separate_vectors() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     quiet(&mut bench);
     bench.send(0, &between(0, 1, 60, 1));
     bench.advance_us(100);
@@ -34,14 +34,14 @@ fn sending_and_receiving_interrupt_on_separate_vectors() {
 
 #[test]
 fn interrupt_vector_is_masked_until_the_driver_handles_it() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     quiet(&mut bench);
     for seed in 0..5 {
         bench.send(0, &between(0, 1, 60, seed));
         bench.advance_us(1_000);
     }
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), [RECEIVE_VECTOR]);
-    assert_eq!(bench.on(1, |vf, hal| vf.handle_interrupt(hal, RECEIVE_VECTOR)), Event::Received);
+    assert_eq!(bench.on(1, |vf, hal| vf.handle_interrupt(hal, RECEIVE_VECTOR)), VfInterrupt::Received);
     assert_eq!(bench.receive_all(1).len(), 5);
     // One more frame arrives between the driver's last poll and the unmasking.
     bench.send(0, &between(0, 1, 60, 9));
@@ -52,8 +52,8 @@ fn interrupt_vector_is_masked_until_the_driver_handles_it() {
 
 #[test]
 fn interrupt_interval_bounds_the_interrupt_rate() {
-    let config = Config { moderation: Policy::Fixed(200), ..Config::default() };
-    let mut bench = Bench::with_config(2, &config);
+    let config = VfDriverConfig { moderation: ModerationPolicy::Fixed(200), ..VfDriverConfig::default() };
+    let mut bench = DrivenCardFixture::with_config(2, &config);
     quiet(&mut bench);
     let mut interrupts = 0;
     for step in 0..1_000 {
@@ -72,9 +72,9 @@ fn interrupt_interval_bounds_the_interrupt_rate() {
 
 #[test]
 fn transmit_may_have_its_own_interrupt_interval() {
-    let moderation = Policy::Fixed(1_000);
-    let config = Config { moderation, transmit_interval_us: Some(100), ..Config::default() };
-    let mut bench = Bench::with_config(2, &config);
+    let moderation = ModerationPolicy::Fixed(1_000);
+    let config = VfDriverConfig { moderation, transmit_interval_us: Some(100), ..VfDriverConfig::default() };
+    let mut bench = DrivenCardFixture::with_config(2, &config);
     quiet(&mut bench);
     let mut interrupts = [0, 0];
     for step in 0..1_000 {
@@ -97,9 +97,10 @@ fn transmit_may_have_its_own_interrupt_interval() {
 
 #[test]
 fn adaptive_interrupt_moderation_follows_the_packet_rate() {
-    let adaptive = Adaptive { lowest_hz: 200, ..Adaptive::default() };
-    let config = Config { moderation: Policy::Adaptive(adaptive), ..Config::default() };
-    let mut bench = Bench::with_config(2, &config);
+    let adaptive = AdaptiveModeration { lowest_hz: 200, ..AdaptiveModeration::default() };
+    let config =
+        VfDriverConfig { moderation: ModerationPolicy::Adaptive(adaptive), ..VfDriverConfig::default() };
+    let mut bench = DrivenCardFixture::with_config(2, &config);
     quiet(&mut bench);
     let mut interrupts = 0;
     // 20,000 packets a second, sampled for one: 20,000 * 1.2 / 64 = 375 interrupts a second.
@@ -117,7 +118,7 @@ fn adaptive_interrupt_moderation_follows_the_packet_rate() {
 
 #[test]
 fn transmit_interrupt_handler_frees_sent_descriptors() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     quiet(&mut bench);
     let frame = between(0, 1, 60, 1);
     for _ in 0..3 {
@@ -130,23 +131,23 @@ fn transmit_interrupt_handler_frees_sent_descriptors() {
     assert_eq!(bench.vfs[0].tx_pending(), 3);
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [TRANSMIT_VECTOR]);
     let event = bench.on(0, |vf, hal| vf.handle_interrupt(hal, TRANSMIT_VECTOR));
-    assert_eq!(event, Event::Transmitted(3));
+    assert_eq!(event, VfInterrupt::Transmitted(3));
 }
 
 #[test]
 fn pf_mailbox_message_interrupts_the_vfs_third_vector() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     quiet(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
     bench.advance_us(1);
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [MAILBOX_VECTOR]);
-    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, MAILBOX_VECTOR)), Event::Mailbox);
-    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, 3)), Event::Unknown);
+    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, MAILBOX_VECTOR)), VfInterrupt::Mailbox);
+    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, 3)), VfInterrupt::Unknown);
 }
 
 #[test]
 fn vf_drivers_watchdog_raises_a_receive_interrupt() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     quiet(&mut bench);
     bench.on(0, |vf, hal| vf.watchdog(hal));
     bench.advance_us(1);

@@ -1,20 +1,20 @@
 //! Tests the link as a VF sees it: the port's, unless the PF overrides it.
 
-use crate::support::{Bench, index};
+use crate::support::{DrivenCardFixture, index};
 use core::time::Duration;
 use driver::Hal;
-use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
+use driver::vf::{LinkCheck, MAILBOX_VECTOR, PortSpeed};
 use i82576::bits::{mdic, status};
 use i82576::phy::{self, control};
 use i82576::register as r;
 use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
 use pcie::Function;
-use policy::Link;
+use policy::VfLinkPolicy;
 
-const UP: LinkCheck = LinkCheck::Up(Speed::Thousand);
+const UP: LinkCheck = LinkCheck::Up(PortSpeed::Thousand);
 
 /// Handles the mailbox interrupt, and checks the link.
-fn look(bench: &mut Bench, vf: u8) -> LinkCheck {
+fn look(bench: &mut DrivenCardFixture, vf: u8) -> LinkCheck {
     bench.advance_us(100_000);
     let interrupts = bench.card.world().take_interrupts(Function::Vf(vf));
     assert!(interrupts.contains(&MAILBOX_VECTOR), "vf{vf} got no notice: {interrupts:?}");
@@ -24,12 +24,12 @@ fn look(bench: &mut Bench, vf: u8) -> LinkCheck {
     })
 }
 
-fn look_without_notice(bench: &mut Bench, vf: u8) -> LinkCheck {
+fn look_without_notice(bench: &mut DrivenCardFixture, vf: u8) -> LinkCheck {
     assert!(!bench.card.world().take_interrupts(Function::Vf(vf)).contains(&MAILBOX_VECTOR));
     bench.on(vf, |driver, hal| driver.check_link(hal))
 }
 
-fn clear(bench: &mut Bench) {
+fn clear(bench: &mut DrivenCardFixture) {
     bench.advance_us(100_000);
     for vf in 0..bench.vfs.len() as u8 {
         bench.card.world().take_interrupts(Function::Vf(vf));
@@ -44,7 +44,7 @@ fn clear(bench: &mut Bench) {
 
 #[test]
 fn vf_link_follows_the_link_of_the_port() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     for up in [false, true, false, true] {
         bench.card.nic().set_link(up);
@@ -56,7 +56,7 @@ fn vf_link_follows_the_link_of_the_port() {
 
 #[test]
 fn a_phy_in_power_down_is_woken() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     bench
         .card
         .with_pf_driver(|pf, hal| {
@@ -72,10 +72,10 @@ fn a_phy_in_power_down_is_woken() {
 #[test]
 fn pf_retries_a_message_to_a_locked_mailbox_ever_later() {
     const VFU: u32 = 4;
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.vf(1).write(V2PMAILBOX, VFU);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Disable)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Disable)).unwrap();
     let mut visits = 0;
     let end = bench.card.now() + Duration::from_secs(60);
     while bench.card.now() < end {
@@ -94,20 +94,20 @@ fn pf_retries_a_message_to_a_locked_mailbox_ever_later() {
 
 #[test]
 fn administrators_link_setting_changes_one_vf_only() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Disable)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Disable)).unwrap();
     assert_eq!(look(&mut bench, 1), LinkCheck::Down);
     assert_eq!(look_without_notice(&mut bench, 0), UP);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Auto)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Auto)).unwrap();
     assert_eq!(look(&mut bench, 1), UP);
 }
 
 #[test]
 fn a_vf_with_enabled_link_is_up_without_the_port() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Enable)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Enable)).unwrap();
     bench.card.nic().set_link(false);
     assert_eq!(look(&mut bench, 0), LinkCheck::Down);
     assert_eq!(look(&mut bench, 1), UP);
@@ -115,7 +115,7 @@ fn a_vf_with_enabled_link_is_up_without_the_port() {
 
 #[test]
 fn vfs_get_a_mailbox_message_when_the_pf_driver_is_removed() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.remove(hal)).unwrap();
     assert_eq!(look(&mut bench, 0), LinkCheck::Down);
@@ -126,7 +126,7 @@ fn vfs_get_a_mailbox_message_when_the_pf_driver_is_removed() {
 
 #[test]
 fn vfs_get_a_mailbox_message_before_a_pf_reset() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
     for vf in 0..2 {
@@ -136,12 +136,13 @@ fn vfs_get_a_mailbox_message_before_a_pf_reset() {
 
 #[test]
 fn active_vfs_get_a_message_when_vfs_are_enabled_again() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.on(1, |vf, hal| vf.stop(hal));
     bench.advance_us(100_000);
-    let notices =
-        |bench: &Bench| [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices);
+    let notices = |bench: &DrivenCardFixture| {
+        [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices)
+    };
     let before = notices(&bench);
     bench.card.with_pf_driver(|pf, hal| pf.enable_vfs(hal, 2)).unwrap().unwrap();
     bench.advance_us(100_000);
@@ -150,7 +151,7 @@ fn active_vfs_get_a_message_when_vfs_are_enabled_again() {
 
 #[test]
 fn vfs_lose_their_link_when_the_port_is_taken_down() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_port_link(hal, false)).unwrap();
     assert_eq!(look(&mut bench, 0), LinkCheck::Down);
@@ -159,7 +160,7 @@ fn vfs_lose_their_link_when_the_port_is_taken_down() {
 
 #[test]
 fn pf_mailbox_notice_never_overwrites_a_pf_reply() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     // The PF gets requests to notify while the VF waits for its answers, again and again.
     for vlan in 1..20 {
         bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
@@ -171,7 +172,7 @@ fn pf_mailbox_notice_never_overwrites_a_pf_reply() {
 
 /// Returns the values that igbvf's link check reads: STATUS.LU, and the mailbox's first dword under the lock,
 /// acknowledged.
-fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
+fn as_igbvf_looks(bench: &mut DrivenCardFixture) -> (bool, u32) {
     let mut hal = bench.card.vf(0);
     let up = hal.read(STATUS) & 2 != 0;
     hal.write(V2PMAILBOX, 4);
@@ -183,9 +184,9 @@ fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
 
 #[test]
 fn igbvf_driver_reads_a_change_of_its_link() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     clear(&mut bench);
-    for (link, up) in [(Link::Disable, false), (Link::Auto, true)] {
+    for (link, up) in [(VfLinkPolicy::Disable, false), (VfLinkPolicy::Auto, true)] {
         bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(0), link)).unwrap();
         bench.advance_us(1);
         assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [MAILBOX_VECTOR]);
@@ -197,7 +198,7 @@ fn igbvf_driver_reads_a_change_of_its_link() {
 
 #[test]
 fn igbvf_driver_notices_a_reset_of_the_pf() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     bench.advance_us(3_000_000);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
     bench.advance_us(2_000_000);

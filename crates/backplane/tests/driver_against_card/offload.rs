@@ -1,8 +1,8 @@
 //! Tests checksums and segmentation by the card with an independent parser.
 
-use crate::support::Bench;
+use crate::support::DrivenCardFixture;
 use backplane::vf_mac;
-use driver::vf::{Checksum, TxError, TxOffload};
+use driver::vf::{ChecksumStatus, TxError, TxOffload};
 use etherparse::{Ipv4HeaderSlice, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 
 fn tcp_ipv4(payload: &[u8]) -> Vec<u8> {
@@ -57,7 +57,7 @@ const BOTH: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: N
 
 #[test]
 fn card_completes_checksums_seeded_with_the_pseudo_header() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for (complete, checksum_at) in
         [(tcp_ipv4(b"payload"), 50), (udp_ipv4(b"odd size!"), 40), (tcp_ipv6(b"six"), 70)]
     {
@@ -66,30 +66,30 @@ fn card_completes_checksums_seeded_with_the_pseudo_header() {
         bench.send_with(0, &frame, &BOTH);
         let (got, received) = bench.receive(1).unwrap();
         assert_eq!(got[..complete.len()], complete);
-        assert_eq!(received.l4_checksum, Checksum::Good);
+        assert_eq!(received.l4_checksum, ChecksumStatus::Good);
     }
 }
 
 #[test]
 fn received_frames_with_wrong_checksums_are_not_dropped() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let mut frame = tcp_ipv4(b"a payload that is long enough");
     frame[50] ^= 1;
     bench.send(0, &frame);
     let (_, received) = bench.receive(1).unwrap();
-    assert_eq!((received.ip_checksum, received.l4_checksum), (Checksum::Good, Checksum::Bad));
+    assert_eq!((received.ip_checksum, received.l4_checksum), (ChecksumStatus::Good, ChecksumStatus::Bad));
     frame[50] ^= 1;
     frame[24] ^= 1;
     bench.send(0, &frame);
     let (_, received) = bench.receive(1).unwrap();
-    assert_eq!(received.ip_checksum, Checksum::Bad);
+    assert_eq!(received.ip_checksum, ChecksumStatus::Bad);
     assert_eq!(bench.vfs[1].rx_counters().bad_checksums, 2);
 }
 
 #[test]
 fn tcp_segmentation_makes_segments_that_a_parser_accepts() {
     for (make, headers) in [(tcp_ipv4 as fn(&[u8]) -> Vec<u8>, 54), (tcp_ipv6, 74)] {
-        let mut bench = Bench::new(2);
+        let mut bench = DrivenCardFixture::new(2);
         let payload: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
         let big = make(&payload);
         bench.send_with(0, &big, &TxOffload { tso: Some(1400), ..BOTH });
@@ -116,7 +116,7 @@ fn tcp_segmentation_makes_segments_that_a_parser_accepts() {
 
 #[test]
 fn the_largest_ip_packet_is_segmented() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let payload = vec![0x5a; 65_535 - 40];
     let big = tcp_ipv4(&payload);
     bench.send_with(0, &big, &TxOffload { tso: Some(1460), ..BOTH });
@@ -128,7 +128,7 @@ fn the_largest_ip_packet_is_segmented() {
 
 #[test]
 fn segmented_frame_without_its_headers_is_refused() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let mut frame = udp_ipv4(b"x");
     let tso = TxOffload { tso: Some(1000), ..BOTH };
     let refused = bench.on(0, |vf, hal| vf.transmit(hal, &frame, &tso));

@@ -1,22 +1,22 @@
 //! Tests a driver's requests against the PF's policy, and that each refusal is counted with its reason.
 
-use crate::support::{Bench, frame, index};
+use crate::support::{DrivenCardFixture, frame, index};
 use backplane::vf_mac;
-use driver::pf::Refusal;
+use driver::pf::MailboxRefusal;
 use driver::vf::{MailboxError, VfError};
 use i82576::MacAddress;
-use policy::{Link, PortVlan, VfPolicy};
+use policy::{PortVlan, VfLinkPolicy, VfPolicy};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
 
 /// Changes VF 0's policy.
-fn allow(bench: &mut Bench, change: impl FnOnce(&mut VfPolicy)) {
+fn allow(bench: &mut DrivenCardFixture, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(0));
     change(&mut policy);
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
 }
 
-fn refused(bench: &Bench, why: Refusal) -> u64 {
+fn refused(bench: &DrivenCardFixture, why: MailboxRefusal) -> u64 {
     bench.card.pf_driver().unwrap().counters(index(0)).refused(why)
 }
 
@@ -24,23 +24,23 @@ fn is_nack(outcome: Result<(), VfError>) -> bool {
     matches!(outcome, Err(VfError::Mailbox(MailboxError::Refused(_))))
 }
 
-fn vlans(bench: &Bench) -> Vec<u16> {
+fn vlans(bench: &DrivenCardFixture) -> Vec<u16> {
     bench.card.pf_driver().unwrap().vf_vlans(index(0)).collect()
 }
 
 #[test]
 fn a_vf_joins_the_vlans_of_its_list_only() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     allow(&mut bench, |policy| policy.vlans = Some([10, 11].into_iter().collect()));
     bench.on(0, |vf, hal| vf.set_vlan(hal, 10, true)).unwrap();
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_vlan(hal, 12, true))));
-    assert_eq!((vlans(&bench), refused(&bench, Refusal::VlanNotAllowed)), (vec![0, 10], 1));
+    assert_eq!((vlans(&bench), refused(&bench, MailboxRefusal::VlanNotAllowed)), (vec![0, 10], 1));
     bench.on(0, |vf, hal| vf.set_vlan(hal, 0, true)).unwrap();
 }
 
 #[test]
 fn a_vf_leaves_a_vlan_that_is_removed_from_its_list() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     for vlan in [10, 11] {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
     }
@@ -53,7 +53,7 @@ fn a_vf_leaves_a_vlan_that_is_removed_from_its_list() {
 /// Covers Linux igbvf, which ignores the refusal and does not repeat the request.
 #[test]
 fn refused_vlan_is_joined_after_the_policy_allows_it() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
     for vlan in [10, 11, 12] {
         assert_eq!(is_nack(bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true))), vlan != 11);
@@ -69,7 +69,7 @@ fn refused_vlan_is_joined_after_the_policy_allows_it() {
 
 #[test]
 fn vfs_own_vlans_return_when_its_port_vlan_is_removed() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_vlan(hal, 10, true)).unwrap();
     }
@@ -89,18 +89,18 @@ fn vfs_own_vlans_return_when_its_port_vlan_is_removed() {
 
 #[test]
 fn vf_request_for_a_frame_length_beyond_the_mtu_is_refused() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     allow(&mut bench, |policy| policy.max_mtu = Some(1500));
     bench.on(0, |vf, hal| vf.set_max_frame(hal, 1514)).unwrap();
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_max_frame(hal, 1515))));
-    assert_eq!(refused(&bench, Refusal::MtuLimit), 1);
+    assert_eq!(refused(&bench, MailboxRefusal::MtuLimit), 1);
     allow(&mut bench, |policy| policy.max_mtu = None);
     bench.on(0, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();
 }
 
 #[test]
 fn lowered_mtu_limit_applies_to_vfs_with_a_longer_one() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();
     }
@@ -117,10 +117,10 @@ fn lowered_mtu_limit_applies_to_vfs_with_a_longer_one() {
 
 #[test]
 fn vf_request_for_all_multicast_is_refused_unless_allowed() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_all_multicast(hal, true))));
-    assert_eq!(refused(&bench, Refusal::MulticastPromiscuity), 1);
+    assert_eq!(refused(&bench, MailboxRefusal::MulticastPromiscuity), 1);
     let multicast = frame(GROUP, vf_mac(1), 100, 1);
     bench.send(1, &multicast);
     assert_eq!(bench.receive_all(0).len(), 0);
@@ -131,7 +131,7 @@ fn vf_request_for_all_multicast_is_refused_unless_allowed() {
 
 #[test]
 fn too_many_multicast_groups_do_not_bypass_the_policy() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     // The driver may list the groups that fit or request all: foreign groups must not arrive.
@@ -142,11 +142,11 @@ fn too_many_multicast_groups_do_not_bypass_the_policy() {
 
 #[test]
 fn trusted_vf_with_a_full_list_receives_every_multicast() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();
     let stranger = frame(GROUP, vf_mac(1), 100, 1);
-    let received = |bench: &mut Bench| {
+    let received = |bench: &mut DrivenCardFixture| {
         bench.send(1, &stranger);
         bench.receive_all(0).len()
     };
@@ -162,7 +162,7 @@ fn trusted_vf_with_a_full_list_receives_every_multicast() {
 
 #[test]
 fn changed_policy_ends_all_multicast_reception_of_a_vf() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.on(0, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
     let multicast = frame(GROUP, vf_mac(1), 100, 1);
     bench.send(1, &multicast);
@@ -174,15 +174,15 @@ fn changed_policy_ends_all_multicast_reception_of_a_vf() {
 
 #[test]
 fn assigned_mac_address_is_valid_from_the_vfs_next_reset() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     let chosen = MacAddress([2, 0, 0, 0, 9, 9]);
     allow(&mut bench, |policy| (policy.mac, policy.admin_mac) = (Some(chosen), true));
     let own = MacAddress([2, 0, 0, 0, 9, 8]);
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_mac(hal, own))));
-    assert_eq!(refused(&bench, Refusal::AddressFixed), 1);
+    assert_eq!(refused(&bench, MailboxRefusal::AddressFixed), 1);
     allow(&mut bench, |policy| policy.trust = true);
     bench.on(0, |vf, hal| vf.set_mac(hal, own)).unwrap();
     assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own));
-    allow(&mut bench, |policy| policy.state = Link::Auto);
+    allow(&mut bench, |policy| policy.state = VfLinkPolicy::Auto);
     assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own), "another change keeps it");
 }

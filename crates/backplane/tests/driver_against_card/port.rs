@@ -1,11 +1,11 @@
 //! Tests the administrator's policy for the whole port, on the real card: mirrors to a watcher, and storm control.
 
-use crate::support::{Bench, between, frame, index};
+use crate::support::{DrivenCardFixture, between, frame, index};
 use backplane::vf_mac;
 use driver::vf::TxOffload;
 use i82576::MacAddress;
 use pcie::VfSet;
-use policy::{Mirror, PolicyError, PortPolicy, StormControl};
+use policy::{PolicyError, PortPolicy, StormControl, VfMirrorRule};
 
 /// Address beyond the uplink.
 const OUTSIDE: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
@@ -13,17 +13,17 @@ const OUTSIDE: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
 const WATCHER: u8 = 3;
 const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(7) };
 
-fn mirror() -> Mirror {
-    Mirror { to: index(WATCHER).into(), vfs: VfSet::NONE, ingress: false, egress: false, vlans: None }
+fn mirror() -> VfMirrorRule {
+    VfMirrorRule { to: index(WATCHER).into(), vfs: VfSet::NONE, ingress: false, egress: false, vlans: None }
 }
 
-fn set(bench: &mut Bench, policy: PortPolicy) -> Result<(), PolicyError> {
+fn set(bench: &mut DrivenCardFixture, policy: PortPolicy) -> Result<(), PolicyError> {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
 }
 
 /// Creates a card with four VFs, and one mirror rule.
-fn watched(rule: usize, mirror: Mirror) -> Bench {
-    let mut bench = Bench::new(4);
+fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
+    let mut bench = DrivenCardFixture::new(4);
     let mut policy = PortPolicy::default();
     policy.mirrors[rule] = Some(mirror);
     set(&mut bench, policy).unwrap();
@@ -32,8 +32,8 @@ fn watched(rule: usize, mirror: Mirror) -> Bench {
 
 /// Returns the watcher's numbers of copies of a frame from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0,
 /// and from VF 0 to outside.
-fn copies(bench: &mut Bench) -> [usize; 4] {
-    let seen = |bench: &mut Bench, sends: &mut dyn FnMut(&mut Bench)| {
+fn copies(bench: &mut DrivenCardFixture) -> [usize; 4] {
+    let seen = |bench: &mut DrivenCardFixture, sends: &mut dyn FnMut(&mut DrivenCardFixture)| {
         sends(bench);
         bench.receive_all(WATCHER).len()
     };
@@ -52,11 +52,11 @@ fn copies(bench: &mut Bench) -> [usize; 4] {
 fn each_mirror_rule_type_works_in_every_rule_register() {
     for rule in 0..4 {
         let kinds = [
-            (Mirror { vfs: VfSet::new(0b01), ..mirror() }, [0, 1, 1, 0]),
-            (Mirror { vfs: VfSet::new(0b11), ..mirror() }, [1, 1, 1, 0]),
-            (Mirror { ingress: true, ..mirror() }, [0, 0, 1, 0]),
-            (Mirror { egress: true, ..mirror() }, [0, 0, 0, 1]),
-            (Mirror { vfs: VfSet::new(0b11), ingress: true, egress: true, ..mirror() }, [1, 1, 1, 1]),
+            (VfMirrorRule { vfs: VfSet::new(0b01), ..mirror() }, [0, 1, 1, 0]),
+            (VfMirrorRule { vfs: VfSet::new(0b11), ..mirror() }, [1, 1, 1, 0]),
+            (VfMirrorRule { ingress: true, ..mirror() }, [0, 0, 1, 0]),
+            (VfMirrorRule { egress: true, ..mirror() }, [0, 0, 0, 1]),
+            (VfMirrorRule { vfs: VfSet::new(0b11), ingress: true, egress: true, ..mirror() }, [1, 1, 1, 1]),
         ];
         for (mirror, expected) in kinds {
             assert_eq!(copies(&mut watched(rule, mirror)), expected, "rule {rule}, {mirror:?}");
@@ -66,7 +66,7 @@ fn each_mirror_rule_type_works_in_every_rule_register() {
 
 #[test]
 fn a_removed_mirror_rule_copies_no_frames() {
-    let mut bench = watched(2, Mirror { ingress: true, ..mirror() });
+    let mut bench = watched(2, VfMirrorRule { ingress: true, ..mirror() });
     set(&mut bench, PortPolicy::default()).unwrap();
     assert_eq!(copies(&mut bench), [0; 4]);
 }
@@ -75,14 +75,14 @@ fn a_removed_mirror_rule_copies_no_frames() {
 fn a_mirror_rule_that_names_no_traffic_is_refused() {
     let mut policy = PortPolicy::default();
     policy.mirrors[3] = Some(mirror());
-    assert_eq!(set(&mut Bench::new(4), policy), Err(PolicyError::EmptyMirror(3)));
+    assert_eq!(set(&mut DrivenCardFixture::new(4), policy), Err(PolicyError::EmptyMirror(3)));
 }
 
 #[test]
 fn vlan_mirror_rule_follows_vfs_that_join_and_leave() {
     let vlans = Some([7].into_iter().collect());
-    let mut bench = watched(0, Mirror { vlans, ..mirror() });
-    let seen = |bench: &mut Bench| {
+    let mut bench = watched(0, VfMirrorRule { vlans, ..mirror() });
+    let seen = |bench: &mut DrivenCardFixture| {
         bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
         (bench.receive_all(1).len(), bench.receive_all(WATCHER).len())
     };
@@ -105,7 +105,7 @@ fn vlan_mirror_rule_follows_vfs_that_join_and_leave() {
 
 #[test]
 fn mirror_rules_and_storm_limits_outlive_a_port_reset() {
-    let mut bench = watched(1, Mirror { ingress: true, ..mirror() });
+    let mut bench = watched(1, VfMirrorRule { ingress: true, ..mirror() });
     let policy = *bench.card.pf_driver().unwrap().port_policy();
     set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..policy }).unwrap();
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
@@ -123,7 +123,7 @@ const fn storm(broadcast: u32, multicast: u32) -> StormControl {
 
 /// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window; returns the number that
 /// VF 1 receives.
-fn broadcasts(bench: &mut Bench) -> usize {
+fn broadcasts(bench: &mut DrivenCardFixture) -> usize {
     for _ in 0..30 {
         bench.send(0, &frame(MacAddress::BROADCAST, vf_mac(0), 828, 1));
     }
@@ -132,7 +132,7 @@ fn broadcasts(bench: &mut Bench) -> usize {
 
 #[test]
 fn a_broadcast_storm_is_counted_and_kept_from_vfs_only() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..PortPolicy::default() }).unwrap();
     // 1,000 Kb/s are 195 blocks in 100 ms: fifteen frames.
     assert_eq!(broadcasts(&mut bench), 15);
@@ -152,7 +152,7 @@ fn a_broadcast_storm_is_counted_and_kept_from_vfs_only() {
 
 #[test]
 fn multicasts_have_their_own_storm_threshold() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
     let group = MacAddress([1, 0, 0x5e, 0, 0, 1]);
     set(&mut bench, PortPolicy { storm: storm(0, 1_000), ..PortPolicy::default() }).unwrap();

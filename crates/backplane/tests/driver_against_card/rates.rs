@@ -1,12 +1,12 @@
 //! Tests transmit rates: the PF driver's register values make the card send at the requested rate.
 
-use crate::support::{Bench, between, index};
+use crate::support::{DrivenCardFixture, between, index};
 use core::time::Duration;
 use driver::vf::{TxError, TxOffload};
 use policy::VfPolicy;
 
 /// Returns the number of frames that VF 1 receives in a tenth of a second while VF 0 always has one to send.
-fn received(bench: &mut Bench) -> u64 {
+fn received(bench: &mut DrivenCardFixture) -> u64 {
     let frame = between(0, 1, 1_246, 3);
     let before = bench.card.nic().counters()[1].rx_packets;
     for _ in 0..100 {
@@ -23,14 +23,14 @@ fn received(bench: &mut Bench) -> u64 {
 }
 
 /// Limits VF 0 to a rate in Mb/s.
-fn set_rate(bench: &mut Bench, max_tx_rate: u32) {
+fn set_rate(bench: &mut DrivenCardFixture, max_tx_rate: u32) {
     let policy = VfPolicy { max_tx_rate, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     assert_eq!(bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)), Some(Ok(())));
 }
 
 #[test]
 fn vf_sends_at_the_transmit_rate_of_its_policy() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for mbps in [10, 100, 300] {
         set_rate(&mut bench, mbps);
         let frames = received(&mut bench);
@@ -42,7 +42,7 @@ fn vf_sends_at_the_transmit_rate_of_its_policy() {
 
 #[test]
 fn transmit_rate_outlives_resets_of_vf_and_port() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     set_rate(&mut bench, 100);
     bench.on(0, |driver, hal| driver.restart(hal)).unwrap();
     assert!(received(&mut bench).abs_diff(1_000) <= 2);

@@ -1,21 +1,21 @@
 //! Tests requests that the PF refuses, with their reasons, and messages that only a broken or hostile driver sends.
 
-use crate::support::{Bench, between, index};
+use crate::support::{DrivenCardFixture, between, index};
 use backplane::{Backplane, PORT_MAC, vf_mac};
 use driver::Hal;
-use driver::pf::{Counters, Refusal};
+use driver::pf::{MailboxCounters, MailboxRefusal};
 use driver::vf::{MailboxError, VfError};
 use i82576::MacAddress;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
 use policy::VfPolicy;
 
-fn policy(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
+fn policy(bench: &mut DrivenCardFixture, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
 }
 
-fn counters(bench: &Bench) -> Counters {
+fn counters(bench: &DrivenCardFixture) -> MailboxCounters {
     *bench.card.pf_driver().unwrap().counters(index(0))
 }
 
@@ -24,7 +24,7 @@ const NEW: MacAddress = MacAddress([2, 7, 7, 7, 7, 7]);
 
 #[test]
 fn a_vf_receives_frames_at_its_changed_address() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.set_mac(hal, NEW)).unwrap();
     let frame = crate::support::frame(NEW, vf_mac(0), 64, 1);
     bench.send(0, &frame);
@@ -34,13 +34,13 @@ fn a_vf_receives_frames_at_its_changed_address() {
 
 #[test]
 fn assigned_mac_address_stays_unless_the_vf_is_trusted() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     policy(&mut bench, 0, |p| p.admin_mac = true);
     assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, NEW)), REFUSED_MAC);
     bench.on(0, |vf, hal| vf.set_mac(hal, vf_mac(0))).unwrap();
     let add = bench.on(0, |vf, hal| vf.add_mac(hal, NEW));
     assert_eq!(add, Err(VfError::Mailbox(MailboxError::Refused(0x2_0002))));
-    assert_eq!(counters(&bench).refused(Refusal::AddressFixed), 2);
+    assert_eq!(counters(&bench).refused(MailboxRefusal::AddressFixed), 2);
     policy(&mut bench, 0, |p| p.trust = true);
     bench.on(0, |vf, hal| vf.set_mac(hal, NEW)).unwrap();
     assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(NEW));
@@ -48,7 +48,7 @@ fn assigned_mac_address_stays_unless_the_vf_is_trusted() {
 
 #[test]
 fn vf_request_for_an_invalid_or_foreign_mac_is_refused() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for mac in [MacAddress::ZERO, MacAddress::BROADCAST, MacAddress([1, 0, 0x5e, 0, 0, 1])] {
         assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, mac)), REFUSED_MAC);
     }
@@ -56,15 +56,15 @@ fn vf_request_for_an_invalid_or_foreign_mac_is_refused() {
         assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, mac)), REFUSED_MAC);
     }
     let counters = counters(&bench);
-    assert_eq!(counters.refused(Refusal::AddressInvalid), 3);
-    assert_eq!(counters.refused(Refusal::AddressInUse), 2);
+    assert_eq!(counters.refused(MailboxRefusal::AddressInvalid), 3);
+    assert_eq!(counters.refused(MailboxRefusal::AddressInUse), 2);
     assert_eq!(bench.vfs[0].mac(), vf_mac(0));
 }
 
 /// Covers the master and the backup of a virtual router (keepalived with use_vmac), and a client.
 #[test]
 fn backup_of_a_virtual_router_receives_after_fail_over() {
-    let (mut bench, router) = (Bench::new(3), MacAddress([0, 0, 0x5e, 0, 1, 51]));
+    let (mut bench, router) = (DrivenCardFixture::new(3), MacAddress([0, 0, 0x5e, 0, 1, 51]));
     let (client, master, backup) = (0, 1, 2);
     for vf in [master, backup] {
         bench.on(vf, |vf, hal| vf.add_mac(hal, router)).unwrap();
@@ -86,20 +86,20 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
 #[test]
 fn share_mac_policy_lets_two_vfs_have_the_same_address() {
     for (own, others) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut bench = Bench::new(2);
+        let mut bench = DrivenCardFixture::new(2);
         bench.on(1, |vf, hal| vf.add_mac(hal, NEW)).unwrap();
         policy(&mut bench, 0, |p| p.share_mac = own);
         policy(&mut bench, 1, |p| p.share_mac = others);
         let asked = bench.on(0, |vf, hal| vf.add_mac(hal, NEW));
         assert_eq!(asked.is_ok(), own && others, "{own}, {others}");
-        assert_eq!(counters(&bench).refused(Refusal::AddressInUse), u64::from(asked.is_err()));
+        assert_eq!(counters(&bench).refused(MailboxRefusal::AddressInUse), u64::from(asked.is_err()));
         assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, PORT_MAC)), REFUSED_MAC, "the port shares nothing");
     }
 }
 
 #[test]
 fn additional_mac_addresses_of_vfs_share_one_limit() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let mac = |n| MacAddress([2, 6, 6, 6, 6, n]);
     // 24 entries: the port's, three reserved ones, and those of two VFs.
     for n in 0..18 {
@@ -109,7 +109,7 @@ fn additional_mac_addresses_of_vfs_share_one_limit() {
     let refused = bench.on(1, |vf, hal| vf.add_mac(hal, mac(99)));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x2_0002))));
     let counters = bench.card.pf_driver().unwrap().counters(index(1));
-    assert_eq!(counters.refused(Refusal::NoFilter), 1);
+    assert_eq!(counters.refused(MailboxRefusal::NoFilter), 1);
     bench.on(0, |vf, hal| vf.clear_macs(hal)).unwrap();
     bench.on(1, |vf, hal| vf.add_mac(hal, mac(3))).unwrap();
     let frame = crate::support::frame(mac(3), vf_mac(0), 64, 1);
@@ -119,11 +119,11 @@ fn additional_mac_addresses_of_vfs_share_one_limit() {
 
 #[test]
 fn vf_request_for_unicast_promiscuous_mode_is_refused() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     let refused = bench.on(0, |vf, hal| vf.set_promiscuous(hal));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x3_0006))));
     assert_eq!(bench.card.vf(0).read(VMBMEM), 0x6001_0006, "the multicast half was done");
-    assert_eq!(counters(&bench).refused(Refusal::UnicastPromiscuity), 1);
+    assert_eq!(counters(&bench).refused(MailboxRefusal::UnicastPromiscuity), 1);
 }
 
 /// Sends a message without the driver's protocol; returns the first word of the buffer afterwards.
@@ -141,13 +141,13 @@ fn raw(card: &mut Backplane, words: &[u32]) -> u32 {
 
 #[test]
 fn pf_refuses_an_unknown_vf_message_by_repeating_it() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     assert_eq!(raw(&mut bench.card, &[0x0012_0077]), 0x6012_0077);
     assert_eq!(raw(&mut bench.card, &[0x0001_0001]), 0x6001_0001, "VF_RESET has no info");
     assert_eq!(raw(&mut bench.card, &[5, 9729]), 0x6000_0005);
     let counters = counters(&bench);
-    assert_eq!(counters.refused(Refusal::Unknown), 2);
-    assert_eq!(counters.refused(Refusal::FrameLength), 1);
+    assert_eq!(counters.refused(MailboxRefusal::Unknown), 2);
+    assert_eq!(counters.refused(MailboxRefusal::FrameLength), 1);
 }
 
 #[test]
@@ -160,15 +160,15 @@ fn vf_messages_before_vf_reset_are_refused_at_a_limited_rate() {
     card.advance(core::time::Duration::from_millis(2_001));
     assert_eq!(raw(&mut card, &[0x33]), 0x4000_0033);
     let counters = *card.pf_driver().unwrap().counters(index(0));
-    assert_eq!((counters.refused(Refusal::NotReady), counters.unanswered), (12, 10));
+    assert_eq!((counters.refused(MailboxRefusal::NotReady), counters.unanswered), (12, 10));
 }
 
 #[test]
 fn vf_reset_without_a_mac_gets_a_nack_and_starts_the_vf() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     policy(&mut bench, 0, |policy| policy.mac = None);
     assert_eq!(raw(&mut bench.card, &[1]), 0x4000_0001, "NACK, and the guest invents an address");
-    assert_eq!(counters(&bench).refused(Refusal::NoAddress), 1);
+    assert_eq!(counters(&bench).refused(MailboxRefusal::NoAddress), 1);
     assert!(bench.card.pf_driver().unwrap().vf_is_active(index(0)));
 }
 
@@ -182,7 +182,7 @@ fn unexpected_mailbox_acknowledgement_is_refused() {
 
 #[test]
 fn vf_that_keeps_the_mailbox_lock_loses_its_request() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let mut hal = bench.card.vf(0);
     hal.write(V2PMAILBOX, 4);
     hal.write(VMBMEM, 1);
@@ -196,7 +196,7 @@ fn vf_that_keeps_the_mailbox_lock_loses_its_request() {
 
 #[test]
 fn vf_reset_cancels_earlier_mailbox_requests() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     let mut hal = bench.card.vf(0);
     hal.write(V2PMAILBOX, 4);
     hal.write(VMBMEM, 0x1_0004);

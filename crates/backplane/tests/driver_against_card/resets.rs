@@ -1,22 +1,22 @@
 //! Tests resets of every kind during traffic: settings return, and neighbours do not notice.
 
-use crate::support::{Bench, between, index};
-use backplane::VfHal;
+use crate::support::{DrivenCardFixture, between, index};
+use backplane::BackplaneVfHal;
 use core::time::Duration;
 use driver::vf::{LinkCheck, TxOffload};
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::bits::ctrl;
 use i82576::register::vf::CTRL;
 use i82576::{MacAddress, Time};
 use pcie::{ConfigAccess, Function, Iova};
 
 /// Bus that counts the resets of a function.
-struct Resets<'a, 'b> {
-    hal: &'a mut VfHal<'b>,
+struct ResetCounter<'a, 'b> {
+    hal: &'a mut BackplaneVfHal<'b>,
     count: u32,
 }
 
-impl Hal for Resets<'_, '_> {
+impl Hal for ResetCounter<'_, '_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.hal.read(offset)
     }
@@ -32,8 +32,8 @@ impl Hal for Resets<'_, '_> {
     }
 }
 
-impl DmaHal for Resets<'_, '_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for ResetCounter<'_, '_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.hal.dma_alloc(length, align)
     }
     fn dma_read(&self, iova: Iova, into: &mut [u8]) {
@@ -44,7 +44,7 @@ impl DmaHal for Resets<'_, '_> {
     }
 }
 
-fn flood(bench: &mut Bench, from: u8, to: u8, count: u8) {
+fn flood(bench: &mut DrivenCardFixture, from: u8, to: u8, count: u8) {
     for seed in 0..count {
         let frame = between(from, to, 200, seed);
         let _ = bench.on(from, |vf, hal| vf.transmit(hal, &frame, &TxOffload::default()));
@@ -53,7 +53,7 @@ fn flood(bench: &mut Bench, from: u8, to: u8, count: u8) {
 
 #[test]
 fn vf_traffic_recovers_from_a_hundred_resets() {
-    let mut bench = Bench::new(3);
+    let mut bench = DrivenCardFixture::new(3);
     for round in 0..100 {
         flood(&mut bench, 0, 1, 20);
         flood(&mut bench, 1, 0, 20);
@@ -76,9 +76,9 @@ fn vf_traffic_recovers_from_a_hundred_resets() {
 /// then ignores the VF for the second. So the driver resets only once.
 #[test]
 fn vf_driver_restart_resets_the_vf_once() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let count = bench.on(1, |vf, hal| {
-        let mut resets = Resets { hal, count: 0 };
+        let mut resets = ResetCounter { hal, count: 0 };
         vf.restart(&mut resets).unwrap();
         resets.count
     });
@@ -89,7 +89,7 @@ fn vf_driver_restart_resets_the_vf_once() {
 
 #[test]
 fn vf_driver_restart_keeps_the_drivers_settings() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let mac = MacAddress([2, 7, 7, 7, 7, 7]);
     bench.on(1, |vf, hal| {
@@ -110,7 +110,7 @@ fn vf_driver_restart_keeps_the_drivers_settings() {
 
 #[test]
 fn function_level_reset_of_a_vf_stops_its_traffic() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     flood(&mut bench, 0, 1, 100);
     bench.card.nic().reset_function(Function::Vf(0));
     bench.advance_us(1_000);
@@ -129,7 +129,7 @@ fn function_level_reset_of_a_vf_stops_its_traffic() {
 
 #[test]
 fn vfs_recover_from_a_reset_of_the_pf() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     flood(&mut bench, 0, 1, 10);
     bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
     bench.advance_us(100_000);
@@ -145,7 +145,7 @@ fn vfs_recover_from_a_reset_of_the_pf() {
 
 #[test]
 fn stopped_vf_sends_no_frame_and_no_interrupt() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.stop(hal));
     bench.card.settle();
     bench.card.world().take_interrupts(Function::Vf(1));

@@ -2,12 +2,12 @@
 //! queue only, as Linux igbvf does; the tests set up the second one as DPDK's driver would. Tests of the hash
 //! itself are in `nic::offload`.
 
-use crate::support::{Bench, between, index};
+use crate::support::{DrivenCardFixture, between, index};
 use backplane::vf_mac;
 use driver::{DmaHal, Hal};
 use etherparse::PacketBuilder;
 use i82576::bits::{dctl, srrctl};
-use i82576::descriptor::rx::Posted;
+use i82576::descriptor::rx::PostedRxDescriptor;
 use i82576::register::{rx, vf};
 use policy::VfPolicy;
 
@@ -18,18 +18,18 @@ const RING: u32 = 128;
 const BUFFER: u64 = 2048;
 
 /// Sets receive-side scaling in the policy of VF `vf`.
-fn scale(bench: &mut Bench, vf: u8, rss: bool) {
+fn scale(bench: &mut DrivenCardFixture, vf: u8, rss: bool) {
     let policy = VfPolicy { rss, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
 }
 
 /// Gives VF 0's second queue descriptors and enables it.
-fn open_second_queue(bench: &mut Bench) {
+fn open_second_queue(bench: &mut DrivenCardFixture) {
     let mut hal = bench.card.vf(0);
     let ring = hal.dma_alloc(16 * RING as usize, 128).unwrap().iova;
     let buffers = hal.dma_alloc(RING as usize * BUFFER as usize, 2048).unwrap().iova;
     for i in 0..u64::from(RING) {
-        hal.dma_write(ring + 16 * i, &Posted { packet: buffers + BUFFER * i, header: 0 }.emit());
+        hal.dma_write(ring + 16 * i, &PostedRxDescriptor { packet: buffers + BUFFER * i, header: 0 }.emit());
     }
     let one_buffer = srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT;
     for (at, value) in [
@@ -56,7 +56,7 @@ fn flow(port: u16) -> Vec<u8> {
 
 /// Sends a frame of every flow from VF 1 to VF 0; returns the flows that arrived in the first queue, and the number
 /// in the second.
-fn spread(bench: &mut Bench) -> (Vec<u16>, u32) {
+fn spread(bench: &mut DrivenCardFixture) -> (Vec<u16>, u32) {
     let second = vf::RX_BLOCK + vf::QUEUE_STRIDE + rx::RDH;
     let before = bench.card.vf(0).read(second);
     for port in 0..FLOWS {
@@ -67,7 +67,7 @@ fn spread(bench: &mut Bench) -> (Vec<u16>, u32) {
     (ports, bench.card.vf(0).read(second) - before)
 }
 
-fn dropped(bench: &mut Bench) -> u64 {
+fn dropped(bench: &mut DrivenCardFixture) -> u64 {
     bench.card.nic().counters()[0].rx_disabled
 }
 
@@ -76,7 +76,7 @@ const FAIR: u16 = FLOWS / 4;
 
 #[test]
 fn rss_spreads_flows_over_both_queues_and_keeps_each_in_one() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     open_second_queue(&mut bench);
     assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "off is the default");
     scale(&mut bench, 0, true);
@@ -95,7 +95,7 @@ fn rss_spreads_flows_over_both_queues_and_keeps_each_in_one() {
 /// Shows that the card does not choose another queue if the selected one is disabled: its frames are lost.
 #[test]
 fn flows_to_a_disabled_second_queue_are_lost_and_counted() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     scale(&mut bench, 0, true);
     let (first, _) = spread(&mut bench);
     let lost = u64::from(FLOWS) - first.len() as u64;
@@ -109,7 +109,7 @@ fn flows_to_a_disabled_second_queue_are_lost_and_counted() {
 
 #[test]
 fn rss_of_a_vf_does_not_affect_another_vf() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     scale(&mut bench, 1, true);
     assert_eq!(spread(&mut bench).0.len(), FLOWS.into());
     assert_eq!(dropped(&mut bench), 0);
@@ -117,7 +117,7 @@ fn rss_of_a_vf_does_not_affect_another_vf() {
 
 #[test]
 fn vf_policy_outlives_resets_of_the_vf_and_of_the_port() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     scale(&mut bench, 0, true);
     open_second_queue(&mut bench);
     let before = spread(&mut bench);

@@ -2,11 +2,11 @@
 
 use backplane::{Backplane, vf_mac};
 use core::time::Duration;
-use driver::vf::{Config, LinkCheck, Received, TxOffload, Vf};
+use driver::vf::{LinkCheck, TxOffload, Vf, VfDriverConfig, VfReceivedFrame};
 use i82576::{MacAddress, VfIndex};
 
 /// A card with its PF driver and VFs.
-pub(crate) struct Bench {
+pub(crate) struct DrivenCardFixture {
     pub(crate) card: Backplane,
     pub(crate) vfs: Vec<Vf>,
 }
@@ -15,13 +15,13 @@ pub(crate) fn index(vf: u8) -> VfIndex {
     VfIndex::new(vf).unwrap()
 }
 
-impl Bench {
+impl DrivenCardFixture {
     /// Creates a card with `count` started VFs, and the link up.
     pub(crate) fn new(count: u8) -> Self {
-        Self::with_config(count, &Config::default())
+        Self::with_config(count, &VfDriverConfig::default())
     }
 
-    pub(crate) fn with_config(count: u8, config: &Config) -> Self {
+    pub(crate) fn with_config(count: u8, config: &VfDriverConfig) -> Self {
         let mut bench = Self::unstarted(count, config);
         for vf in 0..count {
             bench.start(vf);
@@ -30,9 +30,10 @@ impl Bench {
     }
 
     /// Creates a card with `count` VFs, probed but not started.
-    pub(crate) fn unstarted(count: u8, config: &Config) -> Self {
+    pub(crate) fn unstarted(count: u8, config: &VfDriverConfig) -> Self {
         let mut card = Backplane::with_pf(count).unwrap();
-        let probe = |vf| Vf::probe(&mut card.vf(vf), &Config { seed: u64::from(vf), ..*config }).unwrap();
+        let probe =
+            |vf| Vf::probe(&mut card.vf(vf), &VfDriverConfig { seed: u64::from(vf), ..*config }).unwrap();
         let vfs = (0..count).map(probe).collect();
         Self { card, vfs }
     }
@@ -44,7 +45,11 @@ impl Bench {
     }
 
     /// Calls the driver of VF `vf` with its registers.
-    pub(crate) fn on<R>(&mut self, vf: u8, act: impl FnOnce(&mut Vf, &mut backplane::VfHal<'_>) -> R) -> R {
+    pub(crate) fn on<R>(
+        &mut self,
+        vf: u8,
+        act: impl FnOnce(&mut Vf, &mut backplane::BackplaneVfHal<'_>) -> R,
+    ) -> R {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 
@@ -63,7 +68,7 @@ impl Bench {
     }
 
     /// Returns the next frame that VF `vf` has received.
-    pub(crate) fn receive(&mut self, vf: u8) -> Option<(Vec<u8>, Received)> {
+    pub(crate) fn receive(&mut self, vf: u8) -> Option<(Vec<u8>, VfReceivedFrame)> {
         let mut buffer = vec![0; 10_000];
         let received = self.on(vf, |driver, hal| driver.receive(hal, &mut buffer)).unwrap()?;
         buffer.truncate(received.length);

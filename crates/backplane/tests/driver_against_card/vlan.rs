@@ -1,8 +1,8 @@
 //! Tests VLANs: tags that guests join and send themselves, and those that the administrator puts them on.
 
-use crate::support::{Bench, between, frame, index};
+use crate::support::{DrivenCardFixture, between, frame, index};
 use backplane::vf_mac;
-use driver::pf::Refusal;
+use driver::pf::MailboxRefusal;
 use driver::vf::{MailboxError, TxOffload, VfError};
 use i82576::MacAddress;
 use policy::PortVlan;
@@ -15,7 +15,7 @@ fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
 
 #[test]
 fn vlan_frames_reach_only_member_vfs_and_arrive_stripped() {
-    let mut bench = Bench::new(3);
+    let mut bench = DrivenCardFixture::new(3);
     bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
     bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
     let plain = between(0, 1, 100, 1);
@@ -32,7 +32,7 @@ fn vlan_frames_reach_only_member_vfs_and_arrive_stripped() {
 
 #[test]
 fn a_vf_receives_no_frames_of_a_vlan_that_it_left() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     for vf in [0, 1] {
         bench.on(vf, |driver, hal| driver.set_vlan(hal, 7, true)).unwrap();
     }
@@ -44,7 +44,7 @@ fn a_vf_receives_no_frames_of_a_vlan_that_it_left() {
 
 #[test]
 fn sending_on_a_foreign_vlan_is_spoofing() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
     bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
     assert_eq!(bench.receive_all(1).len(), 0);
@@ -53,7 +53,7 @@ fn sending_on_a_foreign_vlan_is_spoofing() {
 
 #[test]
 fn vf_request_to_join_or_leave_vlan_0_changes_no_membership() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.set_vlan(hal, 0, true)).unwrap();
     bench.on(1, |vf, hal| vf.set_vlan(hal, 0, false)).unwrap();
     bench.send(0, &between(0, 1, 100, 1));
@@ -62,20 +62,20 @@ fn vf_request_to_join_or_leave_vlan_0_changes_no_membership() {
 
 #[test]
 fn vlans_of_vfs_are_limited_to_31_and_reusable() {
-    let mut bench = Bench::new(1);
+    let mut bench = DrivenCardFixture::new(1);
     for vlan in 1..32 {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
     }
     let refused = bench.on(0, |vf, hal| vf.set_vlan(hal, 99, true));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x1_0004))));
-    assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(Refusal::NoVlanFilter), 1);
+    assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(MailboxRefusal::NoVlanFilter), 1);
     bench.on(0, |vf, hal| vf.set_vlan(hal, 3, false)).unwrap();
     bench.on(0, |vf, hal| vf.set_vlan(hal, 99, true)).unwrap();
 }
 
 #[test]
 fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
-    let mut bench = Bench::new(3);
+    let mut bench = DrivenCardFixture::new(3);
     for vf in [0, 1] {
         let vlan = Some(PortVlan { id: 42, qos: 5 });
         let policy = policy::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
@@ -89,12 +89,12 @@ fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
 
     let refused = bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x1_0004))));
-    assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(Refusal::VlanFixed), 1);
+    assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(MailboxRefusal::VlanFixed), 1);
 }
 
 #[test]
 fn port_vlan_0_tags_the_wire_with_a_priority() {
-    let mut bench = Bench::new(2);
+    let mut bench = DrivenCardFixture::new(2);
     let vlan = Some(PortVlan { id: 0, qos: 5 });
     let policy = policy::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();

@@ -7,10 +7,10 @@
 //!
 //! The path has no policy, offloads, memory of other processes or doorbells.
 
-use super::work::Work;
-use super::{Contender, Mode, Slice, WARM_UP};
+use super::work::Workload;
+use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
 use crate::machine::cycles;
-use crate::machine::processors::Processors;
+use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Result, anyhow};
 use host::memory::prefetch;
 use i82576::MacAddress;
@@ -30,80 +30,81 @@ const PORTS: usize = 8;
 
 /// Buffer of a ring, with the number of its bytes that are a frame.
 #[derive(Debug)]
-struct Descriptor {
+struct BareDescriptor {
     buffer: Box<[u8]>,
     length: usize,
 }
 
 /// Rings of a port, from the guest's or the forwarder's side.
 #[derive(Debug)]
-struct End {
+struct PortRings {
     /// Rings of frames, to and from the forwarder.
-    frames: (Producer<Descriptor>, Consumer<Descriptor>),
+    frames: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
     /// Rings of empty frame buffers.
-    empty: (Producer<Descriptor>, Consumer<Descriptor>),
+    empty: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
 }
 
 /// Guest end of a port's rings.
 #[derive(Debug)]
-struct Guest {
-    end: End,
+struct BareGuest {
+    end: PortRings,
     /// Frame that the guest sends repeatedly.
     frame: Vec<u8>,
     /// Buffers that the guest sends frames from.
-    spare: Vec<Descriptor>,
+    spare: Vec<BareDescriptor>,
     /// Memory for a received frame.
     place: Box<[u8]>,
 }
 
 /// Forwarder between two ports, with its sides of the ports' rings.
 #[derive(Debug)]
-struct Forwarder {
-    ends: [End; 2],
+struct BareForwarder {
+    ends: [PortRings; 2],
     addresses: [MacAddress; PORTS],
     /// Frames that are being forwarded, and the buffers that receive them.
-    burst: Vec<Descriptor>,
-    room: Vec<Descriptor>,
+    burst: Vec<BareDescriptor>,
+    room: Vec<BareDescriptor>,
 }
 
 /// Guests and forwarder, which pause between slices.
 #[derive(Debug)]
-pub(super) struct Bare {
-    guests: [Guest; 2],
-    forwarder: Forwarder,
-    processors: Processors,
+pub(super) struct BareContender {
+    guests: [BareGuest; 2],
+    forwarder: BareForwarder,
+    processors: ProcessorAssignment,
 }
 
 /// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's
 /// spare buffers.
-fn port(descriptors: usize, size: usize) -> (End, End, Vec<Descriptor>) {
+fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, Vec<BareDescriptor>) {
     let ring = || RingBuffer::new(descriptors);
     let ((to_card, sent), (to_guest, received)) = (ring(), ring());
     let ((done, free), (mut post, posted)) = (ring(), ring());
-    let buffer = || Descriptor { buffer: vec![0; size.next_multiple_of(ROOM)].into_boxed_slice(), length: 0 };
+    let buffer =
+        || BareDescriptor { buffer: vec![0; size.next_multiple_of(ROOM)].into_boxed_slice(), length: 0 };
     for _ in 0..descriptors {
         // The push cannot fail, because the ring has room for all descriptors.
         let _ = post.push(buffer());
     }
-    let guest = End { frames: (to_card, received), empty: (post, free) };
-    let card = End { frames: (to_guest, sent), empty: (done, posted) };
+    let guest = PortRings { frames: (to_card, received), empty: (post, free) };
+    let card = PortRings { frames: (to_guest, sent), empty: (done, posted) };
     (guest, card, (0..descriptors).map(|_| buffer()).collect())
 }
 
 /// Takes up to `most` descriptors out of a ring.
-fn take(ring: &mut Consumer<Descriptor>, most: usize, into: &mut Vec<Descriptor>) {
+fn take(ring: &mut Consumer<BareDescriptor>, most: usize, into: &mut Vec<BareDescriptor>) {
     let count = ring.slots().min(most);
     into.extend(ring.read_chunk(count).into_iter().flatten());
 }
 
 /// Puts descriptors into a ring, which has room for all.
-fn put(ring: &mut Producer<Descriptor>, descriptors: impl ExactSizeIterator<Item = Descriptor>) {
+fn put(ring: &mut Producer<BareDescriptor>, descriptors: impl ExactSizeIterator<Item = BareDescriptor>) {
     if let Ok(room) = ring.write_chunk_uninit(descriptors.len()) {
         room.fill_from_iter(descriptors);
     }
 }
 
-impl Guest {
+impl BareGuest {
     /// Sends a burst and takes arrived frames. Returns their number.
     fn exchange(&mut self) -> u64 {
         let Self { end, frame, spare, place } = self;
@@ -127,7 +128,7 @@ impl Guest {
     }
 }
 
-impl Forwarder {
+impl BareForwarder {
     /// Forwards a burst that a port has sent.
     fn forward(&mut self, from: usize) {
         let Self { ends, addresses, burst, room } = self;
@@ -141,7 +142,7 @@ impl Forwarder {
                 prefetch(&next.buffer[..next.length], false);
                 prefetch(&room[at + AHEAD].buffer[..next.length], true);
             }
-            let Descriptor { buffer, length } = &burst[at];
+            let BareDescriptor { buffer, length } = &burst[at];
             let knows = addresses.iter().position(|address| buffer.starts_with(&address.0));
             if knows == Some(1 - from) {
                 room[at].buffer[..*length].copy_from_slice(&buffer[..*length]);
@@ -153,20 +154,20 @@ impl Forwarder {
     }
 }
 
-impl Bare {
+impl BareContender {
     /// Creates guests and forwarder for the frame size and ring size of a work.
-    pub(super) fn new(processors: Processors, work: Work) -> Self {
+    pub(super) fn new(processors: ProcessorAssignment, work: Workload) -> Self {
         let address = |port: usize| MacAddress([2, 0, 0, 0, 0x30, port as u8]);
         let sides = [0, 1].map(|own| {
             let (end, card, spare) = port(work.descriptors().into(), work.size());
-            let frame = Work::Frames(work.size()).frame(address(own), address(1 - own));
+            let frame = Workload::Frames(work.size()).frame(address(own), address(1 - own));
             let place = frame.clone().into_boxed_slice();
-            (Guest { end, frame, spare, place }, card)
+            (BareGuest { end, frame, spare, place }, card)
         });
         let [(one, near), (other, far)] = sides;
         let (burst, room) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
         let addresses = std::array::from_fn(address);
-        let forwarder = Forwarder { ends: [near, far], addresses, burst, room };
+        let forwarder = BareForwarder { ends: [near, far], addresses, burst, room };
         Self { guests: [one, other], forwarder, processors }
     }
 
@@ -176,16 +177,16 @@ impl Bare {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let forwards = scope.spawn(|| {
-                Processors::held(processors.forwarder, || {
+                ProcessorAssignment::held(processors.forwarder, || {
                     while !over.load(Ordering::Relaxed) {
                         (0..2).for_each(|port| forwarder.forward(port));
                     }
                 })
             });
-            let exchanged = Processors::held(processors.generator, || {
+            let exchanged = ProcessorAssignment::held(processors.generator, || {
                 let (begun, mut arrived) = (Instant::now(), 0);
                 while begun.elapsed() < length {
-                    arrived += guests.iter_mut().map(Guest::exchange).sum::<u64>();
+                    arrived += guests.iter_mut().map(BareGuest::exchange).sum::<u64>();
                 }
                 (arrived, begun.elapsed())
             });
@@ -196,19 +197,25 @@ impl Bare {
     }
 }
 
-impl Contender for Bare {
+impl Contender for BareContender {
     fn name(&self) -> &str {
         "bare path"
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Raw
+    fn mode(&self) -> ContenderKind {
+        ContenderKind::Raw
     }
 
-    fn slice(&mut self, length: Duration) -> Result<Slice> {
+    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
         // The forwarder's thread never pauses, so all its time counts.
-        Ok(Slice { frames, took, cycles: cycles::of_time(took), unfairness: None, under_way: None })
+        Ok(SliceMeasurement {
+            frames,
+            took,
+            cycles: cycles::of_time(took),
+            unfairness: None,
+            under_way: None,
+        })
     }
 }

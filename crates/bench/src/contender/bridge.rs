@@ -5,9 +5,9 @@
 //!
 //! The bridge is in a network namespace of its own, without offloads.
 
-use super::work::Work;
-use super::{Contender, Mode, Slice, WARM_UP};
-use crate::machine::processors::Processors;
+use super::work::Workload;
+use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Context, Result, anyhow, ensure};
 use host::namespace::enter_new_network;
 use host::tap::{InterfaceName, Tap, TapReceived, TapSent};
@@ -35,16 +35,16 @@ const LONGEST: usize = 1514;
 
 /// Linux bridge with two tap devices.
 #[derive(Debug)]
-pub(super) struct Bridge {
-    ends: [End; 2],
-    processors: Processors,
+pub(super) struct LinuxBridge {
+    ends: [BridgeTap; 2],
+    processors: ProcessorAssignment,
     /// Open file of the namespace, which keeps the interfaces alive.
     _namespace: File,
 }
 
 /// Tap at one end of the bridge, with its counters.
 #[derive(Debug)]
-struct End {
+struct BridgeTap {
     tap: Tap,
     /// Frame that is written repeatedly.
     frame: Vec<u8>,
@@ -52,9 +52,9 @@ struct End {
     read: AtomicU64,
 }
 
-impl Bridge {
+impl LinuxBridge {
     /// Creates the bridge, and waits until frames pass.
-    pub(super) fn start(processors: Processors, size: usize) -> Result<Self> {
+    pub(super) fn start(processors: ProcessorAssignment, size: usize) -> Result<Self> {
         ensure!(size <= LONGEST, "frame size {size} is too large for a tap (at most {LONGEST} bytes)");
         // A separate thread enters the namespace, so that the calling one stays outside.
         let made = thread::spawn(move || make(size)).join();
@@ -71,11 +71,12 @@ impl Bridge {
     /// Makes both ends exchange frames as fast as they arrive. Returns the number of arrived frames, and the time.
     fn exchange(&self, length: Duration) -> Result<(u64, Duration)> {
         let begun = Instant::now();
-        let Processors { generator, forwarder } = self.processors;
+        let ProcessorAssignment { generator, forwarder } = self.processors;
         let [one, other] = &self.ends;
         let arrived: Result<u64> = thread::scope(|scope| {
             let sides = [(one, other, generator), (other, one, forwarder)].map(|(own, far, processor)| {
-                scope.spawn(move || Processors::held(processor, || own.exchange(far, begun, length))?)
+                scope
+                    .spawn(move || ProcessorAssignment::held(processor, || own.exchange(far, begun, length))?)
             });
             let arrived = sides.map(|side| {
                 side.join().map_err(|_| anyhow!("a thread that exchanges frames over the bridge panicked"))
@@ -86,7 +87,7 @@ impl Bridge {
     }
 }
 
-impl End {
+impl BridgeTap {
     fn new(name: &str, frame: Vec<u8>) -> Result<Self> {
         let tap = Tap::open(&name.parse::<InterfaceName>()?)?;
         Ok(Self { tap, frame, written: AtomicU64::new(0), read: AtomicU64::new(0) })
@@ -137,29 +138,29 @@ impl End {
     }
 }
 
-impl Contender for Bridge {
+impl Contender for LinuxBridge {
     fn name(&self) -> &str {
         NAME
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Peer
+    fn mode(&self) -> ContenderKind {
+        ContenderKind::Peer
     }
 
-    fn slice(&mut self, length: Duration) -> Result<Slice> {
+    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
-        Ok(Slice { frames, took, cycles: None, unfairness: None, under_way: None })
+        Ok(SliceMeasurement { frames, took, cycles: None, unfairness: None, under_way: None })
     }
 }
 
 /// Creates two taps and a bridge in a new network namespace, which this thread stays in.
-fn make(size: usize) -> Result<([End; 2], File)> {
+fn make(size: usize) -> Result<([BridgeTap; 2], File)> {
     enter_new_network().context("cannot create a network namespace without root or CAP_SYS_ADMIN")?;
     let namespace = File::open("/proc/thread-self/ns/net")?;
     let address = |end: u8| MacAddress([2, 0, 0, 0, 0x20, end]);
-    let end = |own: u8| -> Result<End> {
-        End::new(&format!("tap{own}"), Work::Frames(size).frame(address(own), address(1 - own)))
+    let end = |own: u8| -> Result<BridgeTap> {
+        BridgeTap::new(&format!("tap{own}"), Workload::Frames(size).frame(address(own), address(1 - own)))
     };
     let ends = [end(0)?, end(1)?];
     // Ports forward immediately, and the bridge sends no multicast queries, which would count as frames.

@@ -1,12 +1,12 @@
 //! Families of the served card, and the configuration of its guests' driver.
 
 use driver::any_vf::AnyVfConfig;
-use driver::avf::vf::Wishes;
-use driver::vf::Config;
+use driver::avf::vf::AvfDriverConfig;
+use driver::vf::VfDriverConfig;
 
 /// Family of the served card, and the receive descriptors of its guests if it has several formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Card {
+pub enum CardVariant {
     /// Intel 82576.
     #[value(name = "82576")]
     I82576,
@@ -16,7 +16,7 @@ pub enum Card {
     AvfFlex,
 }
 
-impl Card {
+impl CardVariant {
     /// Returns the name of the card in rows.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -40,13 +40,13 @@ impl Card {
     /// doorbell.
     #[must_use]
     pub fn wanted(self, descriptors: u16, burst: u16) -> AnyVfConfig {
-        let i82576 = Config {
+        let i82576 = VfDriverConfig {
             batch: burst,
             rx_descriptors: descriptors,
             tx_descriptors: descriptors,
-            ..Config::default()
+            ..VfDriverConfig::default()
         };
-        let avf = Wishes { pairs: 1, descriptors, batch: burst, ..Wishes::default() };
+        let avf = AvfDriverConfig { pairs: 1, descriptors, batch: burst, ..AvfDriverConfig::default() };
         let wanted = AnyVfConfig { i82576, avf };
         if self == Self::AvfFlex { wanted.flexible() } else { wanted }
     }

@@ -1,12 +1,12 @@
 //! `softiov serve` as a separate process with real sockets, and with a policy that uses the card's features.
 //! [`super::stations`] has its guests.
 
-use super::Mode;
-use super::card::Card;
+use super::ContenderKind;
+use super::card::CardVariant;
 use super::stations::address;
-use crate::machine::process::Process;
-use crate::machine::processors::Processors;
-use crate::options::Options;
+use crate::machine::process::LoggedProcess;
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,22 +24,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Host that serves one port.
 #[derive(Debug)]
-pub struct Host {
-    process: Process,
-    processors: Processors,
+pub struct HostProcess {
+    process: LoggedProcess,
+    processors: ProcessorAssignment,
     folder: TempDir,
 }
 
-impl Host {
+impl HostProcess {
     /// Starts a host on the forwarder's processor. The first `exchanging` VFs have no rate limit.
     ///
     /// # Errors
     /// The host does not start.
     pub fn start(
-        options: &Options,
-        card: Card,
-        mode: Mode,
-        processors: Processors,
+        options: &BenchmarkOptions,
+        card: CardVariant,
+        mode: ContenderKind,
+        processors: ProcessorAssignment,
         exchanging: usize,
     ) -> Result<Self> {
         let folder = TempDir::new()?;
@@ -80,14 +80,14 @@ impl Host {
     /// The host has ended.
     pub fn running<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.process.stop(false)?;
-        let done = Processors::held(self.processors.generator, work)?;
+        let done = ProcessorAssignment::held(self.processors.generator, work)?;
         self.pause()?;
         Ok(done)
     }
 }
 
 /// Returns the configuration: [`PORT`], family, doorbell mode, and a table for each VF.
-fn configuration(card: Card, wait: &str, exchanging: usize) -> String {
+fn configuration(card: CardVariant, wait: &str, exchanging: usize) -> String {
     let vf = |index: usize| {
         let rate = if index < exchanging { "" } else { "max_tx_rate = 1000\n" };
         let mac = address(index);
@@ -98,7 +98,12 @@ fn configuration(card: Card, wait: &str, exchanging: usize) -> String {
 }
 
 /// Starts `softiov serve` on the forwarder's processor, and waits until it serves.
-fn serve(program: &Path, configuration: &str, processors: Processors, folder: &TempDir) -> Result<Process> {
+fn serve(
+    program: &Path,
+    configuration: &str,
+    processors: ProcessorAssignment,
+    folder: &TempDir,
+) -> Result<LoggedProcess> {
     let at = |name: &str| -> PathBuf { folder.path().join(name) };
     fs::create_dir(at("etc"))?;
     fs::write(at("etc/softiov.toml"), configuration)?;
@@ -110,9 +115,9 @@ fn serve(program: &Path, configuration: &str, processors: Processors, folder: &T
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(at("log"))?);
-    let child = Processors::spawn(processors.forwarder, &mut command)
+    let child = ProcessorAssignment::spawn(processors.forwarder, &mut command)
         .with_context(|| format!("cannot start {}", program.display()))?;
-    let mut process = Process::new(child, at("log"));
+    let mut process = LoggedProcess::new(child, at("log"));
     let begun = Instant::now();
     while !process.log().contains("serving") {
         if process.has_ended() || begun.elapsed() > PATIENCE {

@@ -26,19 +26,19 @@ mod testpmd;
 pub mod work;
 
 use crate::machine::huge_pages::HugePages;
-use crate::machine::processors::Processors;
-use crate::options::Options;
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
 use anyhow::Result;
 use linux_guest::HostDpdk;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
-use work::Work;
+use work::Workload;
 
 /// Kind of a contender: served card, alternative, or limit of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum ContenderKind {
     /// Served card with doorbells in memory that it shares with its guests.
     Mapped,
     /// Served card with doorbells as messages.
@@ -51,7 +51,7 @@ pub enum Mode {
     Raw,
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for ContenderKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Mapped => "mapped",
@@ -64,7 +64,7 @@ impl fmt::Display for Mode {
 
 /// Measurement of one contender in a time slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slice {
+pub struct SliceMeasurement {
     /// Frames delivered in the slice, in both directions.
     pub frames: u64,
     /// Duration of the measured time slice.
@@ -78,7 +78,7 @@ pub struct Slice {
     pub under_way: Option<f64>,
 }
 
-impl Slice {
+impl SliceMeasurement {
     /// Returns the rate, millions of frames a second.
     #[must_use]
     pub fn mpps(&self) -> f64 {
@@ -98,13 +98,13 @@ pub trait Contender {
     fn name(&self) -> &str;
 
     /// Returns the contender's mode.
-    fn mode(&self) -> Mode;
+    fn mode(&self) -> ContenderKind;
 
     /// Runs the contender for this time, after a warm-up of the caches, and stops it again.
     ///
     /// # Errors
     /// The contender has ended, or moves no frame.
-    fn slice(&mut self, length: Duration) -> Result<Slice>;
+    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement>;
 }
 
 /// Contenders that take turns.
@@ -119,31 +119,31 @@ pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 /// # Errors
 /// A contender does not start, or moves no frame.
 pub fn all(
-    options: &Options,
+    options: &BenchmarkOptions,
     dpdk: Option<&HostDpdk>,
     huge: &HugePages,
-    processors: Processors,
-    work: Work,
+    processors: ProcessorAssignment,
+    work: Workload,
 ) -> Result<(Contenders, Vec<String>)> {
     let mut contenders: Contenders = Vec::new();
     for &card in &options.cards {
         for &mode in &options.modes {
-            contenders.push(Box::new(served::Served::start(options, card, mode, processors, work)?));
+            contenders.push(Box::new(served::ServedCard::start(options, card, mode, processors, work)?));
         }
     }
-    contenders.push(Box::new(bare::Bare::new(processors, work)));
+    contenders.push(Box::new(bare::BareContender::new(processors, work)));
     let mut skipped = Vec::new();
     // Without DPDK no peers are wanted.
     let Some(dpdk) = dpdk else { return Ok((contenders, skipped)) };
     for recipe in peers::RECIPES.iter().filter(|recipe| recipe.does(work)) {
-        match peers::Peer::start(recipe, dpdk, huge, processors, work) {
+        match peers::PeerContender::start(recipe, dpdk, huge, processors, work) {
             Ok(peer) => contenders.push(Box::new(peer)),
             Err(error) if recipe.takes_root() => skipped.push(format!("{}: {error:#}", recipe.name)),
             Err(error) => return Err(error.context(format!("cannot start the peer {}", recipe.name))),
         }
     }
-    if let Work::Frames(size) = work {
-        match bridge::Bridge::start(processors, size) {
+    if let Workload::Frames(size) = work {
+        match bridge::LinuxBridge::start(processors, size) {
             Ok(bridge) => contenders.push(Box::new(bridge)),
             Err(error) => skipped.push(format!("{}: {error:#}", bridge::NAME)),
         }

@@ -2,14 +2,14 @@
 //! forwards. Also the null forwarder, which copies frames without any source: the limit of every forwarder that copies
 //! a frame once in and once out. None of them looks at addresses or enforces a policy.
 
-use super::switch::{Port, Setup, Switch};
-use super::testpmd::{Start, Testpmd};
-use super::work::Work;
-use super::{Contender, Mode, Slice, WARM_UP};
-use crate::machine::cycles::Cycles;
+use super::switch::{SwitchConfig, SwitchPort, SwitchProcess};
+use super::testpmd::{Testpmd, TestpmdConfig};
+use super::work::Workload;
+use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use crate::machine::cycles::CycleCounter;
 use crate::machine::huge_pages::HugePages;
-use crate::machine::process::Process;
-use crate::machine::processors::Processors;
+use crate::machine::process::LoggedProcess;
+use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Result, bail, ensure};
 use linux_guest::HostDpdk;
 use std::path::Path;
@@ -23,35 +23,35 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Parameters of a compared forwarder (testpmd or Open vSwitch). In devices, `{n}` is the port and `{dir}` the folder
 /// of sockets, `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
-pub(super) struct Recipe {
+pub(super) struct PeerConfig {
     pub(super) name: &'static str,
-    forwarder: Way,
+    forwarder: PeerProgram,
     /// Device of the generator; `None` if the forwarder creates frames itself.
     generator: Option<&'static str>,
     /// Passes the ring size to testpmd too, so that testpmd's own rings are as long as the device's.
     tells_ring: bool,
 }
 
-impl Recipe {
+impl PeerConfig {
     /// Returns true if the compared forwarder supports a kind of work. None of them segments sends, so the null
     /// forwarder is the limit for those.
-    pub(super) fn does(&self, work: Work) -> bool {
+    pub(super) fn does(&self, work: Workload) -> bool {
         match work {
-            Work::Frames(_) => true,
-            Work::LargeRings(_) => self.generator.is_some(),
-            Work::Segmented => self.generator.is_none(),
+            Workload::Frames(_) => true,
+            Workload::LargeRings(_) => self.generator.is_some(),
+            Workload::Segmented => self.generator.is_none(),
         }
     }
 
     /// Returns true if the compared forwarder requires root.
     pub(super) fn takes_root(&self) -> bool {
-        matches!(self.forwarder, Way::Switch)
+        matches!(self.forwarder, PeerProgram::Switch)
     }
 }
 
 /// Program that forwards frames for a compared contender.
 #[derive(Debug)]
-enum Way {
+enum PeerProgram {
     /// testpmd forwards between two of these devices.
     Testpmd(&'static str),
     /// Open vSwitch forwards.
@@ -63,50 +63,50 @@ const MEMIF: &str =
     "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
 
-pub(super) const RECIPES: [Recipe; 6] = [
-    Recipe {
+pub(super) const RECIPES: [PeerConfig; 6] = [
+    PeerConfig {
         name: "memif, zero copy",
-        forwarder: Way::Testpmd(MEMIF),
+        forwarder: PeerProgram::Testpmd(MEMIF),
         generator: Some(
             "net_memif{n},role=client,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no,zero-copy=yes",
         ),
         tells_ring: false,
     },
-    Recipe {
+    PeerConfig {
         name: "memif",
-        forwarder: Way::Testpmd(MEMIF),
+        forwarder: PeerProgram::Testpmd(MEMIF),
         generator: Some(
             "net_memif{n},role=client,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no",
         ),
         tells_ring: false,
     },
-    Recipe {
+    PeerConfig {
         name: "vhost-user, packed",
-        forwarder: Way::Testpmd(VHOST),
+        forwarder: PeerProgram::Testpmd(VHOST),
         generator: Some(
             "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},mrg_rxbuf=0,in_order=1,packed_vq=1",
         ),
         tells_ring: true,
     },
-    Recipe {
+    PeerConfig {
         name: "vhost-user, split",
-        forwarder: Way::Testpmd(VHOST),
+        forwarder: PeerProgram::Testpmd(VHOST),
         generator: Some(
             "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},mrg_rxbuf=0,in_order=0",
         ),
         tells_ring: true,
     },
-    Recipe {
+    PeerConfig {
         name: "Open vSwitch-DPDK",
-        forwarder: Way::Switch,
+        forwarder: PeerProgram::Switch,
         generator: Some(
             "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},server=1,mrg_rxbuf=0,in_order=1,packed_vq=1",
         ),
         tells_ring: true,
     },
-    Recipe {
+    PeerConfig {
         name: "null forwarder",
-        forwarder: Way::Testpmd("net_null{n},size={size},copy=1"),
+        forwarder: PeerProgram::Testpmd("net_null{n},size={size},copy=1"),
         generator: None,
         tells_ring: false,
     },
@@ -114,23 +114,23 @@ pub(super) const RECIPES: [Recipe; 6] = [
 
 /// Peer with its programs, which are stopped between slices.
 #[derive(Debug)]
-pub(super) struct Peer {
-    recipe: &'static Recipe,
+pub(super) struct PeerContender {
+    recipe: &'static PeerConfig,
     /// testpmd that generates and receives frames. It is dropped before the forwarder.
     generator: Option<Testpmd>,
-    forwarder: Forwarder,
-    cycles: Cycles,
+    forwarder: PeerForwarder,
+    cycles: CycleCounter,
     _folder: TempDir,
 }
 
 #[derive(Debug)]
-enum Forwarder {
+enum PeerForwarder {
     Testpmd(Testpmd),
-    Switch(Switch),
+    Switch(SwitchProcess),
 }
 
-impl Forwarder {
-    fn process(&self) -> &Process {
+impl PeerForwarder {
+    fn process(&self) -> &LoggedProcess {
         match self {
             Self::Testpmd(testpmd) => &testpmd.process,
             Self::Switch(switch) => switch.process(),
@@ -138,31 +138,32 @@ impl Forwarder {
     }
 }
 
-impl Peer {
+impl PeerContender {
     pub(super) fn start(
-        recipe: &'static Recipe,
+        recipe: &'static PeerConfig,
         dpdk: &HostDpdk,
         huge: &HugePages,
-        processors: Processors,
-        work: Work,
+        processors: ProcessorAssignment,
+        work: Workload,
     ) -> Result<Self> {
         let folder = TempDir::new()?;
         let start = |devices: &str, forwards: bool, arguments: Vec<String>| {
             let devices = [0, 1].map(|port| device(devices, port, folder.path(), work));
             let huge_pages = huge.is_there();
-            Start { dpdk, huge_pages, processors, prefix: prefix(), forwards, devices, arguments }
+            TestpmdConfig { dpdk, huge_pages, processors, prefix: prefix(), forwards, devices, arguments }
         };
         let ring = recipe.tells_ring.then_some(work.peer_descriptors());
         let rings = || ring.iter().flat_map(|n| [format!("--txd={n}"), format!("--rxd={n}")]);
         let forwarder = match recipe.forwarder {
-            Way::Testpmd(devices) => {
+            PeerProgram::Testpmd(devices) => {
                 let arguments = std::iter::once("--forward-mode=io".to_owned()).chain(rings()).collect();
-                Forwarder::Testpmd(Testpmd::start(&start(devices, true, arguments), folder.path())?)
+                PeerForwarder::Testpmd(Testpmd::start(&start(devices, true, arguments), folder.path())?)
             }
-            Way::Switch => {
-                let (ports, folder) = (["v0", "v1"].map(Port::VhostUser), folder.path());
-                let setup = Setup { dpdk, huge, processors, folder, ports, offloads: false, namespace: None };
-                Forwarder::Switch(Switch::start(&setup)?)
+            PeerProgram::Switch => {
+                let (ports, folder) = (["v0", "v1"].map(SwitchPort::VhostUser), folder.path());
+                let setup =
+                    SwitchConfig { dpdk, huge, processors, folder, ports, offloads: false, namespace: None };
+                PeerForwarder::Switch(SwitchProcess::start(&setup)?)
             }
         };
         let generator = recipe.generator.map(|devices| {
@@ -171,7 +172,7 @@ impl Peer {
             Testpmd::start(&start(devices, false, arguments), folder.path())
         });
         let generator = generator.transpose()?;
-        let cycles = Cycles::of(forwarder.process().id());
+        let cycles = CycleCounter::of(forwarder.process().id());
         let peer = Self { recipe, generator, forwarder, cycles, _folder: folder };
         peer.wait()?;
         peer.stop(true)?;
@@ -196,8 +197,8 @@ impl Peer {
     /// Returns the number of frames that have arrived.
     fn received(&self) -> Result<u64> {
         match (&self.generator, &self.forwarder) {
-            (Some(counter), _) | (None, Forwarder::Testpmd(counter)) => counter.received(),
-            (None, Forwarder::Switch(_)) => {
+            (Some(counter), _) | (None, PeerForwarder::Testpmd(counter)) => counter.received(),
+            (None, PeerForwarder::Switch(_)) => {
                 bail!("Open vSwitch does not count frames itself, so its generator must be testpmd")
             }
         }
@@ -212,16 +213,16 @@ impl Peer {
     }
 }
 
-impl Contender for Peer {
+impl Contender for PeerContender {
     fn name(&self) -> &str {
         self.recipe.name
     }
 
-    fn mode(&self) -> Mode {
-        if self.generator.is_some() { Mode::Peer } else { Mode::Raw }
+    fn mode(&self) -> ContenderKind {
+        if self.generator.is_some() { ContenderKind::Peer } else { ContenderKind::Raw }
     }
 
-    fn slice(&mut self, length: Duration) -> Result<Slice> {
+    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
         self.stop(false)?;
         std::thread::sleep(WARM_UP);
         // An answer takes a while, so cycles and time are both read right after one.
@@ -230,12 +231,12 @@ impl Contender for Peer {
         let (last, after, took) = (self.received()?, self.cycles.read(), begun.elapsed());
         let cycles = before.zip(after).map(|(before, after)| after - before);
         self.stop(true)?;
-        Ok(Slice { frames: last - first, took, cycles, unfairness: None, under_way: None })
+        Ok(SliceMeasurement { frames: last - first, took, cycles, unfairness: None, under_way: None })
     }
 }
 
 /// Fills in the placeholders of a device.
-fn device(pattern: &str, port: u8, folder: &Path, work: Work) -> String {
+fn device(pattern: &str, port: u8, folder: &Path, work: Workload) -> String {
     let ring = work.peer_descriptors();
     [
         ("{n}", port.to_string()),

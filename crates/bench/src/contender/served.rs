@@ -1,14 +1,14 @@
 //! The card of `softiov serve` as a contender: a host ([`super::host`]) and guests that exchange frames as fast as they
 //! arrive ([`super::stations`]).
 
-use super::card::Card;
-use super::host::Host;
-use super::stations::{Circle, Exchange};
-use super::work::Work;
-use super::{Contender, Mode, Slice, WARM_UP};
-use crate::machine::cycles::Cycles;
-use crate::machine::processors::Processors;
-use crate::options::Options;
+use super::card::CardVariant;
+use super::host::HostProcess;
+use super::stations::{ExchangeResult, VfCircle};
+use super::work::Workload;
+use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use crate::machine::cycles::CycleCounter;
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 
@@ -16,25 +16,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Served host with its guests.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServedCard {
     name: String,
     /// Guests of the host, which send frames in a circle.
-    circle: Circle,
-    host: Host,
-    mode: Mode,
+    circle: VfCircle,
+    host: HostProcess,
+    mode: ContenderKind,
 }
 
-impl Served {
+impl ServedCard {
     /// Starts a host and two guests, and stops the host until its slice.
     ///
     /// # Errors
     /// The host does not start, or its VFs do not.
     pub fn start(
-        options: &Options,
-        card: Card,
-        mode: Mode,
-        processors: Processors,
-        work: Work,
+        options: &BenchmarkOptions,
+        card: CardVariant,
+        mode: ContenderKind,
+        processors: ProcessorAssignment,
+        work: Workload,
     ) -> Result<Self> {
         Self::with_guests(options, card, mode, processors, work, 2)
     }
@@ -42,24 +42,24 @@ impl Served {
     /// Starts a host and `guests` guests, 2 to 7, and stops the host until its slice.
     ///
     /// # Errors
-    /// Those of [`Served::start`].
+    /// Those of [`ServedCard::start`].
     pub fn with_guests(
-        options: &Options,
-        card: Card,
-        mode: Mode,
-        processors: Processors,
-        work: Work,
+        options: &BenchmarkOptions,
+        card: CardVariant,
+        mode: ContenderKind,
+        processors: ProcessorAssignment,
+        work: Workload,
         guests: usize,
     ) -> Result<Self> {
         let wait = options.wait(mode);
-        let host = Host::start(options, card, mode, processors, guests)?;
+        let host = HostProcess::start(options, card, mode, processors, guests)?;
         let busy = if wait == "busy" { ", busy" } else { "" };
         let vfs = if guests == 2 { String::new() } else { format!(", {guests} VFs") };
         let name = format!("{}{busy}{vfs}", card.name());
-        let circle = Circle::attach(guests, |vf| host.socket(vf), card, work);
+        let circle = VfCircle::attach(guests, |vf| host.socket(vf), card, work);
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(
-            circle.rings_in_memory() == (mode == Mode::Mapped),
+            circle.rings_in_memory() == (mode == ContenderKind::Mapped),
             "the guests do not ring doorbells as `wait = \"{wait}\"` requires"
         );
         let begun = Instant::now();
@@ -78,7 +78,7 @@ impl Served {
     ///
     /// # Errors
     /// The host has ended.
-    pub fn running<T>(&mut self, work: impl FnOnce(&mut Circle) -> T) -> Result<T> {
+    pub fn running<T>(&mut self, work: impl FnOnce(&mut VfCircle) -> T) -> Result<T> {
         self.host.running(|| work(&mut self.circle))
     }
 
@@ -89,25 +89,31 @@ impl Served {
     }
 }
 
-impl Contender for Served {
+impl Contender for ServedCard {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> ContenderKind {
         self.mode
     }
 
-    fn slice(&mut self, length: Duration) -> Result<Slice> {
-        let mut cycles = Cycles::of(self.process_id());
+    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
+        let mut cycles = CycleCounter::of(self.process_id());
         self.running(|circle| {
             circle.exchange(WARM_UP);
             let before = cycles.read();
-            let Exchange { arrived, took, under_way } = circle.exchange(length);
+            let ExchangeResult { arrived, took, under_way } = circle.exchange(length);
             let cycles = before.zip(cycles.read()).map(|(before, after)| after - before);
             let most = arrived.iter().max().zip(arrived.iter().min());
             let unfairness = most.map(|(most, least)| *most as f64 / (*least).max(1) as f64);
-            Slice { frames: arrived.iter().sum(), took, cycles, unfairness, under_way: Some(under_way) }
+            SliceMeasurement {
+                frames: arrived.iter().sum(),
+                took,
+                cycles,
+                unfairness,
+                under_way: Some(under_way),
+            }
         })
     }
 }

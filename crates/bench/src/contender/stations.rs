@@ -4,10 +4,10 @@
 //!
 //! There is no TCP/IP stack.
 
-use super::card::Card;
-use super::work::Work;
+use super::card::CardVariant;
+use super::work::Workload;
 use anyhow::{Context, Result, ensure};
-use driver::any_vf::{AnyVfConfig, LinkState};
+use driver::any_vf::{AnyVfConfig, AnyVfLinkCheck};
 use driver::vf::TxOffload;
 use driver::{AnyVf, Hal};
 use i82576::MacAddress;
@@ -32,7 +32,7 @@ const HEADER: usize = 14;
 
 /// VF of the served card with its driver, polled by the benchmark.
 #[derive(Debug)]
-pub(crate) struct Station {
+pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
     pub(crate) vf: AnyVf,
     /// Frame that the guest sends repeatedly.
@@ -43,9 +43,9 @@ pub(crate) struct Station {
 
 /// VFs of one port, which send frames to one another. Each sends to the next, and the last to the first.
 #[derive(Debug)]
-pub struct Circle {
-    stations: Vec<Station>,
-    work: Work,
+pub struct VfCircle {
+    stations: Vec<PolledVf>,
+    work: Workload,
     /// Maximum number of pending frames to one receiver, fewer than it has buffers, so that no frame is dropped.
     window: u64,
     buffer: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct Circle {
 
 /// Result of an exchange of frames between the VFs.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct ExchangeResult {
     /// Arrived frames, by sender.
     pub arrived: Vec<u64>,
     /// Duration of the exchange of frames.
@@ -71,12 +71,17 @@ pub fn address(vf: usize) -> MacAddress {
     MacAddress([2, 0, 0, 0, 0x10, vf as u8])
 }
 
-impl Circle {
+impl VfCircle {
     /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` returns a VF's socket.
     ///
     /// # Errors
     /// A VF does not start, or the frame size is unsupported.
-    pub fn attach(vfs: usize, socket: impl Fn(usize) -> PathBuf, card: Card, work: Work) -> Result<Self> {
+    pub fn attach(
+        vfs: usize,
+        socket: impl Fn(usize) -> PathBuf,
+        card: CardVariant,
+        work: Workload,
+    ) -> Result<Self> {
         ensure!(
             (60..=1514).contains(&work.size()),
             "frame size {} is out of range (60-1514 bytes)",
@@ -85,9 +90,9 @@ impl Circle {
         let wanted = card.wanted(work.descriptors(), BURST);
         let station = |vf: usize| {
             let frame = work.frame(address(vf), address((vf + 1) % vfs));
-            Station::attach(&socket(vf), frame, &wanted)
+            PolledVf::attach(&socket(vf), frame, &wanted)
         };
-        let stations = (0..vfs).map(station).collect::<Result<Vec<Station>>>()?;
+        let stations = (0..vfs).map(station).collect::<Result<Vec<PolledVf>>>()?;
         let margin = if rings_in_memory(&stations) { MARGIN } else { 2 * MARGIN };
         let window = (work.descriptors() - margin).into();
         Ok(Self { stations, work, window, buffer: vec![0; 2048], lost: 0 })
@@ -107,7 +112,7 @@ impl Circle {
         let offload = TxOffload { tso: self.work.mss(), ..TxOffload::default() };
         let sender = &mut self.stations[from];
         if window - sender.under_way >= burst * arrivals {
-            let Station { hal, vf, frame, under_way } = sender;
+            let PolledVf { hal, vf, frame, under_way } = sender;
             let sent = vf.transmit_burst(hal, &[&frame[..]; BURST as usize][..burst as usize], &offload);
             vf.flush(hal);
             *under_way += sent as u64 * arrivals;
@@ -146,7 +151,7 @@ impl Circle {
     }
 
     /// Makes all VFs send as fast as frames arrive, for this time.
-    pub fn exchange(&mut self, length: Duration) -> Exchange {
+    pub fn exchange(&mut self, length: Duration) -> ExchangeResult {
         self.settle();
         let begun = Instant::now();
         let (mut arrived, mut last) = (vec![0; self.stations.len()], begun);
@@ -169,7 +174,7 @@ impl Circle {
             }
             if at - begun >= length {
                 let under_way = under_way as f64 / (turns * self.window) as f64;
-                return Exchange { arrived, took: at - begun, under_way };
+                return ExchangeResult { arrived, took: at - begun, under_way };
             }
         }
     }
@@ -210,11 +215,11 @@ impl Circle {
     }
 }
 
-fn rings_in_memory(stations: &[Station]) -> bool {
+fn rings_in_memory(stations: &[PolledVf]) -> bool {
     stations.iter().all(|station| station.hal.is_mapped())
 }
 
-impl Station {
+impl PolledVf {
     /// Attaches to a VF that will send `frame`, and waits for its link.
     ///
     /// # Errors
@@ -243,7 +248,7 @@ impl Station {
             }
         };
         vf.start(&mut hal).with_context(|| format!("the VF of {name} did not start"))?;
-        while vf.check_link(&mut hal) != LinkState::Up {
+        while vf.check_link(&mut hal) != AnyVfLinkCheck::Up {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
             hal.wait(Duration::from_millis(5));
         }

@@ -4,8 +4,8 @@
 use super::peers::prefix;
 use super::telemetry;
 use crate::machine::huge_pages::HugePages;
-use crate::machine::process::Process;
-use crate::machine::processors::Processors;
+use crate::machine::process::LoggedProcess;
+use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use host::namespace::{enter_network, enter_new_network};
 use linux_guest::HostDpdk;
@@ -19,14 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Port of the switch, by name.
 #[derive(Debug, Clone, Copy)]
-pub enum Port {
+pub enum SwitchPort {
     /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
     VhostUser(&'static str),
     /// Interface of that name, created by the switch: a tap, which it reads and writes with system calls.
     Interface(&'static str),
 }
 
-impl Port {
+impl SwitchPort {
     fn name(self) -> &'static str {
         match self {
             Self::VhostUser(name) | Self::Interface(name) => name,
@@ -36,17 +36,17 @@ impl Port {
 
 /// Parameters of an Open vSwitch process.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub struct SwitchConfig<'a> {
     /// Programs of Open vSwitch.
     pub dpdk: &'a HostDpdk,
     /// Huge pages, if there are any.
     pub huge: &'a HugePages,
     /// Processors of the switch: it forwards on the forwarder's, and does everything else on the generator's.
-    pub processors: Processors,
+    pub processors: ProcessorAssignment,
     /// Folder for the switch's sockets and logs.
     pub folder: &'a Path,
     /// Ports between which the switch forwards.
-    pub ports: [Port; 2],
+    pub ports: [SwitchPort; 2],
     /// Offer checksum offload and TSO to the guests.
     pub offloads: bool,
     /// Network namespace for the switch's interfaces; `None` for a new namespace.
@@ -55,19 +55,19 @@ pub struct Setup<'a> {
 
 /// Switch that forwards between two ports.
 #[derive(Debug)]
-pub struct Switch {
+pub struct SwitchProcess {
     /// The switch's process is dropped before the database's.
-    process: Process,
-    _database: Process,
+    process: LoggedProcess,
+    _database: LoggedProcess,
     prefix: String,
 }
 
-impl Switch {
+impl SwitchProcess {
     /// Starts Open vSwitch with its database and flows.
     ///
     /// # Errors
     /// A program ends or refuses its arguments, with its message; or the namespace requires more privileges.
-    pub fn start(setup: &Setup<'_>) -> Result<Self> {
+    pub fn start(setup: &SwitchConfig<'_>) -> Result<Self> {
         let schema = setup.dpdk.switch_schema();
         setup.run("usr/bin/ovsdb-tool", &["create", &setup.at("conf.db"), &schema.display().to_string()])?;
         let remote = format!("--remote=punix:{}", setup.at("db.sock"));
@@ -84,19 +84,19 @@ impl Switch {
 
     /// Returns the switch's process.
     #[must_use]
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &LoggedProcess {
         &self.process
     }
 }
 
-impl Drop for Switch {
+impl Drop for SwitchProcess {
     fn drop(&mut self) {
         // DPDK leaves files behind that are of no further use.
         let _ = fs::remove_dir_all(telemetry::folder(&self.prefix));
     }
 }
 
-impl Setup<'_> {
+impl SwitchConfig<'_> {
     /// Writes the switch's configuration into the database.
     fn configure(&self, prefix: &str) -> Result<()> {
         // Open vSwitch adds `--in-memory` itself, which conflicts with small pages.
@@ -122,8 +122,8 @@ impl Setup<'_> {
             let name = port.name();
             let path = format!("options:vhost-server-path={}", self.at(&format!("{name}.sock")));
             let kind: &[&str] = match port {
-                Port::VhostUser(_) => &["type=dpdkvhostuserclient", &path],
-                Port::Interface(_) => &["type=internal"],
+                SwitchPort::VhostUser(_) => &["type=dpdkvhostuserclient", &path],
+                SwitchPort::Interface(_) => &["type=internal"],
             };
             self.vsctl(&[&["add-port", "bridge", name, "--", "set", "Interface", name], kind].concat())?;
         }
@@ -132,7 +132,7 @@ impl Setup<'_> {
 
     /// Adds a flow from each port to the other.
     fn direct(&self) -> Result<()> {
-        let [one, other] = self.ports.map(Port::name);
+        let [one, other] = self.ports.map(SwitchPort::name);
         self.ofctl(&["del-flows", "bridge"])?;
         for (from, to) in [(one, other), (other, one)] {
             self.ofctl(&["add-flow", "bridge", &format!("in_port={from},actions=output:{to}")])?;
@@ -145,7 +145,7 @@ impl Setup<'_> {
     }
 
     /// Starts the switch in its namespace, where it creates its interfaces.
-    fn switch(&self) -> Result<Process> {
+    fn switch(&self) -> Result<LoggedProcess> {
         let mut command = self.dpdk.switch();
         command.args([&format!("unix:{}", self.at("db.sock")), "-vconsole:info"]);
         let start = || {
@@ -157,11 +157,11 @@ impl Setup<'_> {
         started.map_err(|_| anyhow!("the thread that starts Open vSwitch panicked"))?
     }
 
-    fn spawn(&self, command: &mut Command, name: &str) -> Result<Process> {
+    fn spawn(&self, command: &mut Command, name: &str) -> Result<LoggedProcess> {
         let log = self.folder.join(format!("{name}.log"));
         let file = File::create(&log)?;
         let child = self.here(command).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
-        Ok(Process::new(child, log))
+        Ok(LoggedProcess::new(child, log))
     }
 
     /// Sets all of Open vSwitch's folders to the folder of this switch.
@@ -172,7 +172,7 @@ impl Setup<'_> {
         command
     }
 
-    fn wait(&self, socket: &str, process: &Process) -> Result<()> {
+    fn wait(&self, socket: &str, process: &LoggedProcess) -> Result<()> {
         let begun = Instant::now();
         while !self.folder.join(socket).exists() {
             if begun.elapsed() > PATIENCE {

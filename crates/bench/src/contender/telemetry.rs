@@ -15,7 +15,7 @@ const LONGEST: usize = 16 * 1024;
 
 /// Connection to the telemetry socket.
 #[derive(Debug)]
-pub(super) struct Telemetry(OwnedFd);
+pub(super) struct DpdkTelemetry(OwnedFd);
 
 /// Returns the folder in which a program with a file prefix keeps its files (DPDK's `eal_create_runtime_dir`).
 pub(super) fn folder(prefix: &str) -> PathBuf {
@@ -27,7 +27,7 @@ pub(super) fn folder(prefix: &str) -> PathBuf {
     base.join("dpdk").join(prefix)
 }
 
-impl Telemetry {
+impl DpdkTelemetry {
     pub(super) fn connect(folder: &Path) -> Result<Self> {
         let address = SocketAddrUnix::new(folder.join("dpdk_telemetry.v2"))?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;

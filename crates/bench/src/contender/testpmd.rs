@@ -1,8 +1,8 @@
 //! Process of DPDK's testpmd, started on both processors, of which one does the work.
 
-use super::telemetry::{Telemetry, folder};
-use crate::machine::process::Process;
-use crate::machine::processors::Processors;
+use super::telemetry::{DpdkTelemetry, folder};
+use crate::machine::process::LoggedProcess;
+use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Context, Result, bail};
 use linux_guest::HostDpdk;
 use std::fs::{self, File};
@@ -17,10 +17,10 @@ const STARTED: &str = "Checking link statuses";
 
 /// Parameters of a testpmd process.
 #[derive(Debug)]
-pub(super) struct Start<'a> {
+pub(super) struct TestpmdConfig<'a> {
     pub(super) dpdk: &'a HostDpdk,
     pub(super) huge_pages: bool,
-    pub(super) processors: Processors,
+    pub(super) processors: ProcessorAssignment,
     /// File prefix, unique on the machine.
     pub(super) prefix: String,
     /// Work on the forwarder's processor, or on the generator's.
@@ -33,16 +33,16 @@ pub(super) struct Start<'a> {
 /// testpmd with two ports.
 #[derive(Debug)]
 pub(super) struct Testpmd {
-    pub(super) process: Process,
-    telemetry: Telemetry,
+    pub(super) process: LoggedProcess,
+    telemetry: DpdkTelemetry,
     /// Standard input of testpmd, which ends when that is closed.
     _stdin: Option<ChildStdin>,
     prefix: String,
 }
 
 impl Testpmd {
-    pub(super) fn start(start: &Start<'_>, logs: &Path) -> Result<Self> {
-        let Processors { generator, forwarder } = start.processors;
+    pub(super) fn start(start: &TestpmdConfig<'_>, logs: &Path) -> Result<Self> {
+        let ProcessorAssignment { generator, forwarder } = start.processors;
         let (works, waits) = if start.forwards { (forwarder, generator) } else { (generator, forwarder) };
         let mut command = start.dpdk.testpmd();
         command.args(["--lcores", &format!("0@{waits},1@{works}"), "--no-pci", "-m", "256"]);
@@ -56,7 +56,7 @@ impl Testpmd {
         command.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file);
         let mut child = command.spawn().context("cannot start testpmd")?;
         let stdin = child.stdin.take();
-        let mut process = Process::new(child, log);
+        let mut process = LoggedProcess::new(child, log);
         let begun = Instant::now();
         let telemetry = loop {
             if process.log().contains(STARTED)
@@ -84,8 +84,8 @@ impl Testpmd {
 }
 
 /// Connects to testpmd's telemetry socket, once testpmd has two ports.
-fn ready(prefix: &str) -> Option<Telemetry> {
-    let telemetry = Telemetry::connect(&folder(prefix)).ok()?;
+fn ready(prefix: &str) -> Option<DpdkTelemetry> {
+    let telemetry = DpdkTelemetry::connect(&folder(prefix)).ok()?;
     telemetry.received(1).ok()??;
     Some(telemetry)
 }

@@ -15,7 +15,7 @@ const UDP_HEADERS: usize = 14 + 20 + 8;
 
 /// Frames that the contenders exchange in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum Workload {
     /// Frames of this number of bytes, without frame check sequence.
     Frames(usize),
     /// Frames with 4,096 buffers a ring: more memory than a cache holds.
@@ -24,7 +24,7 @@ pub enum Work {
     Segmented,
 }
 
-impl Work {
+impl Workload {
     /// Returns the bytes of an arriving frame.
     #[must_use]
     pub fn size(self) -> usize {
@@ -92,7 +92,7 @@ fn datagram(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
     frame
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Frames(_) => "VF to VF",
@@ -111,17 +111,17 @@ mod tests {
 
     #[test]
     fn benchmark_frame_has_the_wanted_length_and_addresses() {
-        let frame = Work::Frames(64).frame(FROM, TO);
+        let frame = Workload::Frames(64).frame(FROM, TO);
         assert_eq!(frame.len(), 64);
         assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));
     }
 
     #[test]
     fn send_of_64_kb_is_whole_segments_and_fits_an_ip_length() {
-        let send = Work::Segmented.frame(FROM, TO);
+        let send = Workload::Segmented.frame(FROM, TO);
         let payload = send.len() - HEADERS;
-        assert_eq!(payload as u64, Work::Segmented.arrivals() * u64::from(MSS));
+        assert_eq!(payload as u64, Workload::Segmented.arrivals() * u64::from(MSS));
         assert!(send.len() - 14 <= usize::from(u16::MAX) && payload > 63_000);
-        assert_eq!(Work::Segmented.size(), 1514);
+        assert_eq!(Workload::Segmented.size(), 1514);
     }
 }

@@ -1,7 +1,7 @@
 //! Flame graph of a tree of samples as SVG, with the outermost functions at the bottom. The width of a function is its
 //! number of samples. Names that do not fit are shown under the pointer.
 
-use super::fold::Node;
+use super::fold::CallTreeNode;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1200.0;
@@ -14,11 +14,11 @@ const LETTER: f64 = 6.6;
 const STYLE: &str = "text{font:11px monospace}rect{stroke:#fff;stroke-width:.5}.title{font:15px sans-serif}";
 
 /// Draws a tree with a title.
-pub(super) fn draw(root: &Node, title: &str) -> String {
+pub(super) fn draw(root: &CallTreeNode, title: &str) -> String {
     let height = TOP + (depth(root, WIDTH) as f64 + 1.0) * LINE;
     let mut marks = Vec::new();
     let scale = WIDTH / root.samples.max(1) as f64;
-    place(root, "all", Place { x: 0.0, y: height - LINE, scale, total: root.samples }, &mut marks);
+    place(root, "all", FlamePosition { x: 0.0, y: height - LINE, scale, total: root.samples }, &mut marks);
     let drawn = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img" {
             title { (title) }
@@ -31,8 +31,8 @@ pub(super) fn draw(root: &Node, title: &str) -> String {
 }
 
 /// Returns the levels of functions that are wide enough to be drawn.
-fn depth(node: &Node, width: f64) -> usize {
-    let of = |call: &Node| {
+fn depth(node: &CallTreeNode, width: f64) -> usize {
+    let of = |call: &CallTreeNode| {
         let width = width * call.samples as f64 / node.samples.max(1) as f64;
         if width < NARROWEST { 0 } else { 1 + depth(call, width) }
     };
@@ -40,7 +40,7 @@ fn depth(node: &Node, width: f64) -> usize {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct FlamePosition {
     x: f64,
     y: f64,
     /// Width of one sample in the picture, pixels.
@@ -50,7 +50,7 @@ struct Place {
 }
 
 /// Draws a function, and above it the functions that it called.
-fn place(node: &Node, name: &str, at: Place, marks: &mut Vec<Markup>) {
+fn place(node: &CallTreeNode, name: &str, at: FlamePosition, marks: &mut Vec<Markup>) {
     let width = node.samples as f64 * at.scale;
     if width < NARROWEST {
         return;
@@ -67,7 +67,7 @@ fn place(node: &Node, name: &str, at: Place, marks: &mut Vec<Markup>) {
     });
     let mut x = at.x;
     for (name, call) in &node.calls {
-        place(call, name, Place { x, y: at.y - LINE, ..at }, marks);
+        place(call, name, FlamePosition { x, y: at.y - LINE, ..at }, marks);
         x += call.samples as f64 * at.scale;
     }
 }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 
 /// Function on a stack, with the functions that it called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct CallTreeNode {
     /// Samples in the function and in the functions that it called.
     pub(super) samples: u64,
     /// Functions that the function calls, by name.
-    pub(super) calls: BTreeMap<String, Node>,
+    pub(super) calls: BTreeMap<String, CallTreeNode>,
 }
 
 /// Adds all stacks to a tree that begins with the outermost functions.
-pub(super) fn fold(script: &str) -> Node {
-    let mut root = Node::default();
+pub(super) fn fold(script: &str) -> CallTreeNode {
+    let mut root = CallTreeNode::default();
     for sample in script.split("\n\n") {
         let frames = sample.lines().filter(|line| line.starts_with([' ', '\t']));
         let names = frames.filter_map(|line| line.trim().split_once(' ').map(|(_, name)| short(name)));
@@ -28,7 +28,7 @@ pub(super) fn fold(script: &str) -> Node {
     root
 }
 
-impl Node {
+impl CallTreeNode {
     fn add(&mut self, names: &[String]) {
         self.samples += 1;
         if let Some((first, rest)) = names.split_first() {

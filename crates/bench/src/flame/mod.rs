@@ -9,11 +9,11 @@
 mod draw;
 mod fold;
 
-use crate::contender::Mode;
-use crate::contender::served::Served;
-use crate::contender::work::Work;
-use crate::machine::processors::Processors;
-use crate::options::Options;
+use crate::contender::ContenderKind;
+use crate::contender::served::ServedCard;
+use crate::contender::work::Workload;
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -30,10 +30,15 @@ const RECORDED: &str = "2";
 ///
 /// # Errors
 /// `perf` is missing or not allowed, or the host does not start.
-pub fn record(options: &Options, mode: Mode, processors: Processors, size: usize) -> Result<()> {
+pub fn record(
+    options: &BenchmarkOptions,
+    mode: ContenderKind,
+    processors: ProcessorAssignment,
+    size: usize,
+) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let data = options.out.join("perf.data");
-    let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
+    let mut served = ServedCard::start(options, options.card(), mode, processors, Workload::Frames(size))?;
     let mut perf = Command::new("perf");
     perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,16384", "--output"]).arg(&data);
     perf.args(["--pid", &served.process_id().to_string(), "--", "sleep", RECORDED]);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Cycle counter of a process.
 #[derive(Debug)]
-pub enum Cycles {
+pub enum CycleCounter {
     /// Hardware counters of all threads of the process.
     Counted(Vec<Counter>),
     /// Process id; the processor time is read from the kernel.
@@ -22,14 +22,14 @@ pub enum Cycles {
 /// Source of a process's cycle counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum CycleSource {
     /// Hardware counters of the processor.
     Counters,
     /// Processor time, multiplied by the clock rate.
     Time,
 }
 
-impl Cycles {
+impl CycleCounter {
     /// Starts counting the cycles of a process.
     #[must_use]
     pub fn of(process: u32) -> Self {
@@ -51,10 +51,10 @@ impl Cycles {
 
 /// Returns the source of cycle counts on this machine.
 #[must_use]
-pub fn source() -> Source {
-    match Cycles::of(std::process::id()) {
-        Cycles::Counted(_) => Source::Counters,
-        Cycles::Timed(_) => Source::Time,
+pub fn source() -> CycleSource {
+    match CycleCounter::of(std::process::id()) {
+        CycleCounter::Counted(_) => CycleSource::Counters,
+        CycleCounter::Timed(_) => CycleSource::Time,
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn counted_cycles_of_a_working_process_grow() {
-        let mut cycles = Cycles::of(std::process::id());
+        let mut cycles = CycleCounter::of(std::process::id());
         let before = cycles.read();
         let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |sum: u64, at| sum.rotate_left(3) ^ at));
         assert!(sum > 0);

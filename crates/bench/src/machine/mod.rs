@@ -10,7 +10,7 @@ use std::fs;
 
 /// Description of the benchmark's machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Machine {
+pub struct MachineDescription {
     /// Name of the processor.
     pub processor: String,
     /// Processors that this process may use.
@@ -20,18 +20,18 @@ pub struct Machine {
     /// Load average of the last minute before the run, caused by other programs.
     pub load: Option<f64>,
     /// Source of cycle counts.
-    pub cycles: cycles::Source,
+    pub cycles: cycles::CycleSource,
     /// The compared forwarders had huge pages.
     pub huge_pages: bool,
 }
 
 /// Returns the description of this machine.
 #[must_use]
-pub fn describe() -> Machine {
+pub fn describe() -> MachineDescription {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    Machine {
+    MachineDescription {
         processor: name.map_or("unknown", |(_, name)| name).to_owned(),
         processors: std::thread::available_parallelism().map_or(1, Into::into),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),

@@ -12,12 +12,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Child process with its log.
 #[derive(Debug)]
-pub struct Process {
+pub struct LoggedProcess {
     child: Child,
     log: PathBuf,
 }
 
-impl Process {
+impl LoggedProcess {
     /// Takes over a child that writes to `log`.
     #[must_use]
     pub fn new(child: Child, log: PathBuf) -> Self {
@@ -54,7 +54,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for LoggedProcess {
     fn drop(&mut self) {
         // The process id cannot be reused before this process has waited for its child.
         let _ = kill_process(self.pid(), Signal::INT);

@@ -7,14 +7,14 @@ use std::process::{Child, Command};
 
 /// Processors that the forwarder and the guests run on.
 #[derive(Debug, Clone, Copy)]
-pub struct Processors {
+pub struct ProcessorAssignment {
     /// Processor that generates and receives the frames.
     pub generator: usize,
     /// Processor whose thread forwards the frames.
     pub forwarder: usize,
 }
 
-impl Processors {
+impl ProcessorAssignment {
     /// Chooses the first and the last usable processor, which are least likely to be two threads of one core.
     ///
     /// # Errors

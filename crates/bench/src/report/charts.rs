@@ -1,17 +1,17 @@
 //! Charts of the report: rates of the contenders by frame size, latency of the served card, and policies of interrupt
 //! moderation. Drawn like the lab's.
 
-use super::{Report, Row};
-use crate::contender::Mode;
-use crate::contender::work::Work;
+use super::{BenchmarkReport, BenchmarkRow};
+use crate::contender::ContenderKind;
+use crate::contender::work::Workload;
 use crate::moderation;
-use lab::figure::{Chart, Mark, Scale, Series, X};
+use lab::figure::{Chart, ChartScale, Series, SeriesMark, XPositions};
 
 /// Function that returns a value of a row, if it has one.
-type Value = fn(&Row) -> Option<f64>;
+type RowValue = fn(&BenchmarkRow) -> Option<f64>;
 
 /// Percentiles of latency by label, microseconds.
-const PERCENTILES: [(&str, Value); 3] = [
+const PERCENTILES: [(&str, RowValue); 3] = [
     ("p50", |row| Some(row.latency?.p50_ns? / 1e3)),
     ("p99", |row| Some(row.latency?.p99_ns? / 1e3)),
     ("p99.9", |row| Some(row.latency?.p999_ns? / 1e3)),
@@ -19,23 +19,23 @@ const PERCENTILES: [(&str, Value); 3] = [
 
 /// Horizontal axis: its title, and a row's position on it.
 #[derive(Clone, Copy)]
-struct Along {
+struct ChartAxis {
     title: &'static str,
-    of: fn(&Row) -> String,
+    of: fn(&BenchmarkRow) -> String,
 }
 
-const SIZES: Along = Along { title: "frame", of: |row| format!("{} bytes", row.size) };
-const LOADS: Along =
-    Along { title: "load", of: |row| row.bench.trim_start_matches(moderation::BENCH).to_owned() };
+const SIZES: ChartAxis = ChartAxis { title: "frame", of: |row| format!("{} bytes", row.size) };
+const LOADS: ChartAxis =
+    ChartAxis { title: "load", of: |row| row.bench.trim_start_matches(moderation::BENCH).to_owned() };
 
 /// Chart of rows of one kind: name of the file, heading, unit, horizontal axis, and value.
-type Kind = (&'static str, &'static str, &'static str, Along, Value);
+type ChartDefinition = (&'static str, &'static str, &'static str, ChartAxis, RowValue);
 
-const FORWARDING: [Kind; 2] = [
+const FORWARDING: [ChartDefinition; 2] = [
     ("forwarding", "Frames forwarded", "millions per second", SIZES, |row| row.mpps),
     ("cycles", "Cycles per frame", "cycles", SIZES, |row| row.cycles_per_packet),
 ];
-const INTERRUPTS: [Kind; 4] = [
+const INTERRUPTS: [ChartDefinition; 4] = [
     ("interrupts", "Interrupts", "per second", LOADS, |row| Some(row.interrupts?.hertz)),
     ("interrupts-lost", "Frames lost", "%", LOADS, |row| Some(row.interrupts?.lost * 100.0)),
     (
@@ -49,10 +49,11 @@ const INTERRUPTS: [Kind; 4] = [
 ];
 
 /// Draws the charts, and returns names of files without extension, with the SVG.
-pub(super) fn charts(report: &Report) -> Vec<(&'static str, String)> {
-    let rows =
-        |of: fn(&str) -> bool| -> Vec<&Row> { report.rows.iter().filter(|row| of(&row.bench)).collect() };
-    let forwarding = rows(|bench| bench == Work::Frames(0).to_string());
+pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
+    let rows = |of: fn(&str) -> bool| -> Vec<&BenchmarkRow> {
+        report.rows.iter().filter(|row| of(&row.bench)).collect()
+    };
+    let forwarding = rows(|bench| bench == Workload::Frames(0).to_string());
     let interrupts = rows(|bench| bench.starts_with(moderation::BENCH));
     let mut charts = Vec::new();
     for (rows, kinds) in [(forwarding, &FORWARDING[..]), (interrupts, &INTERRUPTS)] {
@@ -71,9 +72,9 @@ pub(super) fn charts(report: &Report) -> Vec<(&'static str, String)> {
 }
 
 /// Draws a chart with the positions in the order of the rows, and a bar for each contender.
-fn by_peer(rows: &[&Row], title: &str, unit: &str, x: Along, value: Value) -> String {
+fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value: RowValue) -> String {
     let mut places: Vec<String> = Vec::new();
-    let mut peers: Vec<(&str, Mode)> = Vec::new();
+    let mut peers: Vec<(&str, ContenderKind)> = Vec::new();
     for row in rows {
         let place = (x.of)(row);
         if !places.contains(&place) {
@@ -96,8 +97,8 @@ fn by_peer(rows: &[&Row], title: &str, unit: &str, x: Along, value: Value) -> St
 }
 
 /// Draws a chart with the loads by size and mode, and a bar for each percentile.
-fn latencies(rows: &[&Row]) -> String {
-    let name = |row: &&Row| {
+fn latencies(rows: &[&BenchmarkRow]) -> String {
+    let name = |row: &&BenchmarkRow| {
         let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);
         vec![format!("{} bytes", row.size), row.mode.to_string(), format!("{load:.0} %")]
     };
@@ -120,7 +121,7 @@ fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> Series {
         variant_label,
         colour: at,
         variant: 0,
-        mark: Mark::Bar { stack: at },
+        mark: SeriesMark::Bar { stack: at },
         right: false,
         values,
         spreads: Vec::new(),
@@ -133,8 +134,8 @@ fn chart(title: &str, unit: &str, x_title: &str, names: Vec<Vec<String>>, series
         title: title.to_owned(),
         description: format!("{title}, {unit}, by {x_title}; summary.json has the numbers"),
         x_title: x_title.to_owned(),
-        x: X::Names(names),
-        left: Scale { title: title.to_owned(), unit: unit.to_owned() },
+        x: XPositions::Names(names),
+        left: ChartScale { title: title.to_owned(), unit: unit.to_owned() },
         right: None,
         stated: Vec::new(),
         series,

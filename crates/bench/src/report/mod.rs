@@ -3,8 +3,8 @@
 mod charts;
 mod table;
 
-use crate::contender::Mode;
-use crate::machine::Machine;
+use crate::contender::ContenderKind;
+use crate::machine::MachineDescription;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Result of a contender in a benchmark. A missing number is `null`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct BenchmarkRow {
     /// Benchmark: forwarding, latency or a raw limit.
     pub bench: String,
     /// Name of the contender to which the rate is compared.
@@ -20,7 +20,7 @@ pub struct Row {
     /// Bytes of a frame, or of the unit that a raw limit moves.
     pub size: usize,
     /// Kind of the measured contender (card, alternative or limit).
-    pub mode: Mode,
+    pub mode: ContenderKind,
     /// Millions of frames a second, in both directions.
     pub mpps: Option<f64>,
     /// Rate in 10^9 bits a second.
@@ -47,7 +47,7 @@ pub struct Row {
     pub pairs: Option<usize>,
     /// Ratios of the contender's rate to those of other contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ratios: Vec<Ratio>,
+    pub ratios: Vec<RateRatio>,
     /// Duration of one operation, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<f64>,
@@ -56,7 +56,7 @@ pub struct Row {
     pub idle_share: Option<f64>,
     /// Interrupts of the receiver, and frames that the receiver lost.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub interrupts: Option<Interrupts>,
+    pub interrupts: Option<ReceiverInterrupts>,
     /// Latency in one direction, under load or after a silence.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
@@ -64,11 +64,11 @@ pub struct Row {
 
 /// Ratio of a contender's rate to another's: the median over comparable slices.
 #[derive(Debug, Clone, Serialize)]
-pub struct Ratio {
+pub struct RateRatio {
     /// Name of the other contender.
     pub to: String,
     /// Kind of the other contender.
-    pub mode: Mode,
+    pub mode: ContenderKind,
     /// Median; `None` without a comparable pair.
     pub median: Option<f64>,
     /// Bounds of the middle half of the ratios.
@@ -79,7 +79,7 @@ pub struct Ratio {
 
 /// Interrupts and losses of a receiver that acts on interrupts.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Interrupts {
+pub struct ReceiverInterrupts {
     /// Number of interrupts a second.
     #[serde(rename = "interrupts_per_second")]
     pub hertz: f64,
@@ -101,10 +101,10 @@ pub struct Latency {
     pub p999_ns: Option<f64>,
 }
 
-impl Row {
+impl BenchmarkRow {
     /// Creates a result row without numbers.
     #[must_use]
-    pub fn new(bench: &str, peer: &str, size: usize, mode: Mode) -> Self {
+    pub fn new(bench: &str, peer: &str, size: usize, mode: ContenderKind) -> Self {
         Self {
             bench: bench.to_owned(),
             peer: peer.to_owned(),
@@ -141,19 +141,19 @@ impl Row {
 
 /// Results of a benchmark run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct BenchmarkReport {
     /// Machine of the benchmark run.
-    pub machine: Machine,
+    pub machine: MachineDescription,
     /// Contenders that could not take part, each with the reason.
     pub skipped: Vec<String>,
     /// Result rows of all benchmarks.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchmarkRow>,
 }
 
-impl Report {
+impl BenchmarkReport {
     /// Creates a benchmark report without rows.
     #[must_use]
-    pub fn new(machine: Machine) -> Self {
+    pub fn new(machine: MachineDescription) -> Self {
         Self { machine, skipped: Vec::new(), rows: Vec::new() }
     }
 

@@ -1,9 +1,9 @@
 //! Table of the rows for people, about 100 columns wide.
 
-use super::{Interrupts, Ratio, Report, Row};
+use super::{BenchmarkReport, BenchmarkRow, RateRatio, ReceiverInterrupts};
 use std::fmt;
 
-impl fmt::Display for Row {
+impl fmt::Display for BenchmarkRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bench, peer, size, .. } = self;
         write!(f, "{bench:34} {peer:20} {size:>5} {:7}", self.mode.to_string())?;
@@ -31,14 +31,14 @@ impl fmt::Display for Row {
             let (p50, p99, p999) = (us(latency.p50_ns), us(latency.p99_ns), us(latency.p999_ns));
             match (self.idle_share, self.interrupts) {
                 (Some(_), _) => write!(f, ",")?,
-                (_, Some(Interrupts { hertz, lost })) => {
+                (_, Some(ReceiverInterrupts { hertz, lost })) => {
                     write!(f, "  {hertz:.0} interrupts/s, {:.2} % lost,", lost * 100.0)?;
                 }
                 _ => write!(f, "  {:.0} % load:", latency.load * 100.0)?,
             }
             write!(f, " p50 {p50} p99 {p99} p99.9 {p999} us")?;
         }
-        for Ratio { to, mode, median, spread, pairs } in &self.ratios {
+        for RateRatio { to, mode, median, spread, pairs } in &self.ratios {
             if let (Some(median), Some((low, high))) = (median, spread) {
                 write!(f, "\n{:36}{median:.2} of {to} ({mode}): {low:.2} to {high:.2}, {pairs} slices", "")?;
             }
@@ -47,7 +47,7 @@ impl fmt::Display for Row {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for BenchmarkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let machine = &self.machine;
         let pages = if machine.huge_pages { "with" } else { "without" };

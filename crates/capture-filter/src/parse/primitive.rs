@@ -1,39 +1,45 @@
 //! Primitives: qualifiers with an operand, and words that stand for a test.
 
 use super::{
-    Direction, FilterError, Ipv4, Kind, Node, Parser, Part, Ports, Proto, Qualifiers, Relation, Sign, Size,
-    Token, Transport, Value, Word, port, protocol, refuse, token,
+    ComparisonRelation, CompiledPart, ComputedNumber, DirectionQualifier, FieldSize, FilterError, FilterNode,
+    FilterToken, MaskedIpv4Address, Parser, PortComparison, PortTransport, ProtocolQualifier, Qualifiers,
+    ReservedWord, SymbolToken, TypeQualifier, port, protocol, refuse, token,
 };
 use crate::layers::ethernet;
 use core::net::Ipv6Addr;
 
 impl Parser<'_> {
     /// Parses a primitive that begins with a word.
-    pub(super) fn term(&mut self) -> Result<Part, FilterError> {
+    pub(super) fn term(&mut self) -> Result<CompiledPart, FilterError> {
         let proto = match self.peek() {
-            Some(Token::Word(Word::Proto(proto))) => {
+            Some(FilterToken::Word(ReservedWord::Proto(proto))) => {
                 self.at += 1;
                 Some(proto)
             }
             _ => None,
         };
-        let of = proto.unwrap_or(Proto::Any);
-        let Some(Token::Word(word)) = self.peek() else {
+        let of = proto.unwrap_or(ProtocolQualifier::Any);
+        let Some(FilterToken::Word(word)) = self.peek() else {
             return match proto {
                 Some(proto) => Ok((self.layers.has_protocol(proto)?, None)),
                 None => self.unexpected(),
             };
         };
         let node = match word {
-            Word::Src | Word::Dst | Word::Kind(_) | Word::ProtoKind | Word::ProtoChain | Word::Gateway => {
+            ReservedWord::Src
+            | ReservedWord::Dst
+            | ReservedWord::Kind(_)
+            | ReservedWord::ProtoKind
+            | ReservedWord::ProtoChain
+            | ReservedWord::Gateway => {
                 let q = self.qualifiers(of)?;
                 return Ok((self.operand(Some(q))?, Some(q)));
             }
-            Word::Broadcast => {
+            ReservedWord::Broadcast => {
                 self.at += 1;
                 self.layers.is_broadcast(of)?
             }
-            Word::Multicast => {
+            ReservedWord::Multicast => {
                 self.at += 1;
                 self.layers.is_multicast(of)?
             }
@@ -46,45 +52,45 @@ impl Parser<'_> {
     }
 
     /// Compiles a primitive without qualifiers.
-    fn word(&mut self, word: Word) -> Result<Node, FilterError> {
+    fn word(&mut self, word: ReservedWord) -> Result<FilterNode, FilterError> {
         let start = self.at;
         self.at += 1;
         match word {
-            Word::Less => {
-                let test = Value::Length.compare(Relation::Greater, Value::Number(self.plain_number()?));
+            ReservedWord::Less => {
+                let test = ComputedNumber::Length
+                    .compare(ComparisonRelation::Greater, ComputedNumber::Number(self.plain_number()?));
                 Ok(test.negated())
             }
-            Word::Greater => {
-                Ok(Value::Length.compare(Relation::GreaterOrEqual, Value::Number(self.plain_number()?)))
-            }
-            Word::Byte => self.byte(),
-            Word::Vlan => {
+            ReservedWord::Greater => Ok(ComputedNumber::Length
+                .compare(ComparisonRelation::GreaterOrEqual, ComputedNumber::Number(self.plain_number()?))),
+            ReservedWord::Byte => self.byte(),
+            ReservedWord::Vlan => {
                 let id = self.optional_number()?;
                 self.layers.enter_vlan(id)
             }
-            Word::Mpls => {
+            ReservedWord::Mpls => {
                 let label = self.optional_number()?;
                 self.layers.enter_mpls(label)
             }
-            Word::Pppoed => self.layers.has_type(ethernet::PPPOE_DISCOVERY),
-            Word::Pppoes => {
+            ReservedWord::Pppoed => self.layers.has_type(ethernet::PPPOE_DISCOVERY),
+            ReservedWord::Pppoes => {
                 let session = self.optional_number()?;
                 self.layers.enter_pppoe_session(session)
             }
-            Word::Geneve => {
+            ReservedWord::Geneve => {
                 let vni = self.optional_number()?;
                 self.layers.enter_geneve(vni)
             }
-            Word::Llc => {
+            ReservedWord::Llc => {
                 let kind = match self.peek() {
-                    Some(Token::Name(kind)) => Some(kind),
-                    Some(Token::Word(Word::Rnr)) => Some("rnr"),
+                    Some(FilterToken::Name(kind)) => Some(kind),
+                    Some(FilterToken::Word(ReservedWord::Rnr)) => Some("rnr"),
                     _ => None,
                 };
                 self.at += usize::from(kind.is_some());
                 self.layers.is_llc(kind)
             }
-            Word::Foreign => {
+            ReservedWord::Foreign => {
                 let text = &self.text[self.tokens[start].0..];
                 refuse!(
                     "at \"{text:.20}\": a captured Ethernet frame does not have this property; for its \
@@ -99,52 +105,64 @@ impl Parser<'_> {
     }
 
     /// Parses `byte OFFSET RELATION NUMBER`.
-    fn byte(&mut self) -> Result<Node, FilterError> {
+    fn byte(&mut self) -> Result<FilterNode, FilterError> {
         let offset = self.plain_number()?;
-        let Some(Token::Sign(sign)) = self.peek() else { return self.unexpected() };
+        let Some(FilterToken::Sign(sign)) = self.peek() else { return self.unexpected() };
         self.at += 1;
         let number = self.plain_number()?;
-        let field = Value::field(self.layers.header.plus(offset), Size::Byte);
+        let field = ComputedNumber::field(self.layers.header.plus(offset), FieldSize::Byte);
         match sign {
-            Sign::Equal => Ok(field.equals(number)),
-            Sign::Less => Ok(field.compare(Relation::GreaterOrEqual, Value::Number(number)).negated()),
-            Sign::Greater => Ok(field.compare(Relation::Greater, Value::Number(number))),
+            SymbolToken::Equal => Ok(field.equals(number)),
+            SymbolToken::Less => Ok(field
+                .compare(ComparisonRelation::GreaterOrEqual, ComputedNumber::Number(number))
+                .negated()),
+            SymbolToken::Greater => {
+                Ok(field.compare(ComparisonRelation::Greater, ComputedNumber::Number(number)))
+            }
             // libpcap up to 1.10 does not load the byte.
-            Sign::BitAnd => {
+            SymbolToken::BitAnd => {
                 refuse!("`byte {offset} & {number}` is unsupported: write ether[{offset}] & {number} != 0")
             }
-            Sign::BitOr => {
+            SymbolToken::BitOr => {
                 refuse!("`byte {offset} | {number}` is unsupported: write ether[{offset}] | {number} != 0")
             }
             _ => self.unexpected(),
         }
     }
 
-    fn qualifiers(&mut self, proto: Proto) -> Result<Qualifiers, FilterError> {
-        let direction = if self.takes_word(Word::Src) {
-            self.second_direction(Word::Dst, Direction::Source)?
-        } else if self.takes_word(Word::Dst) {
-            self.second_direction(Word::Src, Direction::Destination)?
+    fn qualifiers(&mut self, proto: ProtocolQualifier) -> Result<Qualifiers, FilterError> {
+        let direction = if self.takes_word(ReservedWord::Src) {
+            self.second_direction(ReservedWord::Dst, DirectionQualifier::Source)?
+        } else if self.takes_word(ReservedWord::Dst) {
+            self.second_direction(ReservedWord::Src, DirectionQualifier::Destination)?
         } else {
-            Direction::Any
+            DirectionQualifier::Any
         };
         let kind = match self.peek() {
-            Some(Token::Word(Word::Kind(kind))) => kind,
-            Some(Token::Word(Word::ProtoKind)) if direction == Direction::Any => Kind::Proto,
-            Some(Token::Word(Word::ProtoChain)) if direction == Direction::Any => Kind::ProtoChain,
-            Some(Token::Word(Word::Gateway)) => Kind::Gateway,
-            _ => Kind::Any,
+            Some(FilterToken::Word(ReservedWord::Kind(kind))) => kind,
+            Some(FilterToken::Word(ReservedWord::ProtoKind)) if direction == DirectionQualifier::Any => {
+                TypeQualifier::Proto
+            }
+            Some(FilterToken::Word(ReservedWord::ProtoChain)) if direction == DirectionQualifier::Any => {
+                TypeQualifier::ProtoChain
+            }
+            Some(FilterToken::Word(ReservedWord::Gateway)) => TypeQualifier::Gateway,
+            _ => TypeQualifier::Any,
         };
-        self.at += usize::from(kind != Kind::Any);
+        self.at += usize::from(kind != TypeQualifier::Any);
         Ok(Qualifiers { proto, direction, kind })
     }
 
     /// Parses the rest of `src or dst` or `src and dst`.
-    fn second_direction(&mut self, other: Word, one: Direction) -> Result<Direction, FilterError> {
-        let both = if self.takes_word(Word::Or) {
-            Direction::Either
-        } else if self.takes_word(Word::And) {
-            Direction::Both
+    fn second_direction(
+        &mut self,
+        other: ReservedWord,
+        one: DirectionQualifier,
+    ) -> Result<DirectionQualifier, FilterError> {
+        let both = if self.takes_word(ReservedWord::Or) {
+            DirectionQualifier::Either
+        } else if self.takes_word(ReservedWord::And) {
+            DirectionQualifier::Both
         } else {
             return Ok(one);
         };
@@ -152,35 +170,37 @@ impl Parser<'_> {
     }
 
     /// Parses an operand: an address, a name, a number, or several in brackets.
-    pub(super) fn operand(&mut self, q: Option<Qualifiers>) -> Result<Node, FilterError> {
+    pub(super) fn operand(&mut self, q: Option<Qualifiers>) -> Result<FilterNode, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         let Some(q) = q else {
             self.at -= 1;
             return self.unexpected();
         };
         match token {
-            Token::Word(Word::Not) => Ok(self.deeper(|parser| parser.operand(Some(q)))?.negated()),
-            Token::Sign(Sign::Open) => {
+            FilterToken::Word(ReservedWord::Not) => {
+                Ok(self.deeper(|parser| parser.operand(Some(q)))?.negated())
+            }
+            FilterToken::Sign(SymbolToken::Open) => {
                 let node = self.deeper(|parser| {
                     let first = (parser.operand(Some(q))?, Some(q));
                     parser.rest_of_operands(first)
                 })?;
-                self.expect(Sign::Close)?;
+                self.expect(SymbolToken::Close)?;
                 Ok(node.0)
             }
-            Token::Number(number) => self.number(number, Some(q)),
-            Token::Ipv4(text) => self.ipv4(text, q),
-            Token::Ipv6(address) => self.ipv6(address, q),
-            Token::Mac(address) => match (q.kind, q.proto) {
-                (Kind::Any | Kind::Host, Proto::Link) => {
+            FilterToken::Number(number) => self.number(number, Some(q)),
+            FilterToken::Ipv4(text) => self.ipv4(text, q),
+            FilterToken::Ipv6(address) => self.ipv6(address, q),
+            FilterToken::Mac(address) => match (q.kind, q.proto) {
+                (TypeQualifier::Any | TypeQualifier::Host, ProtocolQualifier::Link) => {
                     self.layers.has_ethernet_address(address, q.direction)
                 }
                 _ => refuse!(
                     "an Ethernet address needs `ether` before it, as in: ether host 02:00:00:00:00:01"
                 ),
             },
-            Token::Name(name) => self.name(name, q),
-            Token::Word(_) | Token::Sign(_) => {
+            FilterToken::Name(name) => self.name(name, q),
+            FilterToken::Word(_) | FilterToken::Sign(_) => {
                 self.at -= 1;
                 self.unexpected()
             }
@@ -188,57 +208,70 @@ impl Parser<'_> {
     }
 
     /// Compiles a number as an operand.
-    pub(super) fn number(&self, number: u32, q: Option<Qualifiers>) -> Result<Node, FilterError> {
+    pub(super) fn number(&self, number: u32, q: Option<Qualifiers>) -> Result<FilterNode, FilterError> {
         let Some(q) = q else { refuse!("{number} needs a word before it, such as host, net or port") };
         match q.kind {
-            Kind::Any | Kind::Host | Kind::Net if q.proto == Proto::Decnet => {
+            TypeQualifier::Any | TypeQualifier::Host | TypeQualifier::Net
+                if q.proto == ProtocolQualifier::Decnet =>
+            {
                 self.layers.has_decnet(number as u16, q.direction)
             }
-            Kind::Any | Kind::Host => self.layers.has_ipv4(Ipv4 { address: number, mask: u32::MAX }, q),
-            Kind::Net => self.layers.has_ipv4(Ipv4::network(number), q),
-            Kind::Port => Ports::one(number, Transport::of(q.proto)?, q.direction).test(&self.layers),
-            Kind::PortRange => {
-                Ports::range(number, number, Transport::of(q.proto)?, q.direction).test(&self.layers)
+            TypeQualifier::Any | TypeQualifier::Host => {
+                self.layers.has_ipv4(MaskedIpv4Address { address: number, mask: u32::MAX }, q)
             }
-            Kind::Proto => self.layers.carries(number, q.proto),
-            Kind::ProtoChain => self.layers.has_in_chain(number, q.proto),
-            Kind::Gateway => gateway(),
+            TypeQualifier::Net => self.layers.has_ipv4(MaskedIpv4Address::network(number), q),
+            TypeQualifier::Port => {
+                PortComparison::one(number, PortTransport::of(q.proto)?, q.direction).test(&self.layers)
+            }
+            TypeQualifier::PortRange => {
+                PortComparison::range(number, number, PortTransport::of(q.proto)?, q.direction)
+                    .test(&self.layers)
+            }
+            TypeQualifier::Proto => self.layers.carries(number, q.proto),
+            TypeQualifier::ProtoChain => self.layers.has_in_chain(number, q.proto),
+            TypeQualifier::Gateway => gateway(),
         }
     }
 
     /// Parses an IPv4 address, possibly with a mask, or a DECnet address.
-    fn ipv4(&mut self, text: &str, q: Qualifiers) -> Result<Node, FilterError> {
-        let mask = if self.takes_sign(Sign::Divide) {
+    fn ipv4(&mut self, text: &str, q: Qualifiers) -> Result<FilterNode, FilterError> {
+        let mask = if self.takes_sign(SymbolToken::Divide) {
             match self.plain_number()? {
                 length @ 0..=32 => Some(u32::MAX.checked_shl(32 - length).unwrap_or(0)),
                 length => refuse!("prefix length {length} is out of range (0-32)"),
             }
-        } else if self.takes_word(Word::Mask) {
-            let Some(Token::Ipv4(mask)) = self.peek() else { return self.unexpected() };
+        } else if self.takes_word(ReservedWord::Mask) {
+            let Some(FilterToken::Ipv4(mask)) = self.peek() else { return self.unexpected() };
             self.at += 1;
-            Some(Ipv4::parse(mask)?.address)
+            Some(MaskedIpv4Address::parse(mask)?.address)
         } else {
             None
         };
         match (q.kind, mask) {
-            (Kind::Net, Some(mask)) => self.layers.has_ipv4(Ipv4::parse(text)?.under(mask, text)?, q),
-            (Kind::Any | Kind::Host | Kind::Net, None) if q.proto == Proto::Decnet => {
+            (TypeQualifier::Net, Some(mask)) => {
+                self.layers.has_ipv4(MaskedIpv4Address::parse(text)?.under(mask, text)?, q)
+            }
+            (TypeQualifier::Any | TypeQualifier::Host | TypeQualifier::Net, None)
+                if q.proto == ProtocolQualifier::Decnet =>
+            {
                 self.layers.has_decnet(decnet(text)?, q.direction)
             }
-            (Kind::Any | Kind::Host | Kind::Net, None) => self.layers.has_ipv4(Ipv4::parse(text)?, q),
-            (Kind::Any | Kind::Host, Some(_)) => {
+            (TypeQualifier::Any | TypeQualifier::Host | TypeQualifier::Net, None) => {
+                self.layers.has_ipv4(MaskedIpv4Address::parse(text)?, q)
+            }
+            (TypeQualifier::Any | TypeQualifier::Host, Some(_)) => {
                 refuse!("a mask needs `net` before the address, as in: net 10.0.0.0/8")
             }
             _ => refuse!("{text} is an address; a number or a name is needed"),
         }
     }
 
-    fn ipv6(&mut self, address: Ipv6Addr, q: Qualifiers) -> Result<Node, FilterError> {
-        let prefix = if self.takes_sign(Sign::Divide) { Some(self.plain_number()?) } else { None };
+    fn ipv6(&mut self, address: Ipv6Addr, q: Qualifiers) -> Result<FilterNode, FilterError> {
+        let prefix = if self.takes_sign(SymbolToken::Divide) { Some(self.plain_number()?) } else { None };
         match q.kind {
-            Kind::Net => {}
-            Kind::Any | Kind::Host if prefix.is_none_or(|prefix| prefix == 128) => {}
-            Kind::Any | Kind::Host => {
+            TypeQualifier::Net => {}
+            TypeQualifier::Any | TypeQualifier::Host if prefix.is_none_or(|prefix| prefix == 128) => {}
+            TypeQualifier::Any | TypeQualifier::Host => {
                 refuse!("a prefix needs `net` before the address, as in: net 2001:db8::/32")
             }
             _ => refuse!("{address} is an address; a number or a name is needed"),
@@ -246,22 +279,23 @@ impl Parser<'_> {
         self.layers.has_ipv6(address, prefix.unwrap_or(128), q)
     }
 
-    fn name(&self, name: &str, q: Qualifiers) -> Result<Node, FilterError> {
+    fn name(&self, name: &str, q: Qualifiers) -> Result<FilterNode, FilterError> {
         match q.kind {
-            Kind::Port => {
-                let (port, transport) = port::named(name, Transport::of(q.proto)?, self.names)?;
-                Ports::one(port, transport, q.direction).test(&self.layers)
+            TypeQualifier::Port => {
+                let (port, transport) = port::named(name, PortTransport::of(q.proto)?, self.names)?;
+                PortComparison::one(port, transport, q.direction).test(&self.layers)
             }
-            Kind::PortRange => {
-                let (one, other, transport) = port::named_range(name, Transport::of(q.proto)?, self.names)?;
-                Ports::range(one, other, transport, q.direction).test(&self.layers)
+            TypeQualifier::PortRange => {
+                let (one, other, transport) =
+                    port::named_range(name, PortTransport::of(q.proto)?, self.names)?;
+                PortComparison::range(one, other, transport, q.direction).test(&self.layers)
             }
-            Kind::Proto => self.layers.carries(protocol::named(name, q.proto, self.names)?, q.proto),
-            Kind::ProtoChain => {
+            TypeQualifier::Proto => self.layers.carries(protocol::named(name, q.proto, self.names)?, q.proto),
+            TypeQualifier::ProtoChain => {
                 self.layers.has_in_chain(protocol::named(name, q.proto, self.names)?, q.proto)
             }
-            Kind::Gateway => gateway(),
-            Kind::Any | Kind::Host | Kind::Net => {
+            TypeQualifier::Gateway => gateway(),
+            TypeQualifier::Any | TypeQualifier::Host | TypeQualifier::Net => {
                 refuse!(
                     "{name} is a name, and names of hosts and networks are not looked up: write the address"
                 )
@@ -270,7 +304,7 @@ impl Parser<'_> {
     }
 }
 
-fn gateway() -> Result<Node, FilterError> {
+fn gateway() -> Result<FilterNode, FilterError> {
     refuse!(
         "gateway needs a host's name, and names are not looked up: write ether host ADDRESS and not host \
          ADDRESS"

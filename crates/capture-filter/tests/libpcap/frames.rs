@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A frame of `length` bytes, of which `data` was captured.
 #[derive(Debug, Clone)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedFrame {
     pub(crate) data: Vec<u8>,
     pub(crate) length: usize,
     /// Neither the frame nor the capture ends early.
@@ -37,7 +37,7 @@ fn snap(organization: [u8; 3], kind: u16, payload: &[u8]) -> Vec<u8> {
     llc(&join(&[&[0xaa, 0xaa, 3], &organization, &kind.to_be_bytes(), payload]))
 }
 
-struct V4 {
+struct Ipv4HeaderFields {
     source: [u8; 4],
     destination: [u8; 4],
     fragment: u16,
@@ -45,9 +45,19 @@ struct V4 {
     ttl: u8,
 }
 
-const V4: V4 = V4 { source: [10, 0, 0, 1], destination: [10, 0, 0, 2], fragment: 0, options: &[], ttl: 64 };
+const V4: Ipv4HeaderFields = Ipv4HeaderFields {
+    source: [10, 0, 0, 1],
+    destination: [10, 0, 0, 2],
+    fragment: 0,
+    options: &[],
+    ttl: 64,
+};
 
-fn ipv4(protocol: u8, payload: &[u8], V4 { source, destination, fragment, options, ttl }: V4) -> Vec<u8> {
+fn ipv4(
+    protocol: u8,
+    payload: &[u8],
+    Ipv4HeaderFields { source, destination, fragment, options, ttl }: Ipv4HeaderFields,
+) -> Vec<u8> {
     let header = 20 + options.len();
     let length = (header + payload.len()) as u16;
     let start = [0x40 | (header / 4) as u8, 0];
@@ -103,23 +113,25 @@ fn of_ipv4() -> Vec<Vec<u8>> {
     let (web, dns) = (tcp(1234, 80, 2, b"GET / HT"), udp(53, 1024, &[7; 20]));
     let text = join(&[b"GET ", &[7; 1400]]);
     let plain = |protocol, payload: &[u8]| ethernet(0x800, &ipv4(protocol, payload, V4));
-    let with = |protocol, payload: &[u8], header: V4| ethernet(0x800, &ipv4(protocol, payload, header));
-    let between = |source, destination| V4 { source, destination, ..V4 };
+    let with = |protocol, payload: &[u8], header: Ipv4HeaderFields| {
+        ethernet(0x800, &ipv4(protocol, payload, header))
+    };
+    let between = |source, destination| Ipv4HeaderFields { source, destination, ..V4 };
     let group = |last, protocol, payload: &[u8]| {
-        let header = V4 { destination: [224, 0, 0, last], ttl: 1, ..V4 };
+        let header = Ipv4HeaderFields { destination: [224, 0, 0, last], ttl: 1, ..V4 };
         to([1, 0, 0x5e, 0, 0, last], 0x800, &ipv4(protocol, payload, header))
     };
-    let ip_broadcast = V4 { destination: [255; 4], ..V4 };
+    let ip_broadcast = Ipv4HeaderFields { destination: [255; 4], ..V4 };
     let mut frames = vec![
         plain(6, &web),
         plain(17, &dns),
         with(6, &tcp(22, 5000, 0x12, &[]), between([1, 2, 3, 4], [128, 3, 0, 1])),
-        with(6, &tcp(443, 6000, 0x11, b"tls"), V4 { options: &[1; 12], ..V4 }),
-        with(6, &tcp(80, 6000, 0x18, &text), V4 { options: &[1; 40], ..V4 }),
-        with(17, &udp(67, 68, &[0; 240]), V4 { fragment: 0x2000, ..V4 }),
-        with(17, &udp(80, 80, &[0; 24]), V4 { fragment: 0x20, ..V4 }),
-        with(6, &web, V4 { fragment: 0x4000, ttl: 5, ..V4 }),
-        with(1, b"\x08\0\0\0ping", V4 { fragment: 0x2001, ..V4 }),
+        with(6, &tcp(443, 6000, 0x11, b"tls"), Ipv4HeaderFields { options: &[1; 12], ..V4 }),
+        with(6, &tcp(80, 6000, 0x18, &text), Ipv4HeaderFields { options: &[1; 40], ..V4 }),
+        with(17, &udp(67, 68, &[0; 240]), Ipv4HeaderFields { fragment: 0x2000, ..V4 }),
+        with(17, &udp(80, 80, &[0; 24]), Ipv4HeaderFields { fragment: 0x20, ..V4 }),
+        with(6, &web, Ipv4HeaderFields { fragment: 0x4000, ttl: 5, ..V4 }),
+        with(1, b"\x08\0\0\0ping", Ipv4HeaderFields { fragment: 0x2001, ..V4 }),
         plain(1, b"\x08\0\0\0abcdefgh"),
         plain(1, b"\0\0\0\0abcdefgh"),
         plain(1, b"\x03\x01\0\0\0\0\0\0E"),
@@ -134,7 +146,11 @@ fn of_ipv4() -> Vec<Vec<u8>> {
         with(6, &web, between([127, 0, 0, 1], [127, 0, 0, 1])),
         with(6, &tcp(80, 80, 4, &[]), between([10, 0, 0, 2], [10, 0, 0, 1])),
         with(17, &udp(0, 65535, &[]), between([0; 4], [172, 16, 254, 3])),
-        to(BROADCAST, 0x800, &ipv4(17, &udp(68, 67, &[5; 60]), V4 { source: [0; 4], ..ip_broadcast })),
+        to(
+            BROADCAST,
+            0x800,
+            &ipv4(17, &udp(68, 67, &[5; 60]), Ipv4HeaderFields { source: [0; 4], ..ip_broadcast }),
+        ),
         plain(17, &udp(80, 9, &[8; 900])),
         plain(9, b"igrp"),
         group(1, 2, b"\x16\0\0\0\xe0\0\0\x01"),
@@ -273,19 +289,19 @@ fn of_other_types() -> Vec<Vec<u8>> {
 }
 
 /// Returns all frames: the whole ones first, then frames that end early, and captures that were cut.
-pub(crate) fn all() -> Vec<Captured> {
+pub(crate) fn all() -> Vec<CapturedFrame> {
     let groups = [of_ipv4(), of_ipv6(), behind_tags_and_labels(), of_other_types()];
     let whole: Vec<_> = groups.into_iter().flatten().collect();
     let mut frames: Vec<_> = whole
         .iter()
-        .map(|data| Captured { data: data.clone(), length: data.len(), is_whole: true })
+        .map(|data| CapturedFrame { data: data.clone(), length: data.len(), is_whole: true })
         .collect();
     let ends =
         [0, 1, 5, 11, 12, 13, 14, 15, 17, 18, 20, 23, 24, 27, 30, 33, 34, 36, 38, 40, 46, 53, 54, 56, 58, 62];
     for (n, data) in whole.iter().enumerate() {
         for end in ends.into_iter().skip(n % 3).step_by(3).filter(|end| *end < data.len()) {
             let length = if n % 2 == 0 { end } else { data.len() };
-            frames.push(Captured { data: data[..end].to_vec(), length, is_whole: false });
+            frames.push(CapturedFrame { data: data[..end].to_vec(), length, is_whole: false });
         }
     }
     frames

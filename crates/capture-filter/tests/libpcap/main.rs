@@ -5,8 +5,8 @@ mod frames;
 mod random;
 mod tcpdump;
 
-use capture_filter::{Filter, Names};
-use frames::Captured;
+use capture_filter::{Filter, NameDatabases};
+use frames::CapturedFrame;
 use host::test_support::skipped;
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,21 +15,21 @@ use std::fs;
 const BEHIND_GENEVE: &str = "a test after geneve reads inside geneve packets only";
 
 /// Frames, and libpcap's results for them.
-struct Comparison {
-    frames: Vec<Captured>,
+struct LibpcapComparison {
+    frames: Vec<CapturedFrame>,
     file: Vec<u8>,
-    names: Names,
+    names: NameDatabases,
     /// Third number of libpcap's version, 1.10.N.
     patch: u32,
 }
 
-impl Comparison {
+impl LibpcapComparison {
     /// Prepares a comparison. Without libpcap, skips the test and returns `None`.
     fn new(what: &str) -> Option<Self> {
         let patch = tcpdump::patch_level().map_err(|why| skipped(what, &why)).ok()?;
         let frames = frames::all();
         let table = |path| fs::read_to_string(path).unwrap_or_default();
-        let names = Names::new(table("/etc/services"), table("/etc/protocols"));
+        let names = NameDatabases::new(table("/etc/services"), table("/etc/protocols"));
         Some(Self { file: tcpdump::savefile(&frames), frames, names, patch })
     }
 
@@ -49,7 +49,7 @@ impl Comparison {
     /// Compares one filter with libpcap's optimized program. The optimizer drops and moves loads, and refuses a
     /// filter that selects no frame. So the program may select a frame that the plain one rejects because a field is
     /// outside of it. For frames that `may_end_early` accepts, the result of either program is right.
-    fn check(&self, filter: &str, may_end_early: impl Fn(&Captured) -> bool) -> Result<(), String> {
+    fn check(&self, filter: &str, may_end_early: impl Fn(&CapturedFrame) -> bool) -> Result<(), String> {
         let (ours, optimized) = match (self.select(filter), tcpdump::select(&self.file, filter, true)) {
             (Ok(ours), Ok(optimized)) => (ours, optimized),
             (Ok(ours), Err(why)) if why.contains("rejects all packets") => (ours, BTreeSet::new()),
@@ -74,7 +74,7 @@ impl Comparison {
 
 #[test]
 fn filters_select_the_frames_that_libpcap_selects() {
-    let Some(comparison) = Comparison::new("filters beside libpcap") else { return };
+    let Some(comparison) = LibpcapComparison::new("filters beside libpcap") else { return };
     let filters = filters::all();
     let count = filters.len();
     let whole = comparison.frames.iter().filter(|frame| frame.is_whole).count();
@@ -89,7 +89,9 @@ fn filters_select_the_frames_that_libpcap_selects() {
 
 #[test]
 fn filters_that_libpcap_misoptimizes_match_without_optimizer() {
-    let Some(comparison) = Comparison::new("filters beside libpcap without its optimizer") else { return };
+    let Some(comparison) = LibpcapComparison::new("filters beside libpcap without its optimizer") else {
+        return;
+    };
     for filter in filters::NOT_OPTIMIZED {
         assert_eq!(comparison.check(filter, |_| true), Ok(()));
     }

@@ -1,12 +1,12 @@
 //! Random filters compared with libpcap: filters of the list, joined in every way.
 
-use crate::{Comparison, filters};
+use crate::{LibpcapComparison, filters};
 use proptest::prelude::{BoxedStrategy, Strategy, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
 use std::sync::LazyLock;
 
-static COMPARISON: LazyLock<Option<Comparison>> =
-    LazyLock::new(|| Comparison::new("random filters beside libpcap"));
+static COMPARISON: LazyLock<Option<LibpcapComparison>> =
+    LazyLock::new(|| LibpcapComparison::new("random filters beside libpcap"));
 
 /// Returns a strategy: accepted filters of the list, joined by `and` and `or`, negated and put in brackets.
 fn filter() -> BoxedStrategy<String> {

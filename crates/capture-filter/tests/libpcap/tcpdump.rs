@@ -1,6 +1,6 @@
 //! libpcap itself, as tcpdump applies it to a savefile.
 
-use crate::frames::Captured;
+use crate::frames::CapturedFrame;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -19,11 +19,11 @@ pub(crate) fn patch_level() -> Result<u32, String> {
 }
 
 /// Writes frames as a savefile, with their numbers as times.
-pub(crate) fn savefile(frames: &[Captured]) -> Vec<u8> {
+pub(crate) fn savefile(frames: &[CapturedFrame]) -> Vec<u8> {
     let mut file = Vec::new();
     let header = [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1];
     header.iter().for_each(|word| file.extend(word.to_le_bytes()));
-    for (number, Captured { data, length, .. }) in frames.iter().enumerate() {
+    for (number, CapturedFrame { data, length, .. }) in frames.iter().enumerate() {
         let record = [number, 0, data.len(), *length].map(|word| word as u32);
         record.iter().for_each(|word| file.extend(word.to_le_bytes()));
         file.extend(data);

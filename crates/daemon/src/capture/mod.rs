@@ -1,15 +1,15 @@
 //! Captures of frames on a port: at each function and at the uplink, with the reason of each drop.
 //!
-//! The port's thread copies the first bytes of a frame into a ring ([`Capture`]). The client's side reads the ring
-//! ([`Frames`]) as pcapng. If it is too slow, the capture misses frames and reports their number; the port never waits.
-//! `control::server::capture` serves the requests for captures.
+//! The port's thread copies the first bytes of a frame into a ring ([`CaptureWriter`]). The client's side reads the
+//! ring ([`CaptureReader`]) as pcapng. If it is too slow, the capture misses frames and reports their number; the port
+//! never waits. `control::server::capture` serves the requests for captures.
 
 mod loss;
 
-use crate::pcapng::{self, Packet, Way};
+use crate::pcapng::{self, PacketDirection, PcapngPacket};
 use crate::ring;
-use plane::watch::{Seen, Way as PlaneWay};
-use plane::{Origin, Ports};
+use plane::watch::{FrameDirection as PlaneWay, FrameObservation};
+use plane::{FrameOrigin, PortSet};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::io;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub(crate) const UPLINK: u8 = u8::MAX;
 
 /// Selection of frames for a packet capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct CaptureSelection {
     /// Ports of the switch whose frames are captured.
-    pub(crate) ports: Ports,
+    pub(crate) ports: PortSet,
     /// Captures frames at the uplink, too.
     pub(crate) uplink: bool,
     /// Captures only dropped frames.
@@ -44,16 +44,16 @@ pub(crate) struct Wanted {
     pub(crate) is_filtered: bool,
 }
 
-impl Wanted {
+impl CaptureSelection {
     /// Returns the bytes of each frame that are copied into the ring.
     fn copied(&self) -> usize {
         if self.is_filtered { LONGEST } else { self.snaplen }
     }
 
-    fn wants(&self, seen: &Seen) -> bool {
+    fn wants(&self, seen: &FrameObservation) -> bool {
         let here = match seen.at {
-            Origin::Uplink => self.uplink,
-            Origin::Port(port) => self.ports.has(port),
+            FrameOrigin::Uplink => self.uplink,
+            FrameOrigin::Port(port) => self.ports.has(port),
         };
         here && (!self.drops || seen.lost.is_some())
     }
@@ -61,23 +61,23 @@ impl Wanted {
 
 /// Port's side of a packet capture.
 #[derive(Debug)]
-pub struct Capture {
-    wanted: Wanted,
+pub struct CaptureWriter {
+    wanted: CaptureSelection,
     sender: Producer<u8>,
     missing: Arc<AtomicU64>,
 }
 
 /// Captures of a port.
 #[derive(Debug, Default)]
-pub(crate) struct Captures(Vec<Capture>);
+pub(crate) struct PortCaptures(Vec<CaptureWriter>);
 
-impl Captures {
+impl PortCaptures {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds a capture to the port. Returns false if the port has [`MOST`] captures already.
-    pub(crate) fn add(&mut self, capture: Capture) -> bool {
+    pub(crate) fn add(&mut self, capture: CaptureWriter) -> bool {
         self.forget_ended();
         let has_room = self.0.len() < MOST;
         if has_room {
@@ -92,7 +92,7 @@ impl Captures {
     }
 
     /// Copies a frame to every capture that selects the frame.
-    pub(crate) fn note(&mut self, seen: Seen, frame: &[u8]) {
+    pub(crate) fn note(&mut self, seen: FrameObservation, frame: &[u8]) {
         let mut now = None;
         for capture in self.0.iter_mut().filter(|capture| capture.wanted.wants(&seen)) {
             capture.note(*now.get_or_insert_with(pcapng::time), seen, frame);
@@ -100,11 +100,11 @@ impl Captures {
     }
 }
 
-impl Capture {
-    fn note(&mut self, time: u64, seen: Seen, frame: &[u8]) {
+impl CaptureWriter {
+    fn note(&mut self, time: u64, seen: FrameObservation, frame: &[u8]) {
         let place = match seen.at {
-            Origin::Uplink => UPLINK,
-            Origin::Port(port) => port.get(),
+            FrameOrigin::Uplink => UPLINK,
+            FrameOrigin::Port(port) => port.get(),
         };
         let why = seen.lost.map_or("", loss::text);
         let head = [place, seen.way as u8, why.len() as u8];
@@ -118,7 +118,7 @@ impl Capture {
 
 /// Reader's side of a packet capture.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct CaptureReader {
     receiver: Consumer<u8>,
     missing: Arc<AtomicU64>,
     /// Number of missing frames that the reader was notified of.
@@ -131,11 +131,11 @@ pub(crate) struct Frames {
 }
 
 /// Creates the port's and the reader's side of a capture.
-pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
+pub(crate) fn begin(wanted: CaptureSelection) -> (CaptureWriter, CaptureReader) {
     let (sender, receiver) = RingBuffer::new(RING);
     let missing = Arc::new(AtomicU64::new(0));
-    let capture = Capture { wanted, sender, missing: Arc::clone(&missing) };
-    let frames = Frames {
+    let capture = CaptureWriter { wanted, sender, missing: Arc::clone(&missing) };
+    let frames = CaptureReader {
         receiver,
         missing,
         told: 0,
@@ -146,7 +146,7 @@ pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
     (capture, frames)
 }
 
-impl Frames {
+impl CaptureReader {
     /// Returns the beginning of the file: a section, and an interface for each name. Entries of one name must be
     /// adjacent.
     ///
@@ -203,11 +203,15 @@ impl Frames {
             let missing = self.missing.load(Ordering::Relaxed);
             let comment = (!why.is_empty()).then(|| format!("dropped: {}", String::from_utf8_lossy(why)));
             let onto_plane = head[13] == PlaneWay::In as u8;
-            blocks.extend(pcapng::packet(&Packet {
+            blocks.extend(pcapng::packet(&PcapngPacket {
                 interface: *interface,
                 time: u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|n| head[n])),
                 // A frame that enters the plane was sent by a function, or received by the uplink.
-                way: if onto_plane == (head[12] == UPLINK) { Way::In } else { Way::Out },
+                way: if onto_plane == (head[12] == UPLINK) {
+                    PacketDirection::In
+                } else {
+                    PacketDirection::Out
+                },
                 length: frame_length,
                 data: &data[..data.len().min(self.snaplen)],
                 comment: comment.as_deref(),
@@ -222,24 +226,24 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plane::watch::Loss;
-    use plane::{Missed, Port};
+    use plane::watch::FrameDropReason;
+    use plane::{DeliveryError, PortIndex};
 
-    const ALL: Wanted = Wanted {
-        ports: Ports::new(u64::MAX),
+    const ALL: CaptureSelection = CaptureSelection {
+        ports: PortSet::new(u64::MAX),
         uplink: true,
         drops: false,
         snaplen: LONGEST,
         is_filtered: false,
     };
 
-    fn seen(at: u8, way: PlaneWay, lost: Option<Loss>) -> Seen {
-        Seen { at: Port::new(at).map_or(Origin::Uplink, Origin::Port), way, lost }
+    fn seen(at: u8, way: PlaneWay, lost: Option<FrameDropReason>) -> FrameObservation {
+        FrameObservation { at: PortIndex::new(at).map_or(FrameOrigin::Uplink, FrameOrigin::Port), way, lost }
     }
 
     /// Packet that the test has read from a capture file.
     #[derive(Debug, PartialEq)]
-    struct Found {
+    struct CapturedPacket {
         interface: u32,
         way: u8,
         data: Vec<u8>,
@@ -248,7 +252,7 @@ mod tests {
         missing: u64,
     }
 
-    fn read(file: &[u8]) -> Vec<Found> {
+    fn read(file: &[u8]) -> Vec<CapturedPacket> {
         use pcap_parser::traits::PcapNGPacketBlock;
         let (_, read) = pcap_parser::parse_pcapng(file).unwrap();
         let blocks = read.sections.into_iter().flat_map(|section| section.blocks);
@@ -259,25 +263,26 @@ mod tests {
             let missing = option(pcapng::DROP_COUNT).map_or(0, |count| count.as_u64_le().unwrap());
             let way = option(pcapng::FLAGS).unwrap().value[0];
             let (interface, length, data) = (packet.if_id, packet.origlen, packet.packet_data().to_vec());
-            Some(Found { interface, way, data, length, comment, missing })
+            Some(CapturedPacket { interface, way, data, length, comment, missing })
         });
         packets.collect()
     }
 
     #[test]
     fn captured_frames_have_interface_direction_and_drop_reason() {
-        let (capture, mut frames) = begin(Wanted { snaplen: 4, ..ALL });
-        let mut captures = Captures::default();
+        let (capture, mut frames) = begin(CaptureSelection { snaplen: 4, ..ALL });
+        let mut captures = PortCaptures::default();
         assert!(captures.is_empty() && captures.add(capture));
         captures.note(seen(3, PlaneWay::In, None), &[1; 60]);
         captures.note(seen(UPLINK, PlaneWay::Out, None), &[1; 60]);
         captures.note(seen(UPLINK, PlaneWay::In, None), &[2; 60]);
-        captures.note(seen(3, PlaneWay::Out, Some(Loss::Missed(Missed::Dropped))), &[2; 60]);
+        captures
+            .note(seen(3, PlaneWay::Out, Some(FrameDropReason::Missed(DeliveryError::Dropped))), &[2; 60]);
         captures.note(seen(5, PlaneWay::Out, None), &[3; 60]);
         let mut file = frames.head(&[(UPLINK, "uplink".into()), (3, "pf0vf3".into())]).unwrap();
         file.extend(frames.take(usize::MAX, |_, _| true).unwrap().unwrap());
         let [receives, sends] = [1, 2];
-        let packet = |interface, way, byte, why: Option<&str>| Found {
+        let packet = |interface, way, byte, why: Option<&str>| CapturedPacket {
             interface,
             way,
             data: vec![byte; 4],
@@ -296,25 +301,25 @@ mod tests {
 
     #[test]
     fn capture_omits_unselected_ports_and_delivered_frames() {
-        let wanted = Wanted { ports: Ports::new(1 << 2), uplink: false, drops: true, ..ALL };
+        let wanted = CaptureSelection { ports: PortSet::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
-        let mut captures = Captures(vec![capture]);
+        let mut captures = PortCaptures(vec![capture]);
         for at in [1, 2, UPLINK] {
-            for lost in [None, Some(Loss::Storm)] {
+            for lost in [None, Some(FrameDropReason::Storm)] {
                 captures.note(seen(at, PlaneWay::Out, lost), &[at; 60]);
             }
         }
-        captures.note(seen(2, PlaneWay::Out, Some(Loss::Storm)), &[99; 60]);
+        captures.note(seen(2, PlaneWay::Out, Some(FrameDropReason::Storm)), &[99; 60]);
         let mut file = frames.head(&[(2, "pf0vf2".into())]).unwrap();
         file.extend(frames.take(usize::MAX, |frame, _| frame[0] < 99).unwrap().unwrap());
         let found = read(&file);
-        let [Found { data, comment: Some(why), .. }] = &found[..] else { panic!("{found:?}") };
+        let [CapturedPacket { data, comment: Some(why), .. }] = &found[..] else { panic!("{found:?}") };
         assert_eq!((&data[..], why.as_str()), (&[2; 60][..], "dropped: storm control"));
     }
 
     #[test]
     fn capture_filter_sees_whole_frames_and_the_file_cut_ones() {
-        let (mut capture, mut frames) = begin(Wanted { snaplen: 96, is_filtered: true, ..ALL });
+        let (mut capture, mut frames) = begin(CaptureSelection { snaplen: 96, is_filtered: true, ..ALL });
         for length in [60, 1500] {
             capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
         }
@@ -322,7 +327,7 @@ mod tests {
         let is_long = |frame: &[u8], length| frame.len() == length && length > 1000;
         file.extend(frames.take(usize::MAX, is_long).unwrap().unwrap());
         let found = read(&file);
-        let [Found { data, length: 1500, .. }] = &found[..] else { panic!("{found:?}") };
+        let [CapturedPacket { data, length: 1500, .. }] = &found[..] else { panic!("{found:?}") };
         assert_eq!(data.len(), 96);
     }
 
@@ -339,7 +344,7 @@ mod tests {
     #[test]
     fn slow_capture_reader_misses_frames_that_are_counted() {
         let (capture, mut frames) = begin(ALL);
-        let mut captures = Captures(vec![capture]);
+        let mut captures = PortCaptures(vec![capture]);
         let sent = 2 * RING as u64 / 1000;
         for _ in 0..sent {
             captures.note(seen(1, PlaneWay::In, None), &[1; 1000]);

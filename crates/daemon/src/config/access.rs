@@ -2,9 +2,9 @@
 //!
 //! The host finds out that it may give a socket these rights when it creates the socket.
 
-use super::{ConfigError, Unique, value};
-use host::socket::Access;
-use host::user::{UserError, group_id, user_id};
+use super::{ConfigError, UniqueValues, value};
+use host::socket::SocketAccess;
+use host::user::{UserLookupError, group_id, user_id};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 /// Keys of the table `access`. A VF's keys override its port's, and a port's override the host's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AccessKeys {
+pub struct AccessConfigKeys {
     /// Owner of the socket, name or number. Default: the user of the host.
-    pub owner: Option<Id>,
+    pub owner: Option<UserOrGroup>,
     /// Group of the socket, name or number. Default: the group of the host.
-    pub group: Option<Id>,
+    pub group: Option<UserOrGroup>,
     /// Mode of the socket: "0600", the owner may connect; "0660", the group too; "0666", every user. Default: 0660 if
     /// a group is given, else 0600.
     pub mode: Option<SocketMode>,
@@ -26,14 +26,14 @@ pub struct AccessKeys {
 /// Keys of the table `control`: users, besides the user of the host, that may send commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ControlKeys {
+pub struct ControlConfigKeys {
     /// Group whose members may send commands, name or number. Default: none.
-    pub group: Option<Id>,
+    pub group: Option<UserOrGroup>,
 }
 
 /// User or group, by name or number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Id(pub String);
+pub struct UserOrGroup(pub String);
 
 /// Mode of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,41 +45,41 @@ impl Serialize for SocketMode {
     }
 }
 
-impl<'de> Deserialize<'de> for Id {
+impl<'de> Deserialize<'de> for UserOrGroup {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NameOrNumber)
+        deserializer.deserialize_any(UserOrGroupVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for SocketMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Octal)
+        deserializer.deserialize_any(SocketModeVisitor)
     }
 }
 
-/// Reads an [`Id`] from a string or an integer.
-struct NameOrNumber;
+/// Reads an [`UserOrGroup`] from a string or an integer.
+struct UserOrGroupVisitor;
 
-impl Visitor<'_> for NameOrNumber {
-    type Value = Id;
+impl Visitor<'_> for UserOrGroupVisitor {
+    type Value = UserOrGroup;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a user or group, by name or number")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Id, E> {
-        Ok(Id(name.to_owned()))
+    fn visit_str<E: Error>(self, name: &str) -> Result<UserOrGroup, E> {
+        Ok(UserOrGroup(name.to_owned()))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {
-        Ok(Id(number.to_string()))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<UserOrGroup, E> {
+        Ok(UserOrGroup(number.to_string()))
     }
 }
 
 /// Reads a [`SocketMode`] from its octal digits in a string. A TOML integer would be decimal: 600 is not 0600.
-struct Octal;
+struct SocketModeVisitor;
 
-impl Visitor<'_> for Octal {
+impl Visitor<'_> for SocketModeVisitor {
     type Value = SocketMode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,26 +93,26 @@ impl Visitor<'_> for Octal {
 }
 
 /// Returns the access rights of a socket from its layers of keys, innermost first. `owner` names the VF or port.
-pub(super) fn access(layers: &[&AccessKeys], owner: &str) -> Result<Access, ConfigError> {
+pub(super) fn access(layers: &[&AccessConfigKeys], owner: &str) -> Result<SocketAccess, ConfigError> {
     let key = |key: &str| format!("{owner}.access.{key}");
     let uid = number(layers.iter().find_map(|keys| keys.owner.as_ref()), user_id, &key("owner"))?;
     let gid = number(layers.iter().find_map(|keys| keys.group.as_ref()), group_id, &key("group"))?;
     let usual = if gid.is_some() { 0o660 } else { 0o600 };
     let mode = layers.iter().find_map(|keys| keys.mode).map_or(usual, |mode| mode.0);
-    Ok(Access { owner: uid, group: gid, mode })
+    Ok(SocketAccess { owner: uid, group: gid, mode })
 }
 
 /// Returns the access rights of the control socket.
-pub(super) fn control(keys: &ControlKeys) -> Result<Access, ConfigError> {
+pub(super) fn control(keys: &ControlConfigKeys) -> Result<SocketAccess, ConfigError> {
     let group = number(keys.group.as_ref(), group_id, "control.group")?;
     let mode = if group.is_some() { 0o660 } else { 0o600 };
-    Ok(Access { owner: None, group, mode })
+    Ok(SocketAccess { owner: None, group, mode })
 }
 
 /// Resolves a user or group to its number.
 fn number(
-    id: Option<&Id>,
-    find: impl Fn(&str) -> Result<u32, UserError>,
+    id: Option<&UserOrGroup>,
+    find: impl Fn(&str) -> Result<u32, UserLookupError>,
     key: &str,
 ) -> Result<Option<u32>, ConfigError> {
     id.map(|id| find(&id.0).map_err(|error| value(key, error.to_string()))).transpose()
@@ -131,7 +131,7 @@ pub(super) fn control_socket(runtime_dir: &Path) -> PathBuf {
 pub(super) fn socket(
     given: Option<PathBuf>,
     (runtime_dir, name, file): (&Path, &str, &str),
-    unique: &mut Unique,
+    unique: &mut UniqueValues,
 ) -> Result<PathBuf, ConfigError> {
     let key = format!("{name}.socket");
     if let Some(path) = &given {
@@ -148,12 +148,12 @@ pub(super) fn socket(
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use crate::config::HostConfig;
     use crate::config::tests::{check, refused};
-    use host::socket::Access;
+    use host::socket::SocketAccess;
     use std::path::Path;
 
-    fn accesses(text: &str) -> Vec<Access> {
+    fn accesses(text: &str) -> Vec<SocketAccess> {
         let config = check(text).unwrap();
         config.ports.iter().flat_map(|port| &port.vfs).map(|vf| vf.access).collect()
     }
@@ -171,23 +171,27 @@ mod tests {
             index = 1
             access = { owner = 107, mode = "600" }
         "#;
-        let access = |owner, group, mode| Access { owner: Some(owner), group: Some(group), mode };
+        let access = |owner, group, mode| SocketAccess { owner: Some(owner), group: Some(group), mode };
         assert_eq!(accesses(text), [access(0, 10, 0o660), access(0, 20, 0o666), access(107, 20, 0o600)]);
-        assert_eq!(accesses("[[port]]\nvfs = 1"), [Access::PRIVATE]);
+        assert_eq!(accesses("[[port]]\nvfs = 1"), [SocketAccess::PRIVATE]);
     }
 
     #[test]
     fn socket_access_of_a_port_applies_to_the_pf_socket() {
         let config = check("[[port]]\npf = \"guest\"\naccess = { group = 107 }").unwrap();
-        assert_eq!(config.ports[0].access, Access { owner: None, group: Some(107), mode: 0o660 });
+        assert_eq!(config.ports[0].access, SocketAccess { owner: None, group: Some(107), mode: 0o660 });
     }
 
     #[test]
     fn only_the_control_socket_group_may_send_commands() {
         let config = check("access = { group = 107, mode = \"0666\" }").unwrap();
-        assert_eq!(config.control_access, Access::PRIVATE, "the right to connect is no right to command");
+        assert_eq!(
+            config.control_access,
+            SocketAccess::PRIVATE,
+            "the right to connect is no right to command"
+        );
         let config = check("control = { group = 4 }").unwrap();
-        assert_eq!(config.control_access, Access { owner: None, group: Some(4), mode: 0o660 });
+        assert_eq!(config.control_access, SocketAccess { owner: None, group: Some(4), mode: 0o660 });
         assert_eq!(config.control_socket(), Path::new("/run/softiov/control/control.sock"));
     }
 
@@ -211,11 +215,11 @@ mod tests {
     #[test]
     fn invalid_socket_mode_is_refused_with_the_valid_modes() {
         for mode in ["\"0777\"", "\"0640\"", "\"rw\"", "600", "384", "\"\""] {
-            let message = Config::parse(&format!("access = {{ mode = {mode} }}")).unwrap_err();
+            let message = HostConfig::parse(&format!("access = {{ mode = {mode} }}")).unwrap_err();
             assert!(message.contains("\"0660\" (the group too)"), "{mode}: {message}");
         }
         assert!(
-            Config::parse("access = { owner = true }")
+            HostConfig::parse("access = { owner = true }")
                 .unwrap_err()
                 .contains("a user or group, by name or number")
         );

@@ -43,9 +43,9 @@ const MAX_NAME: usize = 32;
 
 /// Values that only one key may have, each with that key.
 #[derive(Default)]
-pub(super) struct Unique(HashMap<String, String>);
+pub(super) struct UniqueValues(HashMap<String, String>);
 
-impl Unique {
+impl UniqueValues {
     /// Claims a value for a key.
     ///
     /// # Errors

@@ -1,16 +1,16 @@
 //! Key `cpus` of a port. Whether the machine has these processors shows when the port is opened.
 
 use super::{ConfigError, value};
-use host::cpus::Cpus;
+use host::cpus::CpuList;
 
-pub(super) fn check(given: Option<&[u32]>, port: &str) -> Result<Cpus, ConfigError> {
+pub(super) fn check(given: Option<&[u32]>, port: &str) -> Result<CpuList, ConfigError> {
     let refused = |problem: String| Err(value(format!("{port}.cpus"), problem));
-    let Some(given) = given else { return Ok(Cpus::default()) };
+    let Some(given) = given else { return Ok(CpuList::default()) };
     if given.is_empty() {
         return refused("the list is empty; name a CPU, or leave cpus out".to_owned());
     }
-    match given.iter().find(|cpu| **cpu > Cpus::LAST) {
-        Some(cpu) => refused(format!("CPU {cpu} is out of range (0-{})", Cpus::LAST)),
+    match given.iter().find(|cpu| **cpu > CpuList::LAST) {
+        Some(cpu) => refused(format!("CPU {cpu} is out of range (0-{})", CpuList::LAST)),
         None => Ok(given.iter().copied().collect()),
     }
 }

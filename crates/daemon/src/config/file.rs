@@ -1,14 +1,14 @@
 //! Configuration file, key by key, without checks. The settings of ports and VFs are declared once for all their uses
 //! (`settings`).
 
-use super::access::{AccessKeys, ControlKeys};
-use super::confine::ConfineKeys;
-use super::http::HttpKeys;
-use super::impair::ImpairKeys;
-use super::size::Size;
-use super::uplink::Uplink;
+use super::access::{AccessConfigKeys, ControlConfigKeys};
+use super::confine::SandboxConfigKeys;
+use super::http::HttpConfigKeys;
+use super::impair::ImpairmentConfigKeys;
+use super::size::MemorySize;
+use super::uplink::UplinkConfig;
 use crate::settings::{Limit, MirrorRule, Storm, VfSettings};
-use policy::Limits;
+use policy::FamilyLimits;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
@@ -20,70 +20,70 @@ use std::path::PathBuf;
 /// Whole configuration file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct ConfigFile {
     /// Folder of the sockets that have no path of their own.
     pub runtime_dir: Option<PathBuf>,
     /// Access to the sockets of VFs, and of PFs that guests drive.
     #[serde(default)]
-    pub access: AccessKeys,
+    pub access: AccessConfigKeys,
     /// Access to the control socket.
     #[serde(default)]
-    pub control: ControlKeys,
+    pub control: ControlConfigKeys,
     /// Control interface over TCP.
     #[serde(default)]
-    pub http: HttpKeys,
+    pub http: HttpConfigKeys,
     /// Folder of the changes that commands have made and kept. Default: the system's folder for state.
     pub state_dir: Option<PathBuf>,
     /// Rights that the host gives up after its start.
     #[serde(default)]
-    pub confine: ConfineKeys,
+    pub confine: SandboxConfigKeys,
     /// Limit of the memory that one client may share with its function, such as "64G". Default: the machine's memory
     /// and swap space.
-    pub client_memory: Option<Size>,
+    pub client_memory: Option<MemorySize>,
     /// Ports. Without any there is one, with default values.
     #[serde(default)]
-    pub port: Vec<Port>,
+    pub port: Vec<PortConfigKeys>,
 }
 
 /// Keys of a port: a physical function, its virtual functions and an uplink.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Port {
+pub struct PortConfigKeys {
     /// Name in commands. Default: pf0, pf1, ... in the order of the file.
     pub name: Option<String>,
     /// Ethernet address of the port. Default: derived from the machine and the name.
     pub mac: Option<String>,
     /// Uplink of the port. Default: none.
     #[serde(default)]
-    pub uplink: Uplink,
+    pub uplink: UplinkConfig,
     /// Impairment of frames on the uplink: delay, loss, reordering. Default: none.
-    pub impair: Option<ImpairKeys>,
+    pub impair: Option<ImpairmentConfigKeys>,
     /// File to record the uplink's frames to, as pcapng. Default: none.
     pub record: Option<PathBuf>,
     /// Link of the port: "uplink", the uplink's, or "up" always. Default: uplink. A port without an uplink is up.
     #[serde(default)]
-    pub link: PortLink,
+    pub link: PortLinkRule,
     /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
     /// "forward", as a cable would; pause frames are dropped in any case. Default: drop.
     #[serde(default)]
-    pub link_local: LinkLocal,
+    pub link_local: LinkLocalPolicy,
     /// Card family: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
     #[serde(default)]
     pub family: Family,
     /// Doorbell mode: "sleep", "mapped" or "busy". Default: sleep.
     #[serde(default)]
-    pub wait: Wait,
+    pub wait: DoorbellMode,
     /// Processors that the port's thread may run on. Default: all that the host may run on.
     pub cpus: Option<Vec<u32>>,
     /// Driver of the physical function: "host", which offers the VFs to guests, or "guest". Default: host.
     #[serde(default)]
-    pub pf: Pf,
+    pub pf: PfAssignment,
     /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
     /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
     /// Access to the port's sockets; a missing key has the host's value.
     #[serde(default)]
-    pub access: AccessKeys,
+    pub access: AccessConfigKeys,
     /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
     /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of
@@ -97,7 +97,7 @@ pub struct Port {
     pub mirror: Vec<MirrorRule>,
     /// VFs with other than default values.
     #[serde(default)]
-    pub vf: Vec<Vf>,
+    pub vf: Vec<VfConfigKeys>,
 }
 
 /// Card family of a port.
@@ -124,7 +124,7 @@ impl Family {
 
     /// Returns the family's limits.
     #[must_use]
-    pub const fn limits(self) -> &'static Limits {
+    pub const fn limits(self) -> &'static FamilyLimits {
         match self {
             Self::I82576 => &driver::pf::LIMITS,
             Self::Avf => &driver::avf::pf::LIMITS,
@@ -162,7 +162,7 @@ impl Family {
 /// Doorbell mode of a port, and how its thread waits for doorbells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Wait {
+pub enum DoorbellMode {
     /// The thread sleeps. Each store into a VF's registers is a message that wakes it.
     #[default]
     Sleep,
@@ -176,7 +176,7 @@ pub enum Wait {
 /// Driver of a port's physical function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pf {
+pub enum PfAssignment {
     /// The host, which manages the VFs for guests.
     #[default]
     Host,
@@ -187,7 +187,7 @@ pub enum Pf {
 /// Rule for the link of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PortLink {
+pub enum PortLinkRule {
     /// Up while the uplink exists, is set up and has a carrier; always up without an uplink.
     #[default]
     Uplink,
@@ -198,7 +198,7 @@ pub enum PortLink {
 /// Policy of a port for link-local frames of its guests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LinkLocal {
+pub enum LinkLocalPolicy {
     /// Drops link-local frames of guests, and counts these frames. They are meant for the neighbour on a cable, and a
     /// guest is no neighbour of the switch.
     #[default]
@@ -209,9 +209,9 @@ pub enum LinkLocal {
 
 /// Table of a virtual function.
 #[derive(Debug, Clone, Default)]
-pub struct Vf {
+pub struct VfConfigKeys {
     /// Index of the VF, and path of its socket.
-    pub place: VfPlace,
+    pub place: FixedVfKeys,
     /// Settings of the VF.
     pub settings: VfSettings,
 }
@@ -219,61 +219,61 @@ pub struct Vf {
 /// Index and socket of a VF: the keys of `[[port.vf]]` that commands cannot change.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VfPlace {
+pub struct FixedVfKeys {
     /// Index, from 0.
     pub index: u8,
     /// Path of the vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
     /// Access to the socket; a missing key has the port's value.
     #[serde(default)]
-    pub access: AccessKeys,
+    pub access: AccessConfigKeys,
 }
 
-/// Names of the fields of [`VfPlace`].
+/// Names of the fields of [`FixedVfKeys`].
 const PLACE: [&str; 3] = ["index", "socket", "access"];
 
 /// Written by hand, because serde's `flatten` loses the line of an error and accepts unknown keys.
-impl<'de> Deserialize<'de> for Vf {
+impl<'de> Deserialize<'de> for VfConfigKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(VfTable)
+        deserializer.deserialize_map(VfKeysVisitor)
     }
 }
 
-/// Reads a [`Vf`] from a table.
-struct VfTable;
+/// Reads a [`VfConfigKeys`] from a table.
+struct VfKeysVisitor;
 
-impl<'de> Visitor<'de> for VfTable {
-    type Value = Vf;
+impl<'de> Visitor<'de> for VfKeysVisitor {
+    type Value = VfConfigKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a table with the VF's index and settings")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vf, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VfConfigKeys, A::Error> {
         let mut place = toml::Table::new();
-        let rest = Rest { map, place: &mut place };
+        let rest = VfSettingsMap { map, place: &mut place };
         let settings = VfSettings::deserialize(MapAccessDeserializer::new(rest))?;
         let place = place.try_into().map_err(|error: toml::de::Error| A::Error::custom(error.message()))?;
-        Ok(Vf { place, settings })
+        Ok(VfConfigKeys { place, settings })
     }
 }
 
 /// Table without the keys of [`PLACE`], which are collected in `place`.
-struct Rest<'a, A> {
+struct VfSettingsMap<'a, A> {
     map: A,
     place: &'a mut toml::Table,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMap<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let mut seed = Some(seed);
         loop {
-            match self.map.next_key_seed(Key(&mut seed))? {
+            match self.map.next_key_seed(VfKeySeed(&mut seed))? {
                 None => return Ok(None),
-                Some(KeyOf::Setting(key)) => return Ok(Some(key)),
-                Some(KeyOf::Place(key)) => {
+                Some(VfKey::Setting(key)) => return Ok(Some(key)),
+                Some(VfKey::Place(key)) => {
                     self.place.insert(key, self.map.next_value()?);
                 }
             }
@@ -286,24 +286,24 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
 }
 
 /// Key of either kind. The seed deserializes the first key of a setting.
-struct Key<'a, K>(&'a mut Option<K>);
+struct VfKeySeed<'a, K>(&'a mut Option<K>);
 
-/// Kind of a key: of [`VfPlace`], or of a setting.
-enum KeyOf<T> {
+/// Kind of a key: of [`FixedVfKeys`], or of a setting.
+enum VfKey<T> {
     Place(String),
     Setting(T),
 }
 
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, K> {
-    type Value = KeyOf<K::Value>;
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for VfKeySeed<'_, K> {
+    type Value = VfKey<K::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
-    type Value = KeyOf<K::Value>;
+impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for VfKeySeed<'_, K> {
+    type Value = VfKey<K::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
@@ -311,10 +311,10 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
         if PLACE.contains(&key) {
-            return Ok(KeyOf::Place(key.to_owned()));
+            return Ok(VfKey::Place(key.to_owned()));
         }
         let seed = self.0.take().ok_or_else(|| E::custom("a key without a value"))?;
         let key: StrDeserializer<'_, E> = key.into_deserializer();
-        seed.deserialize(key).map(KeyOf::Setting)
+        seed.deserialize(key).map(VfKey::Setting)
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Keys of the table `http`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HttpKeys {
+pub struct HttpConfigKeys {
     /// Address and port, such as "127.0.0.1:9582". It must be a loopback address, which other machines cannot reach.
     /// Default: none, so no TCP.
     pub listen: Option<String>,
@@ -20,14 +20,14 @@ pub struct HttpKeys {
 
 /// Checked table `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Http {
+pub struct HttpConfig {
     /// Address to listen at.
     pub listen: SocketAddr,
     /// File with the token.
     pub token_file: PathBuf,
 }
 
-pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
+pub(super) fn check(keys: &HttpConfigKeys) -> Result<Option<HttpConfig>, ConfigError> {
     let Some(text) = &keys.listen else {
         return match keys.token_file {
             Some(_) => Err(value("http.token_file", "needs http.listen too, such as \"127.0.0.1:9582\"")),
@@ -54,20 +54,20 @@ pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
         return Err(value("http.token_file", problem));
     };
     check_absolute(&token_file, "http.token_file")?;
-    Ok(Some(Http { listen, token_file }))
+    Ok(Some(HttpConfig { listen, token_file }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HttpKeys, check};
+    use super::{HttpConfigKeys, check};
 
-    fn keys(listen: &str, token_file: Option<&str>) -> HttpKeys {
-        HttpKeys { listen: Some(listen.into()), token_file: token_file.map(Into::into) }
+    fn keys(listen: &str, token_file: Option<&str>) -> HttpConfigKeys {
+        HttpConfigKeys { listen: Some(listen.into()), token_file: token_file.map(Into::into) }
     }
 
     #[test]
     fn http_accepts_only_loopback_addresses() {
-        assert_eq!(check(&HttpKeys::default()).unwrap(), None);
+        assert_eq!(check(&HttpConfigKeys::default()).unwrap(), None);
         for address in ["127.0.0.1:9582", "127.8.8.8:1", "[::1]:9582"] {
             let http = check(&keys(address, Some("/etc/token"))).unwrap().unwrap();
             assert_eq!(http.listen.to_string(), address);
@@ -84,6 +84,6 @@ mod tests {
         assert!(error.contains("http.token_file") && error.contains("name a file with a token"), "{error}");
         assert!(check(&keys("127.0.0.1:9582", Some("token"))).is_err(), "it has to be absolute");
         assert!(check(&keys("localhost", Some("/etc/token"))).is_err());
-        assert!(check(&HttpKeys { listen: None, token_file: Some("/etc/token".into()) }).is_err());
+        assert!(check(&HttpConfigKeys { listen: None, token_file: Some("/etc/token".into()) }).is_err());
     }
 }

@@ -11,7 +11,7 @@ const LONGEST: u32 = 10_000_000;
 /// Keys of the table `impair`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ImpairKeys {
+pub struct ImpairmentConfigKeys {
     /// Delay of each frame, microseconds.
     pub delay_us: u32,
     /// Maximum deviation from the delay in either direction, microseconds.
@@ -26,7 +26,7 @@ pub struct ImpairKeys {
 
 /// Impairment of the uplink's frames, in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Impair {
+pub struct ImpairmentConfig {
     /// Delay of each frame.
     pub delay: Duration,
     /// Maximum deviation from the delay in either direction.
@@ -39,12 +39,12 @@ pub struct Impair {
     pub seed: u64,
 }
 
-impl Impair {
+impl ImpairmentConfig {
     /// Parts that make 100 percent.
     pub const MILLION: u32 = 1_000_000;
 
-    pub(super) fn check(keys: &ImpairKeys, port: &str) -> Result<Self, ConfigError> {
-        let &ImpairKeys { delay_us, jitter_us, loss, reorder, seed } = keys;
+    pub(super) fn check(keys: &ImpairmentConfigKeys, port: &str) -> Result<Self, ConfigError> {
+        let &ImpairmentConfigKeys { delay_us, jitter_us, loss, reorder, seed } = keys;
         let key = |name: &str| format!("{port}.impair.{name}");
         let part = |name: &str, percent: f64| match percent {
             0.0..=100.0 => Ok((percent * f64::from(Self::MILLION) / 100.0).round() as u32),
@@ -67,7 +67,7 @@ impl Impair {
     }
 }
 
-impl fmt::Display for Impair {
+impl fmt::Display for ImpairmentConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |part: u32| f64::from(part) * 100.0 / f64::from(Self::MILLION);
         let Self { delay, jitter, loss, reorder, seed } = self;

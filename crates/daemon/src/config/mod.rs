@@ -19,30 +19,33 @@ pub mod uplink;
 mod vf_count;
 pub mod vlans;
 
-use crate::settings::{Layers, Limit, PortSettings};
-use access::AccessKeys;
+use crate::settings::{Limit, PortSettings, SettingLayers};
+use access::AccessConfigKeys;
 pub use check::ConfigError;
-use check::{Unique, check_absolute, value, well_formed};
-use file::{Family, File, LinkLocal, Pf, Port, PortLink, Vf, Wait};
-use host::cpus::Cpus;
-use host::socket::Access;
+use check::{UniqueValues, check_absolute, value, well_formed};
+use file::{
+    ConfigFile, DoorbellMode, Family, LinkLocalPolicy, PfAssignment, PortConfigKeys, PortLinkRule,
+    VfConfigKeys,
+};
+use host::cpus::CpuList;
+use host::socket::SocketAccess;
 use i82576::MacAddress;
-use impair::Impair;
+use impair::ImpairmentConfig;
 use pcie::VfIndex;
 use policy::{PortPolicy, VfPolicy};
-use size::Size;
+use size::MemorySize;
 use std::path::{Path, PathBuf};
-use uplink::Uplink;
+use uplink::UplinkConfig;
 
 /// Checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
+pub struct HostConfig {
     /// Folder of the sockets that have no path of their own.
     pub runtime_dir: PathBuf,
     /// Access to the control socket.
-    pub control_access: Access,
+    pub control_access: SocketAccess,
     /// Control interface over TCP, if there is one.
-    pub http: Option<http::Http>,
+    pub http: Option<http::HttpConfig>,
     /// Folder of the changes by command that are kept. Without it, commands can only make volatile changes.
     pub state_dir: Option<PathBuf>,
     /// Text of the configuration file at the host's start, or at its last reload.
@@ -50,7 +53,7 @@ pub struct Config {
     /// Text of another file that was applied instead.
     pub applied: Option<String>,
     /// Rights that the host gives up after its start.
-    pub confine: confine::Confine,
+    pub confine: confine::Sandbox,
     /// Ports of the host.
     pub ports: Vec<PortConfig>,
 }
@@ -63,27 +66,27 @@ pub struct PortConfig {
     /// Ethernet address of the port.
     pub mac: MacAddress,
     /// Uplink of the port.
-    pub uplink: Uplink,
+    pub uplink: UplinkConfig,
     /// Impairment of the uplink's frames.
-    pub impair: Option<Impair>,
+    pub impair: Option<ImpairmentConfig>,
     /// File to record the uplink's frames to.
     pub record: Option<PathBuf>,
     /// Rule for the link.
-    pub link: PortLink,
+    pub link: PortLinkRule,
     /// Policy for link-local frames of the port's guests.
-    pub link_local: LinkLocal,
+    pub link_local: LinkLocalPolicy,
     /// Card family of the port.
     pub family: Family,
     /// Doorbell mode of the port.
-    pub wait: Wait,
+    pub wait: DoorbellMode,
     /// Processors that the port's thread may run on; an empty set means any.
-    pub cpus: Cpus,
+    pub cpus: CpuList,
     /// vfio-user socket of the PF, if a guest drives it. Such a port has no VFs.
     pub pf_socket: Option<PathBuf>,
     /// Access to that socket.
-    pub access: Access,
+    pub access: SocketAccess,
     /// Settings of the port, by layer.
-    pub layers: Layers,
+    pub layers: SettingLayers,
     /// Policy of the port from its settings, if the host drives the PF.
     pub policy: PortPolicy,
     /// VFs that the port offers, by index.
@@ -106,7 +109,7 @@ pub struct VfConfig {
     /// Ethernet address after a reset if the settings have none.
     own_mac: MacAddress,
     /// Settings of the VF, by layer.
-    pub layers: Layers,
+    pub layers: SettingLayers,
     /// Policy of the VF from its settings.
     pub policy: VfPolicy,
     /// Quarantined by the administrator.
@@ -114,10 +117,10 @@ pub struct VfConfig {
     /// vfio-user socket.
     pub socket: PathBuf,
     /// Access to the socket.
-    pub access: Access,
+    pub access: SocketAccess,
 }
 
-impl Config {
+impl HostConfig {
     /// Reads the text of a file. Without a file the text is empty, and everything has its default.
     ///
     /// # Errors
@@ -131,7 +134,7 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigError::Syntax`].
-    pub fn read(path: Option<&Path>, text: &str) -> Result<File, ConfigError> {
+    pub fn read(path: Option<&Path>, text: &str) -> Result<ConfigFile, ConfigError> {
         let path = path.unwrap_or(Path::new("configuration"));
         Self::parse(text).map_err(|message| ConfigError::Syntax { path: path.into(), message })
     }
@@ -140,7 +143,7 @@ impl Config {
     ///
     /// # Errors
     /// Message of the parser, with line, column and key.
-    pub fn parse(text: &str) -> Result<File, String> {
+    pub fn parse(text: &str) -> Result<ConfigFile, String> {
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
     }
 
@@ -148,21 +151,24 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigError::Value`].
-    pub fn check(mut file: File, default_runtime_dir: &Path) -> Result<Self, ConfigError> {
+    pub fn check(mut file: ConfigFile, default_runtime_dir: &Path) -> Result<Self, ConfigError> {
         if file.port.is_empty() {
-            file.port.push(Port::default());
+            file.port.push(PortConfigKeys::default());
         }
         let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
         if let Some(folder) = &file.state_dir {
             check_absolute(folder, "state_dir")?;
         }
-        let mut unique = Unique::default();
+        let mut unique = UniqueValues::default();
         let control_access = access::control(&file.control)?;
         let (confine, http) = (confine::check(&file.confine)?, http::check(&file.http)?);
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
             let port = check_port(number, port, (&runtime_dir, &file.access), &mut unique)?;
-            ports.push(PortConfig { client_memory: file.client_memory.map(|Size(bytes)| bytes), ..port });
+            ports.push(PortConfig {
+                client_memory: file.client_memory.map(|MemorySize(bytes)| bytes),
+                ..port
+            });
         }
         uplink::check_wires(ports.iter().map(|port| (port.name.as_str(), &port.uplink)))?;
         let (text, applied) = (String::new(), None);
@@ -181,9 +187,9 @@ impl Config {
 
 fn check_port(
     number: usize,
-    port: Port,
-    (runtime_dir, host_access): (&Path, &AccessKeys),
-    unique: &mut Unique,
+    port: PortConfigKeys,
+    (runtime_dir, host_access): (&Path, &AccessConfigKeys),
+    unique: &mut UniqueValues,
 ) -> Result<PortConfig, ConfigError> {
     let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
     well_formed(&name).map_err(|problem| value("port.name", format!("{name:?} is not {problem}")))?;
@@ -197,7 +203,7 @@ fn check_port(
     }
     check_family(&name, &port)?;
     let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
-    let layers = Layers::of_file(&port_settings(&port));
+    let layers = SettingLayers::of_file(&port_settings(&port));
     port.uplink.check(&name, unique)?;
     uplink::check_record(port.record.as_deref(), &name, unique)?;
     let cpus = cpus::check(port.cpus.as_deref(), &name)?;
@@ -211,7 +217,7 @@ fn check_port(
     };
     let access = access::access(&[&port.access, host_access], &name)?;
     Ok(PortConfig {
-        impair: port.impair.as_ref().map(|keys| Impair::check(keys, &name)).transpose()?,
+        impair: port.impair.as_ref().map(|keys| ImpairmentConfig::check(keys, &name)).transpose()?,
         name,
         mac,
         uplink: port.uplink,
@@ -235,12 +241,12 @@ fn check_port(
 fn check_vfs(
     port: &str,
     (family, count): (Family, Option<u8>),
-    vfs: Vec<Vf>,
-    places: (&Path, [&AccessKeys; 2]),
-    unique: &mut Unique,
+    vfs: Vec<VfConfigKeys>,
+    places: (&Path, [&AccessConfigKeys; 2]),
+    unique: &mut UniqueValues,
 ) -> Result<Vec<VfConfig>, ConfigError> {
     let count = vf_count::vf_count(port, family, count)?;
-    let mut given: Vec<Option<Vf>> = vec![None; family.limits().vfs];
+    let mut given: Vec<Option<VfConfigKeys>> = vec![None; family.limits().vfs];
     for vf in vfs {
         let key = format!("{port}.vf.index");
         let index = vf.place.index;
@@ -257,8 +263,8 @@ fn check_vfs(
 }
 
 /// Refuses keys that a family does not support. `resolve` checks the settings, which commands can change as well.
-fn check_family(name: &str, port: &Port) -> Result<(), ConfigError> {
-    if port.family == Family::Avf && port.pf == Pf::Guest {
+fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
+    if port.family == Family::Avf && port.pf == PfAssignment::Guest {
         let why =
             "family = \"avf\" has no PF that a guest could drive; leave pf out, or use family = \"82576\"";
         return Err(value(format!("{name}.pf"), why));
@@ -270,12 +276,12 @@ fn check_family(name: &str, port: &Port) -> Result<(), ConfigError> {
 /// vfio-user, so the guest's driver could enable them but not hand them on.
 fn check_pf(
     name: &str,
-    port: &Port,
+    port: &PortConfigKeys,
     runtime_dir: &Path,
-    unique: &mut Unique,
+    unique: &mut UniqueValues,
 ) -> Result<Option<PathBuf>, ConfigError> {
     let key = |key: &str| format!("{name}.{key}");
-    if port.pf == Pf::Host {
+    if port.pf == PfAssignment::Host {
         return match port.socket {
             Some(_) => Err(value(
                 key("socket"),
@@ -289,7 +295,7 @@ fn check_pf(
             "a guest drives this PF, and limits, storm and mirror need the host's PF driver; leave them out";
         return Err(value(key("pf"), why));
     }
-    if port.wait != Wait::Sleep {
+    if port.wait != DoorbellMode::Sleep {
         return Err(value(
             key("wait"),
             "wait needs doorbells of VFs, and a port with pf = \"guest\" has no VFs; leave wait out",
@@ -305,20 +311,20 @@ fn check_pf(
 
 fn check_vf(
     port: &str,
-    (index, vf): (VfIndex, Vf),
-    (runtime_dir, [port_access, host_access]): (&Path, [&AccessKeys; 2]),
-    unique: &mut Unique,
+    (index, vf): (VfIndex, VfConfigKeys),
+    (runtime_dir, [port_access, host_access]): (&Path, [&AccessConfigKeys; 2]),
+    unique: &mut UniqueValues,
 ) -> Result<VfConfig, ConfigError> {
     let name = format!("{port}{index}");
     let access = access::access(&[&vf.place.access, port_access, host_access], &name)?;
     let socket = access::socket(vf.place.socket, (runtime_dir, &name, "vf.sock"), unique)?;
-    let layers = Layers::of_file(&vf.settings);
+    let layers = SettingLayers::of_file(&vf.settings);
     let (mac, policy) = (mac::derived(runtime_dir, &name), VfPolicy::default());
     Ok(VfConfig { name, index, mac, own_mac: mac, layers, policy, quarantine: false, socket, access })
 }
 
 /// Returns the settings that the file has for a port. `resolve` refuses mirror rules beyond the card's number.
-fn port_settings(port: &Port) -> PortSettings {
+fn port_settings(port: &PortConfigKeys) -> PortSettings {
     let never = |limit: &Limit| Limit {
         warn: limit.warn.or(Some(0)),
         throttle: limit.throttle.or(Some(0)),

@@ -1,20 +1,20 @@
 //! Policies of ports and VFs from their settings in the file and by command, each checked once. The driver checks later
 //! whether its card accepts a policy in its present state.
 
-use super::check::{ConfigError, Unique, value};
+use super::check::{ConfigError, UniqueValues, value};
 use super::file::Family;
 use super::vf_count::vf_count;
-use super::{Config, PortConfig, VfConfig};
-use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings};
+use super::{HostConfig, PortConfig, VfConfig};
+use crate::settings::{PortSettings, SettingError, SettingLayers, Settings, VfSettings};
 use policy::PortPolicy;
 
-impl Config {
+impl HostConfig {
     /// Computes every policy from the present settings.
     ///
     /// # Errors
     /// [`ConfigError::Value`]; some policies may have changed by then, so the caller must drop this configuration.
     pub fn resolve(&mut self) -> Result<(), ConfigError> {
-        let mut addresses = Unique::default();
+        let mut addresses = UniqueValues::default();
         self.ports.iter_mut().try_for_each(|port| port.resolve(&mut addresses))
     }
 
@@ -30,7 +30,7 @@ impl Config {
 }
 
 impl PortConfig {
-    fn resolve(&mut self, addresses: &mut Unique) -> Result<(), ConfigError> {
+    fn resolve(&mut self, addresses: &mut UniqueValues) -> Result<(), ConfigError> {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))?;
         if self.pf_socket.is_some() {
             self.policy = PortPolicy::default();
@@ -55,7 +55,7 @@ impl PortConfig {
 }
 
 impl VfConfig {
-    fn resolve(&mut self, family: Family, addresses: &mut Unique) -> Result<(), ConfigError> {
+    fn resolve(&mut self, family: Family, addresses: &mut UniqueValues) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
         let policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
         policy.check(family.limits()).map_err(|error| named(&self.name, error.into()))?;
@@ -72,7 +72,7 @@ impl VfConfig {
     }
 }
 
-fn effective<S: Settings>(layers: &Layers, name: &str) -> Result<S, ConfigError> {
+fn effective<S: Settings>(layers: &SettingLayers, name: &str) -> Result<S, ConfigError> {
     layers.effective().map_err(|error| value(name, error.to_string()))
 }
 

@@ -6,12 +6,12 @@ use std::str::FromStr;
 /// Amount of memory, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Size(pub u64);
+pub struct MemorySize(pub u64);
 
 /// Unit letters with their powers of two, as in QEMU's options.
 const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 
-impl FromStr for Size {
+impl FromStr for MemorySize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -26,7 +26,7 @@ impl FromStr for Size {
     }
 }
 
-impl TryFrom<String> for Size {
+impl TryFrom<String> for MemorySize {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -36,15 +36,15 @@ impl TryFrom<String> for Size {
 
 #[cfg(test)]
 mod tests {
-    use super::Size;
+    use super::MemorySize;
 
     #[test]
     fn memory_size_is_a_number_with_a_unit() {
         for (text, bytes) in [("4K", 4 << 10), ("512M", 512 << 20), ("64g", 64 << 30), ("2T", 2 << 40)] {
-            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(MemorySize(bytes)), "{text}");
         }
         for text in ["", "G", "64", "0G", "-1G", "1.5G", "banana", "99999999999T", "64 GiB", "6ä"] {
-            assert!(text.parse::<Size>().is_err_and(|error| error.contains("512M")), "{text}");
+            assert!(text.parse::<MemorySize>().is_err_and(|error| error.contains("512M")), "{text}");
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Tests of the whole configuration: valid files, and the messages for invalid ones.
 
-use super::file::{Family, LinkLocal, PortLink};
-use super::uplink::{Uplink, Xdp};
-use super::{Config, ConfigError};
+use super::file::{Family, LinkLocalPolicy, PortLinkRule};
+use super::uplink::{UplinkConfig, XdpMode};
+use super::{ConfigError, HostConfig};
 use pcie::{VfIndex, VfSet};
 use policy::{
-    InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
+    InterruptBounds, Offence, OffenceThresholds, PortPolicy, PortVlan, StormControl, VfLinkPolicy,
+    VfMirrorRule, VfPolicy, VlanSet,
 };
 use std::path::Path;
 
-pub(super) fn check(text: &str) -> Result<Config, ConfigError> {
-    let file = Config::parse(text).expect("parses");
-    Config::check(file, Path::new("/run/softiov"))
+pub(super) fn check(text: &str) -> Result<HostConfig, ConfigError> {
+    let file = HostConfig::parse(text).expect("parses");
+    HostConfig::check(file, Path::new("/run/softiov"))
 }
 
 pub(super) fn refused(text: &str) -> String {
@@ -22,7 +23,7 @@ pub(super) fn refused(text: &str) -> String {
 fn empty_configuration_is_one_port_with_seven_vfs_no_uplink() {
     let config = check("").unwrap();
     let [port] = &config.ports[..] else { panic!("{config:?}") };
-    assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
+    assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &UplinkConfig::None));
     assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3/vf.sock"));
     let policy = port.vfs[3].policy;
     assert!(
@@ -46,7 +47,7 @@ fn default_device_family_is_82576() {
     let config = check("[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2").unwrap();
     let families: Vec<_> = config.ports.iter().map(|port| (port.family, port.vfs.len())).collect();
     assert_eq!(families, [(Family::I82576, 7), (Family::Avf, 2)]);
-    let unknown = Config::parse("[[port]]\nfamily = \"e1000\"").unwrap_err();
+    let unknown = HostConfig::parse("[[port]]\nfamily = \"e1000\"").unwrap_err();
     assert!(unknown.contains("82576") && unknown.contains("avf"), "{unknown}");
 }
 
@@ -176,7 +177,7 @@ fn every_documented_setting_is_accepted() {
         spoofchk: false,
         trust: true,
         enabled: true,
-        state: Link::Enable,
+        state: VfLinkPolicy::Enable,
         allmulti: false,
         max_mtu: Some(1500),
         rss: true,
@@ -186,16 +187,18 @@ fn every_documented_setting_is_accepted() {
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
     let index = |n| VfIndex::new(n).unwrap();
-    let first = Mirror { to: index(1), vfs: VfSet::new(0b01), ingress: false, egress: false, vlans: None };
-    let second = Mirror { to: index(0), vfs: VfSet::NONE, ingress: true, egress: true, vlans: some_vlans };
+    let first =
+        VfMirrorRule { to: index(1), vfs: VfSet::new(0b01), ingress: false, egress: false, vlans: None };
+    let second =
+        VfMirrorRule { to: index(0), vfs: VfSet::NONE, ingress: true, egress: true, vlans: some_vlans };
     let mut policy = PortPolicy {
         mirrors: [Some(first), Some(second), None, None],
         storm: StormControl { broadcast: 1_000, multicast: 5_000, window_ms: 200 },
         ..PortPolicy::default()
     };
-    policy.limits[Offence::DmaFaults as usize] = Thresholds { warn: 5, throttle: 0, quarantine: 50 };
+    policy.limits[Offence::DmaFaults as usize] = OffenceThresholds { warn: 5, throttle: 0, quarantine: 50 };
     assert_eq!(config.ports[0].policy, policy);
-    assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
+    assert_eq!(config.ports[0].uplink, UplinkConfig::Tap("softiov0".into()));
     assert_eq!(config.control_socket(), Path::new("/tmp/x/control/control.sock"));
 }
 
@@ -208,7 +211,7 @@ fn unknown_settings_are_named_in_the_error() {
         ("[[port]]\n[[port.vf]]\nindex = 1\nqos = 256", "256", "line 4"),
         ("[[port]]\n[[port.vf]]\nvlan = 1", "index", "line 2"),
     ] {
-        let message = Config::parse(text).unwrap_err();
+        let message = HostConfig::parse(text).unwrap_err();
         assert!(message.contains(key) && message.contains(line), "{text}\n{message}");
     }
 }
@@ -219,7 +222,7 @@ fn former_names_of_renamed_settings_are_accepted() {
         check(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{text}")).unwrap().ports[0].vfs[0].policy
     };
     assert!(!vf("spoof_check = false").spoofchk);
-    assert_eq!(vf("link_state = \"enable\"").state, Link::Enable);
+    assert_eq!(vf("link_state = \"enable\"").state, VfLinkPolicy::Enable);
 }
 
 #[test]
@@ -234,7 +237,7 @@ fn invalid_uplink_is_refused_with_the_valid_uplinks() {
         ("{ tap = \"x\", xdp = \"native\" }", ["xdp needs an interface", "interface = \"NAME\""]),
         ("{ interface = \"x\", xdp = \"fast\" }", ["`fast`", "`best-effort`"]),
     ] {
-        let message = Config::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
+        let message = HostConfig::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
     }
 }
@@ -242,15 +245,15 @@ fn invalid_uplink_is_refused_with_the_valid_uplinks() {
 #[test]
 fn interface_uplink_uses_a_packet_socket_without_xdp() {
     let uplink = |text: &str| check(&format!("[[port]]\nuplink = {text}")).unwrap().ports.remove(0).uplink;
-    assert_eq!(uplink("{ interface = \"eth1\" }"), Uplink::Interface("eth1".into()));
+    assert_eq!(uplink("{ interface = \"eth1\" }"), UplinkConfig::Interface("eth1".into()));
     for (word, xdp) in [
-        ("best-effort", Xdp::BestEffort),
-        ("native-with-zerocopy", Xdp::NativeWithZerocopy),
-        ("native", Xdp::Native),
-        ("generic", Xdp::Generic),
+        ("best-effort", XdpMode::BestEffort),
+        ("native-with-zerocopy", XdpMode::NativeWithZerocopy),
+        ("native", XdpMode::Native),
+        ("generic", XdpMode::Generic),
     ] {
         let uplink = uplink(&format!("{{ interface = \"eth1\", xdp = \"{word}\" }}"));
-        assert_eq!(uplink, Uplink::Xdp("eth1".into(), xdp));
+        assert_eq!(uplink, UplinkConfig::Xdp("eth1".into(), xdp));
         assert_eq!(uplink.to_string(), "interface:eth1");
     }
     let twice = "[[port]]\nuplink.interface = \"eth1\"\n[[port]]\nuplink = { interface = \"eth1\", xdp = \"native\" }";
@@ -341,12 +344,12 @@ fn configuration_error_names_the_setting_and_the_remedy() {
 fn link_state_follows_the_uplink_by_default() {
     let link = |text: &str| {
         let text = format!("[[port]]\nuplink = {{ tap = \"softiov0\" }}\n{text}");
-        let file = Config::parse(&text).map_err(|message| message.to_string())?;
-        Ok::<_, String>(Config::check(file, Path::new("/tmp/x")).unwrap().ports[0].link)
+        let file = HostConfig::parse(&text).map_err(|message| message.to_string())?;
+        Ok::<_, String>(HostConfig::check(file, Path::new("/tmp/x")).unwrap().ports[0].link)
     };
-    assert_eq!(link(""), Ok(PortLink::Uplink));
-    assert_eq!(link("link = \"uplink\""), Ok(PortLink::Uplink));
-    assert_eq!(link("link = \"up\""), Ok(PortLink::Up));
+    assert_eq!(link(""), Ok(PortLinkRule::Uplink));
+    assert_eq!(link("link = \"uplink\""), Ok(PortLinkRule::Uplink));
+    assert_eq!(link("link = \"up\""), Ok(PortLinkRule::Up));
     let message = link("link = \"down\"").unwrap_err();
     assert!(message.contains("line 3") && message.contains("`uplink` or `up`"), "{message}");
 }
@@ -354,31 +357,32 @@ fn link_state_follows_the_uplink_by_default() {
 #[test]
 fn link_local_frames_are_dropped_unless_forwarded() {
     let link_local = |text: &str| {
-        let file = Config::parse(&format!("[[port]]\n{text}")).map_err(|message| message.to_string())?;
-        Ok::<_, String>(Config::check(file, Path::new("/tmp/x")).unwrap().ports[0].link_local)
+        let file = HostConfig::parse(&format!("[[port]]\n{text}")).map_err(|message| message.to_string())?;
+        Ok::<_, String>(HostConfig::check(file, Path::new("/tmp/x")).unwrap().ports[0].link_local)
     };
-    assert_eq!(link_local(""), Ok(LinkLocal::Drop));
-    assert_eq!(link_local("link_local = \"drop\""), Ok(LinkLocal::Drop));
-    assert_eq!(link_local("link_local = \"forward\""), Ok(LinkLocal::Forward));
+    assert_eq!(link_local(""), Ok(LinkLocalPolicy::Drop));
+    assert_eq!(link_local("link_local = \"drop\""), Ok(LinkLocalPolicy::Drop));
+    assert_eq!(link_local("link_local = \"forward\""), Ok(LinkLocalPolicy::Forward));
     let message = link_local("link_local = \"pass\"").unwrap_err();
     assert!(message.contains("line 2") && message.contains("`drop` or `forward`"), "{message}");
 }
 
 #[test]
 fn client_memory_limit_is_a_number_with_a_unit() {
-    let check = |text| Config::check(Config::parse(text).unwrap(), Path::new("/run/softiov")).unwrap();
-    let of = |config: Config| config.ports.iter().map(|port| port.client_memory).collect::<Vec<_>>();
+    let check =
+        |text| HostConfig::check(HostConfig::parse(text).unwrap(), Path::new("/run/softiov")).unwrap();
+    let of = |config: HostConfig| config.ports.iter().map(|port| port.client_memory).collect::<Vec<_>>();
     assert_eq!(of(check("client_memory = \"64G\"\n[[port]]\n[[port]]")), [Some(64 << 30); 2]);
     assert_eq!(of(check("")), [None], "the machine's memory");
     for text in ["client_memory = \"banana\"", "client_memory = 5", "client_memory = \"0M\""] {
-        let error = Config::parse(text).unwrap_err();
+        let error = HostConfig::parse(text).unwrap_err();
         assert!(error.contains("client_memory"), "{text}: {error}");
     }
 }
 
 #[test]
 fn unreadable_configuration_file_is_named_in_the_error() {
-    let error = Config::text(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
+    let error = HostConfig::text(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/softiov.toml"));
-    assert_eq!(Config::text(None).unwrap(), "");
+    assert_eq!(HostConfig::text(None).unwrap(), "");
 }

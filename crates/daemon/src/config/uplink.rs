@@ -1,8 +1,8 @@
 //! Key `uplink` of a port: the way of its frames beyond the card (`crate::port` opens it).
 
-use super::{ConfigError, Unique, check_absolute, value, well_formed};
+use super::{ConfigError, UniqueValues, check_absolute, value, well_formed};
 use host::tap::InterfaceName;
-use host::xdp::Mode;
+use host::xdp::XdpTransferMode;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Uplink of a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Uplink {
+pub enum UplinkConfig {
     /// No uplink: the port's VFs only reach each other.
     #[default]
     None,
@@ -23,11 +23,11 @@ pub enum Uplink {
     /// Wire (link inside the host) of this name to another port of this host.
     Wire(String),
     /// Stream socket to another process.
-    Stream(Stream),
+    Stream(StreamUplinkSocket),
     /// Existing network interface of this name, over a packet socket.
     Interface(String),
     /// Existing network interface of this name, over AF_XDP.
-    Xdp(String, Xdp),
+    Xdp(String, XdpMode),
     /// Path of a recording, whose frames are replayed to the port.
     Replay(PathBuf),
 }
@@ -35,7 +35,7 @@ pub enum Uplink {
 /// AF_XDP mode of an interface. The words are Open vSwitch's (`xdp-mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Xdp {
+pub enum XdpMode {
     /// First available of the other modes, in this order; a packet socket if there is none.
     BestEffort,
     /// The driver moves frames to and from the host's memory without a copy.
@@ -46,14 +46,14 @@ pub enum Xdp {
     Generic,
 }
 
-impl Xdp {
+impl XdpMode {
     /// Returns the modes to try, in order.
-    pub(crate) fn modes(self) -> &'static [Mode] {
+    pub(crate) fn modes(self) -> &'static [XdpTransferMode] {
         match self {
-            Self::BestEffort => &Mode::ALL,
-            Self::NativeWithZerocopy => &[Mode::NativeWithZerocopy],
-            Self::Native => &[Mode::Native],
-            Self::Generic => &[Mode::Generic],
+            Self::BestEffort => &XdpTransferMode::ALL,
+            Self::NativeWithZerocopy => &[XdpTransferMode::NativeWithZerocopy],
+            Self::Native => &[XdpTransferMode::Native],
+            Self::Generic => &[XdpTransferMode::Generic],
         }
     }
 }
@@ -61,7 +61,7 @@ impl Xdp {
 /// UNIX stream socket that carries frames, each after its length in four bytes, big-endian.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum StreamUplinkSocket {
     /// Path of a socket at which another process listens.
     Connect(PathBuf),
     /// Path of a socket at which the host listens.
@@ -69,24 +69,24 @@ pub enum Stream {
 }
 
 /// Formats the uplink as the status shows it.
-impl fmt::Display for Uplink {
+impl fmt::Display for UplinkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
             Self::Tap(name) => write!(f, "tap:{name}"),
             Self::Macvtap(name) => write!(f, "macvtap:{name}"),
             Self::Wire(name) => write!(f, "wire:{name}"),
-            Self::Stream(Stream::Connect(path)) => write!(f, "stream:connect={}", path.display()),
-            Self::Stream(Stream::Listen(path)) => write!(f, "stream:listen={}", path.display()),
+            Self::Stream(StreamUplinkSocket::Connect(path)) => write!(f, "stream:connect={}", path.display()),
+            Self::Stream(StreamUplinkSocket::Listen(path)) => write!(f, "stream:listen={}", path.display()),
             Self::Interface(name) | Self::Xdp(name, _) => write!(f, "interface:{name}"),
             Self::Replay(path) => write!(f, "replay:{}", path.display()),
         }
     }
 }
 
-impl Uplink {
+impl UplinkConfig {
     /// Checks the parts that concern this port alone, and claims its names.
-    pub(super) fn check(&self, port: &str, unique: &mut Unique) -> Result<(), ConfigError> {
+    pub(super) fn check(&self, port: &str, unique: &mut UniqueValues) -> Result<(), ConfigError> {
         let key = format!("{port}.uplink");
         let interface = |name: &str| {
             name.parse::<InterfaceName>().map(drop).map_err(|error| value(&key, error.to_string()))
@@ -103,8 +103,10 @@ impl Uplink {
             }
             Self::Wire(name) => well_formed(name)
                 .map_err(|problem| value(key, format!("the wire's name {name:?} is not {problem}"))),
-            Self::Stream(Stream::Connect(path)) | Self::Replay(path) => check_absolute(path, &key),
-            Self::Stream(Stream::Listen(path)) => {
+            Self::Stream(StreamUplinkSocket::Connect(path)) | Self::Replay(path) => {
+                check_absolute(path, &key)
+            }
+            Self::Stream(StreamUplinkSocket::Listen(path)) => {
                 check_absolute(path, &key)?;
                 unique.claim("socket", &path.display().to_string(), &key)
             }
@@ -113,7 +115,11 @@ impl Uplink {
 }
 
 /// Checks that a recording's path is absolute and no other port's.
-pub(super) fn check_record(path: Option<&Path>, port: &str, unique: &mut Unique) -> Result<(), ConfigError> {
+pub(super) fn check_record(
+    path: Option<&Path>,
+    port: &str,
+    unique: &mut UniqueValues,
+) -> Result<(), ConfigError> {
     let Some(path) = path else { return Ok(()) };
     let key = format!("{port}.record");
     check_absolute(path, &key)?;
@@ -121,10 +127,12 @@ pub(super) fn check_record(path: Option<&Path>, port: &str, unique: &mut Unique)
 }
 
 /// Checks that every wire has two ends.
-pub(super) fn check_wires<'a>(ports: impl Iterator<Item = (&'a str, &'a Uplink)>) -> Result<(), ConfigError> {
+pub(super) fn check_wires<'a>(
+    ports: impl Iterator<Item = (&'a str, &'a UplinkConfig)>,
+) -> Result<(), ConfigError> {
     let mut wires: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (port, uplink) in ports {
-        if let Uplink::Wire(wire) = uplink {
+        if let UplinkConfig::Wire(wire) = uplink {
             wires.entry(wire).or_default().push(port);
         }
     }
@@ -143,14 +151,14 @@ pub(super) fn check_wires<'a>(ports: impl Iterator<Item = (&'a str, &'a Uplink)>
 }
 
 /// Written by hand: the error of a derived implementation names enum variants instead of the file's keys.
-impl<'de> Deserialize<'de> for Uplink {
+impl<'de> Deserialize<'de> for UplinkConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WordOrTable)
+        deserializer.deserialize_any(UplinkConfigVisitor)
     }
 }
 
-/// Reads an [`Uplink`] from a word or a table.
-struct WordOrTable;
+/// Reads an [`UplinkConfig`] from a word or a table.
+struct UplinkConfigVisitor;
 
 /// Valid values of `uplink`, for error messages.
 const KINDS: &str = concat!(
@@ -161,41 +169,43 @@ const KINDS: &str = concat!(
 /// Keys of an uplink's table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct UplinkConfigKeys {
     tap: Option<String>,
     macvtap: Option<String>,
     wire: Option<String>,
-    stream: Option<Stream>,
+    stream: Option<StreamUplinkSocket>,
     interface: Option<String>,
-    xdp: Option<Xdp>,
+    xdp: Option<XdpMode>,
     replay: Option<PathBuf>,
 }
 
-impl<'de> Visitor<'de> for WordOrTable {
-    type Value = Uplink;
+impl<'de> Visitor<'de> for UplinkConfigVisitor {
+    type Value = UplinkConfig;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(KINDS)
     }
 
-    fn visit_str<E: Error>(self, word: &str) -> Result<Uplink, E> {
+    fn visit_str<E: Error>(self, word: &str) -> Result<UplinkConfig, E> {
         match word {
-            "none" => Ok(Uplink::None),
+            "none" => Ok(UplinkConfig::None),
             _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Uplink, A::Error> {
-        let Table { tap, macvtap, wire, stream, interface, xdp, replay } =
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<UplinkConfig, A::Error> {
+        let UplinkConfigKeys { tap, macvtap, wire, stream, interface, xdp, replay } =
             Deserialize::deserialize(MapAccessDeserializer::new(table))?;
         let is_interface = interface.is_some();
         let given = [
-            tap.map(Uplink::Tap),
-            macvtap.map(Uplink::Macvtap),
-            wire.map(Uplink::Wire),
-            stream.map(Uplink::Stream),
-            interface.map(|name| xdp.map_or(Uplink::Interface(name.clone()), |xdp| Uplink::Xdp(name, xdp))),
-            replay.map(Uplink::Replay),
+            tap.map(UplinkConfig::Tap),
+            macvtap.map(UplinkConfig::Macvtap),
+            wire.map(UplinkConfig::Wire),
+            stream.map(UplinkConfig::Stream),
+            interface.map(|name| {
+                xdp.map_or(UplinkConfig::Interface(name.clone()), |xdp| UplinkConfig::Xdp(name, xdp))
+            }),
+            replay.map(UplinkConfig::Replay),
         ];
         let mut given = given.into_iter().flatten();
         if xdp.is_some() && !is_interface {

@@ -1,12 +1,12 @@
 //! Client of a running host: HTTP over its control socket. `route` knows the paths.
 
-use super::problem::{Kind, Problem};
+use super::problem::{Problem, ProblemKind};
 pub use super::protocol::CaptureQuery;
-use super::protocol::{Answer, Request};
-use super::route::{self, MAX_BODY, Sent};
+use super::protocol::{ControlAnswer, ControlRequest};
+use super::route::{self, HttpRequest, MAX_BODY};
 use super::status::PortStatus;
 use crate::events::Event;
-use host::socket::Stream;
+use host::socket::StreamSocket;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -26,7 +26,7 @@ use tokio::time::{sleep, timeout};
 
 /// Reason why a control request has no answer.
 #[derive(Debug, Error)]
-pub enum ClientError {
+pub enum ControlClientError {
     /// No host serves the control socket.
     #[error("no softiov host at {path} ({source}); start one with `softiov serve`")]
     Unreachable {
@@ -67,47 +67,47 @@ const ATTEMPTS: usize = 3;
 /// have ended.
 #[must_use]
 pub fn server(socket: &Path) -> Option<i32> {
-    Some(Stream::connect(socket).ok()?.peer().ok()?.pid)
+    Some(StreamSocket::connect(socket).ok()?.peer().ok()?.pid)
 }
 
 /// Returns the host's ports with their VFs.
 ///
 /// # Errors
-/// [`ClientError`].
-pub fn ports(socket: &Path) -> Result<Vec<PortStatus>, ClientError> {
-    match ask(socket, Request::PortList)? {
-        Answer::Ports(ports) => Ok(ports),
-        _ => Err(ClientError::OtherAnswer),
+/// [`ControlClientError`].
+pub fn ports(socket: &Path) -> Result<Vec<PortStatus>, ControlClientError> {
+    match ask(socket, ControlRequest::PortList)? {
+        ControlAnswer::Ports(ports) => Ok(ports),
+        _ => Err(ControlClientError::OtherAnswer),
     }
 }
 
 /// Returns the host's counters in the text format of Prometheus.
 ///
 /// # Errors
-/// [`ClientError`].
-pub fn metrics(socket: &Path) -> Result<String, ClientError> {
-    let (status, body) = exchange(socket, Sent::get("/metrics".into()), PATIENCE)?;
+/// [`ControlClientError`].
+pub fn metrics(socket: &Path) -> Result<String, ControlClientError> {
+    let (status, body) = exchange(socket, HttpRequest::get("/metrics".into()), PATIENCE)?;
     match status {
         StatusCode::OK => Ok(String::from_utf8_lossy(&body).into_owned()),
-        _ => Err(ClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail)),
+        _ => Err(ControlClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail)),
     }
 }
 
 /// Captures frames of a port. Passes pieces of pcapng to `take` until it breaks, or the host ends.
 ///
 /// # Errors
-/// [`ClientError`].
+/// [`ControlClientError`].
 pub fn capture(
     socket: &Path,
     query: &CaptureQuery,
     take: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-) -> Result<(), ClientError> {
-    pieces(socket, Sent::get(route::capture_path(query)), take)
+) -> Result<(), ControlClientError> {
+    pieces(socket, HttpRequest::get(route::capture_path(query)), take)
 }
 
 /// Item of the host's stream of events.
 #[derive(Debug)]
-pub enum Told {
+pub enum EventStreamItem {
     /// Event, with the id after which a later stream can resume.
     Event {
         /// Id of the event in the stream.
@@ -124,13 +124,13 @@ pub enum Told {
 /// events.
 ///
 /// # Errors
-/// [`ClientError`].
+/// [`ControlClientError`].
 pub fn follow(
     socket: &Path,
     last: Option<&str>,
-    take: &mut dyn FnMut(Told) -> ControlFlow<()>,
-) -> Result<(), ClientError> {
-    let sent = Sent { last_event: last.map(str::to_owned), ..Sent::get(route::EVENTS.into()) };
+    take: &mut dyn FnMut(EventStreamItem) -> ControlFlow<()>,
+) -> Result<(), ControlClientError> {
+    let sent = HttpRequest { last_event: last.map(str::to_owned), ..HttpRequest::get(route::EVENTS.into()) };
     let mut text = Vec::new();
     let mut outcome = Ok(());
     pieces(socket, sent, &mut |piece| {
@@ -152,9 +152,9 @@ pub fn follow(
 }
 
 /// Parses a server-sent event. Returns `None` for a comment, which only keeps the connection alive.
-fn told(block: &str) -> serde_json::Result<Option<Told>> {
+fn told(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     #[derive(Deserialize)]
-    struct Lost {
+    struct LostEvents {
         lost: u64,
     }
     let field = |name: &str| {
@@ -163,26 +163,27 @@ fn told(block: &str) -> serde_json::Result<Option<Told>> {
     };
     let Some(data) = field("data") else { return Ok(None) };
     Ok(Some(match field("event") {
-        Some("lost") => Told::Lost(serde_json::from_str::<Lost>(data)?.lost),
-        _ => {
-            Told::Event { id: field("id").unwrap_or_default().to_owned(), event: serde_json::from_str(data)? }
-        }
+        Some("lost") => EventStreamItem::Lost(serde_json::from_str::<LostEvents>(data)?.lost),
+        _ => EventStreamItem::Event {
+            id: field("id").unwrap_or_default().to_owned(),
+            event: serde_json::from_str(data)?,
+        },
     }))
 }
 
 /// Receives a response of the host in parts. Passes its pieces to `take` until it breaks, or the host ends.
 fn pieces(
     socket: &Path,
-    sent: Sent,
+    sent: HttpRequest,
     take: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-) -> Result<(), ClientError> {
+) -> Result<(), ControlClientError> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let response = within(&runtime, PATIENCE, send(socket, sent))?;
     let (status, mut body) = (response.status(), response.into_body());
     if status != StatusCode::OK {
         let body = within(&runtime, PATIENCE, async { Ok(Limited::new(body, MAX_BODY).collect().await) })?;
         let body = body.map_err(io::Error::other)?.to_bytes();
-        return Err(ClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail));
+        return Err(ControlClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail));
     }
     runtime.block_on(async {
         while let Some(frame) = body.frame().await {
@@ -199,10 +200,10 @@ fn pieces(
 /// Sends a request to the host behind a control socket, and returns its answer.
 ///
 /// # Errors
-/// [`ClientError`].
+/// [`ControlClientError`].
 #[expect(clippy::needless_pass_by_value, reason = "callers have no further use for the request")]
-pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
-    let patience = if request == Request::Upgrade { HAND_OVER } else { PATIENCE };
+pub fn ask(socket: &Path, request: ControlRequest) -> Result<ControlAnswer, ControlClientError> {
+    let patience = if request == ControlRequest::Upgrade { HAND_OVER } else { PATIENCE };
     let mut attempt = 1;
     loop {
         let (status, body) = exchange(socket, request.sent()?, patience)?;
@@ -210,15 +211,19 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
             return Ok(serde_json::from_slice(&body)?);
         }
         let problem: Problem = serde_json::from_slice(&body)?;
-        if attempt == ATTEMPTS || !problem.is(Kind::HandedOver) {
-            return Err(ClientError::Refused(problem.detail));
+        if attempt == ATTEMPTS || !problem.is(ProblemKind::HandedOver) {
+            return Err(ControlClientError::Refused(problem.detail));
         }
         attempt += 1;
     }
 }
 
 /// Sends a request on a connection of its own, and returns status and body of the response.
-fn exchange(socket: &Path, sent: Sent, patience: Duration) -> Result<(StatusCode, Bytes), ClientError> {
+fn exchange(
+    socket: &Path,
+    sent: HttpRequest,
+    patience: Duration,
+) -> Result<(StatusCode, Bytes), ControlClientError> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     within(&runtime, patience, async {
         let response = send(socket, sent).await?;
@@ -233,8 +238,8 @@ fn exchange(socket: &Path, sent: Sent, patience: Duration) -> Result<(StatusCode
 fn within<T>(
     runtime: &Runtime,
     patience: Duration,
-    work: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, ClientError> {
+    work: impl Future<Output = Result<T, ControlClientError>>,
+) -> Result<T, ControlClientError> {
     runtime.block_on(async {
         let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}"));
         timeout(patience, work).await.unwrap_or_else(|_| Err(late().into()))
@@ -242,13 +247,13 @@ fn within<T>(
 }
 
 /// Connects to the host, and sends a request.
-async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientError> {
+async fn send(socket: &Path, sent: HttpRequest) -> Result<Response<Incoming>, ControlClientError> {
     let stream = connect(socket).await;
-    let stream = stream.map_err(|source| ClientError::Unreachable { path: socket.into(), source })?;
+    let stream = stream.map_err(|source| ControlClientError::Unreachable { path: socket.into(), source })?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // The task ends with the response, or with the runtime.
     tokio::spawn(connection);
-    let Sent { method, path, body, last_event } = sent;
+    let HttpRequest { method, path, body, last_event } = sent;
     let request = hyper::Request::builder().method(method).uri(path).header(HOST, "localhost");
     let request = match &body {
         Some(_) => request.header(CONTENT_TYPE, "application/json"),
@@ -276,14 +281,14 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Told, told};
+    use super::{EventStreamItem, told};
 
     #[test]
     fn server_sent_events_are_parsed_and_keep_alives_ignored() {
         let event = "id: 5-7\nevent: event\ndata: {\"number\":7,\"time\":\"t\",\"level\":\"info\",\"event\":\"x\"}\n\n";
-        let Ok(Some(Told::Event { id, event })) = told(event) else { panic!("{event}") };
+        let Ok(Some(EventStreamItem::Event { id, event })) = told(event) else { panic!("{event}") };
         assert_eq!((id.as_str(), event.number, event.event.as_str()), ("5-7", 7, "x"));
-        assert!(matches!(told("event: lost\ndata: {\"lost\":3}\n\n"), Ok(Some(Told::Lost(3)))));
+        assert!(matches!(told("event: lost\ndata: {\"lost\":3}\n\n"), Ok(Some(EventStreamItem::Lost(3)))));
         assert!(matches!(told(":\n\n"), Ok(None)));
         assert!(told("data: {\n\n").is_err());
     }

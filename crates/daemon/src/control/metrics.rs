@@ -8,11 +8,11 @@ use prometheus::core::Collector;
 use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
 /// Function that reads a metric's value from a VF's status.
-type Read = fn(&VfStatus) -> u64;
+type MetricReader = fn(&VfStatus) -> u64;
 
 /// Metrics that SR-IOV dashboards know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in
 /// order.
-const KNOWN: [(&str, &str, Read); 9] = [
+const KNOWN: [(&str, &str, MetricReader); 9] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
     ("sriov_vf_rx_multicast", "Multicast frames received by the guest", |vf| vf.rx.multicast),
@@ -25,7 +25,7 @@ const KNOWN: [(&str, &str, Read); 9] = [
 ];
 
 /// Gauges of a VF in the metrics. Labels: `pf`, `vf`.
-const STATES: [(&str, &str, Read); 6] = [
+const STATES: [(&str, &str, MetricReader); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver has enabled the VF", |vf| u64::from(vf.active)),
     ("softiov_vf_client_connected", "1 if a VMM is connected", |vf| u64::from(vf.peer.is_some())),
@@ -37,7 +37,7 @@ const STATES: [(&str, &str, Read); 6] = [
 ];
 
 /// Counters of a VF in the metrics. Labels: `pf`, `vf`.
-const COUNTS: [(&str, &str, Read); 4] = [
+const COUNTS: [(&str, &str, MetricReader); 4] = [
     ("softiov_vf_mailbox_granted_total", "Requests of the VF that the PF driver granted", |vf| {
         vf.mailbox.granted
     }),
@@ -51,10 +51,10 @@ const COUNTS: [(&str, &str, Read); 4] = [
 ];
 
 /// Function that reads several values, each with a label, from a VF's status.
-type Several = fn(&VfStatus) -> Vec<(String, u64)>;
+type LabelledMetricReader = fn(&VfStatus) -> Vec<(String, u64)>;
 
 /// Counters of a VF with a further label.
-const BY_KIND: [(&str, &str, &str, Several); 5] = [
+const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 5] = [
     ("softiov_vf_drops_total", "Dropped frames of a VF, by reason", "reason", drops),
     ("softiov_vf_interventions_total", "VMM interventions, by kind", "kind", interventions),
     ("softiov_vf_mailbox_requests_total", "Requests of the VF to the PF driver, by subject", "about", |vf| {

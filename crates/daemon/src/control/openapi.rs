@@ -1,8 +1,8 @@
 //! OpenAPI 3.1 description of the control interface, generated from the routes and from the types of their requests and
 //! answers, so that it cannot differ from the code. `docs/openapi.json` is a copy.
 
-use super::problem::{Kind, Problem};
-use super::route::{CAPTURE, Form, ROUTES, Route};
+use super::problem::{Problem, ProblemKind};
+use super::route::{CAPTURE, ControlRoute, ROUTES, SchemaFunction};
 use crate::events::Event;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -52,7 +52,7 @@ pub fn description() -> Value {
             json!({"operationId": id, "summary": summary, "parameters": parameters, "responses": answer});
         add(&mut paths, path, "GET", operation);
     }
-    let kinds: Vec<String> = Kind::ALL
+    let kinds: Vec<String> = ProblemKind::ALL
         .iter()
         .map(|kind| format!("{} `urn:softiov:problem:{}`", kind.status().as_u16(), kind.name()))
         .collect();
@@ -91,7 +91,7 @@ fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Valu
 }
 
 /// Describes a route of the control interface.
-fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
+fn operation(route: &ControlRoute, schemas: &mut SchemaGenerator) -> Value {
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.summary,
@@ -110,12 +110,12 @@ fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     operation
 }
 
-fn content(form: Form, schemas: &mut SchemaGenerator) -> Value {
+fn content(form: SchemaFunction, schemas: &mut SchemaGenerator) -> Value {
     json!({"application/json": {"schema": form(schemas)}})
 }
 
 /// Describes the parameters of a route's path and query.
-fn parameters(route: &Route) -> Vec<Value> {
+fn parameters(route: &ControlRoute) -> Vec<Value> {
     let name = route.path.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(name, _)| name);
     let name =
         name.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));

@@ -1,8 +1,8 @@
 //! Error responses in the form of RFC 9457: a JSON object of the type `application/problem+json`. Kinds and titles are
 //! part of the interface: a program may rely on `type` and `status`, a person reads `detail`.
 
-pub use super::problem_kind::Kind;
-use super::protocol::Failure;
+pub use super::problem_kind::ProblemKind;
+use super::protocol::RequestFailure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Problem {
 impl Problem {
     /// Creates the response to a request for this path.
     #[must_use]
-    pub fn new(failure: Failure, path: &str) -> Self {
+    pub fn new(failure: RequestFailure, path: &str) -> Self {
         let (name, title, remedy) = failure.kind.words();
         Self {
             kind: format!("urn:softiov:problem:{name}"),
@@ -41,7 +41,7 @@ impl Problem {
 
     /// Returns true if the problem is of this kind.
     #[must_use]
-    pub fn is(&self, kind: Kind) -> bool {
+    pub fn is(&self, kind: ProblemKind) -> bool {
         self.kind.rsplit(':').next() == Some(kind.name())
     }
 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 
 /// Kind of problem of a control request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProblemKind {
     /// The request is not valid.
     Malformed,
     /// The token is missing or wrong.
@@ -33,7 +33,7 @@ pub enum Kind {
     HandedOver,
 }
 
-impl Kind {
+impl ProblemKind {
     /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Malformed,
@@ -128,13 +128,13 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
-    use super::Kind;
+    use super::ProblemKind;
     use std::collections::BTreeSet;
 
     #[test]
     fn problem_kinds_have_unique_names_and_error_statuses() {
-        let names: BTreeSet<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
-        assert!(Kind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));
+        let names: BTreeSet<&str> = ProblemKind::ALL.into_iter().map(ProblemKind::name).collect();
+        assert_eq!(names.len(), ProblemKind::ALL.len());
+        assert!(ProblemKind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));
     }
 }

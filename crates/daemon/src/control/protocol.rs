@@ -2,7 +2,7 @@
 //! VFs.
 
 use super::functions::Functions;
-use super::problem::Kind;
+use super::problem::ProblemKind;
 use super::status::{PortStatus, VfStatus};
 use crate::events::Recent;
 use crate::flight::recording::Recording;
@@ -30,7 +30,7 @@ pub struct CaptureQuery {
 
 /// Request to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ControlRequest {
     /// List every port with its VFs, except ports that were given up.
     PortList,
     /// Show a port.
@@ -191,7 +191,7 @@ pub struct Step {
 /// Answer to a served request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Answer {
+pub enum ControlAnswer {
     /// Status of the ports, in answer to `PortList`.
     Ports(Vec<PortStatus>),
     /// Answer to `VfShow`, `VfSet` and `VfDisconnect`.
@@ -212,17 +212,17 @@ pub enum Answer {
 
 /// Reason why a request was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct RequestFailure {
     /// Kind of problem that made the request fail.
-    pub kind: Kind,
+    pub kind: ProblemKind,
     /// Problem of the request, and its remedy.
     pub message: String,
 }
 
-impl Failure {
+impl RequestFailure {
     /// Creates a failure.
     #[must_use]
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }

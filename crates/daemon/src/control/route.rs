@@ -2,8 +2,8 @@
 //! interface ([`super::openapi`]) all use it.
 
 use super::functions::Functions;
-use super::problem::Kind;
-use super::protocol::{Apply, CaptureQuery, Change, Difference, Failure, Request, Upgraded};
+use super::problem::ProblemKind;
+use super::protocol::{Apply, CaptureQuery, Change, ControlRequest, Difference, RequestFailure, Upgraded};
 use super::status::{PortStatus, VfStatus};
 use crate::events::Recent;
 use crate::flight::recording::Recording;
@@ -18,26 +18,26 @@ pub(crate) const MAX_BODY: usize = 1 << 20;
 
 /// Route of the control interface: a method of a path.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct ControlRoute {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     /// Operation id: the name of the request in programs generated from the description.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
     /// Schema of the request's body, if the request has one.
-    pub(crate) body: Option<Form>,
-    pub(crate) answer: Form,
+    pub(crate) body: Option<SchemaFunction>,
+    pub(crate) answer: SchemaFunction,
     /// The request changes more than a setting, and only the control socket allows it.
     pub(crate) local_only: bool,
-    pub(crate) request: fn(&Input) -> Result<Request, Failure>,
+    pub(crate) request: fn(&RouteInput) -> Result<ControlRequest, RequestFailure>,
 }
 
 /// Function that returns the JSON schema of a type.
-pub(crate) type Form = fn(&mut SchemaGenerator) -> Schema;
+pub(crate) type SchemaFunction = fn(&mut SchemaGenerator) -> Schema;
 
 /// Name, query and body of a control request.
 #[derive(Debug, Default)]
-pub(crate) struct Input {
+pub(crate) struct RouteInput {
     /// Value of `{port}` or `{vf}` in the path.
     pub(crate) name: String,
     /// Query parameter `after`: number of the event after which the list begins.
@@ -56,8 +56,8 @@ pub(crate) enum Function {
 }
 
 /// Routes of the control interface, in the order of the description.
-pub(crate) static ROUTES: [Route; 12] = [
-    Route {
+pub(crate) static ROUTES: [ControlRoute; 12] = [
+    ControlRoute {
         method: Method::GET,
         path: "/v1/ports",
         id: "listPorts",
@@ -65,9 +65,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<Vec<PortStatus>>,
         local_only: false,
-        request: |_| Ok(Request::PortList),
+        request: |_| Ok(ControlRequest::PortList),
     },
-    Route {
+    ControlRoute {
         method: Method::GET,
         path: "/v1/ports/{port}",
         id: "showPort",
@@ -75,9 +75,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<PortStatus>,
         local_only: false,
-        request: |input| Ok(Request::PortShow { port: input.name.clone() }),
+        request: |input| Ok(ControlRequest::PortShow { port: input.name.clone() }),
     },
-    Route {
+    ControlRoute {
         method: Method::GET,
         path: "/v1/ports/{port}/functions",
         id: "listFunctions",
@@ -85,9 +85,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<Functions>,
         local_only: false,
-        request: |input| Ok(Request::PortFunctions { port: input.name.clone() }),
+        request: |input| Ok(ControlRequest::PortFunctions { port: input.name.clone() }),
     },
-    Route {
+    ControlRoute {
         method: Method::PATCH,
         path: "/v1/ports/{port}",
         id: "changePort",
@@ -95,9 +95,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: Some(form::<Change<PortSettings>>),
         answer: form::<PortStatus>,
         local_only: false,
-        request: |input| Ok(Request::PortSet { port: input.name.clone(), change: input.json()? }),
+        request: |input| Ok(ControlRequest::PortSet { port: input.name.clone(), change: input.json()? }),
     },
-    Route {
+    ControlRoute {
         method: Method::POST,
         path: "/v1/ports/{port}/reset",
         id: "resetPort",
@@ -105,9 +105,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<PortStatus>,
         local_only: true,
-        request: |input| Ok(Request::PortReset { port: input.name.clone() }),
+        request: |input| Ok(ControlRequest::PortReset { port: input.name.clone() }),
     },
-    Route {
+    ControlRoute {
         method: Method::GET,
         path: "/v1/vfs/{vf}",
         id: "showVf",
@@ -115,9 +115,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<Function>,
         local_only: false,
-        request: |input| Ok(Request::VfShow { vf: input.name.clone() }),
+        request: |input| Ok(ControlRequest::VfShow { vf: input.name.clone() }),
     },
-    Route {
+    ControlRoute {
         method: Method::PATCH,
         path: "/v1/vfs/{vf}",
         id: "changeVf",
@@ -125,9 +125,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: Some(form::<Change<VfSettings>>),
         answer: form::<VfStatus>,
         local_only: false,
-        request: |input| Ok(Request::VfSet { vf: input.name.clone(), change: input.json()? }),
+        request: |input| Ok(ControlRequest::VfSet { vf: input.name.clone(), change: input.json()? }),
     },
-    Route {
+    ControlRoute {
         method: Method::POST,
         path: "/v1/vfs/{vf}/disconnect",
         id: "disconnectVf",
@@ -135,9 +135,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<VfStatus>,
         local_only: true,
-        request: |input| Ok(Request::VfDisconnect { vf: input.name.clone() }),
+        request: |input| Ok(ControlRequest::VfDisconnect { vf: input.name.clone() }),
     },
-    Route {
+    ControlRoute {
         method: Method::GET,
         path: "/v1/vfs/{vf}/flight",
         id: "showFlight",
@@ -145,9 +145,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<Recording>,
         local_only: false,
-        request: |input| Ok(Request::VfFlight { vf: input.name.clone() }),
+        request: |input| Ok(ControlRequest::VfFlight { vf: input.name.clone() }),
     },
-    Route {
+    ControlRoute {
         method: Method::GET,
         path: "/v1/events",
         id: "listEvents",
@@ -155,9 +155,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<Recent>,
         local_only: false,
-        request: |input| Ok(Request::Events { after: input.after }),
+        request: |input| Ok(ControlRequest::Events { after: input.after }),
     },
-    Route {
+    ControlRoute {
         method: Method::POST,
         path: "/v1/apply",
         id: "apply",
@@ -165,9 +165,9 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: Some(form::<Apply>),
         answer: form::<Difference>,
         local_only: true,
-        request: |input| input.json().map(Request::Apply),
+        request: |input| input.json().map(ControlRequest::Apply),
     },
-    Route {
+    ControlRoute {
         method: Method::POST,
         path: "/v1/upgrade",
         id: "upgrade",
@@ -175,7 +175,7 @@ pub(crate) static ROUTES: [Route; 12] = [
         body: None,
         answer: form::<Upgraded>,
         local_only: true,
-        request: |_| Ok(Request::Upgrade),
+        request: |_| Ok(ControlRequest::Upgrade),
     },
 ];
 
@@ -184,17 +184,20 @@ fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
 
-impl Input {
-    fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, Failure> {
+impl RouteInput {
+    fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, RequestFailure> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            Failure::new(Kind::Malformed, format!("the body is invalid for this request: {error}"))
+            RequestFailure::new(
+                ProblemKind::Malformed,
+                format!("the body is invalid for this request: {error}"),
+            )
         })
     }
 }
 
 /// Control request in the form that the client sends.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct HttpRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Vec<u8>>,
@@ -202,7 +205,7 @@ pub(crate) struct Sent {
     pub(crate) last_event: Option<String>,
 }
 
-impl Sent {
+impl HttpRequest {
     /// Creates a GET request for a path.
     pub(crate) fn get(path: String) -> Self {
         Self { method: Method::GET, path, body: None, last_event: None }
@@ -214,9 +217,9 @@ pub(crate) const EVENTS: &str = "/v1/events/stream";
 /// Header with the id of the last event that the client has received (server-sent events).
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
-impl Request {
+impl ControlRequest {
     /// Returns the HTTP form of the control request.
-    pub(crate) fn sent(&self) -> serde_json::Result<Sent> {
+    pub(crate) fn sent(&self) -> serde_json::Result<HttpRequest> {
         let (id, name, body) = match self {
             Self::PortList => ("listPorts", "", None),
             Self::PortShow { port } => ("showPort", port.as_str(), None),
@@ -238,7 +241,7 @@ impl Request {
         if let Self::Events { after } = self {
             path += &format!("?after={after}");
         }
-        Ok(Sent { method, path, body, last_event: None })
+        Ok(HttpRequest { method, path, body, last_event: None })
     }
 }
 
@@ -275,28 +278,28 @@ pub(crate) fn capture_path(query: &CaptureQuery) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Input, ROUTES, Request};
+    use super::{ControlRequest, ROUTES, RouteInput};
     use crate::control::protocol::{Apply, Change};
     use crate::settings::{PortSettings, VfSettings};
 
     /// Returns a request of each kind, in the order of [`ROUTES`].
-    fn requests() -> [Request; 12] {
+    fn requests() -> [ControlRequest; 12] {
         let (port, vf) = (|| "pf0".to_owned(), || "pf0vf1".to_owned());
         let change = Change::kept(PortSettings { vfs: Some(3), ..PortSettings::default() });
         let vf_change = Change::volatile(VfSettings { vlan: Some(3), ..VfSettings::default() });
         [
-            Request::PortList,
-            Request::PortShow { port: port() },
-            Request::PortFunctions { port: port() },
-            Request::PortSet { port: port(), change },
-            Request::PortReset { port: port() },
-            Request::VfShow { vf: vf() },
-            Request::VfSet { vf: vf(), change: vf_change },
-            Request::VfDisconnect { vf: vf() },
-            Request::VfFlight { vf: vf() },
-            Request::Events { after: 7 },
-            Request::Apply(Apply { text: "x".into(), ..Apply::default() }),
-            Request::Upgrade,
+            ControlRequest::PortList,
+            ControlRequest::PortShow { port: port() },
+            ControlRequest::PortFunctions { port: port() },
+            ControlRequest::PortSet { port: port(), change },
+            ControlRequest::PortReset { port: port() },
+            ControlRequest::VfShow { vf: vf() },
+            ControlRequest::VfSet { vf: vf(), change: vf_change },
+            ControlRequest::VfDisconnect { vf: vf() },
+            ControlRequest::VfFlight { vf: vf() },
+            ControlRequest::Events { after: 7 },
+            ControlRequest::Apply(Apply { text: "x".into(), ..Apply::default() }),
+            ControlRequest::Upgrade,
         ]
     }
 
@@ -307,14 +310,14 @@ mod tests {
             assert_eq!(sent.method, route.method);
             assert_eq!(sent.body.is_some(), route.body.is_some(), "{}", route.id);
             let name = if route.path.contains("{port}") { "pf0" } else { "pf0vf1" };
-            let input = Input { name: name.into(), after: 7, body: sent.body.unwrap_or_default() };
+            let input = RouteInput { name: name.into(), after: 7, body: sent.body.unwrap_or_default() };
             assert_eq!((route.request)(&input).unwrap(), request);
         }
     }
 
     #[test]
     fn vf_name_with_special_characters_is_one_path_segment() {
-        let path = |vf: &str| Request::VfDisconnect { vf: vf.into() }.sent().unwrap().path;
+        let path = |vf: &str| ControlRequest::VfDisconnect { vf: vf.into() }.sent().unwrap().path;
         assert_eq!(path("pf0vf1"), "/v1/vfs/pf0vf1/disconnect");
         assert_eq!(path("../../x?y#z %"), "/v1/vfs/%2E%2E%2F%2E%2E%2Fx%3Fy%23z%20%25/disconnect");
     }

@@ -1,8 +1,8 @@
 //! Control interface over TCP: its socket, which outlives the process like the control socket, and the token that
 //! clients must send (`server` serves it).
 
-use crate::config::http::Http;
-use crate::vault::Vault;
+use crate::config::http::HttpConfig;
+use crate::vault::DescriptorVault;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use thiserror::Error;
 
 /// Reason why there is no control interface over TCP.
 #[derive(Debug, Error)]
-pub(crate) enum HttpError {
+pub(crate) enum HttpSetupError {
     /// The address for HTTP over TCP is not available.
     #[error(
         "http.listen: {address}: {source}; choose another port, or find the process that has this one with `ss -ltnp`"
@@ -45,23 +45,23 @@ const LONGEST: u64 = 4096;
 
 /// Token that HTTP clients over TCP must send.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub(crate) struct BearerToken(String);
 
 /// Hides the token, so that no log shows it.
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
 }
 
-impl Token {
+impl BearerToken {
     #[cfg(test)]
     pub(crate) fn of(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    fn read(path: &Path) -> Result<Self, HttpError> {
-        let wrong = |problem: String| HttpError::Token { path: path.to_owned(), problem };
+    fn read(path: &Path) -> Result<Self, HttpSetupError> {
+        let wrong = |problem: String| HttpSetupError::Token { path: path.to_owned(), problem };
         let failed = |error: io::Error| {
             wrong(format!(
                 "{error}; create the file with: (umask 077; head -c 24 /dev/urandom | base64 > {})",
@@ -92,10 +92,13 @@ impl Token {
 
 /// Opens the socket, a predecessor's or a new one, and reads the token; `None` if the configuration has none. The vault
 /// is unchanged, because the predecessor may still resume; [`settle`] changes it.
-pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpListener, Token)>, HttpError> {
-    let Some(Http { listen, token_file }) = http else { return Ok(None) };
-    let token = Token::read(token_file)?;
-    let failed = |source| HttpError::Listen { address: *listen, source };
+pub(crate) fn open(
+    http: Option<&HttpConfig>,
+    vault: &DescriptorVault,
+) -> Result<Option<(TcpListener, BearerToken)>, HttpSetupError> {
+    let Some(HttpConfig { listen, token_file }) = http else { return Ok(None) };
+    let token = BearerToken::read(token_file)?;
+    let failed = |source| HttpSetupError::Listen { address: *listen, source };
     let listener = match kept(vault, *listen) {
         Some(listener) => listener,
         None => TcpListener::bind(listen).map_err(failed)?,
@@ -105,7 +108,7 @@ pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpList
 }
 
 /// Returns the TCP socket in the vault, if it listens at this address.
-fn kept(vault: &Vault, address: SocketAddr) -> Option<TcpListener> {
+fn kept(vault: &DescriptorVault, address: SocketAddr) -> Option<TcpListener> {
     let listener = vault.copy(NAME).map(TcpListener::from)?;
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
@@ -114,7 +117,7 @@ fn kept(vault: &Vault, address: SocketAddr) -> Option<TcpListener> {
 ///
 /// # Errors
 /// The process is out of descriptors.
-pub(crate) fn settle(served: Option<&TcpListener>, vault: &Vault) -> io::Result<()> {
+pub(crate) fn settle(served: Option<&TcpListener>, vault: &DescriptorVault) -> io::Result<()> {
     let Some(listener) = served else {
         forget(vault);
         return Ok(());
@@ -126,15 +129,15 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &Vault) -> io::Result<
 }
 
 /// Removes the socket from the vault, so that the next process opens its own.
-pub(crate) fn forget(vault: &Vault) {
+pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(NAME);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, open, settle};
-    use crate::config::http::Http;
-    use crate::vault::Vault;
+    use super::{BearerToken, open, settle};
+    use crate::config::http::HttpConfig;
+    use crate::vault::DescriptorVault;
     use std::fs::{Permissions, set_permissions, write};
     use std::os::unix::fs::PermissionsExt;
 
@@ -145,7 +148,7 @@ mod tests {
         let read = |text: &str, mode| {
             write(&file, text).unwrap();
             set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            Token::read(&file).map_err(|error| error.to_string())
+            BearerToken::read(&file).map_err(|error| error.to_string())
         };
         let token = read("0123456789abcdef\n", 0o600).unwrap();
         assert!(token.is("0123456789abcdef") && !token.is("0123456789abcdee") && !token.is("0123"));
@@ -158,7 +161,7 @@ mod tests {
             let error = read(text, mode).unwrap_err();
             assert!(error.contains(says) && error.contains("http.token_file"), "{error}");
         }
-        let missing = Token::read(&folder.path().join("none")).unwrap_err().to_string();
+        let missing = BearerToken::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(missing.contains("create the file with"), "{missing}");
     }
 
@@ -169,7 +172,7 @@ mod tests {
         write(&token_file, "0123456789abcdef").unwrap();
         set_permissions(&token_file, Permissions::from_mode(0o600)).unwrap();
         let listen = host::test_support::free_address();
-        let (http, vault) = (Http { listen, token_file }, Vault::default());
+        let (http, vault) = (HttpConfig { listen, token_file }, DescriptorVault::default());
         let (first, _) = open(Some(&http), &vault).unwrap().unwrap();
         assert!(vault.copy("http").is_none(), "open leaves the vault unchanged");
         settle(Some(&first), &vault).unwrap();

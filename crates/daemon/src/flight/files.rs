@@ -1,8 +1,8 @@
 //! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A thread of its own
 //! writes them, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
 
-use super::recording::{Recording, Taken};
-use host::confine::{ConfineError, Prepared};
+use super::recording::{PendingRecording, Recording};
+use host::confine::{PreparedSandbox, SandboxError};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -16,11 +16,11 @@ const WAITING: usize = MOST;
 
 /// Sender of recordings to the thread; `None` without a state folder.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Files(Option<SyncSender<Taken>>);
+pub(crate) struct RecordingSender(Option<SyncSender<PendingRecording>>);
 
-impl Files {
+impl RecordingSender {
     /// Starts the thread that writes flight recordings. The thread ends when the last sender is dropped.
-    pub(crate) fn start(state_dir: Option<&Path>, confined: &Prepared) -> Result<Self, ConfineError> {
+    pub(crate) fn start(state_dir: Option<&Path>, confined: &PreparedSandbox) -> Result<Self, SandboxError> {
         let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
         let (sender, receiver) = sync_channel(WAITING);
         confined.spawn("flight", move || write_all(&folder, &receiver))?;
@@ -28,14 +28,14 @@ impl Files {
     }
 
     /// Sends a flight recording to the writing thread without waiting. Returns false if too many are pending.
-    pub(crate) fn write(&self, taken: Taken) -> bool {
+    pub(crate) fn write(&self, taken: PendingRecording) -> bool {
         let Some(sender) = &self.0 else { return true };
         !matches!(sender.try_send(taken), Err(TrySendError::Full(_)))
     }
 }
 
 /// Writes recordings until the last sender is dropped.
-fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
+fn write_all(folder: &Path, receiver: &Receiver<PendingRecording>) {
     while let Ok(taken) = receiver.recv() {
         let recording = taken.named();
         let function = &recording.vf;

@@ -1,9 +1,9 @@
 //! Flight recorder of each VF: the last accesses and events between it and its client. Commands read it, and a
 //! quarantine writes it to a file, so that an administrator can see later what the guest did before.
 //!
-//! The port's thread notes ([`Flight`]) into preallocated places, without an allocation and without a lock. It notes
-//! drops once a second by the counters, instead of single frames. Other threads name the notes ([`recording`]) and
-//! write files ([`files`]).
+//! The port's thread notes ([`FlightRecorder`]) into preallocated places, without an allocation and without a lock. It
+//! notes drops once a second by the counters, instead of single frames. Other threads name the notes ([`recording`])
+//! and write files ([`files`]).
 
 pub(crate) mod files;
 pub(crate) mod recording;
@@ -23,11 +23,11 @@ const NEAR: usize = 4;
 
 /// Kind of a recorded register access or event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum FlightRecordKind {
     /// Register read by the client.
-    Read(Place),
+    Read(RegisterLocation),
     /// Register write by the client.
-    Write(Place),
+    Write(RegisterLocation),
     /// Event that is recorded by its text.
     Said(&'static str),
     /// Requests that the PF driver refused, with the reason.
@@ -40,17 +40,17 @@ pub(crate) enum What {
 
 /// Location of a register: region and offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RegisterLocation {
     pub(crate) region: u32,
     pub(crate) offset: u64,
 }
 
 /// Recorded access or event of a VF, or several equal ones in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct FlightRecord {
     /// Time of the access or event, or of the last of several equal ones.
     pub(crate) time: Time,
-    pub(crate) what: What,
+    pub(crate) what: FlightRecordKind,
     /// Value of the register that was read or written last. For an event, a number that belongs to the event.
     pub(crate) value: u64,
     pub(crate) times: u64,
@@ -58,41 +58,41 @@ pub(crate) struct Note {
 
 /// Recorded accesses and events of one VF.
 #[derive(Debug)]
-pub(crate) struct Flight {
-    accesses: Kept<ACCESSES>,
-    events: Kept<EVENTS>,
-    /// Counters at the last call of [`Flight::count`].
+pub(crate) struct FlightRecorder {
+    accesses: FlightRing<ACCESSES>,
+    events: FlightRing<EVENTS>,
+    /// Counters at the last call of [`FlightRecorder::count`].
     counted: Option<PoolCounters>,
 }
 
 /// Copy of a VF's recorded accesses and events, for other threads.
 #[derive(Debug)]
-pub(crate) struct Copied {
-    pub(crate) accesses: Vec<Note>,
-    pub(crate) events: Vec<Note>,
+pub(crate) struct FlightRecorderCopy {
+    pub(crate) accesses: Vec<FlightRecord>,
+    pub(crate) events: Vec<FlightRecord>,
     /// Number of recorded accesses and events that were overwritten.
     pub(crate) lost: u64,
 }
 
-impl Default for Flight {
+impl Default for FlightRecorder {
     fn default() -> Self {
-        Self { accesses: Kept::new(), events: Kept::new(), counted: None }
+        Self { accesses: FlightRing::new(), events: FlightRing::new(), counted: None }
     }
 }
 
-impl Flight {
+impl FlightRecorder {
     /// Records an access of the client to a register, with the bytes that were read or written.
-    pub(crate) fn access(&mut self, now: Time, what: What, bytes: &[u8]) {
+    pub(crate) fn access(&mut self, now: Time, what: FlightRecordKind, bytes: &[u8]) {
         let mut value = [0; 8];
         let length = bytes.len().min(value.len());
         value[..length].copy_from_slice(&bytes[..length]);
-        let note = Note { time: now, what, value: u64::from_le_bytes(value), times: 1 };
+        let note = FlightRecord { time: now, what, value: u64::from_le_bytes(value), times: 1 };
         self.accesses.note(note, NEAR);
     }
 
     /// Records an event of the VF.
-    pub(crate) fn event(&mut self, now: Time, what: What, value: u64) {
-        self.events.note(Note { time: now, what, value, times: 1 }, 1);
+    pub(crate) fn event(&mut self, now: Time, what: FlightRecordKind, value: u64) {
+        self.events.note(FlightRecord { time: now, what, value, times: 1 }, 1);
     }
 
     /// Records the frames dropped since the last call. The first call records nothing, because it has no earlier
@@ -101,17 +101,24 @@ impl Flight {
         let before = self.counted.replace(counters).unwrap_or(counters);
         for ((reason, old), (_, new)) in drops(&before).into_iter().zip(drops(&counters)) {
             if new > old {
-                self.events
-                    .note(Note { time: now, what: What::Dropped(reason), value: 0, times: new - old }, 1);
+                self.events.note(
+                    FlightRecord {
+                        time: now,
+                        what: FlightRecordKind::Dropped(reason),
+                        value: 0,
+                        times: new - old,
+                    },
+                    1,
+                );
             }
         }
     }
 
     /// Copies the recorded accesses and events, for other threads.
-    pub(crate) fn copy(&self) -> Copied {
+    pub(crate) fn copy(&self) -> FlightRecorderCopy {
         let [accesses, events] =
             [&self.accesses.notes, &self.events.notes].map(|notes| notes.iter().copied().collect());
-        Copied { accesses, events, lost: self.accesses.lost + self.events.lost }
+        FlightRecorderCopy { accesses, events, lost: self.accesses.lost + self.events.lost }
     }
 }
 
@@ -131,23 +138,23 @@ fn drops(counters: &PoolCounters) -> [(&'static str, u64); 8] {
 
 /// Ring of the last `N` recorded accesses or events.
 #[derive(Debug)]
-struct Kept<const N: usize> {
-    notes: VecDeque<Note>,
+struct FlightRing<const N: usize> {
+    notes: VecDeque<FlightRecord>,
     lost: u64,
 }
 
-impl<const N: usize> Kept<N> {
+impl<const N: usize> FlightRing<N> {
     fn new() -> Self {
         Self { notes: VecDeque::with_capacity(N), lost: 0 }
     }
 
     /// Adds an entry to the ring, or counts it with an equal one among the last `near` entries.
-    fn note(&mut self, note: Note, near: usize) {
+    fn note(&mut self, note: FlightRecord, near: usize) {
         let same = self.notes.iter().rev().take(near).position(|last| last.what == note.what);
         if let Some(last) = same.and_then(|back| self.notes.len().checked_sub(back + 1))
             && let Some(last) = self.notes.get_mut(last)
         {
-            *last = Note { times: last.times + note.times, ..note };
+            *last = FlightRecord { times: last.times + note.times, ..note };
             return;
         }
         if self.notes.len() == N {
@@ -160,7 +167,7 @@ impl<const N: usize> Kept<N> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ACCESSES, EVENTS, Flight, Place, What};
+    use super::{ACCESSES, EVENTS, FlightRecordKind, FlightRecorder, RegisterLocation};
     use i82576::Time;
     use nic::PoolCounters;
 
@@ -168,13 +175,13 @@ mod tests {
         Time::from_micros(micros)
     }
 
-    fn write(offset: u64) -> What {
-        What::Write(Place { region: 0, offset })
+    fn write(offset: u64) -> FlightRecordKind {
+        FlightRecordKind::Write(RegisterLocation { region: 0, offset })
     }
 
     #[test]
     fn alternating_doorbells_are_counted_in_two_flight_entries() {
-        let mut flight = Flight::default();
+        let mut flight = FlightRecorder::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
             flight.access(at(2), write(0x2818), &n.to_le_bytes());
@@ -191,8 +198,8 @@ mod tests {
 
     #[test]
     fn register_accesses_do_not_overwrite_flight_events() {
-        let mut flight = Flight::default();
-        flight.event(at(1), What::Said("the function was reset"), 0);
+        let mut flight = FlightRecorder::default();
+        flight.event(at(1), FlightRecordKind::Said("the function was reset"), 0);
         for n in 0..1_000 {
             flight.access(at(n), write(n * 4), &[0; 4]);
         }
@@ -204,11 +211,15 @@ mod tests {
 
     #[test]
     fn flight_recorder_allocates_no_memory() {
-        let mut flight = Flight::default();
+        let mut flight = FlightRecorder::default();
         let (accesses, events) = (flight.accesses.notes.capacity(), flight.events.notes.capacity());
         for n in 0..10_000 {
             flight.access(at(n), write(n * 4), &[0; 4]);
-            flight.event(at(n), if n % 2 == 0 { What::Said("a") } else { What::Said("b") }, n);
+            flight.event(
+                at(n),
+                if n % 2 == 0 { FlightRecordKind::Said("a") } else { FlightRecordKind::Said("b") },
+                n,
+            );
         }
         assert_eq!(flight.accesses.notes.capacity(), accesses);
         assert_eq!((flight.events.notes.capacity(), flight.events.notes.len()), (events, EVENTS));
@@ -216,12 +227,15 @@ mod tests {
 
     #[test]
     fn flight_recorder_counts_drops_by_reason() {
-        let mut flight = Flight::default();
+        let mut flight = FlightRecorder::default();
         let counters = PoolCounters { tx_spoofed: 5, ..PoolCounters::default() };
         flight.count(at(1), counters);
         assert!(flight.copy().events.is_empty(), "earlier counts were noted");
         flight.count(at(2), PoolCounters { tx_spoofed: 7, dma_faults: 1, ..counters });
         let told: Vec<_> = flight.copy().events.iter().map(|note| (note.what, note.times)).collect();
-        assert_eq!(told, [(What::Dropped("spoofed"), 2), (What::Dropped("dma fault"), 1)]);
+        assert_eq!(
+            told,
+            [(FlightRecordKind::Dropped("spoofed"), 2), (FlightRecordKind::Dropped("dma fault"), 1)]
+        );
     }
 }

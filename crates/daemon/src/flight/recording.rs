@@ -1,9 +1,9 @@
 //! Flight recordings: accesses and events with the names of registers and requests, in order of time (`softiov vf
 //! flight` prints them).
 
-use super::{Copied, Note, Place, What};
+use super::{FlightRecord, FlightRecordKind, FlightRecorderCopy, RegisterLocation};
 use crate::config::file::Family;
-use driver::pf::Kind;
+use driver::pf::MailboxMessageKind;
 use i82576::register::vf::VMBMEM;
 use i82576::{Time, mailbox};
 use schemars::JsonSchema;
@@ -52,49 +52,49 @@ pub struct Entry {
 
 /// Copy of a VF's recorded accesses and events, on its way to another thread.
 #[derive(Debug)]
-pub struct Taken {
+pub struct PendingRecording {
     pub(crate) vf: String,
     pub(crate) family: Family,
     pub(crate) because: Option<&'static str>,
     /// Time of the copy on the monotonic clock; `time_ns` is the same by wall clock.
     pub(crate) now: Time,
     pub(crate) time_ns: u64,
-    pub(crate) notes: Copied,
+    pub(crate) notes: FlightRecorderCopy,
 }
 
-impl Taken {
+impl PendingRecording {
     /// Names the registers and requests of the recording. A port's thread must not do this, because it takes too long.
     #[must_use]
     pub fn named(self) -> Recording {
         let Self { vf, family, because, now, time_ns, notes } = self;
-        let Copied { accesses, events, lost } = notes;
-        let mut notes: Vec<Note> = accesses.into_iter().chain(events).collect();
+        let FlightRecorderCopy { accesses, events, lost } = notes;
+        let mut notes: Vec<FlightRecord> = accesses.into_iter().chain(events).collect();
         notes.sort_by_key(|note| note.time);
         let entries = notes.iter().map(|note| entry(note, family, now)).collect();
         Recording { vf, time_ns, because: because.map(str::to_owned), lost, entries }
     }
 }
 
-fn entry(note: &Note, family: Family, now: Time) -> Entry {
-    let Note { time, what, value, times } = *note;
+fn entry(note: &FlightRecord, family: Family, now: Time) -> Entry {
+    let FlightRecord { time, what, value, times } = *note;
     let before_ns = now.since(time).as_nanos() as u64;
     let plain = |what: &str, name: Option<&str>, value| {
         let (what, name) = (what.to_owned(), name.map(str::to_owned));
         Entry { before_ns, what, name, region: None, offset: None, value, times }
     };
-    let access = |what: &str, Place { region, offset }| Entry {
+    let access = |what: &str, RegisterLocation { region, offset }| Entry {
         name: name(family, region, offset, value),
         region: Some(region),
         offset: Some(offset),
         ..plain(what, None, Some(value))
     };
     match what {
-        What::Read(place) => access("read", place),
-        What::Write(place) => access("write", place),
-        What::Said(words) => plain(words, None, None),
-        What::Refused(reason) => plain("refused", Some(reason), None),
-        What::Dropped(reason) => plain("dropped", Some(reason), None),
-        What::Offence(offence) => plain("offence", Some(offence), Some(value)),
+        FlightRecordKind::Read(place) => access("read", place),
+        FlightRecordKind::Write(place) => access("write", place),
+        FlightRecordKind::Said(words) => plain(words, None, None),
+        FlightRecordKind::Refused(reason) => plain("refused", Some(reason), None),
+        FlightRecordKind::Dropped(reason) => plain("dropped", Some(reason), None),
+        FlightRecordKind::Offence(offence) => plain("offence", Some(offence), Some(value)),
     }
 }
 
@@ -119,7 +119,7 @@ fn name(family: Family, region: u32, offset: u64, value: u64) -> Option<String> 
             (0, _) => " refused",
             _ => " granted",
         };
-        return Some(format!("{indexed} {}{answer}", Kind::of(word).name()));
+        return Some(format!("{indexed} {}{answer}", MailboxMessageKind::of(word).name()));
     }
     Some(indexed)
 }

@@ -2,15 +2,15 @@
 //! configuration out).
 
 use super::difference::difference;
-use super::{Management, Outcome, refused};
-use crate::config::Config;
+use super::{HostManager, RequestResult, refused};
+use crate::config::HostConfig;
 use crate::control::protocol::{Apply, Difference};
-use crate::settings::Layers;
+use crate::settings::SettingLayers;
 use std::collections::BTreeMap;
 
-impl Management {
+impl HostManager {
     /// Applies a file, or with `dry_run` returns the difference alone.
-    pub(super) fn apply(&mut self, file: &Apply) -> Outcome<Difference> {
+    pub(super) fn apply(&mut self, file: &Apply) -> RequestResult<Difference> {
         if file.reload && file.text == self.config.text {
             let file_name = file.name.display();
             tracing::info!(file = %file_name, "the configuration file has not changed; nothing to apply");
@@ -27,12 +27,12 @@ impl Management {
     }
 
     /// Returns the file's configuration together with the changes by command that the file does not override.
-    fn planned(&self, file: &Apply) -> Outcome<Config> {
-        let mut parsed = Config::read(Some(&file.name), &file.text).map_err(refused)?;
+    fn planned(&self, file: &Apply) -> RequestResult<HostConfig> {
+        let mut parsed = HostConfig::read(Some(&file.name), &file.text).map_err(refused)?;
         parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
         parsed.state_dir =
             file.state_dir.clone().or(parsed.state_dir).or_else(|| self.config.state_dir.clone());
-        let mut next = Config::check(parsed, &self.config.runtime_dir).map_err(refused)?;
+        let mut next = HostConfig::check(parsed, &self.config.runtime_dir).map_err(refused)?;
         for (key, same) in [
             ("runtime_dir", next.runtime_dir == self.config.runtime_dir),
             ("state_dir", next.state_dir == self.config.state_dir),
@@ -48,7 +48,7 @@ impl Management {
                 (self.config.text.clone(), Some(file.text.clone()).filter(|text| *text != self.config.text))
             }
         };
-        let mut known: BTreeMap<&str, &Layers> = BTreeMap::new();
+        let mut known: BTreeMap<&str, &SettingLayers> = BTreeMap::new();
         for port in &self.config.ports {
             known.insert(&port.name, &port.layers);
             known.extend(port.vfs.iter().chain(&port.withheld).map(|vf| (vf.name.as_str(), &vf.layers)));
@@ -65,7 +65,7 @@ impl Management {
 }
 
 /// Keeps changes by command, except for settings that the file has.
-fn inherit(layers: &mut Layers, known: Option<&Layers>) {
+fn inherit(layers: &mut SettingLayers, known: Option<&SettingLayers>) {
     if let Some(known) = known {
         (layers.kept, layers.volatile) = (known.kept.clone(), known.volatile.clone());
         let set: Vec<String> = layers.file.keys().cloned().collect();

@@ -1,35 +1,37 @@
 //! Transition to a changed configuration, whole or not at all: every port checks its part first, then the change is
 //! kept on disk, and only then it takes effect.
 
-use super::refit::{Refits, retire};
-use super::{Management, Outcome, refused};
-use crate::config::{Config, PortConfig};
-use crate::port::{Command, Handle, Inbox, OpenVf, Order, Port, VfOrder};
-use crate::vault::PortVault;
+use super::refit::{RefitsByPort, retire};
+use super::{HostManager, RequestResult, refused};
+use crate::config::{HostConfig, PortConfig};
+use crate::port::{
+    CommandInbox, OpenPort, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedVf, VfPolicyUpdate,
+};
+use crate::vault::PortDescriptorVault;
 use crate::volatile;
 use std::collections::BTreeMap;
 
 /// Opened ports, VFs and uplinks of a change that are not in use yet.
 #[derive(Debug, Default)]
-struct Prepared {
+struct PreparedChange {
     /// Opened ports that the new configuration adds.
-    ports: Vec<(PortConfig, (Port, Inbox, Handle))>,
+    ports: Vec<(PortConfig, (OpenPort, CommandInbox, PortHandle))>,
     /// New VFs, by port name.
-    vfs: BTreeMap<String, Vec<OpenVf>>,
+    vfs: BTreeMap<String, Vec<PreparedVf>>,
     /// New uplinks, links and processors of running ports, by port name.
-    refits: Refits,
+    refits: RefitsByPort,
 }
 
-impl Management {
+impl HostManager {
     /// Applies the configuration `next` to the running host, or changes nothing. `let_out` names a VF to release from
     /// quarantine, whether the administrator or the host has quarantined it.
-    pub(super) fn carry_out(&mut self, next: Config, let_out: Option<&str>) -> Outcome<()> {
+    pub(super) fn carry_out(&mut self, next: HostConfig, let_out: Option<&str>) -> RequestResult<()> {
         self.refuse_what_cannot_change(&next)?;
         self.refuse_addresses_in_use(&next)?;
         let changed = self.changed(&next, let_out);
         for (name, order) in &changed {
             let order = order.clone();
-            self.ports.ask(name, |answer| Command::Check(order, answer))?.map_err(refused)?;
+            self.ports.ask(name, |answer| PortThreadCommand::Check(order, answer))?.map_err(refused)?;
         }
         let mut prepared = self.prepare(&next)?;
         if let Err(error) = next.keep(&self.config) {
@@ -59,7 +61,7 @@ impl Management {
     }
 
     /// Refuses changes that would make a running port disconnect the guests of all its VFs.
-    fn refuse_what_cannot_change(&self, next: &Config) -> Outcome<()> {
+    fn refuse_what_cannot_change(&self, next: &HostConfig) -> RequestResult<()> {
         for (old, new) in self.config.common_ports(next) {
             let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
             let same_sockets = sockets.eq(new.vfs.iter().chain(&new.withheld).map(|vf| &vf.socket));
@@ -83,7 +85,7 @@ impl Management {
 
     /// Refuses an address that a guest of another port has chosen, so that no configuration has it. A port checks its
     /// own guests.
-    fn refuse_addresses_in_use(&self, next: &Config) -> Outcome<()> {
+    fn refuse_addresses_in_use(&self, next: &HostConfig) -> RequestResult<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);
             let had = |mac| old.is_some_and(|old| old.mac == mac || old.vfs.iter().any(|vf| vf.mac == mac));
@@ -97,7 +99,7 @@ impl Management {
                 if self.ports.is_given_up(&other.name) {
                     continue;
                 }
-                let status = self.ports.ask(&other.name, Command::Status)?;
+                let status = self.ports.ask(&other.name, PortThreadCommand::Status)?;
                 for vf in status.vfs {
                     // The configuration checks its own addresses, and this one may be about to change.
                     let chosen = other.vfs.iter().all(|known| known.mac.to_string() != vf.mac);
@@ -113,7 +115,7 @@ impl Management {
     }
 
     /// Returns the orders of the running ports that change.
-    fn changed(&self, next: &Config, let_out: Option<&str>) -> Vec<(String, Order)> {
+    fn changed(&self, next: &HostConfig, let_out: Option<&str>) -> Vec<(String, PortPolicyUpdate)> {
         let mut changed = Vec::new();
         for (old, new) in self.config.common_ports(next) {
             let lets_out = new.vfs.iter().any(|vf| Some(vf.name.as_str()) == let_out);
@@ -125,19 +127,19 @@ impl Management {
     }
 
     /// Opens new ports, VFs and uplinks. Dropping them closes them, except uplinks, which have to be retired.
-    fn prepare(&self, next: &Config) -> Outcome<Prepared> {
-        let mut prepared = Prepared::default();
+    fn prepare(&self, next: &HostConfig) -> RequestResult<PreparedChange> {
+        let mut prepared = PreparedChange::default();
         for port in &next.ports {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
-                let (inbox, handle) = Inbox::new().map_err(refused)?;
+                let (inbox, handle) = CommandInbox::new().map_err(refused)?;
                 let opened = self.ports.open(port, &inbox);
                 let opened = opened.map_err(|error| refused(format!("{}: {error}", port.name)))?;
                 prepared.ports.push((port.clone(), (opened, inbox, handle)));
                 continue;
             };
-            let vault = PortVault::new(self.ports.vault(), &port.name);
+            let vault = PortDescriptorVault::new(self.ports.vault(), &port.name);
             let new = port.vfs.get(old.vfs.len()..).unwrap_or_default();
-            let new = OpenVf::open_all(new, &vault, &self.ports.threads).map_err(refused)?;
+            let new = PreparedVf::open_all(new, &vault, &self.ports.threads).map_err(refused)?;
             prepared.vfs.insert(port.name.clone(), new);
         }
         // Last, because opened uplinks must be retired after a failure.
@@ -156,13 +158,13 @@ impl Management {
     /// Sends the ports all orders of a change. If one order fails, the ports return to their former state.
     fn put_to_work(
         &self,
-        next: &Config,
-        changed: &[(String, Order)],
-        prepared: &mut Prepared,
-    ) -> Outcome<()> {
+        next: &HostConfig,
+        changed: &[(String, PortPolicyUpdate)],
+        prepared: &mut PreparedChange,
+    ) -> RequestResult<()> {
         for (done, (name, order)) in changed.iter().enumerate() {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
-            let carried = self.ports.ask(name, |answer| Command::Carry(order, new, answer));
+            let carried = self.ports.ask(name, |answer| PortThreadCommand::Carry(order, new, answer));
             if let Err(failure) = carried.and_then(|carried| carried.map_err(refused)) {
                 // The port may only be late and still carry the order out, so it must return as well.
                 self.go_back(next, &changed[..=done]);
@@ -187,7 +189,8 @@ impl Management {
             if new.vfs.len() >= old.vfs.len() {
                 continue;
             }
-            let withdrawn = self.ports.ask(&new.name, |answer| Command::Withdraw(new.vfs.len(), answer));
+            let withdrawn =
+                self.ports.ask(&new.name, |answer| PortThreadCommand::Withdraw(new.vfs.len(), answer));
             if let Err(late) = withdrawn {
                 tracing::warn!(
                     port = new.name,
@@ -200,15 +203,16 @@ impl Management {
     }
 
     /// Returns ports that have carried out an order to their former state.
-    fn go_back(&self, next: &Config, carried: &[(String, Order)]) {
+    fn go_back(&self, next: &HostConfig, carried: &[(String, PortPolicyUpdate)]) {
         for (old, new) in self.config.common_ports(next) {
             if !carried.iter().any(|(name, _)| *name == old.name) {
                 continue;
             }
             let before = order(Some(new), old, None);
-            let back = self.ports.ask(&old.name, |answer| Command::Carry(before, Vec::new(), answer));
+            let back =
+                self.ports.ask(&old.name, |answer| PortThreadCommand::Carry(before, Vec::new(), answer));
             let back = back.and_then(|back| back.map_err(refused));
-            let gone = self.ports.ask(&old.name, |answer| Command::Withdraw(old.vfs.len(), answer));
+            let gone = self.ports.ask(&old.name, |answer| PortThreadCommand::Withdraw(old.vfs.len(), answer));
             if let Err(failure) = back.and(gone) {
                 tracing::error!(
                     port = old.name,
@@ -220,7 +224,7 @@ impl Management {
     }
 }
 
-impl Config {
+impl HostConfig {
     /// Returns the ports that both configurations contain.
     fn common_ports<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (&'a PortConfig, &'a PortConfig)> {
         let pair = |old: &'a PortConfig| Some((old, next.ports.iter().find(|new| new.name == old.name)?));
@@ -238,12 +242,12 @@ fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {
 }
 
 /// Returns the order that changes a port from `old` to `new`.
-fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> Order {
+fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> PortPolicyUpdate {
     let vfs = new.vfs.iter().enumerate().map(|(n, vf)| {
         let was = old.and_then(|old| old.vfs.get(n)).is_some_and(|old| old.quarantine);
         let released = Some(vf.name.as_str()) == let_out && !vf.quarantine;
         let quarantine = (vf.quarantine != was || released).then_some(vf.quarantine);
-        VfOrder { policy: vf.policy, quarantine }
+        VfPolicyUpdate { policy: vf.policy, quarantine }
     });
-    Order { policy: new.policy, vfs: vfs.collect() }
+    PortPolicyUpdate { policy: new.policy, vfs: vfs.collect() }
 }

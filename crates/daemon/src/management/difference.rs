@@ -1,15 +1,15 @@
 //! Differences between two configurations, setting by setting (`carry` applies them).
 
-use crate::config::file::{LinkLocal, PortLink};
-use crate::config::{Config, PortConfig, VfConfig};
+use crate::config::file::{LinkLocalPolicy, PortLinkRule};
+use crate::config::{HostConfig, PortConfig, VfConfig};
 use crate::control::protocol::{Changed, Step, What};
-use crate::settings::{Leaves, Settings};
+use crate::settings::{SettingValues, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Returns the changes from one configuration to another: added and changed parts in the new configuration's order,
 /// then removed parts.
-pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
+pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<Changed> {
     let mut changes = Vec::new();
     for port in &after.ports {
         let old = before.ports.iter().find(|old| old.name == port.name);
@@ -19,7 +19,7 @@ pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
             compare(&mut changes, &vf.name, old.map(vf_leaves), &vf_leaves(vf));
         }
     }
-    let names = |config: &Config| -> Vec<String> {
+    let names = |config: &HostConfig| -> Vec<String> {
         let port = |port: &PortConfig| {
             let vfs: Vec<String> = port.vfs.iter().map(|vf| vf.name.clone()).collect();
             std::iter::once(port.name.clone()).chain(vfs)
@@ -34,7 +34,7 @@ pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
 }
 
 /// Adds the change of one port or VF, if there is any.
-fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<Leaves>, new: &Leaves) {
+fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<SettingValues>, new: &SettingValues) {
     let what = if old.is_some() { What::Changed } else { What::Added };
     let settings = steps(&old.unwrap_or_default(), new);
     if what == What::Added || !settings.is_empty() {
@@ -43,23 +43,23 @@ fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<Leaves>, new: &Le
 }
 
 /// Returns the settings that differ, with old and new value. An unset value is null.
-fn steps(old: &Leaves, new: &Leaves) -> BTreeMap<String, Step> {
-    let value = |leaves: &Leaves, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
+fn steps(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, Step> {
+    let value = |leaves: &SettingValues, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
     let keys = old.keys().chain(new.keys());
     let steps = keys.map(|key| (key.clone(), Step { old: value(old, key), new: value(new, key) }));
     steps.filter(|(_, step)| step.old != step.new).collect()
 }
 
 /// Returns everything of a port that `softiov apply` can change.
-fn port_leaves(port: &PortConfig) -> Leaves {
-    let settings = if port.pf_socket.is_some() { Leaves::new() } else { port.settings().leaves() };
+fn port_leaves(port: &PortConfig) -> SettingValues {
+    let settings = if port.pf_socket.is_some() { SettingValues::new() } else { port.settings().leaves() };
     let link = match port.link {
-        PortLink::Uplink => "uplink",
-        PortLink::Up => "up",
+        PortLinkRule::Uplink => "uplink",
+        PortLinkRule::Up => "up",
     };
     let link_local = match port.link_local {
-        LinkLocal::Drop => "drop",
-        LinkLocal::Forward => "forward",
+        LinkLocalPolicy::Drop => "drop",
+        LinkLocalPolicy::Forward => "forward",
     };
     let cpus = if port.cpus.is_empty() { "any".to_owned() } else { port.cpus.to_string() };
     let impair = port.impair.map_or("nothing".to_owned(), |impair| impair.to_string());
@@ -76,6 +76,6 @@ fn port_leaves(port: &PortConfig) -> Leaves {
     settings.into_iter().chain(own).collect()
 }
 
-fn vf_leaves(vf: &VfConfig) -> Leaves {
+fn vf_leaves(vf: &VfConfig) -> SettingValues {
     vf.settings().leaves()
 }

@@ -8,17 +8,17 @@ mod outcome;
 mod ports;
 mod refit;
 
-pub(crate) use ports::Ports;
+pub(crate) use ports::RunningPorts;
 
-use crate::config::{Config, VfConfig};
-use crate::control::problem::Kind;
-use crate::control::protocol::{Answer, Change, Failure, Request, Upgraded};
+use crate::config::{HostConfig, VfConfig};
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::{Change, ControlAnswer, ControlRequest, RequestFailure, Upgraded};
 use crate::control::status::PortStatus;
 use crate::events;
-use crate::port::Command;
-use crate::settings::{Layers, PortSettings, Settings, VfSettings};
-use host::poll::Waker;
-use outcome::{Outcome, unavailable};
+use crate::port::PortThreadCommand;
+use crate::settings::{PortSettings, SettingLayers, Settings, VfSettings};
+use host::poll::ThreadWaker;
+use outcome::{RequestResult, unavailable};
 use policy::PortPolicy;
 use std::fmt::Display;
 use std::sync::mpsc;
@@ -26,16 +26,16 @@ use std::time::Duration;
 
 /// Configuration of the running host, and its ports.
 #[derive(Debug)]
-pub(crate) struct Management {
-    config: Config,
-    ports: Ports,
+pub(crate) struct HostManager {
+    config: HostConfig,
+    ports: RunningPorts,
     /// Channel of orders to the main thread, and the waker for it.
-    orders: (mpsc::Sender<Order>, Waker),
+    orders: (mpsc::Sender<MainThreadOrder>, ThreadWaker),
 }
 
 /// Order that only the main thread can carry out.
 #[derive(Debug)]
-pub enum Order {
+pub enum MainThreadOrder {
     /// Hand over to a new process of the host. The answer is its process id, or the reason why this process continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
 }
@@ -43,16 +43,20 @@ pub enum Order {
 /// Timeout of a whole hand-over to a new process.
 const HAND_OVER: Duration = Duration::from_secs(20);
 
-impl Management {
-    pub(crate) fn new(config: Config, ports: Ports, orders: (mpsc::Sender<Order>, Waker)) -> Self {
+impl HostManager {
+    pub(crate) fn new(
+        config: HostConfig,
+        ports: RunningPorts,
+        orders: (mpsc::Sender<MainThreadOrder>, ThreadWaker),
+    ) -> Self {
         Self { config, ports, orders }
     }
 
     /// Orders the main thread to hand over, and waits for the outcome.
-    fn upgrade(&self) -> Outcome<Upgraded> {
+    fn upgrade(&self) -> RequestResult<Upgraded> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
-        if orders.send(Order::Upgrade(answer)).is_err() {
+        if orders.send(MainThreadOrder::Upgrade(answer)).is_err() {
             return Err(unavailable());
         }
         waker.wake();
@@ -61,59 +65,61 @@ impl Management {
     }
 
     /// Carries out a control request.
-    pub(crate) fn handle(&mut self, request: Request) -> Outcome<Answer> {
+    pub(crate) fn handle(&mut self, request: ControlRequest) -> RequestResult<ControlAnswer> {
         match request {
-            Request::PortList => {
+            ControlRequest::PortList => {
                 let names = self.config.ports.iter().map(|port| port.name.as_str());
                 let serving = names.filter(|name| !self.ports.is_given_up(name));
                 let statuses = serving.map(|name| self.status(name));
-                Ok(Answer::Ports(statuses.collect::<Result<_, _>>()?))
+                Ok(ControlAnswer::Ports(statuses.collect::<Result<_, _>>()?))
             }
-            Request::PortShow { port } => self.show_port(&port),
-            Request::PortFunctions { port } => {
+            ControlRequest::PortShow { port } => self.show_port(&port),
+            ControlRequest::PortFunctions { port } => {
                 self.find_port(&port)?;
-                self.ports.ask(&port, Command::Functions).map(Answer::Functions)
+                self.ports.ask(&port, PortThreadCommand::Functions).map(ControlAnswer::Functions)
             }
-            Request::PortSet { port, change } => {
+            ControlRequest::PortSet { port, change } => {
                 self.set_port(&port, &change)?;
                 self.show_port(&port)
             }
-            Request::PortReset { port } => {
+            ControlRequest::PortReset { port } => {
                 self.find_port(&port)?;
-                let reset = self.ports.ask(&port, Command::Reset)?;
+                let reset = self.ports.ask(&port, PortThreadCommand::Reset)?;
                 reset.map_err(refused)?;
                 self.show_port(&port)
             }
             // A PF that a guest drives has no VFs, so its port's name stands for it here.
-            Request::VfShow { vf } if self.config.ports.iter().any(|port| port.name == vf) => {
+            ControlRequest::VfShow { vf } if self.config.ports.iter().any(|port| port.name == vf) => {
                 self.show_port(&vf)
             }
-            Request::VfShow { vf } => self.show_vf(&vf),
-            Request::VfSet { vf, change } => {
+            ControlRequest::VfShow { vf } => self.show_vf(&vf),
+            ControlRequest::VfSet { vf, change } => {
                 self.set_vf(&vf, &change)?;
                 self.show_vf(&vf)
             }
-            Request::VfDisconnect { vf } => {
+            ControlRequest::VfDisconnect { vf } => {
                 let (port, found) = self.find_vf(&vf)?;
                 let index = found.index;
-                self.ports.ask(&port, |answer| Command::Disconnect(index, answer))?.map_err(refused)?;
+                self.ports
+                    .ask(&port, |answer| PortThreadCommand::Disconnect(index, answer))?
+                    .map_err(refused)?;
                 self.show_vf(&vf)
             }
-            Request::VfFlight { vf } => {
+            ControlRequest::VfFlight { vf } => {
                 let (port, found) = self.find_vf(&vf)?;
                 let index = found.index;
-                let taken = self.ports.ask(&port, |answer| Command::Flight(index, answer))?;
-                Ok(Answer::Flight(taken.ok_or_else(unavailable)?.named()))
+                let taken = self.ports.ask(&port, |answer| PortThreadCommand::Flight(index, answer))?;
+                Ok(ControlAnswer::Flight(taken.ok_or_else(unavailable)?.named()))
             }
-            Request::Events { after } => Ok(Answer::Recent(events::after(after))),
-            Request::Upgrade => self.upgrade().map(Answer::Upgraded),
-            Request::Apply(file) => self.apply(&file).map(Answer::Difference),
+            ControlRequest::Events { after } => Ok(ControlAnswer::Recent(events::after(after))),
+            ControlRequest::Upgrade => self.upgrade().map(ControlAnswer::Upgraded),
+            ControlRequest::Apply(file) => self.apply(&file).map(ControlAnswer::Difference),
         }
     }
 
     /// Returns a port's status with the origins of its settings, which the port itself does not know.
-    fn status(&self, name: &str) -> Outcome<PortStatus> {
-        let mut status = self.ports.ask(name, Command::Status)?;
+    fn status(&self, name: &str) -> RequestResult<PortStatus> {
+        let mut status = self.ports.ask(name, PortThreadCommand::Status)?;
         if let Some(port) = self.config.ports.iter().find(|port| port.name == name) {
             status.origins = port.layers.origins();
             for (vf, config) in status.vfs.iter_mut().zip(&port.vfs) {
@@ -123,18 +129,18 @@ impl Management {
         Ok(status)
     }
 
-    fn show_port(&self, name: &str) -> Outcome<Answer> {
+    fn show_port(&self, name: &str) -> RequestResult<ControlAnswer> {
         self.find_port(name)?;
-        Ok(Answer::Port(Box::new(self.status(name)?)))
+        Ok(ControlAnswer::Port(Box::new(self.status(name)?)))
     }
 
-    fn show_vf(&self, name: &str) -> Outcome<Answer> {
+    fn show_vf(&self, name: &str) -> RequestResult<ControlAnswer> {
         let (port, _) = self.find_vf(name)?;
         let vf = self.status(&port)?.vfs.into_iter().find(|vf| vf.name == name);
-        Ok(Answer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
+        Ok(ControlAnswer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
     }
 
-    fn find_port(&self, name: &str) -> Outcome<()> {
+    fn find_port(&self, name: &str) -> RequestResult<()> {
         let mut names = self.config.ports.iter().map(|port| port.name.as_str());
         if names.clone().any(|known| known == name) {
             return Ok(());
@@ -144,7 +150,7 @@ impl Management {
     }
 
     /// Returns a VF and the name of its port.
-    fn find_vf(&self, name: &str) -> Outcome<(String, &VfConfig)> {
+    fn find_vf(&self, name: &str) -> RequestResult<(String, &VfConfig)> {
         let vfs = self.config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port, vf)));
         if let Some((port, vf)) = vfs.clone().find(|(_, vf)| vf.name == name) {
             return Ok((port.name.clone(), vf));
@@ -153,7 +159,7 @@ impl Management {
         Err(no_such_name("VF", name, &known))
     }
 
-    fn set_vf(&mut self, name: &str, change: &Change<VfSettings>) -> Outcome<()> {
+    fn set_vf(&mut self, name: &str, change: &Change<VfSettings>) -> RequestResult<()> {
         self.find_vf(name)?;
         let every = VfSettings::of(&policy::VfPolicy::default(), false).leaves();
         known_settings(
@@ -171,7 +177,7 @@ impl Management {
         self.carry_out(next, lets_out.then_some(name))
     }
 
-    fn set_port(&mut self, name: &str, change: &Change<PortSettings>) -> Outcome<()> {
+    fn set_port(&mut self, name: &str, change: &Change<PortSettings>) -> RequestResult<()> {
         self.find_port(name)?;
         let every = PortSettings::of(&PortPolicy::default(), 1).leaves();
         let mirror = |key: &str| key.strip_prefix("mirror.").is_some_and(|rule| rule.parse::<u8>().is_ok());
@@ -192,24 +198,24 @@ impl Management {
 }
 
 /// Changes the layers as a request says: defaults first, then new values.
-fn change_layers<S: Settings>(layers: &mut Layers, set: &S, change: &Change<S>) {
+fn change_layers<S: Settings>(layers: &mut SettingLayers, set: &S, change: &Change<S>) {
     layers.forget(&change.default);
     layers.change(set.leaves(), change.volatile);
 }
 
 /// Refuses names that are no settings.
-fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> Outcome<()> {
+fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> RequestResult<()> {
     match named.iter().find(|key| !is_known(key)) {
         Some(key) => Err(refused(format!("{key:?} is not a setting; valid settings are {}", all.join(", ")))),
         None => Ok(()),
     }
 }
 
-fn no_such_name(kind: &str, name: &str, known: &[&str]) -> Failure {
+fn no_such_name(kind: &str, name: &str, known: &[&str]) -> RequestFailure {
     let message = format!("no {kind} is named {name:?}; valid names are {}", known.join(", "));
-    Failure::new(Kind::NoSuchName, message)
+    RequestFailure::new(ProblemKind::NoSuchName, message)
 }
 
-fn refused(why: impl Display) -> Failure {
-    Failure::new(Kind::Refused, why.to_string())
+fn refused(why: impl Display) -> RequestFailure {
+    RequestFailure::new(ProblemKind::Refused, why.to_string())
 }

@@ -1,17 +1,18 @@
 //! Running ports: a thread each, and the way to ask them. A port whose thread panics, or fails otherwise, is opened
 //! again with its clients, as after a crash of that port alone.
 
-use super::outcome::{Outcome, unavailable};
+use super::outcome::{RequestResult, unavailable};
 use crate::config::PortConfig;
-use crate::confine::Threads;
-use crate::control::problem::Kind;
-use crate::control::protocol::Failure;
+use crate::confine::ThreadSandboxes;
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::RequestFailure;
 use crate::port::{
-    self, Command, Common, Handle, Inbox, Maker, Port, PortError, Stages, Uplink, UplinkError,
+    self, CommandInbox, OpenPort, PortError, PortHandle, PortThreadCommand, PortUplink, SharedPortResources,
+    UplinkError, UplinkResources, UplinkStages,
 };
 use crate::start_error::StartError;
-use crate::vault::{PortVault, Vault};
-use host::cpus::Cpus;
+use crate::vault::{DescriptorVault, PortDescriptorVault};
+use host::cpus::CpuList;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -27,21 +28,21 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// Running ports, shared by the control thread, which starts and ends them, and the thread that ends the host.
 #[derive(Debug, Clone)]
-pub(crate) struct Ports {
-    running: Arc<Mutex<Vec<Running>>>,
-    vault: Vault,
+pub(crate) struct RunningPorts {
+    running: Arc<Mutex<Vec<RunningPort>>>,
+    vault: DescriptorVault,
     /// Confinement of a port's threads.
-    pub(super) threads: Threads,
-    common: Common,
-    failed: Sender<Option<Life>>,
+    pub(super) threads: ThreadSandboxes,
+    common: SharedPortResources,
+    failed: Sender<Option<SurvivingPortParts>>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningPort {
     /// Latest configuration of the port.
     config: Arc<Mutex<PortConfig>>,
     name: String,
-    handle: Handle,
+    handle: PortHandle,
     thread: JoinHandle<()>,
     /// True once the port was ordered to stop or to leave.
     ends: bool,
@@ -49,23 +50,27 @@ struct Running {
     given_up: bool,
 }
 
-impl Running {
+impl RunningPort {
     /// Returns true if the port is expected to answer: it is not ending and not given up.
     fn serves(&self) -> bool {
         !self.ends && !self.given_up
     }
 }
 
-impl Ports {
-    /// Creates an empty list of ports. Failed ports arrive at the receiver, for [`Ports::revive`].
-    pub(crate) fn new(vault: &Vault, threads: Threads, common: Common) -> (Self, Receiver<Option<Life>>) {
+impl RunningPorts {
+    /// Creates an empty list of ports. Failed ports arrive at the receiver, for [`RunningPorts::revive`].
+    pub(crate) fn new(
+        vault: &DescriptorVault,
+        threads: ThreadSandboxes,
+        common: SharedPortResources,
+    ) -> (Self, Receiver<Option<SurvivingPortParts>>) {
         let (failed, receiver) = mpsc::channel();
         (Self { running: Arc::default(), vault: vault.clone(), threads, common, failed }, receiver)
     }
 
     /// Opens failed ports again, until the end of the host. Opening needs files and threads, which the confinement
     /// denies a port's own thread.
-    pub(crate) fn revive(&self, failed: &Receiver<Option<Life>>) {
+    pub(crate) fn revive(&self, failed: &Receiver<Option<SurvivingPortParts>>) {
         while let Ok(Some(mut life)) = failed.recv() {
             let config = lock(&life.config).clone();
             let name = &config.name;
@@ -78,7 +83,7 @@ impl Ports {
                 continue;
             }
             tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
-            let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
+            let opened = OpenPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port, life));
             match thread {
@@ -118,42 +123,61 @@ impl Ports {
         let _ = self.failed.send(None);
     }
 
-    fn spawn(&self, config: &PortConfig, port: Port, life: Life) -> Result<JoinHandle<()>, StartError> {
+    fn spawn(
+        &self,
+        config: &PortConfig,
+        port: OpenPort,
+        life: SurvivingPortParts,
+    ) -> Result<JoinHandle<()>, StartError> {
         let (failed, cpus) = (self.failed.clone(), config.cpus.clone());
         Ok(self.threads.port.spawn(&config.name, move || run(port, &cpus, life, &failed))?)
     }
 
     /// Opens a new port.
-    pub(crate) fn open(&self, config: &PortConfig, inbox: &Inbox) -> Result<Port, PortError> {
-        Port::open(config, &self.vault, inbox, &self.threads, &self.common)
+    pub(crate) fn open(&self, config: &PortConfig, inbox: &CommandInbox) -> Result<OpenPort, PortError> {
+        OpenPort::open(config, &self.vault, inbox, &self.threads, &self.common)
     }
 
     /// Opens an uplink for a running port.
-    pub(crate) fn open_uplink(&self, config: &PortConfig) -> Outcome<Result<Uplink, UplinkError>> {
-        self.making(config, |with| Uplink::open(config, with))
+    pub(crate) fn open_uplink(&self, config: &PortConfig) -> RequestResult<Result<PortUplink, UplinkError>> {
+        self.making(config, |with| PortUplink::open(config, with))
     }
 
     /// Prepares the impairment and the recording for the uplink of a running port.
-    pub(crate) fn open_stages(&self, config: &PortConfig) -> Outcome<Result<Stages, UplinkError>> {
-        self.making(config, |with| Stages::open(config, with))
+    pub(crate) fn open_stages(
+        &self,
+        config: &PortConfig,
+    ) -> RequestResult<Result<UplinkStages, UplinkError>> {
+        self.making(config, |with| UplinkStages::open(config, with))
     }
 
-    fn making<T>(&self, config: &PortConfig, make: impl FnOnce(&Maker<'_>) -> T) -> Outcome<T> {
+    fn making<T>(
+        &self,
+        config: &PortConfig,
+        make: impl FnOnce(&UplinkResources<'_>) -> T,
+    ) -> RequestResult<T> {
         let ports = self.lock();
         let port = ports.iter().find(|port| port.name == config.name && !port.ends);
         let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
         drop(ports);
-        let vault = PortVault::new(&self.vault, &config.name);
+        let vault = PortDescriptorVault::new(&self.vault, &config.name);
         let (watcher, wires, programs) = (&self.threads.control, &self.common.wires, &self.common.programs);
-        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs, now: crate::clock::now() }))
+        Ok(make(&UplinkResources {
+            vault: &vault,
+            port: &waker,
+            watcher,
+            wires,
+            programs,
+            now: crate::clock::now(),
+        }))
     }
 
     /// Returns the vault with the kept descriptors.
-    pub(crate) fn vault(&self) -> &Vault {
+    pub(crate) fn vault(&self) -> &DescriptorVault {
         &self.vault
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<RunningPort>> {
         lock(&self.running)
     }
 
@@ -161,13 +185,13 @@ impl Ports {
     pub(crate) fn start(
         &self,
         config: &PortConfig,
-        (port, inbox, handle): (Port, Inbox, Handle),
+        (port, inbox, handle): (OpenPort, CommandInbox, PortHandle),
     ) -> Result<(), StartError> {
         let (name, kept) = (config.name.clone(), Arc::new(Mutex::new(config.clone())));
-        let life = Life { config: Arc::clone(&kept), inbox, failures: VecDeque::new() };
+        let life = SurvivingPortParts { config: Arc::clone(&kept), inbox, failures: VecDeque::new() };
         let thread = self.spawn(config, port, life)?;
         let config = kept;
-        self.lock().push(Running { config, name, handle, thread, ends: false, given_up: false });
+        self.lock().push(RunningPort { config, name, handle, thread, ends: false, given_up: false });
         Ok(())
     }
 
@@ -184,7 +208,7 @@ impl Ports {
         ports.retain(|port| !(port.ends && port.thread.is_finished()));
         for port in ports.iter_mut().filter(|port| port.name == name && !port.ends) {
             port.ends = true;
-            let _ = port.handle.send(Command::Stop);
+            let _ = port.handle.send(PortThreadCommand::Stop);
         }
     }
 
@@ -192,7 +216,7 @@ impl Ports {
     pub(crate) fn end_all(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
-            let _ = port.handle.send(Command::Stop);
+            let _ = port.handle.send(PortThreadCommand::Stop);
         }
     }
 
@@ -200,7 +224,7 @@ impl Ports {
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let (sender, receiver) = mpsc::channel();
         let ports = self.lock();
-        let pause = |port: &Running| port.handle.send(Command::Pause(time, sender.clone()));
+        let pause = |port: &RunningPort| port.handle.send(PortThreadCommand::Pause(time, sender.clone()));
         let serving = || ports.iter().filter(|port| port.serves());
         let told = serving().map(pause).filter(|sent| *sent).count();
         drop(sender);
@@ -211,7 +235,7 @@ impl Ports {
     /// Resumes the ports that [`Self::pause`] has paused.
     pub(crate) fn resume(&self) {
         for port in &*self.lock() {
-            let _ = port.handle.send(Command::Resume);
+            let _ = port.handle.send(PortThreadCommand::Resume);
         }
     }
 
@@ -219,7 +243,7 @@ impl Ports {
     pub(crate) fn leave(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
-            let _ = port.handle.send(Command::Leave);
+            let _ = port.handle.send(PortThreadCommand::Leave);
         }
     }
 
@@ -239,14 +263,18 @@ impl Ports {
     }
 
     /// Sends a port a command, and waits for its answer.
-    pub(crate) fn ask<T>(&self, name: &str, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Outcome<T> {
+    pub(crate) fn ask<T>(
+        &self,
+        name: &str,
+        command: impl FnOnce(mpsc::Sender<T>) -> PortThreadCommand,
+    ) -> RequestResult<T> {
         let (sender, receiver) = mpsc::channel();
         self.tell(name, command(sender))?;
         receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
     }
 
     /// Sends a port a command, without waiting.
-    pub(crate) fn tell(&self, name: &str, command: Command) -> Outcome<()> {
+    pub(crate) fn tell(&self, name: &str, command: PortThreadCommand) -> RequestResult<()> {
         let sent = {
             let ports = self.lock();
             let port = ports.iter().find(|port| port.name == name && !port.ends);
@@ -260,21 +288,21 @@ impl Ports {
     }
 }
 
-fn given_up() -> Failure {
+fn given_up() -> RequestFailure {
     let message =
         "the port has failed too often and is given up; see the host's log, then restart or upgrade the host";
-    Failure::new(Kind::Unavailable, message)
+    RequestFailure::new(ProblemKind::Unavailable, message)
 }
 
 /// Parts of a port that outlive failures of its thread.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct SurvivingPortParts {
     config: Arc<Mutex<PortConfig>>,
-    inbox: Inbox,
+    inbox: CommandInbox,
     failures: VecDeque<Instant>,
 }
 
-impl Life {
+impl SurvivingPortParts {
     /// Counts one more failure of the port. Returns false if there were too many.
     fn may_go_on(&mut self) -> bool {
         self.failures.push_back(Instant::now());
@@ -286,10 +314,15 @@ impl Life {
 }
 
 /// Runs a port's thread. The successor of a port that has panicked reads only memory that is always consistent.
-fn run(port: Port, cpus: &Cpus, life: Life, failed: &Sender<Option<Life>>) {
+fn run(
+    port: OpenPort,
+    cpus: &CpuList,
+    life: SurvivingPortParts,
+    failed: &Sender<Option<SurvivingPortParts>>,
+) {
     match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
-        Ok(port::Outcome::Ended | port::Outcome::HandedOver) => {}
-        Ok(port::Outcome::Failed) | Err(_) => {
+        Ok(port::PortOutcome::Ended | port::PortOutcome::HandedOver) => {}
+        Ok(port::PortOutcome::Failed) | Err(_) => {
             // The send fails only if the host ends, and then the port stays closed.
             let _ = failed.send(Some(life));
         }
@@ -303,20 +336,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Host;
-    use crate::config::Config;
+    use crate::RunningHost;
+    use crate::config::HostConfig;
     use crate::control::client;
-    use crate::control::protocol::Request;
-    use crate::port::Command;
+    use crate::control::protocol::ControlRequest;
+    use crate::port::PortThreadCommand;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::path::Path;
     use std::time::{Duration, Instant};
 
     /// Test client that waits for every reply.
-    struct Client(UnixStream);
+    struct BlockingVfioClient(UnixStream);
 
-    impl Client {
+    impl BlockingVfioClient {
         fn connect(socket: &Path) -> Self {
             let stream = UnixStream::connect(socket).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -346,17 +379,17 @@ mod tests {
     }
 
     /// Makes a port's thread panic. Returns false if the port has no thread any more.
-    fn panic_in(host: &Host, name: &str) -> bool {
+    fn panic_in(host: &RunningHost, name: &str) -> bool {
         let ports = host.ports().lock();
-        ports.iter().find(|port| port.name == name).unwrap().handle.send(Command::Panic)
+        ports.iter().find(|port| port.name == name).unwrap().handle.send(PortThreadCommand::Panic)
     }
 
     #[test]
     fn port_whose_thread_panicked_is_reopened_with_its_clients() {
         let folder = tempfile::tempdir().unwrap();
-        let file = Config::parse("[[port]]\n[[port]]").unwrap();
-        let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
-        let connect = |vf: &str| Client::connect(&folder.path().join(vf).join("vf.sock"));
+        let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
+        let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
+        let connect = |vf: &str| BlockingVfioClient::connect(&folder.path().join(vf).join("vf.sock"));
         let (mut first, mut second) = (connect("pf0vf0"), connect("pf1vf0"));
         let identity = first.identity();
         for _ in 0..3 {
@@ -367,7 +400,7 @@ mod tests {
         }
         let deadline = Instant::now() + Duration::from_secs(60);
         let clients = |port: &str| {
-            let status = host.ports().ask(port, Command::Status).unwrap();
+            let status = host.ports().ask(port, PortThreadCommand::Status).unwrap();
             status.vfs.iter().filter(|vf| vf.function.peer.is_some()).count()
         };
         while clients("pf0") != 1 {
@@ -380,8 +413,8 @@ mod tests {
     #[test]
     fn requests_to_all_ports_skip_a_port_that_was_given_up() {
         let folder = tempfile::tempdir().unwrap();
-        let file = Config::parse("[[port]]\n[[port]]").unwrap();
-        let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
+        let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
+        let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while panic_in(&host, "pf0") {
             assert!(Instant::now() < deadline, "the port is not given up");
@@ -390,7 +423,7 @@ mod tests {
         // The request of the watchdog, the metrics and `softiov vf list`.
         let listed = client::ports(host.control_socket()).expect("the other port answers");
         assert_eq!(listed.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["pf1"]);
-        let show = Request::PortShow { port: "pf0".into() };
+        let show = ControlRequest::PortShow { port: "pf0".into() };
         let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();
         assert!(refused.contains("given up") && refused.contains("restart"), "{refused}");
         assert!(host.pause(Duration::from_secs(60)), "a port that was given up blocks the hand-over");

@@ -1,22 +1,26 @@
 //! Replacement of uplinks, links and processors of running ports (`carry` decides when).
 
-use super::{Management, Outcome, refused};
+use super::{HostManager, RequestResult, refused};
 use crate::config::PortConfig;
-use crate::port::{Command, PortError, Refit, Uplink};
-use host::cpus::Cpus;
+use crate::port::{PortError, PortReconfiguration, PortThreadCommand, PortUplink};
+use host::cpus::CpuList;
 use std::collections::BTreeMap;
 
 /// New uplinks, links and processors of running ports, or their former ones, by port name.
-pub(super) type Refits = BTreeMap<String, Box<Refit>>;
+pub(super) type RefitsByPort = BTreeMap<String, Box<PortReconfiguration>>;
 
 /// Closes uplinks that no port uses.
-pub(super) fn retire(refits: Refits) {
-    refits.into_values().filter_map(|refit| refit.uplink).for_each(Uplink::retire);
+pub(super) fn retire(refits: RefitsByPort) {
+    refits.into_values().filter_map(|refit| refit.uplink).for_each(PortUplink::retire);
 }
 
-impl Management {
+impl HostManager {
     /// Returns the new uplink, link and processors of a running port, or `None` if all of these stay the same.
-    pub(super) fn refit(&self, old: &PortConfig, new: &PortConfig) -> Outcome<Option<Box<Refit>>> {
+    pub(super) fn refit(
+        &self,
+        old: &PortConfig,
+        new: &PortConfig,
+    ) -> RequestResult<Option<Box<PortReconfiguration>>> {
         let (same_uplink, same_stages) =
             (old.uplink == new.uplink, (&old.impair, &old.record) == (&new.impair, &new.record));
         let same_rest = (old.link, old.link_local, &old.cpus) == (new.link, new.link_local, &new.cpus);
@@ -24,22 +28,22 @@ impl Management {
             return Ok(None);
         }
         let named = |error: PortError| refused(format!("{}: {error}", new.name));
-        let allowed = Cpus::allowed().map_err(refused)?;
+        let allowed = CpuList::allowed().map_err(refused)?;
         new.cpus.check(&allowed).map_err(|error| named(error.into()))?;
         let uplink = (!same_uplink).then(|| self.ports.open_uplink(new)).transpose()?;
         let uplink = uplink.transpose().map_err(|error| named(error.into()))?;
         let stages = (same_uplink && !same_stages).then(|| self.ports.open_stages(new)).transpose()?;
         let stages = stages.transpose().map_err(|error| named(error.into()))?;
         let PortConfig { link, link_local, .. } = *new;
-        Ok(Some(Box::new(Refit { uplink, stages, link, link_local, cpus: new.cpus.clone() })))
+        Ok(Some(Box::new(PortReconfiguration { uplink, stages, link, link_local, cpus: new.cpus.clone() })))
     }
 
     /// Replaces uplinks, links and processors of ports. Afterwards `refits` holds their former parts; or, if a port
     /// refuses, the new parts that are not in use.
-    pub(super) fn put_refits_to_work(&self, refits: &mut Refits) -> Outcome<()> {
-        let mut back = Refits::new();
+    pub(super) fn put_refits_to_work(&self, refits: &mut RefitsByPort) -> RequestResult<()> {
+        let mut back = RefitsByPort::new();
         while let Some((name, refit)) = refits.pop_first() {
-            let asked = self.ports.ask(&name, |answer| Command::Refit(refit, answer));
+            let asked = self.ports.ask(&name, |answer| PortThreadCommand::Refit(refit, answer));
             match asked {
                 Ok(Ok(before)) => drop(back.insert(name, before)),
                 Ok(Err((why, given))) => {
@@ -58,9 +62,9 @@ impl Management {
     }
 
     /// Returns their former uplinks, links and processors to ports.
-    pub(super) fn take_refits_back(&self, refits: &mut Refits, back: Refits) {
+    pub(super) fn take_refits_back(&self, refits: &mut RefitsByPort, back: RefitsByPort) {
         for (name, before) in back {
-            match self.ports.ask(&name, |answer| Command::Refit(before, answer)) {
+            match self.ports.ask(&name, |answer| PortThreadCommand::Refit(before, answer)) {
                 Ok(Ok(given)) => drop(refits.insert(name, given)),
                 Ok(Err((why, _))) => {
                     tracing::error!(port = name, %why, "cannot undo a refused change of the port");

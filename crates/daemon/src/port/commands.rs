@@ -1,80 +1,83 @@
 //! Carries out the commands to a port: reports, orders, refits, resets, disconnects, the pause before a hand-over,
 //! the end. `management` sends them.
 
-use super::clients::errand::Errands;
-use super::clients::holdings::Holdings;
-use super::clients::listening::{FunctionPlace, kept_listener};
-use super::clients::slot::Slot;
-use super::command::{Command, Inbox};
+use super::clients::errand::BlockingCalls;
+use super::clients::holdings::ClientResources;
+use super::clients::listening::{FunctionConfig, kept_listener};
+use super::clients::slot::OfferedFunction;
+use super::command::{CommandInbox, PortThreadCommand};
 use super::engine::error::CardRefusal;
 use super::engine::family::RefusedPolicy;
 use super::error::RefusedChange;
-use super::order::{OpenVf, Order};
-use super::refit::{Refit, Refitted};
-use super::run::{Phase, Port};
-use crate::clock::Clock;
+use super::order::{PortPolicyUpdate, PreparedVf};
+use super::refit::{PortReconfiguration, ReconfigurationResult};
+use super::run::{OpenPort, PortPhase};
+use crate::clock::TimeSource;
 use crate::control::status::PortStatus;
-use host::cpus::Cpus;
+use host::cpus::CpuList;
 use i82576::Time;
 use pcie::VfIndex;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
-impl Port {
+impl OpenPort {
     /// Carries out the commands that arrived since the last call.
-    pub(super) fn carry_out_commands(&mut self, inbox: &Inbox, clock: &dyn Clock) {
+    pub(super) fn carry_out_commands(&mut self, inbox: &CommandInbox, clock: &dyn TimeSource) {
         loop {
             let command = match inbox.commands.try_recv() {
                 Ok(command) => command,
-                Err(TryRecvError::Disconnected) => Command::Stop,
+                Err(TryRecvError::Disconnected) => PortThreadCommand::Stop,
                 Err(TryRecvError::Empty) => return,
             };
             let now = clock.now();
             match command {
-                Command::Pause(time, answer) => self.pause(inbox, time, &answer, clock),
-                Command::Stop => return self.end(now),
+                PortThreadCommand::Pause(time, answer) => self.pause(inbox, time, &answer, clock),
+                PortThreadCommand::Stop => return self.end(now),
                 command => self.carry_out(command, now),
             }
         }
     }
 
-    fn carry_out(&mut self, command: Command, now: Time) {
+    fn carry_out(&mut self, command: PortThreadCommand, now: Time) {
         // The sender may have given up waiting for the answer, so a failed send has no consequence.
         match command {
-            Command::Status(answer) => {
+            PortThreadCommand::Status(answer) => {
                 let _ = answer.send(self.status(now));
             }
-            Command::Functions(answer) => {
+            PortThreadCommand::Functions(answer) => {
                 let _ = answer.send(self.report(now).functions());
             }
-            Command::Flight(vf, answer) => {
+            PortThreadCommand::Flight(vf, answer) => {
                 let _ = answer.send(self.clients.flight(vf, &mut self.engine, now));
             }
-            Command::Capture(capture) => self.engine.capture(capture),
-            Command::Check(order, answer) => {
+            PortThreadCommand::Capture(capture) => self.engine.capture(capture),
+            PortThreadCommand::Check(order, answer) => {
                 let _ = answer.send(self.check(&order));
             }
-            Command::Carry(order, new, answer) => {
+            PortThreadCommand::Carry(order, new, answer) => {
                 let _ = answer.send(self.carry(&order, new, now));
             }
-            Command::Refit(refit, answer) => {
+            PortThreadCommand::Refit(refit, answer) => {
                 let _ = answer.send(self.refit(*refit, now));
             }
-            Command::Withdraw(count, answer) => {
+            PortThreadCommand::Withdraw(count, answer) => {
                 self.withdraw(count, now);
                 let _ = answer.send(());
             }
-            Command::Reset(answer) => {
+            PortThreadCommand::Reset(answer) => {
                 let _ = answer.send(self.reset(now).map(|()| self.status(now)));
             }
-            Command::Disconnect(vf, answer) => {
+            PortThreadCommand::Disconnect(vf, answer) => {
                 let _ = answer.send(self.disconnect_vf(vf, now).map(|()| self.status(now)));
             }
             #[cfg(test)]
-            Command::Panic => panic!("a test asked for this panic"),
+            PortThreadCommand::Panic => panic!("a test asked for this panic"),
             // `Resume` and `Leave` answer a pause, which is over. `carry_out_commands` carries out the others.
-            Command::Resume | Command::Leave | Command::Pause(..) | Command::Stop => {}
+            PortThreadCommand::Resume
+            | PortThreadCommand::Leave
+            | PortThreadCommand::Pause(..)
+            | PortThreadCommand::Stop => {}
         }
     }
 
@@ -89,11 +92,11 @@ impl Port {
 
     /// Saves the whole port, and waits until the next process takes it or the deadline passes. Other commands wait
     /// meanwhile.
-    fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>, clock: &dyn Clock) {
+    fn pause(&mut self, inbox: &CommandInbox, time: Duration, answer: &Sender<bool>, clock: &dyn TimeSource) {
         let now = clock.now();
         // Publishing a status notes the counters, which a successor continues.
         let _ = self.status(now);
-        let serving = self.phase == Phase::Serving;
+        let serving = self.phase == PortPhase::Serving;
         let noted = serving && self.note_all(now);
         if serving && !noted {
             tracing::error!(
@@ -104,9 +107,9 @@ impl Port {
         let mut ended = false;
         if answer.send(noted).is_ok() && noted {
             match wait_for_successor(inbox, time, clock) {
-                PauseEnd::Taken => return self.phase = Phase::Left,
-                PauseEnd::Ended => ended = true,
-                PauseEnd::Refused => {}
+                PauseOutcome::Taken => return self.phase = PortPhase::Left,
+                PauseOutcome::Ended => ended = true,
+                PauseOutcome::Refused => {}
             }
         }
         let now = clock.now();
@@ -122,10 +125,10 @@ impl Port {
     /// Begins the end of the port's thread. Takes every VF's link down first, so that guests are notified. Then
     /// disconnects every client.
     fn end(&mut self, now: Time) {
-        if self.phase != Phase::Serving {
+        if self.phase != PortPhase::Serving {
             return;
         }
-        self.phase = Phase::Ending;
+        self.phase = PortPhase::Ending;
         self.engine.remove(now);
         self.clients.show_links(&mut self.engine, now);
         self.clients.end(now);
@@ -151,7 +154,7 @@ impl Port {
     }
 
     /// Checks that the port can carry out an order now.
-    fn check(&mut self, order: &Order) -> Result<(), RefusedChange> {
+    fn check(&mut self, order: &PortPolicyUpdate) -> Result<(), RefusedChange> {
         let card = self.engine.card();
         if !card.is_hosted() {
             return Err(CardRefusal::Guests.into());
@@ -163,7 +166,12 @@ impl Port {
     }
 
     /// Carries out an order to the port, whole or not at all.
-    fn carry(&mut self, order: &Order, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
+    fn carry(
+        &mut self,
+        order: &PortPolicyUpdate,
+        new: Vec<PreparedVf>,
+        now: Time,
+    ) -> Result<(), RefusedChange> {
         let before = self.clients.slots().len();
         let carried = self.offer(new, now).and_then(|()| {
             let policies = order.policies(self.clients.slots().len());
@@ -185,15 +193,15 @@ impl Port {
     }
 
     /// Adds VFs after those that the port offers.
-    fn offer(&mut self, new: Vec<OpenVf>, now: Time) -> Result<(), RefusedChange> {
-        for OpenVf { config, listener, resources } in new {
-            let (index, place) = (config.index, FunctionPlace::of_vf(&config));
+    fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), RefusedChange> {
+        for PreparedVf { config, listener, resources } in new {
+            let (index, place) = (config.index, FunctionConfig::of_vf(&config));
             let function = index.function();
             self.engine.add_vf(resources);
             let worker = self.engine.reach(function).worker().clone();
             let successor = self.succession.of_client(function, worker.clone());
-            let errands = Errands::new(function, worker, self.desk.clone());
-            let slot = Slot::new(&place, listener, Holdings::new(successor, errands));
+            let errands = BlockingCalls::new(function, worker, self.desk.clone());
+            let slot = OfferedFunction::new(&place, listener, ClientResources::new(successor, errands));
             if let Err(error) = self.clients.add(slot) {
                 self.engine.remove_vf();
                 return Err(error.into());
@@ -222,11 +230,11 @@ impl Port {
     }
 
     /// Changes the uplink, the link or the processors, whole or not at all. Returns the former values, which undo it.
-    fn refit(&mut self, refit: Refit, now: Time) -> Refitted {
-        let Refit { uplink, stages, link, link_local, cpus } = refit;
+    fn refit(&mut self, refit: PortReconfiguration, now: Time) -> ReconfigurationResult {
+        let PortReconfiguration { uplink, stages, link, link_local, cpus } = refit;
         let before = self.cpus.clone();
         if let Err(error) = self.run_on(cpus.clone()) {
-            let refit = Refit { uplink, stages, link, link_local, cpus };
+            let refit = PortReconfiguration { uplink, stages, link, link_local, cpus };
             return Err((self.refused("cpus", error), Box::new(refit)));
         }
         let policy = self.engine.set_link_policy(link);
@@ -241,7 +249,7 @@ impl Port {
                 self.engine.renew_link();
                 let stages = stages.map(|stages| self.engine.set_stages(stages));
                 let link_local = self.engine.set_link_local(link_local);
-                Ok(Box::new(Refit { uplink, stages, link: policy, link_local, cpus: before }))
+                Ok(Box::new(PortReconfiguration { uplink, stages, link: policy, link_local, cpus: before }))
             }
             Err(refused) => {
                 let (next, error) = *refused;
@@ -250,14 +258,14 @@ impl Port {
                 let _ = self.run_on(before);
                 Err((
                     self.refused("uplink", error),
-                    Box::new(Refit { uplink: Some(next), stages, link, link_local, cpus }),
+                    Box::new(PortReconfiguration { uplink: Some(next), stages, link, link_local, cpus }),
                 ))
             }
         }
     }
 
     /// Pins the port's thread to `cpus`. An empty set means all processors of the host.
-    pub(super) fn run_on(&mut self, cpus: Cpus) -> io::Result<()> {
+    pub(super) fn run_on(&mut self, cpus: CpuList) -> io::Result<()> {
         if self.cpus != cpus {
             if cpus.is_empty() {
                 self.anywhere.pin()?;
@@ -280,7 +288,7 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
 }
 
 /// Outcome of a port's pause for the next process.
-enum PauseEnd {
+enum PauseOutcome {
     Taken,
     Refused,
     /// The host ended during the port's pause.
@@ -289,14 +297,14 @@ enum PauseEnd {
 
 /// Waits until a successor takes the port or refuses it, for `time` at most. Other commands get no answer
 /// meanwhile.
-fn wait_for_successor(inbox: &Inbox, time: Duration, clock: &dyn Clock) -> PauseEnd {
+fn wait_for_successor(inbox: &CommandInbox, time: Duration, clock: &dyn TimeSource) -> PauseOutcome {
     let deadline = clock.now() + time;
     loop {
         let left = deadline.since(clock.now());
         match inbox.commands.recv_timeout(left) {
-            Ok(Command::Leave) => return PauseEnd::Taken,
-            Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => return PauseEnd::Refused,
-            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return PauseEnd::Ended,
+            Ok(PortThreadCommand::Leave) => return PauseOutcome::Taken,
+            Ok(PortThreadCommand::Resume) | Err(RecvTimeoutError::Timeout) => return PauseOutcome::Refused,
+            Ok(PortThreadCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return PauseOutcome::Ended,
             Ok(other) => drop(other),
         }
     }

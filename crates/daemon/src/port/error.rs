@@ -5,8 +5,8 @@ use super::clients::listening::SocketError;
 use super::engine::error::{CardRefusal, EngineError};
 use super::engine::uplink::UplinkError;
 use crate::settings::SettingError;
-use host::confine::ConfineError;
-use host::cpus::ForeignCpu;
+use host::confine::SandboxError;
+use host::cpus::DisallowedCpu;
 use thiserror::Error;
 
 /// Reason why a port cannot start.
@@ -20,7 +20,7 @@ pub enum PortError {
     Uplink(#[from] UplinkError),
     /// `cpus` names a processor that the host may not run on.
     #[error("cpus: {0}")]
-    Cpus(#[from] ForeignCpu),
+    Cpus(#[from] DisallowedCpu),
     /// The saved state that the previous process left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -29,7 +29,7 @@ pub enum PortError {
     System(#[from] std::io::Error),
     /// Confining a thread of the port fails.
     #[error(transparent)]
-    Confine(#[from] ConfineError),
+    Confine(#[from] SandboxError),
     /// Bringing up the card or its bus fails.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -1,39 +1,39 @@
 //! Opens a port: a new one, or one that continues from the previous process's state.
 
-use super::clients::Clients;
-use super::clients::errand::{Desk, Errands};
-use super::clients::holdings::Holdings;
-use super::clients::listening::FunctionPlace;
-use super::clients::slot::Slot;
-use super::command::Inbox;
-use super::engine::Engine;
-use super::engine::bus::LiveBus;
-use super::engine::uplink::{Maker, Programs, Uplink, Wires};
+use super::clients::PortClients;
+use super::clients::errand::{BlockingCalls, CompletionSender};
+use super::clients::holdings::ClientResources;
+use super::clients::listening::FunctionConfig;
+use super::clients::slot::OfferedFunction;
+use super::command::CommandInbox;
+use super::engine::PortEngine;
+use super::engine::bus::GuestBus;
+use super::engine::uplink::{PortUplink, UplinkResources, WireRegistry, XdpPrograms};
 use super::error::PortError;
-use super::run::{Phase, Port};
-use super::succession::Succession;
-use super::waiting::Naps;
-use crate::clock::{Clock, HostClock};
+use super::run::{OpenPort, PortPhase};
+use super::succession::PortSuccession;
+use super::waiting::NapBackoff;
+use crate::clock::{HostClock, TimeSource};
 use crate::config::PortConfig;
-use crate::confine::Threads;
-use crate::flight::files::Files;
-use crate::vault::{PortVault, Vault};
-use host::cpus::Cpus;
-use host::socket::Stream;
+use crate::confine::ThreadSandboxes;
+use crate::flight::files::RecordingSender;
+use crate::vault::{DescriptorVault, PortDescriptorVault};
+use host::cpus::CpuList;
+use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::Function;
 
 /// Resources that all ports of a host share.
 #[derive(Debug, Clone)]
-pub(crate) struct Common {
-    pub(crate) wires: Wires,
+pub(crate) struct SharedPortResources {
+    pub(crate) wires: WireRegistry,
     /// XDP programs that ports attach to interfaces. They are loaded before the process gives up its rights.
-    pub(crate) programs: Programs,
+    pub(crate) programs: XdpPrograms,
     /// Folder for flight recordings of quarantined VFs.
-    pub(crate) flights: Files,
+    pub(crate) flights: RecordingSender,
 }
 
-impl Port {
+impl OpenPort {
     /// Brings up the card, drivers, sockets and uplink, or resumes those that the previous process has left in the
     /// vault. The port's threads give up the rights that `threads` names.
     ///
@@ -41,17 +41,17 @@ impl Port {
     /// [`PortError`]. Everything that was opened is closed again.
     pub(crate) fn open(
         config: &PortConfig,
-        vault: &Vault,
-        inbox: &Inbox,
-        threads: &Threads,
-        common: &Common,
+        vault: &DescriptorVault,
+        inbox: &CommandInbox,
+        threads: &ThreadSandboxes,
+        common: &SharedPortResources,
     ) -> Result<Self, PortError> {
-        let anywhere = Cpus::allowed()?;
+        let anywhere = CpuList::allowed()?;
         config.cpus.check(&anywhere)?;
         let now = HostClock.now();
-        let mut succession = Succession::open(config, PortVault::new(vault, &config.name))?;
-        let Common { wires, programs, flights } = common;
-        let maker = Maker {
+        let mut succession = PortSuccession::open(config, PortDescriptorVault::new(vault, &config.name))?;
+        let SharedPortResources { wires, programs, flights } = common;
+        let maker = UplinkResources {
             vault: succession.vault(),
             port: &inbox.waker,
             watcher: &threads.control,
@@ -59,18 +59,18 @@ impl Port {
             programs,
             now,
         };
-        let uplink = Uplink::open(config, &maker)?;
-        Uplink::forget_others(config, succession.vault());
+        let uplink = PortUplink::open(config, &maker)?;
+        PortUplink::forget_others(config, succession.vault());
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let functions = (config.name.as_str(), config.vfs.len());
-        let mut bus = LiveBus::new(functions, memory, &threads.helper, config.family)?;
-        let (desk, done) = Desk::open(&config.name, &inbox.waker, &threads.helper)?;
+        let mut bus = GuestBus::new(functions, memory, &threads.helper, config.family)?;
+        let (desk, done) = CompletionSender::open(&config.name, &inbox.waker, &threads.helper)?;
         let slots = slots(config, &succession, &bus, &desk)?;
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
-        let mut engine = Engine::new(card.card, bus, uplink, config.link_local);
-        let poller = Clients::poller_of(&inbox.waker)?;
+        let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
+        let poller = PortClients::poller_of(&inbox.waker)?;
         engine.join_uplink(&poller, now)?;
-        let clients = Clients::new(poller, config.wait, done, card.watched, flights.clone());
+        let clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());
         let mut port = Self {
             name: config.name.clone(),
             mac: config.mac,
@@ -78,10 +78,10 @@ impl Port {
             clients,
             succession,
             desk,
-            cpus: Cpus::default(),
+            cpus: CpuList::default(),
             anywhere,
-            phase: Phase::Serving,
-            naps: Naps::new(config.wait),
+            phase: PortPhase::Serving,
+            naps: NapBackoff::new(config.wait),
         };
         // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
         let now = HostClock.now();
@@ -96,7 +96,7 @@ impl Port {
     }
 
     /// Adds a function with its socket, and serves the client that the previous process served on this function.
-    fn take_over(&mut self, slot: Slot, now: Time) -> Result<(), PortError> {
+    fn take_over(&mut self, slot: OfferedFunction, now: Time) -> Result<(), PortError> {
         let Self { engine, clients, succession, .. } = self;
         let (function, mut orphan) = (slot.function, None);
         clients.add_inherited(slot, |poller, token, slot| {
@@ -110,7 +110,7 @@ impl Port {
 
     /// Disconnects clients that cannot be served, starts the engine, and carries counters over.
     fn begin(&mut self, now: Time) {
-        let lost: Vec<Stream> = self.succession.forget_others(self.clients.slots());
+        let lost: Vec<StreamSocket> = self.succession.forget_others(self.clients.slots());
         for orphan in lost {
             self.clients.hang_up(Function::Pf, orphan, &self.engine, now);
         }
@@ -127,16 +127,16 @@ impl Port {
 /// Opens the socket of each function that the port offers.
 fn slots(
     config: &PortConfig,
-    succession: &Succession,
-    bus: &LiveBus,
-    desk: &Desk,
-) -> Result<Vec<Slot>, PortError> {
-    let slot = |place: FunctionPlace<'_>| {
+    succession: &PortSuccession,
+    bus: &GuestBus,
+    desk: &CompletionSender,
+) -> Result<Vec<OfferedFunction>, PortError> {
+    let slot = |place: FunctionConfig<'_>| {
         let worker = bus.reach(place.function).worker();
         let successor = succession.of_client(place.function, worker.clone());
-        let errands = Errands::new(place.function, worker.clone(), desk.clone());
+        let errands = BlockingCalls::new(place.function, worker.clone(), desk.clone());
         let listener = place.listen(succession.vault())?;
-        Ok(Slot::new(&place, listener, Holdings::new(successor, errands)))
+        Ok(OfferedFunction::new(&place, listener, ClientResources::new(successor, errands)))
     };
-    FunctionPlace::all(config).map(slot).collect()
+    FunctionConfig::all(config).map(slot).collect()
 }

@@ -2,28 +2,28 @@
 //! not at all. New VFs come with an order. VFs are withdrawn apart from it, because their clients cannot be brought
 //! back. `management` keeps the decisions and coordinates the ports.
 
-use super::clients::listening::FunctionPlace;
+use super::clients::listening::FunctionConfig;
 use super::engine::bus::FunctionResources;
 use super::engine::family::not_offered;
 use super::error::PortError;
 use crate::config::VfConfig;
-use crate::confine::Threads;
-use crate::vault::PortVault;
-use host::socket::Listener;
+use crate::confine::ThreadSandboxes;
+use crate::vault::PortDescriptorVault;
+use host::socket::SocketListener;
 use policy::{PortPolicy, VfPolicy};
 
 /// Policies of a port and of the VFs that it offers, by index. VFs beyond the list are about to be withdrawn.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct PortPolicyUpdate {
     /// New policy of the port.
     pub policy: PortPolicy,
     /// New policies of the VFs, by index.
-    pub vfs: Vec<VfOrder>,
+    pub vfs: Vec<VfPolicyUpdate>,
 }
 
 /// Policy of one VF, and the request to quarantine or release the VF.
 #[derive(Debug, Clone, Copy)]
-pub struct VfOrder {
+pub struct VfPolicyUpdate {
     /// New policy of the VF.
     pub policy: VfPolicy,
     /// Quarantine the VF (`true`) or release it (`false`). `None` changes nothing.
@@ -33,32 +33,32 @@ pub struct VfOrder {
 /// A VF's open socket and other resources, ready for a port to offer the VF. Opening them may take time, so no
 /// port's thread does it.
 #[derive(Debug)]
-pub struct OpenVf {
+pub struct PreparedVf {
     pub(super) config: VfConfig,
-    pub(super) listener: Listener,
+    pub(super) listener: SocketListener,
     pub(super) resources: FunctionResources,
 }
 
-impl OpenVf {
+impl PreparedVf {
     /// Opens the sockets of VFs, and takes the resources that their functions need.
     ///
     /// # Errors
     /// [`PortError::Socket`], [`PortError::Engine`].
     pub(crate) fn open_all(
         vfs: &[VfConfig],
-        vault: &PortVault,
-        threads: &Threads,
+        vault: &PortDescriptorVault,
+        threads: &ThreadSandboxes,
     ) -> Result<Vec<Self>, PortError> {
         let functions: Vec<_> = vfs.iter().map(|vf| vf.index.function()).collect();
         let resources = FunctionResources::take(&functions, vault.port(), &threads.helper)?;
         let open = |(vf, resources): (&VfConfig, FunctionResources)| {
-            Ok(Self { config: vf.clone(), listener: FunctionPlace::of_vf(vf).listen(vault)?, resources })
+            Ok(Self { config: vf.clone(), listener: FunctionConfig::of_vf(vf).listen(vault)?, resources })
         };
         vfs.iter().zip(resources).map(open).collect()
     }
 }
 
-impl Order {
+impl PortPolicyUpdate {
     /// Returns a policy for each VF, at least `offered` of them. VFs that the order does not name get the policy of
     /// VFs that are not offered.
     pub(super) fn policies(&self, offered: usize) -> Vec<VfPolicy> {

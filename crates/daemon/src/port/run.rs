@@ -4,16 +4,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::clients::errand::Desk;
-use super::clients::{Clients, Event};
-use super::command::Inbox;
-use super::engine::Engine;
-use super::engine::family::Visit;
-use super::status::Report;
-use super::succession::Succession;
-use super::waiting::{Naps, Wake};
-use crate::clock::{Clock, HostClock};
-use host::cpus::Cpus;
+use super::clients::errand::CompletionSender;
+use super::clients::{PortClients, WakeSource};
+use super::command::CommandInbox;
+use super::engine::PortEngine;
+use super::engine::family::PfDriverRun;
+use super::status::PortStatusSource;
+use super::succession::PortSuccession;
+use super::waiting::{NapBackoff, WaitEnvironment};
+use crate::clock::{HostClock, TimeSource};
+use host::cpus::CpuList;
 use i82576::{MacAddress, Time};
 use std::io;
 use std::time::Duration;
@@ -23,25 +23,25 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// A port that is open and not running yet.
 #[derive(Debug)]
-pub struct Port {
+pub struct OpenPort {
     pub(super) name: String,
     pub(super) mac: MacAddress,
-    pub(super) engine: Engine,
-    pub(super) clients: Clients,
-    pub(super) succession: Succession,
+    pub(super) engine: PortEngine,
+    pub(super) clients: PortClients,
+    pub(super) succession: PortSuccession,
     /// Receiver of the outcomes of new VFs' blocking calls.
-    pub(super) desk: Desk,
+    pub(super) desk: CompletionSender,
     /// Processors that the port's thread is pinned to. An empty set means any.
-    pub(super) cpus: Cpus,
+    pub(super) cpus: CpuList,
     /// Processors that the host may run on.
-    pub(super) anywhere: Cpus,
-    pub(super) phase: Phase,
-    pub(super) naps: Naps,
+    pub(super) anywhere: CpuList,
+    pub(super) phase: PortPhase,
+    pub(super) naps: NapBackoff,
 }
 
 /// Phase of a port between its beginning and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum PortPhase {
     Serving,
     /// The port ends: every client is disconnected, and no new one is accepted.
     Ending,
@@ -51,7 +51,7 @@ pub(super) enum Phase {
 
 /// Outcome of running a port's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PortOutcome {
     /// The port ended and every client was disconnected.
     Ended,
     /// The next process of the host has taken over the port.
@@ -60,10 +60,10 @@ pub enum Outcome {
     Failed,
 }
 
-impl Port {
+impl OpenPort {
     /// Runs until the stop command, and then until every client is disconnected; or until the next process takes over.
     /// Pins the thread to `cpus`.
-    pub fn run(mut self, inbox: &Inbox, cpus: &Cpus) -> Outcome {
+    pub fn run(mut self, inbox: &CommandInbox, cpus: &CpuList) -> PortOutcome {
         let clock = HostClock;
         self.succession.note_software(self.engine.card_mut());
         host::poll::wake_in_time();
@@ -81,29 +81,29 @@ impl Port {
         while !self.is_over() {
             if let Err(error) = self.wait(inbox, timeout, &clock) {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
-                return Outcome::Failed;
+                return PortOutcome::Failed;
             }
             self.carry_out_commands(inbox, &clock);
-            if self.phase == Phase::Left {
+            if self.phase == PortPhase::Left {
                 self.engine.leave_uplink();
                 self.clients.leave_sockets();
-                return Outcome::HandedOver;
+                return PortOutcome::HandedOver;
             }
             timeout = self.round(&clock);
             self.succession.note_round();
         }
         self.succession.vault().forget_all();
-        Outcome::Ended
+        PortOutcome::Ended
     }
 
     /// Returns whether the end has begun and every client is disconnected.
     fn is_over(&self) -> bool {
-        self.phase == Phase::Ending && self.clients.are_gone()
+        self.phase == PortPhase::Ending && self.clients.are_gone()
     }
 
     /// Runs one round of a port: clients, PF driver, card. Returns how long to sleep before the next round, or `None`
     /// without a deadline.
-    fn round(&mut self, clock: &dyn Clock) -> Option<Duration> {
+    fn round(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
         let Self { engine, clients, succession, .. } = self;
         let began = clock.now();
         clients.finish_errands(engine, began);
@@ -137,9 +137,14 @@ impl Port {
     }
 
     /// Waits until an event wakes the port, or `time` is over.
-    fn wait(&mut self, inbox: &Inbox, time: Option<Duration>, clock: &dyn Clock) -> io::Result<()> {
+    fn wait(
+        &mut self,
+        inbox: &CommandInbox,
+        time: Option<Duration>,
+        clock: &dyn TimeSource,
+    ) -> io::Result<()> {
         let mut naps = self.naps;
-        let passed = naps.pass(&mut Awaiting { port: self, inbox, clock }, time);
+        let passed = naps.pass(&mut WaitingPort { port: self, inbox, clock }, time);
         self.naps = naps;
         // The round that follows changes the port, so the notes on the port at rest become void.
         self.succession.disturb();
@@ -154,29 +159,29 @@ impl Port {
     }
 
     /// Returns the parts of the port that its reports read.
-    pub(super) fn report(&mut self, now: Time) -> Report<'_> {
+    pub(super) fn report(&mut self, now: Time) -> PortStatusSource<'_> {
         let Self { name, mac, cpus, clients, engine, .. } = self;
-        Report { name, mac: *mac, cpus, clients, engine, now }
+        PortStatusSource { name, mac: *mac, cpus, clients, engine, now }
     }
 }
 
 /// Lets the PF driver serve its VFs, if the host runs the driver. Records which VFs' requests wait for an answer.
-fn visit_pf(engine: &mut Engine, clients: &mut Clients, now: Time) -> Visit {
+fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> PfDriverRun {
     if !engine.card().is_hosted() {
-        return Visit::default();
+        return PfDriverRun::default();
     }
     clients.note_requests(engine, now);
     engine.visit(now)
 }
 
 /// Port that waits for events.
-struct Awaiting<'a> {
-    port: &'a mut Port,
-    inbox: &'a Inbox,
-    clock: &'a dyn Clock,
+struct WaitingPort<'a> {
+    port: &'a mut OpenPort,
+    inbox: &'a CommandInbox,
+    clock: &'a dyn TimeSource,
 }
 
-impl Wake for Awaiting<'_> {
+impl WaitEnvironment for WaitingPort<'_> {
     fn now(&self) -> Time {
         self.clock.now()
     }
@@ -192,11 +197,11 @@ impl Wake for Awaiting<'_> {
             self.port.succession.disturb();
         }
         for token in ready.into_iter().flatten() {
-            match Event::of(token) {
-                Event::Command => self.inbox.waker.drain(),
-                Event::Uplink => self.port.engine.set_uplink_readable(),
-                Event::Connection(index) => self.port.clients.mark(index),
-                Event::Listener(index) => self.port.clients.accept(index, &self.port.engine, returned),
+            match WakeSource::of(token) {
+                WakeSource::Command => self.inbox.waker.drain(),
+                WakeSource::Uplink => self.port.engine.set_uplink_readable(),
+                WakeSource::Connection(index) => self.port.clients.mark(index),
+                WakeSource::Listener(index) => self.port.clients.accept(index, &self.port.engine, returned),
             }
         }
         Ok(woken)
@@ -222,7 +227,7 @@ impl Wake for Awaiting<'_> {
     }
 
     fn may_note(&self) -> bool {
-        self.port.phase == Phase::Serving && !self.port.succession.is_at_rest()
+        self.port.phase == PortPhase::Serving && !self.port.succession.is_at_rest()
     }
 
     fn note(&mut self) {

@@ -1,16 +1,16 @@
 //! Reports of a port: its status, and its functions as PCI devices.
 
-use super::clients::Clients;
+use super::clients::PortClients;
 use super::clients::connection::PartialMessage;
 use super::clients::service::{SHARE_HINT, lacks_memory};
-use super::clients::slot::Slot;
-use super::engine::Engine;
-use super::engine::bus::Reach;
-use super::engine::family::VfFacts;
+use super::clients::slot::OfferedFunction;
+use super::engine::PortEngine;
+use super::engine::bus::FunctionBus;
+use super::engine::family::VfCardState;
 use crate::control::functions::{Functions, PciFunction};
 use crate::control::status::{Drops, FunctionStatus, Peer, PortStatus, Traffic, VfStatus};
 use crate::pf_config::PF_RID;
-use host::cpus::Cpus;
+use host::cpus::CpuList;
 use i82576::{MacAddress, Time};
 use nic::PoolCounters;
 use pcie::Function;
@@ -19,17 +19,17 @@ use std::fmt::Write;
 use vfio_user::wire::pci_region::CONFIG;
 
 /// Parts of a port that its status report reads.
-pub(super) struct Report<'a> {
+pub(super) struct PortStatusSource<'a> {
     pub(super) name: &'a str,
     pub(super) mac: MacAddress,
     /// Processors that the thread is configured to run on.
-    pub(super) cpus: &'a Cpus,
-    pub(super) clients: &'a Clients,
-    pub(super) engine: &'a mut Engine,
+    pub(super) cpus: &'a CpuList,
+    pub(super) clients: &'a PortClients,
+    pub(super) engine: &'a mut PortEngine,
     pub(super) now: Time,
 }
 
-impl Report<'_> {
+impl PortStatusSource<'_> {
     /// Returns the port's status with the counters of this process alone. The origins of settings stay empty,
     /// because the port does not know them.
     pub(super) fn status(&mut self) -> PortStatus {
@@ -57,7 +57,7 @@ impl Report<'_> {
     /// Returns the processors that the kernel holds the thread to. Empty if the thread is not pinned.
     fn held_to(&self) -> Vec<u32> {
         let held = !self.cpus.is_empty();
-        held.then(Cpus::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())
+        held.then(CpuList::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())
     }
 
     /// Returns the status of the PF, or `None` if the PF has no socket for a guest.
@@ -67,11 +67,11 @@ impl Report<'_> {
         Some(self.function_status(slot, &counters))
     }
 
-    fn vf_status(&mut self, slot: &Slot) -> Option<VfStatus> {
+    fn vf_status(&mut self, slot: &OfferedFunction) -> Option<VfStatus> {
         let vf = slot.function.vf()?;
         let counters = self.engine.card_mut().counters(slot.function);
         let function = self.function_status(slot, &counters);
-        let VfFacts { mac, vlans, link, active, filters, settings, conduct, mailbox } =
+        let VfCardState { mac, vlans, link, active, filters, settings, conduct, mailbox } =
             self.engine.card().vf_status(vf)?;
         Some(VfStatus {
             name: slot.name.clone(),
@@ -90,7 +90,7 @@ impl Report<'_> {
         })
     }
 
-    fn function_status(&self, slot: &Slot, counters: &PoolCounters) -> FunctionStatus {
+    fn function_status(&self, slot: &OfferedFunction, counters: &PoolCounters) -> FunctionStatus {
         let reach = self.engine.reach(slot.function);
         FunctionStatus {
             socket: slot.socket.clone(),
@@ -105,7 +105,7 @@ impl Report<'_> {
     }
 
     /// Returns a hint for the administrator about a function's client.
-    fn hint(&self, slot: &Slot, reach: &Reach) -> Option<String> {
+    fn hint(&self, slot: &OfferedFunction, reach: &FunctionBus) -> Option<String> {
         let connection = slot.connection()?;
         if let Some(partial) = connection.partial_message(self.now).filter(PartialMessage::is_shown) {
             return Some(format!("the client has stopped in the middle of a message: {partial}"));
@@ -139,7 +139,7 @@ impl Report<'_> {
     }
 }
 
-fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {
+fn peer(slot: &OfferedFunction, reach: &FunctionBus) -> Option<Peer> {
     let credentials = slot.connection()?.stream().peer().ok()?;
     Some(Peer {
         pid: credentials.pid,

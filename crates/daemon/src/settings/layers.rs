@@ -1,7 +1,7 @@
 //! Sources of a setting's value, by precedence: volatile commands (until the host ends), kept commands, the
 //! configuration file, the default.
 
-use super::setting::{Leaves, Settings};
+use super::setting::{SettingValues, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,16 +22,16 @@ pub enum Origin {
 
 /// Settings of one VF or port, by source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Layers {
+pub struct SettingLayers {
     /// Settings of the configuration file.
-    pub file: Leaves,
+    pub file: SettingValues,
     /// Settings by command, kept.
-    pub kept: Leaves,
+    pub kept: SettingValues,
     /// Settings by command, until the host ends.
-    pub volatile: Leaves,
+    pub volatile: SettingValues,
 }
 
-impl Layers {
+impl SettingLayers {
     /// Creates layers from the file's settings.
     #[must_use]
     pub fn of_file(settings: &impl Settings) -> Self {
@@ -50,7 +50,7 @@ impl Layers {
     }
 
     /// Sets values by command. A kept value replaces a volatile one, which would hide it.
-    pub fn change(&mut self, values: Leaves, volatile: bool) {
+    pub fn change(&mut self, values: SettingValues, volatile: bool) {
         if volatile {
             self.volatile.extend(values);
         } else {
@@ -72,7 +72,7 @@ impl Layers {
     pub fn origins(&self) -> BTreeMap<String, Origin> {
         let layers =
             [(&self.file, Origin::File), (&self.kept, Origin::Kept), (&self.volatile, Origin::Volatile)];
-        let named = |(leaves, origin): (&Leaves, Origin)| {
+        let named = |(leaves, origin): (&SettingValues, Origin)| {
             leaves.keys().map(|key| (key.clone(), origin)).collect::<Vec<_>>()
         };
         layers.into_iter().flat_map(named).collect()
@@ -81,7 +81,7 @@ impl Layers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Layers, Origin};
+    use super::{Origin, SettingLayers};
     use crate::settings::{Settings, VfSettings};
 
     fn vlan(vlan: u16) -> VfSettings {
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn volatile_settings_override_stored_ones_and_the_file() {
-        let mut layers = Layers::of_file(&VfSettings { qos: Some(3), ..vlan(1) });
-        let value = |layers: &Layers| {
+        let mut layers = SettingLayers::of_file(&VfSettings { qos: Some(3), ..vlan(1) });
+        let value = |layers: &SettingLayers| {
             let settings: VfSettings = layers.effective().unwrap();
             (settings.vlan, settings.qos, layers.origins()["vlan"])
         };

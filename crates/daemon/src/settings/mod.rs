@@ -10,7 +10,7 @@ mod port;
 mod setting;
 mod vf;
 
-pub use layers::{Layers, Origin};
+pub use layers::{Origin, SettingLayers};
 pub use port::{Direction, Limit, MirrorRule, PortSettings, Storm};
-pub use setting::{Leaves, SettingError, Settings};
+pub use setting::{SettingError, SettingValues, Settings};
 pub use vf::{Coalesce, LinkState, VfSettings};

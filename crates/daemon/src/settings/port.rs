@@ -4,7 +4,9 @@ use super::setting::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use pcie::{VfIndex, VfSet};
-use policy::{MIRROR_RULES, Mirror, Offence, PortPolicy, StormControl, Thresholds, VLANS, VlanSet};
+use policy::{
+    MIRROR_RULES, Offence, OffenceThresholds, PortPolicy, StormControl, VLANS, VfMirrorRule, VlanSet,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,7 +143,7 @@ impl PortSettings {
     /// Returns every setting of a policy of a port with this number of VFs. Unused mirror rules are left out.
     #[must_use]
     pub fn of(policy: &PortPolicy, vfs: usize) -> Self {
-        let limit = |limit: &Thresholds| Limit {
+        let limit = |limit: &OffenceThresholds| Limit {
             warn: Some(limit.warn),
             throttle: Some(limit.throttle),
             quarantine: Some(limit.quarantine),
@@ -163,14 +165,14 @@ impl PortSettings {
 }
 
 impl MirrorRule {
-    fn resolve(&self, vfs: usize) -> Result<Mirror, SettingError> {
+    fn resolve(&self, vfs: usize) -> Result<VfMirrorRule, SettingError> {
         let known = |key, n: u8| match VfIndex::new(n).filter(|vf| vf.index() < vfs) {
             Some(vf) => Ok(vf),
             None => refuse(key, format!("VF {n} is out of range: the port has {vfs} VFs, counted from 0")),
         };
         let watched: Result<VfSet, _> = self.vfs.iter().map(|vf| known("mirror.vfs", *vf)).collect();
         let on = |direction| self.uplink.is_some_and(|on| on == direction || on == Direction::Both);
-        Ok(Mirror {
+        Ok(VfMirrorRule {
             to: known("mirror.to", self.to)?,
             vfs: watched?,
             ingress: on(Direction::Ingress),
@@ -188,8 +190,8 @@ fn named_vlans(list: &str) -> Result<VlanSet, SettingError> {
     }
 }
 
-impl From<&Mirror> for MirrorRule {
-    fn from(mirror: &Mirror) -> Self {
+impl From<&VfMirrorRule> for MirrorRule {
+    fn from(mirror: &VfMirrorRule) -> Self {
         let uplink = match (mirror.ingress, mirror.egress) {
             (true, true) => Some(Direction::Both),
             (true, false) => Some(Direction::Ingress),
@@ -208,7 +210,7 @@ impl From<&Mirror> for MirrorRule {
 #[cfg(test)]
 mod tests {
     use super::{Direction, Limit, MirrorRule, PortSettings, Storm};
-    use crate::settings::{Layers, Settings};
+    use crate::settings::{SettingLayers, Settings};
     use policy::{Offence, PortPolicy};
     use std::collections::BTreeMap;
 
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn change_merges_storm_limits_and_replaces_mirror_rules() {
-        let mut layers = Layers::default();
+        let mut layers = SettingLayers::default();
         let storm = |storm| PortSettings { storm: Some(storm), ..PortSettings::default() }.leaves();
         layers.change(storm(Storm { broadcast: Some(1000), ..Storm::default() }), false);
         layers.change(storm(Storm { interval: Some(50), ..Storm::default() }), true);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Values by setting name, such as `vlan` or `storm.broadcast`.
-pub type Leaves = BTreeMap<String, Value>;
+pub type SettingValues = BTreeMap<String, Value>;
 
 /// Invalid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -39,8 +39,8 @@ pub trait Settings: Serialize + DeserializeOwned + Default {
 
     /// Returns the values that are set, by name, such as `vlan` or `storm.broadcast`.
     #[must_use]
-    fn leaves(&self) -> Leaves {
-        let mut leaves = Leaves::new();
+    fn leaves(&self) -> SettingValues {
+        let mut leaves = SettingValues::new();
         if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
             for (field, value) in fields {
                 let depth = Self::depth(&field);
@@ -54,7 +54,7 @@ pub trait Settings: Serialize + DeserializeOwned + Default {
     ///
     /// # Errors
     /// A name is unknown, or a value has the wrong type.
-    fn from_leaves(leaves: &Leaves) -> Result<Self, serde_json::Error> {
+    fn from_leaves(leaves: &SettingValues) -> Result<Self, serde_json::Error> {
         let mut fields = Map::new();
         for (name, value) in leaves {
             insert(&mut fields, name, value.clone());
@@ -64,7 +64,7 @@ pub trait Settings: Serialize + DeserializeOwned + Default {
 }
 
 /// Adds a field's value, or, down to `depth` levels, the values below it.
-fn collect(leaves: &mut Leaves, name: String, value: Value, depth: usize) {
+fn collect(leaves: &mut SettingValues, name: String, value: Value, depth: usize) {
     match value {
         Value::Object(fields) if depth > 0 => {
             for (field, value) in fields {

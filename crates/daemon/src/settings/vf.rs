@@ -5,7 +5,7 @@ use crate::config::vlans;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 use i82576::MacAddress;
-use policy::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
+use policy::{InterruptBounds, PolicyError, PortVlan, VfLinkPolicy, VfPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +163,7 @@ impl VfSettings {
             spoofchk: self.spoofchk.unwrap_or(default.spoofchk),
             trust: self.trust.unwrap_or(default.trust),
             enabled: true,
-            state: self.state.map_or(default.state, Link::from),
+            state: self.state.map_or(default.state, VfLinkPolicy::from),
             allmulti: self.allmulti.unwrap_or(default.allmulti),
             max_mtu: self.max_mtu.filter(|mtu| *mtu > 0),
             rss: self.rss.unwrap_or(default.rss),
@@ -229,7 +229,7 @@ impl VfSettings {
     }
 }
 
-impl From<LinkState> for Link {
+impl From<LinkState> for VfLinkPolicy {
     fn from(state: LinkState) -> Self {
         match state {
             LinkState::Auto => Self::Auto,
@@ -239,12 +239,12 @@ impl From<LinkState> for Link {
     }
 }
 
-impl From<Link> for LinkState {
-    fn from(link: Link) -> Self {
+impl From<VfLinkPolicy> for LinkState {
+    fn from(link: VfLinkPolicy) -> Self {
         match link {
-            Link::Auto => Self::Auto,
-            Link::Enable => Self::Enable,
-            Link::Disable => Self::Disable,
+            VfLinkPolicy::Auto => Self::Auto,
+            VfLinkPolicy::Enable => Self::Enable,
+            VfLinkPolicy::Disable => Self::Disable,
         }
     }
 }
@@ -252,9 +252,9 @@ impl From<Link> for LinkState {
 #[cfg(test)]
 mod tests {
     use super::{Coalesce, LinkState, VfSettings};
-    use crate::settings::{Layers, Settings};
+    use crate::settings::{SettingLayers, Settings};
     use i82576::MacAddress;
-    use policy::{Link, PortVlan, VfPolicy};
+    use policy::{PortVlan, VfLinkPolicy, VfPolicy};
 
     const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
@@ -267,7 +267,7 @@ mod tests {
         let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
         assert_eq!(VfSettings::default().policy(OWN), Ok(default));
         let linked = VfSettings::link(LinkState::Enable).policy(OWN);
-        assert_eq!(linked, Ok(VfPolicy { state: Link::Enable, ..default }));
+        assert_eq!(linked, Ok(VfPolicy { state: VfLinkPolicy::Enable, ..default }));
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn priority_of_a_port_vlan_stays_until_it_is_cleared() {
-        let mut layers = Layers::default();
+        let mut layers = SettingLayers::default();
         let mut set = |vlan, qos| {
             let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();
             layers.change(change.leaves(), false);

@@ -3,40 +3,42 @@
 //!
 //! Clients with their sockets and memory are journaled separately, as they come and go.
 
-use super::port::{ClientState, Configured};
-use avf_nic::State;
-use driver::avf::pf::PfState;
-use driver::conduct::Monitor;
+use super::port::{ClientState, ConfiguredPolicies};
+use avf_nic::NicState;
+use driver::avf::pf::AvfPfState;
+use driver::conduct::ConductMonitor;
 use i82576::Time;
-use iovm::FunctionState;
+use iovm::VirtualFunctionState;
 use pcie::VfSet;
 use policy::{PortPolicy, VfPolicy};
 use serde::{Deserialize, Serialize};
 
 /// Saved state of an AVF port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct AvfState {
+#[serde(rename = "AvfState")]
+pub struct AvfPortState {
     /// Configuration space and MSI-X table of each VF.
-    pub functions: Vec<FunctionState>,
+    pub functions: Vec<VirtualFunctionState>,
     /// Policies in force of the VFs.
     pub policies: Vec<VfPolicy>,
     /// Conduct of each VF, and the cause of the VF's quarantine.
-    pub conduct: Vec<Monitor>,
+    pub conduct: Vec<ConductMonitor>,
     /// Policies of the port and its VFs by the configuration.
-    pub configured: Configured<PortPolicy>,
+    pub configured: ConfiguredPolicies<PortPolicy>,
     /// Policy in force of the port.
     pub policy: PortPolicy,
     /// State of the whole port, saved between two rounds. Without it a successor resets the card.
-    pub rest: Option<AvfRest>,
+    pub rest: Option<PausedAvfPort>,
 }
 
 /// State that is valid only between two rounds of the port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct AvfRest {
+#[serde(rename = "AvfRest")]
+pub struct PausedAvfPort {
     /// Card of the port with its plane (switch).
-    pub card: State,
+    pub card: NicState,
     /// State of the PF driver.
-    pub pf: PfState,
+    pub pf: AvfPfState,
     /// VFs whose client was disconnected and that see no link.
     pub hidden: VfSet,
     /// VFs with a message that the PF driver has not read yet.

@@ -1,9 +1,9 @@
 //! State of a port's card with the software of its PF. `port` adds the functions' clients.
 
-use crate::pf_config::{ConfigSpace, PF_RID};
+use crate::pf_config::{CardConfigSpace, PF_RID};
 use driver::Pf;
 use driver::pf::PfState;
-use iovm::{Manager, ManagerState};
+use iovm::{SrIovManager, SrIovManagerState};
 use nic::Nic;
 use serde::{Deserialize, Serialize};
 
@@ -12,57 +12,57 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
     /// Saved state of the card.
-    pub nic: nic::State,
+    pub nic: nic::NicState,
     /// PF driver; `None` if a guest has the PF.
     pub pf: Option<PfState>,
     /// SR-IOV manager; `None` if a guest has the PF.
-    pub manager: Option<ManagerState>,
+    pub manager: Option<SrIovManagerState>,
 }
 
 /// The state has the right type, but values that no card can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RestoreError {
+pub enum CardStateError {
     /// The saved state of the card is invalid.
     #[error(transparent)]
     Card(#[from] nic::RestoreError),
     /// The saved state of the PF driver is invalid.
     #[error(transparent)]
-    Pf(#[from] driver::pf::RestoreError),
+    Pf(#[from] driver::pf::PfRestoreError),
     /// The saved state of the SR-IOV manager is invalid.
     #[error(transparent)]
-    Manager(#[from] iovm::RestoreError),
+    Manager(#[from] iovm::ManagerRestoreError),
 }
 
 /// Card and software that continue from a saved state.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredCard {
     /// Card restored from the saved state.
     pub nic: Nic,
     /// Restored PF driver, if the host has the PF.
     pub pf: Option<Pf>,
     /// Restored SR-IOV manager, if the host has the PF.
-    pub manager: Option<Manager>,
+    pub manager: Option<SrIovManager>,
 }
 
 impl CardState {
     /// Saves the state of a card between two rounds of its port.
     #[must_use]
-    pub fn of(nic: &Nic, pf: Option<&Pf>, manager: Option<&Manager>) -> Self {
-        Self { nic: nic.save(), pf: pf.map(Pf::save), manager: manager.map(Manager::save) }
+    pub fn of(nic: &Nic, pf: Option<&Pf>, manager: Option<&SrIovManager>) -> Self {
+        Self { nic: nic.save(), pf: pf.map(Pf::save), manager: manager.map(SrIovManager::save) }
     }
 
     /// Restores the card and its software. They continue from the saved state, without a reset and without a notice to
     /// guests.
     ///
     /// # Errors
-    /// [`RestoreError`], the only effect of an invalid state.
-    pub fn restore(self) -> Result<Restored, RestoreError> {
+    /// [`CardStateError`], the only effect of an invalid state.
+    pub fn restore(self) -> Result<RestoredCard, CardStateError> {
         let mut nic = Nic::restore(self.nic)?;
         let pf = self.pf.map(Pf::restore).transpose()?;
         let manager = self
             .manager
-            .map(|state| Manager::restore(&mut ConfigSpace(&mut nic), PF_RID, &state))
+            .map(|state| SrIovManager::restore(&mut CardConfigSpace(&mut nic), PF_RID, &state))
             .transpose()?;
-        Ok(Restored { nic, pf, manager })
+        Ok(RestoredCard { nic, pf, manager })
     }
 }

@@ -13,7 +13,7 @@ const CHECKED: usize = 24;
 const MOST: usize = 64 << 20;
 
 /// Value that can be saved in an envelope.
-pub trait Saved: Serialize + DeserializeOwned {
+pub trait SavedState: Serialize + DeserializeOwned {
     /// Kind of the saved state, four letters.
     const KIND: [u8; 4];
     /// Version of the saved state's encoding. It increases whenever the encoding changes.
@@ -22,16 +22,16 @@ pub trait Saved: Serialize + DeserializeOwned {
     /// Converts the body of an earlier version's saved state. The default supports no earlier version.
     ///
     /// # Errors
-    /// [`StateError::Version`], or [`StateError::Body`] if the body is not that version's.
-    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
+    /// [`SavedStateError::Version`], or [`SavedStateError::Body`] if the body is not that version's.
+    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
         let _ = body;
-        Err(StateError::Version { found: version, newest: Self::VERSION })
+        Err(SavedStateError::Version { found: version, newest: Self::VERSION })
     }
 }
 
 /// Reason to refuse a saved state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StateError {
+pub enum SavedStateError {
     /// The bytes have no envelope of a saved state.
     #[error("not a saved state of softiov: wrong first bytes")]
     NotAState,
@@ -81,11 +81,11 @@ fn letters(kind: &[u8; 4]) -> String {
 /// Encodes a state of one process in its envelope, for the next process.
 ///
 /// # Errors
-/// [`StateError::Unwritable`] if the value cannot be encoded, or is too long.
-pub fn write<T: Saved>(state: &T) -> Result<Vec<u8>, StateError> {
-    let body = postcard::to_allocvec(state).map_err(|_| StateError::Unwritable)?;
+/// [`SavedStateError::Unwritable`] if the value cannot be encoded, or is too long.
+pub fn write<T: SavedState>(state: &T) -> Result<Vec<u8>, SavedStateError> {
+    let body = postcard::to_allocvec(state).map_err(|_| SavedStateError::Unwritable)?;
     if body.len() > MOST {
-        return Err(StateError::Unwritable);
+        return Err(SavedStateError::Unwritable);
     }
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend(MAGIC);
@@ -102,47 +102,47 @@ pub fn write<T: Saved>(state: &T) -> Result<Vec<u8>, StateError> {
 /// restoring does that.
 ///
 /// # Errors
-/// [`StateError`]: the bytes are damaged, or not a state of this kind.
-pub fn read<T: Saved>(bytes: &[u8]) -> Result<T, StateError> {
-    let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(StateError::NotAState)?;
-    let [magic @ .., _] = header.as_chunks::<4>().0 else { return Err(StateError::NotAState) };
-    let [m0, m1, kind, version, low, high] = *magic else { return Err(StateError::NotAState) };
+/// [`SavedStateError`]: the bytes are damaged, or not a state of this kind.
+pub fn read<T: SavedState>(bytes: &[u8]) -> Result<T, SavedStateError> {
+    let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(SavedStateError::NotAState)?;
+    let [magic @ .., _] = header.as_chunks::<4>().0 else { return Err(SavedStateError::NotAState) };
+    let [m0, m1, kind, version, low, high] = *magic else { return Err(SavedStateError::NotAState) };
     if [m0, m1].as_flattened() != MAGIC {
-        return Err(StateError::NotAState);
+        return Err(SavedStateError::NotAState);
     }
     let said = u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << 32;
     let there = body.len() as u64;
     if said != there || body.len() > MOST {
-        return Err(StateError::Length { said, there });
+        return Err(SavedStateError::Length { said, there });
     }
     let (checked, written) = header.split_at(CHECKED);
     if checksum(checked, body).to_le_bytes() != written {
-        return Err(StateError::Checksum);
+        return Err(SavedStateError::Checksum);
     }
     if kind != T::KIND {
-        return Err(StateError::Kind { found: kind, expected: T::KIND });
+        return Err(SavedStateError::Kind { found: kind, expected: T::KIND });
     }
     match u32::from_le_bytes(version) {
         version if version == T::VERSION => decode(body),
         version if (1..T::VERSION).contains(&version) => T::from_earlier(version, body),
-        found => Err(StateError::Version { found, newest: T::VERSION }),
+        found => Err(SavedStateError::Version { found, newest: T::VERSION }),
     }
 }
 
-/// Decodes a body, which must have no further bytes. For [`Saved::from_earlier`].
+/// Decodes a body, which must have no further bytes. For [`SavedState::from_earlier`].
 ///
 /// # Errors
-/// [`StateError::Body`].
-pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, StateError> {
+/// [`SavedStateError::Body`].
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, SavedStateError> {
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
-        Ok(_) | Err(_) => Err(StateError::Body),
+        Ok(_) | Err(_) => Err(SavedStateError::Body),
     }
 }
 
 /// Returns true if the bytes begin with an envelope of this kind of state.
 #[must_use]
-pub fn is_kind<T: Saved>(bytes: &[u8]) -> bool {
+pub fn is_kind<T: SavedState>(bytes: &[u8]) -> bool {
     bytes.get(..MAGIC.len()) == Some(&MAGIC) && bytes.get(MAGIC.len()..MAGIC.len() + 4) == Some(&T::KIND)
 }
 
@@ -156,39 +156,39 @@ fn checksum(header: &[u8], body: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEADER, Saved, StateError, decode, read, write};
+    use super::{HEADER, SavedState, SavedStateError, decode, read, write};
     use serde::{Deserialize, Serialize};
 
     /// State whose version 1 had no name.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Today {
+    struct NamedState {
         count: u32,
         name: String,
     }
 
-    impl Saved for Today {
+    impl SavedState for NamedState {
         const KIND: [u8; 4] = *b"test";
         const VERSION: u32 = 2;
 
-        fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
+        fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
             match version {
                 1 => Ok(Self { count: decode(body)?, name: "default".into() }),
-                found => Err(StateError::Version { found, newest: Self::VERSION }),
+                found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
             }
         }
     }
 
     /// State of any kind and version, with a number as its body.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Number<const KIND: u8, const VERSION: u32>(u32);
+    struct NumberState<const KIND: u8, const VERSION: u32>(u32);
 
-    impl<const KIND: u8, const V: u32> Saved for Number<KIND, V> {
+    impl<const KIND: u8, const V: u32> SavedState for NumberState<KIND, V> {
         const KIND: [u8; 4] = [KIND, b'e', b's', b't'];
         const VERSION: u32 = V;
     }
 
-    fn today() -> Today {
-        Today { count: 7, name: "test".into() }
+    fn today() -> NamedState {
+        NamedState { count: 7, name: "test".into() }
     }
 
     #[test]
@@ -198,19 +198,20 @@ mod tests {
 
     #[test]
     fn state_of_earlier_versions_is_read_and_of_later_refused() {
-        let earlier = write(&Number::<b't', 1>(5)).unwrap();
-        assert_eq!(read(&earlier), Ok(Today { count: 5, name: "default".into() }));
-        for (bytes, found) in [(write(&Number::<b't', 3>(5)), 3), (write(&Number::<b't', 0>(5)), 0)] {
-            let refused = read::<Today>(&bytes.unwrap()).unwrap_err();
-            assert_eq!(refused, StateError::Version { found, newest: 2 });
+        let earlier = write(&NumberState::<b't', 1>(5)).unwrap();
+        assert_eq!(read(&earlier), Ok(NamedState { count: 5, name: "default".into() }));
+        for (bytes, found) in [(write(&NumberState::<b't', 3>(5)), 3), (write(&NumberState::<b't', 0>(5)), 0)]
+        {
+            let refused = read::<NamedState>(&bytes.unwrap()).unwrap_err();
+            assert_eq!(refused, SavedStateError::Version { found, newest: 2 });
         }
-        let text = StateError::Version { found: 3, newest: 2 }.to_string();
+        let text = SavedStateError::Version { found: 3, newest: 2 }.to_string();
         assert!(text.contains("version 3") && text.contains("1 to 2"), "{text}");
     }
 
     #[test]
     fn saved_state_of_another_kind_is_named_in_the_error() {
-        let refused = read::<Today>(&write(&Number::<b'b', 2>(5)).unwrap()).unwrap_err();
+        let refused = read::<NamedState>(&write(&NumberState::<b'b', 2>(5)).unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "wrong kind of saved state: found best, expected test");
     }
 
@@ -220,7 +221,7 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(read::<Today>(&damaged).is_err(), "bit {bit}");
+            assert!(read::<NamedState>(&damaged).is_err(), "bit {bit}");
         }
     }
 
@@ -229,20 +230,20 @@ mod tests {
         let bytes = write(&today()).unwrap();
         for length in 0..bytes.len() {
             let expected = if length < HEADER {
-                StateError::NotAState
+                SavedStateError::NotAState
             } else {
-                read::<Today>(&bytes[..length]).unwrap_err()
+                read::<NamedState>(&bytes[..length]).unwrap_err()
             };
-            assert_eq!(read::<Today>(&bytes[..length]), Err(expected));
+            assert_eq!(read::<NamedState>(&bytes[..length]), Err(expected));
         }
         let longer = [&bytes[..], &[0]].concat();
         let said = (bytes.len() - HEADER) as u64;
-        assert_eq!(read::<Today>(&longer), Err(StateError::Length { said, there: said + 1 }));
+        assert_eq!(read::<NamedState>(&longer), Err(SavedStateError::Length { said, there: said + 1 }));
     }
 
     #[test]
     fn saved_state_with_bytes_after_its_body_is_refused() {
         assert_eq!(decode::<u8>(&[1]), Ok(1));
-        assert_eq!(decode::<u8>(&[1, 2]), Err(StateError::Body));
+        assert_eq!(decode::<u8>(&[1, 2]), Err(SavedStateError::Body));
     }
 }

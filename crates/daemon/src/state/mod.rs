@@ -21,8 +21,8 @@ mod kinds;
 pub mod port;
 mod v2;
 
-pub use crate::totals::Totals;
-pub use avf::{AvfRest, AvfState};
+pub use crate::totals::PortTotals;
+pub use avf::{AvfPortState, PausedAvfPort};
 pub use card::CardState;
-pub use envelope::{Saved, StateError, decode, is_kind, read, write};
-pub use port::{PortState, SoftwareState};
+pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};
+pub use port::{I82576PortState, PortSoftwareState};

@@ -1,86 +1,86 @@
 //! Versions 1 and 2 of a card's and a port's state, and version 1 of its software's. In these, VFs could not share
 //! addresses, and no VLANs were withheld. In version 1 no frames waited for descriptors. The rest is as today.
 
-use super::port::{ClientState, Configured, GuestState, HostedState};
-use super::{CardState, PortState, SoftwareState};
+use super::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
+use super::{CardState, I82576PortState, PortSoftwareState};
 use driver::pf::SavedPortPolicy;
-use driver::pf::earlier::{PfState, VfPolicy};
+use driver::pf::earlier::{EarlierPfState, EarlierVfPolicy};
 use i82576::Time;
-use iovm::ManagerState;
-use pcie::msix::TableState;
+use iovm::SrIovManagerState;
+use pcie::msix::MsiXTableState;
 use serde::Deserialize;
 
 /// Card, with the version's type of the chip's state.
 #[derive(Deserialize)]
-pub(super) struct Card<N> {
+pub(super) struct OldCardState<N> {
     nic: N,
-    pf: Option<PfState>,
-    manager: Option<ManagerState>,
+    pf: Option<EarlierPfState>,
+    manager: Option<SrIovManagerState>,
 }
 
-impl<N: Into<nic::State>> From<Card<N>> for CardState {
-    fn from(card: Card<N>) -> Self {
-        let Card { nic, pf, manager } = card;
+impl<N: Into<nic::NicState>> From<OldCardState<N>> for CardState {
+    fn from(card: OldCardState<N>) -> Self {
+        let OldCardState { nic, pf, manager } = card;
         Self { nic: nic.into(), pf: pf.map(Into::into), manager }
     }
 }
 
 /// Policies of a port by its configuration.
 #[derive(Deserialize)]
-pub(super) struct OldConfigured<P = SavedPortPolicy> {
+pub(super) struct OldConfiguredPolicies<P = SavedPortPolicy> {
     pub(super) port: P,
-    pub(super) vfs: Vec<VfPolicy>,
+    pub(super) vfs: Vec<EarlierVfPolicy>,
 }
 
-impl<P, Q: From<P>> From<OldConfigured<P>> for Configured<Q> {
-    fn from(configured: OldConfigured<P>) -> Self {
-        let OldConfigured { port, vfs } = configured;
+impl<P, Q: From<P>> From<OldConfiguredPolicies<P>> for ConfiguredPolicies<Q> {
+    fn from(configured: OldConfiguredPolicies<P>) -> Self {
+        let OldConfiguredPolicies { port, vfs } = configured;
         Self { port: port.into(), vfs: vfs.into_iter().map(Into::into).collect() }
     }
 }
 
 /// Port, with the version's type of the chip's state.
 #[derive(Deserialize)]
-pub(super) struct Port<N> {
-    card: Card<N>,
-    table: Option<TableState>,
-    configured: Option<OldConfigured>,
+pub(super) struct OldPortState<N> {
+    card: OldCardState<N>,
+    table: Option<MsiXTableState>,
+    configured: Option<OldConfiguredPolicies>,
     watched: Time,
     functions: Vec<ClientState>,
 }
 
-impl<N: Into<nic::State>> From<Port<N>> for PortState {
-    fn from(port: Port<N>) -> Self {
-        let Port { card, table, configured, watched, functions } = port;
+impl<N: Into<nic::NicState>> From<OldPortState<N>> for I82576PortState {
+    fn from(port: OldPortState<N>) -> Self {
+        let OldPortState { card, table, configured, watched, functions } = port;
         Self { card: card.into(), table, configured: configured.map(Into::into), watched, functions }
     }
 }
 
 /// Software of a port in the saved state up to version 2.
 #[derive(Deserialize)]
-pub(super) struct Software {
-    hosted: Option<Hosted>,
-    guest: Option<GuestState>,
+pub(super) struct OldPortSoftwareState {
+    hosted: Option<OldHostPfState>,
+    guest: Option<GuestPfState>,
 }
 
 /// PF driver and SR-IOV manager of a PF that the host owns.
 #[derive(Deserialize)]
-struct Hosted {
-    pf: PfState,
-    manager: ManagerState,
-    configured: OldConfigured,
+struct OldHostPfState {
+    pf: EarlierPfState,
+    manager: SrIovManagerState,
+    configured: OldConfiguredPolicies,
 }
 
-impl From<Software> for SoftwareState {
-    fn from(software: Software) -> Self {
-        let Software { hosted, guest } = software;
-        Self { hosted: hosted.map(HostedState::from), guest }
+impl From<OldPortSoftwareState> for PortSoftwareState {
+    fn from(software: OldPortSoftwareState) -> Self {
+        let OldPortSoftwareState { hosted, guest } = software;
+        Self { hosted: hosted.map(HostPfState::from), guest }
     }
 }
 
-impl From<Hosted> for HostedState {
-    fn from(hosted: Hosted) -> Self {
-        let Hosted { pf, manager, configured } = hosted;
+impl From<OldHostPfState> for HostPfState {
+    fn from(hosted: OldHostPfState) -> Self {
+        let OldHostPfState { pf, manager, configured } = hosted;
         Self { pf: pf.into(), manager, configured: configured.into() }
     }
 }

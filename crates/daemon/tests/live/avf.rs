@@ -8,11 +8,11 @@
 //! There is no bound in time, because other tests run at the same time; `avf-nic` tests the bound in visits.
 
 use crate::support::eventually;
-use crate::support::live::Live;
-use crate::support::machine::Machine;
-use crate::support::qemu::{self, Qemu};
+use crate::support::live::LiveHost;
+use crate::support::machine::MachineWithFunction;
+use crate::support::qemu::{self, QemuClient};
 use daemon::settings::{MirrorRule, PortSettings, Storm};
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
 use std::iter::from_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +25,9 @@ const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox
 const REQUESTS: u64 = 100;
 
 /// Boots a guest whose driver enables the VF.
-fn boot(live: &Live, vf: u8) -> (Machine<Qemu>, Vf) {
+fn boot(live: &LiveHost, vf: u8) -> (MachineWithFunction<QemuClient>, AvfDriver) {
     let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
-    let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
     driver.start(&mut machine).unwrap();
     (machine, driver)
 }
@@ -35,7 +35,7 @@ fn boot(live: &Live, vf: u8) -> (Machine<Qemu>, Vf) {
 const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 
 /// Returns a frame that storm control counts as 16 blocks of 64 bytes.
-fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
+fn frame(to: MacAddress, from: &AvfDriver) -> Vec<u8> {
     let mut frame = [to.0, from.mac().0].concat();
     frame.extend([0x88, 0xb5]);
     frame.resize(1020, 7);
@@ -44,7 +44,7 @@ fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
 
 #[test]
 fn pf_answers_a_vf_while_other_vfs_send_requests_and_frames() {
-    let live = Live::with(UNLIMITED);
+    let live = LiveHost::with(UNLIMITED);
     let (mut machine, mut asking) = boot(&live, 0);
     let loud: Vec<_> = (1..4).map(|vf| boot(&live, vf)).collect();
     let over = AtomicBool::new(false);
@@ -75,14 +75,14 @@ fn pf_answers_a_vf_while_other_vfs_send_requests_and_frames() {
 }
 
 /// Takes the frames that a guest has received, and returns their number.
-fn received(machine: &mut Machine<Qemu>, driver: &mut Vf) -> usize {
+fn received(machine: &mut MachineWithFunction<QemuClient>, driver: &mut AvfDriver) -> usize {
     let mut into = [0; 2048];
     (0..4).map(|queue| from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()
 }
 
 #[test]
 fn avf_storm_control_and_mirror_rules_apply_immediately() {
-    let live = Live::with(PORT);
+    let live = LiveHost::with(PORT);
     let mut guests: Vec<_> = (0..3).map(|vf| boot(&live, vf)).collect();
     let watcher = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
     // 21 blocks of 64 bytes a second: one frame of 1,024 bytes and most of another.

@@ -1,10 +1,10 @@
 //! Captures of frames: the interface of each frame, and the reason of each drop.
 
-use crate::support::guest::Guest;
+use crate::support::guest::VfGuest;
 use crate::support::http;
-use crate::support::live::Live;
+use crate::support::live::LiveHost;
 use crate::support::{PATIENCE, eventually};
-use daemon::control::client::{self, CaptureQuery, ClientError};
+use daemon::control::client::{self, CaptureQuery, ControlClientError};
 use i82576::MacAddress;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 
 /// Starts a capture, and returns the receiver of its pieces.
-fn begin(live: &Live, query: CaptureQuery) -> Receiver<Vec<u8>> {
+fn begin(live: &LiveHost, query: CaptureQuery) -> Receiver<Vec<u8>> {
     let (sender, pieces) = channel();
     let socket = live.control_socket();
     std::thread::spawn(move || {
@@ -37,16 +37,16 @@ fn has(file: &[u8], part: &[u8]) -> bool {
     file.windows(part.len()).any(|window| window == part)
 }
 
-fn refusal(live: &Live, query: &CaptureQuery) -> String {
+fn refusal(live: &LiveHost, query: &CaptureQuery) -> String {
     let refused = client::capture(&live.control_socket(), query, &mut |_| ControlFlow::Break(()));
-    let Err(ClientError::Refused(why)) = refused else { panic!("{refused:?}") };
+    let Err(ControlClientError::Refused(why)) = refused else { panic!("{refused:?}") };
     why
 }
 
 #[test]
 fn spoofed_frame_is_captured_with_the_drop_reason() {
-    let live = Live::start();
-    let (mut a, b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let pieces = begin(&live, CaptureQuery { drops: true, ..query(&[]) });
     let mut file = pieces.recv().unwrap();
     let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0x77; 60]].concat();
@@ -63,8 +63,8 @@ fn spoofed_frame_is_captured_with_the_drop_reason() {
 
 #[test]
 fn capture_interfaces_and_filters_select_frames() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let at_b = begin(&live, query(&["pf0vf1"]));
     let filtered = begin(&live, CaptureQuery { filter: "ether proto 0x88b6".into(), ..query(&[]) });
     let [mut to_b, mut none] = [&at_b, &filtered].map(|pieces| pieces.recv().unwrap());
@@ -85,8 +85,8 @@ fn capture_interfaces_and_filters_select_frames() {
 
 #[test]
 fn capture_filters_see_whole_frames_and_files_cut_frames() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let begin = |filter: &str| {
         begin(&live, CaptureQuery { filter: filter.into(), snaplen: Some(96), ..query(&["pf0vf1"]) })
     };
@@ -105,7 +105,7 @@ fn capture_filters_see_whole_frames_and_files_cut_frames() {
 
 #[test]
 fn capture_refuses_unknown_interfaces_and_invalid_filters() {
-    let live = Live::start();
+    let live = LiveHost::start();
     assert!(refusal(&live, &query(&["pf0vf9"])).contains("port pf0 has no function \"pf0vf9\"; it has "));
     let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };
     assert!(refusal(&live, &filter).starts_with("filter: tcp prot 80: "), "{}", refusal(&live, &filter));
@@ -118,8 +118,8 @@ fn capture_refuses_unknown_interfaces_and_invalid_filters() {
 
 #[test]
 fn captures_without_a_reader_end_and_block_no_guest() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let silent: Vec<_> = (0..4)
         .map(|_| {
             let mut client = UnixStream::connect(live.control_socket()).unwrap();

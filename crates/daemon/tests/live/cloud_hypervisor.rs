@@ -1,17 +1,17 @@
 //! A VMM like Cloud Hypervisor, on the published client of the `vfio_user` crate, and the replies that it depends on.
 
 use crate::support::cloud_hypervisor;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::machine::Vmm;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 #[test]
 fn two_guests_exchange_frames_by_interrupt() {
-    let live = Live::start();
-    let mut a = Guest::under_cloud_hypervisor(&live, 0);
-    let mut b = Guest::under_cloud_hypervisor(&live, 1);
+    let live = LiveHost::start();
+    let mut a = VfGuest::under_cloud_hypervisor(&live, 0);
+    let mut b = VfGuest::under_cloud_hypervisor(&live, 1);
     exchange(&mut a, &mut b, 50);
     let counted = live.show(0).interventions;
     assert_eq!(counted.posted_writes, 0, "the client posts writes");
@@ -20,15 +20,15 @@ fn two_guests_exchange_frames_by_interrupt() {
 
 #[test]
 fn guests_of_both_vmms_exchange_frames() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 5), Guest::under_qemu(&live, 6));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_cloud_hypervisor(&live, 5), VfGuest::under_qemu(&live, 6));
     exchange(&mut a, &mut b, 20);
 }
 
 #[test]
 fn access_outside_all_regions_gets_a_complete_reply() {
     // An error reply has no data, and the client would wait for the data forever.
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = cloud_hypervisor::boot(&live.socket(0));
     for (region, offset) in [(0, 0x4000), (1, 0), (6, 0), (7, 0x1000), (8, 0), (200, 0), (0, u64::MAX - 3)] {
         let mut data = [0; 8];
@@ -43,8 +43,8 @@ fn access_outside_all_regions_gets_a_complete_reply() {
 
 #[test]
 fn interrupt_vectors_are_disabled_and_enabled_as_a_set() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_cloud_hypervisor(&live, 0), VfGuest::under_qemu(&live, 1));
     a.machine.vmm.0.set_irqs(2, 1 | 32, 0, 0, &[]).unwrap();
     // Earlier signals do not count.
     for eventfd in &a.machine.eventfds {

@@ -1,9 +1,9 @@
 //! A confined host serves as before, and cannot reach other files.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use daemon::confine;
-use host::confine::Enforced;
+use host::confine::LandlockEnforcement;
 use host::test_support::skipped;
 use std::io::ErrorKind;
 use std::thread;
@@ -18,9 +18,9 @@ fn confined_host_serves_guests_and_opens_no_other_file() {
     }
     // A new thread takes the place of the process's first thread, because its confinement ends with the thread.
     let first_thread = || {
-        let live = Live::begin(folder, |config| {
+        let live = LiveHost::begin(folder, |config| {
             let enforced = confine::begin(config, std::slice::from_ref(&readable)).unwrap();
-            if enforced == Some(Enforced::Not) {
+            if enforced == Some(LandlockEnforcement::Not) {
                 skipped("confined_host_serves_guests_and_opens_no_other_file", "no Landlock here");
             } else {
                 let denied = std::fs::read(secret.join("file")).unwrap_err();
@@ -28,7 +28,7 @@ fn confined_host_serves_guests_and_opens_no_other_file() {
             }
             assert_eq!(std::fs::read(readable.join("file")).unwrap(), b"text");
         });
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 100);
         drop((a, b));
         assert!(live.is_whole());

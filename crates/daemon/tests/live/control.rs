@@ -1,8 +1,8 @@
 //! The control interface with hostile clients: invalid requests are refused by name, clients that are too slow or send
 //! too much are cut off, and other clients are not disturbed.
 
-use crate::support::http::{self, Reply, send};
-use crate::support::live::Live;
+use crate::support::http::{self, HttpReply, send};
+use crate::support::live::LiveHost;
 use crate::support::{PATIENCE, eventually};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};
@@ -23,12 +23,12 @@ fn has_hung_up(client: &UnixStream) -> bool {
     poll(&mut fds, Some(&Timespec::default())).unwrap() > 0 && fds[0].revents().contains(PollFlags::HUP)
 }
 
-fn connect(live: &Live) -> UnixStream {
+fn connect(live: &LiveHost) -> UnixStream {
     UnixStream::connect(live.control_socket()).unwrap()
 }
 
 /// Checks the form of a problem, and returns its status, kind and detail.
-fn problem(reply: &Reply) -> (u16, String, String) {
+fn problem(reply: &HttpReply) -> (u16, String, String) {
     assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{reply:?}");
     let problem = reply.json();
     assert_eq!(problem["status"], reply.status);
@@ -38,7 +38,7 @@ fn problem(reply: &Reply) -> (u16, String, String) {
 }
 
 /// Checks that other clients are answered while some are slow.
-fn others_are_served(live: &Live) {
+fn others_are_served(live: &LiveHost) {
     let asked = Instant::now();
     assert_eq!(live.port().vfs.len(), 7);
     assert!(asked.elapsed() < PATIENCE, "answered after {:?}", asked.elapsed());
@@ -46,7 +46,7 @@ fn others_are_served(live: &Live) {
 
 #[test]
 fn invalid_control_request_is_refused_with_a_remedy() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let at = |method: &str, path: &str, body: &str| {
         problem(&http::ask(&live.control_socket(), method, path, body))
     };
@@ -83,7 +83,7 @@ fn invalid_control_request_is_refused_with_a_remedy() {
 
 #[test]
 fn control_request_other_than_http_is_refused() {
-    let live = Live::start();
+    let live = LiveHost::start();
     for bytes in [
         &b"\n\n\n{}\n"[..],
         b"\xff\xfe\r\n\r\n",
@@ -99,7 +99,7 @@ fn control_request_other_than_http_is_refused() {
 
 #[test]
 fn lengths_of_http_heads_and_bodies_are_bounded() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let head = format!("GET /v1/ports HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1 << 20));
     assert_eq!(send(&live.control_socket(), head.as_bytes()).status, 431);
     let many = format!("GET /v1/ports HTTP/1.1\r\nhost: x\r\n{}\r\n", "x: y\r\n".repeat(1000));
@@ -116,7 +116,7 @@ fn lengths_of_http_heads_and_bodies_are_bounded() {
 
 #[test]
 fn http_client_sending_slowly_is_cut_off_and_blocks_no_other() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let body = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 90000\r\n\r\n";
     // Half of them are slow in the head of the request, half in the body.
     let begins = ["GET /v1/ports HTTP/1.1\r\n", body].into_iter().cycle().take(SLOW);
@@ -142,7 +142,7 @@ fn http_client_sending_slowly_is_cut_off_and_blocks_no_other() {
 
 #[test]
 fn host_ends_while_clients_are_silent_or_read_events() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let _silent = connect(&live);
     let mut reader = connect(&live);
     reader.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
@@ -152,7 +152,7 @@ fn host_ends_while_clients_are_silent_or_read_events() {
 
 #[test]
 fn thousand_control_connections_block_no_other_client() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut silent = Vec::new();
     for number in 0..1000 {
         // The kernel lets a client wait if too many arrive at once.
@@ -170,7 +170,7 @@ fn thousand_control_connections_block_no_other_client() {
 
 #[test]
 fn control_clients_not_reading_replies_block_no_other_client() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let one = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\n\r\n";
     let lazy: Vec<UnixStream> = (0..SLOW)
         .map(|_| {
@@ -193,7 +193,7 @@ fn control_clients_not_reading_replies_block_no_other_client() {
 
 #[test]
 fn client_that_stops_reading_events_is_cut_off() {
-    let live = Live::start();
+    let live = LiveHost::start();
     for _ in 0..4000 {
         daemon::events::note(event());
     }
@@ -209,7 +209,7 @@ fn client_that_stops_reading_events_is_cut_off() {
 
 #[test]
 fn event_stream_returns_earlier_and_new_events() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut reader = connect(&live);
     reader.set_read_timeout(Some(PATIENCE)).unwrap();
     reader.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
@@ -243,7 +243,7 @@ fn event() -> daemon::events::Event {
 
 #[test]
 fn http_client_may_close_its_half_or_send_in_pieces() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let request = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     for closes in [true, false] {
         let mut client = connect(&live);
@@ -261,7 +261,7 @@ fn http_client_may_close_its_half_or_send_in_pieces() {
 
 #[test]
 fn openapi_description_is_served_and_its_paths_exist() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let description = http::ask(&live.control_socket(), "GET", "/v1/openapi.json", "").json();
     assert_eq!(description, daemon::control::openapi::description());
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -280,7 +280,7 @@ fn openapi_description_is_served_and_its_paths_exist() {
 
 #[test]
 fn random_control_requests_do_not_disturb_the_host() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let socket = live.control_socket();
     let word = prop_oneof![
         piece("GET"),

@@ -1,23 +1,23 @@
 //! Access of the card to a guest's memory: its extent, and when the access begins and ends.
 
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::machine::{COMMAND, CONFIG, ENABLE, Vmm};
-use crate::support::qemu::{self, Qemu};
-use crate::support::ram::{HIGH, Ram, SIZE};
-use crate::support::raw::{Raw, load, message};
-use host::memory::{MappedFile, Protection};
+use crate::support::qemu::{self, QemuClient};
+use crate::support::ram::{GuestRam, HIGH, SIZE};
+use crate::support::raw::{RawConnection, load, message};
+use host::memory::{MappedFile, MemoryProtection};
 use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use vfio_user::client::Window;
+use vfio_user::client::ClientDmaWindow;
 use vfio_user::wire::{Command, Errno};
 
 #[test]
 fn overlapping_dma_window_is_refused_without_a_change() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let fd = a.machine.ram.fd();
     let qemu = &mut a.machine.vmm;
     for (iova, size) in [(HIGH, SIZE - HIGH), (HIGH + 0x1000, 0x1000), (0, 0x1000), (SIZE - 0x1000, 0x2000)] {
@@ -30,11 +30,11 @@ fn overlapping_dma_window_is_refused_without_a_change() {
 
 #[test]
 fn dma_window_without_a_descriptor_is_listed_but_unreachable() {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     // Without share=on, everything in a guest works, except that no frame can move.
     let machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
-    let mut a = Guest::bring_up(machine);
+    let mut a = VfGuest::bring_up(machine);
     let status = live.show(0);
     assert!(status.active && status.hint.as_ref().is_some_and(|hint| hint.contains("share=on")));
     assert_eq!(status.peer.as_ref().map(|peer| (peer.windows, peer.shareable)), Some((2, 0)));
@@ -48,7 +48,7 @@ fn dma_window_without_a_descriptor_is_listed_but_unreachable() {
 
 #[test]
 fn hint_about_unshared_guest_memory_ends_with_its_cause() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     assert!(live.show(0).hint.is_some(), "a bus master without memory has no hint");
     let fd = machine.ram.fd();
@@ -63,7 +63,7 @@ fn hint_about_unshared_guest_memory_ends_with_its_cause() {
 /// With `share=off` QEMU sends a file, but the guest writes to private copies of its pages.
 #[test]
 fn guest_memory_that_stays_blank_is_reported_as_private() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let memory = memfd_create("large", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&memory, LARGE).unwrap();
     let guest = boot_large(&live, &memory);
@@ -72,7 +72,7 @@ fn guest_memory_that_stays_blank_is_reported_as_private() {
     eventually("the client is gone", || live.show(0).peer.is_none());
     assert_eq!(live.show(0).hint, None);
 
-    let written = MappedFile::map(&memory, 0, LARGE, Protection::ReadWrite).unwrap();
+    let written = MappedFile::map(&memory, 0, LARGE, MemoryProtection::ReadWrite).unwrap();
     written.write(0x400, &[1; 256]).unwrap();
     let _guest = boot_large(&live, &memory);
     assert_eq!(live.show(0).hint, None);
@@ -82,9 +82,9 @@ fn guest_memory_that_stays_blank_is_reported_as_private() {
 const LARGE: u64 = 64 << 20;
 
 /// Starts a guest with this memory, and makes its VF a bus master.
-fn boot_large(live: &Live, memory: &OwnedFd) -> Qemu {
-    let mut qemu = Qemu::greet(&live.socket(0));
-    let window = Window { iova: 0, size: LARGE, offset: 0, writable: true };
+fn boot_large(live: &LiveHost, memory: &OwnedFd) -> QemuClient {
+    let mut qemu = QemuClient::greet(&live.socket(0));
+    let window = ClientDmaWindow { iova: 0, size: LARGE, offset: 0, writable: true };
     let fd = memory.try_clone().unwrap();
     qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
     qemu.store(CONFIG, COMMAND, &ENABLE.to_le_bytes());
@@ -93,8 +93,8 @@ fn boot_large(live: &Live, memory: &OwnedFd) -> Qemu {
 
 #[test]
 fn dma_unmap_is_answered_after_the_card_lost_access() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     for _ in 0..20 {
         for _ in 0..8 {
             b.send(a.vf.mac(), &[1; 60]);
@@ -120,7 +120,7 @@ fn dma_unmap_is_answered_after_the_card_lost_access() {
 
 #[test]
 fn dma_unmap_covers_whole_windows_or_all() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     let qemu = &mut machine.vmm;
     for (iova, size) in [(HIGH, 0x1000), (HIGH + 0x1000, 0x1000), (SIZE, 0x1000), (0, SIZE - 0x1000)] {
@@ -143,7 +143,7 @@ fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
     let (socket, _) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     let file = |path, flags| open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap();
-    let ram = Ram::new();
+    let ram = GuestRam::new();
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&ram.fd()));
     let read_only = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let mut impostors = vec![
@@ -165,13 +165,13 @@ fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
 
 #[test]
 fn dma_window_with_a_descriptor_of_no_memory_is_refused() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     for (what, fd, errno) in impostors() {
         let refused = machine.vmm.map(1 << 32, 0x1000, Some(fd));
         assert!(refused == Err(errno) || refused == Err(Errno::EINVAL), "{what}: {refused:?}");
     }
-    let ram = Ram::new();
+    let ram = GuestRam::new();
     assert_eq!(machine.vmm.map(SIZE, 0x1000, Some(ram.fd())), Err(Errno::EINVAL), "beyond the file's end");
     assert_eq!(ram.mapped_by_the_host(), 0);
     assert_eq!(live.show(0).peer.as_ref().unwrap().windows, 3, "a refused window is counted");
@@ -190,9 +190,9 @@ fn dma_map(iova: u64) -> Vec<u8> {
 
 #[test]
 fn several_descriptors_for_a_dma_window_are_refused() {
-    let live = Live::start();
-    let mut raw = Raw::greet(&live.socket(0));
-    let ram = Ram::new();
+    let live = LiveHost::start();
+    let mut raw = RawConnection::greet(&live.socket(0));
+    let ram = GuestRam::new();
     let fd = ram.fd();
     for count in [2, 16, 17, 32] {
         let fds: Vec<BorrowedFd<'_>> = vec![fd.as_fd(); count];

@@ -1,10 +1,10 @@
 //! Disconnection by the host: the client reads pending replies, then the end of the stream, and never a reset, on which
 //! QEMU would abort.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, Vmm};
-use crate::support::raw::{Raw, load, message, version};
+use crate::support::raw::{RawConnection, load, message, version};
 use crate::support::{PATIENCE, eventually};
 use i82576::register::vf;
 use std::io::{ErrorKind, Read, Write};
@@ -16,14 +16,14 @@ use vfio_user::wire::Command;
 
 /// Last result that a client reads from its connection.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum ConnectionEnd {
     Stream,
     Reset,
 }
 
 /// Starts a client that rings a doorbell repeatedly, like a guest under traffic, until it reads the end of the stream.
-fn busy_client(socket: &Path) -> JoinHandle<End> {
-    let mut raw = Raw::greet(socket);
+fn busy_client(socket: &Path) -> JoinHandle<ConnectionEnd> {
+    let mut raw = RawConnection::greet(socket);
     raw.send(&load(1, 0, 8, 4));
     raw.reply().expect("a register");
     let reader = raw.stream().try_clone().unwrap();
@@ -36,7 +36,7 @@ fn busy_client(socket: &Path) -> JoinHandle<End> {
 }
 
 /// Sends posted writes in short intervals until the reader has ended, so that some are unread when the host closes.
-fn ring(mut writer: UnixStream, end: &JoinHandle<End>) {
+fn ring(mut writer: UnixStream, end: &JoinHandle<ConnectionEnd>) {
     let mut body = crate::support::raw::access(0, vf::VTEIMS.into(), 4);
     body.extend([0; 4]);
     let write = message(9, Command::RegionWrite, 0x10, &body);
@@ -48,13 +48,13 @@ fn ring(mut writer: UnixStream, end: &JoinHandle<End>) {
     }
 }
 
-fn read_end(mut reader: UnixStream) -> End {
+fn read_end(mut reader: UnixStream) -> ConnectionEnd {
     let mut buffer = [0; 256];
     loop {
         match reader.read(&mut buffer) {
-            Ok(0) => return End::Stream,
+            Ok(0) => return ConnectionEnd::Stream,
             Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return End::Reset,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return ConnectionEnd::Reset,
             Err(error) => panic!("{error}"),
         }
     }
@@ -63,19 +63,19 @@ fn read_end(mut reader: UnixStream) -> End {
 #[test]
 fn ending_host_closes_connections_without_a_reset() {
     for _ in 0..5 {
-        let live = Live::start();
+        let live = LiveHost::start();
         let clients: Vec<_> = (0..4).map(|vf| busy_client(&live.socket(vf))).collect();
         assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new(), "a socket is left behind");
         for client in clients {
-            assert_eq!(client.join().unwrap(), End::Stream);
+            assert_eq!(client.join().unwrap(), ConnectionEnd::Stream);
         }
     }
 }
 
 #[test]
 fn guest_sees_its_link_down_before_the_host_ends() {
-    let live = Live::start();
-    let mut guest = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut guest = VfGuest::under_qemu(&live, 0);
     let ending = std::thread::spawn(move || live.stop());
     eventually("the guest sees its link down", || !guest.shows_link());
     drop(guest);
@@ -84,23 +84,23 @@ fn guest_sees_its_link_down_before_the_host_ends() {
 
 #[test]
 fn host_ends_in_bounded_time_while_clients_stay() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let client = busy_client(&live.socket(0));
     // One client is silent, and one is in the middle of a message.
-    let _silent = Raw::greet(&live.socket(1));
-    let mut half = Raw::greet(&live.socket(2));
+    let _silent = RawConnection::greet(&live.socket(1));
+    let mut half = RawConnection::greet(&live.socket(2));
     half.send(&version()[..7]);
     let began = Instant::now();
     live.stop();
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    assert_eq!(client.join().unwrap(), End::Stream);
+    assert_eq!(client.join().unwrap(), ConnectionEnd::Stream);
 }
 
 #[test]
 fn client_with_a_protocol_error_reads_end_of_stream() {
-    let live = Live::start();
+    let live = LiveHost::start();
     for _ in 0..20 {
-        let mut raw = Raw::greet(&live.socket(0));
+        let mut raw = RawConnection::greet(&live.socket(0));
         // The message claims to be shorter than its header, and more messages follow.
         let mut broken = message(1, Command::RegionRead, 0, &[]);
         broken[4..8].copy_from_slice(&3u32.to_le_bytes());
@@ -110,7 +110,7 @@ fn client_with_a_protocol_error_reads_end_of_stream() {
                 break;
             }
         }
-        assert_eq!(read_end(raw.stream().try_clone().unwrap()), End::Stream);
+        assert_eq!(read_end(raw.stream().try_clone().unwrap()), ConnectionEnd::Stream);
         drop(raw);
         eventually("the host has disconnected it", || live.show(0).peer.is_none());
     }
@@ -118,9 +118,9 @@ fn client_with_a_protocol_error_reads_end_of_stream() {
 
 #[test]
 fn disconnecting_one_client_does_not_disturb_other_clients() {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
-    let mut a = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
+    let mut a = VfGuest::under_qemu(&live, 0);
     assert!(live.disconnect(0).is_ok());
     eventually("the guest sees its link down", || !a.shows_link());
     eventually("the client is disconnected", || live.show(0).peer.is_none());
@@ -129,7 +129,7 @@ fn disconnecting_one_client_does_not_disturb_other_clients() {
     assert!(a.machine.vmm.gone);
     drop(a);
     // The VF is available for the next client.
-    let mut next = Guest::under_qemu(&live, 0);
+    let mut next = VfGuest::under_qemu(&live, 0);
     assert!(next.shows_link());
     exchange(&mut next, &mut b, 5);
     let refused = live.disconnect(6).expect_err("there is no client").to_string();

@@ -1,11 +1,11 @@
 //! Fairness between VFs: one VF's work does not stop the others. By counts, because times vary.
 
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::machine::{BAR0, Machine, Vmm};
-use crate::support::qemu::{self, Qemu};
-use crate::support::raw::{Raw, dma_map, dma_unmap};
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::machine::{BAR0, MachineWithFunction, Vmm};
+use crate::support::qemu::{self, QemuClient};
+use crate::support::raw::{RawConnection, dma_map, dma_unmap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -14,9 +14,9 @@ use std::thread;
 const WARM: u64 = 10;
 
 /// Runs `exchange` on two VFs while others repeat `flood` without a pause.
-fn beside(flooders: u8, flood: fn(&mut Machine<Qemu>)) {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 5), Guest::under_qemu(&live, 6));
+fn beside(flooders: u8, flood: fn(&mut MachineWithFunction<QemuClient>)) {
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 5), VfGuest::under_qemu(&live, 6));
     let (stop, floods) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for vf in 0..flooders {
@@ -67,7 +67,7 @@ const BATCH: usize = 300;
 
 /// Runs a client that sends the most expensive requests in batches.
 fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
-    let mut raw = Raw::greet(socket);
+    let mut raw = RawConnection::greet(socket);
     for first in (1..MANY).step_by(BATCH) {
         let maps = (first..first + BATCH as u64).flat_map(|window| dma_map(window * 0x2000, 0x1000));
         raw.send(&maps.collect::<Vec<u8>>());
@@ -86,8 +86,8 @@ fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
 #[test]
 fn batches_of_slow_requests_do_not_delay_frames_of_others() {
     const ROUNDS: u32 = 20;
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 5), Guest::under_qemu(&live, 6));
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 5), VfGuest::under_qemu(&live, 6));
     let (stop, handled) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
     let total = || handled.iter().map(|handled| handled.load(Ordering::Relaxed)).sum::<u64>();
     thread::scope(|scope| {

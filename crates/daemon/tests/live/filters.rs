@@ -1,12 +1,12 @@
 //! Status of guests that join more groups than a VF has filters for.
 
-use crate::support::guest::Guest;
-use crate::support::live::Live;
+use crate::support::guest::VfGuest;
+use crate::support::live::LiveHost;
 use crate::support::qemu;
-use avf::virtchnl::{Address, AddressUse, Packed, Request};
+use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::Filters;
 use daemon::settings::VfSettings;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
 
 fn group(n: u8) -> MacAddress {
@@ -20,8 +20,8 @@ fn trust() -> VfSettings {
 
 #[test]
 fn status_shows_a_full_list_of_multicast_hashes() {
-    let live = Live::start();
-    let mut guest = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut guest = VfGuest::under_qemu(&live, 0);
     let mut join = |count: u8| {
         let groups: Vec<MacAddress> = (0..count).map(group).collect();
         guest.vf.set_multicast(&mut guest.machine, &groups).unwrap();
@@ -39,16 +39,18 @@ fn status_shows_a_full_list_of_multicast_hashes() {
 
 #[test]
 fn status_shows_mac_addresses_beyond_an_avfs_quota() {
-    let live = Live::with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
+    let live = LiveHost::with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
-    let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
     driver.start(&mut machine).unwrap();
     let before = live.show(0).filters;
     assert_eq!((before.most, before.cut), (18, false));
     let mut join = |count: u8| {
-        let groups: Vec<Address> =
-            (0..count).map(|n| Address { mac: group(n).0, usage: AddressUse::Extra }).collect();
-        driver.ask(&mut machine, Request::Addresses(true, 1, Packed::new(&groups).list())).is_ok()
+        let groups: Vec<EtherAddress> =
+            (0..count).map(|n| EtherAddress { mac: group(n).0, usage: EtherAddressType::Extra }).collect();
+        driver
+            .ask(&mut machine, VirtchnlRequest::Addresses(true, 1, EncodedList::new(&groups).list()))
+            .is_ok()
     };
     assert!(join(10));
     assert_eq!(live.show(0).filters, Filters { used: before.used + 10, ..before });

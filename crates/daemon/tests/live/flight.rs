@@ -2,19 +2,19 @@
 //! quarantine).
 
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::settings::{Limit, PortSettings};
 use daemon::{Entry, Recording};
 use std::collections::BTreeMap;
 use std::fs;
 use vfio_user::client::Client;
 
-fn flight(live: &Live, vf: &str) -> Recording {
-    match ask(&live.control_socket(), Request::VfFlight { vf: vf.to_owned() }).unwrap() {
-        Answer::Flight(recording) => recording,
+fn flight(live: &LiveHost, vf: &str) -> Recording {
+    match ask(&live.control_socket(), ControlRequest::VfFlight { vf: vf.to_owned() }).unwrap() {
+        ControlAnswer::Flight(recording) => recording,
         other => panic!("{other:?}"),
     }
 }
@@ -25,8 +25,8 @@ fn has(recording: &Recording, what: &str, name: &str) -> bool {
 }
 
 /// Makes the host quarantine VF 0 at its first spoofed frame.
-fn quarantine(live: &Live) {
-    let (mut a, mut b) = (Guest::under_qemu(live, 0), Guest::under_qemu(live, 1));
+fn quarantine(live: &LiveHost) {
+    let (mut a, mut b) = (VfGuest::under_qemu(live, 0), VfGuest::under_qemu(live, 1));
     exchange(&mut a, &mut b, 3);
     let limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
     let limits = BTreeMap::from([("spoofing".to_owned(), limit)]);
@@ -42,7 +42,7 @@ fn quarantine(live: &Live) {
 
 #[test]
 fn quarantine_writes_a_flight_recording_with_its_reason() {
-    let live = Live::keeping("");
+    let live = LiveHost::keeping("");
     quarantine(&live);
     let folder = live.state_dir().join("flight");
     let mut files = Vec::new();
@@ -71,7 +71,7 @@ fn quarantine_writes_a_flight_recording_with_its_reason() {
 
 #[test]
 fn unusable_flight_recordings_folder_stops_no_guest() {
-    let live = Live::keeping("");
+    let live = LiveHost::keeping("");
     fs::create_dir_all(live.state_dir()).unwrap();
     fs::write(live.state_dir().join("flight"), "a file in its place").unwrap();
     quarantine(&live);
@@ -81,8 +81,8 @@ fn unusable_flight_recordings_folder_stops_no_guest() {
 
 #[test]
 fn flight_recording_survives_resets_and_its_clients_end() {
-    let live = Live::start();
-    let mut guest = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut guest = VfGuest::under_qemu(&live, 0);
     guest.machine.vmm.done(Client::reset).unwrap();
     assert!(has(&flight(&live, "pf0vf0"), "reset by the client", ""));
     live.reset_port().unwrap();

@@ -3,17 +3,17 @@
 //! another process, and crashes, after which drivers restart.
 
 use crate::support::eventually;
-use crate::support::live::Live;
-use crate::support::machine::{BAR0, Machine, Vmm};
-use crate::support::qemu::{self, Qemu, Shape};
+use crate::support::live::LiveHost;
+use crate::support::machine::{BAR0, MachineWithFunction, Vmm};
+use crate::support::qemu::{self, ExpectedFunction, QemuClient};
 use daemon::control::status::VfStatus;
-use driver::avf::vf::{Vf, VfError};
-use host::memory::{MappedFile, Protection};
+use driver::avf::vf::{AvfDriver, AvfDriverError};
+use host::memory::{MappedFile, MemoryProtection};
 use i82576::MacAddress;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use vfio_user::client::{Answer, Client};
+use vfio_user::client::{Client, ReplyContents};
 
 /// Number of hand-overs in a test.
 const TIMES: usize = 3;
@@ -21,22 +21,23 @@ const TIMES: usize = 3;
 const SPEED: Option<u32> = Some(25_000);
 
 /// VMM that has mapped the mappable areas of BAR 0.
-struct Mapped {
-    qemu: Qemu,
+struct BarMappingVmm {
+    qemu: QemuClient,
     /// Start, length and memory of each mappable area of BAR0.
     areas: Vec<(u64, u64, MappedFile)>,
 }
 
-impl Mapped {
-    fn new(mut qemu: Qemu) -> Self {
+impl BarMappingVmm {
+    fn new(mut qemu: QemuClient) -> Self {
         let ask = |client: &mut Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, 128);
         let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
-            Ok(Answer::Region(layout)) => (layout, fds),
+            Ok(ReplyContents::Region(layout)) => (layout, fds),
             other => panic!("{other:?}"),
         });
         let (layout, fds) = answered.unwrap();
-        let map =
-            |offset, size| MappedFile::map(&fds[0], layout.offset + offset, size, Protection::ReadWrite);
+        let map = |offset, size| {
+            MappedFile::map(&fds[0], layout.offset + offset, size, MemoryProtection::ReadWrite)
+        };
         let areas =
             layout.sparse.iter().map(|area| (area.offset, area.size, map(area.offset, area.size).unwrap()));
         let areas = areas.collect();
@@ -51,7 +52,7 @@ impl Mapped {
     }
 }
 
-impl Vmm for Mapped {
+impl Vmm for BarMappingVmm {
     fn load(&mut self, region: u32, offset: u64, into: &mut [u8]) {
         match self.area(region, offset) {
             Some((memory, at)) => into.copy_from_slice(&memory.load_dword(at).unwrap().to_le_bytes()),
@@ -70,16 +71,16 @@ impl Vmm for Mapped {
 }
 
 /// Guest whose driver has enabled the VF and sees its link.
-struct Guest {
-    machine: Machine<Mapped>,
-    driver: Vf,
+struct BarMappingGuest {
+    machine: MachineWithFunction<BarMappingVmm>,
+    driver: AvfDriver,
 }
 
-impl Guest {
-    fn boot(live: &Live, vf: u8, shape: Shape) -> Self {
-        let Machine { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), shape, qemu::share);
-        let mut machine = Machine { vmm: Mapped::new(vmm), ram, eventfds };
-        let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+impl BarMappingGuest {
+    fn boot(live: &LiveHost, vf: u8, shape: ExpectedFunction) -> Self {
+        let MachineWithFunction { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), shape, qemu::share);
+        let mut machine = MachineWithFunction { vmm: BarMappingVmm::new(vmm), ram, eventfds };
+        let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
         driver.start(&mut machine).unwrap();
         eventually("the link is up", || driver.look(&mut machine) == SPEED);
         Self { machine, driver }
@@ -107,10 +108,10 @@ fn noticed(status: &VfStatus) -> (u64, u64, bool, bool) {
     (status.mailbox.resets, status.mailbox.notices, status.active, status.link)
 }
 
-fn hands_over_unnoticed(wait: &str, shape: Shape) {
+fn hands_over_unnoticed(wait: &str, shape: ExpectedFunction) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = 2\nwait = \"{wait}\"\n");
-    let mut live = Live::with(&text);
-    let mut guests = [0, 1].map(|vf| Guest::boot(&live, vf, shape));
+    let mut live = LiveHost::with(&text);
+    let mut guests = [0, 1].map(|vf| BarMappingGuest::boot(&live, vf, shape));
     let macs = [1, 0].map(|other: usize| guests[other].driver.mac());
     let before = [0, 1].map(|vf| live.show(vf));
     let (over, heard) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; 2]);
@@ -122,7 +123,7 @@ fn hands_over_unnoticed(wait: &str, shape: Shape) {
                     heard.fetch_add(guest.exchange(to), Ordering::AcqRel);
                     match guest.driver.statistics(&mut guest.machine) {
                         // On a busy machine a hand-over may take longer than the driver's two seconds.
-                        Ok(_) | Err(VfError::NoAnswer(_)) => {}
+                        Ok(_) | Err(AvfDriverError::NoAnswer(_)) => {}
                         Err(error) => panic!("{error}"),
                     }
                 }

@@ -1,15 +1,15 @@
 //! Heads of requests to the control interface: `Host`, targets, and the form of the metrics. `control` tests bodies.
 
-use crate::support::http::{Reply, send};
-use crate::support::live::Live;
+use crate::support::http::{HttpReply, send};
+use crate::support::live::LiveHost;
 
-fn ask(live: &Live, line: &str, headers: &str) -> Reply {
+fn ask(live: &LiveHost, line: &str, headers: &str) -> HttpReply {
     send(&live.control_socket(), format!("{line}\r\n{headers}connection: close\r\n\r\n").as_bytes())
 }
 
 #[test]
 fn http_1_1_request_needs_exactly_one_valid_host_header() {
-    let live = Live::start();
+    let live = LiveHost::start();
     for path in ["/v1/ports", "/metrics", "/", "/v1/nothing"] {
         let status =
             |version: &str, hosts: &str| ask(&live, &format!("GET {path} HTTP/{version}"), hosts).status;
@@ -30,7 +30,7 @@ fn http_1_1_request_needs_exactly_one_valid_host_header() {
 
 #[test]
 fn http_request_with_absolute_target_needs_a_host_header() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let line = "GET http://elsewhere.example/v1/ports HTTP/1.1";
     assert_eq!(ask(&live, line, "host: another.example\r\n").status, 200);
     assert_eq!(ask(&live, line, "").status, 400);
@@ -38,7 +38,7 @@ fn http_request_with_absolute_target_needs_a_host_header() {
 
 #[test]
 fn metrics_have_the_format_of_the_accept_header() {
-    let live = Live::start();
+    let live = LiveHost::start();
     for (accept, form) in [
         ("accept: application/openmetrics-text;q=0, text/plain\r\n", "text/plain; version=0.0.4"),
         ("accept: text/plain\r\naccept: application/openmetrics-text;q=0.5\r\n", "text/plain; version=0.0.4"),

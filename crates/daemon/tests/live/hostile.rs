@@ -1,9 +1,9 @@
 //! Clients that stall, send garbage, or truncate their memory: only their own connection suffers.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::ram::Ram;
-use crate::support::raw::{Raw, load, message, version};
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::ram::GuestRam;
+use crate::support::raw::{RawConnection, load, message, version};
 use crate::support::{eventually, qemu};
 use std::io::Write;
 use std::net::Shutdown;
@@ -11,21 +11,21 @@ use std::os::fd::AsFd;
 use vfio_user::wire::Command;
 
 /// Two guests that must not be disturbed, and VF 0 for a hostile client.
-struct Bystanders {
-    live: Live,
-    b: Guest<qemu::Qemu>,
-    c: Guest<qemu::Qemu>,
+struct BystanderGuests {
+    live: LiveHost,
+    b: VfGuest<qemu::QemuClient>,
+    c: VfGuest<qemu::QemuClient>,
 }
 
-impl Bystanders {
+impl BystanderGuests {
     fn new() -> Self {
-        let live = Live::start();
-        let (b, c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+        let live = LiveHost::start();
+        let (b, c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
         Self { live, b, c }
     }
 
-    fn raw(&self) -> Raw {
-        Raw::greet(&self.live.socket(0))
+    fn raw(&self) -> RawConnection {
+        RawConnection::greet(&self.live.socket(0))
     }
 
     #[track_caller]
@@ -37,7 +37,7 @@ impl Bystanders {
     #[track_caller]
     fn and_so_is_the_next_client(&mut self) {
         self.are_fine();
-        let mut a = Guest::under_qemu(&self.live, 0);
+        let mut a = VfGuest::under_qemu(&self.live, 0);
         exchange(&mut a, &mut self.b, 5);
         assert!(self.live.is_whole());
     }
@@ -45,7 +45,7 @@ impl Bystanders {
 
 #[test]
 fn client_that_sends_half_a_message_blocks_no_other_client() {
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);
     for cut in 1..whole.len() {
@@ -64,7 +64,7 @@ fn client_that_sends_half_a_message_blocks_no_other_client() {
 
 #[test]
 fn urgent_socket_bytes_are_read_in_order() {
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     let mut raw = bystanders.raw();
     let whole = load(1, 7, 0, 4);
     for cut in 1..=whole.len() {
@@ -95,7 +95,7 @@ fn urgent_socket_bytes_are_read_in_order() {
 
 #[test]
 fn invalid_message_size_ends_connection_after_pending_replies() {
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     for size in [0u32, 1, 15] {
         let mut raw = bystanders.raw();
         let mut bad = message(9, Command::RegionRead, 0, &[0; 16]);
@@ -110,8 +110,8 @@ fn invalid_message_size_ends_connection_after_pending_replies() {
 
 #[test]
 fn other_protocol_version_gets_an_error_and_is_disconnected() {
-    let mut bystanders = Bystanders::new();
-    let mut raw = Raw::connect(&bystanders.live.socket(0));
+    let mut bystanders = BystanderGuests::new();
+    let mut raw = RawConnection::connect(&bystanders.live.socket(0));
     let mut other = version();
     other[16] = 1;
     raw.send(&other);
@@ -122,7 +122,7 @@ fn other_protocol_version_gets_an_error_and_is_disconnected() {
 
 #[test]
 fn random_bytes_from_a_client_end_only_its_connection() {
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
         state ^= state << 13;
@@ -136,7 +136,7 @@ fn random_bytes_from_a_client_end_only_its_connection() {
             // With a plausible size the host reads on and parses the rest.
             bytes[4..8].copy_from_slice(&u32::to_le_bytes(64));
         }
-        let mut raw = Raw::connect(&bystanders.live.socket(0));
+        let mut raw = RawConnection::connect(&bystanders.live.socket(0));
         if round % 4 < 2 {
             raw.send(&version());
         }
@@ -150,8 +150,8 @@ fn random_bytes_from_a_client_end_only_its_connection() {
 
 #[test]
 fn client_that_ends_within_a_message_frees_its_vf() {
-    let mut bystanders = Bystanders::new();
-    let ram = Ram::new();
+    let mut bystanders = BystanderGuests::new();
+    let ram = GuestRam::new();
     let fd = ram.fd();
     for cut in [1, 15, 16, 17, 40] {
         let map = message(1, Command::DmaMap, 0, &[0; 32]);
@@ -166,9 +166,9 @@ fn client_that_ends_within_a_message_frees_its_vf() {
 #[test]
 fn too_many_descriptors_in_a_message_end_the_connection() {
     // The kernel does not report which descriptors it dropped, so no message with them can be carried out safely.
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     let mut raw = bystanders.raw();
-    let fd = Ram::new().fd();
+    let fd = GuestRam::new().fd();
     send_many(raw.stream(), &message(1, Command::DmaMap, 0, &[0; 32]), &[fd.as_fd(); 40]);
     raw.wait_for_end();
     bystanders.and_so_is_the_next_client();
@@ -185,7 +185,7 @@ fn send_many(socket: impl AsFd, bytes: &[u8], fds: &[std::os::fd::BorrowedFd<'_>
 
 #[test]
 fn replies_to_a_slow_reader_wait_and_all_arrive() {
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     let mut raw = bystanders.raw();
     raw.stream().set_nonblocking(true).unwrap();
     let mut asked = 0;
@@ -212,8 +212,8 @@ fn replies_to_a_slow_reader_wait_and_all_arrive() {
 
 #[test]
 fn client_that_truncates_its_memory_is_cut_off_others_stay() {
-    let mut bystanders = Bystanders::new();
-    let mut a = Guest::under_qemu(&bystanders.live, 0);
+    let mut bystanders = BystanderGuests::new();
+    let mut a = VfGuest::under_qemu(&bystanders.live, 0);
     exchange(&mut a, &mut bystanders.b, 3);
     a.machine.ram.truncate();
     assert!(bystanders.c.send(a.vf.mac(), &[1; 60]));
@@ -226,9 +226,9 @@ fn client_that_truncates_its_memory_is_cut_off_others_stay() {
 
 #[test]
 fn client_truncating_memory_during_transmit_is_cut_off() {
-    let mut bystanders = Bystanders::new();
+    let mut bystanders = BystanderGuests::new();
     for _ in 0..5 {
-        let mut a = Guest::under_qemu(&bystanders.live, 0);
+        let mut a = VfGuest::under_qemu(&bystanders.live, 0);
         let to = bystanders.b.vf.mac();
         a.send_many(to, 100);
         a.machine.ram.truncate();

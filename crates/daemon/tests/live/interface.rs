@@ -1,11 +1,11 @@
 //! An existing network interface as the uplink: one end of a pair, with the test's own host at the other end.
 //! `host::packet` tests bursts, tags and checksums.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::tap::{ip, reaches_the_host, wait_port};
-use daemon::Host;
-use daemon::config::Config;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::uplink::UplinkState;
 use host::test_support::{in_network_namespace, skipped};
 use i82576::MacAddress;
@@ -37,12 +37,12 @@ pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
 #[test]
 fn interface_uplink_carries_frames_without_echo() {
     with_a_pair("interface::interface_uplink_carries_frames_without_echo", || {
-        let live = Live::with(CONFIG);
+        let live = LiveHost::with(CONFIG);
         assert_eq!(live.port().uplink, "interface:wire0");
         let status = live.port().uplink_status.unwrap();
         assert_eq!((status.kind.as_str(), status.state), ("interface", UplinkState::Up));
         assert_eq!((status.carrier, status.mtu), (Some(true), Some(1500)));
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         reaches_the_host(&mut a, "host0");
         b.take();
         a.take();
@@ -58,8 +58,8 @@ fn interface_uplink_carries_frames_without_echo() {
 #[test]
 fn link_is_down_while_the_uplink_interface_is_deleted() {
     with_a_pair("interface::link_is_down_while_the_uplink_interface_is_deleted", || {
-        let live = Live::with(CONFIG);
-        let mut guest = Guest::under_qemu(&live, 0);
+        let live = LiveHost::with(CONFIG);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         ip("link set wire0 down");
         wait_port(&live, "down", |port| !port.link && port.uplink == "interface:wire0 (down)");
@@ -91,13 +91,13 @@ fn missing_uplink_interface_is_named_in_the_error() {
     with_a_pair("interface::missing_uplink_interface_is_named_in_the_error", || {
         let folder = tempfile::tempdir().unwrap();
         let text = "[[port]]\nuplink.interface = \"nothere0\"\n";
-        let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();
-        let refused = Host::start(config).unwrap_err().to_string();
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
+        let refused = RunningHost::start(config).unwrap_err().to_string();
         assert!(refused.contains("pf0: uplink: interface nothere0 does not exist"), "{refused}");
-        let live = Live::keeping("[[port]]\n");
+        let live = LiveHost::keeping("[[port]]\n");
         let refused = live.apply(text).expect_err("is refused").to_string();
         assert!(refused.contains("interface nothere0 does not exist"), "{refused}");
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         live.apply(CONFIG).unwrap();
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");

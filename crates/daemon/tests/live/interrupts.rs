@@ -2,9 +2,9 @@
 //! settings. `driver::pf` tests the arithmetic of the bounds.
 
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::Qemu;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::QemuClient;
 use daemon::settings::Coalesce;
 use daemon::settings::VfSettings;
 use driver::Hal;
@@ -22,8 +22,8 @@ fn copy(eventfd: &EventFd) -> OwnedFd {
 
 #[test]
 fn message_with_a_non_eventfd_changes_no_vector() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let (stranger, _) = rustix::pipe::pipe().unwrap();
     let file = tempfile::tempfile().unwrap();
     let other = EventFd::new().unwrap();
@@ -41,8 +41,8 @@ fn message_with_a_non_eventfd_changes_no_vector() {
 
 #[test]
 fn disabling_another_interrupt_type_keeps_msix_enabled() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     for index in [0, 1, 3, 4] {
         a.machine.vmm.done(|client, out| client.disable_irqs(out, index)).unwrap();
     }
@@ -51,8 +51,8 @@ fn disabling_another_interrupt_type_keeps_msix_enabled() {
 
 #[test]
 fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let vector = usize::from(RECEIVE_VECTOR);
     for round in 0..200 {
         assert!(b.send(a.vf.mac(), &[round; 60]));
@@ -69,9 +69,9 @@ fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
 
 #[test]
 fn full_eventfd_of_a_vector_blocks_no_other_vector() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
-    let mut c = Guest::under_qemu(&live, 2);
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
+    let mut c = VfGuest::under_qemu(&live, 2);
     let full = &a.machine.eventfds[usize::from(RECEIVE_VECTOR)];
     full.drain();
     rustix::io::write(full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -83,8 +83,8 @@ fn full_eventfd_of_a_vector_blocks_no_other_vector() {
 
 #[test]
 fn vector_without_an_eventfd_notifies_no_client() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();
     a.machine.eventfds[usize::from(RECEIVE_VECTOR)].drain();
     assert!(b.send(a.vf.mac(), &[1; 60]));
@@ -95,21 +95,21 @@ fn vector_without_an_eventfd_notifies_no_client() {
 }
 
 /// Returns the interval of the guest's receive vector as its driver reads it, microseconds.
-fn interval(guest: &mut Guest<Qemu>) -> u32 {
+fn interval(guest: &mut VfGuest<QemuClient>) -> u32 {
     eitr::interval_us(guest.machine.read(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR)))
 }
 
 /// Writes an interval as the guest's driver, and checks that policy corrects it.
 #[track_caller]
-fn corrected(guest: &mut Guest<Qemu>, written: u32, expected: u32) {
+fn corrected(guest: &mut VfGuest<QemuClient>, written: u32, expected: u32) {
     guest.machine.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), written << eitr::INTERVAL_SHIFT);
     eventually(&format!("{expected} us in place of {written}"), || interval(guest) == expected);
 }
 
 #[test]
 fn interrupt_rate_limits_correct_the_guests_interval() {
-    let live = Live::start();
-    let mut a = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut a = VfGuest::under_qemu(&live, 0);
     let bounds = |least, most| {
         let change =
             VfSettings { min_interrupts: Some(least), max_interrupts: Some(most), ..VfSettings::default() };
@@ -126,8 +126,8 @@ fn interrupt_rate_limits_correct_the_guests_interval() {
 
 #[test]
 fn adaptive_interrupt_rate_is_lowest_for_a_quiet_guest() {
-    let live = Live::start();
-    let mut a = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut a = VfGuest::under_qemu(&live, 0);
     live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
     corrected(&mut a, 0, 1_000);
     corrected(&mut a, 8_191, 1_000);
@@ -144,8 +144,8 @@ fn adaptive_interrupt_rate_is_lowest_for_a_quiet_guest() {
 #[test]
 fn adaptive_interrupt_rate_never_exceeds_its_formula() {
     const FRAMES: u64 = 3_000;
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
     corrected(&mut a, 0, 1_000);
     let (begun, before) = (Instant::now(), live.show(0).interventions.interrupts);
@@ -159,7 +159,7 @@ fn adaptive_interrupt_rate_never_exceeds_its_formula() {
     let interrupts = live.show(0).interventions.interrupts - before;
     // IF = max(pps * r / bufs, lif): a second's packets count in the next one, so the sum over all packets is the
     // bound.
-    let bufs = driver::vf::Config::default().rx_descriptors;
+    let bufs = driver::vf::VfDriverConfig::default().rx_descriptors;
     let most = begun.elapsed().as_secs_f64() * 1_000.0 + FRAMES as f64 * 1.2 / f64::from(bufs) + 2.0;
     assert!(
         (1.0..=most).contains(&(interrupts as f64)),

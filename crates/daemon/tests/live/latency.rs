@@ -7,15 +7,15 @@
 //!
 //! There is no tight bound, because other tests run at the same time.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::Qemu;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::QemuClient;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use vfio_user::client::Window;
+use vfio_user::client::ClientDmaWindow;
 
 /// Time after which QEMU gives up on a host that does not answer.
 const GIVES_UP: Duration = Duration::from_secs(5);
@@ -44,16 +44,16 @@ fn memory() -> OwnedFd {
     fd
 }
 
-fn map(qemu: &mut Qemu, fd: OwnedFd) {
-    let window = Window { iova: 0, size: size(), offset: 0, writable: true };
+fn map(qemu: &mut QemuClient, fd: OwnedFd) {
+    let window = ClientDmaWindow { iova: 0, size: size(), offset: 0, writable: true };
     qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
 }
 
 /// Action of the third guest with its connection and its memory.
-type Deed = fn(Qemu, OwnedFd);
+type GuestMemoryAction = fn(QemuClient, OwnedFd);
 
 /// Memory actions of the third guest by name. The first action is the reference.
-const DEEDS: [(&str, Deed); 4] = [
+const DEEDS: [(&str, GuestMemoryAction); 4] = [
     ("quiet", |qemu, fd| {
         thread::sleep(Duration::from_secs(1));
         drop((qemu, fd));
@@ -79,11 +79,11 @@ const DEEDS: [(&str, Deed); 4] = [
 ];
 
 /// Returns the worst round-trip time of two guests during an action of a third.
-fn worst(deed: Deed) -> Duration {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+fn worst(deed: GuestMemoryAction) -> Duration {
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     exchange(&mut b, &mut c, 50);
-    let qemu = Qemu::greet(&live.socket(0));
+    let qemu = QemuClient::greet(&live.socket(0));
     let fd = memory();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {

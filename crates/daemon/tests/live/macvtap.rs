@@ -2,11 +2,11 @@
 //! `host::tap` tests device files of other network namespaces, and embedded guests send large packets.
 
 use crate::interface::{make_pair, with_a_pair};
-use crate::support::guest::Guest;
-use crate::support::live::Live;
+use crate::support::guest::VfGuest;
+use crate::support::live::LiveHost;
 use crate::support::tap::{ip, reaches_the_host, wait_port};
-use daemon::Host;
-use daemon::config::Config;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::uplink::UplinkState;
 use host::tap::{Tap, TapError};
 use host::test_support::skipped;
@@ -40,11 +40,11 @@ fn with_a_macvtap(name: &str, body: impl FnOnce() + Send) {
 #[test]
 fn link_is_down_while_the_macvtap_is_deleted() {
     with_a_macvtap("macvtap::link_is_down_while_the_macvtap_is_deleted", || {
-        let live = Live::with(CONFIG);
+        let live = LiveHost::with(CONFIG);
         let status = live.port().uplink_status.unwrap();
         assert_eq!((status.kind.as_str(), status.state), ("macvtap", UplinkState::Up));
         assert_eq!((status.carrier, status.mtu), (Some(true), Some(1500)));
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         ip("link set vtap0 down");
         wait_port(&live, "down", |port| !port.link && port.uplink == "macvtap:vtap0 (down)");
@@ -71,8 +71,8 @@ fn link_is_down_while_the_macvtap_is_deleted() {
 fn frames_to_a_macvtap_that_is_down_are_counted() {
     let config = format!("{CONFIG}link = \"up\"\n");
     with_a_macvtap("macvtap::frames_to_a_macvtap_that_is_down_are_counted", || {
-        let live = Live::with(&config);
-        let mut guest = Guest::under_qemu(&live, 0);
+        let live = LiveHost::with(&config);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set vtap0 down");
         wait_port(&live, "down", |port| port.uplink == "macvtap:vtap0 (down)");
         guest.send(i82576::MacAddress::BROADCAST, &[1; 60]);
@@ -90,8 +90,8 @@ fn interface_other_than_macvtap_is_refused_with_a_remedy() {
         {
             let folder = tempfile::tempdir().unwrap();
             let text = format!("[[port]]\nuplink.macvtap = \"{name}\"\n");
-            let config = Config::check(Config::parse(&text).unwrap(), folder.path()).unwrap();
-            let refused = Host::start(config).unwrap_err().to_string();
+            let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
+            let refused = RunningHost::start(config).unwrap_err().to_string();
             assert!(refused.contains(why) && refused.contains("type macvtap mode passthru"), "{refused}");
         }
     });

@@ -2,42 +2,42 @@
 //! test traffic through the pages.
 
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, Vmm};
-use crate::support::qemu::{self, Qemu};
+use crate::support::qemu::{self, QemuClient};
 use driver::Hal;
-use host::memory::{MappedFile, Protection};
+use host::memory::{MappedFile, MemoryProtection};
 use i82576::register::{tx, vf};
 use i82576::window::MAPPED;
 use std::os::fd::OwnedFd;
-use vfio_user::client::{Answer, RegionLayout};
+use vfio_user::client::{RegionLayout, ReplyContents};
 use vfio_user::wire::region_flags::{CAPS, MMAP};
 
 const MAPPED_PORT: &str = "[[port]]\nwait = \"mapped\"\n";
 const MAPPED_AVF: &str = "[[port]]\nfamily = \"avf\"\nwait = \"mapped\"\n";
 
-fn bar0(qemu: &mut Qemu, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
+fn bar0(qemu: &mut QemuClient, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
     let ask =
         |client: &mut vfio_user::client::Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, room);
     let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
-        Ok(Answer::Region(layout)) => (layout, fds),
+        Ok(ReplyContents::Region(layout)) => (layout, fds),
         other => panic!("{other:?}"),
     });
     answered.unwrap()
 }
 
 /// Maps the mappable pages of BAR0 into the test.
-fn pages(qemu: &mut Qemu) -> MappedFile {
+fn pages(qemu: &mut QemuClient) -> MappedFile {
     let (layout, fds) = bar0(qemu, 64);
     let area = layout.sparse[0];
-    MappedFile::map(&fds[0], layout.offset + area.offset, area.size, Protection::ReadWrite).unwrap()
+    MappedFile::map(&fds[0], layout.offset + area.offset, area.size, MemoryProtection::ReadWrite).unwrap()
 }
 
 #[test]
 fn region_reply_has_mappable_pages_and_their_descriptor() {
-    let live = Live::with(MAPPED_PORT);
-    let mut qemu = Qemu::greet(&live.socket(0));
+    let live = LiveHost::with(MAPPED_PORT);
+    let mut qemu = QemuClient::greet(&live.socket(0));
     let (short, none) = bar0(&mut qemu, 32);
     assert_eq!((short.argsz, short.flags & (MMAP | CAPS), none.len()), (64, MMAP, 0));
     let (whole, one) = bar0(&mut qemu, short.argsz);
@@ -48,12 +48,13 @@ fn region_reply_has_mappable_pages_and_their_descriptor() {
 
 #[test]
 fn mappable_avf_pages_alias_the_registers() {
-    let live = Live::with(MAPPED_AVF);
-    let mut qemu = Qemu::greet(&live.socket(0));
+    let live = LiveHost::with(MAPPED_AVF);
+    let mut qemu = QemuClient::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 128);
     let areas: Vec<_> = layout.sparse.iter().map(|area| (area.offset, area.size)).collect();
     assert_eq!((&areas[..], layout.size, fds.len()), (&[(0, 0x1000), (0x2000, 0x2000)][..], 0x1_0000, 1));
-    let page = |offset: u64| MappedFile::map(&fds[0], layout.offset + offset, 0x1000, Protection::ReadWrite);
+    let page =
+        |offset: u64| MappedFile::map(&fds[0], layout.offset + offset, 0x1000, MemoryProtection::ReadWrite);
     let (tails, vectors) = (page(0).unwrap(), page(0x3000).unwrap());
     let seen = avf::bits::dyn_ctl::SEEN;
     assert_eq!((tails.load_dword(0), vectors.load_dword(0x800)), (Ok(0), Ok(seen)));
@@ -70,28 +71,28 @@ fn mappable_avf_pages_alias_the_registers() {
 
 #[test]
 fn port_without_map_doorbells_offers_no_pages() {
-    let live = Live::start();
-    let mut qemu = Qemu::greet(&live.socket(0));
+    let live = LiveHost::start();
+    let mut qemu = QemuClient::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 64);
     assert_eq!((layout.flags & (MMAP | CAPS), fds.len()), (0, 0));
 }
 
 #[test]
 fn client_without_mapped_pages_is_served_by_messages() {
-    let live = Live::with(MAPPED_PORT);
-    let mut one = Guest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
-    let mut other = Guest::bring_up(qemu::boot_as(&live.socket(1), qemu::IGNORANT_VF, qemu::share));
+    let live = LiveHost::with(MAPPED_PORT);
+    let mut one = VfGuest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
+    let mut other = VfGuest::bring_up(qemu::boot_as(&live.socket(1), qemu::IGNORANT_VF, qemu::share));
     exchange(&mut one, &mut other, 100);
 }
 
 #[test]
 fn next_client_gets_no_mapped_pages_of_a_lost_client() {
-    let live = Live::with(MAPPED_PORT);
-    let mut gone = Qemu::greet(&live.socket(0));
+    let live = LiveHost::with(MAPPED_PORT);
+    let mut gone = QemuClient::greet(&live.socket(0));
     let old = pages(&mut gone);
     drop(gone);
     eventually("the client is gone", || live.show(0).peer.is_none());
-    let mut next = Guest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
+    let mut next = VfGuest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
     let tail = vf::TX_BLOCK + tx::TDT;
     old.store_dword((tail - MAPPED.start).into(), 5).unwrap();
     assert_eq!(next.machine.read(tail), 0);

@@ -7,10 +7,10 @@
 //!
 //! There is no tight bound, because other tests run at the same time; `fairness` counts that no guest starves.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, CONFIG, Vmm};
-use crate::support::qemu::Qemu;
+use crate::support::qemu::QemuClient;
 use driver::Hal;
 use driver::vf::TxOffload;
 use i82576::register::vf;
@@ -24,10 +24,10 @@ fn rounds() -> Option<usize> {
 }
 
 /// Action of the third guest, repeated without a pause.
-type Flood = fn(&mut Guest<Qemu>);
+type FloodAction = fn(&mut VfGuest<QemuClient>);
 
 /// Kinds of frame floods by name. The first one uses the processor but not the port.
-const FLOODS: [(&str, Flood); 6] = [
+const FLOODS: [(&str, FloodAction); 6] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
     ("64 KB cut into segments of 48 B", |guest| {
@@ -68,7 +68,7 @@ fn tcp(payload: usize) -> Vec<u8> {
 }
 
 /// Fills the ring with copies of a frame, and rings the doorbell once.
-fn send(guest: &mut Guest<Qemu>, frame: &[u8], offload: &TxOffload) {
+fn send(guest: &mut VfGuest<QemuClient>, frame: &[u8], offload: &TxOffload) {
     let mut frame = frame.to_vec();
     frame[6..12].copy_from_slice(&guest.vf.mac().0);
     while guest.vf.transmit(&mut guest.machine, &frame, offload).is_ok() {}
@@ -77,10 +77,10 @@ fn send(guest: &mut Guest<Qemu>, frame: &[u8], offload: &TxOffload) {
 }
 
 /// Returns the round-trip times of two guests beside a flood, shortest first.
-fn round_trips(flood: Flood, count: usize) -> Vec<Duration> {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
-    let mut a = Guest::under_qemu(&live, 0);
+fn round_trips(flood: FloodAction, count: usize) -> Vec<Duration> {
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
+    let mut a = VfGuest::under_qemu(&live, 0);
     exchange(&mut b, &mut c, 20);
     let over = AtomicBool::new(false);
     let mut times: Vec<Duration> = thread::scope(|scope| {

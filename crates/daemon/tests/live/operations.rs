@@ -7,10 +7,10 @@
 //!
 //! There is no bound, because other tests run at the same time.
 
-use crate::support::guest::Guest;
-use crate::support::live::Live;
+use crate::support::guest::VfGuest;
+use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, CONFIG};
-use crate::support::qemu::Qemu;
+use crate::support::qemu::QemuClient;
 use std::time::{Duration, Instant};
 
 /// Number of the BAR with the MSI-X table.
@@ -21,7 +21,7 @@ const COMMAND: u64 = 4;
 const SLICE: usize = 2048;
 
 /// Measures a slice of equal writes, up to the answer to a read after them.
-fn slice(guest: &mut Guest<Qemu>, region: u32, offset: u64, data: &[u8]) -> Duration {
+fn slice(guest: &mut VfGuest<QemuClient>, region: u32, offset: u64, data: &[u8]) -> Duration {
     let begun = Instant::now();
     for _ in 0..SLICE / 64 {
         guest.machine.vmm.store_many(&[(region, offset, data); 64]);
@@ -34,8 +34,8 @@ fn slice(guest: &mut Guest<Qemu>, region: u32, offset: u64, data: &[u8]) -> Dura
 fn slow_configuration_operations_run_in_alternating_slices() {
     let rounds =
         std::env::var("SOFTIOV_OPERATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let live = Live::start();
-    let mut guest = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut guest = VfGuest::under_qemu(&live, 0);
     let command = guest.machine.config_word(COMMAND).to_le_bytes();
     let control = guest.machine.capability(0x10) + 8;
     let reset = (guest.machine.config_word(control) | 1 << 15).to_le_bytes();

@@ -1,17 +1,19 @@
 //! Changes of a running host as a whole: guests whose VFs stay are not disturbed.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Apply, Change, Request, What};
+use daemon::control::protocol::{Apply, Change, ControlAnswer, ControlRequest, What};
 use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
 
 /// Applies a file, and returns the names of the changed ports and VFs.
-fn apply(live: &Live, text: &str) -> Result<Vec<(String, What)>, String> {
+fn apply(live: &LiveHost, text: &str) -> Result<Vec<(String, What)>, String> {
     let file = Apply { name: "test.toml".into(), text: text.into(), ..Apply::default() };
-    match ask(&live.control_socket(), Request::Apply(file)) {
-        Ok(Answer::Difference(told)) => Ok(told.changes.into_iter().map(|c| (c.name, c.what)).collect()),
+    match ask(&live.control_socket(), ControlRequest::Apply(file)) {
+        Ok(ControlAnswer::Difference(told)) => {
+            Ok(told.changes.into_iter().map(|c| (c.name, c.what)).collect())
+        }
         Ok(other) => panic!("{other:?} to apply"),
         Err(error) => Err(error.to_string()),
     }
@@ -23,14 +25,14 @@ fn vfs(count: u8) -> PortSettings {
 
 #[test]
 fn vfs_are_added_and_removed_while_others_exchange_frames() {
-    let live = Live::with("[[port]]\nvfs = 2\n");
-    let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::with("[[port]]\nvfs = 2\n");
+    let (mut one, mut other) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let resets = |vf| live.show(vf).mailbox.resets;
     let before = (resets(0), resets(1));
     exchange(&mut one, &mut other, 10);
     live.change_port(vfs(8)).unwrap();
     exchange(&mut one, &mut other, 10);
-    let mut new = Guest::under_qemu(&live, 7);
+    let mut new = VfGuest::under_qemu(&live, 7);
     exchange(&mut one, &mut new, 10);
     live.change_port(vfs(2)).unwrap();
     exchange(&mut one, &mut other, 10);
@@ -38,14 +40,14 @@ fn vfs_are_added_and_removed_while_others_exchange_frames() {
     assert_eq!(live.port().vfs.len(), 2);
     drop(new);
     live.change_port(vfs(8)).unwrap();
-    let mut again = Guest::under_qemu(&live, 7);
+    let mut again = VfGuest::under_qemu(&live, 7);
     exchange(&mut one, &mut again, 10);
 }
 
 #[test]
 fn port_is_added_and_removed_beside_a_running_port() {
-    let live = Live::keeping("[[port]]\n");
-    let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::keeping("[[port]]\n");
+    let (mut one, mut other) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let added = apply(&live, "[[port]]\n[[port]]\nvfs = 1\n").unwrap();
     assert_eq!(added, [("pf1".to_owned(), What::Added), ("pf1vf0".to_owned(), What::Added)]);
     exchange(&mut one, &mut other, 10);
@@ -58,12 +60,12 @@ fn port_is_added_and_removed_beside_a_running_port() {
 /// A port checks the addresses of its own guests; the management checks those of other ports' guests.
 #[test]
 fn mac_address_of_a_guest_on_another_port_is_refused() {
-    let live = Live::with("[[port]]\nvfs = 1\n[[port]]\nvfs = 1\n");
-    let mut guest = Guest::under_qemu(&live, 0);
+    let live = LiveHost::with("[[port]]\nvfs = 1\n[[port]]\nvfs = 1\n");
+    let mut guest = VfGuest::under_qemu(&live, 0);
     let chosen = MacAddress([2, 7, 7, 7, 7, 7]);
     guest.vf.set_mac(&mut guest.machine, chosen).unwrap();
     let set = VfSettings { mac: Some(chosen.to_string()), ..VfSettings::default() };
-    let request = Request::VfSet { vf: "pf1vf0".into(), change: Change::volatile(set) };
+    let request = ControlRequest::VfSet { vf: "pf1vf0".into(), change: Change::volatile(set) };
     let refused = ask(&live.control_socket(), request).expect_err("is refused").to_string();
     assert!(refused.contains("pf1vf0.mac") && refused.contains("used by pf0vf0"), "{refused}");
 }

@@ -1,19 +1,19 @@
 //! A PF that a guest drives: the whole port over one socket, without the host's PF driver.
 
-use crate::support::live::Live;
-use crate::support::machine::{CONFIG, Machine, Vmm};
-use crate::support::qemu::{self, Qemu};
+use crate::support::live::LiveHost;
+use crate::support::machine::{CONFIG, MachineWithFunction, Vmm};
+use crate::support::qemu::{self, QemuClient};
 use crate::support::{PATIENCE, eventually};
 use daemon::settings::PortSettings;
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
-use host::poll::{Interest, Poller};
+use host::poll::{PollInterest, Poller};
 use i82576::bits::{icr, ivar, tctl};
-use i82576::descriptor::tx::Data;
+use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::descriptor::{DD, SIZE};
 use i82576::ids::{DEVICE_PF, VENDOR};
 use i82576::register::{self as r, tx, tx_block};
-use i82576::{MacAddress, Queue};
+use i82576::{MacAddress, QueueIndex};
 use std::os::fd::AsFd;
 use vfio_user::client::Client;
 use vfio_user::wire::pci_irq;
@@ -24,28 +24,28 @@ const BAR2: u32 = 2;
 /// The PF's last MSI-X vector.
 const VECTOR: u16 = 9;
 
-fn boot(live: &Live) -> Machine<Qemu> {
+fn boot(live: &LiveHost) -> MachineWithFunction<QemuClient> {
     qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
 }
 
 /// Sends a frame on queue 0 with a new ring, and waits for vector 9. Returns true if the descriptor is done.
-fn sends(machine: &mut Machine<Qemu>) -> bool {
+fn sends(machine: &mut MachineWithFunction<QemuClient>) -> bool {
     let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
     let buffer = machine.dma_alloc(64, 64).unwrap().iova;
     machine.dma_write(buffer, &[0xff; 60]);
-    let data = Data {
+    let data = AdvancedDataDescriptor {
         address: buffer,
         length: 60,
         payload_length: 60,
         end_of_packet: true,
         report_status: true,
-        ..Data::default()
+        ..AdvancedDataDescriptor::default()
     };
     machine.dma_write(ring, &data.emit());
     machine.write(r::GPIE, 1 << 4);
     machine.write(r::ivar(0), u32::from(ivar::VALID | VECTOR as u8) << 8);
     machine.write(r::EIMS, 1 << VECTOR);
-    let block = tx_block(Queue::new(0).unwrap());
+    let block = tx_block(QueueIndex::new(0).unwrap());
     machine.write(block + tx::TXDCTL, 0);
     for (register, value) in
         [(tx::TDBAL, ring as u32), (tx::TDBAH, 0), (tx::TDLEN, 128), (tx::TDH, 0), (tx::TDT, 0)]
@@ -64,7 +64,7 @@ fn sends(machine: &mut Machine<Qemu>) -> bool {
 
 #[test]
 fn guest_drives_the_pf_of_a_whole_port() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     let mut ids = [0; 4];
     machine.vmm.load(CONFIG, 0, &mut ids);
@@ -85,7 +85,7 @@ fn guest_drives_the_pf_of_a_whole_port() {
 #[test]
 fn host_does_not_configure_a_pf_that_a_guest_drives() {
     // A driver sets CTRL_EXT.DRV_LOAD. VFRE and VFTE are all ones until a driver writes them.
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     assert_eq!(machine.read(r::CTRL_EXT) & 1 << 28, 0);
     assert_eq!([machine.read(r::VFRE), machine.read(r::VFTE)], [0xff; 2]);
@@ -93,7 +93,7 @@ fn host_does_not_configure_a_pf_that_a_guest_drives() {
 
 #[test]
 fn administrator_cannot_change_a_port_that_a_guest_drives() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     for refused in [live.change_port(PortSettings::default()), live.reset_port()] {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("a guest drives this port's PF"), "{error}");
@@ -102,7 +102,7 @@ fn administrator_cannot_change_a_port_that_a_guest_drives() {
 
 #[test]
 fn pf_driven_by_a_guest_has_no_sr_iov_capability() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     let mut space = [0; 4096];
     machine.vmm.load(CONFIG, 0, &mut space);
@@ -116,7 +116,7 @@ fn pf_driven_by_a_guest_has_no_sr_iov_capability() {
 
 #[test]
 fn io_bar_accesses_the_registers_of_the_pf() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     machine.vmm.store(BAR2, 0, &r::STATUS.to_le_bytes());
     let mut word = [0; 4];
@@ -126,7 +126,7 @@ fn io_bar_accesses_the_registers_of_the_pf() {
 
 #[test]
 fn vmm_reset_of_a_pf_equals_power_on() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
     machine.vmm.done(Client::reset).unwrap();
@@ -138,11 +138,11 @@ fn vmm_reset_of_a_pf_equals_power_on() {
 
 #[test]
 fn next_client_cannot_access_the_former_clients_memory() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
     drop(machine);
-    let mut next = Machine::new(Qemu::greet(&live.pf_socket()), 10);
+    let mut next = MachineWithFunction::new(QemuClient::greet(&live.pf_socket()), 10);
     assert_eq!(next.config_word(4) & 4, 0, "bus mastering survived the client");
     let mut next = {
         drop(next);
@@ -152,7 +152,7 @@ fn next_client_cannot_access_the_former_clients_memory() {
 }
 
 /// Assigns an eventfd to the only vector of an interrupt type.
-fn listen(machine: &mut Machine<Qemu>, index: u32) -> EventFd {
+fn listen(machine: &mut MachineWithFunction<QemuClient>, index: u32) -> EventFd {
     let eventfd = EventFd::new().unwrap();
     let copy = eventfd.as_fd().try_clone_to_owned().unwrap();
     machine.vmm.done(|client, out| client.assign_irqs(out, index, 0, vec![copy])).unwrap();
@@ -160,14 +160,14 @@ fn listen(machine: &mut Machine<Qemu>, index: u32) -> EventFd {
 }
 
 /// Switches MSI-X off, as for a driver that does not use it.
-fn without_msix(machine: &mut Machine<Qemu>) {
+fn without_msix(machine: &mut MachineWithFunction<QemuClient>) {
     let control = machine.capability(0x11) + 2;
     machine.vmm.store(CONFIG, control, &[0, 0]);
 }
 
 fn fired(eventfd: &EventFd) -> bool {
     let mut poller = Poller::new().unwrap();
-    poller.add(eventfd, 0, Interest::READ).unwrap();
+    poller.add(eventfd, 0, PollInterest::READ).unwrap();
     let fired = poller.wait(Some(PATIENCE)).unwrap().next().is_some();
     eventfd.drain();
     fired
@@ -175,7 +175,7 @@ fn fired(eventfd: &EventFd) -> bool {
 
 #[test]
 fn intx_pin_is_level_triggered_and_masked_when_it_fires() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     without_msix(&mut machine);
     let pin = listen(&mut machine, pci_irq::INTX);
@@ -197,7 +197,7 @@ fn intx_pin_is_level_triggered_and_masked_when_it_fires() {
 
 #[test]
 fn msi_vector_fires_for_a_driver_that_uses_it() {
-    let live = Live::with(PF);
+    let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     without_msix(&mut machine);
     let msi = listen(&mut machine, pci_irq::MSI);

@@ -1,9 +1,9 @@
 //! Messages in pieces: a stream may be cut between any two bytes, and a hand-over may come between any two pieces.
 
-use crate::support::live::Live;
+use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, BAR3, CONFIG, MSIX};
-use crate::support::ram::{Ram, SIZE};
-use crate::support::raw::{Raw, access, dma_map, dma_unmap, message};
+use crate::support::ram::{GuestRam, SIZE};
+use crate::support::raw::{RawConnection, access, dma_map, dma_unmap, message};
 use crate::support::{PATIENCE, eventually};
 use host::eventfd::EventFd;
 use std::os::fd::AsFd;
@@ -14,15 +14,15 @@ const FAMILIES: [&str; 2] = ["[[port]]\nvfs = 7\n", "[[port]]\nfamily = \"avf\"\
 const NO_REPLY: u32 = 1 << 4;
 
 /// Message of a client, with the kind of the descriptor that it carries.
-struct Message {
+struct DescriptorMessage {
     name: &'static str,
     bytes: Vec<u8>,
-    with: With,
+    with: AttachedDescriptor,
 }
 
 /// Kind of the descriptor that is sent with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum With {
+enum AttachedDescriptor {
     Nothing,
     Memory,
     EventFd,
@@ -38,7 +38,7 @@ fn irqs(flags: u32, start: u32, count: u32) -> Vec<u8> {
 }
 
 /// Returns a message of every kind, in an order in which all valid ones succeed.
-fn conversation() -> Vec<Message> {
+fn conversation() -> Vec<DescriptorMessage> {
     let version = b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":16,\"write_multiple\":true}}\0";
     let fixed = |argsz: u32, index: u32, length| {
         let mut body = [argsz, 0, index].map(u32::to_le_bytes).concat();
@@ -47,23 +47,31 @@ fn conversation() -> Vec<Message> {
     };
     let entry = |data: u32| [&store(BAR3, 4, &data.to_le_bytes())[..], &[0; 4]].concat();
     let several = [&2_u64.to_le_bytes()[..], &entry(0x1234), &entry(0x5678)].concat();
-    let plain = |name, command, flags, body: &[u8]| Message {
+    let plain = |name, command, flags, body: &[u8]| DescriptorMessage {
         name,
         bytes: message(7, command, flags, body),
-        with: With::Nothing,
+        with: AttachedDescriptor::Nothing,
     };
     vec![
         plain("version", Command::Version, 0, version),
         plain("device info", Command::DeviceGetInfo, 0, &fixed(16, 0, 16)),
         plain("region info", Command::DeviceGetRegionInfo, 0, &fixed(32, 0, 32)),
         plain("irq info", Command::DeviceGetIrqInfo, 0, &fixed(16, MSIX, 16)),
-        Message { name: "map", bytes: dma_map(0, SIZE), with: With::Memory },
-        Message { name: "map without memory", bytes: dma_map(SIZE, 0x1000), with: With::Nothing },
-        Message { name: "unmap", bytes: dma_unmap(SIZE, 0x1000), with: With::Nothing },
-        Message {
+        DescriptorMessage { name: "map", bytes: dma_map(0, SIZE), with: AttachedDescriptor::Memory },
+        DescriptorMessage {
+            name: "map without memory",
+            bytes: dma_map(SIZE, 0x1000),
+            with: AttachedDescriptor::Nothing,
+        },
+        DescriptorMessage {
+            name: "unmap",
+            bytes: dma_unmap(SIZE, 0x1000),
+            with: AttachedDescriptor::Nothing,
+        },
+        DescriptorMessage {
             name: "assign",
             bytes: message(7, Command::DeviceSetIrqs, 0, &irqs(0x24, 1, 1)),
-            with: With::EventFd,
+            with: AttachedDescriptor::EventFd,
         },
         plain("trigger", Command::DeviceSetIrqs, 0, &irqs(0x21, 1, 1)),
         plain("store", Command::RegionWrite, 0, &store(BAR3, 0x10, &[0xab; 4])),
@@ -79,24 +87,28 @@ fn conversation() -> Vec<Message> {
 }
 
 /// Client that sends a message with descriptors in pieces.
-struct Client {
-    raw: Raw,
-    ram: Ram,
+struct PiecewiseClient {
+    raw: RawConnection,
+    ram: GuestRam,
     eventfd: EventFd,
 }
 
-impl Client {
-    fn connect(live: &Live, vf: u8) -> Self {
-        Self { raw: Raw::connect(&live.socket(vf)), ram: Ram::new(), eventfd: EventFd::new().unwrap() }
+impl PiecewiseClient {
+    fn connect(live: &LiveHost, vf: u8) -> Self {
+        Self {
+            raw: RawConnection::connect(&live.socket(vf)),
+            ram: GuestRam::new(),
+            eventfd: EventFd::new().unwrap(),
+        }
     }
 
     /// Sends a part of a message in pieces. Its descriptor goes with the first byte.
-    fn send(&mut self, message: &Message, from: usize, to: usize, piece: usize) {
+    fn send(&mut self, message: &DescriptorMessage, from: usize, to: usize, piece: usize) {
         for (part, at) in message.bytes[from..to].chunks(piece).zip((from..).step_by(piece)) {
             let memory = self.ram.fd();
             let fd = match message.with {
-                With::Memory if at == 0 => memory.as_fd(),
-                With::EventFd if at == 0 => self.eventfd.as_fd(),
+                AttachedDescriptor::Memory if at == 0 => memory.as_fd(),
+                AttachedDescriptor::EventFd if at == 0 => self.eventfd.as_fd(),
                 _ => {
                     self.raw.send(part);
                     continue;
@@ -107,13 +119,13 @@ impl Client {
     }
 
     /// Returns the reply to a message, if the message has one.
-    fn reply(&mut self, message: &Message) -> Option<(u32, Vec<u8>)> {
+    fn reply(&mut self, message: &DescriptorMessage) -> Option<(u32, Vec<u8>)> {
         let posted = message.bytes[8] & NO_REPLY as u8 != 0;
         (!posted).then(|| self.raw.reply().unwrap_or_else(|| panic!("{}: no reply", message.name)))
     }
 
     /// Checks that the descriptor of a message has arrived exactly once.
-    fn has_its_descriptor(&self, live: &Live, vf: u8, message: &Message) {
+    fn has_its_descriptor(&self, live: &LiveHost, vf: u8, message: &DescriptorMessage) {
         match message.name {
             "map" => assert_eq!(live.show(vf).peer.as_ref().map(|peer| peer.shareable), Some(1)),
             "trigger" => assert_eq!(self.eventfd.drain(), 1),
@@ -123,9 +135,9 @@ impl Client {
 }
 
 /// Returns the replies to messages that are sent whole.
-fn expected(live: &Live, messages: &[Message]) -> Vec<Option<(u32, Vec<u8>)>> {
-    let mut client = Client::connect(live, 6);
-    let whole = |message: &Message| {
+fn expected(live: &LiveHost, messages: &[DescriptorMessage]) -> Vec<Option<(u32, Vec<u8>)>> {
+    let mut client = PiecewiseClient::connect(live, 6);
+    let whole = |message: &DescriptorMessage| {
         client.send(message, 0, message.bytes.len(), usize::MAX);
         client.reply(message)
     };
@@ -135,10 +147,10 @@ fn expected(live: &Live, messages: &[Message]) -> Vec<Option<(u32, Vec<u8>)>> {
 #[test]
 fn vfio_user_message_sent_in_pieces_is_served() {
     for family in FAMILIES {
-        let (live, messages) = (Live::with(family), conversation());
+        let (live, messages) = (LiveHost::with(family), conversation());
         let expected = expected(&live, &messages);
         for (vf, piece) in (0..).zip([1, 2, 3, 250, 1400]) {
-            let mut client = Client::connect(&live, vf);
+            let mut client = PiecewiseClient::connect(&live, vf);
             for (message, expected) in messages.iter().zip(&expected) {
                 client.send(message, 0, message.bytes.len(), piece);
                 assert_eq!(client.reply(message), *expected, "{} by {piece}", message.name);
@@ -151,10 +163,10 @@ fn vfio_user_message_sent_in_pieces_is_served() {
 #[test]
 fn message_pieces_need_no_room_in_the_socket_buffer() {
     for family in FAMILIES {
-        let live = Live::with(family);
+        let live = LiveHost::with(family);
         let messages = conversation();
         let expected = expected(&live, &messages);
-        let mut client = Client::connect(&live, 0);
+        let mut client = PiecewiseClient::connect(&live, 0);
         // The kernel raises this to 4,608 bytes, which hold two pieces.
         rustix::net::sockopt::set_socket_send_buffer_size(client.raw.stream(), 1).unwrap();
         for (message, expected) in messages.iter().zip(&expected) {
@@ -164,7 +176,7 @@ fn message_pieces_need_no_room_in_the_socket_buffer() {
             client.has_its_descriptor(&live, 0, message);
         }
         let store = message(7, Command::RegionWrite, 0, &store(BAR0, 0, &[0xff; 100_000]));
-        let long = Message { name: "longest", bytes: store, with: With::Nothing };
+        let long = DescriptorMessage { name: "longest", bytes: store, with: AttachedDescriptor::Nothing };
         client.send(&long, 0, long.bytes.len(), 1400);
         assert_eq!(client.reply(&long).map(|(error, _)| error), Some(0));
     }
@@ -173,9 +185,9 @@ fn message_pieces_need_no_room_in_the_socket_buffer() {
 #[test]
 fn hand_over_between_two_pieces_of_a_message_loses_no_byte() {
     for family in FAMILIES {
-        let (mut live, messages) = (Live::with(family), conversation());
+        let (mut live, messages) = (LiveHost::with(family), conversation());
         let expected = expected(&live, &messages);
-        let mut clients: Vec<_> = (0..6).map(|vf| Client::connect(&live, vf)).collect();
+        let mut clients: Vec<_> = (0..6).map(|vf| PiecewiseClient::connect(&live, vf)).collect();
         for (message, expected) in messages.iter().zip(&expected) {
             let length = message.bytes.len();
             let cuts = [1, 15, 16, 17, length / 2, length - 1].map(|cut| cut.min(length - 1));
@@ -200,8 +212,8 @@ fn hand_over_between_two_pieces_of_a_message_loses_no_byte() {
 
 #[test]
 fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
-    let mut live = Live::with(FAMILIES[0]);
-    let mut raw = Raw::greet(&live.socket(0));
+    let mut live = LiveHost::with(FAMILIES[0]);
+    let mut raw = RawConnection::greet(&live.socket(0));
     let map = dma_map(0, 0x1000);
     let (pipe, _other) = rustix::pipe::pipe().unwrap();
     raw.send_with(&map[..20], &[pipe.as_fd()]);
@@ -215,12 +227,15 @@ fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
 
 #[test]
 fn descriptors_of_a_finished_message_join_no_later_one() {
-    let mut live = Live::with(FAMILIES[0]);
+    let mut live = LiveHost::with(FAMILIES[0]);
     let messages = conversation();
     let named = |name: &str| messages.iter().find(|message| message.name == name).unwrap();
     let (map, assign, trigger) = (named("map"), named("assign"), named("trigger"));
-    let mut client =
-        Client { raw: Raw::greet(&live.socket(0)), ram: Ram::new(), eventfd: EventFd::new().unwrap() };
+    let mut client = PiecewiseClient {
+        raw: RawConnection::greet(&live.socket(0)),
+        ram: GuestRam::new(),
+        eventfd: EventFd::new().unwrap(),
+    };
     // The rest arrives while the host keeps the first piece's descriptor.
     for _ in 0..200 {
         client.send(map, 0, map.bytes.len(), 20);
@@ -242,8 +257,9 @@ fn descriptors_of_a_finished_message_join_no_later_one() {
 
 #[test]
 fn client_that_stops_within_a_message_is_disconnected() {
-    let live = Live::with(FAMILIES[0]);
-    let (mut stopped, mut idle) = (Raw::greet(&live.socket(0)), Raw::greet(&live.socket(1)));
+    let live = LiveHost::with(FAMILIES[0]);
+    let (mut stopped, mut idle) =
+        (RawConnection::greet(&live.socket(0)), RawConnection::greet(&live.socket(1)));
     let map = dma_map(0, 0x1000);
     stopped.send(&map[..20]);
     let began = Instant::now();

@@ -1,19 +1,19 @@
 //! Tests of ports whose threads are pinned to processors. The command's tests cover hand-overs.
 
-use crate::support::live::Live;
-use daemon::Host;
-use daemon::config::Config;
-use host::cpus::Cpus;
+use crate::support::live::LiveHost;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
+use host::cpus::CpuList;
 
 fn allowed() -> Vec<u32> {
-    Cpus::allowed().unwrap().iter().collect()
+    CpuList::allowed().unwrap().iter().collect()
 }
 
 #[test]
 fn port_thread_runs_on_configured_cpus_and_moves_on_apply() {
     let all = allowed();
     let (first, last) = (all[0], all[all.len() - 1]);
-    let live = Live::keeping(&format!("[[port]]\ncpus = [{first}]\n[[port]]\n"));
+    let live = LiveHost::keeping(&format!("[[port]]\ncpus = [{first}]\n[[port]]\n"));
     assert_eq!(live.show_port("pf0").cpus, [first]);
     assert!(live.show_port("pf1").cpus.is_empty(), "a port without the key is restricted");
     let moved = live.apply(&format!("[[port]]\n[[port]]\ncpus = [{last}]\n")).unwrap();
@@ -26,11 +26,11 @@ fn port_thread_runs_on_configured_cpus_and_moves_on_apply() {
 fn unavailable_cpu_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[[port]]\n[[port]]\ncpus = [0, 1000]\n";
-    let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();
-    let refused = Host::start(config).unwrap_err().to_string();
+    let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
+    let refused = RunningHost::start(config).unwrap_err().to_string();
     assert!(refused.contains("pf1: cpus: CPU 1000 is not available to this host"), "{refused}");
     assert!(refused.contains("choose among these") && refused.contains("CPUAffinity="), "{refused}");
-    let live = Live::keeping("[[port]]\n");
+    let live = LiveHost::keeping("[[port]]\n");
     let refused = live.apply("[[port]]\ncpus = [1000]\n").expect_err("is refused").to_string();
     assert!(refused.contains("pf0: cpus: CPU 1000 is not available to this host"), "{refused}");
     assert!(live.show_port("pf0").cpus.is_empty());

@@ -1,9 +1,9 @@
 //! Settings of a port on a live host, changed while guests run: mirror rules, storm control, thresholds.
 
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::Qemu;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::QemuClient;
 use daemon::settings::{Limit, MirrorRule, PortSettings, Storm};
 use i82576::MacAddress;
 use std::collections::BTreeMap;
@@ -14,7 +14,11 @@ fn mirror(rule: Option<MirrorRule>) -> PortSettings {
 
 /// Sends a frame from one guest to another, and then one to the watcher. Returns the number of frames that the watcher
 /// received before its own, which arrives last.
-fn seen(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>, watcher: &mut Guest<Qemu>) -> usize {
+fn seen(
+    a: &mut VfGuest<QemuClient>,
+    b: &mut VfGuest<QemuClient>,
+    watcher: &mut VfGuest<QemuClient>,
+) -> usize {
     assert!(a.send(b.vf.mac(), &[1; 60]));
     assert_eq!(b.receive(), [[1; 60]]);
     assert!(a.send(watcher.vf.mac(), &[2; 60]));
@@ -27,8 +31,8 @@ fn seen(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>, watcher: &mut Guest<Qemu>) -> 
 
 #[test]
 fn mirror_rule_copies_frames_until_it_is_removed() {
-    let live = Live::start();
-    let [mut a, mut b, mut watcher] = [0, 1, 2].map(|vf| Guest::under_qemu(&live, vf));
+    let live = LiveHost::start();
+    let [mut a, mut b, mut watcher] = [0, 1, 2].map(|vf| VfGuest::under_qemu(&live, vf));
     assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
     let rule = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
     let port = live.change_port(mirror(Some(rule.clone()))).unwrap();
@@ -41,34 +45,34 @@ fn mirror_rule_copies_frames_until_it_is_removed() {
 
 #[test]
 fn port_settings_and_vf_policies_survive_a_port_reset() {
-    let live = Live::with(
+    let live = LiveHost::with(
         "[[port]]\nstorm.broadcast = 1000\nlimits.mailbox.warn = 7\n\
          [[port.mirror]]\nto = 2\nvfs = [1]\n\
          [[port.vf]]\nindex = 3\nvlan = 100\nqos = 5\nmax_tx_rate = 50\nmac = \"02:00:00:00:00:03\"",
     );
-    let mut guests = [0, 1, 2].map(|vf| Guest::under_qemu(&live, vf));
+    let mut guests = [0, 1, 2].map(|vf| VfGuest::under_qemu(&live, vf));
     let mut before = live.port();
     let after = live.reset_port().unwrap();
     assert_eq!(after.settings, before.settings);
     before.vfs[3].mailbox.notices += 1;
     assert_eq!(after.vfs[3], before.vfs[3], "more has changed than the count of notices");
-    guests.iter_mut().for_each(Guest::wait_for_link);
+    guests.iter_mut().for_each(VfGuest::wait_for_link);
     let [a, b, watcher] = &mut guests;
     assert_eq!(seen(a, b, watcher), 1, "the card has lost the rule");
 }
 
 #[test]
 fn mirror_target_with_a_full_ring_blocks_no_other_guest() {
-    let live = Live::with("[[port]]\n[[port.mirror]]\nto = 2\nvfs = [0, 1]\nuplink = \"both\"");
-    let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
-    let _watcher = Guest::under_qemu(&live, 2);
+    let live = LiveHost::with("[[port]]\n[[port.mirror]]\nto = 2\nvfs = [0, 1]\nuplink = \"both\"");
+    let [mut a, mut b] = [0, 1].map(|vf| VfGuest::under_qemu(&live, vf));
+    let _watcher = VfGuest::under_qemu(&live, 2);
     exchange(&mut a, &mut b, 300);
     assert!(live.show(2).drops.rx_no_descriptors > 0, "its ring is not full");
 }
 
 #[test]
 fn unsupported_port_settings_are_refused_as_a_whole() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let before = live.port();
     let storm = Some(Storm { broadcast: Some(5), interval: Some(0), ..Storm::default() });
     let rule = MirrorRule { to: 0, vfs: Vec::new(), uplink: None, vlans: None };
@@ -87,8 +91,8 @@ fn unsupported_port_settings_are_refused_as_a_whole() {
 
 #[test]
 fn storm_frames_are_dropped_and_counted_for_each_guest() {
-    let live = Live::with("[[port]]\nstorm = { broadcast = 100, interval = 1000 }");
-    let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    let live = LiveHost::with("[[port]]\nstorm = { broadcast = 100, interval = 1000 }");
+    let [mut a, mut b] = [0, 1].map(|vf| VfGuest::under_qemu(&live, vf));
     eventually("frames of the storm are dropped", || {
         a.send_many(MacAddress::BROADCAST, 50);
         b.take();
@@ -105,15 +109,15 @@ fn storm_frames_are_dropped_and_counted_for_each_guest() {
 }
 
 /// Checks that a broadcast arrives again after a storm.
-fn exchange_after_storm(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>) {
+fn exchange_after_storm(a: &mut VfGuest<QemuClient>, b: &mut VfGuest<QemuClient>) {
     assert!(a.send(MacAddress::BROADCAST, &[9; 60]));
     while !b.receive().contains(&vec![9; 60]) {}
 }
 
 #[test]
 fn conduct_thresholds_change_under_running_guests() {
-    let live = Live::start();
-    let mut a = Guest::under_qemu(&live, 0);
+    let live = LiveHost::start();
+    let mut a = VfGuest::under_qemu(&live, 0);
     let limits = |quarantine| {
         let limit = Limit { quarantine: Some(quarantine), ..Limit::default() };
         PortSettings { limits: BTreeMap::from([("storm".to_owned(), limit)]), ..PortSettings::default() }

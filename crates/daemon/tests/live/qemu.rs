@@ -1,7 +1,7 @@
 //! A VMM like QEMU: its requests at the start, its guest's driver, and frames.
 
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, BAR3, CONFIG, Vmm};
 use crate::support::{eventually, qemu};
 use daemon::control::status::LinkState;
@@ -11,8 +11,8 @@ use i82576::register::vf;
 
 #[test]
 fn guest_boots_and_its_driver_completes_the_handshake() {
-    let live = Live::start();
-    let guest = Guest::under_qemu(&live, 3);
+    let live = LiveHost::start();
+    let guest = VfGuest::under_qemu(&live, 3);
     let status = live.show(3);
     assert_eq!(guest.vf.mac().to_string(), status.mac);
     assert!(status.active && status.link, "{status:?}");
@@ -25,7 +25,7 @@ fn guest_boots_and_its_driver_completes_the_handshake() {
 #[test]
 fn mailbox_handshake_works_by_register_accesses() {
     // Datasheet 7.1.5.1.2: take the buffer, write a message, set the request bit; the PF acknowledges and answers.
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     machine.write(vf::CTRL, 1 << 26);
     eventually("the VF owns the buffer", || {
@@ -43,7 +43,7 @@ fn mailbox_handshake_works_by_register_accesses() {
 
 #[test]
 fn rom_bar_is_absent_and_bars_have_their_sizes() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     for (register, written, mask) in
         [(0x30, 0xffff_f800, 0), (0x10, u32::MAX, 0xffff_c000), (0x1c, u32::MAX, 0xffff_c000)]
@@ -57,7 +57,7 @@ fn rom_bar_is_absent_and_bars_have_their_sizes() {
 
 #[test]
 fn register_writes_in_one_message_keep_their_order() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     let before = live.show(0).interventions.posted_writes;
     let words = [0x100, 0x200, 0x300].map(u32::to_le_bytes);
@@ -69,8 +69,8 @@ fn register_writes_in_one_message_keep_their_order() {
 
 #[test]
 fn two_guests_exchange_frames_by_interrupt() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     exchange(&mut a, &mut b, 50);
     for vf in [0, 1] {
         let status = live.show(vf);
@@ -82,8 +82,8 @@ fn two_guests_exchange_frames_by_interrupt() {
 
 #[test]
 fn msix_table_of_a_vf_is_plain_memory_for_the_host() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let mut entry = [0; 16];
     a.machine.vmm.load(BAR3, 16, &mut entry);
     assert_eq!(entry[12], 1, "not masked after a reset");
@@ -95,8 +95,8 @@ fn msix_table_of_a_vf_is_plain_memory_for_the_host() {
 
 #[test]
 fn guest_sees_its_link_go_down_and_up() {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let status = live.set(0, LinkState::Disable);
     assert_eq!((status.settings.state, status.link), (Some(LinkState::Disable), false));
     eventually("the guest sees the link down", || {

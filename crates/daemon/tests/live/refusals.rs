@@ -2,10 +2,10 @@
 //! `vf show`. The reason `no-address` cannot occur: every VF of a live host has an address.
 
 use crate::support::eventually;
-use crate::support::guest::Guest;
-use crate::support::live::Live;
-use crate::support::machine::Machine;
-use crate::support::qemu::{self, Qemu};
+use crate::support::guest::VfGuest;
+use crate::support::live::LiveHost;
+use crate::support::machine::MachineWithFunction;
+use crate::support::qemu::{self, QemuClient};
 use daemon::settings::VfSettings;
 use driver::Hal;
 use driver::vf::{MailboxError, Vf, VfError};
@@ -14,22 +14,22 @@ use i82576::register::vf::{V2PMAILBOX, VMBMEM};
 
 const OTHER: MacAddress = MacAddress([2, 5, 5, 5, 5, 5]);
 
-type Asked = Result<(), VfError>;
+type MailboxResult = Result<(), VfError>;
 
 /// Starts a guest under a changed policy.
-fn guest(change: VfSettings) -> (Live, Guest<Qemu>) {
-    let live = Live::start();
+fn guest(change: VfSettings) -> (LiveHost, VfGuest<QemuClient>) {
+    let live = LiveHost::start();
     live.change(0, change);
-    let guest = Guest::under_qemu(&live, 0);
+    let guest = VfGuest::under_qemu(&live, 0);
     (live, guest)
 }
 
 /// Checks that a request is refused, for this reason alone.
 #[track_caller]
 fn assert_refused(
-    world: &mut (Live, Guest<Qemu>),
+    world: &mut (LiveHost, VfGuest<QemuClient>),
     why: &str,
-    ask: impl FnOnce(&mut Vf, &mut Machine<Qemu>) -> Asked,
+    ask: impl FnOnce(&mut Vf, &mut MachineWithFunction<QemuClient>) -> MailboxResult,
 ) {
     let (live, guest) = world;
     let asked = ask(&mut guest.vf, &mut guest.machine);
@@ -39,7 +39,7 @@ fn assert_refused(
 }
 
 /// Sends a message without the mailbox protocol of a driver.
-fn raw(machine: &mut Machine<Qemu>, words: &[u32]) {
+fn raw(machine: &mut MachineWithFunction<QemuClient>, words: &[u32]) {
     machine.write(V2PMAILBOX, 4);
     for (word, at) in words.iter().zip((VMBMEM..).step_by(4)) {
         machine.write(at, *word);
@@ -48,13 +48,13 @@ fn raw(machine: &mut Machine<Qemu>, words: &[u32]) {
 }
 
 #[track_caller]
-fn is_counted(live: &Live, why: &str) {
+fn is_counted(live: &LiveHost, why: &str) {
     eventually(why, || live.show(0).mailbox.refused.get(why) == Some(&1));
 }
 
 #[test]
 fn mailbox_request_before_the_vf_reset_is_not_ready() {
-    let live = Live::start();
+    let live = LiveHost::start();
     // The connection stays open, because its end would remove the request.
     let mut qemu = qemu::boot(&live.socket(0));
     raw(&mut qemu, &[2, 3, 4]);
@@ -78,7 +78,7 @@ fn multicast_mac_address_is_refused_as_invalid() {
 #[test]
 fn mac_address_in_use_by_another_vf_is_refused() {
     let mut world = guest(VfSettings::default());
-    let neighbour = Guest::under_qemu(&world.0, 1);
+    let neighbour = VfGuest::under_qemu(&world.0, 1);
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
     for vf in [0, 1] {
         world.0.change(vf, VfSettings { share_mac: Some(true), ..VfSettings::default() });
@@ -90,7 +90,7 @@ fn mac_address_in_use_by_another_vf_is_refused() {
 #[test]
 fn assigned_mac_of_a_vf_that_uses_another_is_refused() {
     let mut world = guest(VfSettings::default());
-    let mut neighbour = Guest::under_qemu(&world.0, 1);
+    let mut neighbour = VfGuest::under_qemu(&world.0, 1);
     let own = neighbour.vf.mac();
     neighbour.vf.set_mac(&mut neighbour.machine, OTHER).unwrap();
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, own));
@@ -100,7 +100,7 @@ fn assigned_mac_of_a_vf_that_uses_another_is_refused() {
 #[test]
 fn administrator_cannot_assign_a_mac_address_twice() {
     let (live, mut sender) = guest(VfSettings::default());
-    let mut neighbour = Guest::under_qemu(&live, 1);
+    let mut neighbour = VfGuest::under_qemu(&live, 1);
     let (before, port) = (live.show(2), live.port().mac);
     let set = |mac: &str| VfSettings { mac: Some(mac.into()), trust: Some(true), ..VfSettings::default() };
     for (mac, owner) in [(neighbour.vf.mac().to_string(), "pf0vf1.mac"), (port, "pf0.mac")] {

@@ -2,10 +2,10 @@
 
 use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::machine::{BAR0, BAR3, CONFIG, Machine, Vmm};
-use crate::support::qemu::{self, Qemu, Shape, VF};
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::machine::{BAR0, BAR3, CONFIG, MachineWithFunction, Vmm};
+use crate::support::qemu::{self, ExpectedFunction, QemuClient, VF};
 use driver::avf;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR};
 use i82576::MacAddress;
@@ -19,21 +19,21 @@ use vfio_user::client::Client;
 const DEVICE_CONTROL: u64 = 8;
 const INITIATE_FLR: u16 = 1 << 15;
 
-fn function_level_reset(guest: &mut Guest<Qemu>) {
+fn function_level_reset(guest: &mut VfGuest<QemuClient>) {
     let control = guest.machine.capability(0x10) + DEVICE_CONTROL;
     let word = guest.machine.config_word(control) | INITIATE_FLR;
     guest.machine.vmm.store(CONFIG, control, &word.to_le_bytes());
 }
 
-fn device_reset(guest: &mut Guest<Qemu>) {
+fn device_reset(guest: &mut VfGuest<QemuClient>) {
     guest.machine.vmm.done(Client::reset).unwrap();
 }
 
 /// Resets a VF under traffic, and checks that it and its neighbours work afterwards.
-fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
-    let live = Live::start();
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
-    let mut c = Guest::under_qemu(&live, 2);
+fn under_traffic(reset: fn(&mut VfGuest<QemuClient>)) {
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
+    let mut c = VfGuest::under_qemu(&live, 2);
     for round in 0..20 {
         for _ in 0..30 {
             b.send(a.vf.mac(), &[1; 200]);
@@ -65,8 +65,8 @@ fn vmm_reset_of_a_vf_under_traffic_keeps_other_vfs() {
 
 #[test]
 fn port_reset_notifies_guests_and_their_drivers_restart() {
-    let live = Live::start();
-    let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    let live = LiveHost::start();
+    let mut guests = [0, 1].map(|vf| VfGuest::under_qemu(&live, vf));
     for _ in 0..5 {
         for guest in &mut guests {
             // Earlier notices do not count.
@@ -86,8 +86,8 @@ fn port_reset_notifies_guests_and_their_drivers_restart() {
 
 #[test]
 fn frames_pass_after_port_resets_under_traffic() {
-    let live = Live::start();
-    let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    let live = LiveHost::start();
+    let mut guests = [0, 1].map(|vf| VfGuest::under_qemu(&live, vf));
     for _ in 0..20 {
         let [a, b] = &mut guests;
         a.send_many(b.vf.mac(), 30);
@@ -106,10 +106,10 @@ fn frames_pass_after_port_resets_under_traffic() {
 #[test]
 fn thousand_function_level_resets_leak_no_memory() {
     alone("resets::thousand_function_level_resets_leak_no_memory", || {
-        let live = Live::start();
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let live = LiveHost::start();
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 3);
-        let mapped = |a: &Guest<Qemu>| a.machine.ram.mapped_by_the_host();
+        let mapped = |a: &VfGuest<QemuClient>| a.machine.ram.mapped_by_the_host();
         let windows = || {
             let peer = live.show(0).peer.clone().unwrap();
             (peer.windows, peer.shareable, peer.shareable_bytes)
@@ -139,8 +139,8 @@ fn thousand_function_level_resets_leak_no_memory() {
 }
 
 /// Reads all of a function as its next client does, region by region.
-fn first_look(socket: &Path, shape: Shape) -> Vec<(u32, Vec<u8>)> {
-    let mut qemu = Qemu::greet(socket);
+fn first_look(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
+    let mut qemu = QemuClient::greet(socket);
     let look = |region: u32| {
         let mut bytes = vec![0; shape.size(region)];
         for (offset, part) in (0..).step_by(4096).zip(bytes.chunks_mut(4096)) {
@@ -152,7 +152,7 @@ fn first_look(socket: &Path, shape: Shape) -> Vec<(u32, Vec<u8>)> {
 }
 
 /// Writes ones into every byte of a function, except the bytes of BAR0 that are left out and the function level reset.
-fn use_up(machine: &mut Machine<Qemu>, shape: Shape, left_out: &[Range<u32>]) {
+fn use_up(machine: &mut MachineWithFunction<QemuClient>, shape: ExpectedFunction, left_out: &[Range<u32>]) {
     let is_left_out = |offset: u64| left_out.iter().any(|range| range.contains(&(offset as u32)));
     for offset in (0..shape.size(BAR0) as u64).step_by(4).filter(|offset| !is_left_out(*offset)) {
         machine.vmm.store(BAR0, offset, &[0xff; 4]);
@@ -166,7 +166,7 @@ fn use_up(machine: &mut Machine<Qemu>, shape: Shape, left_out: &[Range<u32>]) {
 
 /// Checks that the next client of a used function reads the same as the first client of a new one. Registers of BAR0 in
 /// `running` count time, so they may differ.
-fn is_as_new(used: &Path, new: &Path, shape: Shape, running: &[u32]) {
+fn is_as_new(used: &Path, new: &Path, shape: ExpectedFunction, running: &[u32]) {
     for (used, new) in first_look(used, shape).into_iter().zip(first_look(new, shape)) {
         let bytes = (0..).zip(used.1.iter().zip(&new.1));
         let runs = |at: usize| used.0 == BAR0 && running.contains(&(at as u32 & !3));
@@ -180,8 +180,8 @@ const CTRL: Range<u32> = 0..4;
 
 #[test]
 fn lost_client_resets_an_82576_vf() {
-    let (live, new) = (Live::start(), Live::start());
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let (live, new) = (LiveHost::start(), LiveHost::start());
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     exchange(&mut a, &mut b, 3);
     use_up(&mut a.machine, VF, std::slice::from_ref(&CTRL));
     drop(a);
@@ -192,9 +192,9 @@ fn lost_client_resets_an_82576_vf() {
 #[test]
 fn lost_client_resets_an_avf() {
     let text = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
-    let (live, new) = (Live::with(text), Live::with(text));
+    let (live, new) = (LiveHost::with(text), LiveHost::with(text));
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
-    let mut driver = avf::vf::Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    let mut driver = avf::vf::AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
     driver.start(&mut machine).unwrap();
     eventually("the link is up", || driver.look(&mut machine).is_some());
     use_up(&mut machine, qemu::AVF, &[]);
@@ -207,7 +207,7 @@ fn lost_client_resets_an_avf() {
 #[test]
 fn lost_client_resets_a_guests_pf() {
     let text = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
-    let (live, new) = (Live::with(text), Live::with(text));
+    let (live, new) = (LiveHost::with(text), LiveHost::with(text));
     let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
     // CTRL has the reset bit. The registers before the rings and filters write to NVM and PHY, which keep their
     // contents.

@@ -2,11 +2,11 @@
 
 use crate::support::alone::{alone, assert_asleep, descriptors, resident};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::{self, Qemu};
-use crate::support::ram::{HIGH, Ram};
-use crate::support::raw::{Raw, load, message};
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::{self, QemuClient};
+use crate::support::ram::{GuestRam, HIGH};
+use crate::support::raw::{RawConnection, load, message};
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -16,18 +16,18 @@ use tracing_subscriber::fmt::MakeWriter;
 use vfio_user::wire::Command;
 
 /// Connects and disconnects a client in one of several ways.
-fn come_and_go(live: &Live, ram: &Ram, round: usize) {
+fn come_and_go(live: &LiveHost, ram: &GuestRam, round: usize) {
     let socket = live.socket((round % 7) as u8);
     match round % 4 {
         0 => drop(qemu::connect(&socket)),
         1 => {
-            let mut qemu = Qemu::greet(&socket);
+            let mut qemu = QemuClient::greet(&socket);
             qemu.map(HIGH, 0x10_0000, Some(ram.fd())).unwrap();
         }
         2 => drop(qemu::boot(&socket)),
         _ => {
             let half = message(1, Command::DmaMap, 0, &[0; 32]);
-            Raw::greet(&socket).send_with(&half[..20], &[ram.fd().as_fd(); 4]);
+            RawConnection::greet(&socket).send_with(&half[..20], &[ram.fd().as_fd(); 4]);
         }
     }
 }
@@ -35,9 +35,9 @@ fn come_and_go(live: &Live, ram: &Ram, round: usize) {
 #[test]
 fn thousand_clients_leak_no_memory_or_descriptor() {
     alone("resources::thousand_clients_leak_no_memory_or_descriptor", || {
-        let live = Live::start();
-        let ram = Ram::new();
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let live = LiveHost::start();
+        let ram = GuestRam::new();
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 3);
         drop((a, b));
         (0..40).for_each(|round| come_and_go(&live, &ram, round));
@@ -50,7 +50,7 @@ fn thousand_clients_leak_no_memory_or_descriptor() {
         eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
         let grown = resident().saturating_sub(bytes);
         assert!(grown < 4 << 20, "{grown} bytes more than before");
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 3);
     });
 }
@@ -58,8 +58,8 @@ fn thousand_clients_leak_no_memory_or_descriptor() {
 #[test]
 fn client_that_never_reads_uses_bounded_memory() {
     alone("resources::client_that_never_reads_uses_bounded_memory", || {
-        let live = Live::start();
-        let raws: Vec<Raw> = (0..7).map(|vf| Raw::greet(&live.socket(vf))).collect();
+        let live = LiveHost::start();
+        let raws: Vec<RawConnection> = (0..7).map(|vf| RawConnection::greet(&live.socket(vf))).collect();
         let before = resident();
         for raw in &raws {
             raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -76,8 +76,8 @@ fn client_that_never_reads_uses_bounded_memory() {
 #[test]
 fn idle_host_uses_no_processor_time() {
     alone("resources::idle_host_uses_no_processor_time", || {
-        let live = Live::start();
-        let mut guests: Vec<_> = (0..7).map(|vf| Guest::under_qemu(&live, vf)).collect();
+        let live = LiveHost::start();
+        let mut guests: Vec<_> = (0..7).map(|vf| VfGuest::under_qemu(&live, vf)).collect();
         let (a, b) = guests.split_at_mut(1);
         exchange(&mut a[0], &mut b[0], 20);
         assert_asleep("with seven idle guests");
@@ -93,8 +93,8 @@ fn idle_host_uses_no_processor_time() {
 #[test]
 fn half_closed_client_uses_no_processor_time() {
     alone("resources::half_closed_client_uses_no_processor_time", || {
-        let live = Live::start();
-        let raw = Raw::greet(&live.socket(0));
+        let live = LiveHost::start();
+        let raw = RawConnection::greet(&live.socket(0));
         raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
         let requests = load(0, 7, 0, 4096).repeat(1000);
         while (&mut raw.stream()).write_all(&requests).is_ok() {}
@@ -104,9 +104,9 @@ fn half_closed_client_uses_no_processor_time() {
 }
 
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Lines {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -117,7 +117,7 @@ impl Write for Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for CapturedLog {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -128,12 +128,12 @@ impl<'a> MakeWriter<'a> for Lines {
 #[test]
 fn no_client_floods_the_log() {
     alone("resources::no_client_floods_the_log", || {
-        let lines = Lines::default();
+        let lines = CapturedLog::default();
         tracing_subscriber::fmt().with_writer(lines.clone()).with_max_level(tracing::Level::TRACE).init();
-        let live = Live::start();
-        let held = Qemu::greet(&live.socket(1));
+        let live = LiveHost::start();
+        let held = QemuClient::greet(&live.socket(1));
         for _ in 0..1000 {
-            drop(Qemu::greet(&live.socket(0)));
+            drop(QemuClient::greet(&live.socket(0)));
             drop(qemu::connect(&live.socket(1)));
         }
         for _ in 0..100 {
@@ -149,11 +149,11 @@ fn no_client_floods_the_log() {
 #[test]
 fn refused_dma_window_is_logged_with_the_limiting_setting() {
     alone("resources::refused_dma_window_is_logged_with_the_limiting_setting", || {
-        let lines = Lines::default();
+        let lines = CapturedLog::default();
         tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).init();
-        let live = Live::with("client_memory = \"8M\"");
-        let ram = Ram::new();
-        let mut qemu = Qemu::greet(&live.socket(0));
+        let live = LiveHost::with("client_memory = \"8M\"");
+        let ram = GuestRam::new();
+        let mut qemu = QemuClient::greet(&live.socket(0));
         for _ in 0..100 {
             assert!(qemu.map(0, 9 << 20, Some(ram.fd())).is_err());
         }

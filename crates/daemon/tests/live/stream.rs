@@ -2,9 +2,9 @@
 //! tests.
 
 use crate::support::alone::{alone, assert_asleep};
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::Qemu;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::QemuClient;
 use crate::support::{PATIENCE, eventually};
 use daemon::control::uplink::{UplinkState, UplinkStatus};
 use i82576::MacAddress;
@@ -25,14 +25,14 @@ fn listening(path: &Path) -> String {
     format!("[[port]]\nuplink.stream.listen = {path:?}\n")
 }
 
-fn uplink(live: &Live) -> UplinkStatus {
+fn uplink(live: &LiveHost) -> UplinkStatus {
     live.port().uplink_status.expect("the port has an uplink")
 }
 
 /// Process at the other end of the stream uplink.
-struct Peer(UnixStream);
+struct StreamPeer(UnixStream);
 
-impl Peer {
+impl StreamPeer {
     fn accept(listener: &UnixListener) -> Self {
         Self::new(listener.accept().unwrap().0)
     }
@@ -59,7 +59,7 @@ impl Peer {
     }
 
     /// Checks that frames reach the guest and leave it.
-    fn reaches(&mut self, guest: &mut Guest<Qemu>) {
+    fn reaches(&mut self, guest: &mut VfGuest<QemuClient>) {
         let mac = guest.vf.mac().0;
         self.send(&[&mac[..], &STATION, &[0x88, 0xb5], &[9; 46]].concat());
         assert_eq!(guest.receive(), [[9; 46]]);
@@ -74,11 +74,11 @@ impl Peer {
     }
 }
 
-struct World {
+struct StreamSocketFolder {
     folder: TempDir,
 }
 
-impl World {
+impl StreamSocketFolder {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -90,20 +90,20 @@ impl World {
 
 #[test]
 fn stream_uplink_connects_to_its_peer_and_reconnects() {
-    let world = World::new();
-    let live = Live::with(&connecting(&world.path()));
+    let world = StreamSocketFolder::new();
+    let live = LiveHost::with(&connecting(&world.path()));
     assert!(!live.port().link, "a link without a peer");
     assert_eq!(uplink(&live).state, UplinkState::Gone);
     let listener = UnixListener::bind(world.path()).unwrap();
-    let mut peer = Peer::accept(&listener);
+    let mut peer = StreamPeer::accept(&listener);
     eventually("the link comes up", || live.port().link);
     assert_eq!(live.port().uplink, format!("stream:connect={}", world.path().display()));
-    let mut guest = Guest::under_qemu(&live, 0);
+    let mut guest = VfGuest::under_qemu(&live, 0);
     peer.reaches(&mut guest);
     for round in 1..=2 {
         drop(peer);
         eventually("the link goes down", || !live.port().link);
-        peer = Peer::accept(&listener);
+        peer = StreamPeer::accept(&listener);
         eventually("the link comes up again", || live.port().link);
         guest.wait_for_link();
         peer.reaches(&mut guest);
@@ -113,12 +113,12 @@ fn stream_uplink_connects_to_its_peer_and_reconnects() {
 
 #[test]
 fn stream_uplink_counters_survive_an_added_impairment() {
-    let world = World::new();
-    let live = Live::keeping(&listening(&world.path()));
-    let mut peer = Peer::connect(&world.path());
+    let world = StreamSocketFolder::new();
+    let live = LiveHost::keeping(&listening(&world.path()));
+    let mut peer = StreamPeer::connect(&world.path());
     eventually("the link comes up", || live.port().link);
-    let mut guest = Guest::under_qemu(&live, 0);
-    let passes = |peer: &mut Peer, guest: &mut Guest<Qemu>| {
+    let mut guest = VfGuest::under_qemu(&live, 0);
+    let passes = |peer: &mut StreamPeer, guest: &mut VfGuest<QemuClient>| {
         for length in [46, 500] {
             peer.send(&[&guest.vf.mac().0[..], &STATION, &[0x88, 0xb5], &vec![9; length]].concat());
             assert_eq!(guest.receive(), [vec![9; length]]);
@@ -139,13 +139,13 @@ fn stream_uplink_counters_survive_an_added_impairment() {
 
 #[test]
 fn second_stream_peer_waits_until_the_first_ends() {
-    let world = World::new();
-    let live = Live::with(&listening(&world.path()));
-    let mut first = Peer::connect(&world.path());
+    let world = StreamSocketFolder::new();
+    let live = LiveHost::with(&listening(&world.path()));
+    let mut first = StreamPeer::connect(&world.path());
     eventually("the link comes up", || live.port().link);
-    let mut guest = Guest::under_qemu(&live, 0);
+    let mut guest = VfGuest::under_qemu(&live, 0);
     first.reaches(&mut guest);
-    let mut second = Peer::connect(&world.path());
+    let mut second = StreamPeer::connect(&world.path());
     first.reaches(&mut guest);
     drop(first);
     eventually("the second peer is accepted", || uplink(&live).reattached == 1);
@@ -157,11 +157,11 @@ fn second_stream_peer_waits_until_the_first_ends() {
 
 #[test]
 fn stream_peer_that_does_not_read_blocks_no_guest() {
-    let world = World::new();
-    let live = Live::with(&listening(&world.path()));
-    let mut peer = Peer::connect(&world.path());
+    let world = StreamSocketFolder::new();
+    let live = LiveHost::with(&listening(&world.path()));
+    let mut peer = StreamPeer::connect(&world.path());
     eventually("the link comes up", || live.port().link);
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     eventually("frames are dropped", || {
         a.send(MacAddress(STATION), &[1; 1400]);
         a.vf.clean(&mut a.machine);
@@ -186,11 +186,11 @@ fn stream_peer_that_does_not_read_blocks_no_guest() {
 #[test]
 fn waiting_for_half_a_stream_frame_uses_no_processor_time() {
     alone("stream::waiting_for_half_a_stream_frame_uses_no_processor_time", || {
-        let world = World::new();
-        let live = Live::with(&listening(&world.path()));
-        let mut peer = Peer::connect(&world.path());
+        let world = StreamSocketFolder::new();
+        let live = LiveHost::with(&listening(&world.path()));
+        let mut peer = StreamPeer::connect(&world.path());
         eventually("the link comes up", || live.port().link);
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         let frame = [&guest.vf.mac().0[..], &STATION, &[0x88, 0xb5], &[3; 1000]].concat();
         let bytes = [&(frame.len() as u32).to_be_bytes()[..], &frame].concat();
         for cut in [1, 3, 4, 10, 500] {
@@ -209,11 +209,11 @@ fn waiting_for_half_a_stream_frame_uses_no_processor_time() {
 
 #[test]
 fn invalid_stream_lengths_disconnect_bad_frames_count() {
-    let world = World::new();
-    let live = Live::with(&listening(&world.path()));
-    let mut peer = Peer::connect(&world.path());
+    let world = StreamSocketFolder::new();
+    let live = LiveHost::with(&listening(&world.path()));
+    let mut peer = StreamPeer::connect(&world.path());
     eventually("the link comes up", || live.port().link);
-    let mut guest = Guest::under_qemu(&live, 0);
+    let mut guest = VfGuest::under_qemu(&live, 0);
     // 10,000 empty frames at once, and one that is longer than the card accepts.
     peer.0.write_all(&[0; 40_000]).unwrap();
     peer.send(&[1; 60_000]);
@@ -222,7 +222,7 @@ fn invalid_stream_lengths_disconnect_bad_frames_count() {
     for length in [70_000, u32::MAX] {
         peer.0.write_all(&[&length.to_be_bytes()[..], &[1; 100]].concat()).unwrap();
         assert_eq!(read_to_the_end(peer), 0, "the peer got more data");
-        peer = Peer::connect(&world.path());
+        peer = StreamPeer::connect(&world.path());
         eventually("the link comes up again", || live.port().link);
         guest.wait_for_link();
         peer.reaches(&mut guest);
@@ -232,7 +232,7 @@ fn invalid_stream_lengths_disconnect_bad_frames_count() {
 }
 
 /// Reads the rest of the stream of a disconnected peer, and returns its length.
-fn read_to_the_end(mut peer: Peer) -> usize {
+fn read_to_the_end(mut peer: StreamPeer) -> usize {
     let mut rest = Vec::new();
     // The host closes with unread bytes, so the read may end with an error.
     let _ = peer.0.read_to_end(&mut rest);
@@ -241,12 +241,12 @@ fn read_to_the_end(mut peer: Peer) -> usize {
 
 #[test]
 fn stream_uplink_is_added_and_removed_on_a_running_port() {
-    let world = World::new();
-    let live = Live::keeping("[[port]]\n");
-    let mut guest = Guest::under_qemu(&live, 0);
+    let world = StreamSocketFolder::new();
+    let live = LiveHost::keeping("[[port]]\n");
+    let mut guest = VfGuest::under_qemu(&live, 0);
     for _ in 0..2 {
         live.apply(&listening(&world.path())).unwrap();
-        let mut peer = Peer::connect(&world.path());
+        let mut peer = StreamPeer::connect(&world.path());
         eventually("the link comes up", || live.port().link && uplink(&live).state == UplinkState::Up);
         guest.wait_for_link();
         peer.reaches(&mut guest);

@@ -3,19 +3,19 @@
 
 use crate::support::alone::alone;
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::Qemu;
-use crate::support::ram::Ram;
-use crate::support::raw::{Raw, dma_map, dma_map_at, dma_unmap, load};
-use host::memory::{MappedFile, Protection};
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::QemuClient;
+use crate::support::ram::GuestRam;
+use crate::support::raw::{RawConnection, dma_map, dma_map_at, dma_unmap, load};
+use host::memory::{MappedFile, MemoryProtection};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
-use vfio_user::client::Window;
+use vfio_user::client::ClientDmaWindow;
 use vfio_user::wire::Errno;
 
 const PAGE: u64 = 4096;
@@ -31,7 +31,7 @@ fn memfd(name: &str, size: u64) -> OwnedFd {
 /// Returns a memory file with all its pages allocated.
 fn touched(size: u64) -> OwnedFd {
     let fd = memfd("touched", size);
-    let memory = MappedFile::map(&fd, 0, size, Protection::ReadWrite).unwrap();
+    let memory = MappedFile::map(&fd, 0, size, MemoryProtection::ReadWrite).unwrap();
     (0..size / PAGE).for_each(|page| memory.write(page * PAGE, &[1]).unwrap());
     fd
 }
@@ -51,10 +51,10 @@ fn taken_by(name: &str) -> Duration {
 #[test]
 fn unmapping_a_large_guest_does_not_block_the_port_thread() {
     alone("teardown::unmapping_a_large_guest_does_not_block_the_port_thread", || {
-        let live = Live::start();
+        let live = LiveHost::start();
         let memory = touched(512 * MIB);
-        let mut qemu = Qemu::greet(&live.socket(0));
-        let window = Window { iova: 0, size: 512 * MIB, offset: 0, writable: true };
+        let mut qemu = QemuClient::greet(&live.socket(0));
+        let window = ClientDmaWindow { iova: 0, size: 512 * MIB, offset: 0, writable: true };
         // The host has the last descriptor, so the host frees the pages.
         qemu.done(|client, out| client.dma_map(out, window, Some(memory))).unwrap();
         let before = (taken_by("pf0"), taken_by("mem 0 pf0"));
@@ -93,9 +93,9 @@ fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
 }
 
 /// Makes the host close descriptors whose close blocks, and checks that guests are served meanwhile.
-fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live, OwnedFd)) {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&LiveHost, OwnedFd)) {
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     let (fds, _others): (Vec<_>, Vec<_>) = (0..count).map(|_| lingering(TEN_MINUTES)).unzip();
     let began = Instant::now();
     fds.into_iter().for_each(|fd| send(&live, fd));
@@ -106,7 +106,7 @@ fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live
 }
 
 /// Sends a message with a descriptor, of which the host has the last copy.
-fn send_and_forget(raw: &mut Raw, bytes: &[u8], fd: OwnedFd) {
+fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
     raw.send_with(&bytes[..20], &[fd.as_fd()]);
     drop(fd);
     raw.send(&bytes[20..]);
@@ -115,14 +115,14 @@ fn send_and_forget(raw: &mut Raw, bytes: &[u8], fd: OwnedFd) {
 #[test]
 fn slow_close_of_memory_blocks_no_other_vf_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
-        send_and_forget(&mut Raw::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
+        send_and_forget(&mut RawConnection::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
     });
 }
 
 #[test]
 fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
-        let mut raw = Raw::greet(&live.socket(0));
+        let mut raw = RawConnection::greet(&live.socket(0));
         send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
         assert!(raw.reply().is_some());
     });
@@ -135,8 +135,8 @@ const TRIES: usize = 8;
 fn slow_close_with_a_refused_client_blocks_no_other() {
     let mut first = None;
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
-        first.get_or_insert_with(|| Raw::greet(&live.socket(0)));
-        let mut second = Raw::connect(&live.socket(0));
+        first.get_or_insert_with(|| RawConnection::greet(&live.socket(0)));
+        let mut second = RawConnection::connect(&live.socket(0));
         second.send_with(&dma_map(0, PAGE), &[fd.as_fd()]);
         thread::spawn(move || drop(fd));
         second.wait_for_end();
@@ -147,7 +147,7 @@ fn slow_close_with_a_refused_client_blocks_no_other() {
 fn slow_close_of_too_many_descriptors_blocks_no_other() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
-        let mut raw = Raw::greet(&live.socket(0));
+        let mut raw = RawConnection::greet(&live.socket(0));
         let fds = [fd.as_fd(); 100];
         let mut space = vec![std::mem::MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(&fds).size()];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -163,9 +163,9 @@ fn slow_close_of_too_many_descriptors_blocks_no_other() {
 
 #[test]
 fn requests_of_one_client_stay_in_order_on_any_thread() {
-    let live = Live::start();
-    let ram = Ram::new();
-    let mut raw = Raw::greet(&live.socket(0));
+    let live = LiveHost::start();
+    let ram = GuestRam::new();
+    let mut raw = RawConnection::greet(&live.socket(0));
     for _ in 0..50 {
         raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
         raw.send(&dma_unmap(0, MIB));
@@ -182,13 +182,13 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
 
 #[test]
 fn client_lost_in_a_request_leaves_no_state_to_the_next() {
-    let live = Live::start();
-    let ram = Ram::new();
+    let live = LiveHost::start();
+    let ram = GuestRam::new();
     for _ in 0..100 {
-        let mut raw = Raw::greet(&live.socket(0));
+        let mut raw = RawConnection::greet(&live.socket(0));
         raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
         drop(raw);
-        let qemu = Qemu::greet(&live.socket(0));
+        let qemu = QemuClient::greet(&live.socket(0));
         assert_eq!(live.show(0).function.peer.unwrap().windows, 0);
         drop(qemu);
     }
@@ -197,20 +197,20 @@ fn client_lost_in_a_request_leaves_no_state_to_the_next() {
 
 #[test]
 fn client_with_too_many_open_descriptors_is_not_read() {
-    let live = Live::start();
-    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    let live = LiveHost::start();
+    let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     let (fd, _other) = lingering(TEN_MINUTES);
-    let mut raw = Raw::greet(&live.socket(0));
+    let mut raw = RawConnection::greet(&live.socket(0));
     send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
     assert!(raw.reply().is_some());
-    let ram = Ram::new();
+    let ram = GuestRam::new();
     raw.stream().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-    let stream = host::socket::Stream::adopt(raw.stream().try_clone().unwrap().into()).unwrap();
+    let stream = host::socket::StreamSocket::adopt(raw.stream().try_clone().unwrap().into()).unwrap();
     let copies: Vec<OwnedFd> = (0..16).map(|_| ram.fd()).collect();
     let copies: Vec<_> = copies.iter().map(AsFd::as_fd).collect();
     let mut taken = 0;
     for _ in 0..20 {
-        while let Ok(host::socket::Sent::Bytes(_)) = stream.send(&load(2, 7, 0, 4), &copies) {
+        while let Ok(host::socket::SocketSent::Bytes(_)) = stream.send(&load(2, 7, 0, 4), &copies) {
             taken += 1;
             assert!(taken < 50_000, "the host accepts messages without a bound");
         }
@@ -220,11 +220,11 @@ fn client_with_too_many_open_descriptors_is_not_read() {
 
 #[test]
 fn client_shares_no_more_memory_than_its_limit() {
-    let live = Live::with("client_memory = \"1G\"");
+    let live = LiveHost::with("client_memory = \"1G\"");
     let fd = memfd("sparse", 64 * GIB);
-    let mut qemu = Qemu::greet(&live.socket(0));
+    let mut qemu = QemuClient::greet(&live.socket(0));
     let mut map = |iova, size| {
-        let window = Window { iova, size, offset: iova, writable: true };
+        let window = ClientDmaWindow { iova, size, offset: iova, writable: true };
         let fd = fd.try_clone().unwrap();
         qemu.done(|client, out| client.dma_map(out, window, Some(fd)))
     };
@@ -238,9 +238,9 @@ fn client_shares_no_more_memory_than_its_limit() {
 
 #[test]
 fn guest_behind_an_iommu_may_map_page_by_page() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let fd = memfd("paged", 4 * GIB);
-    let mut raw = Raw::greet(&live.socket(0));
+    let mut raw = RawConnection::greet(&live.socket(0));
     let page = |number: u64| number * 7919 % (4 * GIB / PAGE) * PAGE;
     let iova = |number: u64| (1 << 40) - number * PAGE;
     for number in 0..3000 {
@@ -257,11 +257,11 @@ fn guest_behind_an_iommu_may_map_page_by_page() {
 
 #[test]
 fn client_at_its_mapping_limit_takes_no_mapping_of_others() {
-    let live = Live::start();
+    let live = LiveHost::start();
     let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
     let refused: Vec<u32> = (0..6)
         .map(|vf| {
-            let mut raw = Raw::greet(&live.socket(vf));
+            let mut raw = RawConnection::greet(&live.socket(vf));
             let places = (0..32).flat_map(|block| (0..files.len() as u64).map(move |file| (block, file)));
             let mut refused = 0;
             for (block, file) in places {
@@ -276,8 +276,8 @@ fn client_at_its_mapping_limit_takes_no_mapping_of_others() {
         .collect();
     assert!(refused.iter().all(|refused| *refused > 0), "{refused:?}");
     assert!(refused.windows(2).all(|pair| pair[0] == pair[1]), "clients have different limits: {refused:?}");
-    let ram = Ram::new();
-    let mut raw = Raw::greet(&live.socket(6));
+    let ram = GuestRam::new();
+    let mut raw = RawConnection::greet(&live.socket(6));
     raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
     assert_eq!(raw.reply().map(|(error, _)| error), Some(0));
 }

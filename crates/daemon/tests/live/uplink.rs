@@ -2,13 +2,13 @@
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::tap::{TAP, hears_the_host, host_broadcasts, ip, on_a_tap, received_by_the_host};
 use i82576::MacAddress;
 
 /// Runs a test on a tap, in a process of its own.
-fn alone_on_a_tap(name: &str, body: fn(Live)) {
+fn alone_on_a_tap(name: &str, body: fn(LiveHost)) {
     alone(name, || on_a_tap(name, TAP, body));
 }
 
@@ -16,7 +16,7 @@ fn alone_on_a_tap(name: &str, body: fn(Live)) {
 fn tap_carries_frames_both_ways() {
     alone_on_a_tap("uplink::tap_carries_frames_both_ways", |live| {
         assert_eq!(live.port().uplink, "tap:softiov0");
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         let before = received_by_the_host("softiov0");
         for _ in 0..10 {
             assert!(guest.send(MacAddress::BROADCAST, &[1; 60]));
@@ -31,7 +31,7 @@ fn frames_that_no_guest_receives_keep_no_thread_awake() {
     alone_on_a_tap("uplink::frames_that_no_guest_receives_keep_no_thread_awake", |live| {
         host_broadcasts(2000);
         assert_asleep("without a guest");
-        let guest = Guest::under_qemu(&live, 0);
+        let guest = VfGuest::under_qemu(&live, 0);
         host_broadcasts(2000);
         assert_asleep("while the guest takes no frame");
         drop(guest);
@@ -41,7 +41,7 @@ fn frames_that_no_guest_receives_keep_no_thread_awake() {
 #[test]
 fn tap_that_is_down_keeps_no_thread_awake_until_it_is_up() {
     alone_on_a_tap("uplink::tap_that_is_down_keeps_no_thread_awake_until_it_is_up", |live| {
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         host_broadcasts(10);
         ip("link set softiov0 down");
         a.send(MacAddress::BROADCAST, &[1; 60]);

@@ -3,14 +3,14 @@
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::qemu::{self, Qemu};
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::qemu::{self, QemuClient};
 use crate::support::tap::{
     TAP, ip, make_tap, on_a_tap, reaches_the_host, received_by_the_host, tap, wait_port,
 };
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::control::status::{LinkState, PortStatus};
 use daemon::control::uplink::UplinkState;
 use daemon::settings::VfSettings;
@@ -23,7 +23,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Handles pending mailbox interrupts, and returns true if the guest sees its link up.
-fn sees_link(guest: &mut Guest<Qemu>) -> bool {
+fn sees_link(guest: &mut VfGuest<QemuClient>) -> bool {
     while guest.machine.wait_for(driver::vf::MAILBOX_VECTOR, Duration::ZERO) {
         guest.vf.handle_interrupt(&mut guest.machine, driver::vf::MAILBOX_VECTOR);
     }
@@ -33,8 +33,8 @@ fn sees_link(guest: &mut Guest<Qemu>) -> bool {
 #[test]
 fn link_is_down_while_the_tap_is_deleted() {
     let name = "uplink_life::link_is_down_while_the_tap_is_deleted";
-    let body = |live: Live| {
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let body = |live: LiveHost| {
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         assert!(live.port().link && sees_link(&mut a));
         reaches_the_host(&mut a, "softiov0");
         for round in 1..=3 {
@@ -60,7 +60,7 @@ fn tap_created_by_the_host_is_not_created_again() {
     let name = "uplink_life::tap_created_by_the_host_is_not_created_again";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
-            let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+            let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
             a.take();
             b.take();
             ip("link del softiov0");
@@ -96,7 +96,7 @@ fn tap_that_appears_briefly_is_not_created_by_the_host() {
 #[test]
 fn tap_that_is_down_or_without_carrier_has_no_link() {
     on_a_tap("uplink_life::tap_that_is_down_or_without_carrier_has_no_link", TAP, |live| {
-        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         live.set(1, LinkState::Enable);
         for (off, on, state, carrier) in [
             ("link set softiov0 down", "link set softiov0 up", UplinkState::Down, true),
@@ -125,7 +125,7 @@ fn tap_that_is_down_or_without_carrier_has_no_link() {
 fn link_can_be_configured_to_stay_up_without_an_uplink() {
     let config = format!("{TAP}link = \"up\"\n");
     on_a_tap("uplink_life::link_can_be_configured_to_stay_up_without_an_uplink", &config, |live| {
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         wait_port(&live, "down", |port| port.uplink == "tap:softiov0 (down)");
         assert!(live.port().link && sees_link(&mut guest));
@@ -145,7 +145,7 @@ fn link_can_be_configured_to_stay_up_without_an_uplink() {
 #[test]
 fn renamed_tap_stays_until_its_first_name_returns() {
     on_a_tap("uplink_life::renamed_tap_stays_until_its_first_name_returns", TAP, |live| {
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         ip("link set softiov0 name other0");
         ip("link set other0 up");
@@ -217,7 +217,7 @@ fn tap_moved_to_another_namespace_stays_attached() {
 #[test]
 fn port_waits_while_its_tap_is_in_use_or_of_another_kind() {
     on_a_tap("uplink_life::port_waits_while_its_tap_is_in_use_or_of_another_kind", TAP, |live| {
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link del softiov0");
         wait_port(&live, "gone", |port| !port.link);
         ip("link add softiov0 type bridge");
@@ -249,7 +249,7 @@ fn port_waits_while_its_tap_is_in_use_or_of_another_kind() {
 #[test]
 fn frames_beyond_the_taps_mtu_are_counted() {
     on_a_tap("uplink_life::frames_beyond_the_taps_mtu_are_counted", TAP, |live| {
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         let payload = vec![7; 1500];
         assert!(guest.send(MacAddress::BROADCAST, &payload));
         reaches_the_host(&mut guest, "softiov0");
@@ -278,7 +278,7 @@ fn outermost_tag_does_not_count_against_a_taps_mtu() {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
         });
         live.change(0, VfSettings { spoofchk: Some(false), ..VfSettings::default() });
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "softiov0");
         let ends = [&MacAddress::BROADCAST.0[..], &guest.vf.mac().0].concat();
         let [customer, service] = [[0x81, 0, 0, 7], [0x88, 0xa8, 0, 5]];
@@ -305,12 +305,12 @@ fn outermost_tag_does_not_count_against_a_taps_mtu() {
 fn link_of_each_port_follows_its_own_tap() {
     let config = format!("{TAP}vfs = 1\n[[port]]\nuplink = {{ tap = \"softiov1\" }}\nvfs = 1\n");
     on_a_tap("uplink_life::link_of_each_port_follows_its_own_tap", &config, |live| {
-        let ports = || match ask(&live.control_socket(), Request::PortList).unwrap() {
-            Answer::Ports(ports) => ports,
+        let ports = || match ask(&live.control_socket(), ControlRequest::PortList).unwrap() {
+            ControlAnswer::Ports(ports) => ports,
             other => panic!("{other:?} to port.list"),
         };
         let links = || ports().iter().map(|port: &PortStatus| port.link).collect::<Vec<_>>();
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov1 down");
         eventually("only the second is down", || links() == [true, false]);
         reaches_the_host(&mut guest, "softiov0");
@@ -347,7 +347,7 @@ fn flood_of_new_interfaces_does_not_slow_the_port() {
     let name = "uplink_life::flood_of_new_interfaces_does_not_slow_the_port";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
-            let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+            let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
             let (before, began) = (thread_time("pf0"), Instant::now());
             flood();
             let (port, took) = (thread_time("pf0") - before, began.elapsed());

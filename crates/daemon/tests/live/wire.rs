@@ -2,8 +2,8 @@
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use daemon::control::uplink::{UplinkState, UplinkStatus};
 
 /// Configuration of two ports on one wire.
@@ -11,14 +11,14 @@ const WIRED: &str = "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n
 /// Configuration of two unconnected ports.
 const APART: &str = "[[port]]\nvfs = 2\n[[port]]\nvfs = 2\n";
 
-fn uplink(live: &Live, port: &str) -> UplinkStatus {
+fn uplink(live: &LiveHost, port: &str) -> UplinkStatus {
     live.show_port(port).uplink_status.expect("the port has an uplink")
 }
 
 #[test]
 fn wire_carries_frames_and_both_ports_show_its_state() {
-    let live = Live::with(WIRED);
-    let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf1"));
+    let live = LiveHost::with(WIRED);
+    let (mut a, mut b) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf1vf1"));
     exchange(&mut a, &mut b, 100);
     for port in ["pf0", "pf1"] {
         assert_eq!(live.show_port(port).uplink, "wire:w");
@@ -33,18 +33,19 @@ fn wire_carries_frames_and_both_ports_show_its_state() {
 /// The first port starts before the other end of its wire exists, so it has no link then.
 #[test]
 fn tx_rate_limit_holds_on_a_port_started_without_a_link() {
-    let live = Live::with(&WIRED.replacen("vfs = 2", "vfs = 2\nvf = [{ index = 0, max_tx_rate = 100 }]", 1));
+    let live =
+        LiveHost::with(&WIRED.replacen("vfs = 2", "vfs = 2\nvf = [{ index = 0, max_tx_rate = 100 }]", 1));
     assert_eq!(live.show(0).settings.max_tx_rate, Some(100));
     eventually("the ports see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
-    let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf1"));
+    let (mut a, mut b) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf1vf1"));
     exchange(&mut a, &mut b, 5);
 }
 
 #[test]
 fn idle_wire_uses_no_processor_time() {
     alone("wire::idle_wire_uses_no_processor_time", || {
-        let live = Live::with(WIRED);
-        let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
+        let live = LiveHost::with(WIRED);
+        let (mut a, mut b) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf1vf0"));
         exchange(&mut a, &mut b, 10);
         assert_asleep("both ports are idle");
         exchange(&mut a, &mut b, 10);
@@ -53,8 +54,8 @@ fn idle_wire_uses_no_processor_time() {
 
 #[test]
 fn wire_is_added_to_and_removed_from_a_running_port() {
-    let live = Live::keeping(APART);
-    let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
+    let live = LiveHost::keeping(APART);
+    let (mut a, mut b) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf1vf0"));
     for _ in 0..3 {
         let changes = live.apply(WIRED).unwrap().changes;
         assert_eq!(changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(), ["pf0", "pf1"]);
@@ -73,14 +74,14 @@ fn wire_is_added_to_and_removed_from_a_running_port() {
 
 #[test]
 fn link_of_a_wire_is_down_while_one_port_is_removed() {
-    let live = Live::keeping(WIRED);
+    let live = LiveHost::keeping(WIRED);
     let heir =
         "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"new\"\nvfs = 1\nuplink.wire = \"w\"\n";
-    let mut a = Guest::on(&live, "pf0vf0");
+    let mut a = VfGuest::on(&live, "pf0vf0");
     // The new port exists before the old one has ended.
     live.apply(heir).unwrap();
     eventually("the new neighbour", || live.show_port("pf0").link && live.show_port("new").link);
-    let mut b = Guest::on(&live, "newvf0");
+    let mut b = VfGuest::on(&live, "newvf0");
     a.wait_for_link();
     exchange(&mut a, &mut b, 5);
     live.apply("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"third\"\nuplink.wire = \"w\"\n")
@@ -93,7 +94,7 @@ fn link_of_a_wire_is_down_while_one_port_is_removed() {
 
 #[test]
 fn wire_without_exactly_two_ends_is_refused() {
-    let live = Live::keeping(WIRED);
+    let live = LiveHost::keeping(WIRED);
     for (text, why) in [
         ("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n".to_owned(), "has only one end"),
         (format!("{WIRED}[[port]]\nuplink.wire = \"w\"\n"), "has two ends"),

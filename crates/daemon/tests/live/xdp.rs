@@ -3,15 +3,15 @@
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
 use crate::support::tap::{ip, reaches_the_host, wait_port};
-use daemon::Host;
-use daemon::config::Config;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::uplink::{InterfaceMode, UplinkState, UplinkStatus};
-use host::confine::{Capabilities, Confinement, Role, Seccomp};
+use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use host::test_support::skipped;
-use host::xdp::Program;
+use host::xdp::XdpProgram;
 use i82576::MacAddress;
 use std::process::Command;
 
@@ -24,7 +24,7 @@ fn config(mode: &str) -> String {
 
 /// Runs a test with a pair, if the kernel allows it to load programs.
 fn where_programs_load(name: &str, body: impl FnOnce() + Send) {
-    with_a_pair(name, || match Program::load() {
+    with_a_pair(name, || match XdpProgram::load() {
         Ok(_) => body(),
         Err(error) => skipped(name, &format!("no program can be loaded: {error}")),
     });
@@ -36,13 +36,13 @@ fn has_program() -> bool {
     String::from_utf8_lossy(&output.stdout).contains("xdp")
 }
 
-fn status(live: &Live) -> UplinkStatus {
+fn status(live: &LiveHost) -> UplinkStatus {
     live.port().uplink_status.unwrap()
 }
 
 /// Waits until frames pass the interface in an XDP mode.
 #[track_caller]
-fn wait_mode(live: &Live, mode: InterfaceMode) {
+fn wait_mode(live: &LiveHost, mode: InterfaceMode) {
     wait_port(live, "the mode", |port| {
         port.link && port.uplink_status.as_ref().is_some_and(|status| status.mode == Some(mode))
     });
@@ -56,7 +56,7 @@ fn each_xdp_mode_carries_frames_and_removes_its_program() {
             ("native", InterfaceMode::Native),
             ("generic", InterfaceMode::Generic),
         ] {
-            let live = Live::with(&config(asked));
+            let live = LiveHost::with(&config(asked));
             assert_eq!(live.port().uplink, "interface:wire0");
             let found = status(&live);
             assert_eq!((found.kind.as_str(), found.state), ("interface", UplinkState::Up));
@@ -66,7 +66,7 @@ fn each_xdp_mode_carries_frames_and_removes_its_program() {
                 "{asked}"
             );
             assert!(has_program());
-            let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+            let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
             reaches_the_host(&mut a, "host0");
             b.take();
             a.send(MacAddress::BROADCAST, &[6; 70]);
@@ -84,8 +84,8 @@ fn each_xdp_mode_carries_frames_and_removes_its_program() {
 #[test]
 fn recreated_interface_gets_its_xdp_program_again() {
     where_programs_load("xdp::recreated_interface_gets_its_xdp_program_again", || {
-        let live = Live::with(&(CONFINED.to_owned() + &config("best-effort")));
-        let mut guest = Guest::under_qemu(&live, 0);
+        let live = LiveHost::with(&(CONFINED.to_owned() + &config("best-effort")));
+        let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         ip("link set wire0 down");
         wait_port(&live, "down", |port| !port.link && port.uplink == "interface:wire0 (down)");
@@ -115,8 +115,8 @@ fn recreated_interface_gets_its_xdp_program_again() {
 #[test]
 fn running_port_changes_its_xdp_mode() {
     where_programs_load("xdp::running_port_changes_its_xdp_mode", || {
-        let live = Live::keeping(&config("generic"));
-        let mut guest = Guest::under_qemu(&live, 0);
+        let live = LiveHost::keeping(&config("generic"));
+        let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         for (asked, had) in [("native", InterfaceMode::Native), ("generic", InterfaceMode::Generic)] {
             live.apply(&config(asked)).unwrap();
@@ -136,8 +136,8 @@ fn running_port_changes_its_xdp_mode() {
 #[test]
 fn running_host_loads_no_xdp_program_and_names_a_remedy() {
     where_programs_load("xdp::running_host_loads_no_xdp_program_and_names_a_remedy", || {
-        let live = Live::keeping("[[port]]\n");
-        let mut guest = Guest::under_qemu(&live, 0);
+        let live = LiveHost::keeping("[[port]]\n");
+        let mut guest = VfGuest::under_qemu(&live, 0);
         let refused = live.apply(&config("native")).expect_err("is refused").to_string();
         assert!(
             refused.contains("restart the host with an AF_XDP uplink") && refused.contains("best-effort"),
@@ -154,15 +154,20 @@ fn running_host_loads_no_xdp_program_and_names_a_remedy() {
 #[test]
 fn frames_use_a_packet_socket_without_the_xdp_privilege() {
     with_a_pair("xdp::frames_use_a_packet_socket_without_the_xdp_privilege", || {
-        let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
-        Confinement { seccomp: Seccomp::Off, capabilities }.prepare(Role::Main).unwrap().apply().unwrap();
+        let capabilities = ThreadCapabilities::Only { net_admin: false, net_raw: true };
+        ThreadSandbox { seccomp: SeccompMode::Off, capabilities }
+            .prepare(ThreadRole::Main)
+            .unwrap()
+            .apply()
+            .unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let checked = Config::check(Config::parse(&config("native")).unwrap(), folder.path()).unwrap();
-        let refused = Host::start(checked).unwrap_err().to_string();
+        let checked =
+            HostConfig::check(HostConfig::parse(&config("native")).unwrap(), folder.path()).unwrap();
+        let refused = RunningHost::start(checked).unwrap_err().to_string();
         assert!(refused.contains("CAP_BPF") && refused.contains("best-effort"), "{refused}");
-        let live = Live::with(&config("best-effort"));
+        let live = LiveHost::with(&config("best-effort"));
         assert_eq!(status(&live).mode, Some(InterfaceMode::PacketSocket));
-        let mut guest = Guest::under_qemu(&live, 0);
+        let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         assert!(live.is_whole());
     });
@@ -173,7 +178,7 @@ fn interface_with_frames_too_long_for_xdp_uses_a_socket() {
     where_programs_load("xdp::interface_with_frames_too_long_for_xdp_uses_a_socket", || {
         ip("link set wire0 mtu 9000");
         ip("link set host0 mtu 9000");
-        let live = Live::with(&config("best-effort"));
+        let live = LiveHost::with(&config("best-effort"));
         let found = status(&live);
         assert_eq!((found.mtu, found.mode), (Some(9000), Some(InterfaceMode::PacketSocket)));
         assert!(!has_program());

@@ -8,33 +8,35 @@ mod world;
 
 use crate::conversation::tcp;
 use crate::kept::configured;
-use avf::virtchnl::{Packed, Request};
-use avf_nic::Card;
+use avf::virtchnl::{EncodedList, VirtchnlRequest};
+use avf_nic::Nic;
 use core::time::Duration;
 use daemon::control::status::Interventions;
-use daemon::state::port::{ClientState, Configured};
-use daemon::state::{AvfRest, AvfState};
-use driver::avf::pf::Pf;
-use driver::avf::vf::{TxOffload, Vf};
-use driver::conduct::{Cause, Monitor};
+use daemon::state::port::{ClientState, ConfiguredPolicies};
+use daemon::state::{AvfPortState, PausedAvfPort};
+use driver::avf::pf::AvfPf;
+use driver::avf::vf::{AvfDriver, TxOffload};
+use driver::conduct::{ConductMonitor, QuarantineCause};
 use i82576::Time;
 use iovm::VirtualFunction;
 use pcie::{Function, Rid, VfIndex, VfSet};
-use plane::switch::{Limit, Limits};
-use policy::{Action, Mirror, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet};
-use world::{Side, World, mac};
+use plane::switch::{StormLimit, StormLimits};
+use policy::{
+    OffenceAction, OffenceThresholds, PortPolicy, PortVlan, StormControl, VfMirrorRule, VfPolicy, VlanSet,
+};
+use world::{CardFixture, TestFunction, mac};
 
 /// Number of VFs of the card in the saved states.
 const VFS: u8 = 8;
 
 /// Returns the state of a port in the middle of its work.
-pub(crate) fn rich_avf() -> AvfState {
-    let mut world = World::new(VFS).across_a_plane();
+pub(crate) fn rich_avf() -> AvfPortState {
+    let mut world = CardFixture::new(VFS).across_a_plane();
     world.map(1);
-    let mut vfs: Vec<Vf> = (0..3).map(|n| start(&mut world, n)).collect();
+    let mut vfs: Vec<AvfDriver> = (0..3).map(|n| start(&mut world, n)).collect();
     let plane = world.plane.as_mut().unwrap();
-    let kind = Limit { threshold: 1, drops: true, drops_next: false };
-    plane.storm.limits = Limits { kinds: [kind; 2], window: 10_000_000, counts_unknown: false };
+    let kind = StormLimit { threshold: 1, drops: true, drops_next: false };
+    plane.storm.limits = StormLimits { kinds: [kind; 2], window: 10_000_000, counts_unknown: false };
     plane.storm.restart(world.now);
     world.cable.1.extend([mac(0).0, [0xff; 6]].map(|to| [&to[..], &[2; 94]].concat()));
     // The rate limit delays these packets, so part of them is still in the card when the state is saved.
@@ -49,7 +51,7 @@ pub(crate) fn rich_avf() -> AvfState {
     let poll = world.card.poll(world.now, &mut world.memories);
     assert_eq!(poll.for_pf, 4, "a message waits in the PF's queue");
     let card = world.card.save(world.plane.as_ref().unwrap());
-    let rest = AvfRest {
+    let rest = PausedAvfPort {
         card,
         pf: world.with_pf(|pf, side| pf.save(side)),
         hidden: VfSet::new(1 << 63 | 4),
@@ -64,7 +66,7 @@ pub(crate) fn rich_avf() -> AvfState {
 }
 
 /// Starts VF `n` with a driver. The first has a rate limit, the second a port VLAN, and the third a list of VLANs.
-fn start(world: &mut World, n: u8) -> Vf {
+fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     let policy = VfPolicy {
         mac: Some(mac(n)),
         max_tx_rate: u32::from(n == 0),
@@ -74,25 +76,25 @@ fn start(world: &mut World, n: u8) -> Vf {
         ..VfPolicy::default()
     };
     world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
-    let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+    let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
     vf.start(&mut world.vf(n)).unwrap();
     if n == 2 {
         // VLAN 20 is not in the list, so it is withheld.
-        let list = Packed::new(&[3, 20]);
-        vf.ask(&mut world.vf(n), Request::Vlans(true, u16::from(n) + 1, list.list())).unwrap();
+        let list = EncodedList::new(&[3, 20]);
+        vf.ask(&mut world.vf(n), VirtchnlRequest::Vlans(true, u16::from(n) + 1, list.list())).unwrap();
     }
     vf
 }
 
 /// Throttles VF 0, and quarantines VF 3.
-fn hold_back(world: &mut World) {
-    let limits = [Thresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
-    let watch = |pf: &mut Pf, side: &mut Side<'_>, events| pf.watch(side, 0, [events; 6], &limits);
+fn hold_back(world: &mut CardFixture) {
+    let limits = [OffenceThresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
+    let watch = |pf: &mut AvfPf, side: &mut TestFunction<'_>, events| pf.watch(side, 0, [events; 6], &limits);
     world.with_pf(|pf, side| watch(pf, side, 0));
     world.now = world.now + Duration::from_secs(1);
     let verdict = world.with_pf(|pf, side| watch(pf, side, 5)).unwrap();
-    assert_eq!(verdict.action, Action::Throttle);
-    world.with_pf(|pf, side| pf.quarantine(side, 3, Cause::Administrator));
+    assert_eq!(verdict.action, OffenceAction::Throttle);
+    world.with_pf(|pf, side| pf.quarantine(side, 3, QuarantineCause::Administrator));
 }
 
 fn client() -> ClientState {
@@ -100,7 +102,7 @@ fn client() -> ClientState {
     ClientState { interventions, pin: (true, false), judged: (true, false), warned: true }
 }
 
-fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
+fn around(conduct: Vec<ConductMonitor>, rest: Option<PausedAvfPort>) -> AvfPortState {
     let function = |vf: VfIndex| {
         let mut function = VirtualFunction::of(vf, Rid(0x18), avf::config::space());
         function.config_write(0x04, &[6, 0]);
@@ -111,15 +113,15 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
     let storm = StormControl { broadcast: 900, multicast: 0, window_ms: 100 };
     let [to, watched] = [63, 62].map(|n| VfIndex::new(n).unwrap());
     let vfs = VfSet::from_iter([watched]);
-    let mirror = Mirror { to, vfs, ingress: true, egress: false, vlans: None };
-    AvfState {
+    let mirror = VfMirrorRule { to, vfs, ingress: true, egress: false, vlans: None };
+    AvfPortState {
         functions: VfIndex::first(VFS.into()).map(function).collect(),
         policies: vec![
             VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
             VFS.into()
         ],
         conduct,
-        configured: Configured { port: before.port.0, vfs: before.vfs },
+        configured: ConfiguredPolicies { port: before.port.0, vfs: before.vfs },
         policy: PortPolicy { storm, mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() },
         rest,
     }
@@ -127,17 +129,17 @@ fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
 
 #[test]
 fn avf_port_continues_from_its_saved_state() {
-    let AvfState { conduct, rest, .. } = rich_avf();
+    let AvfPortState { conduct, rest, .. } = rich_avf();
     let rest = rest.unwrap();
     let written = postcard::to_allocvec(&rest).unwrap();
-    let (card, plane) = Card::restore(rest.card.clone()).unwrap();
-    let mut world = World::new(VFS).across_a_plane();
+    let (card, plane) = Nic::restore(rest.card.clone()).unwrap();
+    let mut world = CardFixture::new(VFS).across_a_plane();
     world.memories.forget(Function::Pf);
-    world.pf = Pf::restore(&mut world.side(Function::Pf), rest.pf.clone()).ok();
+    world.pf = AvfPf::restore(&mut world.side(Function::Pf), rest.pf.clone()).ok();
     world.with_pf(|pf, side| pf.resume_conduct(side, conduct.clone())).unwrap();
     let pf = world.pf.take().unwrap();
     assert_eq!(format!("{:?}", pf.monitors()), format!("{conduct:?}"));
-    let again = AvfRest { card: card.save(&plane), pf: pf.save(&mut world.side(Function::Pf)), ..rest };
+    let again = PausedAvfPort { card: card.save(&plane), pf: pf.save(&mut world.side(Function::Pf)), ..rest };
     assert!(postcard::to_allocvec(&again).unwrap() == written);
     println!("card, plane and PF driver take {} bytes", written.len());
 }

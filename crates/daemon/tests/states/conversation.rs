@@ -1,11 +1,11 @@
 //! Random actions of guests, drivers, the host and the wire, with successors taking over before some of them, and
 //! between rounds while drivers wait. The visible results must be the same as without a successor.
 
-use crate::world::{Device, VFS, World, index};
+use crate::world::{CardWithDrivers, ManagedConfigSpace, VFS, index};
 use backplane::vf_mac;
 use core::time::Duration;
 use driver::Hal;
-use driver::conduct::Cause;
+use driver::conduct::QuarantineCause;
 use driver::vf::{LinkCheck, TxOffload};
 use i82576::config::{EXPRESS, MSIX};
 use i82576::ids::VF_BAR0_SIZE;
@@ -14,13 +14,15 @@ use nic::Budget;
 use pcie::Function::{self, Pf, Vf};
 use pcie::VfSet;
 use pcie::capability::{express, msix};
-use policy::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
+use policy::{
+    InterruptBounds, PortPolicy, PortVlan, StormControl, VfLinkPolicy, VfMirrorRule, VfPolicy, VlanSet,
+};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 /// Action in a conversation between drivers and card.
 #[derive(Debug, Clone)]
-pub(crate) enum Act {
+pub(crate) enum ConversationAction {
     /// Sends a frame of this length from a VF to a VF, or to the wire.
     Send(u8, u8, usize),
     /// Sends a TCP packet of this length, to be cut into segments of 400 bytes.
@@ -56,7 +58,7 @@ fn vf() -> impl Strategy<Value = u8> {
 
 fn policy() -> impl Strategy<Value = VfPolicy> {
     let flags = any::<[bool; 7]>();
-    let state = prop_oneof![3 => Just(Link::Auto), 1 => Just(Link::Enable), 1 => Just(Link::Disable)];
+    let state = prop_oneof![3 => Just(VfLinkPolicy::Auto), 1 => Just(VfLinkPolicy::Enable), 1 => Just(VfLinkPolicy::Disable)];
     let bounds = prop_oneof![
         2 => Just((0, 0, false)),
         1 => Just((0, 2_000, true)),
@@ -87,7 +89,7 @@ fn policy() -> impl Strategy<Value = VfPolicy> {
 
 fn port_policy() -> impl Strategy<Value = PortPolicy> {
     (any::<bool>(), 0..2u32, vf(), any::<bool>()).prop_map(|(mirrored, storm, to, ingress)| {
-        let rule = Mirror {
+        let rule = VfMirrorRule {
             to: index(to).into(),
             vfs: VfSet::NONE,
             ingress: ingress || !mirrored,
@@ -101,28 +103,28 @@ fn port_policy() -> impl Strategy<Value = PortPolicy> {
     })
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = ConversationAction> {
     let bytes = proptest::collection::vec(any::<u8>(), 1..9);
     prop_oneof![
-        8 => (vf(), 0..6u8, 60..1_400usize).prop_map(|(vf, to, length)| Act::Send(vf, to, length)),
-        5 => (vf(), 0..6u8, 1_000..9_000usize).prop_map(|(vf, to, length)| Act::SendLarge(vf, to, length)),
-        5 => vf().prop_map(Act::Receive),
-        5 => (vf(), 0..8u8, any::<u16>()).prop_map(|(vf, what, argument)| Act::Ask(vf, what, argument)),
-        3 => vf().prop_map(Act::Watchdog),
-        1 => vf().prop_map(Act::FunctionLevelReset),
-        1 => vf().prop_map(Act::Reset),
-        2 => (vf(), 0..0x2010u64, bytes).prop_map(|(vf, at, bytes)| Act::Message(vf, at, bytes)),
-        3 => (vf(), policy()).prop_map(|(vf, policy)| Act::Policy(vf, policy.into())),
-        1 => port_policy().prop_map(|policy| Act::PortPolicy(policy.into())),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::Quarantine(vf, on)),
-        2 => (vf(), 0..3_000u64).prop_map(|(vf, events)| Act::Watch(vf, events)),
-        1 => Just(Act::PortReset),
-        1 => any::<bool>().prop_map(Act::PortLink),
-        1 => any::<bool>().prop_map(Act::Carrier),
-        5 => (0..5u8, 60..1_400usize).prop_map(|(to, length)| Act::Arrive(to, length)),
-        1 => vf().prop_map(Act::Starve),
-        1 => (1..20usize).prop_map(Act::Budget),
-        4 => prop_oneof![0..3_000u64, Just(1_100_000)].prop_map(Act::Wait),
+        8 => (vf(), 0..6u8, 60..1_400usize).prop_map(|(vf, to, length)| ConversationAction::Send(vf, to, length)),
+        5 => (vf(), 0..6u8, 1_000..9_000usize).prop_map(|(vf, to, length)| ConversationAction::SendLarge(vf, to, length)),
+        5 => vf().prop_map(ConversationAction::Receive),
+        5 => (vf(), 0..8u8, any::<u16>()).prop_map(|(vf, what, argument)| ConversationAction::Ask(vf, what, argument)),
+        3 => vf().prop_map(ConversationAction::Watchdog),
+        1 => vf().prop_map(ConversationAction::FunctionLevelReset),
+        1 => vf().prop_map(ConversationAction::Reset),
+        2 => (vf(), 0..0x2010u64, bytes).prop_map(|(vf, at, bytes)| ConversationAction::Message(vf, at, bytes)),
+        3 => (vf(), policy()).prop_map(|(vf, policy)| ConversationAction::Policy(vf, policy.into())),
+        1 => port_policy().prop_map(|policy| ConversationAction::PortPolicy(policy.into())),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| ConversationAction::Quarantine(vf, on)),
+        2 => (vf(), 0..3_000u64).prop_map(|(vf, events)| ConversationAction::Watch(vf, events)),
+        1 => Just(ConversationAction::PortReset),
+        1 => any::<bool>().prop_map(ConversationAction::PortLink),
+        1 => any::<bool>().prop_map(ConversationAction::Carrier),
+        5 => (0..5u8, 60..1_400usize).prop_map(|(to, length)| ConversationAction::Arrive(to, length)),
+        1 => vf().prop_map(ConversationAction::Starve),
+        1 => (1..20usize).prop_map(ConversationAction::Budget),
+        4 => prop_oneof![0..3_000u64, Just(1_100_000)].prop_map(ConversationAction::Wait),
     ]
 }
 
@@ -147,50 +149,50 @@ pub(crate) fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
 }
 
 /// Performs an action, and returns its results as text.
-pub(crate) fn perform(world: &mut World, act: &Act) -> String {
+pub(crate) fn perform(world: &mut CardWithDrivers, act: &ConversationAction) -> String {
     match act {
-        Act::Send(vf, to, length) => {
+        ConversationAction::Send(vf, to, length) => {
             let frame = frame(address(*to), vf_mac(*vf), *length);
             send(world, *vf, &frame, &TxOffload::default())
         }
-        Act::SendLarge(vf, to, length) => {
+        ConversationAction::SendLarge(vf, to, length) => {
             let offload = TxOffload { tso: Some(400), ..TxOffload::default() };
             send(world, *vf, &tcp(address(*to), vf_mac(*vf), *length), &offload)
         }
-        Act::Receive(vf) => receive(world, *vf),
-        Act::Ask(vf, what, argument) => ask(world, *vf, *what, *argument),
-        Act::Watchdog(vf) => watchdog(world, *vf),
-        Act::FunctionLevelReset(vf) => {
+        ConversationAction::Receive(vf) => receive(world, *vf),
+        ConversationAction::Ask(vf, what, argument) => ask(world, *vf, *what, *argument),
+        ConversationAction::Watchdog(vf) => watchdog(world, *vf),
+        ConversationAction::FunctionLevelReset(vf) => {
             let at = u64::from(EXPRESS) + u64::from(express::DEVICE_CONTROL);
             let reset = express::DEVICE_CONTROL_FLR.to_le_bytes();
             let (manager, nic) = (&mut world.manager, world.card.nic());
-            let effects = manager.config_write(&mut Device(nic), index(*vf), at, &reset);
+            let effects = manager.config_write(&mut ManagedConfigSpace(nic), index(*vf), at, &reset);
             world.enable(*vf);
             format!("{effects:?}")
         }
-        Act::Reset(vf) => {
-            let reset = world.manager.reset(&mut Device(world.card.nic()), index(*vf));
+        ConversationAction::Reset(vf) => {
+            let reset = world.manager.reset(&mut ManagedConfigSpace(world.card.nic()), index(*vf));
             world.enable(*vf);
             format!("{reset:?}")
         }
-        Act::Message(vf, at, bytes) => message(world, *vf, *at, bytes),
-        Act::Policy(vf, policy) => {
+        ConversationAction::Message(vf, at, bytes) => message(world, *vf, *at, bytes),
+        ConversationAction::Policy(vf, policy) => {
             let policy = VfPolicy { mac: Some(vf_mac(*vf)), ..**policy };
             format!("{:?}", world.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(*vf), policy)))
         }
-        Act::Arrive(to, length) => {
+        ConversationAction::Arrive(to, length) => {
             world.card.world().send(&frame(address(*to), MacAddress([2, 0, 0, 0, 9, 9]), *length));
             String::new()
         }
-        Act::Starve(vf) => {
+        ConversationAction::Starve(vf) => {
             world.starve(*vf);
             String::new()
         }
-        Act::Budget(frames) => {
+        ConversationAction::Budget(frames) => {
             world.card.set_budget(Budget { frames: *frames });
             String::new()
         }
-        Act::Wait(us) => {
+        ConversationAction::Wait(us) => {
             world.card.advance(Duration::from_micros(*us));
             String::new()
         }
@@ -199,23 +201,25 @@ pub(crate) fn perform(world: &mut World, act: &Act) -> String {
 }
 
 /// Performs an action of the administrator or the host.
-fn govern(world: &mut World, act: &Act) -> String {
-    if let Act::Carrier(up) = act {
+fn govern(world: &mut CardWithDrivers, act: &ConversationAction) -> String {
+    if let ConversationAction::Carrier(up) = act {
         world.card.nic().set_link(*up);
     }
     let done = world.card.with_pf_driver(|pf, hal| match act {
-        Act::PortPolicy(policy) => format!("{:?}", pf.set_port_policy(hal, **policy)),
-        Act::Quarantine(vf, true) => format!("{:?}", pf.quarantine(hal, index(*vf), Cause::Administrator)),
-        Act::Quarantine(vf, false) => format!("{:?}", pf.release(hal, index(*vf))),
-        Act::Watch(vf, events) => format!("{:?}", pf.watch(hal, index(*vf), [*events; 6])),
-        Act::PortReset => format!("{:?}", pf.reset(hal)),
-        Act::PortLink(up) => format!("{:?}", pf.set_port_link(hal, *up)),
+        ConversationAction::PortPolicy(policy) => format!("{:?}", pf.set_port_policy(hal, **policy)),
+        ConversationAction::Quarantine(vf, true) => {
+            format!("{:?}", pf.quarantine(hal, index(*vf), QuarantineCause::Administrator))
+        }
+        ConversationAction::Quarantine(vf, false) => format!("{:?}", pf.release(hal, index(*vf))),
+        ConversationAction::Watch(vf, events) => format!("{:?}", pf.watch(hal, index(*vf), [*events; 6])),
+        ConversationAction::PortReset => format!("{:?}", pf.reset(hal)),
+        ConversationAction::PortLink(up) => format!("{:?}", pf.set_port_link(hal, *up)),
         _ => String::new(),
     });
     done.unwrap_or_default()
 }
 
-fn send(world: &mut World, vf: u8, frame: &[u8], offload: &TxOffload) -> String {
+fn send(world: &mut CardWithDrivers, vf: u8, frame: &[u8], offload: &TxOffload) -> String {
     let sent = world.on(vf, |driver, hal| {
         let sent = driver.transmit(hal, frame, offload);
         driver.flush(hal);
@@ -225,7 +229,7 @@ fn send(world: &mut World, vf: u8, frame: &[u8], offload: &TxOffload) -> String 
     format!("{sent:?}")
 }
 
-fn receive(world: &mut World, vf: u8) -> String {
+fn receive(world: &mut CardWithDrivers, vf: u8) -> String {
     let mut buffer = vec![0; 10_000];
     let mut all = String::new();
     for _ in 0..100 {
@@ -238,7 +242,7 @@ fn receive(world: &mut World, vf: u8) -> String {
     all
 }
 
-fn ask(world: &mut World, vf: u8, what: u8, argument: u16) -> String {
+fn ask(world: &mut CardWithDrivers, vf: u8, what: u8, argument: u16) -> String {
     let mac = MacAddress([2, 0, 0, 0, 1, argument as u8 % 8]);
     let group = MacAddress([1, 0, 0x5e, 0, 0, argument as u8]);
     let asked = world.on(vf, |driver, hal| match what {
@@ -254,17 +258,17 @@ fn ask(world: &mut World, vf: u8, what: u8, argument: u16) -> String {
     format!("{asked:?}")
 }
 
-fn watchdog(world: &mut World, vf: u8) -> String {
+fn watchdog(world: &mut CardWithDrivers, vf: u8) -> String {
     let check = world.on(vf, |driver, hal| driver.watchdog(hal));
     let again = (check == LinkCheck::ResetNeeded).then(|| world.on(vf, |driver, hal| driver.restart(hal)));
     format!("{check:?} {again:?}")
 }
 
 /// Unmasks the guest's vectors, writes to the MSI-X BAR, and signals two vectors.
-fn message(world: &mut World, vf: u8, at: u64, bytes: &[u8]) -> String {
+fn message(world: &mut CardWithDrivers, vf: u8, at: u64, bytes: &[u8]) -> String {
     let control = u64::from(MSIX) + u64::from(msix::CONTROL);
     let on = msix::CONTROL_ENABLE.to_le_bytes();
-    world.manager.config_write(&mut Device(world.card.nic()), index(vf), control, &on);
+    world.manager.config_write(&mut ManagedConfigSpace(world.card.nic()), index(vf), control, &on);
     let Some(function) = world.manager.function_mut(index(vf)) else { return String::new() };
     function.msix_write(at, bytes);
     let signalled = [0, 1].map(|vector| function.signal(vector));
@@ -272,7 +276,7 @@ fn message(world: &mut World, vf: u8, at: u64, bytes: &[u8]) -> String {
 }
 
 /// Returns all visible state besides the results of actions.
-fn look(world: &mut World) -> Vec<String> {
+fn look(world: &mut CardWithDrivers) -> Vec<String> {
     let mut seen = Vec::new();
     let vfs: Vec<Function> = (0..VFS).map(Vf).collect();
     for function in vfs.iter().copied().chain([Pf]) {
@@ -294,14 +298,14 @@ fn look(world: &mut World) -> Vec<String> {
         let registers = (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| world.card.vf(n).read(at));
         seen.push(format!("{:?}", registers.collect::<Vec<_>>()));
     }
-    let registers = table::rows().flat_map(table::Register::offsets).map(|at| world.card.pf().read(at));
+    let registers = table::rows().flat_map(table::PfRegister::offsets).map(|at| world.card.pf().read(at));
     seen.push(format!("{:?}", registers.collect::<Vec<_>>()));
     seen
 }
 
 /// Performs actions, with a successor taking over before those that `when` selects. Returns all results.
-fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
-    let mut world = World::new();
+fn trace(acts: &[ConversationAction], when: impl Fn(usize) -> bool) -> Vec<String> {
+    let mut world = CardWithDrivers::new();
     let mut seen = Vec::new();
     for (i, act) in acts.iter().enumerate() {
         world.card.set_between(None);

@@ -1,9 +1,9 @@
 //! Damaged states: bytes of a state are changed under a correct checksum. A state that is accepted nevertheless must
 //! give a card that answers and stays within its bounds.
 
-use crate::conversation::{Act, perform};
+use crate::conversation::{ConversationAction, perform};
 use crate::poke::poke;
-use crate::world::World;
+use crate::world::CardWithDrivers;
 use backplane::Backplane;
 use daemon::state::{CardState, decode};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -12,14 +12,14 @@ use std::sync::LazyLock;
 
 /// Body of a state with a lot of pending work.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut world = World::new();
+    let mut world = CardWithDrivers::new();
     let under_way = [
-        Act::Starve(2),
-        Act::Arrive(2, 100),
-        Act::Arrive(0, 200),
-        Act::SendLarge(0, 1, 8_000),
-        Act::Ask(1, 5, 10),
-        Act::Wait(50),
+        ConversationAction::Starve(2),
+        ConversationAction::Arrive(2, 100),
+        ConversationAction::Arrive(0, 200),
+        ConversationAction::SendLarge(0, 1, 8_000),
+        ConversationAction::Ask(1, 5, 10),
+        ConversationAction::Wait(50),
     ];
     for act in &under_way {
         perform(&mut world, act);

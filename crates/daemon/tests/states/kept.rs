@@ -1,23 +1,25 @@
 //! States of earlier versions, as files of hexadecimal digits beside this one, and the encoding of today's version as
 //! text, a type a line. Today's program must read them all. A change of the encoding without a new version fails.
 //!
-//! A new version needs its number in the type (`Saved::VERSION`), a conversion from earlier versions
-//! (`Saved::from_earlier`), and its own files: `BLESS=1 cargo test -p daemon --test states -- kept` writes missing
+//! A new version needs its number in the type (`SavedState::VERSION`), a conversion from earlier versions
+//! (`SavedState::from_earlier`), and its own files: `BLESS=1 cargo test -p daemon --test states -- kept` writes missing
 //! ones. A port's state and its software's contain a card's, and change with it.
 
 use crate::avf::rich_avf;
-use crate::conversation::{Act, perform};
-use crate::world::{World, through};
+use crate::conversation::{ConversationAction, perform};
+use crate::world::{CardWithDrivers, through};
 use daemon::control::status::Interventions;
-use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
-use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState, Totals};
-use driver::conduct::{Cause, Monitor};
+use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
+use daemon::state::{
+    self, AvfPortState, CardState, I82576PortState, PortSoftwareState, PortTotals, SavedState,
+};
+use driver::conduct::{ConductMonitor, QuarantineCause};
 use driver::pf::SavedPortPolicy;
-use i82576::{Pool, Time};
-use iovm::FunctionState;
+use i82576::{PoolIndex, Time};
+use iovm::VirtualFunctionState;
 use pcie::VfSet;
-use pcie::msix::TableState;
-use policy::{InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet};
+use pcie::msix::MsiXTableState;
+use policy::{InterruptBounds, Offence, PortPolicy, PortVlan, VfLinkPolicy, VfMirrorRule, VfPolicy, VlanSet};
 use serde_json::json;
 use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
@@ -33,7 +35,7 @@ fn file(kind: &str, version: u32, extension: &str) -> PathBuf {
 }
 
 /// Returns the kept file of a version. With `BLESS`, a missing file of today's version is written first.
-fn kept<T: Saved>(version: u32, extension: &str, now: impl FnOnce() -> String) -> String {
+fn kept<T: SavedState>(version: u32, extension: &str, now: impl FnOnce() -> String) -> String {
     let path = file(std::str::from_utf8(&T::KIND).unwrap(), version, extension);
     if version == T::VERSION && !path.exists() && std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, now()).unwrap();
@@ -43,7 +45,7 @@ fn kept<T: Saved>(version: u32, extension: &str, now: impl FnOnce() -> String) -
 
 /// Returns a card's state that uses every part of the encoding.
 fn rich() -> CardState {
-    let mut world = World::new();
+    let mut world = CardWithDrivers::new();
     let limited = VfPolicy {
         vlans: Some((0..9).collect::<VlanSet>()),
         interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 5_000, adaptive: true },
@@ -53,7 +55,7 @@ fn rich() -> CardState {
         ..VfPolicy::default()
     };
     let tagged = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
-    let mirror = Mirror {
+    let mirror = VfMirrorRule {
         to: crate::world::index(2).into(),
         vfs: VfSet::new(1),
         ingress: true,
@@ -63,28 +65,28 @@ fn rich() -> CardState {
     let mut policy = PortPolicy::default();
     policy.mirrors[1] = Some(mirror);
     let acts = [
-        Act::Policy(0, limited.into()),
-        Act::Policy(1, tagged.into()),
-        Act::PortPolicy(policy.into()),
-        Act::Ask(0, 1, 3),
-        Act::Ask(0, 3, 5),
-        Act::Ask(0, 5, 10),
+        ConversationAction::Policy(0, limited.into()),
+        ConversationAction::Policy(1, tagged.into()),
+        ConversationAction::PortPolicy(policy.into()),
+        ConversationAction::Ask(0, 1, 3),
+        ConversationAction::Ask(0, 3, 5),
+        ConversationAction::Ask(0, 5, 10),
         // Withheld, because the administrator has put the VF on a VLAN.
-        Act::Ask(1, 5, 9),
-        Act::Arrive(0, 200),
-        Act::Arrive(4, 300),
-        Act::Wait(100),
-        Act::Message(0, 12, vec![0]),
-        Act::Watch(0, 5),
-        Act::Wait(1_100_000),
-        Act::Watch(0, 900),
-        Act::Starve(2),
-        Act::Arrive(2, 250),
-        Act::Wait(100),
-        Act::Quarantine(2, true),
+        ConversationAction::Ask(1, 5, 9),
+        ConversationAction::Arrive(0, 200),
+        ConversationAction::Arrive(4, 300),
+        ConversationAction::Wait(100),
+        ConversationAction::Message(0, 12, vec![0]),
+        ConversationAction::Watch(0, 5),
+        ConversationAction::Wait(1_100_000),
+        ConversationAction::Watch(0, 900),
+        ConversationAction::Starve(2),
+        ConversationAction::Arrive(2, 250),
+        ConversationAction::Wait(100),
+        ConversationAction::Quarantine(2, true),
         // The rate limit delays this packet, so part of it is still in the card when the state is saved.
-        Act::SendLarge(0, 5, 6_000),
-        Act::Wait(200),
+        ConversationAction::SendLarge(0, 5, 6_000),
+        ConversationAction::Wait(200),
     ];
     for act in &acts {
         perform(&mut world, act);
@@ -93,7 +95,7 @@ fn rich() -> CardState {
 }
 
 /// Returns the state of a port with this card.
-fn rich_port() -> PortState {
+fn rich_port() -> I82576PortState {
     let function = ClientState {
         interventions: Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
         pin: (true, false),
@@ -101,7 +103,7 @@ fn rich_port() -> PortState {
         warned: true,
     };
     let watched = Time::from_micros(5);
-    PortState {
+    I82576PortState {
         card: rich(),
         table: None,
         configured: Some(configured()),
@@ -110,29 +112,29 @@ fn rich_port() -> PortState {
     }
 }
 
-pub(crate) fn configured() -> Configured {
-    Configured { port: SavedPortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
+pub(crate) fn configured() -> ConfiguredPolicies {
+    ConfiguredPolicies { port: SavedPortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
 }
 
 /// Returns the state of a port's software, with a PF of a guest too.
-fn rich_software() -> SoftwareState {
+fn rich_software() -> PortSoftwareState {
     let card = rich();
     let (Some(pf), Some(manager)) = (card.pf, card.manager) else { panic!("the host has the PF") };
-    let table = TableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
-    SoftwareState {
-        hosted: Some(HostedState { pf, manager, configured: configured() }),
-        guest: Some(GuestState { config: vec![7; 256], table }),
+    let table = MsiXTableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
+    PortSoftwareState {
+        hosted: Some(HostPfState { pf, manager, configured: configured() }),
+        guest: Some(GuestPfState { config: vec![7; 256], table }),
     }
 }
 
 /// Returns the state of a VF that a guest has set up.
-fn rich_function() -> FunctionState {
-    let table = TableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
-    FunctionState { config: (4..9).zip(1..).collect(), table }
+fn rich_function() -> VirtualFunctionState {
+    let table = MsiXTableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
+    VirtualFunctionState { config: (4..9).zip(1..).collect(), table }
 }
 
 /// Returns totals with a value in every counter.
-fn rich_totals() -> Totals {
+fn rich_totals() -> PortTotals {
     let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
     let drops = json!({
         "rx_no_descriptors": 1, "rx_disabled": 2, "tx_invalid": 3, "tx_blocked": 4, "tx_spoofed": 5, "tx_link_control": 6,
@@ -174,13 +176,13 @@ fn bytes(digits: &str) -> Vec<u8> {
 }
 
 /// Returns the encoding of today's version, a type a line.
-fn schema<T: Saved>() -> String {
+fn schema<T: SavedState>() -> String {
     let mut tracer = Tracer::new(TracerConfig::default());
     let samples = Samples::new();
-    tracer.trace_type::<Link>(&samples).unwrap();
+    tracer.trace_type::<VfLinkPolicy>(&samples).unwrap();
     tracer.trace_type::<Offence>(&samples).unwrap();
-    tracer.trace_type::<Cause>(&samples).unwrap();
-    tracer.trace_type::<iovm::State>(&samples).unwrap();
+    tracer.trace_type::<QuarantineCause>(&samples).unwrap();
+    tracer.trace_type::<iovm::VfAssignmentState>(&samples).unwrap();
     // Each pass traces another variant of the private enumerations.
     while {
         tracer.trace_type_once::<T>(&samples).unwrap();
@@ -191,7 +193,7 @@ fn schema<T: Saved>() -> String {
 }
 
 /// Checks that today's encoding equals the kept schema of its version.
-fn does_not_change<T: Saved>() {
+fn does_not_change<T: SavedState>() {
     let (kept, now) = (kept::<T>(T::VERSION, "schema", schema::<T>), schema::<T>());
     let changed: Vec<_> = now.lines().filter(|line| !kept.lines().any(|kept| kept == *line)).collect();
     assert_eq!(
@@ -203,7 +205,7 @@ fn does_not_change<T: Saved>() {
 }
 
 /// Checks that every version is read, and that today's encodes to the same bytes again.
-fn is_read<T: Saved>(now: impl Fn() -> T) {
+fn is_read<T: SavedState>(now: impl Fn() -> T) {
     for version in 1..=T::VERSION {
         let written = bytes(&kept::<T>(version, "hex", || digits(&state::write(&now()).unwrap())));
         let state: T = state::read(&written).unwrap();
@@ -223,15 +225,15 @@ fn saved_states_of_every_version_are_read_and_continued() {
         assert!(state::write(&again).unwrap() == state::write(&state).unwrap(), "version {version}");
         if version == CardState::VERSION {
             through(&written);
-            let waiting = Pool::EVERY.map(|pool| restored.nic.waiting(pool).0);
+            let waiting = PoolIndex::EVERY.map(|pool| restored.nic.waiting(pool).0);
             assert_eq!(waiting.iter().sum::<usize>(), 1, "no frame waits for descriptors");
         }
     }
-    is_read::<PortState>(rich_port);
-    is_read::<SoftwareState>(rich_software);
-    is_read::<AvfState>(rich_avf);
-    is_read::<FunctionState>(rich_function);
-    is_read::<Totals>(rich_totals);
+    is_read::<I82576PortState>(rich_port);
+    is_read::<PortSoftwareState>(rich_software);
+    is_read::<AvfPortState>(rich_avf);
+    is_read::<VirtualFunctionState>(rich_function);
+    is_read::<PortTotals>(rich_totals);
 }
 
 /// Up to version 3 a bit said that the administrator had quarantined a VF.
@@ -239,12 +241,12 @@ fn saved_states_of_every_version_are_read_and_continued() {
 fn quarantine_is_read_from_a_saved_state_of_any_version() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3), (6, 3)] {
         let written = bytes(&std::fs::read_to_string(file("avfs", version, "hex")).unwrap());
-        let AvfState { conduct, policies, rest, .. } = state::read(&written).unwrap();
+        let AvfPortState { conduct, policies, rest, .. } = state::read(&written).unwrap();
         let mut causes = vec![None; policies.len()];
-        causes[vf] = Some(Cause::Administrator);
-        let found: Vec<_> = conduct.iter().map(Monitor::quarantined).collect();
+        causes[vf] = Some(QuarantineCause::Administrator);
+        let found: Vec<_> = conduct.iter().map(ConductMonitor::quarantined).collect();
         assert_eq!(found, causes, "version {version}");
-        let throttled = conduct.iter().any(Monitor::throttled);
+        let throttled = conduct.iter().any(ConductMonitor::throttled);
         assert_eq!((throttled, rest.is_some()), (version >= 4, version >= 3), "version {version}");
     }
 }
@@ -252,18 +254,18 @@ fn quarantine_is_read_from_a_saved_state_of_any_version() {
 #[test]
 fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<CardState>();
-    does_not_change::<PortState>();
-    does_not_change::<SoftwareState>();
-    does_not_change::<AvfState>();
-    does_not_change::<FunctionState>();
-    does_not_change::<Totals>();
+    does_not_change::<I82576PortState>();
+    does_not_change::<PortSoftwareState>();
+    does_not_change::<AvfPortState>();
+    does_not_change::<VirtualFunctionState>();
+    does_not_change::<PortTotals>();
 }
 
 #[test]
 fn fuzz_seeds_are_saved_states_of_the_newest_version() {
     let targets = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
     for (target, kind, version) in
-        [("state_reader", "card", CardState::VERSION), ("avf_state_reader", "avfs", AvfState::VERSION)]
+        [("state_reader", "card", CardState::VERSION), ("avf_state_reader", "avfs", AvfPortState::VERSION)]
     {
         let source = std::fs::read_to_string(targets.join(format!("{target}.rs"))).unwrap();
         assert!(source.contains(&format!("/{kind}-v{version}.hex")), "{target}");

@@ -4,15 +4,15 @@
 use i82576::Time;
 use i82576::ids::MAX_VFS;
 use i82576::register::{rx, tx, vf};
-use nic::{Budget, Nic, Unplugged};
+use nic::{Budget, Nic, UnpluggedWire};
 use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
 
 /// Memory that can be read everywhere, and written in half of its addresses. It counts requests.
-struct Everywhere {
+struct HalfWritableMemory {
     requests: usize,
 }
 
-impl Bus for Everywhere {
+impl Bus for HalfWritableMemory {
     fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         self.requests += 1;
         (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
@@ -31,10 +31,10 @@ impl Bus for Everywhere {
 /// deadline would keep the port's thread awake forever.
 pub(crate) fn poke(nic: &mut Nic) {
     let now = Time::from_micros(3_000_000);
-    let mut bus = Everywhere { requests: 0 };
+    let mut bus = HalfWritableMemory { requests: 0 };
     for round in 0..4 {
         for _ in 0..3 {
-            let poll = nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
+            let poll = nic.poll(now, Budget { frames: 64 }, &mut bus, &mut UnpluggedWire);
             let passed = poll.deadline.filter(|deadline| !poll.more && *deadline <= now);
             assert!(passed.is_none(), "the deadline {passed:?} is not after {now:?}");
         }

@@ -3,12 +3,12 @@
 
 use backplane::{Backplane, PORT_MAC};
 use daemon::state::{self, CardState};
-use driver::vf::{Config, Vf};
+use driver::vf::{Vf, VfDriverConfig};
 use driver::{Hal, Pf};
 use i82576::VfIndex;
 use i82576::bits::srrctl;
 use i82576::register::{self as r, rx, vf as at};
-use iovm::{Hierarchy, Manager, Owner};
+use iovm::{BusRouting, SrIovManager, VfOwner};
 use nic::Nic;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Rid};
@@ -21,9 +21,9 @@ const PF: Rid = Rid(0x0008);
 const EVERY: u32 = 7;
 
 /// The card's configuration space, as the manager uses it.
-pub(crate) struct Device<'a>(pub(crate) &'a mut Nic);
+pub(crate) struct ManagedConfigSpace<'a>(pub(crate) &'a mut Nic);
 
-impl ConfigAccess for Device<'_> {
+impl ConfigAccess for ManagedConfigSpace<'_> {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
         self.0.config_read(function, offset, size)
     }
@@ -33,12 +33,12 @@ impl ConfigAccess for Device<'_> {
     }
 }
 
-impl iovm::Device for Device<'_> {}
+impl iovm::SrIovDevice for ManagedConfigSpace<'_> {}
 
 /// The card, its software, and the guests' drivers.
-pub(crate) struct World {
+pub(crate) struct CardWithDrivers {
     pub(crate) card: Backplane,
-    pub(crate) manager: Manager,
+    pub(crate) manager: SrIovManager,
     pub(crate) vfs: Vec<Vf>,
 }
 
@@ -47,22 +47,26 @@ pub(crate) fn index(vf: u8) -> VfIndex {
     VfIndex::new(vf).unwrap()
 }
 
-impl World {
+impl CardWithDrivers {
     /// Creates a card with assigned VFs whose drivers have started and see the link up.
     pub(crate) fn new() -> Self {
         let mut card = Backplane::new(PORT_MAC, 0);
-        let mut device = Device(card.nic());
-        let mut manager = Manager::discover(&mut device, PF).unwrap();
-        manager.enable(&mut device, VFS.into(), Hierarchy::Ari).unwrap();
+        let mut device = ManagedConfigSpace(card.nic());
+        let mut manager = SrIovManager::discover(&mut device, PF).unwrap();
+        manager.enable(&mut device, VFS.into(), BusRouting::Ari).unwrap();
         for vf in 0..VFS {
-            manager.assign(&mut device, index(vf), Owner(vf.into())).unwrap();
+            manager.assign(&mut device, index(vf), VfOwner(vf.into())).unwrap();
         }
         card.attach_pf(VFS).unwrap();
         let mut world = Self { card, manager, vfs: Vec::new() };
         for vf in 0..VFS {
             world.enable(vf);
-            let config =
-                Config { seed: vf.into(), tx_descriptors: 64, rx_descriptors: 64, ..Config::default() };
+            let config = VfDriverConfig {
+                seed: vf.into(),
+                tx_descriptors: 64,
+                rx_descriptors: 64,
+                ..VfDriverConfig::default()
+            };
             let mut driver = Vf::probe(&mut world.card.vf(vf), &config).unwrap();
             driver.start(&mut world.card.vf(vf)).unwrap();
             world.vfs.push(driver);
@@ -74,7 +78,7 @@ impl World {
     pub(crate) fn enable(&mut self, vf: u8) {
         let command = (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).to_le_bytes();
         let at = offset::COMMAND.into();
-        self.manager.config_write(&mut Device(self.card.nic()), index(vf), at, &command);
+        self.manager.config_write(&mut ManagedConfigSpace(self.card.nic()), index(vf), at, &command);
     }
 
     /// Empties a guest's first queue until its driver posts descriptors again, and makes frames for it wait.
@@ -91,7 +95,11 @@ impl World {
     }
 
     /// Runs an action of a guest's driver.
-    pub(crate) fn on<R>(&mut self, vf: u8, act: impl FnOnce(&mut Vf, &mut backplane::VfHal<'_>) -> R) -> R {
+    pub(crate) fn on<R>(
+        &mut self,
+        vf: u8,
+        act: impl FnOnce(&mut Vf, &mut backplane::BackplaneVfHal<'_>) -> R,
+    ) -> R {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 

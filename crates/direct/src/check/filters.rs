@@ -4,7 +4,7 @@
 //! The sizes of the tables are not checked.
 
 use super::frames::frame;
-use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
+use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
 use driver::vf::TxOffload;
 use i82576::{MacAddress, VfIndex};
 use policy::PortVlan;
@@ -20,12 +20,16 @@ const PRIORITY: u16 = 5 << 13;
 const LENGTH: usize = 100;
 
 /// Returns true if a frame of `a` to that address reaches `b`.
-fn reaches<B: Subject>(a: &mut Station<B>, b: &mut Station<B>, to: MacAddress) -> Result<bool, CheckError> {
+fn reaches<B: CheckSubject>(
+    a: &mut CheckedVf<B>,
+    b: &mut CheckedVf<B>,
+    to: MacAddress,
+) -> Result<bool, CheckError> {
     a.send(to, 0, LENGTH)?;
     Ok(b.receives_before(a)?)
 }
 
-pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let before = reaches(a, b, GROUP)?;
     b.vf.set_multicast(&mut b.hal, &[GROUP])?;
@@ -42,7 +46,7 @@ pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
     ))
 }
 
-pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn all_multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.set_all_multicast(&mut b.hal, true)?;
     let all = reaches(a, b, OTHER_GROUP)?;
@@ -55,13 +59,13 @@ pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> CheckResult {
 }
 
 /// Sends a frame with a VLAN tag that the card inserts.
-fn send_tagged<B: Subject>(a: &mut Station<B>, to: MacAddress) -> Result<Vec<u8>, CheckError> {
+fn send_tagged<B: CheckSubject>(a: &mut CheckedVf<B>, to: MacAddress) -> Result<Vec<u8>, CheckError> {
     let sent = frame(to, a.vf.mac(), 0, LENGTH);
     a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;
     Ok(sent)
 }
 
-pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.vf.set_vlan(&mut a.hal, VLAN, true)?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
@@ -81,7 +85,7 @@ pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
 }
 
-pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn port_vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     world.port()?;
     set_port_vlan(world, 0, Some(PORT_VLAN))?;
     let (a, b) = world.pair()?;
@@ -103,15 +107,19 @@ pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
     passes("")
 }
 
-fn set_port_vlan<B: Subject>(world: &World<B>, vf: u8, vlan: Option<PortVlan>) -> Result<(), CheckError> {
+fn set_port_vlan<B: CheckSubject>(
+    world: &CheckContext<B>,
+    vf: u8,
+    vlan: Option<PortVlan>,
+) -> Result<(), CheckError> {
     let Some(vf) = VfIndex::new(vf) else { return unexpected("no such VF") };
     let mut side = world.port()?.lock();
     let policy = policy::VfPolicy { vlan, ..*side.pf.policy(vf) };
-    let crate::port::Side { pf, hal } = &mut *side;
+    let crate::port::PfAndRegisters { pf, hal } = &mut *side;
     Ok(pf.set_policy(hal, vf, policy)?)
 }
 
-pub(super) fn change_address<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn change_address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let old = b.vf.mac();
     b.vf.set_mac(&mut b.hal, NEW)?;
@@ -127,7 +135,7 @@ pub(super) fn change_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     ))
 }
 
-pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn added_address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.add_mac(&mut b.hal, NEW)?;
     let (added, own) = (reaches(a, b, NEW)?, reaches(a, b, b.vf.mac())?);
@@ -141,7 +149,7 @@ pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     ))
 }
 
-pub(super) fn spoofed_address<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn spoofed_address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.send_bytes(&frame(b.vf.mac(), FOREIGN, 0, LENGTH), &TxOffload::default())?;
     if b.receives_before(a)? {
@@ -151,7 +159,7 @@ pub(super) fn spoofed_address<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
 }
 
-pub(super) fn spoofed_vlan<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn spoofed_vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
     send_tagged(a, b.vf.mac())?;

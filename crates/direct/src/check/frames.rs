@@ -3,9 +3,9 @@
 //!
 //! IP packets are in `packets`.
 
-use super::{Station, Subject};
-use driver::vf::{Received, RxError, TxError, TxOffload};
-use host::poll::Clock;
+use super::{CheckSubject, CheckedVf};
+use driver::vf::{RxError, TxError, TxOffload, VfReceivedFrame};
+use host::poll::MonotonicClock;
 use i82576::MacAddress;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_micros(50);
 
 /// Reason why an exchange of frames failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum FrameError {
+pub(super) enum FrameExchangeError {
     #[error("the driver refused a frame of {length} bytes: {error}")]
     NotSent { length: usize, error: TxError },
     #[error("frame {0} did not arrive in time")]
@@ -65,22 +65,27 @@ fn serial_of(frame: &[u8]) -> Option<u32> {
 }
 
 /// Received frame of a check.
-pub(super) struct Arrived {
-    pub(super) received: Received,
+pub(super) struct CheckedFrame {
+    pub(super) received: VfReceivedFrame,
     pub(super) bytes: Vec<u8>,
 }
 
-impl<B: Subject> Station<B> {
+impl<B: CheckSubject> CheckedVf<B> {
     /// Sends one of our frames with its doorbell; returns its bytes.
-    pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<Vec<u8>, FrameError> {
+    pub(super) fn send(
+        &mut self,
+        to: MacAddress,
+        serial: u32,
+        length: usize,
+    ) -> Result<Vec<u8>, FrameExchangeError> {
         let frame = frame(to, self.vf.mac(), serial, length);
         self.send_bytes(&frame, &TxOffload::default())?;
         Ok(frame)
     }
 
     /// Sends arbitrary bytes with their doorbell.
-    pub(super) fn send_bytes(&mut self, frame: &[u8], offload: &TxOffload) -> Result<(), FrameError> {
-        let not_sent = |error| FrameError::NotSent { length: frame.len(), error };
+    pub(super) fn send_bytes(&mut self, frame: &[u8], offload: &TxOffload) -> Result<(), FrameExchangeError> {
+        let not_sent = |error| FrameExchangeError::NotSent { length: frame.len(), error };
         self.vf.transmit(&mut self.hal, frame, offload).map_err(not_sent)?;
         self.vf.flush(&mut self.hal);
         Ok(())
@@ -91,46 +96,46 @@ impl<B: Subject> Station<B> {
         &mut self,
         patience: Duration,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Arrived>, FrameError> {
-        let end = Clock.now_ns() + patience.as_nanos() as u64;
+    ) -> Result<Option<CheckedFrame>, FrameExchangeError> {
+        let end = MonotonicClock.now_ns() + patience.as_nanos() as u64;
         let mut buffer = vec![0; BUFFER];
         loop {
             match self.vf.receive(&mut self.hal, &mut buffer) {
                 Ok(Some(received)) if wanted(&buffer[..received.length]) => {
                     buffer.truncate(received.length);
-                    return Ok(Some(Arrived { received, bytes: buffer }));
+                    return Ok(Some(CheckedFrame { received, bytes: buffer }));
                 }
                 Ok(Some(_)) => {}
-                Ok(None) if Clock.now_ns() >= end => return Ok(None),
+                Ok(None) if MonotonicClock.now_ns() >= end => return Ok(None),
                 Ok(None) => std::thread::sleep(LOOK),
-                Err(error) => return Err(FrameError::Receive(error)),
+                Err(error) => return Err(FrameExchangeError::Receive(error)),
             }
         }
     }
 
     /// Checks that the sent frame is the next of ours to arrive, unchanged.
-    pub(super) fn expect(&mut self, sent: &[u8]) -> Result<Received, FrameError> {
+    pub(super) fn expect(&mut self, sent: &[u8]) -> Result<VfReceivedFrame, FrameExchangeError> {
         let wanted = serial_of(sent).unwrap_or_default();
         let ours = |bytes: &[u8]| serial_of(bytes).is_some();
-        let arrived = self.next_where(PATIENCE, ours)?.ok_or(FrameError::Lost(wanted))?;
+        let arrived = self.next_where(PATIENCE, ours)?.ok_or(FrameExchangeError::Lost(wanted))?;
         match serial_of(&arrived.bytes) {
-            Some(found) if found != wanted => Err(FrameError::Order { wanted, found }),
-            _ if arrived.bytes != sent => Err(FrameError::Changed(wanted)),
+            Some(found) if found != wanted => Err(FrameExchangeError::Order { wanted, found }),
+            _ if arrived.bytes != sent => Err(FrameExchangeError::Changed(wanted)),
             _ => Ok(arrived.received),
         }
     }
 
     /// Checks that no frame of a check arrives for a while.
-    pub(super) fn expect_nothing(&mut self) -> Result<(), FrameError> {
+    pub(super) fn expect_nothing(&mut self) -> Result<(), FrameExchangeError> {
         let arrived = self.next_where(SILENCE, |bytes| serial_of(bytes).is_some())?;
         arrived
             .and_then(|arrived| serial_of(&arrived.bytes))
-            .map_or(Ok(()), |serial| Err(FrameError::Stray(serial)))
+            .map_or(Ok(()), |serial| Err(FrameExchangeError::Stray(serial)))
     }
 
     /// Returns true if another of our frames arrives before one that `from` sends now. That one must arrive: frames
     /// keep their order, so no guess of a waiting time is needed.
-    pub(super) fn receives_before(&mut self, from: &mut Self) -> Result<bool, FrameError> {
+    pub(super) fn receives_before(&mut self, from: &mut Self) -> Result<bool, FrameExchangeError> {
         from.send(self.vf.mac(), MARK, MARK_LENGTH)?;
         let mut received = false;
         loop {
@@ -138,13 +143,13 @@ impl<B: Subject> Station<B> {
             match arrived.and_then(|arrived| serial_of(&arrived.bytes)) {
                 Some(MARK) => return Ok(received),
                 Some(_) => received = true,
-                None => return Err(FrameError::Lost(MARK)),
+                None => return Err(FrameExchangeError::Lost(MARK)),
             }
         }
     }
 
     /// Discards all frames that `from` has sent so far, so that none of them arrives later.
-    pub(super) fn catch_up(&mut self, from: &mut Self) -> Result<(), FrameError> {
+    pub(super) fn catch_up(&mut self, from: &mut Self) -> Result<(), FrameExchangeError> {
         self.receives_before(from).map(drop)
     }
 

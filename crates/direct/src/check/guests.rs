@@ -3,7 +3,10 @@
 //!
 //! The caller brings the TCP/IP stack. Throughput is not measured.
 
-use super::{Check, CheckError, CheckResult, Station, Subject, Wire, World, check, passes, unexpected};
+use super::{
+    CardCheck, CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, WireStation, check, passes,
+    unexpected,
+};
 use driver::Vf;
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -18,11 +21,11 @@ const BYTES: u64 = 1 << 20;
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 82, 57, 1);
 
 /// Error of a guest's stack.
-pub type StackError = Box<dyn Error + Send + Sync>;
+pub type GuestStackError = Box<dyn Error + Send + Sync>;
 
 /// Replies to a series of echo requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Echoes {
+pub struct EchoReplies {
     /// Replies received.
     pub received: usize,
     /// Median round-trip time; zero without a reply.
@@ -35,46 +38,46 @@ pub trait GuestStack: Sized {
     ///
     /// # Errors
     /// The stack does not start, or the link stays down.
-    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, StackError>;
+    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, GuestStackError>;
 
     /// Sends `count` echo requests to `to`, one after the other.
     ///
     /// # Errors
     /// The stack has ended.
-    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Echoes, StackError>;
+    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<EchoReplies, GuestStackError>;
 
     /// Sends `bytes` bytes over TCP to the stack at `to`. Returns the bytes that arrived unchanged and in order.
     ///
     /// # Errors
     /// The receiver does not confirm the bytes.
-    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, StackError>;
+    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError>;
 }
 
 /// Stacks on the first two VFs, and their addresses.
-struct Guests<G> {
+struct GuestStacks<G> {
     first: G,
     second: Option<(G, Ipv4Addr)>,
 }
 
 /// Functions, and the guests on them once a check has started them.
-pub(super) struct GuestWorld<'a, B: Subject, G> {
-    world: &'a mut World<B>,
-    guests: Option<Guests<G>>,
+pub(super) struct GuestCheckContext<'a, B: CheckSubject, G> {
+    world: &'a mut CheckContext<B>,
+    guests: Option<GuestStacks<G>>,
 }
 
-impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
-    pub(super) const CHECKS: [Check<Self>; 3] = [
+impl<'a, B: CheckSubject, G: GuestStack> GuestCheckContext<'a, B, G> {
+    pub(super) const CHECKS: [CardCheck<Self>; 3] = [
         check("ping", "20 pings between TCP/IP stacks on two VFs are answered", Self::ping),
         check("tcp", "1 MiB over TCP arrives; the card cuts segments and inserts checksums", Self::tcp),
         check("wire", "20 pings to a station on the wire are answered", Self::wire),
     ];
 
-    pub(super) fn new(world: &'a mut World<B>) -> Self {
+    pub(super) fn new(world: &'a mut CheckContext<B>) -> Self {
         Self { world, guests: None }
     }
 
     /// Returns the guests, and starts them on the first call.
-    fn guests(&mut self) -> Result<&Guests<G>, CheckError> {
+    fn guests(&mut self) -> Result<&GuestStacks<G>, CheckError> {
         let guests = match self.guests.take() {
             Some(guests) => guests,
             None => start(&mut self.world.stations, self.world.wire)?,
@@ -104,16 +107,16 @@ impl<'a, B: Subject, G: GuestStack> GuestWorld<'a, B, G> {
     }
 }
 
-impl<G> Guests<G> {
+impl<G> GuestStacks<G> {
     fn second(&self) -> Result<&(G, Ipv4Addr), CheckError> {
         self.second.as_ref().ok_or(CheckError::NotHere("the check needs two VFs"))
     }
 }
 
-fn start<B: Subject, G: GuestStack>(
-    stations: &mut Vec<Station<B>>,
-    wire: Option<Wire>,
-) -> Result<Guests<G>, CheckError> {
+fn start<B: CheckSubject, G: GuestStack>(
+    stations: &mut Vec<CheckedVf<B>>,
+    wire: Option<WireStation>,
+) -> Result<GuestStacks<G>, CheckError> {
     let ip = wire.map_or(NETWORK, |wire| wire.own);
     let next = |ip: Ipv4Addr| Ipv4Addr::from_bits(ip.to_bits() + 1);
     let neighbour = if wire.is_some_and(|wire| wire.peer == next(ip)) { next(next(ip)) } else { next(ip) };
@@ -121,18 +124,22 @@ fn start<B: Subject, G: GuestStack>(
     let Some(station) = taken.next() else { return Err(CheckError::NotHere("the check needs a VF")) };
     let first = guest(station, "first", ip)?;
     let second = taken.next().map(|station| guest(station, "second", neighbour)).transpose()?;
-    Ok(Guests { first, second: second.map(|guest| (guest, neighbour)) })
+    Ok(GuestStacks { first, second: second.map(|guest| (guest, neighbour)) })
 }
 
-fn guest<B: Subject, G: GuestStack>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<G, CheckError> {
+fn guest<B: CheckSubject, G: GuestStack>(
+    station: CheckedVf<B>,
+    name: &str,
+    ip: Ipv4Addr,
+) -> Result<G, CheckError> {
     // The driver is restarted because earlier checks may have left a vector masked.
-    let Station { mut hal, mut vf } = station;
+    let CheckedVf { mut hal, mut vf } = station;
     vf.restart(&mut hal)?;
     G::start(hal, vf, name, ip).map_err(CheckError::Guest)
 }
 
-fn judge(echoes: Result<Echoes, StackError>) -> CheckResult {
-    let Echoes { received, median } = echoes.map_err(CheckError::Guest)?;
+fn judge(echoes: Result<EchoReplies, GuestStackError>) -> CheckResult {
+    let EchoReplies { received, median } = echoes.map_err(CheckError::Guest)?;
     let saw = format!("{received} of {PINGS} pings answered, median round trip {} us", median.as_micros());
     if received == usize::from(PINGS) { passes(saw) } else { unexpected(saw) }
 }

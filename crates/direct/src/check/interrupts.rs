@@ -1,10 +1,10 @@
 //! Checks MSI-X interrupts, which arrive in this process as eventfds that the kernel signals. Their latency is not
 //! measured.
 
-use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
+use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
 use driver::moderation::register_value;
 use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
-use host::poll::Clock;
+use host::poll::MonotonicClock;
 use i82576::register::vf;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const SLACK: u64 = 2;
 const MOST_PENDING: usize = 64;
 const LENGTH: usize = 100;
 
-impl<B: Subject> Station<B> {
+impl<B: CheckSubject> CheckedVf<B> {
     /// Handles all pending interrupts, and unmasks every vector.
     fn settle(&mut self) {
         self.drain();
@@ -51,9 +51,9 @@ impl<B: Subject> Station<B> {
 
     /// Returns true if the vector signals before the timeout.
     fn signals(&self, vector: u16, patience: Duration) -> bool {
-        let end = Clock.now_ns() + patience.as_nanos() as u64;
+        let end = MonotonicClock.now_ns() + patience.as_nanos() as u64;
         while self.take(vector) == 0 {
-            if Clock.now_ns() >= end {
+            if MonotonicClock.now_ns() >= end {
                 return false;
             }
             std::thread::sleep(LOOK);
@@ -64,7 +64,7 @@ impl<B: Subject> Station<B> {
 
 /// Checks that sending signals transmit, arriving frames signal receive, and the PF's answer to a request signals
 /// the mailbox.
-pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -89,7 +89,7 @@ pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> CheckResult {
 
 /// Checks that a vector that has signalled stays masked. It counts frames, not time: a card that does not mask
 /// signals for one of many.
-pub(super) fn masking<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -113,7 +113,7 @@ pub(super) fn masking<B: Subject>(world: &mut World<B>) -> CheckResult {
 
 /// Sends frames from `a` to `b`, each after the arrival of the one before: so the card had the chance to signal for
 /// that one.
-fn one_by_one<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), CheckError> {
+fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
     for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;
     }
@@ -121,14 +121,14 @@ fn one_by_one<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), 
 }
 
 /// Checks that the card signals at most once per interval, on any speed of this machine.
-pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn moderation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.settle();
     let before = b.hal.read(RECEIVE_INTERVAL);
     b.hal.write(RECEIVE_INTERVAL, register_value(INTERVAL.as_micros() as u32));
-    let start = Clock.now_ns();
+    let start = MonotonicClock.now_ns();
     let (mut signals, mut frames) = (0, 0);
-    while Clock.now_ns() - start < MODERATED.as_nanos() as u64 {
+    while MonotonicClock.now_ns() - start < MODERATED.as_nanos() as u64 {
         a.vf.clean(&mut a.hal);
         if a.vf.tx_pending() < MOST_PENDING {
             a.send(b.vf.mac(), frames, LENGTH)?;
@@ -138,7 +138,7 @@ pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> CheckResult {
         b.drain();
         b.vf.receive_done(&mut b.hal);
     }
-    let most = (Clock.now_ns() - start) / INTERVAL.as_nanos() as u64 + SLACK;
+    let most = (MonotonicClock.now_ns() - start) / INTERVAL.as_nanos() as u64 + SLACK;
     b.hal.write(RECEIVE_INTERVAL, before);
     b.catch_up(a)?;
     let saw = format!("{signals} signals for {frames} frames, at most {most} permitted");
@@ -146,7 +146,7 @@ pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> CheckResult {
 }
 
 /// Checks that a frame of `a` signals `b`'s receive vector.
-fn expect_signal<B: Subject>(a: &mut Station<B>, b: &mut Station<B>) -> Result<(), CheckError> {
+fn expect_signal<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
     a.send(b.vf.mac(), 0, LENGTH)?;
     if b.signals(RECEIVE_VECTOR, PATIENCE) {
         Ok(())

@@ -29,20 +29,20 @@ mod start;
 mod task;
 mod traffic;
 
-pub use guests::{Echoes, GuestStack, StackError};
-pub use report::{CheckReport, FunctionReport, Report, Verdict};
+pub use guests::{EchoReplies, GuestStack, GuestStackError};
+pub use report::{CheckReport, CheckRunReport, CheckVerdict, FunctionReport};
 pub use task::audit;
 
 use crate::DirectError;
-use crate::hal::Subject;
-use crate::port::Port;
+use crate::hal::CheckSubject;
+use crate::port::DrivenPf;
 use driver::Vf;
 use driver::pf::PfError;
-use driver::vf::{Config, VfError};
-use frames::FrameError;
-use guests::GuestWorld;
-use host::poll::Clock;
-use host::vfio::{Pci, PciAddress};
+use driver::vf::{VfDriverConfig, VfError};
+use frames::FrameExchangeError;
+use guests::GuestCheckContext;
+use host::poll::MonotonicClock;
+use host::vfio::{PciAddress, PciSysfs};
 use i82576::MacAddress;
 use policy::PolicyError;
 use std::marker::PhantomData;
@@ -50,7 +50,7 @@ use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
-use task::{Examine, with_world};
+use task::{CheckTask, with_world};
 
 /// Timeout until the PF's driver lets a VF start.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
@@ -58,16 +58,16 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// Functions and network of a run of the checks.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct CheckPlan {
     /// Functions that the run drives.
-    pub functions: Functions,
+    pub functions: FunctionSelection,
     /// Station on the wire that the run pings, if any.
-    pub wire: Option<Wire>,
+    pub wire: Option<WireStation>,
 }
 
 /// Station on the wire that answers pings, and the VFs' addresses for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Wire {
+pub struct WireStation {
     /// IP address of the station.
     pub peer: Ipv4Addr,
     /// IP address of the first VF, in the same /24. The second has the next.
@@ -76,7 +76,7 @@ pub struct Wire {
 
 /// Functions that a run of the checks drives.
 #[derive(Debug, Clone)]
-pub enum Functions {
+pub enum FunctionSelection {
     /// The PF and some of its VFs, both with drivers of this program.
     Port {
         /// PCI address of the PF.
@@ -96,27 +96,31 @@ pub enum Functions {
 /// # Errors
 /// [`DirectError`]: the drivers cannot be started.
 pub fn run<G: GuestStack>(
-    pci: &Pci,
-    plan: &Plan,
+    pci: &PciSysfs,
+    plan: &CheckPlan,
     report: impl FnMut(&CheckReport) -> ControlFlow<()>,
-) -> Result<Report, DirectError> {
-    with_world(pci, plan, Examine::<G, _> { report, stack: PhantomData })
+) -> Result<CheckRunReport, DirectError> {
+    with_world(pci, plan, CheckTask::<G, _> { report, stack: PhantomData })
 }
 
 /// Row of the table of checks: name, expectation and function.
-struct Check<W> {
+struct CardCheck<W> {
     name: &'static str,
     expected: &'static str,
     make: fn(&mut W) -> CheckResult,
 }
 
-const fn check<W>(name: &'static str, expected: &'static str, make: fn(&mut W) -> CheckResult) -> Check<W> {
-    Check { name, expected, make }
+const fn check<W>(
+    name: &'static str,
+    expected: &'static str,
+    make: fn(&mut W) -> CheckResult,
+) -> CardCheck<W> {
+    CardCheck { name, expected, make }
 }
 
-impl<B: Subject> World<B> {
+impl<B: CheckSubject> CheckContext<B> {
     /// Checks of the drivers, in order: later ones depend on earlier ones.
-    const CHECKS: &[Check<Self>] = &[
+    const CHECKS: &[CardCheck<Self>] = &[
         check("handshake", "the PF replies to repeated VF_RESET messages", start::handshake),
         check("address", "each VF has its assigned address, or a valid one", start::address),
         check("link", "each VF has a link within 10 s", start::link),
@@ -179,7 +183,7 @@ impl<B: Subject> World<B> {
     fn examine<G: GuestStack>(
         mut self,
         mut report: impl FnMut(&CheckReport) -> ControlFlow<()>,
-    ) -> Result<Report, DirectError> {
+    ) -> Result<CheckRunReport, DirectError> {
         let functions = self.functions();
         let mut checks = Vec::new();
         let mut keep = |check: CheckReport| {
@@ -193,36 +197,36 @@ impl<B: Subject> World<B> {
             keep(check.run(&mut self))
         });
         if next.is_continue() {
-            let mut guests = GuestWorld::<B, G>::new(&mut self);
+            let mut guests = GuestCheckContext::<B, G>::new(&mut self);
             // The last check has no successor to skip, so its return value is ignored.
-            let _ = GuestWorld::CHECKS.iter().try_for_each(|check| keep(check.run(&mut guests)));
+            let _ = GuestCheckContext::CHECKS.iter().try_for_each(|check| keep(check.run(&mut guests)));
         }
-        Ok(Report { functions, checks })
+        Ok(CheckRunReport { functions, checks })
     }
 }
 
-impl<W> Check<W> {
+impl<W> CardCheck<W> {
     fn run(&self, world: &mut W) -> CheckReport {
-        let Outcome { result, saw } = (self.make)(world).unwrap_or_else(Outcome::from);
+        let CardCheckOutcome { result, saw } = (self.make)(world).unwrap_or_else(CardCheckOutcome::from);
         CheckReport { check: self.name, expected: self.expected, saw, result }
     }
 }
 
 /// Outcome of a check of the card.
-struct Outcome {
-    result: Verdict,
+struct CardCheckOutcome {
+    result: CheckVerdict,
     saw: String,
 }
 
 /// Result of a check: its outcome, or the reason why it ended early.
-type CheckResult = Result<Outcome, CheckError>;
+type CheckResult = Result<CardCheckOutcome, CheckError>;
 
 fn passes(saw: impl Into<String>) -> CheckResult {
-    Ok(Outcome { result: Verdict::Passes, saw: saw.into() })
+    Ok(CardCheckOutcome { result: CheckVerdict::Passes, saw: saw.into() })
 }
 
 fn differs(saw: impl Into<String>) -> CheckResult {
-    Ok(Outcome { result: Verdict::Differs, saw: saw.into() })
+    Ok(CardCheckOutcome { result: CheckVerdict::Differs, saw: saw.into() })
 }
 
 /// Reason why a check ended early.
@@ -233,7 +237,7 @@ enum CheckError {
     NotHere(&'static str),
     /// An exchange of frames in the check failed.
     #[error(transparent)]
-    Frame(#[from] FrameError),
+    Frame(#[from] FrameExchangeError),
     /// The VF driver failed.
     #[error(transparent)]
     Vf(#[from] VfError),
@@ -245,16 +249,19 @@ enum CheckError {
     Policy(#[from] PolicyError),
     /// The TCP/IP stack on a VF failed.
     #[error("TCP/IP guest: {0}")]
-    Guest(StackError),
+    Guest(GuestStackError),
     /// The card behaved otherwise than expected.
     #[error("{0}")]
     Unexpected(String),
 }
 
-impl From<CheckError> for Outcome {
+impl From<CheckError> for CardCheckOutcome {
     fn from(trouble: CheckError) -> Self {
-        let result =
-            if matches!(trouble, CheckError::NotHere(_)) { Verdict::Skipped } else { Verdict::Fails };
+        let result = if matches!(trouble, CheckError::NotHere(_)) {
+            CheckVerdict::Skipped
+        } else {
+            CheckVerdict::Fails
+        };
         Self { result, saw: trouble.to_string() }
     }
 }
@@ -264,23 +271,23 @@ fn unexpected<T>(saw: impl Into<String>) -> Result<T, CheckError> {
 }
 
 /// Functions that the checks drive, and their state. VFs come first: they are returned before their PF.
-struct World<B: Subject> {
-    stations: Vec<Station<B>>,
-    port: Option<Port>,
-    wire: Option<Wire>,
+struct CheckContext<B: CheckSubject> {
+    stations: Vec<CheckedVf<B>>,
+    port: Option<DrivenPf>,
+    wire: Option<WireStation>,
 }
 
 /// VF with its driver, as a check uses it.
-struct Station<B> {
+struct CheckedVf<B> {
     hal: B,
     vf: Vf,
 }
 
-impl<B: Subject> World<B> {
-    fn start(buses: Vec<B>, port: Option<Port>, wire: Option<Wire>) -> Result<Self, DirectError> {
+impl<B: CheckSubject> CheckContext<B> {
+    fn start(buses: Vec<B>, port: Option<DrivenPf>, wire: Option<WireStation>) -> Result<Self, DirectError> {
         let mut world = Self { stations: Vec::with_capacity(buses.len()), port, wire };
         for bus in buses {
-            world.stations.push(Station::start(bus)?);
+            world.stations.push(CheckedVf::start(bus)?);
         }
         Ok(world)
     }
@@ -289,12 +296,12 @@ impl<B: Subject> World<B> {
         let report =
             |address: String, role, mac: MacAddress| FunctionReport { address, role, mac: mac.to_string() };
         let pf = self.port.iter().map(|port| report(port.address().to_string(), "pf", port.lock().pf.mac()));
-        let vf = |station: &Station<B>| report(station.hal.name(), "vf", station.vf.mac());
+        let vf = |station: &CheckedVf<B>| report(station.hal.name(), "vf", station.vf.mac());
         pf.chain(self.stations.iter().map(vf)).collect()
     }
 
     /// Returns the first two VFs, if the run has them.
-    fn pair(&mut self) -> Result<(&mut Station<B>, &mut Station<B>), CheckError> {
+    fn pair(&mut self) -> Result<(&mut CheckedVf<B>, &mut CheckedVf<B>), CheckError> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
             _ => Err(CheckError::NotHere("the check needs two VFs")),
@@ -302,7 +309,7 @@ impl<B: Subject> World<B> {
     }
 
     /// Returns the PF, if our driver drives it.
-    fn port(&self) -> Result<&Port, CheckError> {
+    fn port(&self) -> Result<&DrivenPf, CheckError> {
         self.port.as_ref().ok_or(CheckError::NotHere("the check needs the PF driver of this program"))
     }
 
@@ -315,7 +322,7 @@ impl<B: Subject> World<B> {
 }
 
 /// Stops the VFs that no guest took over, so that they are idle as before the run. Guests stop theirs.
-impl<B: Subject> Drop for World<B> {
+impl<B: CheckSubject> Drop for CheckContext<B> {
     fn drop(&mut self) {
         for station in &mut self.stations {
             station.vf.stop(&mut station.hal);
@@ -323,20 +330,20 @@ impl<B: Subject> Drop for World<B> {
     }
 }
 
-impl<B: Subject> Station<B> {
+impl<B: CheckSubject> CheckedVf<B> {
     fn start(mut hal: B) -> Result<Self, DirectError> {
-        let config = Config { seed: Clock.now_ns(), ..Config::default() };
+        let config = VfDriverConfig { seed: MonotonicClock.now_ns(), ..VfDriverConfig::default() };
         let vf = probe(&mut hal, &config).map_err(|error| DirectError::Vf { name: hal.name(), error })?;
         Ok(Self { hal, vf })
     }
 }
 
 /// Probes and starts a VF for the checks. It retries while the PF's driver starts.
-fn probe<B: Subject>(hal: &mut B, config: &Config) -> Result<Vf, VfError> {
-    let end = Clock.now_ns() + PF_PATIENCE.as_nanos() as u64;
+fn probe<B: CheckSubject>(hal: &mut B, config: &VfDriverConfig) -> Result<Vf, VfError> {
+    let end = MonotonicClock.now_ns() + PF_PATIENCE.as_nanos() as u64;
     let mut vf = loop {
         match Vf::probe(hal, config) {
-            Err(VfError::PfInReset | VfError::Mailbox(_)) if Clock.now_ns() < end => {
+            Err(VfError::PfInReset | VfError::Mailbox(_)) if MonotonicClock.now_ns() < end => {
                 std::thread::sleep(RETRY);
             }
             other => break other?,

@@ -1,13 +1,13 @@
 //! Checks the card's offloads: checksums inserted and verified, long TCP segments cut. Our own sums verify the
 //! results. SCTP, and tags together with offloads, are not checked.
 
-use super::frames::{Arrived, PATIENCE};
-use super::packets::{KINDS, Kind, Segment, complete, is_ours, is_right, packet, segment};
-use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
-use driver::vf::{Checksum, TxOffload};
+use super::frames::{CheckedFrame, PATIENCE};
+use super::packets::{KINDS, PacketKind, TcpSegment, complete, is_ours, is_right, packet, segment};
+use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use driver::vf::{ChecksumStatus, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
-const TCP_IPV4: Kind = Kind { ipv6: false, tcp: true };
+const TCP_IPV4: PacketKind = PacketKind { ipv6: false, tcp: true };
 /// Length of the payload before segmentation, and of a segment, in bytes.
 const LONG: usize = 20_000;
 const MSS: u16 = 1_448;
@@ -19,12 +19,12 @@ fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|i| ((i * 13) >> 2) as u8).collect()
 }
 
-fn next<B: Subject>(station: &mut Station<B>, kind: Kind) -> Result<Arrived, CheckError> {
+fn next<B: CheckSubject>(station: &mut CheckedVf<B>, kind: PacketKind) -> Result<CheckedFrame, CheckError> {
     let arrived = station.next_where(PATIENCE, |bytes| is_ours(kind, bytes))?;
     arrived.ok_or_else(|| CheckError::Unexpected(format!("the packet did not arrive: {kind:?}")))
 }
 
-pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         for length in PAYLOADS {
@@ -37,7 +37,7 @@ pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
                 ));
             }
             let (ip, l4) = (arrived.received.ip_checksum, arrived.received.l4_checksum);
-            if l4 != Checksum::Good || (ip != Checksum::Good && !kind.ipv6) {
+            if l4 != ChecksumStatus::Good || (ip != ChecksumStatus::Good && !kind.ipv6) {
                 return unexpected(format!(
                     "packet {kind:?} with {length} bytes of payload: IP checksum is {ip:?}, transport \
                      checksum {l4:?}"
@@ -56,7 +56,7 @@ fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
 }
 
 /// Checks wrong checksums of frames between VFs, which the card verifies like those from the wire.
-pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn bad_checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         let mut frame = complete(kind, packet(kind, b.vf.mac(), a.vf.mac(), &payload(50)));
@@ -64,11 +64,11 @@ pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
         a.send_bytes(&frame, &TxOffload::default())?;
         let verdict = next(b, kind)?.received.l4_checksum;
         match verdict {
-            Checksum::Bad => {}
-            Checksum::Unknown => {
+            ChecksumStatus::Bad => {}
+            ChecksumStatus::Unknown => {
                 return differs(format!("the card does not verify the checksum of {kind:?}"));
             }
-            Checksum::Good => {
+            ChecksumStatus::Good => {
                 return unexpected(format!("the card reports the wrong checksum of {kind:?} as right"));
             }
         }
@@ -76,7 +76,7 @@ pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> CheckResult {
     passes("")
 }
 
-pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn segmentation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let long = payload(LONG);
     let raw = packet(TCP_IPV4, b.vf.mac(), a.vf.mac(), &long);
@@ -87,7 +87,7 @@ pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> CheckResult {
     for index in 0..count {
         let arrived = next(b, TCP_IPV4)?;
         let piece = &long[at..long.len().min(at + usize::from(MSS))];
-        let wanted = Segment {
+        let wanted = TcpSegment {
             length: (TCP_IPV4.headers() - 14 + piece.len()) as u16,
             identification: first.identification + index as u16,
             sequence: first.sequence + at as u32,
@@ -95,7 +95,7 @@ pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> CheckResult {
         };
         let found = segment(&arrived.bytes);
         early_or_lost_push |= found.push != wanted.push;
-        if found != (Segment { push: found.push, ..wanted }) {
+        if found != (TcpSegment { push: found.push, ..wanted }) {
             return unexpected(format!("segment {index} is {found:?} instead of {wanted:?}"));
         }
         let whole = TCP_IPV4.headers()..TCP_IPV4.headers() + piece.len();

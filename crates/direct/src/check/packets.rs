@@ -13,20 +13,20 @@ const FLAGS: u8 = 0x18;
 
 /// Kind of a sent packet: IP version and transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct PacketKind {
     pub(super) ipv6: bool,
     pub(super) tcp: bool,
 }
 
 /// All kinds of packets that are checked.
-pub(super) const KINDS: [Kind; 4] = [
-    Kind { ipv6: false, tcp: false },
-    Kind { ipv6: false, tcp: true },
-    Kind { ipv6: true, tcp: false },
-    Kind { ipv6: true, tcp: true },
+pub(super) const KINDS: [PacketKind; 4] = [
+    PacketKind { ipv6: false, tcp: false },
+    PacketKind { ipv6: false, tcp: true },
+    PacketKind { ipv6: true, tcp: false },
+    PacketKind { ipv6: true, tcp: true },
 ];
 
-impl Kind {
+impl PacketKind {
     fn ip_header(self) -> usize {
         if self.ipv6 { 40 } else { 20 }
     }
@@ -51,7 +51,7 @@ impl Kind {
 }
 
 /// Builds a frame with a packet of that kind, in which every checksum is wrong.
-pub(super) fn packet(kind: Kind, to: MacAddress, from: MacAddress, payload: &[u8]) -> Vec<u8> {
+pub(super) fn packet(kind: PacketKind, to: MacAddress, from: MacAddress, payload: &[u8]) -> Vec<u8> {
     let transport = (kind.transport_header() + payload.len()) as u16;
     let mut frame = Vec::with_capacity(kind.headers() + payload.len());
     frame.extend(to.0);
@@ -82,7 +82,7 @@ pub(super) fn packet(kind: Kind, to: MacAddress, from: MacAddress, payload: &[u8
 }
 
 /// Fills in the checksums of the frame's IPv4 header and of the transport.
-pub(super) fn complete(kind: Kind, mut frame: Vec<u8>) -> Vec<u8> {
+pub(super) fn complete(kind: PacketKind, mut frame: Vec<u8>) -> Vec<u8> {
     if !kind.ipv6 {
         frame[ETHERNET + 10..ETHERNET + 12].fill(0);
         let sum = !fold(words(&frame[ETHERNET..ETHERNET + 20]));
@@ -98,13 +98,13 @@ pub(super) fn complete(kind: Kind, mut frame: Vec<u8>) -> Vec<u8> {
 }
 
 /// Returns true if the checksums of a packet of that kind are right.
-pub(super) fn is_right(kind: Kind, frame: &[u8]) -> bool {
+pub(super) fn is_right(kind: PacketKind, frame: &[u8]) -> bool {
     let header = kind.ipv6 || fold(words(&frame[ETHERNET..ETHERNET + 20])) == 0xffff;
     header && fold(transport_words(kind, frame)) == 0xffff
 }
 
 /// Returns true if a frame is a packet of that kind that a check sent.
-pub(super) fn is_ours(kind: Kind, frame: &[u8]) -> bool {
+pub(super) fn is_ours(kind: PacketKind, frame: &[u8]) -> bool {
     let ethertype: [u8; 2] = if kind.ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
     let protocol = ETHERNET + if kind.ipv6 { 6 } else { 9 };
     let port = ETHERNET + kind.ip_header();
@@ -116,7 +116,7 @@ pub(super) fn is_ours(kind: Kind, frame: &[u8]) -> bool {
 
 /// Fields of a TCP segment over IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct TcpSegment {
     pub(super) length: u16,
     pub(super) identification: u16,
     pub(super) sequence: u32,
@@ -124,9 +124,9 @@ pub(super) struct Segment {
 }
 
 /// Reads a frame that [`is_ours`], of TCP over IPv4.
-pub(super) fn segment(frame: &[u8]) -> Segment {
+pub(super) fn segment(frame: &[u8]) -> TcpSegment {
     let word = |at: usize| u16::from_be_bytes([frame[ETHERNET + at], frame[ETHERNET + at + 1]]);
-    Segment {
+    TcpSegment {
         length: word(2),
         identification: word(4),
         sequence: u32::from(word(24)) << 16 | u32::from(word(26)),
@@ -140,7 +140,7 @@ fn words(bytes: &[u8]) -> u32 {
 
 /// Sums up the transport's bytes with its pseudo-header. Frames may be padded, so the length comes from the IP
 /// header.
-fn transport_words(kind: Kind, frame: &[u8]) -> u32 {
+fn transport_words(kind: PacketKind, frame: &[u8]) -> u32 {
     let ip = &frame[ETHERNET..];
     let (addresses, total) = if kind.ipv6 { (8..40, 40 + word(ip, 4)) } else { (12..20, word(ip, 2)) };
     let transport = &ip[kind.ip_header()..usize::from(total).min(ip.len())];

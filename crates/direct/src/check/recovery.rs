@@ -1,10 +1,10 @@
 //! Checks that drivers recover from resets that they did not make themselves. Removal is not checked.
 
 use super::start::wait_for_link;
-use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
-use crate::port::Side;
+use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use crate::port::PfAndRegisters;
 use driver::vf::LinkCheck;
-use host::poll::Clock;
+use host::poll::MonotonicClock;
 use i82576::VfIndex;
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ const LOOK: Duration = Duration::from_millis(5);
 const LENGTH: usize = 100;
 
 /// Returns true if the VF driver notices that its function was reset.
-fn notices<B: Subject>(station: &mut Station<B>) -> bool {
-    let end = Clock.now_ns() + PATIENCE.as_nanos() as u64;
+fn notices<B: CheckSubject>(station: &mut CheckedVf<B>) -> bool {
+    let end = MonotonicClock.now_ns() + PATIENCE.as_nanos() as u64;
     while station.vf.check_link(&mut station.hal) != LinkCheck::ResetNeeded {
-        if Clock.now_ns() >= end {
+        if MonotonicClock.now_ns() >= end {
             return false;
         }
         std::thread::sleep(LOOK);
@@ -25,12 +25,12 @@ fn notices<B: Subject>(station: &mut Station<B>) -> bool {
     true
 }
 
-fn come_back<B: Subject>(station: &mut Station<B>) -> Result<(), CheckError> {
+fn come_back<B: CheckSubject>(station: &mut CheckedVf<B>) -> Result<(), CheckError> {
     station.vf.restart(&mut station.hal)?;
     wait_for_link(station)
 }
 
-fn exchange<B: Subject>(world: &mut World<B>) -> Result<(), CheckError> {
+fn exchange<B: CheckSubject>(world: &mut CheckContext<B>) -> Result<(), CheckError> {
     let (a, b) = world.pair()?;
     let sent = a.send(b.vf.mac(), 0, LENGTH)?;
     b.expect(&sent)?;
@@ -39,12 +39,12 @@ fn exchange<B: Subject>(world: &mut World<B>) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn resets<B: Subject>(world: &World<B>) -> Option<u64> {
+fn resets<B: CheckSubject>(world: &CheckContext<B>) -> Option<u64> {
     let side = world.port.as_ref()?.lock();
     VfIndex::new(0).map(|vf| side.pf.counters(vf).resets)
 }
 
-pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn vf_reset<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let before = resets(world);
     let (a, b) = world.pair()?;
     if let Err(error) = a.hal.reset() {
@@ -66,10 +66,10 @@ pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
 }
 
-pub(super) fn pf_reset<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn pf_reset<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     {
         let mut side = world.port()?.lock();
-        let Side { pf, hal } = &mut *side;
+        let PfAndRegisters { pf, hal } = &mut *side;
         pf.reset(hal)?;
     }
     for station in &mut world.stations {

@@ -6,7 +6,7 @@ use std::fmt;
 /// Verdict on a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// The card behaves as expected.
     Passes,
     /// The card differs from the datasheet, but in no point that the drivers depend on.
@@ -17,7 +17,7 @@ pub enum Verdict {
     Skipped,
 }
 
-impl Verdict {
+impl CheckVerdict {
     fn name(self) -> &'static str {
         match self {
             Self::Passes => "passes",
@@ -38,7 +38,7 @@ pub struct CheckReport {
     /// Observed behaviour, or the reason why the check was skipped.
     pub saw: String,
     /// Verdict on the check.
-    pub result: Verdict,
+    pub result: CheckVerdict,
 }
 
 impl fmt::Display for CheckReport {
@@ -61,51 +61,54 @@ pub struct FunctionReport {
 
 /// Report of a whole run of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct CheckRunReport {
     /// Functions that this program's drivers drove.
     pub functions: Vec<FunctionReport>,
     /// Reports of the checks, in their order.
     pub checks: Vec<CheckReport>,
 }
 
-impl Report {
+impl CheckRunReport {
     /// Returns the number of checks with that verdict.
     #[must_use]
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: CheckVerdict) -> usize {
         self.checks.iter().filter(|check| check.result == verdict).count()
     }
 
     /// Returns true if no check failed.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.count(Verdict::Fails) == 0
+        self.count(CheckVerdict::Fails) == 0
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckRunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |verdict| self.count(verdict);
         write!(
             f,
             "{} passed, {} differed, {} failed, {} skipped",
-            count(Verdict::Passes),
-            count(Verdict::Differs),
-            count(Verdict::Fails),
-            count(Verdict::Skipped)
+            count(CheckVerdict::Passes),
+            count(CheckVerdict::Differs),
+            count(CheckVerdict::Fails),
+            count(CheckVerdict::Skipped)
         )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckReport, FunctionReport, Report, Verdict};
+    use super::{CheckReport, CheckRunReport, CheckVerdict, FunctionReport};
 
-    fn report() -> Report {
+    fn report() -> CheckRunReport {
         let check =
             |result| CheckReport { check: "link", expected: "a link within 5 s", saw: "down".into(), result };
         let pf =
             FunctionReport { address: "0000:01:00.0".into(), role: "pf", mac: "02:00:00:00:00:01".into() };
-        Report { functions: vec![pf], checks: vec![check(Verdict::Passes), check(Verdict::Fails)] }
+        CheckRunReport {
+            functions: vec![pf],
+            checks: vec![check(CheckVerdict::Passes), check(CheckVerdict::Fails)],
+        }
     }
 
     #[test]

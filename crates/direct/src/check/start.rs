@@ -1,9 +1,9 @@
 //! Checks the start of a VF, from the handshake to the link. Frames are checked later.
 
-use super::{CheckError, CheckResult, Station, Subject, World, passes, unexpected};
+use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, passes, unexpected};
 use crate::port::vf_mac;
 use driver::vf::LinkCheck;
-use host::poll::Clock;
+use host::poll::MonotonicClock;
 use i82576::VfIndex;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const LINK_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Checks that each VF can be stopped and started again, which takes a VF_RESET and every request.
-pub(super) fn handshake<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn handshake<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     for station in &mut world.stations {
         for _ in 0..HANDSHAKES {
             station.vf.restart(&mut station.hal)?;
@@ -24,7 +24,7 @@ pub(super) fn handshake<B: Subject>(world: &mut World<B>) -> CheckResult {
 }
 
 /// Checks the VFs' addresses: those that our PF set; under another's PF any valid ones that differ from each other.
-pub(super) fn address<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let addresses: Vec<_> = world.stations.iter().map(|station| station.vf.mac()).collect();
     let as_set = VfIndex::all().zip(&addresses).all(|(vf, mac)| *mac == vf_mac(vf));
     let distinct = |(i, mac): (usize, _)| !addresses[..i].contains(mac);
@@ -35,23 +35,23 @@ pub(super) fn address<B: Subject>(world: &mut World<B>) -> CheckResult {
     if good { passes(saw) } else { unexpected(saw) }
 }
 
-pub(super) fn link<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn link<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let mut saw = Vec::new();
     for station in &mut world.stations {
-        let start = Clock.now_ns();
+        let start = MonotonicClock.now_ns();
         wait_for_link(station)?;
-        saw.push(format!("{} ms", (Clock.now_ns() - start) / 1_000_000));
+        saw.push(format!("{} ms", (MonotonicClock.now_ns() - start) / 1_000_000));
     }
     passes(format!("link up after {}", saw.join(", ")))
 }
 
 /// Waits until the VF's link is up.
-pub(super) fn wait_for_link<B: Subject>(station: &mut Station<B>) -> Result<(), CheckError> {
-    let end = Clock.now_ns() + LINK_PATIENCE.as_nanos() as u64;
+pub(super) fn wait_for_link<B: CheckSubject>(station: &mut CheckedVf<B>) -> Result<(), CheckError> {
+    let end = MonotonicClock.now_ns() + LINK_PATIENCE.as_nanos() as u64;
     loop {
         match station.vf.check_link(&mut station.hal) {
             LinkCheck::Up(_) => return Ok(()),
-            state if Clock.now_ns() >= end => {
+            state if MonotonicClock.now_ns() >= end => {
                 return unexpected(format!("link of {}: {}", station.hal.name(), without_link(state)));
             }
             _ => std::thread::sleep(LOOK),

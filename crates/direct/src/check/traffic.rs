@@ -2,8 +2,8 @@
 //! and offloads are checked elsewhere.
 
 use super::frames::frame;
-use super::{CheckError, CheckResult, Station, Subject, World, differs, passes, unexpected};
-use driver::vf::{Statistics, TxOffload};
+use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use driver::vf::{AccumulatedStatistics, TxOffload};
 use i82576::MacAddress;
 use i82576::ids::FCS;
 
@@ -17,16 +17,16 @@ const ORDINARY: usize = 1_514;
 const BURST: u32 = 1_024;
 const BATCH: usize = 32;
 
-pub(super) fn unicast<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn unicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     each_length(a, b, &LENGTHS)?;
     each_length(b, a, &LENGTHS)?;
     passes(format!("frames of {} lengths arrived in both directions", LENGTHS.len()))
 }
 
-fn each_length<B: Subject>(
-    from: &mut Station<B>,
-    to: &mut Station<B>,
+fn each_length<B: CheckSubject>(
+    from: &mut CheckedVf<B>,
+    to: &mut CheckedVf<B>,
     lengths: &[usize],
 ) -> Result<(), CheckError> {
     for (serial, length) in (0..).zip(lengths) {
@@ -36,7 +36,7 @@ fn each_length<B: Subject>(
     if from.receives_before(to)? { unexpected("the sender receives its own frames") } else { Ok(()) }
 }
 
-pub(super) fn broadcast<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn broadcast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     world.pair()?;
     let [sender, others @ ..] = world.stations.as_mut_slice() else { return unexpected("the run has no VF") };
     let sent = sender.send(MacAddress::BROADCAST, 0, 200)?;
@@ -47,7 +47,7 @@ pub(super) fn broadcast<B: Subject>(world: &mut World<B>) -> CheckResult {
     if sender.receives_before(other)? { differs("the sender receives its own broadcast") } else { passes("") }
 }
 
-pub(super) fn burst<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn burst<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let (to, from) = (b.vf.mac(), a.vf.mac());
     let frames = (0..BURST).map(|serial| frame(to, from, serial, 60 + serial as usize * 37 % 1_455));
@@ -72,7 +72,7 @@ pub(super) fn burst<B: Subject>(world: &mut World<B>) -> CheckResult {
     }
 }
 
-pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn jumbo<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.vf.set_max_frame(&mut a.hal, JUMBO)?;
     a.send(b.vf.mac(), 0, JUMBO)?;
@@ -91,11 +91,11 @@ pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> CheckResult {
 }
 
 /// Returns the counters of both VFs before and after a number of frames.
-fn counted<B: Subject>(
-    world: &mut World<B>,
+fn counted<B: CheckSubject>(
+    world: &mut CheckContext<B>,
     length: usize,
     count: u32,
-) -> Result<[(Statistics, Statistics); 2], CheckError> {
+) -> Result<[(AccumulatedStatistics, AccumulatedStatistics); 2], CheckError> {
     let (a, b) = world.pair()?;
     let before = [a.vf.statistics(&mut a.hal), b.vf.statistics(&mut b.hal)];
     for serial in 0..count {
@@ -108,7 +108,7 @@ fn counted<B: Subject>(
 
 /// Checks the counters of the VFs. Others may send to the receiver meanwhile, so it must count at least the frames
 /// sent.
-pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;
     let [(a, a_after), (b, b_after)] = counted(world, LENGTH, COUNT)?;
@@ -123,7 +123,7 @@ pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
     if right { passes(saw) } else { unexpected(saw) }
 }
 
-pub(super) fn loopback_statistics<B: Subject>(world: &mut World<B>) -> CheckResult {
+pub(super) fn loopback_statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     const COUNT: u32 = 10;
     let [(a, a_after), (b, b_after)] = counted(world, 100, COUNT)?;
     let sent = a_after.tx_loopback_packets - a.tx_loopback_packets;

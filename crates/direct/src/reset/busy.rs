@@ -4,7 +4,7 @@
 use super::pages::{DESCRIPTORS, IOVA, RING_BYTES};
 use crate::DirectError;
 use crate::hal::PF_DEVICES;
-use host::vfio::{Function, PciIds, Registers};
+use host::vfio::{MappedRegisters, PciIds, VfioFunction};
 use i82576::bits::{mdic, status};
 use i82576::ids::VENDOR;
 use i82576::phy;
@@ -31,13 +31,16 @@ const NEGOTIATE: u32 = mdic::WRITE
 const QUEUE_ENABLE: u32 = 1 << 25;
 
 /// Returns the registers of a card that can be made busy; `None` for any other device.
-pub(super) fn registers(function: &Function, ids: PciIds) -> Result<Option<Registers>, DirectError> {
+pub(super) fn registers(
+    function: &VfioFunction,
+    ids: PciIds,
+) -> Result<Option<MappedRegisters>, DirectError> {
     let known = ids.device == DEVICE_82574 || PF_DEVICES.contains(&ids.device);
     if ids.vendor == VENDOR && known { Ok(Some(function.registers(0)?)) } else { Ok(None) }
 }
 
 /// Makes the card receive frames into the pages.
-pub(super) fn receive(registers: &Registers, ids: PciIds) {
+pub(super) fn receive(registers: &MappedRegisters, ids: PciIds) {
     registers.write(r::CTRL, registers.read(r::CTRL) | SET_LINK_UP);
     if registers.read(r::STATUS) & status::LU == 0 {
         registers.write(r::MDIC, NEGOTIATE);

@@ -16,15 +16,15 @@ mod pages;
 mod report;
 mod steps;
 
-pub use report::{ResetReport, StepReport};
+pub use report::{ResetReport, ResetStepReport};
 
 use crate::DirectError;
-use host::poll::Clock;
-use host::vfio::{Function, Pci, PciAddress};
-use pages::Pages;
-use pcie::ladder::{Action, Device, plan};
+use host::poll::MonotonicClock;
+use host::vfio::{PciAddress, PciSysfs, VfioFunction};
+use pages::OwnerPages;
+use pcie::ladder::{ResetAction, ResetCapabilities, plan};
 use std::time::Duration;
-use steps::Handover;
+use steps::FunctionTransfer;
 
 /// Timeout until the device writes for its old owner, and the time for which the new one's pages are watched.
 const BUSY_PATIENCE: Duration = Duration::from_secs(4);
@@ -33,18 +33,18 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// Plan of a function's reset before a new owner.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ResetPlan {
     /// Address of the function.
     pub function: PciAddress,
     /// Reset methods to ignore, so that the next method is used.
-    pub hidden: Hidden,
+    pub hidden: IgnoredResetMethods,
     /// True to skip the reset and perform every other step, which shows the effect of the reset.
     pub without_reset: bool,
 }
 
 /// Reset methods that the plan ignores.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hidden {
+pub struct IgnoredResetMethods {
     /// True to ignore function-level reset.
     pub flr: bool,
     /// True to ignore the change to D3hot and back.
@@ -53,9 +53,9 @@ pub struct Hidden {
     pub bus: bool,
 }
 
-impl Hidden {
-    fn from(self, device: Device) -> Device {
-        Device {
+impl IgnoredResetMethods {
+    fn from(self, device: ResetCapabilities) -> ResetCapabilities {
+        ResetCapabilities {
             flr: device.flr && !self.flr,
             power: device.power.filter(|_| !self.d3hot),
             bus: device.bus.filter(|_| !self.bus),
@@ -68,44 +68,44 @@ impl Hidden {
 ///
 /// # Errors
 /// [`DirectError`]: the function cannot be opened, or a step fails.
-pub fn run(pci: &Pci, todo: &Plan) -> Result<ResetReport, DirectError> {
+pub fn run(pci: &PciSysfs, todo: &ResetPlan) -> Result<ResetReport, DirectError> {
     let address = todo.function;
     let ids = pci.ids(address)?;
     if !pci.virtual_of(address).is_empty() {
         return Err(DirectError::HasVirtualFunctions(address));
     }
-    let function = Function::open(pci, address, None)?;
-    let found = Device::of(|at| steps::dword(&function, at), function.owns_its_bus()?);
+    let function = VfioFunction::open(pci, address, None)?;
+    let found = ResetCapabilities::of(|at| steps::dword(&function, at), function.owns_its_bus()?);
     let device = todo.hidden.from(found);
     let mut report = ResetReport::new(address, ids, &device);
     let Some(actions) = plan(&device) else { return Ok(report) };
-    let old = Pages::new()?;
-    let mut handover = Handover::begin(function, &old)?;
+    let old = OwnerPages::new()?;
+    let mut handover = FunctionTransfer::begin(function, &old)?;
     if let Some(registers) = busy::registers(handover.function(), ids)? {
         busy::receive(&registers, ids);
         report.busy_pages = Some(until_changed(&old));
     }
-    let begin = Clock.now_ns();
+    let begin = MonotonicClock.now_ns();
     for action in actions {
-        if todo.without_reset && matches!(action, Action::Reset(_)) {
+        if todo.without_reset && matches!(action, ResetAction::Reset(_)) {
             continue;
         }
-        let start = Clock.now_ns();
+        let start = MonotonicClock.now_ns();
         handover.act(action)?;
-        report.add_step(action, start, Clock.now_ns());
+        report.add_step(action, start, MonotonicClock.now_ns());
     }
-    report.set_duration(begin, Clock.now_ns());
+    report.set_duration(begin, MonotonicClock.now_ns());
     std::thread::sleep(WATCH);
-    report.late_pages = handover.new_pages().map_or(0, Pages::changed);
+    report.late_pages = handover.new_pages().map_or(0, OwnerPages::changed);
     Ok(report)
 }
 
 /// Waits until the device changes a page, and returns the number of changed pages.
-fn until_changed(pages: &Pages) -> u32 {
-    let end = Clock.now_ns() + BUSY_PATIENCE.as_nanos() as u64;
+fn until_changed(pages: &OwnerPages) -> u32 {
+    let end = MonotonicClock.now_ns() + BUSY_PATIENCE.as_nanos() as u64;
     loop {
         let changed = pages.changed();
-        if changed > 0 || Clock.now_ns() >= end {
+        if changed > 0 || MonotonicClock.now_ns() >= end {
             return changed;
         }
         std::thread::sleep(LOOK);

@@ -14,13 +14,13 @@ const PAGE: usize = 4096;
 const PATTERN: u8 = 0xc5;
 
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(super) struct OwnerPages {
     memory: SharedMemory,
     /// Contents of pages that the device has not changed.
     image: Vec<u8>,
 }
 
-impl Pages {
+impl OwnerPages {
     pub(super) fn new() -> Result<Self, SharedMemoryError> {
         let image = image();
         let memory = SharedMemory::new(image.len() as u64)?;
@@ -53,11 +53,11 @@ fn image() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DESCRIPTORS, PAGE, Pages};
+    use super::{DESCRIPTORS, OwnerPages, PAGE};
 
     #[test]
     fn memory_page_with_several_changes_counts_once() {
-        let pages = Pages::new().unwrap();
+        let pages = OwnerPages::new().unwrap();
         assert_eq!(pages.changed(), 0);
         let write = |at: usize, bytes: &[u8]| pages.memory().memory().write(at as u64, bytes).unwrap();
         write(12, &[1]);

@@ -1,7 +1,7 @@
 //! Report of a reset, for people and for programs.
 
 use host::vfio::{PciAddress, PciIds};
-use pcie::ladder::{Action, Device, Rung};
+use pcie::ladder::{DeviceResetMethod, ResetAction, ResetCapabilities};
 use serde::Serialize;
 use std::fmt;
 
@@ -27,14 +27,14 @@ pub struct ResetReport {
     /// Pages of the new owner that the device changed.
     pub late_pages: u32,
     /// Steps of the reset, in the order of their execution.
-    pub steps: Vec<StepReport>,
+    pub steps: Vec<ResetStepReport>,
     /// Time from the first step of the reset to the last, in milliseconds.
     pub duration_ms: f64,
 }
 
 /// Step of a function's reset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StepReport {
+pub struct ResetStepReport {
     /// Name of the reset's step.
     pub step: &'static str,
     /// Duration of the reset's step in milliseconds.
@@ -42,7 +42,7 @@ pub struct StepReport {
 }
 
 impl ResetReport {
-    pub(super) fn new(address: PciAddress, ids: PciIds, device: &Device) -> Self {
+    pub(super) fn new(address: PciAddress, ids: PciIds, device: &ResetCapabilities) -> Self {
         Self {
             function: address.to_string(),
             ids: format!("{:04x}:{:04x}", ids.vendor, ids.device),
@@ -66,15 +66,15 @@ impl ResetReport {
         }
     }
 
-    pub(super) fn add_step(&mut self, action: Action, start: u64, end: u64) {
-        if let Action::Reset(rung) = action {
+    pub(super) fn add_step(&mut self, action: ResetAction, start: u64, end: u64) {
+        if let ResetAction::Reset(rung) = action {
             self.rung = match rung {
-                Rung::Function => "flr",
-                Rung::Power => "d3hot",
-                Rung::Bus => "bus",
+                DeviceResetMethod::Function => "flr",
+                DeviceResetMethod::Power => "d3hot",
+                DeviceResetMethod::Bus => "bus",
             };
         }
-        self.steps.push(StepReport { step: action.name(), ms: milliseconds(start, end) });
+        self.steps.push(ResetStepReport { step: action.name(), ms: milliseconds(start, end) });
     }
 
     pub(super) fn set_duration(&mut self, begin: u64, end: u64) {
@@ -105,7 +105,7 @@ impl fmt::Display for ResetReport {
             );
         }
         writeln!(f, "rung {rung}, {:.3} ms:", self.duration_ms)?;
-        for StepReport { step, ms } in &self.steps {
+        for ResetStepReport { step, ms } in &self.steps {
             writeln!(f, "    {step:<16} {ms:.3} ms")?;
         }
         match self.busy_pages {
@@ -132,16 +132,16 @@ impl fmt::Display for ResetReport {
 mod tests {
     use super::ResetReport;
     use host::vfio::PciIds;
-    use pcie::ladder::{Action, Device, Rung};
+    use pcie::ladder::{DeviceResetMethod, ResetAction, ResetCapabilities};
 
-    fn report(device: Device) -> ResetReport {
+    fn report(device: ResetCapabilities) -> ResetReport {
         let ids = PciIds { vendor: 0x8086, device: 0x10d3 };
         ResetReport::new("0000:03:00.0".parse().unwrap(), ids, &device)
     }
 
     #[test]
     fn device_without_a_reset_method_is_refused_with_a_remedy() {
-        let report = report(Device { flr: false, power: Some(true), bus: Some(false) });
+        let report = report(ResetCapabilities { flr: false, power: Some(true), bus: Some(false) });
         assert!(report.refused && !report.is_good());
         let text = report.to_string();
         assert!(
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn reset_check_fails_if_the_device_writes_to_the_new_owner() {
-        let mut report = report(Device { flr: false, power: Some(false), bus: None });
-        report.add_step(Action::BusMasterOff, 0, 2_000);
-        report.add_step(Action::Reset(Rung::Power), 2_000, 20_502_000);
+        let mut report = report(ResetCapabilities { flr: false, power: Some(false), bus: None });
+        report.add_step(ResetAction::BusMasterOff, 0, 2_000);
+        report.add_step(ResetAction::Reset(DeviceResetMethod::Power), 2_000, 20_502_000);
         report.set_duration(0, 20_502_000);
         report.busy_pages = Some(3);
         assert!(report.is_good());

@@ -1,12 +1,12 @@
 //! Executes the steps of the ladder on a function behind VFIO. [`pcie::ladder`] defines their order.
 
-use super::pages::{IOVA, Pages};
+use super::pages::{IOVA, OwnerPages};
 use crate::DirectError;
-use host::poll::Clock;
-use host::vfio::Function;
+use host::poll::MonotonicClock;
+use host::vfio::VfioFunction;
 use pcie::capability::{express, msi, msix, power};
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
-use pcie::ladder::{Action, Rung};
+use pcie::ladder::{DeviceResetMethod, ResetAction};
 use pcie::walk;
 use std::time::Duration;
 
@@ -22,56 +22,56 @@ const D3HOT: u16 = 0b11;
 
 /// PCI function between two owners.
 #[derive(Debug)]
-pub(super) struct Handover<'a> {
-    function: Function,
+pub(super) struct FunctionTransfer<'a> {
+    function: VfioFunction,
     /// PCI command register as Linux left it.
     command: u16,
-    old: &'a Pages,
-    new: Option<Pages>,
+    old: &'a OwnerPages,
+    new: Option<OwnerPages>,
 }
 
 /// Returns a dword of configuration space; all ones if there is no answer.
-pub(super) fn dword(function: &Function, at: u16) -> u32 {
+pub(super) fn dword(function: &VfioFunction, at: u16) -> u32 {
     let mut bytes = [0xff; 4];
     // Without an answer the bytes stay all ones.
     let _ = function.config(at, &mut bytes);
     u32::from_le_bytes(bytes)
 }
 
-fn word(function: &Function, at: u16) -> u16 {
+fn word(function: &VfioFunction, at: u16) -> u16 {
     (dword(function, at & !3) >> (8 * (at & 3))) as u16
 }
 
-impl<'a> Handover<'a> {
+impl<'a> FunctionTransfer<'a> {
     /// Starts with the old owner: the function reaches his pages.
-    pub(super) fn begin(function: Function, old: &'a Pages) -> Result<Self, DirectError> {
+    pub(super) fn begin(function: VfioFunction, old: &'a OwnerPages) -> Result<Self, DirectError> {
         let command = word(&function, COMMAND);
         function.share(old.memory(), IOVA)?;
         function.enable()?;
         Ok(Self { function, command, old, new: None })
     }
 
-    pub(super) fn function(&self) -> &Function {
+    pub(super) fn function(&self) -> &VfioFunction {
         &self.function
     }
 
     /// Returns the new owner's pages, once that owner has the function.
-    pub(super) fn new_pages(&self) -> Option<&Pages> {
+    pub(super) fn new_pages(&self) -> Option<&OwnerPages> {
         self.new.as_ref()
     }
 
-    pub(super) fn act(&mut self, action: Action) -> Result<(), DirectError> {
+    pub(super) fn act(&mut self, action: ResetAction) -> Result<(), DirectError> {
         match action {
-            Action::BusMasterOff => {
+            ResetAction::BusMasterOff => {
                 let command = word(&self.function, COMMAND) & !COMMAND_BUS_MASTER;
                 Ok(self.function.set_config(COMMAND, &command.to_le_bytes())?)
             }
-            Action::Wait => self.wait(),
-            Action::Unmap => Ok(self.function.unshare(self.old.memory(), IOVA)?),
-            Action::Reset(rung) => self.reset(rung),
-            Action::Restore => self.restore(),
-            Action::HandOver => {
-                let new = Pages::new()?;
+            ResetAction::Wait => self.wait(),
+            ResetAction::Unmap => Ok(self.function.unshare(self.old.memory(), IOVA)?),
+            ResetAction::Reset(rung) => self.reset(rung),
+            ResetAction::Restore => self.restore(),
+            ResetAction::HandOver => {
+                let new = OwnerPages::new()?;
                 self.function.share(new.memory(), IOVA)?;
                 self.new = Some(new);
                 Ok(self.function.enable()?)
@@ -81,9 +81,9 @@ impl<'a> Handover<'a> {
 
     fn wait(&self) -> Result<(), DirectError> {
         let Some(express) = self.find(express::ID) else { return Ok(()) };
-        let end = Clock.now_ns() + PENDING_PATIENCE.as_nanos() as u64;
+        let end = MonotonicClock.now_ns() + PENDING_PATIENCE.as_nanos() as u64;
         while word(&self.function, express + express::DEVICE_STATUS) & PENDING != 0 {
-            if Clock.now_ns() >= end {
+            if MonotonicClock.now_ns() >= end {
                 return Err(DirectError::NotQuiet(self.function.address()));
             }
             std::thread::sleep(LOOK);
@@ -91,15 +91,15 @@ impl<'a> Handover<'a> {
         Ok(())
     }
 
-    fn reset(&self, rung: Rung) -> Result<(), DirectError> {
+    fn reset(&self, rung: DeviceResetMethod) -> Result<(), DirectError> {
         match rung {
             // Linux uses its own preferred reset, which is a function-level reset if the function has one.
-            Rung::Function => Ok(self.function.reset()?),
-            Rung::Power => {
+            DeviceResetMethod::Function => Ok(self.function.reset()?),
+            DeviceResetMethod::Power => {
                 self.power(D3HOT)?;
                 self.power(D0)
             }
-            Rung::Bus => Ok(self.function.reset_bus()?),
+            DeviceResetMethod::Bus => Ok(self.function.reset_bus()?),
         }
     }
 

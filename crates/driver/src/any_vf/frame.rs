@@ -2,21 +2,21 @@
 
 use crate::avf::vf as adaptive;
 use crate::hal::DmaHal;
-use crate::vf::{self, Checksum, Received, RxError};
+use crate::vf::{self, ChecksumStatus, RxError, VfReceivedFrame};
 
 /// Received frame in a ring's buffers, of either family.
 #[derive(Debug)]
-pub enum AnyFrame<'a, 'b, H> {
+pub enum AnyRxFrame<'a, 'b, H> {
     /// Frame of an 82576's VF.
-    I82576(&'a mut vf::RxFrame<'b, H>),
+    I82576(&'a mut vf::VfRxFrame<'b, H>),
     /// Frame of an Adaptive Virtual Function.
-    Avf(&'a mut adaptive::RxFrame<'b, H>),
+    Avf(&'a mut adaptive::AvfRxFrame<'b, H>),
 }
 
-impl<H: DmaHal> AnyFrame<'_, '_, H> {
+impl<H: DmaHal> AnyRxFrame<'_, '_, H> {
     /// Returns the card's description of the frame, without a hash.
     #[must_use]
-    pub fn received(&self) -> Received {
+    pub fn received(&self) -> VfReceivedFrame {
         match self {
             Self::I82576(frame) => frame.received(),
             Self::Avf(frame) => describe(&frame.received()),
@@ -37,13 +37,13 @@ impl<H: DmaHal> AnyFrame<'_, '_, H> {
 }
 
 /// Converts the description of a frame that an Adaptive Virtual Function received.
-fn describe(received: &adaptive::Received) -> Received {
+fn describe(received: &adaptive::AvfReceivedFrame) -> VfReceivedFrame {
     let checksum = |wrong: Option<bool>| match wrong {
-        None => Checksum::Unknown,
-        Some(false) => Checksum::Good,
-        Some(true) => Checksum::Bad,
+        None => ChecksumStatus::Unknown,
+        Some(false) => ChecksumStatus::Good,
+        Some(true) => ChecksumStatus::Bad,
     };
-    Received {
+    VfReceivedFrame {
         length: received.length,
         ip_checksum: checksum(received.said.checksums.map(|found| found.ip_wrong)),
         l4_checksum: checksum(received.said.checksums.map(|found| found.l4_wrong)),

@@ -3,13 +3,16 @@
 
 mod frame;
 
-pub use frame::AnyFrame;
+pub use frame::AnyRxFrame;
 
-use crate::avf::vf::{self as adaptive, Wishes};
+use crate::avf::vf::{self as adaptive, AvfDriverConfig};
 use crate::hal::DmaHal;
-use crate::vf::{self, Event, LinkCheck, RxCounters, Statistics, TxCounters, TxError, TxOffload, local_mac};
+use crate::vf::{
+    self, AccumulatedStatistics, LinkCheck, RxCounters, TxCounters, TxError, TxOffload, VfInterrupt,
+    local_mac,
+};
 use ::avf::register::VFGEN_RSTAT;
-use ::avf::virtchnl::{self, Capabilities};
+use ::avf::virtchnl::{self, VfCapabilities};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,14 +23,14 @@ const MAX_QUEUE_PAIRS: u16 = 4;
 
 /// Device family of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum DeviceFamily {
     /// Intel 82576.
     I82576,
     /// Intel Adaptive Virtual Function.
     Avf,
 }
 
-impl Family {
+impl DeviceFamily {
     /// Returns the family of a vendor and device id, or `None` if no driver knows them.
     #[must_use]
     pub fn of(vendor: u16, device: u16) -> Option<Self> {
@@ -71,23 +74,23 @@ impl Family {
 pub struct AnyVfConfig {
     /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
     /// none.
-    pub i82576: vf::Config,
+    pub i82576: vf::VfDriverConfig,
     /// Configuration of an Adaptive Virtual Function.
-    pub avf: Wishes,
+    pub avf: AvfDriverConfig,
 }
 
 impl Default for AnyVfConfig {
     /// Returns a configuration for interrupt-driven owners: rings of 256, 20,000 interrupts a second, every queue in use.
     fn default() -> Self {
-        let avf = Wishes {
+        let avf = AvfDriverConfig {
             pairs: MAX_QUEUE_PAIRS,
             descriptors: 256,
             batch: 16,
             interval_us: 50,
             spread: true,
-            ..Wishes::default()
+            ..AvfDriverConfig::default()
         };
-        Self { i82576: vf::Config::default(), avf }
+        Self { i82576: vf::VfDriverConfig::default(), avf }
     }
 }
 
@@ -95,8 +98,8 @@ impl AnyVfConfig {
     /// Uses flexible receive descriptors in an Adaptive Virtual Function.
     #[must_use]
     pub fn flexible(mut self) -> Self {
-        self.avf.capabilities = self.avf.capabilities.and(Capabilities::RX_FLEX_DESC);
-        self.avf.form = ::avf::descriptor::rx::Form::FlexLate;
+        self.avf.capabilities = self.avf.capabilities.and(VfCapabilities::RX_FLEX_DESC);
+        self.avf.form = ::avf::descriptor::rx::RxDescriptorFormat::FlexLate;
         self
     }
 }
@@ -109,7 +112,7 @@ pub enum AnyVfError {
     I82576(#[from] vf::VfError),
     /// Error of an Adaptive Virtual Function's driver.
     #[error(transparent)]
-    Avf(#[from] adaptive::VfError),
+    Avf(#[from] adaptive::AvfDriverError),
 }
 
 impl AnyVfError {
@@ -119,14 +122,14 @@ impl AnyVfError {
         matches!(
             self,
             Self::I82576(vf::VfError::PfInReset | vf::VfError::Mailbox(_))
-                | Self::Avf(adaptive::VfError::NoReset | adaptive::VfError::NoAnswer(_))
+                | Self::Avf(adaptive::AvfDriverError::NoReset | adaptive::AvfDriverError::NoAnswer(_))
         )
     }
 }
 
 /// State of the link that a VF's driver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkState {
+pub enum AnyVfLinkCheck {
     /// Link up: frames can be sent and received.
     Up,
     /// The VF's link is down.
@@ -137,7 +140,7 @@ pub enum LinkState {
 
 /// Counters of a pair of rings, kept across resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueCounters {
+pub struct QueuePairCounters {
     /// Counters of the pair's receive ring.
     pub rx: RxCounters,
     /// Counters of the pair's transmit ring.
@@ -150,7 +153,7 @@ pub enum AnyVf {
     /// VF of an 82576.
     I82576(Box<crate::Vf>),
     /// Adaptive Virtual Function.
-    Avf(Box<adaptive::Vf>),
+    Avf(Box<adaptive::AvfDriver>),
 }
 
 impl From<crate::Vf> for AnyVf {
@@ -164,12 +167,16 @@ impl AnyVf {
     ///
     /// # Errors
     /// [`AnyVfError`].
-    pub fn probe<H: DmaHal>(hal: &mut H, family: Family, config: &AnyVfConfig) -> Result<Self, AnyVfError> {
+    pub fn probe<H: DmaHal>(
+        hal: &mut H,
+        family: DeviceFamily,
+        config: &AnyVfConfig,
+    ) -> Result<Self, AnyVfError> {
         Ok(match family {
-            Family::I82576 => crate::Vf::probe(hal, &config.i82576)?.into(),
-            Family::Avf => {
+            DeviceFamily::I82576 => crate::Vf::probe(hal, &config.i82576)?.into(),
+            DeviceFamily::Avf => {
                 let mac = local_mac(config.i82576.seed);
-                Self::Avf(Box::new(adaptive::Vf::probe_with(hal, mac, config.avf)?))
+                Self::Avf(Box::new(adaptive::AvfDriver::probe_with(hal, mac, config.avf)?))
             }
         })
     }
@@ -208,10 +215,10 @@ impl AnyVf {
 
     /// Returns the device family of the VF.
     #[must_use]
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> DeviceFamily {
         match self {
-            Self::I82576(_) => Family::I82576,
-            Self::Avf(_) => Family::Avf,
+            Self::I82576(_) => DeviceFamily::I82576,
+            Self::Avf(_) => DeviceFamily::Avf,
         }
     }
 
@@ -287,16 +294,16 @@ impl AnyVf {
         &mut self,
         hal: &mut H,
         most: usize,
-        mut take: impl FnMut(AnyFrame<'_, '_, H>),
+        mut take: impl FnMut(AnyRxFrame<'_, '_, H>),
     ) -> usize {
         match self {
-            Self::I82576(vf) => vf.receive_burst(hal, most, |frame| take(AnyFrame::I82576(frame))),
-            Self::Avf(vf) => vf.receive_burst(hal, most, |frame| take(AnyFrame::Avf(frame))),
+            Self::I82576(vf) => vf.receive_burst(hal, most, |frame| take(AnyRxFrame::I82576(frame))),
+            Self::Avf(vf) => vf.receive_burst(hal, most, |frame| take(AnyRxFrame::Avf(frame))),
         }
     }
 
     /// Handles the message of an MSI-X vector.
-    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
         match self {
             Self::I82576(vf) => vf.handle_interrupt(hal, vector),
             Self::Avf(vf) => vf.handle_interrupt(hal, vector),
@@ -312,7 +319,7 @@ impl AnyVf {
     }
 
     /// Returns the state of the VF's link. A stopped function needs a restart, as after a reset.
-    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> LinkState {
+    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkCheck {
         match self {
             Self::I82576(vf) => link(vf.check_link(hal), vf.is_running()),
             Self::Avf(vf) => adaptive_link(vf.check_link(hal), vf.is_running()),
@@ -320,7 +327,7 @@ impl AnyVf {
     }
 
     /// Does the driver's periodic work (every two seconds) and returns the state of the link.
-    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> LinkState {
+    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkCheck {
         match self {
             Self::I82576(vf) => link(vf.watchdog(hal), vf.is_running()),
             Self::Avf(vf) => adaptive_link(vf.watchdog(hal), vf.is_running()),
@@ -329,7 +336,7 @@ impl AnyVf {
 
     /// Returns the card's counters of this VF. An Adaptive Virtual Function does not count loopback frames or check
     /// sequences; its counters are zero if the PF does not reply.
-    pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Statistics {
+    pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> AccumulatedStatistics {
         match self {
             Self::I82576(vf) => vf.statistics(hal),
             Self::Avf(vf) => counted(&vf.statistics(hal).unwrap_or_default()),
@@ -338,39 +345,39 @@ impl AnyVf {
 
     /// Returns the driver's counters of each pair of rings.
     #[must_use]
-    pub fn queue_counters(&self) -> Vec<QueueCounters> {
+    pub fn queue_counters(&self) -> Vec<QueuePairCounters> {
         match self {
-            Self::I82576(vf) => vec![QueueCounters { rx: vf.rx_counters(), tx: vf.tx_counters() }],
-            Self::Avf(vf) => vf.queue_counters().map(|(rx, tx)| QueueCounters { rx, tx }).collect(),
+            Self::I82576(vf) => vec![QueuePairCounters { rx: vf.rx_counters(), tx: vf.tx_counters() }],
+            Self::Avf(vf) => vf.queue_counters().map(|(rx, tx)| QueuePairCounters { rx, tx }).collect(),
         }
     }
 }
 
-fn link(check: LinkCheck, running: bool) -> LinkState {
+fn link(check: LinkCheck, running: bool) -> AnyVfLinkCheck {
     match check {
-        LinkCheck::ResetNeeded => LinkState::ResetNeeded,
-        LinkCheck::Up(_) => LinkState::Up,
-        LinkCheck::Down if !running => LinkState::ResetNeeded,
-        LinkCheck::Down | LinkCheck::Gone => LinkState::Down,
+        LinkCheck::ResetNeeded => AnyVfLinkCheck::ResetNeeded,
+        LinkCheck::Up(_) => AnyVfLinkCheck::Up,
+        LinkCheck::Down if !running => AnyVfLinkCheck::ResetNeeded,
+        LinkCheck::Down | LinkCheck::Gone => AnyVfLinkCheck::Down,
     }
 }
 
-fn adaptive_link(check: adaptive::Link, running: bool) -> LinkState {
+fn adaptive_link(check: adaptive::AvfLinkCheck, running: bool) -> AnyVfLinkCheck {
     match check {
-        adaptive::Link::ResetNeeded => LinkState::ResetNeeded,
-        adaptive::Link::Up(_) => LinkState::Up,
-        adaptive::Link::Down if !running => LinkState::ResetNeeded,
-        adaptive::Link::Down => LinkState::Down,
+        adaptive::AvfLinkCheck::ResetNeeded => AnyVfLinkCheck::ResetNeeded,
+        adaptive::AvfLinkCheck::Up(_) => AnyVfLinkCheck::Up,
+        adaptive::AvfLinkCheck::Down if !running => AnyVfLinkCheck::ResetNeeded,
+        adaptive::AvfLinkCheck::Down => AnyVfLinkCheck::Down,
     }
 }
 
-fn counted(of: &virtchnl::Statistics) -> Statistics {
-    Statistics {
+fn counted(of: &virtchnl::VfTrafficStatistics) -> AccumulatedStatistics {
+    AccumulatedStatistics {
         rx_packets: of.rx_unicast.saturating_add(of.rx_multicast).saturating_add(of.rx_broadcast),
         tx_packets: of.tx_unicast.saturating_add(of.tx_multicast).saturating_add(of.tx_broadcast),
         rx_octets: of.rx_bytes,
         tx_octets: of.tx_bytes,
         rx_multicast: of.rx_multicast,
-        ..Statistics::default()
+        ..AccumulatedStatistics::default()
     }
 }

@@ -1,14 +1,16 @@
 //! Polls messages of VFs for a PF without interrupts. A visit takes a bounded number of messages, in order; every
-//! few visits it checks for resets of VFs ([`Limits`]). Messages that a VF sent before its reset are dropped.
+//! few visits it checks for resets of VFs ([`InboxLimits`]). Messages that a VF sent before its reset are dropped.
 
-use super::queue::{Found, Memory, Message, Queue, QueueState};
+use super::queue::{
+    AdminDescriptorContents, AdminReceiveQueue, AdminReceiveQueueState, AdminRingMemory, MessageFromVf,
+};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// Bounds of one PF visit to the inbox of VF messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct InboxLimits {
     /// Maximum number of messages taken in a visit.
     pub messages: u32,
     /// Number of visits between two checks for resets.
@@ -17,8 +19,9 @@ pub struct Limits {
 
 /// Saved state of the PF's inbox of VF messages, between two visits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct InboxState {
-    queue: QueueState,
+#[serde(rename = "InboxState")]
+pub struct VfMessageInboxState {
+    queue: AdminReceiveQueueState,
     visits: u32,
     cancelled: Vec<u64>,
     dropped: u64,
@@ -27,9 +30,9 @@ pub struct InboxState {
 
 /// Messages of VFs that the PF has not served. A reset of a VF voids that VF's messages.
 #[derive(Debug, Clone)]
-pub struct Inbox {
-    queue: Queue,
-    limits: Limits,
+pub struct VfMessageInbox {
+    queue: AdminReceiveQueue,
+    limits: InboxLimits,
     /// Number of visits since the last check for resets.
     visits: u32,
     /// Number of descriptors taken before this visit.
@@ -40,10 +43,10 @@ pub struct Inbox {
     strange: u64,
 }
 
-impl Inbox {
+impl VfMessageInbox {
     /// Creates an inbox of a queue, for as many VFs as the queue has numbers.
     #[must_use]
-    pub fn new(queue: Queue, limits: Limits, vfs: u16) -> Self {
+    pub fn new(queue: AdminReceiveQueue, limits: InboxLimits, vfs: u16) -> Self {
         let cancelled = vec![0; vfs.into()];
         Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
     }
@@ -56,16 +59,16 @@ impl Inbox {
     }
 
     /// Returns the inbox's state for a successor of this process.
-    pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> InboxState {
+    pub fn save<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> VfMessageInboxState {
         let (visits, cancelled) = (self.visits, self.cancelled.clone());
         let (dropped, strange) = (self.dropped, self.strange);
-        InboxState { queue: self.queue.save(ring), visits, cancelled, dropped, strange }
+        VfMessageInboxState { queue: self.queue.save(ring), visits, cancelled, dropped, strange }
     }
 
     /// Restores a saved state into a new inbox. Returns false if the state is invalid for its queue and VFs.
     #[must_use]
-    pub fn resume<M: Memory + ?Sized>(&mut self, state: &InboxState, ring: &mut M) -> bool {
-        let InboxState { queue, visits, cancelled, dropped, strange } = state;
+    pub fn resume<M: AdminRingMemory + ?Sized>(&mut self, state: &VfMessageInboxState, ring: &mut M) -> bool {
+        let VfMessageInboxState { queue, visits, cancelled, dropped, strange } = state;
         if !self.queue.resume(queue, ring) {
             return false;
         }
@@ -82,7 +85,7 @@ impl Inbox {
     }
 
     /// Returns the slots of pending descriptors, in order.
-    pub fn waiting<M: Memory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
+    pub fn waiting<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         self.queue.waiting(ring)
     }
 
@@ -96,7 +99,7 @@ impl Inbox {
     }
 
     /// Voids every message that a VF has sent so far, after its reset.
-    pub fn cancel<M: Memory + ?Sized>(&mut self, vf: u16, ring: &M) {
+    pub fn cancel<M: AdminRingMemory + ?Sized>(&mut self, vf: u16, ring: &M) {
         let so_far = self.queue.taken() + u64::from(self.queue.pending(ring));
         if let Some(cancelled) = self.cancelled.get_mut(usize::from(vf)) {
             *cancelled = so_far;
@@ -104,12 +107,14 @@ impl Inbox {
     }
 
     /// Returns the next valid message, within the visit's limit.
-    pub fn next<M: Memory + ?Sized>(&mut self, ring: &mut M) -> Option<Message> {
+    pub fn next<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<MessageFromVf> {
         while self.queue.taken() - self.before < u64::from(self.limits.messages) {
             match self.queue.take(ring)? {
-                Found::Other(_) => self.strange += 1,
-                Found::Message(message) if self.is_cancelled(message.vf) => self.dropped += 1,
-                Found::Message(message) => return Some(message),
+                AdminDescriptorContents::Other(_) => self.strange += 1,
+                AdminDescriptorContents::Message(message) if self.is_cancelled(message.vf) => {
+                    self.dropped += 1;
+                }
+                AdminDescriptorContents::Message(message) => return Some(message),
             }
         }
         None
@@ -121,7 +126,7 @@ impl Inbox {
     }
 
     /// Returns true if VF messages are still pending.
-    pub fn has_more<M: Memory + ?Sized>(&self, ring: &M) -> bool {
+    pub fn has_more<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> bool {
         self.queue.pending(ring) > 0
     }
 
@@ -144,28 +149,28 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use super::{Inbox, InboxState, Limits};
-    use crate::avf::queue::Queue;
+    use super::{InboxLimits, VfMessageInbox, VfMessageInboxState};
+    use crate::avf::queue::AdminReceiveQueue;
     use crate::avf::tests::{put, sent};
-    use avf::admin::{Descriptor, SIZE, flag};
+    use avf::admin::{AdminQueueDescriptor, SIZE, flag};
     use std::vec;
     use std::vec::Vec;
 
-    const LIMITS: Limits = Limits { messages: 8, resets_every: 3 };
+    const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 3 };
     const SLOTS: u16 = 8;
     const VFS: u16 = 2;
 
-    fn new(limits: Limits) -> (Vec<u8>, Inbox) {
+    fn new(limits: InboxLimits) -> (Vec<u8>, VfMessageInbox) {
         let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-        let queue = Queue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
-        (ring, Inbox::new(queue, limits, VFS))
+        let queue = AdminReceiveQueue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
+        (ring, VfMessageInbox::new(queue, limits, VFS))
     }
 
     /// Three descriptors taken, of which one was dropped and one strange; two pending, one of them voided by its
     /// VF's reset.
-    fn midway() -> (Vec<u8>, Inbox) {
-        let (mut ring, mut inbox) = new(Limits { messages: 3, ..LIMITS });
-        let strange = Descriptor { flags: sent(0, 3).flags | flag::ERR, ..sent(0, 3) };
+    fn midway() -> (Vec<u8>, VfMessageInbox) {
+        let (mut ring, mut inbox) = new(InboxLimits { messages: 3, ..LIMITS });
+        let strange = AdminQueueDescriptor { flags: sent(0, 3).flags | flag::ERR, ..sent(0, 3) };
         [sent(0, 1), sent(1, 2), strange]
             .into_iter()
             .zip(0..)
@@ -180,7 +185,7 @@ mod tests {
         (ring, inbox)
     }
 
-    fn resumed(change: impl Fn(&mut InboxState)) -> bool {
+    fn resumed(change: impl Fn(&mut VfMessageInboxState)) -> bool {
         let (ring, inbox) = midway();
         let mut state = inbox.save(ring.as_slice());
         change(&mut state);

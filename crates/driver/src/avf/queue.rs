@@ -3,14 +3,14 @@
 //! tail register itself.
 
 use alloc::vec::Vec;
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use serde::{Deserialize, Serialize};
 
 /// Maximum of a restored count of descriptors, low enough to count for centuries.
 const MOST_TAKEN: u64 = 1 << 58;
 
 /// Memory of an admin queue's ring. The ring belongs to the driver: an access outside is the driver's bug.
-pub trait Memory {
+pub trait AdminRingMemory {
     /// Copies bytes out of the ring.
     fn read(&self, at: usize, into: &mut [u8]);
 
@@ -18,7 +18,7 @@ pub trait Memory {
     fn write(&mut self, at: usize, from: &[u8]);
 }
 
-impl Memory for [u8] {
+impl AdminRingMemory for [u8] {
     fn read(&self, at: usize, into: &mut [u8]) {
         if let Some(bytes) = self.get(at..at + into.len()) {
             into.copy_from_slice(bytes);
@@ -34,7 +34,7 @@ impl Memory for [u8] {
 
 /// Message of a VF to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageFromVf {
     /// Number of the VF that sent the message.
     pub vf: u16,
     /// Operation of the message (virtchnl).
@@ -47,16 +47,17 @@ pub struct Message {
 
 /// Contents of a completed admin receive descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum AdminDescriptorContents {
     /// The descriptor holds a message of a VF.
-    Message(Message),
+    Message(MessageFromVf),
     /// Descriptor that is no message of a VF, or an error.
     Other(u16),
 }
 
 /// Saved state of an admin receive queue. Of the queue's memory only pending descriptors are saved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct QueueState {
+#[serde(rename = "QueueState")]
+pub struct AdminReceiveQueueState {
     next: u16,
     taken: u64,
     /// Completed descriptors that were not taken yet, in order.
@@ -65,7 +66,7 @@ pub struct QueueState {
 
 /// Driver's side of an admin receive queue.
 #[derive(Debug, Clone)]
-pub struct Queue {
+pub struct AdminReceiveQueue {
     slots: u16,
     next: u16,
     taken: u64,
@@ -76,10 +77,10 @@ pub struct Queue {
     vfs: u16,
 }
 
-impl Queue {
+impl AdminReceiveQueue {
     /// Creates a queue of `slots` descriptors in `ring`, with contiguous buffers of `buffer_bytes` from address
     /// `buffers` on, all of them posted. VFs have numbers below `vfs`.
-    pub fn new<M: Memory + ?Sized>(
+    pub fn new<M: AdminRingMemory + ?Sized>(
         slots: u16,
         buffer_bytes: u16,
         buffers: u64,
@@ -97,16 +98,20 @@ impl Queue {
     }
 
     /// Returns the queue's state for a successor of this process.
-    pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> QueueState {
+    pub fn save<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> AdminReceiveQueueState {
         let waiting = self.waiting(ring).map(|slot| Self::raw(slot, ring)).collect();
-        QueueState { next: self.next, taken: self.taken, waiting }
+        AdminReceiveQueueState { next: self.next, taken: self.taken, waiting }
     }
 
     /// Restores a saved state into a new queue. Returns false if the state is invalid for its size.
     #[must_use]
-    pub fn resume<M: Memory + ?Sized>(&mut self, state: &QueueState, ring: &mut M) -> bool {
-        let QueueState { next, taken, waiting } = state;
-        let is_done = |raw: &[u8; SIZE]| Descriptor::parse(raw).is_done();
+    pub fn resume<M: AdminRingMemory + ?Sized>(
+        &mut self,
+        state: &AdminReceiveQueueState,
+        ring: &mut M,
+    ) -> bool {
+        let AdminReceiveQueueState { next, taken, waiting } = state;
+        let is_done = |raw: &[u8; SIZE]| AdminQueueDescriptor::parse(raw).is_done();
         let fits = *next < self.slots && waiting.len() < self.slots.into() && waiting.iter().all(is_done);
         if !fits || *taken > MOST_TAKEN {
             return false;
@@ -119,12 +124,12 @@ impl Queue {
     }
 
     /// Returns the slots of completed descriptors that were not taken yet, in order.
-    pub fn waiting<M: Memory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
+    pub fn waiting<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         (0..self.pending(ring)).map(|step| self.slot(step))
     }
 
     /// Takes the next completed descriptor, and posts its buffer again.
-    pub fn take<M: Memory + ?Sized>(&mut self, ring: &mut M) -> Option<Found> {
+    pub fn take<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<AdminDescriptorContents> {
         let slot = self.next;
         let descriptor = Self::look(slot, ring);
         if !descriptor.is_done() {
@@ -133,9 +138,14 @@ impl Queue {
         let (vf, length) = (descriptor.return_value, descriptor.length);
         let fits = length <= self.buffer_bytes && vf < self.vfs;
         let found = if descriptor.opcode == opcode::SEND_TO_PF && descriptor.flags & flag::ERR == 0 && fits {
-            Found::Message(Message { vf, operation: descriptor.cookie_high, length, slot })
+            AdminDescriptorContents::Message(MessageFromVf {
+                vf,
+                operation: descriptor.cookie_high,
+                length,
+                slot,
+            })
         } else {
-            Found::Other(descriptor.opcode)
+            AdminDescriptorContents::Other(descriptor.opcode)
         };
         self.post(slot, ring);
         self.next = (slot + 1) % self.slots;
@@ -150,7 +160,7 @@ impl Queue {
     }
 
     /// Returns the number of completed descriptors that were not taken yet.
-    pub fn pending<M: Memory + ?Sized>(&self, ring: &M) -> u16 {
+    pub fn pending<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> u16 {
         let done = |step: &u16| Self::look(self.slot(*step), ring).is_done();
         (0..self.slots).take_while(done).count() as u16
     }
@@ -166,37 +176,37 @@ impl Queue {
         (self.next + step) % self.slots
     }
 
-    fn raw<M: Memory + ?Sized>(slot: u16, ring: &M) -> [u8; SIZE] {
+    fn raw<M: AdminRingMemory + ?Sized>(slot: u16, ring: &M) -> [u8; SIZE] {
         let mut raw = [0; SIZE];
         ring.read(usize::from(slot) * SIZE, &mut raw);
         raw
     }
 
-    fn look<M: Memory + ?Sized>(slot: u16, ring: &M) -> Descriptor {
-        Descriptor::parse(&Self::raw(slot, ring))
+    fn look<M: AdminRingMemory + ?Sized>(slot: u16, ring: &M) -> AdminQueueDescriptor {
+        AdminQueueDescriptor::parse(&Self::raw(slot, ring))
     }
 
-    fn post<M: Memory + ?Sized>(&self, slot: u16, ring: &mut M) {
+    fn post<M: AdminRingMemory + ?Sized>(&self, slot: u16, ring: &mut M) {
         let buffer = self.buffers + u64::from(slot) * u64::from(self.buffer_bytes);
-        ring.write(usize::from(slot) * SIZE, &Descriptor::posted(buffer, self.buffer_bytes).emit());
+        ring.write(usize::from(slot) * SIZE, &AdminQueueDescriptor::posted(buffer, self.buffer_bytes).emit());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_TAKEN, Queue, QueueState};
+    use super::{AdminReceiveQueue, AdminReceiveQueueState, MOST_TAKEN};
     use crate::avf::tests::{put, sent};
     use avf::admin::SIZE;
     use std::vec;
     use std::vec::Vec;
 
-    fn new() -> (Vec<u8>, Queue) {
+    fn new() -> (Vec<u8>, AdminReceiveQueue) {
         let mut ring = vec![0; 4 * SIZE];
-        let queue = Queue::new(4, 4_096, 0, 2, ring.as_mut_slice());
+        let queue = AdminReceiveQueue::new(4, 4_096, 0, 2, ring.as_mut_slice());
         (ring, queue)
     }
 
-    fn resumed(change: impl Fn(&mut QueueState)) -> bool {
+    fn resumed(change: impl Fn(&mut AdminReceiveQueueState)) -> bool {
         let (mut ring, mut queue) = new();
         (0..2).for_each(|n| put(&mut ring, n, sent(1, n as u32)));
         let _ = queue.take(ring.as_mut_slice());

@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 
 /// Factor by which buffers exceed the packets of an interval: r of the formula, in tenths, so that 12 is 1.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Redundancy(pub u32);
+pub struct BufferRedundancy(pub u32);
 
 /// Parameters of the adaptive interrupt policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Adaptive {
+pub struct AdaptiveModeration {
     /// Factor r, above one, so that buffers do not run full between two interrupts.
-    pub redundancy: Redundancy,
+    pub redundancy: BufferRedundancy,
     /// Parameter bufs: packets that the smaller of the application's and the ring's buffers holds.
     pub buffers: u32,
     /// Parameter lif: the lowest frequency in hertz, which bounds the latency of a quiet link.
     pub lowest_hz: u32,
 }
 
-impl Default for Adaptive {
+impl Default for AdaptiveModeration {
     fn default() -> Self {
-        Self { redundancy: Redundancy(12), buffers: 64, lowest_hz: 1_000 }
+        Self { redundancy: BufferRedundancy(12), buffers: 64, lowest_hz: 1_000 }
     }
 }
 
 /// Returns the interrupts per second for `packets_per_second`: IF = max(pps * r / bufs, lif), rounded to the
 /// nearest.
 #[must_use]
-pub fn interrupt_frequency(packets_per_second: u64, adaptive: &Adaptive) -> u64 {
+pub fn interrupt_frequency(packets_per_second: u64, adaptive: &AdaptiveModeration) -> u64 {
     let divisor = u64::from(adaptive.buffers.max(1)) * 10;
     let wanted = packets_per_second.saturating_mul(u64::from(adaptive.redundancy.0));
     (wanted.saturating_add(divisor / 2) / divisor).max(u64::from(adaptive.lowest_hz))
@@ -42,11 +42,12 @@ pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Measures packets per second over periods.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct RateMeter {
+#[serde(rename = "RateMeter")]
+pub struct PacketRateMeter {
     sampled: Option<(Time, u64)>,
 }
 
-impl RateMeter {
+impl PacketRateMeter {
     /// Returns true if a period of the adaptive policy is over, or none has begun.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
@@ -75,17 +76,17 @@ impl RateMeter {
 
 #[cfg(test)]
 mod tests {
-    use super::{Adaptive, Redundancy, interrupt_frequency};
+    use super::{AdaptiveModeration, BufferRedundancy, interrupt_frequency};
 
     #[test]
     fn udp_at_line_rate_needs_1524_interrupts_a_second() {
-        let adaptive = Adaptive { redundancy: Redundancy(12), buffers: 64, lowest_hz: 1_000 };
+        let adaptive = AdaptiveModeration { redundancy: BufferRedundancy(12), buffers: 64, lowest_hz: 1_000 };
         assert_eq!(interrupt_frequency(81_267, &adaptive), 1_524);
     }
 
     #[test]
     fn quiet_link_has_the_lowest_interrupt_frequency() {
-        let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
+        let adaptive = AdaptiveModeration { lowest_hz: 1_000, ..AdaptiveModeration::default() };
         assert_eq!(interrupt_frequency(0, &adaptive), 1_000);
         assert_eq!(interrupt_frequency(53_333, &adaptive), 1_000);
         assert_eq!(interrupt_frequency(u64::MAX, &adaptive), u64::MAX / 640);
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn interrupt_frequency_of_zero_buffers_does_not_panic() {
-        let adaptive = Adaptive { buffers: 0, ..Adaptive::default() };
+        let adaptive = AdaptiveModeration { buffers: 0, ..AdaptiveModeration::default() };
         assert_eq!(interrupt_frequency(1_000, &adaptive), 1_200);
     }
 }

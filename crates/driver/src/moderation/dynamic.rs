@@ -5,7 +5,7 @@
 //!
 //! The 82576 cannot end an interval by a number of packets, so that parameter is not used.
 
-use super::Received;
+use super::ReceivedTotals;
 use i82576::Time;
 
 /// Intervals in microseconds (`net_dim`'s profiles for receive with an event-started timer).
@@ -21,15 +21,15 @@ const SIGNIFICANT_PCT: u64 = 10;
 
 /// Direction of the search: towards longer or shorter intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+enum IntervalDirection {
     Longer,
     Shorter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SearchState {
+enum IntervalSearchState {
     /// Searching for a better interrupt interval.
-    Searching(Direction),
+    Searching(IntervalDirection),
     /// Resting at the best interval until the load changes.
     AtBest,
     /// Pausing the interval search after many steps back and forth.
@@ -38,7 +38,7 @@ enum SearchState {
 
 /// Bytes, packets and interrupts per millisecond.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rates {
+struct TrafficRates {
     bytes: u64,
     packets: u64,
     events: u64,
@@ -46,7 +46,7 @@ struct Rates {
 
 /// Result of comparing the rates of two measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum RateChange {
     Same,
     Better,
     Worse,
@@ -54,35 +54,35 @@ enum Change {
 
 /// Search for the best interrupt interval of a vector.
 #[derive(Debug, Clone)]
-pub struct Dynamic {
+pub struct DynamicModeration {
     profile: usize,
-    stance: SearchState,
+    stance: IntervalSearchState,
     /// Number of changes to longer and shorter intervals since the last turn.
     longer: u32,
     shorter: u32,
     tired: u32,
-    before: Rates,
+    before: TrafficRates,
     /// Interrupts of the current measurement, and its start.
     events: u64,
-    began: Option<(Time, Received)>,
+    began: Option<(Time, ReceivedTotals)>,
 }
 
-impl Default for Dynamic {
+impl Default for DynamicModeration {
     fn default() -> Self {
         Self {
             profile: FIRST,
-            stance: SearchState::Searching(Direction::Longer),
+            stance: IntervalSearchState::Searching(IntervalDirection::Longer),
             longer: 0,
             shorter: 0,
             tired: 0,
-            before: Rates::default(),
+            before: TrafficRates::default(),
             events: 0,
             began: None,
         }
     }
 }
 
-impl Dynamic {
+impl DynamicModeration {
     /// Returns the interrupt interval in force, in microseconds.
     #[must_use]
     pub fn interval_us(&self) -> u32 {
@@ -90,7 +90,7 @@ impl Dynamic {
     }
 
     /// Records a handled interrupt and the total received so far. May change the interval.
-    pub fn interrupted(&mut self, now: Time, received: Received) {
+    pub fn interrupted(&mut self, now: Time, received: ReceivedTotals) {
         let Some((then, before)) = self.began else {
             self.began = Some((now, received));
             return;
@@ -101,7 +101,7 @@ impl Dynamic {
             return;
         }
         let per_ms = |count: u64| count.saturating_mul(1_000).div_ceil(micros);
-        let rates = Rates {
+        let rates = TrafficRates {
             bytes: per_ms(received.bytes.saturating_sub(before.bytes)),
             packets: per_ms(received.buffers.saturating_sub(before.buffers)),
             events: per_ms(self.events),
@@ -110,121 +110,129 @@ impl Dynamic {
         (self.events, self.began) = (0, Some((now, received)));
     }
 
-    fn decide(&mut self, rates: Rates) {
+    fn decide(&mut self, rates: TrafficRates) {
         let rested = self.stance;
         match self.stance {
-            SearchState::AtBest if rates.against(&self.before) != Change::Same => self.set_off(),
-            SearchState::AtBest => {}
-            SearchState::Paused => {
+            IntervalSearchState::AtBest if rates.against(&self.before) != RateChange::Same => self.set_off(),
+            IntervalSearchState::AtBest => {}
+            IntervalSearchState::Paused => {
                 self.tired = self.tired.saturating_sub(1);
                 if self.tired == 0 {
                     self.set_off();
                 }
             }
-            SearchState::Searching(way) => {
-                let way = if rates.against(&self.before) == Change::Better { way } else { self.turn(way) };
+            IntervalSearchState::Searching(way) => {
+                let way =
+                    if rates.against(&self.before) == RateChange::Better { way } else { self.turn(way) };
                 if self.has_passed_the_best(way) {
-                    self.rest(SearchState::AtBest);
+                    self.rest(IntervalSearchState::AtBest);
                 } else {
                     self.step(way);
                 }
             }
         }
-        if (rested, self.stance) != (SearchState::AtBest, SearchState::AtBest) {
+        if (rested, self.stance) != (IntervalSearchState::AtBest, IntervalSearchState::AtBest) {
             self.before = rates;
         }
     }
 
     fn set_off(&mut self) {
-        let way = if self.profile == 0 { Direction::Longer } else { Direction::Shorter };
-        self.stance = SearchState::Searching(way);
+        let way = if self.profile == 0 { IntervalDirection::Longer } else { IntervalDirection::Shorter };
+        self.stance = IntervalSearchState::Searching(way);
         self.step(way);
     }
 
-    fn turn(&mut self, way: Direction) -> Direction {
+    fn turn(&mut self, way: IntervalDirection) -> IntervalDirection {
         let way = match way {
-            Direction::Longer => {
+            IntervalDirection::Longer => {
                 self.shorter = 0;
-                Direction::Shorter
+                IntervalDirection::Shorter
             }
-            Direction::Shorter => {
+            IntervalDirection::Shorter => {
                 self.longer = 0;
-                Direction::Longer
+                IntervalDirection::Longer
             }
         };
-        self.stance = SearchState::Searching(way);
+        self.stance = IntervalSearchState::Searching(way);
         way
     }
 
     /// Returns true after one step back that followed several in a row: that interval is the best.
-    fn has_passed_the_best(&self, way: Direction) -> bool {
+    fn has_passed_the_best(&self, way: IntervalDirection) -> bool {
         match way {
-            Direction::Longer => self.shorter > 1 && self.longer == 1,
-            Direction::Shorter => self.longer > 1 && self.shorter == 1,
+            IntervalDirection::Longer => self.shorter > 1 && self.longer == 1,
+            IntervalDirection::Shorter => self.longer > 1 && self.shorter == 1,
         }
     }
 
-    fn step(&mut self, way: Direction) {
+    fn step(&mut self, way: IntervalDirection) {
         if self.tired == PAUSE_AFTER {
-            return self.rest(SearchState::Paused);
+            return self.rest(IntervalSearchState::Paused);
         }
         match way {
-            Direction::Longer if self.profile + 1 < INTERVALS_US.len() => {
+            IntervalDirection::Longer if self.profile + 1 < INTERVALS_US.len() => {
                 (self.profile, self.longer) = (self.profile + 1, self.longer + 1);
             }
-            Direction::Shorter if self.profile > 0 => {
+            IntervalDirection::Shorter if self.profile > 0 => {
                 (self.profile, self.shorter) = (self.profile - 1, self.shorter + 1);
             }
-            Direction::Longer | Direction::Shorter => return self.rest(SearchState::AtBest),
+            IntervalDirection::Longer | IntervalDirection::Shorter => {
+                return self.rest(IntervalSearchState::AtBest);
+            }
         }
         self.tired += 1;
     }
 
-    fn rest(&mut self, stance: SearchState) {
-        if stance == SearchState::AtBest {
+    fn rest(&mut self, stance: IntervalSearchState) {
+        if stance == IntervalSearchState::AtBest {
             self.tired = 0;
         }
         (self.longer, self.shorter, self.stance) = (0, 0, stance);
     }
 }
 
-impl Rates {
+impl TrafficRates {
     /// Compares bytes first, then packets; if both are equal, fewer interrupts are better.
-    fn against(&self, before: &Self) -> Change {
+    fn against(&self, before: &Self) -> RateChange {
         let change = match (compare(self.bytes, before.bytes), compare(self.packets, before.packets)) {
-            (Change::Same, packets) => packets,
+            (RateChange::Same, packets) => packets,
             (bytes, _) => bytes,
         };
         match (change, compare(self.events, before.events)) {
-            (Change::Same, Change::Better) if before.events > 0 => Change::Worse,
-            (Change::Same, Change::Worse) => Change::Better,
-            (Change::Same, _) => Change::Same,
+            (RateChange::Same, RateChange::Better) if before.events > 0 => RateChange::Worse,
+            (RateChange::Same, RateChange::Worse) => RateChange::Better,
+            (RateChange::Same, _) => RateChange::Same,
             (change, _) => change,
         }
     }
 }
 
 /// Compares a value of which more is better.
-fn compare(now: u64, before: u64) -> Change {
+fn compare(now: u64, before: u64) -> RateChange {
     if before == 0 {
-        return if now > 0 { Change::Better } else { Change::Same };
+        return if now > 0 { RateChange::Better } else { RateChange::Same };
     }
     let far = now.abs_diff(before).saturating_mul(100) / before > SIGNIFICANT_PCT;
     match far {
-        false => Change::Same,
-        true if now > before => Change::Better,
-        true => Change::Worse,
+        false => RateChange::Same,
+        true if now > before => RateChange::Better,
+        true => RateChange::Worse,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Dynamic, EVENTS, INTERVALS_US};
-    use crate::moderation::Received;
+    use super::{DynamicModeration, EVENTS, INTERVALS_US};
+    use crate::moderation::ReceivedTotals;
     use i82576::Time;
 
     /// Simulates interrupts at the maximum rate for the interval, with packets of 1,500 bytes at a rate.
-    fn run(dynamic: &mut Dynamic, at: &mut (u64, Received), packets_per_ms: u64, measurements: u64) {
+    fn run(
+        dynamic: &mut DynamicModeration,
+        at: &mut (u64, ReceivedTotals),
+        packets_per_ms: u64,
+        measurements: u64,
+    ) {
         for _ in 0..measurements * EVENTS {
             let micros = u64::from(dynamic.interval_us()).max(1_000 / packets_per_ms);
             at.0 += micros;
@@ -236,7 +244,7 @@ mod tests {
 
     #[test]
     fn steady_stream_leads_to_the_longest_interrupt_interval() {
-        let (mut dynamic, mut at) = (Dynamic::default(), (0, Received::default()));
+        let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedTotals::default()));
         assert_eq!(dynamic.interval_us(), 8, "net_dim's initial interval");
         run(&mut dynamic, &mut at, 1_000, 20);
         assert_eq!(dynamic.interval_us(), INTERVALS_US[4]);
@@ -246,7 +254,7 @@ mod tests {
 
     #[test]
     fn packet_rate_change_restarts_the_interval_search() {
-        let (mut dynamic, mut at) = (Dynamic::default(), (0, Received::default()));
+        let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedTotals::default()));
         run(&mut dynamic, &mut at, 1_000, 20);
         run(&mut dynamic, &mut at, 4, 2);
         assert_eq!(dynamic.interval_us(), INTERVALS_US[3], "a shorter interval is tried");
@@ -254,9 +262,9 @@ mod tests {
 
     #[test]
     fn interrupts_at_one_time_keep_the_interval() {
-        let mut dynamic = Dynamic::default();
+        let mut dynamic = DynamicModeration::default();
         for _ in 0..1_000 {
-            dynamic.interrupted(Time::ZERO, Received { buffers: 1, bytes: 1 });
+            dynamic.interrupted(Time::ZERO, ReceivedTotals { buffers: 1, bytes: 1 });
         }
         assert_eq!(dynamic.interval_us(), 8);
     }

@@ -2,7 +2,7 @@
 //! have a fixed interval, as Salah, El-Badawi and Haidari propose for disabling and enabling interrupts
 //! ("Performance analysis and comparison of interrupt-handling schemes in gigabit networks", 2007).
 
-use super::{MAX_INTERVAL_US, RateMeter, Received};
+use super::{MAX_INTERVAL_US, PacketRateMeter, ReceivedTotals};
 use core::time::Duration;
 use i82576::Time;
 
@@ -11,14 +11,14 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// Parameters of the hybrid interrupt policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hybrid {
+pub struct HybridModeration {
     /// Packets per second from which on interrupts are delayed.
     pub from_pps: u64,
     /// Interval of delayed interrupts in microseconds.
     pub interval_us: u32,
 }
 
-impl Default for Hybrid {
+impl Default for HybridModeration {
     fn default() -> Self {
         Self { from_pps: 20_000, interval_us: 500 }
     }
@@ -26,22 +26,22 @@ impl Default for Hybrid {
 
 /// State of the hybrid interrupt policy: whether interrupts are delayed.
 #[derive(Debug, Clone)]
-pub(super) struct Switch {
-    hybrid: Hybrid,
-    meter: RateMeter,
+pub(super) struct HybridModerationState {
+    hybrid: HybridModeration,
+    meter: PacketRateMeter,
     delays: bool,
 }
 
-impl Switch {
-    pub(super) fn new(hybrid: Hybrid) -> Self {
-        Self { hybrid, meter: RateMeter::default(), delays: false }
+impl HybridModerationState {
+    pub(super) fn new(hybrid: HybridModeration) -> Self {
+        Self { hybrid, meter: PacketRateMeter::default(), delays: false }
     }
 
     pub(super) fn interval_us(&self) -> u32 {
         if self.delays { self.hybrid.interval_us.min(MAX_INTERVAL_US) } else { 0 }
     }
 
-    pub(super) fn sample(&mut self, now: Time, received: Received) {
+    pub(super) fn sample(&mut self, now: Time, received: ReceivedTotals) {
         if let Some(rate) = self.meter.sample_each(PERIOD, now, received.buffers) {
             self.delays = rate >= self.hybrid.from_pps;
         }

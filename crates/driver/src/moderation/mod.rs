@@ -12,11 +12,13 @@ mod adaptive;
 mod dynamic;
 mod hybrid;
 
-pub use adaptive::{Adaptive, RateMeter, Redundancy, SAMPLE_PERIOD, interrupt_frequency};
-pub use dynamic::Dynamic;
-pub use hybrid::Hybrid;
+pub use adaptive::{
+    AdaptiveModeration, BufferRedundancy, PacketRateMeter, SAMPLE_PERIOD, interrupt_frequency,
+};
+pub use dynamic::DynamicModeration;
+pub use hybrid::HybridModeration;
 
-use hybrid::Switch;
+use hybrid::HybridModerationState;
 use i82576::Time;
 use i82576::bits::eitr;
 
@@ -25,7 +27,7 @@ pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
 /// Totals that a queue has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Received {
+pub struct ReceivedTotals {
     /// Number of filled buffers: packets, except those longer than a buffer.
     pub buffers: u64,
     /// Number of bytes in the filled buffers.
@@ -34,21 +36,21 @@ pub struct Received {
 
 /// Policy for the interval between interrupts of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum ModerationPolicy {
     /// Fixed interval in microseconds; 0 delays no interrupt.
     Fixed(u32),
     /// Fewest interrupts that the packet rate permits.
-    Adaptive(Adaptive),
-    /// Policy of current Linux drivers ([`Dynamic`]).
+    Adaptive(AdaptiveModeration),
+    /// Policy of current Linux drivers ([`DynamicModeration`]).
     Dynamic,
     /// Interrupts at once at low packet rates, and at a fixed interval at high rates.
-    Hybrid(Hybrid),
+    Hybrid(HybridModeration),
 }
 
-impl Default for Policy {
+impl Default for ModerationPolicy {
     /// Returns a fixed interval of 50 microseconds: igbvf's 488 (EITR 0x7a0) is slow for a ping.
     fn default() -> Self {
-        Policy::Fixed(50)
+        ModerationPolicy::Fixed(50)
     }
 }
 
@@ -68,29 +70,29 @@ pub const fn register_value(interval_us: u32) -> u32 {
 
 /// State of an interrupt moderation policy.
 #[derive(Debug, Clone)]
-enum PolicyState {
+enum ModerationState {
     Fixed(u32),
-    Adaptive(Adaptive, RateMeter, u32),
-    Dynamic(Dynamic),
-    Hybrid(Switch),
+    Adaptive(AdaptiveModeration, PacketRateMeter, u32),
+    Dynamic(DynamicModeration),
+    Hybrid(HybridModerationState),
 }
 
 /// Interrupt moderation of one vector: the policy and the policy's state.
 #[derive(Debug, Clone)]
-pub struct Moderator(PolicyState);
+pub struct InterruptModerator(ModerationState);
 
-impl Moderator {
+impl InterruptModerator {
     /// Creates an interrupt moderator without samples.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: ModerationPolicy) -> Self {
         Self(match policy {
-            Policy::Fixed(micros) => PolicyState::Fixed(micros.min(MAX_INTERVAL_US)),
-            Policy::Adaptive(adaptive) => {
+            ModerationPolicy::Fixed(micros) => ModerationState::Fixed(micros.min(MAX_INTERVAL_US)),
+            ModerationPolicy::Adaptive(adaptive) => {
                 let interval = interval_us(interrupt_frequency(0, &adaptive));
-                PolicyState::Adaptive(adaptive, RateMeter::default(), interval)
+                ModerationState::Adaptive(adaptive, PacketRateMeter::default(), interval)
             }
-            Policy::Dynamic => PolicyState::Dynamic(Dynamic::default()),
-            Policy::Hybrid(hybrid) => PolicyState::Hybrid(Switch::new(hybrid)),
+            ModerationPolicy::Dynamic => ModerationState::Dynamic(DynamicModeration::default()),
+            ModerationPolicy::Hybrid(hybrid) => ModerationState::Hybrid(HybridModerationState::new(hybrid)),
         })
     }
 
@@ -98,24 +100,24 @@ impl Moderator {
     #[must_use]
     pub fn interval_us(&self) -> u32 {
         match &self.0 {
-            PolicyState::Fixed(micros) | PolicyState::Adaptive(_, _, micros) => *micros,
-            PolicyState::Dynamic(dynamic) => dynamic.interval_us(),
-            PolicyState::Hybrid(switch) => switch.interval_us(),
+            ModerationState::Fixed(micros) | ModerationState::Adaptive(_, _, micros) => *micros,
+            ModerationState::Dynamic(dynamic) => dynamic.interval_us(),
+            ModerationState::Hybrid(switch) => switch.interval_us(),
         }
     }
 
     /// Records the totals after a poll. Returns a new interval if the register should change.
-    pub fn sample(&mut self, now: Time, received: Received) -> Option<u32> {
+    pub fn sample(&mut self, now: Time, received: ReceivedTotals) -> Option<u32> {
         let before = self.interval_us();
         match &mut self.0 {
-            PolicyState::Fixed(_) => {}
-            PolicyState::Adaptive(adaptive, meter, interval) => {
+            ModerationState::Fixed(_) => {}
+            ModerationState::Adaptive(adaptive, meter, interval) => {
                 if let Some(rate) = meter.sample(now, received.buffers) {
                     *interval = interval_us(interrupt_frequency(rate, adaptive));
                 }
             }
-            PolicyState::Dynamic(dynamic) => dynamic.interrupted(now, received),
-            PolicyState::Hybrid(switch) => switch.sample(now, received),
+            ModerationState::Dynamic(dynamic) => dynamic.interrupted(now, received),
+            ModerationState::Hybrid(switch) => switch.sample(now, received),
         }
         Some(self.interval_us()).filter(|interval| *interval != before)
     }
@@ -123,11 +125,14 @@ impl Moderator {
 
 #[cfg(test)]
 mod tests {
-    use super::{Adaptive, Hybrid, Moderator, Policy, Received, interval_us, register_value};
+    use super::{
+        AdaptiveModeration, HybridModeration, InterruptModerator, ModerationPolicy, ReceivedTotals,
+        interval_us, register_value,
+    };
     use i82576::Time;
 
-    fn packets(buffers: u64) -> Received {
-        Received { buffers, bytes: 1_500 * buffers }
+    fn packets(buffers: u64) -> ReceivedTotals {
+        ReceivedTotals { buffers, bytes: 1_500 * buffers }
     }
 
     #[test]
@@ -140,7 +145,8 @@ mod tests {
 
     #[test]
     fn adaptive_interval_follows_the_packet_rate() {
-        let mut moderator = Moderator::new(Policy::Adaptive(Adaptive::default()));
+        let mut moderator =
+            InterruptModerator::new(ModerationPolicy::Adaptive(AdaptiveModeration::default()));
         assert_eq!(moderator.interval_us(), 1_000);
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
         assert_eq!(moderator.sample(Time::from_micros(999_999), packets(81_267)), None, "too soon");
@@ -151,7 +157,10 @@ mod tests {
 
     #[test]
     fn hybrid_moderation_delays_interrupts_from_its_packet_rate() {
-        let mut moderator = Moderator::new(Policy::Hybrid(Hybrid { from_pps: 20_000, interval_us: 500 }));
+        let mut moderator = InterruptModerator::new(ModerationPolicy::Hybrid(HybridModeration {
+            from_pps: 20_000,
+            interval_us: 500,
+        }));
         assert_eq!(moderator.interval_us(), 0);
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
         assert_eq!(moderator.sample(Time::from_micros(10_000), packets(199)), None, "19,900 a second");
@@ -161,7 +170,7 @@ mod tests {
 
     #[test]
     fn fixed_interrupt_interval_never_changes() {
-        let mut moderator = Moderator::new(Policy::Fixed(100));
+        let mut moderator = InterruptModerator::new(ModerationPolicy::Fixed(100));
         assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
         assert_eq!(moderator.sample(Time::from_micros(1_000_000), packets(1_000_000)), None);
         assert_eq!(moderator.interval_us(), 100);

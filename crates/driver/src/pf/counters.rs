@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Kind of a VF's message in the 82576's mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MailboxMessageKind {
     /// VF_RESET: the VF was reset.
     Reset,
     /// SET_MAC_ADDR: the VF requests an address.
@@ -22,29 +22,29 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
-    /// All kinds of messages, in the order of [`Counters::messages`].
-    pub const ALL: [Kind; 7] = [
-        Kind::Reset,
-        Kind::Mac,
-        Kind::Multicast,
-        Kind::Vlan,
-        Kind::FrameLength,
-        Kind::Promiscuity,
-        Kind::Other,
+impl MailboxMessageKind {
+    /// All kinds of messages, in the order of [`MailboxCounters::messages`].
+    pub const ALL: [MailboxMessageKind; 7] = [
+        MailboxMessageKind::Reset,
+        MailboxMessageKind::Mac,
+        MailboxMessageKind::Multicast,
+        MailboxMessageKind::Vlan,
+        MailboxMessageKind::FrameLength,
+        MailboxMessageKind::Promiscuity,
+        MailboxMessageKind::Other,
     ];
 
     /// Returns the kind of a message by its first dword.
     #[must_use]
     pub fn of(first: u32) -> Self {
         match first & ID_MASK {
-            id::VF_RESET => Kind::Reset,
-            id::SET_MAC_ADDR => Kind::Mac,
-            id::SET_MULTICAST => Kind::Multicast,
-            id::SET_VLAN => Kind::Vlan,
-            id::SET_LPE => Kind::FrameLength,
-            id::SET_PROMISC => Kind::Promiscuity,
-            _ => Kind::Other,
+            id::VF_RESET => MailboxMessageKind::Reset,
+            id::SET_MAC_ADDR => MailboxMessageKind::Mac,
+            id::SET_MULTICAST => MailboxMessageKind::Multicast,
+            id::SET_VLAN => MailboxMessageKind::Vlan,
+            id::SET_LPE => MailboxMessageKind::FrameLength,
+            id::SET_PROMISC => MailboxMessageKind::Promiscuity,
+            _ => MailboxMessageKind::Other,
         }
     }
 
@@ -52,20 +52,20 @@ impl Kind {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Reset => "reset",
-            Kind::Mac => "mac",
-            Kind::Multicast => "multicast",
-            Kind::Vlan => "vlan",
-            Kind::FrameLength => "frame-length",
-            Kind::Promiscuity => "promiscuity",
-            Kind::Other => "other",
+            MailboxMessageKind::Reset => "reset",
+            MailboxMessageKind::Mac => "mac",
+            MailboxMessageKind::Multicast => "multicast",
+            MailboxMessageKind::Vlan => "vlan",
+            MailboxMessageKind::FrameLength => "frame-length",
+            MailboxMessageKind::Promiscuity => "promiscuity",
+            MailboxMessageKind::Other => "other",
         }
     }
 }
 
 /// Reason why the PF refused a VF's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum MailboxRefusal {
     /// The VF has not sent VF_RESET yet.
     #[error("the VF has not sent VF_RESET")]
     NotReady,
@@ -113,52 +113,53 @@ pub enum Refusal {
     Unknown,
 }
 
-impl Refusal {
-    /// All reasons of refusals, in the order of [`Counters::refused`].
-    pub const ALL: [Refusal; 14] = [
-        Refusal::NotReady,
-        Refusal::NoAddress,
-        Refusal::AddressFixed,
-        Refusal::AddressInvalid,
-        Refusal::AddressInUse,
-        Refusal::NoFilter,
-        Refusal::VlanFixed,
-        Refusal::NoVlanFilter,
-        Refusal::VlanNotAllowed,
-        Refusal::FrameLength,
-        Refusal::MtuLimit,
-        Refusal::MulticastPromiscuity,
-        Refusal::UnicastPromiscuity,
-        Refusal::Unknown,
+impl MailboxRefusal {
+    /// All reasons of refusals, in the order of [`MailboxCounters::refused`].
+    pub const ALL: [MailboxRefusal; 14] = [
+        MailboxRefusal::NotReady,
+        MailboxRefusal::NoAddress,
+        MailboxRefusal::AddressFixed,
+        MailboxRefusal::AddressInvalid,
+        MailboxRefusal::AddressInUse,
+        MailboxRefusal::NoFilter,
+        MailboxRefusal::VlanFixed,
+        MailboxRefusal::NoVlanFilter,
+        MailboxRefusal::VlanNotAllowed,
+        MailboxRefusal::FrameLength,
+        MailboxRefusal::MtuLimit,
+        MailboxRefusal::MulticastPromiscuity,
+        MailboxRefusal::UnicastPromiscuity,
+        MailboxRefusal::Unknown,
     ];
 
     /// Returns the name of the refusal's reason, as tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Refusal::NotReady => "not-ready",
-            Refusal::NoAddress => "no-address",
-            Refusal::AddressFixed => "address-fixed",
-            Refusal::AddressInvalid => "address-invalid",
-            Refusal::AddressInUse => "address-in-use",
-            Refusal::NoFilter => "no-filter",
-            Refusal::VlanFixed => "vlan-fixed",
-            Refusal::NoVlanFilter => "no-vlan-filter",
-            Refusal::VlanNotAllowed => "vlan-not-allowed",
-            Refusal::FrameLength => "frame-length",
-            Refusal::MtuLimit => "mtu-limit",
-            Refusal::MulticastPromiscuity => "multicast-promiscuity",
-            Refusal::UnicastPromiscuity => "unicast-promiscuity",
-            Refusal::Unknown => "unknown",
+            MailboxRefusal::NotReady => "not-ready",
+            MailboxRefusal::NoAddress => "no-address",
+            MailboxRefusal::AddressFixed => "address-fixed",
+            MailboxRefusal::AddressInvalid => "address-invalid",
+            MailboxRefusal::AddressInUse => "address-in-use",
+            MailboxRefusal::NoFilter => "no-filter",
+            MailboxRefusal::VlanFixed => "vlan-fixed",
+            MailboxRefusal::NoVlanFilter => "no-vlan-filter",
+            MailboxRefusal::VlanNotAllowed => "vlan-not-allowed",
+            MailboxRefusal::FrameLength => "frame-length",
+            MailboxRefusal::MtuLimit => "mtu-limit",
+            MailboxRefusal::MulticastPromiscuity => "multicast-promiscuity",
+            MailboxRefusal::UnicastPromiscuity => "unicast-promiscuity",
+            MailboxRefusal::Unknown => "unknown",
         }
     }
 }
 
 /// The PF driver's counters of one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counters {
-    messages: [u64; Kind::ALL.len()],
-    refused: [u64; Refusal::ALL.len()],
+#[serde(rename = "Counters")]
+pub struct MailboxCounters {
+    messages: [u64; MailboxMessageKind::ALL.len()],
+    refused: [u64; MailboxRefusal::ALL.len()],
     /// Number of the VF's messages that were granted.
     pub granted: u64,
     /// Number of messages without a reply: refused too soon after the last refusal.
@@ -173,16 +174,16 @@ pub struct Counters {
     pub spoofed: u64,
 }
 
-impl Counters {
+impl MailboxCounters {
     /// Returns the number of the VF's messages of a kind.
     #[must_use]
-    pub fn messages(&self, kind: Kind) -> u64 {
+    pub fn messages(&self, kind: MailboxMessageKind) -> u64 {
         self.messages[kind as usize]
     }
 
     /// Returns the number of the VF's messages refused for a reason.
     #[must_use]
-    pub fn refused(&self, reason: Refusal) -> u64 {
+    pub fn refused(&self, reason: MailboxRefusal) -> u64 {
         self.refused[reason as usize]
     }
 
@@ -199,11 +200,11 @@ impl Counters {
         messages.into_iter().chain(refused).chain(others)
     }
 
-    pub(super) fn count_message(&mut self, kind: Kind) {
+    pub(super) fn count_message(&mut self, kind: MailboxMessageKind) {
         self.messages[kind as usize] += 1;
     }
 
-    pub(super) fn count_outcome(&mut self, outcome: Result<(), Refusal>) {
+    pub(super) fn count_outcome(&mut self, outcome: Result<(), MailboxRefusal>) {
         match outcome {
             Ok(()) => self.granted += 1,
             Err(reason) => self.refused[reason as usize] += 1,
@@ -213,11 +214,11 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Refusal};
+    use super::{MailboxMessageKind, MailboxRefusal};
 
     #[test]
     fn mailbox_message_kinds_and_refusals_are_in_index_order() {
-        assert!(Kind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
-        assert!(Refusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
+        assert!(MailboxMessageKind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
+        assert!(MailboxRefusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
     }
 }

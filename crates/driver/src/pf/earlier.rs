@@ -1,20 +1,20 @@
 //! Saved PF driver state of versions before VFs could share addresses; these had no withheld VLANs
 //! either.
 
-use super::moderate::Sampler;
-use super::switch::{Filters, Groups, Vlans};
-use super::{Counters, Pf, SavedPortPolicy};
-use crate::conduct::Monitor;
+use super::moderate::VfRateSampler;
+use super::switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable};
+use super::{MailboxCounters, Pf, SavedPortPolicy};
+use crate::conduct::ConductMonitor;
 use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time};
-use policy::{InterruptBounds, Link, PortVlan, VlanSet};
+use policy::{InterruptBounds, PortVlan, VfLinkPolicy, VlanSet};
 use serde::Deserialize;
 
 /// Policy of a VF, as earlier versions wrote it.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct VfPolicy {
+pub struct EarlierVfPolicy {
     mac: Option<MacAddress>,
     admin_mac: bool,
     vlan: Option<PortVlan>,
@@ -22,7 +22,7 @@ pub struct VfPolicy {
     spoofchk: bool,
     trust: bool,
     enabled: bool,
-    state: Link,
+    state: VfLinkPolicy,
     allmulti: bool,
     max_mtu: Option<u16>,
     rss: bool,
@@ -30,8 +30,8 @@ pub struct VfPolicy {
     max_tx_rate: u32,
 }
 
-impl From<VfPolicy> for ::policy::VfPolicy {
-    fn from(policy: VfPolicy) -> Self {
+impl From<EarlierVfPolicy> for ::policy::VfPolicy {
+    fn from(policy: EarlierVfPolicy) -> Self {
         Self {
             mac: policy.mac,
             admin_mac: policy.admin_mac,
@@ -52,8 +52,8 @@ impl From<VfPolicy> for ::policy::VfPolicy {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct VfState {
-    policy: VfPolicy,
+struct EarlierVfState {
+    policy: EarlierVfPolicy,
     mac: Option<MacAddress>,
     clear_to_send: bool,
     last_nack: Option<Time>,
@@ -65,13 +65,13 @@ struct VfState {
     notice: Option<Time>,
     reply_until: Option<Time>,
     locked: u8,
-    counters: Counters,
-    monitor: Monitor,
-    sampler: Sampler,
+    counters: MailboxCounters,
+    monitor: ConductMonitor,
+    sampler: VfRateSampler,
 }
 
-impl From<VfState> for super::VfState {
-    fn from(state: VfState) -> Self {
+impl From<EarlierVfState> for super::VfState {
+    fn from(state: EarlierVfState) -> Self {
         Self {
             policy: state.policy.into(),
             mac: state.mac,
@@ -95,23 +95,23 @@ impl From<VfState> for super::VfState {
 
 /// State of a PF driver, as earlier versions wrote it.
 #[derive(Debug, Clone, Deserialize)]
-pub struct PfState {
+pub struct EarlierPfState {
     mac: MacAddress,
     enabled: u8,
-    vfs: [VfState; MAX_VFS],
+    vfs: [EarlierVfState; MAX_VFS],
     port_policy: SavedPortPolicy,
     storms: u64,
-    filters: Filters,
-    vlans: Vlans,
-    groups: Groups,
+    filters: ReceiveAddressTable,
+    vlans: VlanFilterTable,
+    groups: MulticastTable,
     port_up: bool,
     removed: bool,
     wire_up: bool,
     turn: u8,
 }
 
-impl From<PfState> for super::PfState {
-    fn from(state: PfState) -> Self {
+impl From<EarlierPfState> for super::PfState {
+    fn from(state: EarlierPfState) -> Self {
         Self(Pf {
             mac: state.mac,
             enabled: state.enabled,

@@ -4,32 +4,37 @@
 //! The PF counts mailbox requests and resets; card and host count the rest for [`Pf::watch`].
 
 use super::Pf;
-use crate::conduct::{Cause, Monitor, Totals, Verdict};
+use crate::conduct::{ConductMonitor, ConductVerdict, OffenceCounts, QuarantineCause};
 use crate::hal::Hal;
 use i82576::VfIndex;
-use policy::{Action, Offence};
+use policy::{Offence, OffenceAction};
 
 impl Pf {
     /// Compares a VF's counts with its limits, and acts on the gravest excess. Ignores the count of mailbox requests
     /// and resets in `totals`: the PF has its own. Call it at least once a second: limits are rates per second.
     /// Afterwards pass [`Pf::link_override`] to the card.
-    pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
+    pub fn watch<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        mut totals: OffenceCounts,
+    ) -> Option<ConductVerdict> {
         let now = hal.now();
         let limits = self.port_policy.0.limits;
         let state = self.state_mut(vf);
         totals[Offence::Mailbox as usize] = state.counters.requests() + state.counters.resets;
         let verdict = state.monitor.observe(now, totals, &limits)?;
         match verdict.action {
-            Action::Warn => {}
-            Action::Throttle => self.apply_rate(hal, vf),
-            Action::Quarantine => self.quarantine(hal, vf, Cause::Offence(verdict.offence)),
+            OffenceAction::Warn => {}
+            OffenceAction::Throttle => self.apply_rate(hal, vf),
+            OffenceAction::Quarantine => self.quarantine(hal, vf, QuarantineCause::Offence(verdict.offence)),
         }
         Some(verdict)
     }
 
     /// Quarantines a VF: the PF disables its queues and shows it a link that is down. Afterwards pass
     /// [`Pf::link_override`] to the card.
-    pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: Cause) {
+    pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: QuarantineCause) {
         if self.state_mut(vf).monitor.quarantine(why) {
             self.apply_enable(hal, vf);
             self.notify(hal, vf);
@@ -48,7 +53,7 @@ impl Pf {
 
     /// Returns the record of a VF's conduct.
     #[must_use]
-    pub fn conduct(&self, vf: VfIndex) -> &Monitor {
+    pub fn conduct(&self, vf: VfIndex) -> &ConductMonitor {
         &self.state(vf).monitor
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Flow control stays off. The port's address is the one that the NVM has loaded into RAL0.
 
-use super::switch::{Filters, Groups, Vlans, update};
+use super::switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable, update};
 use super::{Pf, PfError, phy};
 use crate::hal::Hal;
 use core::time::Duration;
@@ -24,7 +24,8 @@ const TABLE_WORDS: u32 = 128;
 impl Pf {
     pub(super) fn initialise<H: Hal>(&mut self, hal: &mut H) -> Result<(), PfError> {
         reset_port(hal)?;
-        (self.filters, self.vlans, self.groups) = (Filters::default(), Vlans::default(), Groups::default());
+        (self.filters, self.vlans, self.groups) =
+            (ReceiveAddressTable::default(), VlanFilterTable::default(), MulticastTable::default());
         for vf in VfIndex::all() {
             let state = self.state_mut(vf);
             (state.clear_to_send, state.notice, state.reply_until) = (false, None, None);

@@ -3,10 +3,10 @@
 use crate::moderation::MAX_INTERVAL_US;
 use core::ops::RangeInclusive;
 use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
-use policy::Limits;
+use policy::FamilyLimits;
 
 /// Settings of a policy that the 82576 supports.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: FamilyLimits = FamilyLimits {
     family: "82576",
     vfs: MAX_VFS,
     link_speed: LINK_SPEED,

@@ -7,8 +7,8 @@
 //! `messages` decides the requests.
 
 use super::Pf;
-use super::counters::{Kind, Refusal};
-use super::messages::Answer;
+use super::counters::{MailboxMessageKind, MailboxRefusal};
+use super::messages::MailboxReply;
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::{mbvficr, p2v};
@@ -26,23 +26,23 @@ pub(super) const LOCK_PATIENCE: u8 = 10;
 
 /// Result of an attempt to take a VF's request from the mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Served {
+pub(super) enum ServeResult {
     Yes,
     No,
 }
 
 impl Pf {
     /// Takes and serves the VF's request, if the mailbox is free.
-    pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> Served {
+    pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> ServeResult {
         if !lock(hal, vf) {
             self.count_locked(hal, vf);
-            return Served::No;
+            return ServeResult::No;
         }
         self.state_mut(vf).locked = 0;
         let request = vf.bit() << mbvficr::VFREQ_SHIFT;
         if hal.read(r::MBVFICR) & request == 0 {
             unlock(hal, vf);
-            return Served::No;
+            return ServeResult::No;
         }
         hal.write(r::MBVFICR, request);
         let mut message = [0; WORDS];
@@ -50,12 +50,12 @@ impl Pf {
             *word = hal.read(r::vmbmem(vf, i));
         }
         self.respond(hal, vf, &message);
-        Served::Yes
+        ServeResult::Yes
     }
 
     fn respond<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, message: &[u32; WORDS]) {
         let first = message[0];
-        self.state_mut(vf).counters.count_message(Kind::of(first));
+        self.state_mut(vf).counters.count_message(MailboxMessageKind::of(first));
         if vf.get() >= self.enabled || first & (ACK | NACK) != 0 {
             // A VF that is not enabled, or a reply of the PF that came back.
             self.state_mut(vf).counters.unanswered += 1;
@@ -65,7 +65,7 @@ impl Pf {
             return self.answer_reset(hal, vf);
         }
         if !self.state(vf).clear_to_send {
-            self.state_mut(vf).counters.count_outcome(Err(Refusal::NotReady));
+            self.state_mut(vf).counters.count_outcome(Err(MailboxRefusal::NotReady));
             return if self.may_nack(hal.now(), vf) {
                 self.reply(hal, vf, &[first | NACK]);
             } else {
@@ -73,7 +73,7 @@ impl Pf {
                 hal.write(r::p2v_mailbox(vf), p2v::ACK);
             };
         }
-        let Answer { echo, outcome } = self.decide(hal, vf, message);
+        let MailboxReply { echo, outcome } = self.decide(hal, vf, message);
         self.state_mut(vf).counters.count_outcome(outcome);
         let flag = if outcome.is_ok() { ACK } else { NACK };
         self.reply(hal, vf, &[echo | flag | CTS]);
@@ -85,7 +85,7 @@ impl Pf {
         let state = self.state_mut(vf);
         state.clear_to_send = true;
         let mac = state.mac;
-        state.counters.count_outcome(mac.map(|_| ()).ok_or(Refusal::NoAddress));
+        state.counters.count_outcome(mac.map(|_| ()).ok_or(MailboxRefusal::NoAddress));
         self.apply_enable(hal, vf);
         let (low, high) = mac.unwrap_or_default().to_words();
         let flag = if mac.is_some() { ACK } else { NACK };

@@ -5,7 +5,7 @@
 //! `policy` has the port VLAN, and `switch` the VLAN table.
 
 use super::Pf;
-use super::counters::Refusal;
+use super::counters::MailboxRefusal;
 use super::switch::update;
 use crate::hal::Hal;
 use alloc::vec::Vec;
@@ -23,13 +23,13 @@ impl Pf {
         vf: VfIndex,
         join: bool,
         vlan: u16,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MailboxRefusal> {
         if join {
             return self.join_vlan(hal, vf, vlan);
         }
         self.state_mut(vf).withheld.retain(|withheld| *withheld != vlan);
         if self.state(vf).policy.vlan.is_some() {
-            return Err(Refusal::VlanFixed);
+            return Err(MailboxRefusal::VlanFixed);
         }
         if vlan != 0 {
             self.vlans.leave(hal, vf, vlan);
@@ -39,11 +39,11 @@ impl Pf {
     }
 
     /// Makes a VF a member of a VLAN that it requested, or withholds the VLAN.
-    fn join_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
+    fn join_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), MailboxRefusal> {
         let policy = self.state(vf).policy;
         let joined = match policy.vlan {
-            Some(_) => Err(Refusal::VlanFixed),
-            None if !policy.allows_vlan(vlan) => Err(Refusal::VlanNotAllowed),
+            Some(_) => Err(MailboxRefusal::VlanFixed),
+            None if !policy.allows_vlan(vlan) => Err(MailboxRefusal::VlanNotAllowed),
             None => self.vlans.join(hal, vf, vlan),
         };
         let withheld = &mut self.state_mut(vf).withheld;

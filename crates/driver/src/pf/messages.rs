@@ -4,7 +4,7 @@
 //! `mailbox` serves VF_RESET, and `membership` the VLANs.
 
 use super::Pf;
-use super::counters::{Kind, Refusal};
+use super::counters::{MailboxMessageKind, MailboxRefusal};
 use super::limits::LIMITS;
 use crate::hal::Hal;
 use i82576::bits::vlvf;
@@ -13,25 +13,32 @@ use i82576::mailbox::{INFO_MASK, INFO_SHIFT, MAX_MULTICAST, MULTICAST_OVERFLOW, 
 use i82576::{MacAddress, VfIndex};
 
 /// Decision on a request, and the part of the request that the reply repeats.
-pub(super) struct Answer {
+pub(super) struct MailboxReply {
     pub(super) echo: u32,
-    pub(super) outcome: Result<(), Refusal>,
+    pub(super) outcome: Result<(), MailboxRefusal>,
 }
 
 impl Pf {
-    pub(super) fn decide<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, message: &[u32; WORDS]) -> Answer {
+    pub(super) fn decide<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        message: &[u32; WORDS],
+    ) -> MailboxReply {
         let [first, argument, high, ..] = *message;
         let info = (first & INFO_MASK) >> INFO_SHIFT;
-        let outcome = match Kind::of(first) {
-            Kind::Mac => self.set_mac(hal, vf, info, MacAddress::from_words(argument, high)),
-            Kind::Multicast => self.set_multicast(hal, vf, info, message),
-            Kind::Vlan => self.set_vlan(hal, vf, info != 0, (argument & vlvf::VLANID_MASK) as u16),
-            Kind::FrameLength => self.set_frame_length(hal, vf, argument),
-            Kind::Promiscuity => return self.set_promiscuity(hal, vf, first),
+        let outcome = match MailboxMessageKind::of(first) {
+            MailboxMessageKind::Mac => self.set_mac(hal, vf, info, MacAddress::from_words(argument, high)),
+            MailboxMessageKind::Multicast => self.set_multicast(hal, vf, info, message),
+            MailboxMessageKind::Vlan => {
+                self.set_vlan(hal, vf, info != 0, (argument & vlvf::VLANID_MASK) as u16)
+            }
+            MailboxMessageKind::FrameLength => self.set_frame_length(hal, vf, argument),
+            MailboxMessageKind::Promiscuity => return self.set_promiscuity(hal, vf, first),
             // VF_RESET with an info field is not VF_RESET.
-            Kind::Reset | Kind::Other => Err(Refusal::Unknown),
+            MailboxMessageKind::Reset | MailboxMessageKind::Other => Err(MailboxRefusal::Unknown),
         };
-        Answer { echo: first, outcome }
+        MailboxReply { echo: first, outcome }
     }
 
     fn set_mac<H: Hal>(
@@ -40,21 +47,21 @@ impl Pf {
         vf: VfIndex,
         info: u32,
         mac: MacAddress,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MailboxRefusal> {
         let state = self.state(vf);
         if info == 0 && state.mac == Some(mac) {
             return Ok(());
         }
         let (trust, fixed) = (state.policy.trust, state.policy.admin_mac);
         if fixed && !trust {
-            return Err(Refusal::AddressFixed);
+            return Err(MailboxRefusal::AddressFixed);
         }
         if info == mac_filter::CLEAR {
             self.filters.clear_added(hal, vf);
             return Ok(());
         }
         if !mac.is_valid_unicast() {
-            return Err(Refusal::AddressInvalid);
+            return Err(MailboxRefusal::AddressInvalid);
         }
         self.may_use(vf, mac)?;
         match info {
@@ -63,7 +70,7 @@ impl Pf {
                 Ok(())
             }
             mac_filter::ADD => self.filters.add(hal, vf, mac, self.enabled),
-            _ => Err(Refusal::Unknown),
+            _ => Err(MailboxRefusal::Unknown),
         }
     }
 
@@ -73,7 +80,7 @@ impl Pf {
         vf: VfIndex,
         info: u32,
         message: &[u32; WORDS],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MailboxRefusal> {
         let count = (info & !MULTICAST_OVERFLOW) as usize;
         let state = self.state_mut(vf);
         // A list that does not fit counts as a request for all groups, if that is allowed.
@@ -88,12 +95,17 @@ impl Pf {
         Ok(())
     }
 
-    fn set_frame_length<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bytes: u32) -> Result<(), Refusal> {
+    fn set_frame_length<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        bytes: u32,
+    ) -> Result<(), MailboxRefusal> {
         if bytes > MAX_FRAME as u32 {
-            return Err(Refusal::FrameLength);
+            return Err(MailboxRefusal::FrameLength);
         }
         if bytes > self.state(vf).policy.longest_frame(&LIMITS).into() {
-            return Err(Refusal::MtuLimit);
+            return Err(MailboxRefusal::MtuLimit);
         }
         self.apply_length(hal, vf, Some(bytes));
         Ok(())
@@ -101,17 +113,17 @@ impl Pf {
 
     /// Serves multicast promiscuity and clears its bit in the message; remaining bits in the info field are
     /// refused.
-    fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> Answer {
+    fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> MailboxReply {
         let multicast = promisc::MULTICAST << INFO_SHIFT;
         let (asked, state) = (first & multicast != 0, self.state_mut(vf));
         let granted = asked && state.policy.allmulti;
         state.all_multicast = granted;
         self.apply_groups(hal, vf);
         if asked != granted {
-            return Answer { echo: first, outcome: Err(Refusal::MulticastPromiscuity) };
+            return MailboxReply { echo: first, outcome: Err(MailboxRefusal::MulticastPromiscuity) };
         }
         let echo = first & !multicast;
-        let outcome = if echo & INFO_MASK == 0 { Ok(()) } else { Err(Refusal::UnicastPromiscuity) };
-        Answer { echo, outcome }
+        let outcome = if echo & INFO_MASK == 0 { Ok(()) } else { Err(MailboxRefusal::UnicastPromiscuity) };
+        MailboxReply { echo, outcome }
     }
 }

@@ -37,23 +37,23 @@ mod switch;
 mod tests;
 mod visit;
 
-pub use counters::{Counters, Kind, Refusal};
+pub use counters::{MailboxCounters, MailboxMessageKind, MailboxRefusal};
 pub use limits::LIMITS;
 pub use port::SavedPortPolicy;
-pub use several::ResizeError;
-pub use state::{PfState, RestoreError};
-pub use visit::Visit;
+pub use several::VfCountError;
+pub use state::{PfRestoreError, PfState};
+pub use visit::PfVisit;
 
-use crate::conduct::Monitor;
+use crate::conduct::ConductMonitor;
 use crate::hal::Hal;
 use ::policy::VfPolicy;
 use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time, VfIndex};
-use moderate::Sampler;
+use moderate::VfRateSampler;
 use serde::{Deserialize, Serialize};
-use switch::{Filters, Groups, Vlans};
+use switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable};
 
 /// Error of the PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -92,9 +92,9 @@ struct VfState {
     reply_until: Option<Time>,
     /// Consecutive visits at which the VF held the mailbox buffer.
     locked: u8,
-    counters: Counters,
-    monitor: Monitor,
-    sampler: Sampler,
+    counters: MailboxCounters,
+    monitor: ConductMonitor,
+    sampler: VfRateSampler,
     /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
 }
@@ -114,9 +114,9 @@ impl VfState {
             notice: None,
             reply_until: None,
             locked: 0,
-            counters: Counters::default(),
-            monitor: Monitor::default(),
-            sampler: Sampler::default(),
+            counters: MailboxCounters::default(),
+            monitor: ConductMonitor::default(),
+            sampler: VfRateSampler::default(),
             withheld: Vec::new(),
         }
     }
@@ -144,9 +144,9 @@ pub struct Pf {
     port_policy: SavedPortPolicy,
     /// Number of storms that have begun.
     storms: u64,
-    filters: Filters,
-    vlans: Vlans,
-    groups: Groups,
+    filters: ReceiveAddressTable,
+    vlans: VlanFilterTable,
+    groups: MulticastTable,
     /// True if the administrator has set the port up.
     port_up: bool,
     /// True once the driver has been removed.
@@ -169,9 +169,9 @@ impl Pf {
             vfs: core::array::from_fn(|_| VfState::new()),
             port_policy: SavedPortPolicy::default(),
             storms: 0,
-            filters: Filters::default(),
-            vlans: Vlans::default(),
-            groups: Groups::default(),
+            filters: ReceiveAddressTable::default(),
+            vlans: VlanFilterTable::default(),
+            groups: MulticastTable::default(),
             port_up: true,
             removed: false,
             wire_up: false,
@@ -277,7 +277,7 @@ impl Pf {
 
     /// Returns the PF driver's counters of a VF.
     #[must_use]
-    pub fn counters(&self, vf: VfIndex) -> &Counters {
+    pub fn counters(&self, vf: VfIndex) -> &MailboxCounters {
         &self.state(vf).counters
     }
 

@@ -8,17 +8,18 @@ use super::Pf;
 use crate::conduct::HELD_INTERVAL_US;
 use crate::hal::Hal;
 use crate::moderation::{
-    Adaptive, MAX_INTERVAL_US, RateMeter, Redundancy, interrupt_frequency, interval_us, register_value,
+    AdaptiveModeration, BufferRedundancy, MAX_INTERVAL_US, PacketRateMeter, interrupt_frequency, interval_us,
+    register_value,
 };
 use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
-use i82576::{Vector, VfIndex};
+use i82576::{VectorIndex, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
 
 /// Redundancy factor r of the interrupt interval's formula.
-const REDUNDANCY: Redundancy = Redundancy(12);
+const REDUNDANCY: BufferRedundancy = BufferRedundancy(12);
 /// Parameter lif of the formula, where no floor is set.
 const LOWEST_HZ: u32 = 1_000;
 /// Bytes of a receive descriptor.
@@ -26,14 +27,15 @@ const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// Packet rate of a VF, and the interval for it.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(super) struct Sampler {
-    meter: RateMeter,
+#[serde(rename = "Sampler")]
+pub(super) struct VfRateSampler {
+    meter: PacketRateMeter,
     /// Number of packets received so far; the lower half is the card's counter.
     packets: u64,
     interval_us: Option<u32>,
 }
 
-impl Sampler {
+impl VfRateSampler {
     /// Returns the number of packets that the VF has received so far.
     pub(super) fn packets(&self) -> u64 {
         self.packets
@@ -68,7 +70,7 @@ impl Pf {
         let receives = if adapted.is_some() { receive_vectors(hal, vf) } else { 0 };
         let (shortest, longest) = intervals(bounds, held);
         for local in 0..VF_VECTORS as u8 {
-            let Some(vector) = Vector::new(vf.first_vector() + local) else { continue };
+            let Some(vector) = VectorIndex::new(vf.first_vector() + local) else { continue };
             let written = hal.read(r::eitr(vector));
             let chosen = adapted.filter(|_| receives & 1 << local != 0);
             let interval = chosen.unwrap_or(eitr::interval_us(written)).clamp(shortest, longest);
@@ -91,7 +93,7 @@ impl Pf {
         sampler.packets += u64::from(counted.wrapping_sub(sampler.packets as u32));
         let rate = sampler.meter.sample(now, sampler.packets).filter(|_| buffers > 0);
         let lowest_hz = if bounds.min_interrupts > 0 { bounds.min_interrupts } else { LOWEST_HZ };
-        let rule = Adaptive { redundancy: REDUNDANCY, buffers, lowest_hz };
+        let rule = AdaptiveModeration { redundancy: REDUNDANCY, buffers, lowest_hz };
         sampler.interval_us = rate.map(|rate| interval_us(interrupt_frequency(rate, &rule)));
         sampler.interval_us
     }

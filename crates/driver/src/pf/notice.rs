@@ -11,7 +11,7 @@ use i82576::bits::p2v;
 use i82576::mailbox::{CTS, id};
 use i82576::register as r;
 use i82576::{Time, VfIndex};
-use policy::Link;
+use policy::VfLinkPolicy;
 
 /// Delay before the next attempt if a VF held the buffer. It grows with the time the notice has waited, so that a
 /// guest that keeps the buffer, or has died with it, does not keep the port awake.
@@ -31,14 +31,14 @@ impl Pf {
     pub fn link_override(&self, vf: VfIndex) -> Option<bool> {
         match self.state(vf).policy.state {
             _ if self.removed || self.conduct(vf).quarantined().is_some() => Some(false),
-            Link::Disable => Some(false),
-            Link::Enable => Some(true),
-            Link::Auto => (!self.port_up).then_some(false),
+            VfLinkPolicy::Disable => Some(false),
+            VfLinkPolicy::Enable => Some(true),
+            VfLinkPolicy::Auto => (!self.port_up).then_some(false),
         }
     }
 
     /// Sets the link policy of one VF. Afterwards pass [`Pf::link_override`] to the card.
-    pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, link: Link) {
+    pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, link: VfLinkPolicy) {
         if core::mem::replace(&mut self.state_mut(vf).policy.state, link) != link {
             self.notify(hal, vf);
         }

@@ -1,7 +1,7 @@
 //! Applies the administrator's policy for a VF to registers. `messages` has the VF's requests.
 
 use super::Pf;
-use super::counters::Refusal;
+use super::counters::MailboxRefusal;
 use super::limits::LIMITS;
 use super::switch::update;
 use crate::hal::Hal;
@@ -125,11 +125,11 @@ impl Pf {
 
     /// Checks that a VF may receive by an address that other functions may have. A trusted VF may by any, and all
     /// VFs by a virtual router's.
-    pub(super) fn may_use(&self, vf: VfIndex, mac: MacAddress) -> Result<(), Refusal> {
+    pub(super) fn may_use(&self, vf: VfIndex, mac: MacAddress) -> Result<(), MailboxRefusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
         let shares = |owner| share_mac && self.state(owner).policy.share_mac;
         let free = || mac != self.mac && (mac.is_virtual_router() || self.owners(mac, vf).all(shares));
-        if trust || free() { Ok(()) } else { Err(Refusal::AddressInUse) }
+        if trust || free() { Ok(()) } else { Err(MailboxRefusal::AddressInUse) }
     }
 
     /// Removes the VF's own VLANs, and joins its port VLAN, or VLAN 0 for untagged frames.

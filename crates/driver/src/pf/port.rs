@@ -15,7 +15,7 @@ use i82576::ids;
 use i82576::register as r;
 use pcie::VfSet;
 use policy::{
-    ConductLimits, MIRROR_RULES, Mirror, PolicyError, PortPolicy, STORM_BLOCK, StormControl, VlanSet,
+    ConductLimits, MIRROR_RULES, PolicyError, PortPolicy, STORM_BLOCK, StormControl, VfMirrorRule, VlanSet,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,20 +27,20 @@ const MILLISECOND: u32 = (1_000_000 / sccrl::BASIC_TICK_NS) as u32;
 
 /// Saved encoding of a port's policy: the card's eight VFs in a byte, where [`PortPolicy`] has sets of 64.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(into = "EightVfs", from = "EightVfs")]
+#[serde(into = "EncodedPortPolicy", from = "EncodedPortPolicy")]
 pub struct SavedPortPolicy(pub PortPolicy);
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "PortPolicy")]
-struct EightVfs {
-    mirrors: [Option<EightMirror>; MIRROR_RULES],
+struct EncodedPortPolicy {
+    mirrors: [Option<EncodedMirror>; MIRROR_RULES],
     storm: StormControl,
     limits: ConductLimits,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Mirror")]
-struct EightMirror {
+struct EncodedMirror {
     to: pcie::VfIndex,
     vfs: u8,
     ingress: bool,
@@ -48,19 +48,19 @@ struct EightMirror {
     vlans: Option<VlanSet>,
 }
 
-impl From<SavedPortPolicy> for EightVfs {
+impl From<SavedPortPolicy> for EncodedPortPolicy {
     fn from(SavedPortPolicy(PortPolicy { mirrors, storm, limits }): SavedPortPolicy) -> Self {
-        let narrow = |Mirror { to, vfs, ingress, egress, vlans }| {
+        let narrow = |VfMirrorRule { to, vfs, ingress, egress, vlans }| {
             // A rule for other VFs is refused when it is set.
-            EightMirror { to, vfs: vfs.bits() as u8, ingress, egress, vlans }
+            EncodedMirror { to, vfs: vfs.bits() as u8, ingress, egress, vlans }
         };
         Self { mirrors: mirrors.map(|rule| rule.map(narrow)), storm, limits }
     }
 }
 
-impl From<EightVfs> for SavedPortPolicy {
-    fn from(EightVfs { mirrors, storm, limits }: EightVfs) -> Self {
-        let widen = |EightMirror { to, vfs, ingress, egress, vlans }| Mirror {
+impl From<EncodedPortPolicy> for SavedPortPolicy {
+    fn from(EncodedPortPolicy { mirrors, storm, limits }: EncodedPortPolicy) -> Self {
+        let widen = |EncodedMirror { to, vfs, ingress, egress, vlans }| VfMirrorRule {
             to,
             vfs: VfSet::new(vfs.into()),
             ingress,

@@ -10,7 +10,7 @@ use policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 
 /// Reason why the number of VFs cannot change now. Nothing is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ResizeError {
+pub enum VfCountError {
     /// More VFs were requested than a port has.
     #[error("number of virtual functions {0} is out of range (0-8)")]
     TooManyVfs(u8),
@@ -93,14 +93,14 @@ impl Pf {
     /// after. A new VF has the policy that was set for it before; a removed one loses its policy.
     ///
     /// # Errors
-    /// [`ResizeError`].
-    pub fn resize<H: Hal>(&mut self, hal: &mut H, count: u8) -> Result<(), ResizeError> {
+    /// [`VfCountError`].
+    pub fn resize<H: Hal>(&mut self, hal: &mut H, count: u8) -> Result<(), VfCountError> {
         if usize::from(count) > MAX_VFS {
-            return Err(ResizeError::TooManyVfs(count));
+            return Err(VfCountError::TooManyVfs(count));
         }
         let before = self.enabled;
         if count > before && !self.filters.make_room(hal, before, count) {
-            return Err(ResizeError::NoFilter);
+            return Err(VfCountError::NoFilter);
         }
         for vf in VfIndex::all().filter(|vf| (count..before).contains(&vf.get())) {
             self.release(hal, vf);

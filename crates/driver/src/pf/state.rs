@@ -16,7 +16,7 @@ pub struct PfState(pub(super) Pf);
 /// Error for an invalid saved state of the driver, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the 82576 PF driver is damaged: {0}; restart the port without the saved state")]
-pub struct RestoreError(pub(super) &'static str);
+pub struct PfRestoreError(pub(super) &'static str);
 
 /// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
 const MOST_COUNTED: u64 = 1 << 58;
@@ -31,14 +31,14 @@ impl Pf {
     /// Restores a driver on a card that has been restored already. Touches no register.
     ///
     /// # Errors
-    /// [`RestoreError`] for an invalid state.
-    pub fn restore(state: PfState) -> Result<Self, RestoreError> {
+    /// [`PfRestoreError`] for an invalid state.
+    pub fn restore(state: PfState) -> Result<Self, PfRestoreError> {
         let PfState(pf) = state;
         pf.check()?;
         Ok(pf)
     }
 
-    fn check(&self) -> Result<(), RestoreError> {
+    fn check(&self) -> Result<(), PfRestoreError> {
         let rules = [
             (usize::from(self.enabled) <= MAX_VFS, "the port has more than 8 VFs"),
             (usize::from(self.turn) < MAX_VFS, "the next VF to serve is out of range (0-7)"),
@@ -51,7 +51,7 @@ impl Pf {
             .into_iter()
             .chain(of_vfs)
             .find(|(holds, _)| !holds)
-            .map_or(Ok(()), |(_, what)| Err(RestoreError(what)))
+            .map_or(Ok(()), |(_, what)| Err(PfRestoreError(what)))
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! `messages` and `policy` decide which requests are granted.
 
-use super::counters::Refusal;
+use super::counters::MailboxRefusal;
 use super::{Pf, VfState};
 use crate::hal::Hal;
 use i82576::bits::{rah, vlvf, vmolr};
@@ -22,17 +22,18 @@ const SHARED_FROM: usize = 4;
 
 /// Receive-address table except the port's own entry.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Filters {
+#[serde(rename = "Filters")]
+pub(super) struct ReceiveAddressTable {
     entries: [Option<(VfIndex, MacAddress)>; RECEIVE_ADDRESSES],
 }
 
-impl Default for Filters {
+impl Default for ReceiveAddressTable {
     fn default() -> Self {
         Self { entries: [None; RECEIVE_ADDRESSES] }
     }
 }
 
-impl Filters {
+impl ReceiveAddressTable {
     const fn main_entry(vf: VfIndex) -> usize {
         RECEIVE_ADDRESSES - 1 - vf.index()
     }
@@ -64,12 +65,12 @@ impl Filters {
         vf: VfIndex,
         mac: MacAddress,
         enabled: u8,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MailboxRefusal> {
         if self.has(vf, mac) {
             return Ok(());
         }
         let shared = SHARED_FROM..RECEIVE_ADDRESSES - usize::from(enabled);
-        let free = shared.into_iter().find(|i| self.entries[*i].is_none()).ok_or(Refusal::NoFilter)?;
+        let free = shared.into_iter().find(|i| self.entries[*i].is_none()).ok_or(MailboxRefusal::NoFilter)?;
         self.set(hal, free, Some((vf, mac)));
         Ok(())
     }
@@ -104,20 +105,21 @@ impl Filters {
 
 /// VLAN filter table: VLAN ids and their member pools.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Vlans {
+#[serde(rename = "Vlans")]
+pub(super) struct VlanFilterTable {
     /// VLAN id and pools; an entry without pools is free, except entry 0.
     entries: [(u16, u32); VLAN_FILTERS],
     /// True if an entry was written since the last `take_changed`.
     changed: bool,
 }
 
-impl Default for Vlans {
+impl Default for VlanFilterTable {
     fn default() -> Self {
         Self { entries: [(0, 0); VLAN_FILTERS], changed: true }
     }
 }
 
-impl Vlans {
+impl VlanFilterTable {
     /// Returns true if every entry has a valid VLAN and valid pools.
     pub(super) fn is_sound(&self) -> bool {
         self.entries.iter().all(|(vlan, pools)| *vlan <= LAST_VLAN && *pools >> MAX_VFS == 0)
@@ -138,8 +140,8 @@ impl Vlans {
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
     }
 
-    pub(super) fn join<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
-        let place = self.claim(vf, vlan).ok_or(Refusal::NoVlanFilter)?;
+    pub(super) fn join<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), MailboxRefusal> {
+        let place = self.claim(vf, vlan).ok_or(MailboxRefusal::NoVlanFilter)?;
         self.write(hal, place);
         Ok(())
     }
@@ -208,37 +210,37 @@ const TABLE: usize = 128;
 
 /// Multicast table: hashes of all VFs together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "Rows", from = "Rows")]
-pub(super) struct Groups {
+#[serde(into = "MulticastRows", from = "MulticastRows")]
+pub(super) struct MulticastTable {
     words: [u32; TABLE],
 }
 
 /// Saved encoding of the words: rows of serde's longest array.
-type Rows = [[u32; 32]; TABLE / 32];
+type MulticastRows = [[u32; 32]; TABLE / 32];
 
-impl From<Groups> for Rows {
-    fn from(groups: Groups) -> Self {
+impl From<MulticastTable> for MulticastRows {
+    fn from(groups: MulticastTable) -> Self {
         let mut rows = [[0; 32]; TABLE / 32];
         rows.as_flattened_mut().copy_from_slice(&groups.words);
         rows
     }
 }
 
-impl From<Rows> for Groups {
-    fn from(rows: Rows) -> Self {
+impl From<MulticastRows> for MulticastTable {
+    fn from(rows: MulticastRows) -> Self {
         let mut words = [0; TABLE];
         words.copy_from_slice(rows.as_flattened());
         Self { words }
     }
 }
 
-impl Default for Groups {
+impl Default for MulticastTable {
     fn default() -> Self {
         Self { words: [0; TABLE] }
     }
 }
 
-impl Groups {
+impl MulticastTable {
     fn rebuild<H: Hal>(&mut self, hal: &mut H, vfs: &[VfState; MAX_VFS]) {
         let mut wanted = [0u32; TABLE];
         for vf in vfs.iter().filter(|vf| !vf.receives_every_group()) {

@@ -6,22 +6,22 @@ mod scaling;
 mod several;
 
 use super::{Pf, PfError};
-use crate::conduct::{Totals, Verdict};
+use crate::conduct::{ConductVerdict, OffenceCounts};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{icr, p2v, status};
 use i82576::mailbox::id;
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
-use policy::{Action, AddressOwner, Link, Offence, PolicyError, PortVlan, VfPolicy, VlanSet};
+use policy::{AddressOwner, Offence, OffenceAction, PolicyError, PortVlan, VfLinkPolicy, VfPolicy, VlanSet};
 
 /// Registers that store values; CTRL.RST clears itself unless `stuck`, and bits of MBVFICR are cleared by writing
 /// ones.
 #[derive(Default)]
-struct Registers {
+struct StoredRegisters {
     values: BTreeMap<u32, u32>,
     now: Time,
     stuck: bool,
@@ -34,7 +34,7 @@ struct Registers {
     log: Vec<u32>,
 }
 
-impl Hal for Registers {
+impl Hal for StoredRegisters {
     fn read(&mut self, offset: u32) -> u32 {
         match self.values.get(&offset) {
             _ if self.gone => u32::MAX,
@@ -62,7 +62,7 @@ impl Hal for Registers {
     }
 }
 
-impl Registers {
+impl StoredRegisters {
     /// Sets bits of MBVFICR, as VFs do.
     fn ring(&mut self, events: u32) {
         self.values.insert(r::MBVFICR, events);
@@ -83,7 +83,7 @@ fn with_mac(n: u8) -> VfPolicy {
 
 #[test]
 fn pf_sets_the_switch_up_before_vfs_may_start() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -105,7 +105,7 @@ fn pf_sets_the_switch_up_before_vfs_may_start() {
 
 #[test]
 fn pf_writes_a_vfs_policy_to_registers() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let vlan = Some(PortVlan { id: 100, qos: 3 });
     let policy = VfPolicy { vlan, spoofchk: false, ..with_mac(5) };
@@ -113,26 +113,29 @@ fn pf_writes_a_vfs_policy_to_registers() {
     pf.enable_vfs(&mut hal, 4).unwrap();
     assert_eq!(hal.read(r::ral(21)), 0x0000_0002, "entry 23 - n");
     assert_eq!(hal.read(r::rah(21)), 0x8000_0500 | 1 << (18 + 2));
-    assert_eq!(hal.read(r::vmvir(Pool::EVERY[2])), 0x4000_0000 | 3 << 13 | 100);
+    assert_eq!(hal.read(r::vmvir(PoolIndex::EVERY[2])), 0x4000_0000 | 3 << 13 | 100);
     assert_eq!(hal.read(r::vlvf(1)), 0x8000_0000 | 1 << (12 + 2) | 100);
     assert_eq!(hal.read(r::vfta(3)), 1 << 4);
     assert_eq!(
-        hal.read(r::vmolr(Pool::EVERY[2])) & (1 << 24 | 1 << 30),
+        hal.read(r::vmolr(PoolIndex::EVERY[2])) & (1 << 24 | 1 << 30),
         1 << 30,
         "strip, and no untagged frames"
     );
-    assert_eq!(hal.read(r::vmolr(Pool::EVERY[1])) & (1 << 24 | 1 << 30), 1 << 24);
+    assert_eq!(hal.read(r::vmolr(PoolIndex::EVERY[1])) & (1 << 24 | 1 << 30), 1 << 24);
     assert_eq!(hal.read(r::DTXSWC) & 0xffff, 0xfbfb);
 
     pf.set_policy(&mut hal, vf(2), with_mac(6)).unwrap();
     assert_eq!(hal.read(r::rah(21)), 0x8000_0600 | 1 << (18 + 2));
-    assert_eq!((hal.read(r::vlvf(1)), hal.read(r::vfta(3)), hal.read(r::vmvir(Pool::EVERY[2]))), (0, 0, 0));
+    assert_eq!(
+        (hal.read(r::vlvf(1)), hal.read(r::vfta(3)), hal.read(r::vmvir(PoolIndex::EVERY[2]))),
+        (0, 0, 0)
+    );
     assert_eq!(hal.read(r::DTXSWC) & 0xffff, 0xffff);
 }
 
 #[test]
 fn invalid_policy_of_an_82576_vf_keeps_its_old_policy() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let group = VfPolicy { mac: Some(MacAddress::BROADCAST), ..VfPolicy::default() };
     assert_eq!(pf.set_policy(&mut hal, vf(0), group), Err(PolicyError::Mac(MacAddress::BROADCAST)));
@@ -145,27 +148,27 @@ fn invalid_policy_of_an_82576_vf_keeps_its_old_policy() {
 
 #[test]
 fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let (vlan, vlans) = (Some(PortVlan { id: 0, qos: 5 }), Some(VlanSet::untagged()));
     pf.set_policy(&mut hal, vf(2), VfPolicy { vlan, vlans, ..with_mac(5) }).unwrap();
     pf.enable_vfs(&mut hal, 4).unwrap();
-    assert_eq!(hal.read(r::vmvir(Pool::EVERY[2])), 0x4000_0000 | 5 << 13);
+    assert_eq!(hal.read(r::vmvir(PoolIndex::EVERY[2])), 0x4000_0000 | 5 << 13);
     assert_eq!(
-        hal.read(r::vmolr(Pool::EVERY[2])) & (1 << 24 | 1 << 30),
+        hal.read(r::vmolr(PoolIndex::EVERY[2])) & (1 << 24 | 1 << 30),
         1 << 24 | 1 << 30,
         "strip, and untagged"
     );
     assert_ne!(hal.read(r::vlvf(0)) & 1 << (12 + 2), 0, "a member of VLAN 0");
     pf.set_policy(&mut hal, vf(2), with_mac(5)).unwrap();
-    assert_eq!(hal.read(r::vmvir(Pool::EVERY[2])), 0);
-    assert_eq!(hal.read(r::vmolr(Pool::EVERY[2])) & (1 << 24 | 1 << 30), 1 << 24);
+    assert_eq!(hal.read(r::vmvir(PoolIndex::EVERY[2])), 0);
+    assert_eq!(hal.read(r::vmolr(PoolIndex::EVERY[2])) & (1 << 24 | 1 << 30), 1 << 24);
 }
 
 /// A VF with another's address would receive the frames for it.
 #[test]
 fn mac_address_belongs_to_one_pci_function() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -188,7 +191,7 @@ fn mac_address_belongs_to_one_pci_function() {
 
 #[test]
 fn transmit_rate_factor_has_14_binary_places() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 4).unwrap();
@@ -203,7 +206,7 @@ fn transmit_rate_factor_has_14_binary_places() {
 
 #[test]
 fn transmit_rate_window_is_ten_milliseconds_of_the_fastest() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 4).unwrap();
@@ -215,7 +218,7 @@ fn transmit_rate_window_is_ten_milliseconds_of_the_fastest() {
 
 #[test]
 fn transmit_rate_limit_is_at_most_the_links_speed() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
     assert_eq!(pf.set_policy(&mut hal, vf(0), at_rate(10)), Err(PolicyError::NoLink));
@@ -228,29 +231,29 @@ fn transmit_rate_limit_is_at_most_the_links_speed() {
 
 #[test]
 fn resets_of_a_vf_count_as_mailbox_requests() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
-    assert_eq!(pf.watch(&mut hal, vf(0), Totals::default()), None);
+    assert_eq!(pf.watch(&mut hal, vf(0), OffenceCounts::default()), None);
     hal.write(r::VFLRE, 1);
     (0..300).for_each(|_| _ = pf.visit(&mut hal));
     hal.wait(Duration::from_secs(1));
-    let verdict = pf.watch(&mut hal, vf(0), Totals::default()).unwrap();
-    assert_eq!(verdict, Verdict { offence: Offence::Mailbox, rate: 300, action: Action::Warn });
+    let verdict = pf.watch(&mut hal, vf(0), OffenceCounts::default()).unwrap();
+    assert_eq!(verdict, ConductVerdict { offence: Offence::Mailbox, rate: 300, action: OffenceAction::Warn });
 }
 
 #[test]
 fn probe_of_a_broken_card_fails_after_a_bounded_time() {
-    let mut hal = Registers { stuck: true, ..Registers::default() };
+    let mut hal = StoredRegisters { stuck: true, ..StoredRegisters::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
     assert!(hal.now < Time::from_micros(100_000));
-    let mut hal = Registers { gone: true, ..Registers::default() };
+    let mut hal = StoredRegisters { gone: true, ..StoredRegisters::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::Gone);
 }
 
 #[test]
 fn pf_visits_serve_every_vf_in_rotating_order() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
     let mailboxes = [0, 1, 2, 3, 4, 5, 6, 7].map(|n| r::p2v_mailbox(vf(n)));
@@ -267,7 +270,7 @@ fn pf_visits_serve_every_vf_in_rotating_order() {
 
 #[test]
 fn pf_visit_handles_the_causes_that_the_card_reports() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
     hal.write(r::STATUS, status::LU);
@@ -284,31 +287,31 @@ fn pf_visit_handles_the_causes_that_the_card_reports() {
 
 #[test]
 fn reset_of_a_disabled_vf_sets_nothing_up() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
     hal.write(r::VFLRE, 0b100);
     assert_eq!(pf.visit(&mut hal).resets, 0b100);
-    assert_eq!(hal.read(r::vmolr(Pool::EVERY[2])), 0);
+    assert_eq!(hal.read(r::vmolr(PoolIndex::EVERY[2])), 0);
 }
 
 #[test]
 fn pf_visit_of_a_removed_card_does_nothing() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
     hal.gone = true;
-    assert_eq!(pf.visit(&mut hal), super::Visit::default());
+    assert_eq!(pf.visit(&mut hal), super::PfVisit::default());
 }
 
 #[test]
 fn vf_link_state_combines_the_ports_link_and_the_policy() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
     assert!(pf.link_state(vf(0)));
-    pf.set_vf_link(&mut hal, vf(0), Link::Disable);
+    pf.set_vf_link(&mut hal, vf(0), VfLinkPolicy::Disable);
     assert_eq!((pf.link_state(vf(0)), pf.link_state(vf(1))), (false, true));
     pf.set_port_link(&mut hal, false);
     assert!(!pf.link_state(vf(1)));

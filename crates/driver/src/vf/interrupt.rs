@@ -5,7 +5,7 @@
 
 use super::{RxCounters, Vf};
 use crate::hal::{DmaHal, Hal};
-use crate::moderation::{Received, register_value};
+use crate::moderation::{ReceivedTotals, register_value};
 use i82576::bits::ivar;
 use i82576::register::vf;
 
@@ -19,7 +19,7 @@ const ALL_VECTORS: u32 = 0b111;
 
 /// Cause of a VF's interrupt, and the owner's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum VfInterrupt {
     /// Frames were sent, and this many transmit descriptors reclaimed. No task remains.
     Transmitted(usize),
     /// Frames may be pending: call [`Vf::receive`] until there is none, then [`Vf::receive_done`].
@@ -32,20 +32,20 @@ pub enum Event {
 
 impl Vf {
     /// Handles the message of an MSI-X vector.
-    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
         match vector {
             TRANSMIT_VECTOR => {
                 let freed = self.tx.clean(hal);
                 self.unmask(hal, TRANSMIT_VECTOR);
-                Event::Transmitted(freed)
+                VfInterrupt::Transmitted(freed)
             }
-            RECEIVE_VECTOR => Event::Received,
+            RECEIVE_VECTOR => VfInterrupt::Received,
             MAILBOX_VECTOR => {
                 self.link.look_again();
                 self.unmask(hal, MAILBOX_VECTOR);
-                Event::Mailbox
+                VfInterrupt::Mailbox
             }
-            _ => Event::Unknown,
+            _ => VfInterrupt::Unknown,
         }
     }
 
@@ -60,7 +60,7 @@ impl Vf {
     /// that of buffers, which overflow; a long frame takes several.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         let RxCounters { buffers, bytes, .. } = self.rx.counters();
-        if let Some(interval) = self.throttle.sample(hal.now(), Received { buffers, bytes }) {
+        if let Some(interval) = self.throttle.sample(hal.now(), ReceivedTotals { buffers, bytes }) {
             hal.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), register_value(interval));
         }
     }

@@ -20,7 +20,7 @@ use i82576::register::vf;
 
 /// Link speed of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speed {
+pub enum PortSpeed {
     /// 10 Mb/s.
     Ten,
     /// 100 Mb/s.
@@ -33,7 +33,7 @@ pub enum Speed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkCheck {
     /// The link is up, at this speed.
-    Up(Speed),
+    Up(PortSpeed),
     /// The VF's link is down.
     Down,
     /// The PF has lost this VF's state, or the VF the PF's: call [`Vf::restart`].
@@ -44,14 +44,14 @@ pub enum LinkCheck {
 
 /// State of the VF's link checks.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(super) struct LinkCheckState {
     /// True if the link was up at the last check and no trigger came since.
     settled: bool,
     /// True if another party has reset the function.
     lost: bool,
 }
 
-impl Link {
+impl LinkCheckState {
     pub(super) fn look_again(&mut self) {
         self.settled = false;
     }
@@ -116,10 +116,10 @@ impl Vf {
     }
 }
 
-fn speed(port: u32) -> Speed {
+fn speed(port: u32) -> PortSpeed {
     match (port >> 6) & 3 {
-        0 => Speed::Ten,
-        1 => Speed::Hundred,
-        _ => Speed::Thousand,
+        0 => PortSpeed::Ten,
+        1 => PortSpeed::Hundred,
+        _ => PortSpeed::Thousand,
     }
 }

@@ -52,7 +52,7 @@ pub enum MailboxError {
 
 /// State of the VF's end of the mailbox.
 #[derive(Debug, Default)]
-pub(super) struct Mailbox {
+pub(super) struct VfMailbox {
     /// Clear-on-read bits that a read has returned and no caller has taken yet.
     seen: u32,
     /// True if a reply of the PF was lost.
@@ -61,7 +61,7 @@ pub(super) struct Mailbox {
     notified: bool,
 }
 
-impl Mailbox {
+impl VfMailbox {
     /// Clears the mailbox's state after a reset of the function.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
@@ -105,7 +105,7 @@ impl Mailbox {
         Err(self.give_up(MailboxError::NoReply(sent)))
     }
 
-    /// Sends a message that is only granted or refused, as [`Mailbox::exchange`] does.
+    /// Sends a message that is only granted or refused, as [`VfMailbox::exchange`] does.
     pub(super) fn request<H: Hal>(&mut self, hal: &mut H, message: &[u32]) -> Result<(), MailboxError> {
         let mut reply = [0];
         self.exchange(hal, message, &mut reply)?;

@@ -22,7 +22,7 @@
 //!     }
 //! }
 //! if vf.transmit_burst(hal, &[frame], &TxOffload::default()) > 0 {
-//!     vf.flush(hal); // rings the doorbell; without it, each `Config::batch` frames
+//!     vf.flush(hal); // rings the doorbell; without it, each `VfDriverConfig::batch` frames
 //! }
 //! vf.watchdog(hal); // every two seconds
 //! vf.stop(hal);
@@ -48,25 +48,25 @@ pub use crate::offload::TxOffload;
 pub use crate::ring::MAX_BATCH;
 pub use crate::ring::receive::{RxCounters, RxError};
 pub use crate::ring::transmit::{TxCounters, TxError};
-pub use interrupt::{Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
-pub use link::{LinkCheck, Speed};
+pub use interrupt::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR, VfInterrupt};
+pub use link::{LinkCheck, PortSpeed};
 pub use mailbox::MailboxError;
-pub use receive::{Checksum, Received, RssHash, RxFrame};
+pub use receive::{ChecksumStatus, RssHash, VfReceivedFrame, VfRxFrame};
 pub use requests::multicast_hash;
 pub use reset::local_mac;
-pub use statistics::Statistics;
+pub use statistics::AccumulatedStatistics;
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
-use crate::moderation::{Moderator, Policy};
+use crate::moderation::{InterruptModerator, ModerationPolicy};
 use i82576::MacAddress;
-use mailbox::Mailbox;
-use receive::RxRing;
+use mailbox::VfMailbox;
+use receive::VfRxRing;
 use requests::GrantedRequests;
-use transmit::TxRing;
+use transmit::VfTxRing;
 
 /// Configuration of a VF driver.
 #[derive(Debug, Clone, Copy)]
-pub struct Config {
+pub struct VfDriverConfig {
     /// Number of transmit descriptors, a multiple of 8 from 64 to 4096.
     pub tx_descriptors: u16,
     /// Number of receive descriptors, a multiple of 8 from 64 to 4096.
@@ -77,7 +77,7 @@ pub struct Config {
     /// Longest frame in bytes, without FCS and VLAN tag.
     pub max_frame: usize,
     /// Interrupt moderation of the receive and transmit vectors.
-    pub moderation: Policy,
+    pub moderation: ModerationPolicy,
     /// Separate transmit interval in microseconds: a sender with a small socket buffer cannot wait for completions
     /// as long as received frames may wait.
     pub transmit_interval_us: Option<u32>,
@@ -85,9 +85,9 @@ pub struct Config {
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for VfDriverConfig {
     fn default() -> Self {
-        let moderation = Policy::default();
+        let moderation = ModerationPolicy::default();
         Self {
             tx_descriptors: 256,
             rx_descriptors: 256,
@@ -129,14 +129,14 @@ pub struct Vf {
     mac: MacAddress,
     /// MAC address that the PF gave in its reply to VF_RESET.
     permanent: MacAddress,
-    mailbox: Mailbox,
+    mailbox: VfMailbox,
     wishes: GrantedRequests,
-    tx: TxRing,
-    rx: RxRing,
-    throttle: Moderator,
+    tx: VfTxRing,
+    rx: VfRxRing,
+    throttle: InterruptModerator,
     transmit_interval_us: Option<u32>,
-    link: link::Link,
-    statistics: statistics::Accumulator,
+    link: link::LinkCheckState,
+    statistics: statistics::StatisticsAccumulator,
     seed: u64,
     running: bool,
 }
@@ -147,19 +147,19 @@ impl Vf {
     /// # Errors
     /// [`VfError::PfInReset`] while the PF's driver is absent, [`VfError::Mailbox`] if it does not reply,
     /// [`VfError::RingSize`], [`VfError::Memory`].
-    pub fn probe<H: DmaHal>(hal: &mut H, config: &Config) -> Result<Self, VfError> {
+    pub fn probe<H: DmaHal>(hal: &mut H, config: &VfDriverConfig) -> Result<Self, VfError> {
         let batch = config.batch.clamp(1, MAX_BATCH);
         let mut vf = Self {
             mac: MacAddress::ZERO,
             permanent: MacAddress::ZERO,
-            mailbox: Mailbox::default(),
+            mailbox: VfMailbox::default(),
             wishes: GrantedRequests::new(config.max_frame),
-            tx: TxRing::new(hal, config.tx_descriptors, batch)?,
-            rx: RxRing::new(hal, config.rx_descriptors, batch)?,
-            throttle: Moderator::new(config.moderation),
+            tx: VfTxRing::new(hal, config.tx_descriptors, batch)?,
+            rx: VfRxRing::new(hal, config.rx_descriptors, batch)?,
+            throttle: InterruptModerator::new(config.moderation),
             transmit_interval_us: config.transmit_interval_us,
-            link: link::Link::default(),
-            statistics: statistics::Accumulator::default(),
+            link: link::LinkCheckState::default(),
+            statistics: statistics::StatisticsAccumulator::default(),
             seed: config.seed,
             running: false,
         };

@@ -3,10 +3,10 @@
 use super::VfError;
 use crate::hal::DmaHal;
 use crate::ring::BUFFER;
-use crate::ring::receive::{self, Layout, Raw, RxCounters, RxError};
+use crate::ring::receive::{self, RawRxDescriptor, RxCounters, RxDescriptorLayout, RxError};
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::SIZE;
-use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
+use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, rss_type, status};
 use i82576::register::{rx, vf};
 
 /// SRRCTL: one buffer of 2 KB per descriptor, and drop without a descriptor: 0x8200_0002, as igbvf.
@@ -16,13 +16,13 @@ const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 
 /// Advanced receive descriptors with one buffer each (82576 datasheet 7.1.5).
 #[derive(Debug, Clone, Copy)]
-pub struct Advanced;
+pub struct AdvancedRxLayout;
 
 /// Received frame in the buffers of its ring.
-pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Advanced>;
+pub type VfRxFrame<'a, H> = receive::RxFrame<'a, H, AdvancedRxLayout>;
 
-impl Layout for Advanced {
-    type Received = Received;
+impl RxDescriptorLayout for AdvancedRxLayout {
+    type Received = VfReceivedFrame;
 
     #[inline(always)]
     fn size(self) -> usize {
@@ -30,37 +30,37 @@ impl Layout for Advanced {
     }
 
     #[inline(always)]
-    fn posted(self, buffer: u64) -> Raw {
-        let mut raw = Raw::default();
-        raw[..SIZE].copy_from_slice(&Posted { packet: buffer, header: 0 }.emit());
+    fn posted(self, buffer: u64) -> RawRxDescriptor {
+        let mut raw = RawRxDescriptor::default();
+        raw[..SIZE].copy_from_slice(&PostedRxDescriptor { packet: buffer, header: 0 }.emit());
         raw
     }
 
     #[inline(always)]
-    fn filled(self, raw: &Raw) -> (usize, bool) {
+    fn filled(self, raw: &RawRxDescriptor) -> (usize, bool) {
         parse(raw).map_or((0, false), |back| (back.length.into(), back.end_of_packet()))
     }
 
     #[inline(always)]
-    fn received(self, raw: &Raw, length: usize) -> Received {
-        parse(raw).map_or_else(Received::default, |back| describe(length, &back))
+    fn received(self, raw: &RawRxDescriptor, length: usize) -> VfReceivedFrame {
+        parse(raw).map_or_else(VfReceivedFrame::default, |back| describe(length, &back))
     }
 
     #[inline(always)]
-    fn has_bad_checksum(self, raw: &Raw) -> bool {
-        let error = |back: &WriteBack| back.status & (status::IPE | status::L4E) != 0;
+    fn has_bad_checksum(self, raw: &RawRxDescriptor) -> bool {
+        let error = |back: &AdvancedRxWriteBack| back.status & (status::IPE | status::L4E) != 0;
         parse(raw).filter(error).is_some_and(|back| describe(0, &back).has_bad_checksum())
     }
 }
 
 #[inline(always)]
-fn parse(raw: &Raw) -> Option<WriteBack> {
-    raw.first_chunk().and_then(WriteBack::parse)
+fn parse(raw: &RawRxDescriptor) -> Option<AdvancedRxWriteBack> {
+    raw.first_chunk().and_then(AdvancedRxWriteBack::parse)
 }
 
 /// Card's verdict on a received frame's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Checksum {
+pub enum ChecksumStatus {
     /// The card did not check the checksum.
     #[default]
     Unknown,
@@ -81,24 +81,24 @@ pub struct RssHash {
 
 /// Received frame of an 82576's VF, as the card describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Received {
+pub struct VfReceivedFrame {
     /// Length of the frame in bytes, without FCS and stripped tag.
     pub length: usize,
     /// Verdict on the IPv4 header's checksum.
-    pub ip_checksum: Checksum,
+    pub ip_checksum: ChecksumStatus,
     /// Verdict on the TCP or UDP checksum.
-    pub l4_checksum: Checksum,
+    pub l4_checksum: ChecksumStatus,
     /// VLAN tag that the card stripped from the frame: priority, DEI, id.
     pub vlan: Option<u16>,
     /// RSS hash of the frame, if the card computed one.
     pub rss: Option<RssHash>,
 }
 
-impl Received {
+impl VfReceivedFrame {
     /// Returns true if the card reports a wrong checksum of the frame.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
-        self.ip_checksum == Checksum::Bad || self.l4_checksum == Checksum::Bad
+        self.ip_checksum == ChecksumStatus::Bad || self.l4_checksum == ChecksumStatus::Bad
     }
 }
 
@@ -112,12 +112,12 @@ pub(super) fn check_size(count: u16) -> Result<(), VfError> {
 }
 
 #[derive(Debug)]
-pub(super) struct RxRing(receive::RxRing<Advanced>);
+pub(super) struct VfRxRing(receive::RxRing<AdvancedRxLayout>);
 
-impl RxRing {
+impl VfRxRing {
     pub(super) fn new<H: DmaHal>(hal: &mut H, count: u16, batch: u16) -> Result<Self, VfError> {
         check_size(count)?;
-        Ok(Self(receive::RxRing::new(hal, Advanced, count, batch, vf::RX_BLOCK + rx::RDT)?))
+        Ok(Self(receive::RxRing::new(hal, AdvancedRxLayout, count, batch, vf::RX_BLOCK + rx::RDT)?))
     }
 
     pub(super) fn counters(&self) -> RxCounters {
@@ -159,7 +159,7 @@ impl RxRing {
         &mut self,
         hal: &mut H,
         into: &mut [u8],
-    ) -> Result<Option<Received>, RxError> {
+    ) -> Result<Option<VfReceivedFrame>, RxError> {
         self.0.receive(hal, into)
     }
 
@@ -169,16 +169,16 @@ impl RxRing {
         &mut self,
         hal: &mut H,
         most: usize,
-        take: impl FnMut(&mut RxFrame<'_, H>),
+        take: impl FnMut(&mut VfRxFrame<'_, H>),
     ) -> usize {
         self.0.receive_burst(hal, most, take)
     }
 }
 
 #[inline(always)]
-fn describe(length: usize, last: &WriteBack) -> Received {
+fn describe(length: usize, last: &AdvancedRxWriteBack) -> VfReceivedFrame {
     let hashed = last.rss_type != rss_type::NONE;
-    Received {
+    VfReceivedFrame {
         length,
         ip_checksum: checksum(last.status, status::IPCS, status::IPE),
         l4_checksum: checksum(last.status, status::L4CS | status::UDPCS, status::L4E),
@@ -187,11 +187,11 @@ fn describe(length: usize, last: &WriteBack) -> Received {
     }
 }
 
-fn checksum(bits: u32, looked_at: u32, wrong: u32) -> Checksum {
+fn checksum(bits: u32, looked_at: u32, wrong: u32) -> ChecksumStatus {
     match (bits & looked_at != 0, bits & wrong != 0) {
-        (false, _) => Checksum::Unknown,
-        (true, false) => Checksum::Good,
-        (true, true) => Checksum::Bad,
+        (false, _) => ChecksumStatus::Unknown,
+        (true, false) => ChecksumStatus::Good,
+        (true, true) => ChecksumStatus::Bad,
     }
 }
 
@@ -204,7 +204,7 @@ impl super::Vf {
         &mut self,
         hal: &mut H,
         most: usize,
-        take: impl FnMut(&mut RxFrame<'_, H>),
+        take: impl FnMut(&mut VfRxFrame<'_, H>),
     ) -> usize {
         if self.running { self.rx.receive_burst(hal, most, take) } else { 0 }
     }
@@ -213,7 +213,11 @@ impl super::Vf {
     ///
     /// # Errors
     /// [`RxError`]: that frame is lost. The next call returns the next frame.
-    pub fn receive<H: DmaHal>(&mut self, hal: &mut H, into: &mut [u8]) -> Result<Option<Received>, RxError> {
+    pub fn receive<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        into: &mut [u8],
+    ) -> Result<Option<VfReceivedFrame>, RxError> {
         if self.running { self.rx.receive(hal, into) } else { Ok(None) }
     }
 }

@@ -9,7 +9,7 @@ use i82576::register::vf;
 
 /// Counters since [`Vf::probe`], kept across resets. Octets include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Statistics {
+pub struct AccumulatedStatistics {
     /// Number of good packets received.
     pub rx_packets: u64,
     /// Number of good packets transmitted.
@@ -44,12 +44,12 @@ const REGISTERS: [u32; 9] = [
 
 /// Accumulates hardware counters that wrap.
 #[derive(Debug, Default)]
-pub(super) struct Accumulator {
+pub(super) struct StatisticsAccumulator {
     last: [u32; REGISTERS.len()],
     sums: [u64; REGISTERS.len()],
 }
 
-impl Accumulator {
+impl StatisticsAccumulator {
     /// Sets the current register values as the new zero.
     pub(super) fn rebase<H: Hal>(&mut self, hal: &mut H) {
         for (last, offset) in self.last.iter_mut().zip(REGISTERS) {
@@ -74,12 +74,12 @@ impl Accumulator {
 
 impl Vf {
     /// Reads the card's counters of this VF. Returns the accumulated values.
-    pub fn statistics<H: Hal>(&mut self, hal: &mut H) -> Statistics {
+    pub fn statistics<H: Hal>(&mut self, hal: &mut H) -> AccumulatedStatistics {
         if self.running {
             self.statistics.update(hal);
         }
         let s = self.statistics.sums;
-        Statistics {
+        AccumulatedStatistics {
             rx_packets: s[0],
             tx_packets: s[1],
             rx_octets: s[2],

@@ -2,23 +2,23 @@
 //! of the rings, and a card that writes invalid values. Conversations with the real card are in the backplane's
 //! tests.
 
-use super::receive::RxRing;
-use super::statistics::Accumulator;
-use super::transmit::TxRing;
-use super::{Checksum, MAX_BATCH, RxError, TxError, TxOffload, VfError};
-use crate::desk::{BASE, Desk};
+use super::receive::VfRxRing;
+use super::statistics::StatisticsAccumulator;
+use super::transmit::VfTxRing;
+use super::{ChecksumStatus, MAX_BATCH, RxError, TxError, TxOffload, VfError};
+use crate::desk::{BASE, TestHal};
 use crate::hal::{DmaHal, Hal};
-use crate::ring::transmit::burst::Queue;
+use crate::ring::transmit::burst::FamilyTxQueue;
 use alloc::vec;
 use alloc::vec::Vec;
-use i82576::descriptor::rx::{Posted, WriteBack, status};
-use i82576::descriptor::tx::{self as descriptor, Transmit};
+use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
+use i82576::descriptor::tx::{self as descriptor, AnyTxDescriptor};
 use i82576::register::{rx, tx, vf};
 
 /// Number of frames or buffers per doorbell.
 const BATCH: u16 = 16;
 
-impl Desk {
+impl TestHal {
     fn raw(&self, ring: u32, slot: u64) -> [u8; 16] {
         let mut raw = [0; 16];
         let base = self.registers.get(&ring).copied().unwrap_or(0);
@@ -29,9 +29,9 @@ impl Desk {
     /// Plays the card: writes a frame's piece to a receive slot.
     fn fill(&mut self, slot: u64, bytes: &[u8], length: u16, bits: u32) {
         let base = self.read(vf::RX_BLOCK + rx::RDBAL);
-        let posted = Posted::parse(&self.raw(vf::RX_BLOCK + rx::RDBAL, slot));
+        let posted = PostedRxDescriptor::parse(&self.raw(vf::RX_BLOCK + rx::RDBAL, slot));
         self.dma_write(posted.packet, bytes);
-        let back = WriteBack { length, status: bits, ..WriteBack::default() };
+        let back = AdvancedRxWriteBack { length, status: bits, ..AdvancedRxWriteBack::default() };
         self.dma_write(BASE + u64::from(base) + slot * 16, &back.emit());
     }
 
@@ -41,31 +41,31 @@ impl Desk {
         self.dma_write(base + slot * 16 + 12, &1u32.to_le_bytes());
     }
 
-    fn data(&self, slot: u64) -> descriptor::Data {
+    fn data(&self, slot: u64) -> descriptor::AdvancedDataDescriptor {
         match descriptor::parse(&self.raw(vf::TX_BLOCK + tx::TDBAL, slot)) {
-            Transmit::Data(data) => data,
+            AnyTxDescriptor::Data(data) => data,
             other => panic!("slot {slot}: {other:?}"),
         }
     }
 }
 
-fn receiver() -> (Desk, RxRing) {
-    let mut desk = Desk::default();
-    let mut ring = RxRing::new(&mut desk, 64, BATCH).unwrap();
+fn receiver() -> (TestHal, VfRxRing) {
+    let mut desk = TestHal::default();
+    let mut ring = VfRxRing::new(&mut desk, 64, BATCH).unwrap();
     ring.start(&mut desk);
     (desk, ring)
 }
 
-fn transmitter() -> (Desk, TxRing) {
-    let mut desk = Desk::default();
-    let mut ring = TxRing::new(&mut desk, 64, BATCH).unwrap();
+fn transmitter() -> (TestHal, VfTxRing) {
+    let mut desk = TestHal::default();
+    let mut ring = VfTxRing::new(&mut desk, 64, BATCH).unwrap();
     ring.start(&mut desk);
     (desk, ring)
 }
 
 fn send(
-    ring: &mut TxRing,
-    desk: &mut Desk,
+    ring: &mut VfTxRing,
+    desk: &mut TestHal,
     frame: &[u8],
     offload: &TxOffload,
     longest: usize,
@@ -86,8 +86,8 @@ fn driver_posts_all_receive_slots_but_one() {
 
 #[test]
 fn vf_driver_start_clears_settings_of_the_previous_driver() {
-    let mut desk = Desk::default();
-    let mut ring = RxRing::new(&mut desk, 64, BATCH).unwrap();
+    let mut desk = TestHal::default();
+    let mut ring = VfRxRing::new(&mut desk, 64, BATCH).unwrap();
     for at in (0..0x40).step_by(4) {
         desk.write(vf::RX_BLOCK + at, u32::MAX);
         desk.write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, u32::MAX);
@@ -125,14 +125,14 @@ fn received_slots_are_posted_in_batches_of_sixteen() {
     }
     desk.fill(15, &[9; 60], 60, status::EOP | status::IPCS | status::IPE | status::L4CS);
     let received = ring.receive(&mut desk, &mut buffer).unwrap().unwrap();
-    assert_eq!((received.ip_checksum, received.l4_checksum), (Checksum::Bad, Checksum::Good));
+    assert_eq!((received.ip_checksum, received.l4_checksum), (ChecksumStatus::Bad, ChecksumStatus::Good));
     assert_eq!(desk.read(vf::RX_BLOCK + rx::RDT), 0, "to the end of the ring");
     assert_eq!(ring.receive(&mut desk, &mut buffer), Ok(None));
 }
 
 #[test]
 fn descriptor_reports_only_checked_checksums() {
-    use Checksum::{Bad, Good, Unknown};
+    use ChecksumStatus::{Bad, Good, Unknown};
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];
     let said = [
@@ -195,8 +195,8 @@ fn last_frame_of_a_transmit_batch_requests_a_write_back() {
 
 #[test]
 fn burst_of_32_frames_has_one_doorbell_and_two_reports() {
-    let mut desk = Desk::default();
-    let mut ring = TxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
+    let mut desk = TestHal::default();
+    let mut ring = VfTxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);
     for _ in 0..32 {
         assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 0);
@@ -211,8 +211,8 @@ fn burst_of_32_frames_has_one_doorbell_and_two_reports() {
 
 #[test]
 fn thirty_two_receive_buffers_are_posted_per_doorbell() {
-    let mut desk = Desk::default();
-    let mut ring = RxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
+    let mut desk = TestHal::default();
+    let mut ring = VfRxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);
     let doorbells = ring.counters().doorbells;
     for slot in 0..32 {
@@ -257,7 +257,7 @@ fn offload_context_is_written_only_when_it_changes() {
     ring.flush(&mut desk);
     let kinds: Vec<_> = (0..5)
         .map(|slot| match descriptor::parse(&desk.raw(vf::TX_BLOCK + tx::TDBAL, slot)) {
-            Transmit::Context(context) => Some(context.vlan_tag),
+            AnyTxDescriptor::Context(context) => Some(context.vlan_tag),
             _ => None,
         })
         .collect();
@@ -280,15 +280,15 @@ fn transmit_ring_wraps_a_thousand_times() {
 #[test]
 fn invalid_ring_sizes_are_refused() {
     for size in [0, 8, 56, 65, 4104] {
-        assert_eq!(RxRing::new(&mut Desk::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
-        assert_eq!(TxRing::new(&mut Desk::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
+        assert_eq!(VfRxRing::new(&mut TestHal::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
+        assert_eq!(VfTxRing::new(&mut TestHal::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
     }
 }
 
 #[test]
 fn sum_of_the_cards_wrapping_counters_does_not_wrap() {
-    let mut desk = Desk::default();
-    let mut sum = Accumulator::default();
+    let mut desk = TestHal::default();
+    let mut sum = StatisticsAccumulator::default();
     desk.write(vf::VFGPRC, 0xffff_fff0);
     sum.rebase(&mut desk);
     desk.write(vf::VFGPRC, 0x10);

@@ -2,9 +2,9 @@
 
 use super::VfError;
 use crate::hal::DmaHal;
-use crate::offload::{Headers, TxOffload};
-use crate::ring::transmit::burst::Queue;
-use crate::ring::transmit::{self, Piece, TxCounters, TxError};
+use crate::offload::{HeaderLengths, TxOffload};
+use crate::ring::transmit::burst::FamilyTxQueue;
+use crate::ring::transmit::{self, TxCounters, TxError, TxPartDescriptor};
 use i82576::bits::dctl;
 use i82576::descriptor::{DD, SIZE, tx as descriptor};
 use i82576::register::{tx, vf};
@@ -12,7 +12,7 @@ use i82576::register::{tx, vf};
 /// Prefetch threshold: descriptors that silicon fetches at once.
 const PREFETCH: u32 = 8;
 
-impl Piece for descriptor::Data {
+impl TxPartDescriptor for descriptor::AdvancedDataDescriptor {
     const REPORT: u64 = descriptor::REPORT;
 
     #[inline(always)]
@@ -32,13 +32,13 @@ impl Piece for descriptor::Data {
 }
 
 #[derive(Debug)]
-pub(crate) struct TxRing {
-    ring: transmit::TxRing<descriptor::Data>,
+pub(crate) struct VfTxRing {
+    ring: transmit::TxRing<descriptor::AdvancedDataDescriptor>,
     /// Offload context that the card holds for the queue.
-    context: Option<descriptor::Context>,
+    context: Option<descriptor::AdvancedContextDescriptor>,
 }
 
-impl TxRing {
+impl VfTxRing {
     pub(crate) fn new<H: DmaHal>(hal: &mut H, count: u16, batch: u16) -> Result<Self, VfError> {
         super::receive::check_size(count)?;
         let ring = transmit::TxRing::new(hal, count, batch, vf::TX_BLOCK + tx::TDT)?;
@@ -89,13 +89,13 @@ impl TxRing {
     }
 }
 
-impl Queue for TxRing {
-    type Piece = descriptor::Data;
+impl FamilyTxQueue for VfTxRing {
+    type Piece = descriptor::AdvancedDataDescriptor;
     /// A context may precede a frame.
     const RESERVE: usize = 1;
 
     #[inline(always)]
-    fn ring(&mut self) -> &mut transmit::TxRing<descriptor::Data> {
+    fn ring(&mut self) -> &mut transmit::TxRing<descriptor::AdvancedDataDescriptor> {
         &mut self.ring
     }
 
@@ -119,29 +119,42 @@ impl Queue for TxRing {
     }
 }
 
-fn context_of(headers: Option<Headers>, offload: &TxOffload) -> Option<descriptor::Context> {
+fn context_of(
+    headers: Option<HeaderLengths>,
+    offload: &TxOffload,
+) -> Option<descriptor::AdvancedContextDescriptor> {
     match (headers, offload.vlan) {
         (Some(headers), vlan_tag) => {
             let (mac, ip, l4) = headers.lengths();
-            Some(descriptor::Context {
+            Some(descriptor::AdvancedContextDescriptor {
                 mac_length: mac as u8,
                 ip_length: ip as u16,
                 l4_length: l4 as u8,
                 vlan_tag: vlan_tag.unwrap_or(0),
                 ipv4: headers.is_ipv4(),
-                l4: if headers.is_tcp() { descriptor::L4::Tcp } else { descriptor::L4::Udp },
+                l4: if headers.is_tcp() {
+                    descriptor::L4PacketType::Tcp
+                } else {
+                    descriptor::L4PacketType::Udp
+                },
                 mss: offload.tso.unwrap_or(0),
                 index: 0,
             })
         }
-        (None, Some(vlan_tag)) => {
-            Some(descriptor::Context { mac_length: 14, vlan_tag, ..descriptor::Context::default() })
-        }
+        (None, Some(vlan_tag)) => Some(descriptor::AdvancedContextDescriptor {
+            mac_length: 14,
+            vlan_tag,
+            ..descriptor::AdvancedContextDescriptor::default()
+        }),
         (None, None) => None,
     }
 }
 
-fn data_of(headers: Option<Headers>, offload: &TxOffload, length: usize) -> descriptor::Data {
+fn data_of(
+    headers: Option<HeaderLengths>,
+    offload: &TxOffload,
+    length: usize,
+) -> descriptor::AdvancedDataDescriptor {
     let segment = offload.tso.is_some();
     let payload = match headers {
         Some(headers) if segment => length - headers.total(),
@@ -149,13 +162,13 @@ fn data_of(headers: Option<Headers>, offload: &TxOffload, length: usize) -> desc
     };
     // IPv6 headers have no checksum, and not every card checks that before it inserts one.
     let ip_checksum = (offload.ip_checksum || segment) && headers.is_some_and(|headers| headers.is_ipv4());
-    descriptor::Data {
+    descriptor::AdvancedDataDescriptor {
         insert_vlan: offload.vlan.is_some(),
         segment,
         insert_ip_checksum: ip_checksum,
         insert_l4_checksum: offload.l4_checksum || segment,
         payload_length: payload as u32,
-        ..descriptor::Data::default()
+        ..descriptor::AdvancedDataDescriptor::default()
     }
 }
 

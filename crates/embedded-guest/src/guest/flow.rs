@@ -1,7 +1,7 @@
 //! Sends a test flow and waits for the receiver's verdict. The receiver is in [`sink`](super::sink).
 
-use super::pattern::Pattern;
-use super::sink::{HEADER, Header, PORT, VERDICT, Verdict, buffer};
+use super::pattern::BytePattern;
+use super::sink::{FlowHeader, FlowVerdict, HEADER, PORT, VERDICT, buffer};
 use smoltcp::iface::{Context, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2
 
 /// Result of a TCP flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flow {
+pub struct FlowResult {
     /// Number of bytes that the flow has to send.
     pub bytes: u64,
     /// Number of the flow's bytes that arrived at the receiver.
@@ -31,7 +31,7 @@ pub struct Flow {
     pub elapsed: Duration,
 }
 
-impl Flow {
+impl FlowResult {
     /// Returns true if every byte of the flow arrived unchanged.
     #[must_use]
     pub fn is_intact(&self) -> bool {
@@ -62,10 +62,10 @@ pub enum FlowError {
 
 /// Sender of an unfinished TCP flow with its socket and bytes.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct FlowSender {
     handle: SocketHandle,
     header: [u8; HEADER],
-    pattern: Pattern,
+    pattern: BytePattern,
     bytes: u64,
     /// Start time of the flow in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
@@ -74,7 +74,7 @@ pub(super) struct Sender {
     verdict_bytes: usize,
 }
 
-impl Sender {
+impl FlowSender {
     /// Opens the TCP connection of a flow. `None` if the address is invalid.
     pub(super) fn connect(
         context: &mut Context,
@@ -90,8 +90,8 @@ impl Sender {
         socket.connect(context, (to, PORT), local_port).ok()?;
         Some(Self {
             handle: sockets.add(socket),
-            header: Header { length: bytes, seed }.emit(),
-            pattern: Pattern::new(seed),
+            header: FlowHeader { length: bytes, seed }.emit(),
+            pattern: BytePattern::new(seed),
             bytes,
             started: None,
             verdict: [0; VERDICT],
@@ -108,7 +108,7 @@ impl Sender {
         &mut self,
         sockets: &mut SocketSet<'static>,
         now_ns: u64,
-    ) -> Option<Result<Flow, FlowError>> {
+    ) -> Option<Result<FlowResult, FlowError>> {
         let socket = sockets.get_mut::<tcp::Socket<'static>>(self.handle);
         if self.started.is_none() && socket.may_send() {
             self.started = Some(now_ns);
@@ -153,10 +153,10 @@ impl Sender {
         }
     }
 
-    fn outcome(&self, now_ns: u64) -> Flow {
-        let Verdict { received, first_wrong } = Verdict::parse(&self.verdict);
+    fn outcome(&self, now_ns: u64) -> FlowResult {
+        let FlowVerdict { received, first_wrong } = FlowVerdict::parse(&self.verdict);
         let elapsed = Duration::from_nanos(now_ns.saturating_sub(self.started.unwrap_or(now_ns)));
-        Flow { bytes: self.bytes, received, first_wrong, elapsed }
+        FlowResult { bytes: self.bytes, received, first_wrong, elapsed }
     }
 
     fn failure(&self, socket: &tcp::Socket<'static>) -> FlowError {

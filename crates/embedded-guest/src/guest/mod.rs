@@ -12,16 +12,16 @@ pub(crate) mod ping;
 pub(crate) mod pulse;
 mod sink;
 
-use crate::Stats;
-use crate::device::Port;
-use driver::any_vf::LinkState;
-use driver::vf::Event;
-use flow::{Flow, FlowError, Sender};
-use host::poll::{Clock, Interest, Poller, Waker};
+use crate::EmbeddedGuestStats;
+use crate::device::VfDevice;
+use driver::any_vf::AnyVfLinkCheck;
+use driver::vf::VfInterrupt;
+use flow::{FlowError, FlowResult, FlowSender};
+use host::poll::{MonotonicClock, PollInterest, Poller, ThreadWaker};
 use i82576::MacAddress;
-use ping::{Pinger, Pings};
-use pulse::{Pulse, Pulser};
-use sink::Sink;
+use ping::{PingSender, PingStatistics};
+use pulse::{InterruptionMeasurement, SteadyEchoSender};
+use sink::FlowServer;
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
@@ -56,34 +56,34 @@ const LIFELINE: u64 = VECTORS + 1;
 
 /// Command that the guest's owner sends to the guest's thread.
 #[derive(Debug)]
-pub(crate) enum Command {
-    Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<Pings> },
-    Pulse { to: Ipv4Addr, every: Duration, pulse: Pulse },
-    Send { to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<Flow, FlowError>> },
-    Stats { answer: mpsc::Sender<Stats> },
+pub(crate) enum GuestCommand {
+    Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<PingStatistics> },
+    Pulse { to: Ipv4Addr, every: Duration, pulse: InterruptionMeasurement },
+    Send { to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<FlowResult, FlowError>> },
+    Stats { answer: mpsc::Sender<EmbeddedGuestStats> },
     Stop,
 }
 
 /// Unfinished action that the guest's owner requested.
 #[derive(Debug)]
-enum Action {
-    Ping(Pinger, mpsc::Sender<Pings>),
-    Pulse(Pulser),
-    Send(Sender, mpsc::Sender<Result<Flow, FlowError>>),
+enum UnfinishedAction {
+    Ping(PingSender, mpsc::Sender<PingStatistics>),
+    Pulse(SteadyEchoSender),
+    Send(FlowSender, mpsc::Sender<Result<FlowResult, FlowError>>),
 }
 
 /// State of an embedded guest's thread.
-pub(crate) struct Guest<B> {
-    port: Port<B>,
+pub(crate) struct GuestThread<B> {
+    port: VfDevice<B>,
     interface: Interface,
     sockets: SocketSet<'static>,
-    sink: Sink,
-    actions: Vec<Action>,
+    sink: FlowServer,
+    actions: Vec<UnfinishedAction>,
     /// Sockets that close without further action of the thread.
     closing: Vec<SocketHandle>,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<GuestCommand>,
     poller: Poller,
-    waker: Waker,
+    waker: ThreadWaker,
     link: Arc<AtomicBool>,
     /// Bit mask of the vectors that have signalled.
     signalled: u64,
@@ -96,29 +96,29 @@ pub(crate) struct Guest<B> {
     serial: u16,
 }
 
-impl<B: VfBus> Guest<B> {
+impl<B: VfBus> GuestThread<B> {
     /// Creates a guest on a started VF.
     ///
     /// # Errors
     /// The error of epoll.
     pub(crate) fn new(
-        mut port: Port<B>,
+        mut port: VfDevice<B>,
         ip: Ipv4Addr,
-        commands: mpsc::Receiver<Command>,
-        waker: Waker,
+        commands: mpsc::Receiver<GuestCommand>,
+        waker: ThreadWaker,
         link: Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
         let poller = Poller::new()?;
         for (vector, token) in (0..).zip(0..VECTORS) {
             if let Some(eventfd) = port.hal.eventfd(vector) {
-                poller.add(eventfd, token, Interest::READ)?;
+                poller.add(eventfd, token, PollInterest::READ)?;
             }
         }
-        poller.add(&waker, WAKER, Interest::READ)?;
+        poller.add(&waker, WAKER, PollInterest::READ)?;
         if let Some(lifeline) = port.hal.lifeline() {
-            poller.add(lifeline, LIFELINE, Interest::READ)?;
+            poller.add(lifeline, LIFELINE, PollInterest::READ)?;
         }
-        let now_ns = Clock.now_ns();
+        let now_ns = MonotonicClock.now_ns();
         let mut config = Config::new(hardware_address(port.vf.mac()));
         config.random_seed = now_ns ^ u64::from(ip.to_bits());
         let mut interface = Interface::new(config, &mut port, instant(now_ns));
@@ -127,7 +127,7 @@ impl<B: VfBus> Guest<B> {
             let _ = addresses.push(IpCidr::new(ip.into(), PREFIX));
         });
         let mut sockets = SocketSet::new(Vec::new());
-        let sink = Sink::new(&mut sockets);
+        let sink = FlowServer::new(&mut sockets);
         Ok(Self {
             port,
             interface,
@@ -154,8 +154,8 @@ impl<B: VfBus> Guest<B> {
         while present && self.execute_commands() {
             present = self.round();
         }
-        let deadline = Clock.now_ns() + CLOSING_NS;
-        while present && !self.closing.is_empty() && Clock.now_ns() < deadline {
+        let deadline = MonotonicClock.now_ns() + CLOSING_NS;
+        while present && !self.closing.is_empty() && MonotonicClock.now_ns() < deadline {
             present = self.round();
         }
         self.link.store(false, Ordering::Release);
@@ -164,7 +164,7 @@ impl<B: VfBus> Guest<B> {
 
     /// Performs one round of work and waits; returns false if the card is gone.
     fn round(&mut self) -> bool {
-        let now_ns = Clock.now_ns();
+        let now_ns = MonotonicClock.now_ns();
         self.take_interrupts();
         self.move_frames(now_ns);
         if now_ns >= self.watchdog {
@@ -177,34 +177,34 @@ impl<B: VfBus> Guest<B> {
     fn execute_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
-                Ok(Command::Ping { to, count, answer }) => {
+                Ok(GuestCommand::Ping { to, count, answer }) => {
                     let ident = self.next_serial();
-                    let pinger = Pinger::new(&mut self.sockets, to, ident, count);
-                    self.actions.extend(pinger.map(|pinger| Action::Ping(pinger, answer)));
+                    let pinger = PingSender::new(&mut self.sockets, to, ident, count);
+                    self.actions.extend(pinger.map(|pinger| UnfinishedAction::Ping(pinger, answer)));
                 }
-                Ok(Command::Pulse { to, every, pulse }) => {
+                Ok(GuestCommand::Pulse { to, every, pulse }) => {
                     let ident = self.next_serial();
-                    let pulser = Pulser::new(&mut self.sockets, to, ident, every, pulse);
-                    self.actions.extend(pulser.map(Action::Pulse));
+                    let pulser = SteadyEchoSender::new(&mut self.sockets, to, ident, every, pulse);
+                    self.actions.extend(pulser.map(UnfinishedAction::Pulse));
                 }
-                Ok(Command::Send { to, bytes, answer }) => self.send(to, bytes, answer),
-                Ok(Command::Stats { answer }) => {
+                Ok(GuestCommand::Send { to, bytes, answer }) => self.send(to, bytes, answer),
+                Ok(GuestCommand::Stats { answer }) => {
                     // The owner may have dropped its receiver, which is no error.
                     let _ = answer.send(self.stats());
                 }
-                Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
+                Ok(GuestCommand::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,
             }
         }
     }
 
-    fn send(&mut self, to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<Flow, FlowError>>) {
+    fn send(&mut self, to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<FlowResult, FlowError>>) {
         let serial = self.next_serial();
         let port = EPHEMERAL + serial;
-        let seed = Clock.now_ns();
+        let seed = MonotonicClock.now_ns();
         let context = self.interface.context();
-        match Sender::connect(context, &mut self.sockets, to, port, bytes, seed) {
-            Some(sender) => self.actions.push(Action::Send(sender, answer)),
+        match FlowSender::connect(context, &mut self.sockets, to, port, bytes, seed) {
+            Some(sender) => self.actions.push(UnfinishedAction::Send(sender, answer)),
             None => {
                 let _ = answer.send(Err(FlowError::NoConnection));
             }
@@ -217,9 +217,9 @@ impl<B: VfBus> Guest<B> {
         self.serial
     }
 
-    fn stats(&mut self) -> Stats {
-        let Port { hal, vf, refused, .. } = &mut self.port;
-        Stats {
+    fn stats(&mut self) -> EmbeddedGuestStats {
+        let VfDevice { hal, vf, refused, .. } = &mut self.port;
+        EmbeddedGuestStats {
             card: vf.statistics(hal),
             queues: vf.queue_counters(),
             refused: *refused,
@@ -234,10 +234,10 @@ impl<B: VfBus> Guest<B> {
             let Some(eventfd) = self.port.hal.eventfd(vector.into()) else { continue };
             self.interrupts += eventfd.drain();
             match self.port.vf.handle_interrupt(&mut self.port.hal, vector) {
-                Event::Received => self.receiving = true,
+                VfInterrupt::Received => self.receiving = true,
                 // The link may have changed, so the watchdog runs now.
-                Event::Mailbox => self.watchdog = 0,
-                Event::Transmitted(_) | Event::Unknown => {}
+                VfInterrupt::Mailbox => self.watchdog = 0,
+                VfInterrupt::Transmitted(_) | VfInterrupt::Unknown => {}
             }
         }
     }
@@ -274,7 +274,7 @@ impl<B: VfBus> Guest<B> {
     fn step_actions(&mut self, now_ns: u64) {
         let Self { actions, sockets, closing, .. } = self;
         actions.retain_mut(|action| match action {
-            Action::Ping(pinger, answer) => match pinger.step(sockets, now_ns) {
+            UnfinishedAction::Ping(pinger, answer) => match pinger.step(sockets, now_ns) {
                 None => true,
                 Some(pings) => {
                     sockets.remove(pinger.handle());
@@ -282,14 +282,14 @@ impl<B: VfBus> Guest<B> {
                     false
                 }
             },
-            Action::Pulse(pulser) => {
+            UnfinishedAction::Pulse(pulser) => {
                 let wanted = pulser.step(sockets, now_ns);
                 if !wanted {
                     sockets.remove(pulser.handle());
                 }
                 wanted
             }
-            Action::Send(sender, answer) => match sender.step(sockets, now_ns) {
+            UnfinishedAction::Send(sender, answer) => match sender.step(sockets, now_ns) {
                 None => true,
                 Some(outcome) => {
                     closing.push(sender.handle());
@@ -315,16 +315,16 @@ impl<B: VfBus> Guest<B> {
 
     /// Runs the watchdog of the VF's driver, restarts a VF that was reset, and stores the state of the link.
     fn watch(&mut self, now_ns: u64) {
-        let Port { hal, vf, .. } = &mut self.port;
+        let VfDevice { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);
         // The PF may have disturbed a restart by a reset of its own, so the restart is tried again.
-        if link == LinkState::ResetNeeded && vf.restart(hal).is_ok() {
+        if link == AnyVfLinkCheck::ResetNeeded && vf.restart(hal).is_ok() {
             self.receiving = false;
             // The PF may have assigned another address.
             self.interface.set_hardware_addr(hardware_address(vf.mac()));
             link = vf.check_link(hal);
         }
-        let up = link == LinkState::Up;
+        let up = link == AnyVfLinkCheck::Up;
         self.link.store(up, Ordering::Release);
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
@@ -348,12 +348,12 @@ impl<B: VfBus> Guest<B> {
     }
 
     fn timeout(&mut self) -> Duration {
-        let now_ns = Clock.now_ns();
+        let now_ns = MonotonicClock.now_ns();
         let until = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(now_ns));
         let pings = self.actions.iter().filter_map(|action| match action {
-            Action::Ping(pinger, _) => pinger.deadline(),
-            Action::Pulse(pulser) => Some(pulser.deadline()),
-            Action::Send(..) => None,
+            UnfinishedAction::Ping(pinger, _) => pinger.deadline(),
+            UnfinishedAction::Pulse(pulser) => Some(pulser.deadline()),
+            UnfinishedAction::Send(..) => None,
         });
         let longest = pings.map(until).fold(until(self.watchdog), Duration::min);
         let stack = self.interface.poll_delay(instant(now_ns), &self.sockets);

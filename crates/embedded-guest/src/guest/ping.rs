@@ -15,14 +15,14 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Result of a series of pings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pings {
+pub struct PingStatistics {
     /// Number of echo requests sent.
     pub sent: u16,
     /// Round-trip times of the answered requests, in the order sent.
     pub round_trips: Vec<Duration>,
 }
 
-impl Pings {
+impl PingStatistics {
     /// Returns the number of answered echo requests.
     #[must_use]
     pub fn received(&self) -> usize {
@@ -40,17 +40,17 @@ impl Pings {
 
 /// Unfinished series of pings.
 #[derive(Debug)]
-pub(super) struct Pinger {
+pub(super) struct PingSender {
     handle: SocketHandle,
     to: Ipv4Addr,
     ident: u16,
     count: u16,
     /// Send time of the unanswered request, in nanoseconds.
     waiting: Option<u64>,
-    outcome: Pings,
+    outcome: PingStatistics,
 }
 
-impl Pinger {
+impl PingSender {
     /// Creates a series of pings. `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
@@ -61,7 +61,7 @@ impl Pinger {
         let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 4], vec![0; 4 * MESSAGE]);
         let mut socket = icmp::Socket::new(buffer(), buffer());
         socket.bind(icmp::Endpoint::Ident(ident)).ok()?;
-        let outcome = Pings { sent: 0, round_trips: Vec::with_capacity(count.into()) };
+        let outcome = PingStatistics { sent: 0, round_trips: Vec::with_capacity(count.into()) };
         Some(Self { handle: sockets.add(socket), to, ident, count, waiting: None, outcome })
     }
 
@@ -76,7 +76,7 @@ impl Pinger {
 
     /// Takes an answer, checks for a timeout, and sends the next request; returns the result of the series after the
     /// last one.
-    pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> Option<Pings> {
+    pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> Option<PingStatistics> {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {
             if let Some(sent) = self.waiting
@@ -130,13 +130,13 @@ fn payload(sequence: u16) -> [u8; PAYLOAD] {
 
 #[cfg(test)]
 mod tests {
-    use super::Pings;
+    use super::PingStatistics;
     use std::time::Duration;
 
     #[test]
     fn only_a_ping_series_with_answers_has_a_median() {
-        assert_eq!(Pings::default().median(), None);
+        assert_eq!(PingStatistics::default().median(), None);
         let round_trips = [30, 10, 20].map(Duration::from_micros).to_vec();
-        assert_eq!(Pings { sent: 3, round_trips }.median(), Some(Duration::from_micros(20)));
+        assert_eq!(PingStatistics { sent: 3, round_trips }.median(), Some(Duration::from_micros(20)));
     }
 }

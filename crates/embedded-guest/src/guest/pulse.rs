@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use host::poll::Clock;
+use host::poll::MonotonicClock;
 
 const MESSAGE: usize = 16;
 /// Number of requests and answers that the queues between sender and stack hold.
@@ -18,10 +18,10 @@ const QUEUE: usize = 8;
 
 /// Measurement of a path's interruptions, which runs until this is dropped.
 #[derive(Debug, Clone)]
-pub struct Pulse(Arc<Answers>);
+pub struct InterruptionMeasurement(Arc<EchoReplyTimes>);
 
 #[derive(Debug)]
-struct Answers {
+struct EchoReplyTimes {
     answers: AtomicU64,
     /// Time of the last answer to an echo request, in nanoseconds.
     last: AtomicU64,
@@ -29,10 +29,10 @@ struct Answers {
     longest: AtomicU64,
 }
 
-impl Pulse {
+impl InterruptionMeasurement {
     pub(crate) fn new(now_ns: u64) -> Self {
         let (answers, longest) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Answers { answers, last: AtomicU64::new(now_ns), longest }))
+        Self(Arc::new(EchoReplyTimes { answers, last: AtomicU64::new(now_ns), longest }))
     }
 
     /// Returns the number of answers to the echo requests.
@@ -44,7 +44,7 @@ impl Pulse {
     /// Returns the time since the last answer to an echo request.
     #[must_use]
     pub fn silence(&self) -> Duration {
-        Duration::from_nanos(Clock.now_ns().saturating_sub(self.0.last.load(Ordering::Acquire)))
+        Duration::from_nanos(MonotonicClock.now_ns().saturating_sub(self.0.last.load(Ordering::Acquire)))
     }
 
     /// Returns the longest time between two answers since the last call.
@@ -61,7 +61,7 @@ impl Pulse {
 
 /// Sender of echo requests at a steady rate, which times the gaps.
 #[derive(Debug)]
-pub(super) struct Pulser {
+pub(super) struct SteadyEchoSender {
     handle: SocketHandle,
     to: Ipv4Addr,
     ident: u16,
@@ -69,17 +69,17 @@ pub(super) struct Pulser {
     /// Time of the next echo request, in nanoseconds.
     next: u64,
     sequence: u16,
-    pulse: Pulse,
+    pulse: InterruptionMeasurement,
 }
 
-impl Pulser {
+impl SteadyEchoSender {
     /// Creates a sender of echo requests. `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
         ident: u16,
         every: Duration,
-        pulse: Pulse,
+        pulse: InterruptionMeasurement,
     ) -> Option<Self> {
         let buffer =
             || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; QUEUE], vec![0; QUEUE * MESSAGE]);
@@ -98,7 +98,7 @@ impl Pulser {
         self.next
     }
 
-    /// Takes answers and sends a due request; returns false once the [`Pulse`] was dropped.
+    /// Takes answers and sends a due request; returns false once the [`InterruptionMeasurement`] was dropped.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> bool {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {
@@ -130,12 +130,12 @@ impl Pulser {
 
 #[cfg(test)]
 mod tests {
-    use super::Pulse;
+    use super::InterruptionMeasurement;
     use std::time::Duration;
 
     #[test]
     fn longest_gap_between_answers_is_returned_once() {
-        let pulse = Pulse::new(1_000);
+        let pulse = InterruptionMeasurement::new(1_000);
         for now in [2_000, 9_000, 10_000] {
             pulse.record_answer(now);
         }

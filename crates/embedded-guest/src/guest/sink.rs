@@ -6,7 +6,7 @@
 //!
 //! The sender is in [`flow`](super::flow).
 
-use super::pattern::Pattern;
+use super::pattern::BytePattern;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
@@ -32,12 +32,12 @@ const NOTHING_WRONG: u64 = u64::MAX;
 
 /// Header that precedes the bytes of a test flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FlowHeader {
     pub(super) length: u64,
     pub(super) seed: u64,
 }
 
-impl Header {
+impl FlowHeader {
     pub(super) fn emit(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -53,12 +53,12 @@ impl Header {
 
 /// Verdict that the server sends at the end of a test flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct FlowVerdict {
     pub(super) received: u64,
     pub(super) first_wrong: Option<u64>,
 }
 
-impl Verdict {
+impl FlowVerdict {
     fn emit(self) -> [u8; VERDICT] {
         let mut bytes = [0; VERDICT];
         bytes[..8].copy_from_slice(&self.received.to_le_bytes());
@@ -78,13 +78,13 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// Phase of a test flow's connection at the server.
 #[derive(Debug)]
-enum Phase {
+enum FlowPhase {
     Header { bytes: [u8; HEADER], received: usize },
-    Body { length: u64, pattern: Pattern, first_wrong: Option<u64> },
+    Body { length: u64, pattern: BytePattern, first_wrong: Option<u64> },
     Answered,
 }
 
-impl Phase {
+impl FlowPhase {
     const START: Self = Self::Header { bytes: [0; HEADER], received: 0 };
 
     /// Takes bytes of the flow off the front of `data`; returns their number.
@@ -112,19 +112,19 @@ impl Phase {
     }
 
     fn begin(header: &[u8; HEADER]) -> Self {
-        match Header::parse(header) {
-            Some(Header { length, seed }) => {
-                Self::Body { length, pattern: Pattern::new(seed), first_wrong: None }
+        match FlowHeader::parse(header) {
+            Some(FlowHeader { length, seed }) => {
+                Self::Body { length, pattern: BytePattern::new(seed), first_wrong: None }
             }
             None => Self::Answered,
         }
     }
 
     /// Returns the verdict on the flow once all bytes have arrived, or no more will.
-    fn verdict(&self, over: bool) -> Option<Verdict> {
+    fn verdict(&self, over: bool) -> Option<FlowVerdict> {
         match self {
             Self::Body { length, pattern, first_wrong } if over || pattern.position() >= *length => {
-                Some(Verdict { received: pattern.position(), first_wrong: *first_wrong })
+                Some(FlowVerdict { received: pattern.position(), first_wrong: *first_wrong })
             }
             _ => None,
         }
@@ -133,11 +133,11 @@ impl Phase {
 
 /// Listening sockets of the server for test flows.
 #[derive(Debug)]
-pub(super) struct Sink {
-    connections: Vec<(SocketHandle, Phase)>,
+pub(super) struct FlowServer {
+    connections: Vec<(SocketHandle, FlowPhase)>,
 }
 
-impl Sink {
+impl FlowServer {
     pub(super) fn new(sockets: &mut SocketSet<'static>) -> Self {
         let socket = || {
             let mut socket = tcp::Socket::new(buffer(WINDOW), buffer(ANSWERS));
@@ -145,7 +145,7 @@ impl Sink {
             socket.set_keep_alive(Some(KEEP_ALIVE));
             socket
         };
-        Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), Phase::START)).collect() }
+        Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), FlowPhase::START)).collect() }
     }
 
     /// Takes the received bytes of all connections, and answers complete flows.
@@ -160,9 +160,9 @@ pub(super) fn buffer(bytes: usize) -> tcp::SocketBuffer<'static> {
     tcp::SocketBuffer::new(vec![0; bytes])
 }
 
-fn serve(socket: &mut tcp::Socket<'static>, phase: &mut Phase) {
+fn serve(socket: &mut tcp::Socket<'static>, phase: &mut FlowPhase) {
     if !socket.is_open() {
-        *phase = Phase::START;
+        *phase = FlowPhase::START;
         // The call fails only for port 0 and for an open socket.
         let _ = socket.listen(PORT);
         return;
@@ -178,7 +178,7 @@ fn serve(socket: &mut tcp::Socket<'static>, phase: &mut Phase) {
     {
         // The socket's buffer is empty and longer than a verdict, so the write cannot fail.
         let _ = socket.send_slice(&verdict.emit());
-        *phase = Phase::Answered;
+        *phase = FlowPhase::Answered;
     }
     if over {
         socket.close();
@@ -187,20 +187,20 @@ fn serve(socket: &mut tcp::Socket<'static>, phase: &mut Phase) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Header, Phase, Verdict};
-    use crate::guest::pattern::Pattern;
+    use super::{FlowHeader, FlowPhase, FlowVerdict};
+    use crate::guest::pattern::BytePattern;
 
     fn flow(length: u64) -> Vec<u8> {
-        let mut bytes = Header { length, seed: 5 }.emit().to_vec();
+        let mut bytes = FlowHeader { length, seed: 5 }.emit().to_vec();
         let mut body = vec![0; length as usize];
-        Pattern::new(5).fill(&mut body);
+        BytePattern::new(5).fill(&mut body);
         bytes.extend(body);
         bytes
     }
 
     /// Passes a test flow's bytes to a receiver in pieces of 7.
-    fn receive(bytes: &[u8]) -> Phase {
-        let mut phase = Phase::START;
+    fn receive(bytes: &[u8]) -> FlowPhase {
+        let mut phase = FlowPhase::START;
         for mut piece in bytes.chunks(7) {
             while !piece.is_empty() {
                 piece = &piece[phase.take(piece)..];
@@ -212,22 +212,25 @@ mod tests {
     #[test]
     fn complete_tcp_flow_gets_a_verdict_of_success() {
         let verdict = receive(&flow(100)).verdict(false).unwrap();
-        assert_eq!(verdict, Verdict { received: 100, first_wrong: None });
-        assert_eq!(Verdict::parse(&verdict.emit()), verdict);
+        assert_eq!(verdict, FlowVerdict { received: 100, first_wrong: None });
+        assert_eq!(FlowVerdict::parse(&verdict.emit()), verdict);
     }
 
     #[test]
     fn truncated_tcp_flow_gets_a_verdict_at_its_end() {
         let phase = receive(&flow(100)[..74]);
         assert_eq!(phase.verdict(false), None);
-        assert_eq!(phase.verdict(true), Some(Verdict { received: 50, first_wrong: None }));
+        assert_eq!(phase.verdict(true), Some(FlowVerdict { received: 50, first_wrong: None }));
     }
 
     #[test]
     fn flow_verdict_names_the_first_changed_byte() {
         let mut bytes = flow(100);
         bytes[24 + 33] ^= 0x80;
-        assert_eq!(receive(&bytes).verdict(false), Some(Verdict { received: 100, first_wrong: Some(33) }));
+        assert_eq!(
+            receive(&bytes).verdict(false),
+            Some(FlowVerdict { received: 100, first_wrong: Some(33) })
+        );
     }
 
     #[test]
@@ -240,6 +243,6 @@ mod tests {
     fn bytes_beyond_the_announced_length_are_dropped_from_a_flow() {
         let mut bytes = flow(10);
         bytes.extend([0; 50]);
-        assert_eq!(receive(&bytes).verdict(true), Some(Verdict { received: 10, first_wrong: None }));
+        assert_eq!(receive(&bytes).verdict(true), Some(FlowVerdict { received: 10, first_wrong: None }));
     }
 }

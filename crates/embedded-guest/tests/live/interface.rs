@@ -1,7 +1,7 @@
 //! Tests guests on ports whose uplinks are interfaces of this machine: pairs in network namespaces of the tests'
 //! own.
 
-use super::{PATIENCE, World, eventually, ip};
+use super::{LiveTestHost, PATIENCE, eventually, ip};
 use embedded_guest::EmbeddedGuest;
 use host::test_support::{in_network_namespace, skipped};
 use std::net::Ipv4Addr;
@@ -28,7 +28,7 @@ fn flows_cross_between_two_macvtaps_in_large_packets() {
             ip(&format!("link set {interface} up"));
         }
         let port = |name: &str| format!("[[port]]\nuplink.macvtap = \"{name}\"\nvfs = 2\n");
-        let world = World::with(&(port("left0") + &port("right0")));
+        let world = LiveTestHost::with(&(port("left0") + &port("right0")));
         let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
         eventually("the pair carries", || one.ping(other.ip(), 1).unwrap().received() == 1);
         let flow = one.send_tcp(other.ip(), 16 << 20).unwrap();
@@ -58,7 +58,7 @@ fn host_beyond_an_interface_answers_and_sends_pings() {
         ip("addr add 10.82.0.200/24 dev host0");
         ip("link set host0 up");
         ip("link set wire0 up");
-        let world = World::with("[[port]]\nuplink.interface = \"wire0\"\nvfs = 2\n");
+        let world = LiveTestHost::with("[[port]]\nuplink.interface = \"wire0\"\nvfs = 2\n");
         let guest = world.attach(0);
         let beyond = Ipv4Addr::new(10, 82, 0, 200);
         // A pair gets its send queues a moment after its carrier, and until then silently loses frames.
@@ -80,7 +80,7 @@ fn flows_cross_between_two_interfaces_by_af_xdp() {
         if !made.is_ok_and(|status| status.success()) {
             return skipped(name, "this kernel has no veth, or iproute2 is not installed");
         }
-        if let Err(error) = host::xdp::Program::load() {
+        if let Err(error) = host::xdp::XdpProgram::load() {
             return skipped(name, &format!("no program can be loaded: {error}"));
         }
         ip("link set wire0 up");
@@ -90,7 +90,7 @@ fn flows_cross_between_two_interfaces_by_af_xdp() {
             format!("[[port]]\nuplink = {uplink}\nvfs = 2\n")
         };
         for (left, right) in [("native", "native"), ("generic", "native")] {
-            let world = World::with(&(port(0, left) + &port(1, right)));
+            let world = LiveTestHost::with(&(port(0, left) + &port(1, right)));
             let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
             eventually("the pair carries", || one.ping(other.ip(), 1).unwrap().received() == 1);
             let send = |from: &EmbeddedGuest, to: Ipv4Addr| from.send_tcp(to, 16 << 20).unwrap();
@@ -114,13 +114,14 @@ fn host_beyond_af_xdp_answers_over_udp_and_tcp() {
         if !made.is_ok_and(|status| status.success()) {
             return skipped(name, "this kernel has no veth, or iproute2 is not installed");
         }
-        if let Err(error) = host::xdp::Program::load() {
+        if let Err(error) = host::xdp::XdpProgram::load() {
             return skipped(name, &format!("no program can be loaded: {error}"));
         }
         ip("addr add 10.82.0.200/24 dev host0");
         ip("link set host0 up");
         ip("link set wire0 up");
-        let world = World::with("[[port]]\nuplink = { interface = \"wire0\", xdp = \"native\" }\nvfs = 2\n");
+        let world =
+            LiveTestHost::with("[[port]]\nuplink = { interface = \"wire0\", xdp = \"native\" }\nvfs = 2\n");
         let guest = world.attach(0);
         let beyond = Ipv4Addr::new(10, 82, 0, 200);
         eventually("the pair carries", || guest.ping(beyond, 1).unwrap().received() == 1);

@@ -2,13 +2,13 @@
 
 mod interface;
 
-use daemon::Host;
-use daemon::config::Config as HostConfig;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::VfSettings;
-use embedded_guest::{Config, EmbeddedGuest, FlowError, GuestError};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, EmbeddedGuestError, FlowError};
 use host::test_support::in_network_namespace;
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -17,12 +17,12 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-struct World {
-    host: Host,
+struct LiveTestHost {
+    host: RunningHost,
     folder: TempDir,
 }
 
-impl World {
+impl LiveTestHost {
     fn new() -> Self {
         Self::with("")
     }
@@ -30,7 +30,7 @@ impl World {
     fn with(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
-        Self { host: Host::start(config).unwrap(), folder }
+        Self { host: RunningHost::start(config).unwrap(), folder }
     }
 
     fn attach(&self, vf: u8) -> EmbeddedGuest {
@@ -40,26 +40,26 @@ impl World {
     fn attach_to(&self, port: u8, vf: u8) -> EmbeddedGuest {
         let name = format!("pf{port}vf{vf}");
         let socket = self.folder.path().join(&name).join("vf.sock");
-        let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
+        let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip: address(vf) }).unwrap();
         assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
         guest
     }
 
     fn port(&self, port: &str) -> PortStatus {
-        match ask(self.host.control_socket(), Request::PortShow { port: port.into() }).unwrap() {
-            Answer::Port(status) => *status,
+        match ask(self.host.control_socket(), ControlRequest::PortShow { port: port.into() }).unwrap() {
+            ControlAnswer::Port(status) => *status,
             _ => panic!("the request was for one port"),
         }
     }
 
     fn reset_port(&self) {
-        let reset = Request::PortReset { port: "pf0".into() };
-        assert!(matches!(ask(self.host.control_socket(), reset).unwrap(), Answer::Port(_)));
+        let reset = ControlRequest::PortReset { port: "pf0".into() };
+        assert!(matches!(ask(self.host.control_socket(), reset).unwrap(), ControlAnswer::Port(_)));
     }
 
-    fn ask(&self, request: Request) -> VfStatus {
+    fn ask(&self, request: ControlRequest) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
-            Answer::Vf(status) => *status,
+            ControlAnswer::Vf(status) => *status,
             _ => panic!("the request was for one VF"),
         }
     }
@@ -79,7 +79,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 
 #[test]
 fn short_flows_in_succession_find_a_listening_socket() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for number in 0..200 {
         let flow = one.send_tcp(other.ip(), 100);
@@ -89,7 +89,7 @@ fn short_flows_in_succession_find_a_listening_socket() {
 
 #[test]
 fn answers_to_periodic_pings_are_counted() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pulse = one.pulse(other.ip(), Duration::from_millis(1)).unwrap();
     eventually("a hundred answers", || pulse.answers() > 100);
@@ -98,7 +98,7 @@ fn answers_to_periodic_pings_are_counted() {
 
 #[test]
 fn pings_and_simultaneous_flows_in_both_directions_work() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pings = one.ping(other.ip(), 50).unwrap();
     assert_eq!((pings.sent, pings.received()), (50, 50));
@@ -117,31 +117,31 @@ fn pings_and_simultaneous_flows_in_both_directions_work() {
     assert!(stats.interrupts > 0 && stats.accesses.reads > 0 && queue.rx.frames > 0, "{stats:?}");
     assert!(queue.tx.frames < stats.card.tx_packets, "the card has cut segments: {stats:?}");
     assert_eq!((stats.refused.bad_checksum, stats.refused.transmit, queue.rx.errors), (0, 0, 0), "{stats:?}");
-    let status = world.ask(Request::VfShow { vf: "pf0vf0".into() });
+    let status = world.ask(ControlRequest::VfShow { vf: "pf0vf0".into() });
     assert_eq!(status.mac, one.mac().to_string());
 }
 
 #[test]
 fn pings_to_an_unused_address_get_no_answer() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let guest = world.attach(0);
     let pings = guest.ping(address(9), 1).unwrap();
     assert_eq!((pings.sent, pings.received()), (1, 0));
     assert_eq!(pings.median(), None);
     let flow = guest.send_tcp(address(9), 1);
-    assert!(matches!(flow, Err(GuestError::Flow(FlowError::NoConnection))), "{flow:?}");
+    assert!(matches!(flow, Err(EmbeddedGuestError::Flow(FlowError::NoConnection))), "{flow:?}");
 }
 
 #[test]
 fn guest_link_follows_link_changes_by_the_administrator() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let guest = world.attach(0);
-    world.ask(Request::VfSet {
+    world.ask(ControlRequest::VfSet {
         vf: "pf0vf0".into(),
         change: Change::volatile(VfSettings::link(LinkState::Disable)),
     });
     eventually("the link goes down", || !guest.link_up());
-    world.ask(Request::VfSet {
+    world.ask(ControlRequest::VfSet {
         vf: "pf0vf0".into(),
         change: Change::volatile(VfSettings::link(LinkState::Auto)),
     });
@@ -152,7 +152,7 @@ fn guest_link_follows_link_changes_by_the_administrator() {
 /// whole start, which is a dozen requests and their answers, and every request that the PF counted was timed once.
 #[test]
 fn pf_driver_status_has_the_waiting_times_of_requests() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let mut longest = Duration::ZERO;
     let guests: Vec<EmbeddedGuest> = (0..3)
         .map(|vf| {
@@ -177,9 +177,9 @@ fn pf_driver_status_has_the_waiting_times_of_requests() {
 
 #[test]
 fn tcp_flow_survives_resets_of_the_port() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
-    let vf = || world.ask(Request::VfShow { vf: "pf0vf0".into() });
+    let vf = || world.ask(ControlRequest::VfShow { vf: "pf0vf0".into() });
     let flow = std::thread::scope(|scope| {
         let flow = scope.spawn(|| one.send_tcp(other.ip(), 8 << 20).unwrap());
         for _ in 0..3 {
@@ -208,14 +208,14 @@ fn tcp_flow_survives_the_loss_of_its_tap() {
         let port = |tap: &str| format!("[[port]]\nuplink.tap = \"{tap}\"\nvfs = 2\n");
         // The rate is low so that the flow lasts through all rounds.
         let slow = "[[port.vf]]\nindex = 0\nmax_tx_rate = 100\n";
-        let world = World::with(&(port("left0") + slow + &port("right0")));
+        let world = LiveTestHost::with(&(port("left0") + slow + &port("right0")));
         ip("link add bridge0 type bridge forward_delay 0 mcast_snooping 0");
         ip("link set bridge0 up");
         ip("link set left0 master bridge0");
         ip("link set right0 master bridge0");
         let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
         eventually("the bridge forwards", || one.ping(other.ip(), 1).unwrap().received() == 1);
-        let sent = || world.ask(Request::VfShow { vf: "pf0vf0".into() }).tx.packets;
+        let sent = || world.ask(ControlRequest::VfShow { vf: "pf0vf0".into() }).tx.packets;
         let flow = std::thread::scope(|scope| {
             let flow = scope.spawn(|| one.send_tcp(other.ip(), 32 << 20).unwrap());
             for round in 1..=3 {
@@ -239,7 +239,7 @@ fn tcp_flow_survives_the_loss_of_its_tap() {
 #[test]
 fn flows_in_both_directions_cross_a_wire_between_two_ports() {
     let port = "[[port]]\nuplink.wire = \"w\"\nvfs = 2\n";
-    let world = World::with(&(port.to_owned() + port));
+    let world = LiveTestHost::with(&(port.to_owned() + port));
     let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
     let pings = one.ping(other.ip(), 50).unwrap();
     assert_eq!((pings.sent, pings.received()), (50, 50));
@@ -253,7 +253,7 @@ fn flows_in_both_directions_cross_a_wire_between_two_ports() {
 
 #[test]
 fn a_guest_recovers_from_a_port_reset_during_a_restart() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for _ in 0..40 {
         world.reset_port();
@@ -263,11 +263,12 @@ fn a_guest_recovers_from_a_port_reset_during_a_restart() {
 
 #[test]
 fn guest_with_a_rate_limit_sends_at_most_at_that_rate() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let limit = |mbps| VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
     for mbps in [50, 200] {
-        let status = world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::volatile(limit(mbps)) });
+        let status =
+            world.ask(ControlRequest::VfSet { vf: "pf0vf0".into(), change: Change::volatile(limit(mbps)) });
         assert_eq!(status.settings.max_tx_rate, Some(mbps));
         let flow = one.send_tcp(other.ip(), 4 << 20).unwrap();
         assert!(flow.is_intact() && flow.mbps() <= f64::from(mbps), "{} of {mbps} Mb/s", flow.mbps());
@@ -276,7 +277,7 @@ fn guest_with_a_rate_limit_sends_at_most_at_that_rate() {
 
 #[test]
 fn a_vf_serves_several_guests_in_succession() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let server = world.attach(0);
     for _ in 0..3 {
         let visitor = world.attach(1);
@@ -286,9 +287,9 @@ fn a_vf_serves_several_guests_in_succession() {
 
 #[test]
 fn embedded_guest_ends_when_its_host_ends() {
-    let world = World::new();
+    let world = LiveTestHost::new();
     let guest = world.attach(0);
     world.host.stop();
     eventually("the link goes down with the host", || !guest.link_up());
-    eventually("the guest ends", || matches!(guest.stats(), Err(GuestError::Ended)));
+    eventually("the guest ends", || matches!(guest.stats(), Err(EmbeddedGuestError::Ended)));
 }

@@ -18,12 +18,12 @@ pub struct DeviceEvents {
 }
 
 /// Network device of a kernel on a platform `P`.
-pub trait Device<P> {
+pub trait NetworkDevice<P> {
     /// Returns the network device's MAC address.
     fn mac(&self) -> MacAddress;
 
     /// Handles an interrupt of one of the device's vectors. The receive interrupt stays disabled until
-    /// [`Device::receive_done`].
+    /// [`NetworkDevice::receive_done`].
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
     /// Copies the next received frame to the front of `into`. Returns its length, or `None` if no frame is

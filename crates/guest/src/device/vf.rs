@@ -1,29 +1,29 @@
 //! Adapts the VF driver to a kernel's network device. Link changes are ignored.
 
-use super::{Device, DeviceEvents};
-use crate::platform::Platform;
+use super::{DeviceEvents, NetworkDevice};
+use crate::platform::KernelPlatform;
 use driver::DmaHal;
-use driver::vf::{Event, TxError, TxOffload, Vf};
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use driver::vf::{TxError, TxOffload, Vf, VfInterrupt};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
 
-impl<P: Platform + DmaHal> Device<P> for Vf {
+impl<P: KernelPlatform + DmaHal> NetworkDevice<P> for Vf {
     fn mac(&self) -> MacAddress {
         Vf::mac(self)
     }
 
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents {
         match self.handle_interrupt(platform, vector) {
-            Event::Received => DeviceEvents { received: true, transmitted: false },
-            Event::Transmitted(_) => DeviceEvents { received: false, transmitted: true },
-            Event::Mailbox | Event::Unknown => DeviceEvents::default(),
+            VfInterrupt::Received => DeviceEvents { received: true, transmitted: false },
+            VfInterrupt::Transmitted(_) => DeviceEvents { received: false, transmitted: true },
+            VfInterrupt::Mailbox | VfInterrupt::Unknown => DeviceEvents::default(),
         }
     }
 
     fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize> {
         let received = Vf::receive(self, platform, into).ok()??;
-        platform.charge(Category::Driver, platform.cost(Cost::RxDriver));
+        platform.charge(CycleCategory::Driver, platform.cost(CostConstant::RxDriver));
         Some(received.length)
     }
 
@@ -34,7 +34,7 @@ impl<P: Platform + DmaHal> Device<P> for Vf {
     }
 
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError> {
-        platform.charge(Category::Driver, platform.cost(Cost::TxDriver));
+        platform.charge(CycleCategory::Driver, platform.cost(CostConstant::TxDriver));
         Vf::transmit(self, platform, frame, offload)
     }
 

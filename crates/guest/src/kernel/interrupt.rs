@@ -1,17 +1,17 @@
 //! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the vector first and unmasks it last, and
 //! blocks while the device model does that.
 
-use super::{Kernel, Tick};
-use crate::device::Device;
-use crate::platform::{Access, Interrupt, Platform};
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
-use hypervisor::cpu::AfterStep;
-use sim::Instant;
+use super::{Kernel, TickMode};
+use crate::device::NetworkDevice;
+use crate::platform::{DeviceAccessOutcome, InterruptSource, KernelPlatform};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
+use hypervisor::cpu::VcpuStepOutcome;
+use sim::VirtualInstant;
 
 /// Progress of the kernel's hard interrupt handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum InterruptPhase {
     /// The mask access of the vector is in progress; the handler runs next.
     Masked(u16),
     /// The handler has run; at most the unmask access is in progress.
@@ -27,45 +27,45 @@ enum TickChange {
 
 impl<D> Kernel<D> {
     /// Takes one hard interrupt, or resumes a blocked one. Returns `None` if none is pending.
-    pub(super) fn interrupt<P: Platform>(&mut self, platform: &mut P) -> Option<AfterStep>
+    pub(super) fn interrupt<P: KernelPlatform>(&mut self, platform: &mut P) -> Option<VcpuStepOutcome>
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         let phase = match self.phase.take() {
             Some(phase) => phase,
             None => match platform.take_interrupt()? {
-                Interrupt::Timer => {
+                InterruptSource::Timer => {
                     self.timer_interrupt(platform);
-                    Phase::Done
+                    InterruptPhase::Done
                 }
-                Interrupt::Device(vector) => {
-                    platform.charge(Category::Kernel, platform.cost(Cost::InterruptEntry));
-                    if self.spec.masks && platform.mask(vector, true) == Access::Blocked {
-                        self.phase = Some(Phase::Masked(vector));
-                        return Some(AfterStep::Block);
+                InterruptSource::Device(vector) => {
+                    platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::InterruptEntry));
+                    if self.spec.masks && platform.mask(vector, true) == DeviceAccessOutcome::Blocked {
+                        self.phase = Some(InterruptPhase::Masked(vector));
+                        return Some(VcpuStepOutcome::Block);
                     }
-                    Phase::Masked(vector)
+                    InterruptPhase::Masked(vector)
                 }
             },
         };
-        if let Phase::Masked(vector) = phase {
+        if let InterruptPhase::Masked(vector) = phase {
             self.handle(platform, vector);
             platform.end_of_interrupt();
-            if self.spec.masks && platform.mask(vector, false) == Access::Blocked {
-                self.phase = Some(Phase::Done);
-                return Some(AfterStep::Block);
+            if self.spec.masks && platform.mask(vector, false) == DeviceAccessOutcome::Blocked {
+                self.phase = Some(InterruptPhase::Done);
+                return Some(VcpuStepOutcome::Block);
             }
         }
         self.idle = false;
-        Some(AfterStep::Continue)
+        Some(VcpuStepOutcome::Continue)
     }
 
     /// Runs the driver's handler, which schedules a poll or handles the event at once.
-    fn handle<P: Platform>(&mut self, platform: &mut P, vector: u16)
+    fn handle<P: KernelPlatform>(&mut self, platform: &mut P, vector: u16)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
-        platform.charge(Category::Driver, platform.cost(Cost::InterruptHandler));
+        platform.charge(CycleCategory::Driver, platform.cost(CostConstant::InterruptHandler));
         let events = self.device.interrupt(platform, vector);
         if events.received {
             self.counters.receive_interrupts += 1;
@@ -77,45 +77,53 @@ impl<D> Kernel<D> {
         }
     }
 
-    fn timer_interrupt<P: Platform>(&mut self, platform: &mut P) {
+    fn timer_interrupt<P: KernelPlatform>(&mut self, platform: &mut P) {
         self.counters.timer_interrupts += 1;
-        platform
-            .charge(Category::Kernel, platform.cost(Cost::InterruptEntry) + platform.cost(Cost::GuestTick));
+        platform.charge(
+            CycleCategory::Kernel,
+            platform.cost(CostConstant::InterruptEntry) + platform.cost(CostConstant::GuestTick),
+        );
         platform.end_of_interrupt();
         self.timer = None;
         match self.spec.tick {
             // A periodic timer needs no reprogramming.
-            Tick::Periodic(_) => {}
-            Tick::Tickless(_) if self.idle => {}
-            Tick::Tickless(_) => self.start_tick(platform),
+            TickMode::Periodic(_) => {}
+            TickMode::Tickless(_) if self.idle => {}
+            TickMode::Tickless(_) => self.start_tick(platform),
         }
     }
 
     /// Restarts a tickless kernel's tick, because the program was woken from idle.
-    pub(super) fn start_tick<P: Platform>(&mut self, platform: &mut P) {
-        let Tick::Tickless(period) = self.spec.tick else { return };
+    pub(super) fn start_tick<P: KernelPlatform>(&mut self, platform: &mut P) {
+        let TickMode::Tickless(period) = self.spec.tick else { return };
         let period = period.picos().max(1);
-        let next = Instant::ZERO + sim::Span::from_picos((platform.instant().picos() / period + 1) * period);
+        let next = VirtualInstant::ZERO
+            + sim::VirtualDuration::from_picos((platform.instant().picos() / period + 1) * period);
         self.program(platform, TickChange::Start, Some(next));
     }
 
     /// Stops a tickless kernel's tick, because nothing is runnable.
-    pub(super) fn stop_tick<P: Platform>(&mut self, platform: &mut P) {
-        if let Tick::Tickless(_) = self.spec.tick {
+    pub(super) fn stop_tick<P: KernelPlatform>(&mut self, platform: &mut P) {
+        if let TickMode::Tickless(_) = self.spec.tick {
             self.program(platform, TickChange::Stop, None);
         }
     }
 
     /// Reprograms the timer for a share of the changes, a constant of the cost table. The kernel leaves a
     /// tick alone that is due at once, and may restart a stopped one for the time it was already set to.
-    fn program<P: Platform>(&mut self, platform: &mut P, change: TickChange, at: Option<Instant>) {
+    fn program<P: KernelPlatform>(
+        &mut self,
+        platform: &mut P,
+        change: TickChange,
+        at: Option<VirtualInstant>,
+    ) {
         if self.timer == at {
             return;
         }
         // Starts and stops have separate debts: they alternate, and a shared debt would always fall due on
         // the same one.
         let debt = &mut self.timer_debts[change as usize];
-        *debt += platform.cost(Cost::TimerWrites);
+        *debt += platform.cost(CostConstant::TimerWrites);
         if *debt >= 1_000 {
             *debt -= 1_000;
             self.timer = at;

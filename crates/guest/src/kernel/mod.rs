@@ -15,16 +15,16 @@ mod spec;
 mod tests;
 
 pub use send::SenderConfig;
-pub use spec::{Load, Spec, Tick};
+pub use spec::{KernelConfig, ProgramWorkload, TickMode};
 
-use crate::device::Device;
-use crate::platform::Platform;
-use crate::socket::Socket;
+use crate::device::NetworkDevice;
+use crate::platform::KernelPlatform;
+use crate::socket::SocketReceiveBuffer;
 use alloc::boxed::Box;
-use hypervisor::cpu::AfterStep;
+use hypervisor::cpu::VcpuStepOutcome;
 use i82576::MacAddress;
-use interrupt::Phase;
-use sim::Instant;
+use interrupt::InterruptPhase;
+use sim::VirtualInstant;
 
 /// Bytes of the longest frame a device delivers; a front end's may still be unsegmented.
 const FRAME: usize = split::MAX_FRAME;
@@ -32,11 +32,11 @@ const FRAME: usize = split::MAX_FRAME;
 /// Kernel with its network device `D`, its socket and its program.
 #[derive(Debug)]
 pub struct Kernel<D> {
-    spec: Spec,
+    spec: KernelConfig,
     device: D,
-    socket: Socket,
+    socket: SocketReceiveBuffer,
     /// Progress of a hard interrupt whose handling blocked.
-    phase: Option<Phase>,
+    phase: Option<InterruptPhase>,
     /// The receive ring has to be polled in the next step.
     poll: bool,
     /// The program was woken and has something to read.
@@ -44,10 +44,10 @@ pub struct Kernel<D> {
     /// The last step of the kernel found nothing to do.
     idle: bool,
     /// Time for which the kernel last programmed the timer.
-    timer: Option<Instant>,
+    timer: Option<VirtualInstant>,
     /// Thousandths of a timer write owed for starting and for stopping the tick.
     timer_debts: [u64; 2],
-    stream: poll::Stream,
+    stream: poll::ReceiveStream,
     /// MAC address of the sender of the last frame delivered to the program.
     peer: MacAddress,
     /// Highest sequence number of the datagrams received so far.
@@ -55,16 +55,16 @@ pub struct Kernel<D> {
     /// Number of the program's responses that the device has not been given.
     due: u64,
     /// Datagram being reassembled.
-    reassembly: reassembly::Reassembly,
+    reassembly: reassembly::DatagramReassembly,
     /// Sending program, if there is one.
-    sender: Option<send::Sender>,
-    counters: Counters,
+    sender: Option<send::SenderProgram>,
+    counters: KernelCounters,
     buffer: Box<[u8]>,
 }
 
 /// Counters of a kernel since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct KernelCounters {
     /// Interrupts that reported received frames.
     pub receive_interrupts: u64,
     /// Timer interrupts that the kernel took.
@@ -96,9 +96,9 @@ pub struct Counters {
 impl<D> Kernel<D> {
     /// Creates a kernel for a started device.
     #[must_use]
-    pub fn new(spec: Spec, device: D) -> Self {
+    pub fn new(spec: KernelConfig, device: D) -> Self {
         Self {
-            socket: Socket::new(spec.buffers()),
+            socket: SocketReceiveBuffer::new(spec.buffers()),
             spec,
             device,
             phase: None,
@@ -107,13 +107,13 @@ impl<D> Kernel<D> {
             idle: true,
             timer: None,
             timer_debts: [0; 2],
-            stream: poll::Stream::default(),
+            stream: poll::ReceiveStream::default(),
             peer: MacAddress::default(),
             newest: None,
             due: 0,
-            reassembly: reassembly::Reassembly::default(),
+            reassembly: reassembly::DatagramReassembly::default(),
             sender: None,
-            counters: Counters::default(),
+            counters: KernelCounters::default(),
             buffer: alloc::vec![0; FRAME].into(),
         }
     }
@@ -126,34 +126,34 @@ impl<D> Kernel<D> {
     }
 
     /// Performs one step of the guest's kernel or program. Returns whether the kernel continues or blocks.
-    pub fn step<P: Platform>(&mut self, platform: &mut P) -> AfterStep
+    pub fn step<P: KernelPlatform>(&mut self, platform: &mut P) -> VcpuStepOutcome
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         if let Some(then) = self.interrupt(platform) {
             return then;
         }
         if self.poll {
             self.poll(platform);
-            return AfterStep::Continue;
+            return VcpuStepOutcome::Continue;
         }
         if self.due > 0 {
             self.send_responses(platform);
-            return AfterStep::Continue;
+            return VcpuStepOutcome::Continue;
         }
         if self.runnable {
             self.run(platform);
-            return AfterStep::Continue;
+            return VcpuStepOutcome::Continue;
         }
         if self.sender.as_ref().is_some_and(|sender| sender.runnable) {
             self.send(platform);
-            return AfterStep::Continue;
+            return VcpuStepOutcome::Continue;
         }
         if !core::mem::replace(&mut self.idle, true) {
             self.stop_tick(platform);
             platform.halt();
         }
-        AfterStep::Block
+        VcpuStepOutcome::Block
     }
 
     /// Returns the kernel's network device.
@@ -164,13 +164,13 @@ impl<D> Kernel<D> {
 
     /// Returns the program's receive buffer.
     #[must_use]
-    pub fn socket(&self) -> &Socket {
+    pub fn socket(&self) -> &SocketReceiveBuffer {
         &self.socket
     }
 
     /// Returns the kernel's counters.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &KernelCounters {
         &self.counters
     }
 }

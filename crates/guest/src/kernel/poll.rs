@@ -1,18 +1,18 @@
 //! Polls the receive ring (NAPI) and runs the protocols up to the socket.
 
 use super::Kernel;
-use super::spec::Load;
-use crate::device::Device;
-use crate::packet::{self, Packet, TCP_HEADERS, TCP_PAYLOAD};
-use crate::platform::Platform;
+use super::spec::ProgramWorkload;
+use crate::device::NetworkDevice;
+use crate::packet::{self, ReceivedPacket, TCP_HEADERS, TCP_PAYLOAD};
+use crate::platform::KernelPlatform;
 use driver::vf::TxOffload;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
 
 /// Receiving end of a TCP stream.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stream {
+pub(super) struct ReceiveStream {
     /// Sequence number of the next byte expected in the stream.
     expected: u32,
     /// Segments received since the last acknowledgement was sent.
@@ -27,13 +27,13 @@ const BUFFER: usize = 2_048;
 impl<D> Kernel<D> {
     /// Polls the receive ring once, up to the budget of packets. If the ring is then empty, the receive interrupt is
     /// enabled; otherwise the next step polls again.
-    pub(super) fn poll<P: Platform>(&mut self, platform: &mut P)
+    pub(super) fn poll<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         self.counters.polls += 1;
-        platform.charge(Category::Kernel, platform.cost(Cost::Softirq));
-        platform.charge(Category::Driver, platform.cost(Cost::NapiEntry));
+        platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::Softirq));
+        platform.charge(CycleCategory::Driver, platform.cost(CostConstant::NapiEntry));
         let mut buffer = core::mem::take(&mut self.buffer);
         let mut taken = 0;
         while taken < self.spec.budget {
@@ -51,38 +51,39 @@ impl<D> Kernel<D> {
         }
         if !self.socket.is_empty() && !self.runnable {
             self.runnable = true;
-            platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
+            platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::ContextSwitch));
             self.start_tick(platform);
         }
     }
 
     /// Passes a received frame to the program's socket or sender.
-    fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8])
+    fn take<P: KernelPlatform>(&mut self, platform: &mut P, frame: &[u8])
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
-        platform.charge(Category::Kernel, platform.cost(Cost::RxSkb));
+        platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxSkb));
         match (packet::parse(frame), self.spec.load) {
-            (Packet::Udp(payload), Load::Udp | Load::RequestResponse) => {
+            (ReceivedPacket::Udp(payload), ProgramWorkload::Udp | ProgramWorkload::RequestResponse) => {
                 self.record_peer(frame);
                 self.note_order(frame, payload);
-                let accounting = if self.spec.accounts { platform.cost(Cost::RxUdpAccounting) } else { 0 };
-                platform.charge(Category::Kernel, platform.cost(Cost::RxUdp) + accounting);
+                let accounting =
+                    if self.spec.accounts { platform.cost(CostConstant::RxUdpAccounting) } else { 0 };
+                platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxUdp) + accounting);
                 self.socket.push(payload as u64, frame.len().div_ceil(BUFFER) as u32);
             }
             // A fragment costs as much as a datagram: finding its datagram replaces finding a socket.
-            (Packet::Fragment { id, offset, more, payload }, Load::Udp) => {
-                platform.charge(Category::Kernel, platform.cost(Cost::RxUdp));
+            (ReceivedPacket::Fragment { id, offset, more, payload }, ProgramWorkload::Udp) => {
+                platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxUdp));
                 if let Some((bytes, pieces)) = self.reassembly.add(id, offset, more, payload) {
                     self.socket.push(bytes as u64, pieces);
                 }
             }
-            (Packet::Tcp { acknowledgement, window, .. }, _) if self.sender.is_some() => {
-                platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
+            (ReceivedPacket::Tcp { acknowledgement, window, .. }, _) if self.sender.is_some() => {
+                platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxTcp));
                 self.acknowledged(platform, acknowledgement, window);
             }
-            (Packet::Tcp { sequence, payload, .. }, Load::Tcp) => {
-                platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
+            (ReceivedPacket::Tcp { sequence, payload, .. }, ProgramWorkload::Tcp) => {
+                platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxTcp));
                 self.record_peer(frame);
                 self.receive_segment(platform, sequence, payload);
             }
@@ -107,9 +108,9 @@ impl<D> Kernel<D> {
     }
 
     /// Accepts an in-order segment if there is room; acknowledges the expected byte otherwise.
-    fn receive_segment<P: Platform>(&mut self, platform: &mut P, sequence: u32, payload: usize)
+    fn receive_segment<P: KernelPlatform>(&mut self, platform: &mut P, sequence: u32, payload: usize)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         // A front end may deliver an unsegmented packet, which occupies and counts as all its segments.
         let segments = payload.div_ceil(TCP_PAYLOAD).max(1) as u32;
@@ -124,16 +125,17 @@ impl<D> Kernel<D> {
 
     /// Sends a TCP acknowledgement of the received stream. If the ring has no room, the acknowledgement is dropped;
     /// the next one supersedes it.
-    pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P)
+    pub(super) fn acknowledge<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         self.stream.unacknowledged = 0;
-        platform.charge(Category::Kernel, platform.cost(Cost::RxAck));
+        platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxAck));
         self.stream.window = self.socket.room();
         let mut frame = [0; TCP_HEADERS];
         let window = self.stream.window.min(u16::MAX.into()) as u16;
-        let ack = Packet::Tcp { sequence: 0, acknowledgement: self.stream.expected, window, payload: 0 };
+        let ack =
+            ReceivedPacket::Tcp { sequence: 0, acknowledgement: self.stream.expected, window, payload: 0 };
         packet::fill(&mut frame, self.device.mac(), self.peer, ack);
         if self.device.transmit(platform, &frame, &TxOffload::default()).is_ok() {
             self.counters.acknowledgements += 1;

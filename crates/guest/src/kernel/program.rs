@@ -2,22 +2,22 @@
 //! steps.
 
 use super::Kernel;
-use super::spec::Load;
-use crate::device::Device;
-use crate::platform::Platform;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use super::spec::ProgramWorkload;
+use crate::device::NetworkDevice;
+use crate::platform::KernelPlatform;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 
 /// Packets read per step of the program.
 const READS_PER_STEP: u32 = 8;
 
 impl<D> Kernel<D> {
     /// Reads a few packets from the program's socket. The program sleeps when no packet is left.
-    pub(super) fn run<P: Platform>(&mut self, platform: &mut P)
+    pub(super) fn run<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
-        let per_call = platform.cost(Cost::RxWake);
+        let per_call = platform.cost(CostConstant::RxWake);
         let mut calls = 0;
         for _ in 0..READS_PER_STEP {
             let Some((bytes, pieces)) = self.socket.pop() else { break };
@@ -31,24 +31,24 @@ impl<D> Kernel<D> {
             calls += 1;
         }
         let calls = match self.spec.load {
-            Load::Udp | Load::RequestResponse => calls,
+            ProgramWorkload::Udp | ProgramWorkload::RequestResponse => calls,
             // A stream's reader gets all pending bytes with one system call.
-            Load::Tcp => 1,
+            ProgramWorkload::Tcp => 1,
         };
-        platform.charge(Category::User, calls * per_call);
+        platform.charge(CycleCategory::User, calls * per_call);
         for _ in 0..calls {
             platform.system_call();
         }
-        if self.spec.load == Load::RequestResponse {
+        if self.spec.load == ProgramWorkload::RequestResponse {
             self.respond(platform, calls);
         }
         if self.socket.is_empty() && self.due == 0 {
             self.runnable = false;
             // The last acknowledgement announced a small window, so the sender must learn of the free room.
-            if self.spec.load == Load::Tcp && self.stream.window < self.socket.capacity() / 2 {
+            if self.spec.load == ProgramWorkload::Tcp && self.stream.window < self.socket.capacity() / 2 {
                 self.acknowledge(platform);
             }
-            platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
+            platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::ContextSwitch));
         }
     }
 }

@@ -5,14 +5,14 @@ use crate::packet::UDP_HEADER;
 
 /// Datagram of which the first fragments have arrived.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Reassembly {
+pub(super) struct DatagramReassembly {
     id: u16,
     /// Bytes of the datagram received so far; 0 if no datagram has begun.
     bytes: usize,
     pieces: u32,
 }
 
-impl Reassembly {
+impl DatagramReassembly {
     /// Adds an IPv4 fragment to the datagram being reassembled. Returns the datagram's payload bytes and number of
     /// fragments once it is complete.
     pub(super) fn add(&mut self, id: u16, offset: u16, more: bool, payload: usize) -> Option<(usize, u32)> {
@@ -32,11 +32,11 @@ impl Reassembly {
 
 #[cfg(test)]
 mod tests {
-    use super::Reassembly;
+    use super::DatagramReassembly;
 
     #[test]
     fn last_fragment_completes_the_datagram() {
-        let mut datagram = Reassembly::default();
+        let mut datagram = DatagramReassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 1_480, true, 1_480), None);
         assert_eq!(datagram.add(7, 2_960, false, 48), Some((3_000, 3)));
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn missing_fragment_drops_only_its_datagram() {
-        let mut datagram = Reassembly::default();
+        let mut datagram = DatagramReassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 2_960, false, 48), None);
         assert_eq!(datagram.add(8, 1_480, false, 48), None, "its first piece never came");

@@ -2,12 +2,12 @@
 //! a time: responses go to the sender of the last request. A response the device has no room for is dropped.
 
 use super::Kernel;
-use crate::device::Device;
-use crate::packet::{self, Packet, SHORTEST, UDP_HEADERS};
-use crate::platform::Platform;
+use crate::device::NetworkDevice;
+use crate::packet::{self, ReceivedPacket, SHORTEST, UDP_HEADERS};
+use crate::platform::KernelPlatform;
 use driver::vf::TxOffload;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 
 /// Payload bytes of a response.
 const RESPONSE: usize = 1;
@@ -16,24 +16,24 @@ impl<D> Kernel<D> {
     /// Charges the system calls that answer `requests` requests. The device gets the responses in the next
     /// step: device accesses take effect as a step begins, so sending them here would let a response leave
     /// before it was made.
-    pub(super) fn respond<P: Platform>(&mut self, platform: &mut P, requests: u64) {
-        let copied = (RESPONSE as u64 * platform.cost(Cost::CopyWarm)).div_ceil(1_000);
+    pub(super) fn respond<P: KernelPlatform>(&mut self, platform: &mut P, requests: u64) {
+        let copied = (RESPONSE as u64 * platform.cost(CostConstant::CopyWarm)).div_ceil(1_000);
         for _ in 0..requests {
-            platform.charge(Category::User, platform.cost(Cost::TxSyscall) + copied);
+            platform.charge(CycleCategory::User, platform.cost(CostConstant::TxSyscall) + copied);
             platform.system_call();
-            platform.charge(Category::Kernel, platform.cost(Cost::TxStack));
+            platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::TxStack));
         }
         self.due += requests;
     }
 
     /// Gives the pending responses to the device.
-    pub(super) fn send_responses<P: Platform>(&mut self, platform: &mut P)
+    pub(super) fn send_responses<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         let mut frame = [0; SHORTEST];
         let datagram = &mut frame[..UDP_HEADERS + RESPONSE];
-        packet::fill(datagram, self.device.mac(), self.peer, Packet::Udp(RESPONSE));
+        packet::fill(datagram, self.device.mac(), self.peer, ReceivedPacket::Udp(RESPONSE));
         for _ in 0..core::mem::take(&mut self.due) {
             match self.device.transmit(platform, &frame, &TxOffload::default()) {
                 Ok(()) => {

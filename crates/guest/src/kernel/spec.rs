@@ -1,17 +1,17 @@
 //! Kernel configuration: version-dependent behaviour and the program's load. Costs belong to the machine.
 
-use sim::Span;
+use sim::VirtualDuration;
 
 /// Configuration of a kernel and its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spec {
+pub struct KernelConfig {
     /// The kernel masks a vector's MSI-X entry at the start of each interrupt and unmasks it at the end
     /// (Linux 2.6.18).
     pub masks: bool,
     /// The kernel accounts for each datagram's memory under the socket lock (Linux 2.6.25 and later).
     pub accounts: bool,
     /// Timer interrupt of the kernel.
-    pub tick: Tick,
+    pub tick: TickMode,
     /// Packets the program's socket holds: 120,832 bytes at 1,888 per full frame.
     pub socket_packets: u32,
     /// TCP segments the socket holds: 120,832 bytes of payload, since TCP announces bytes, not buffers.
@@ -19,22 +19,22 @@ pub struct Spec {
     /// Packets that one poll of the receive ring takes, at most.
     pub budget: u32,
     /// Work of the kernel's program.
-    pub load: Load,
+    pub load: ProgramWorkload,
 }
 
 /// Timer interrupt of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tick {
+pub enum TickMode {
     /// Timer interrupts come at every period, also when the kernel is idle.
-    Periodic(Span),
+    Periodic(VirtualDuration),
     /// Timer interrupts come at every period while something is runnable; the timer is reprogrammed on going idle and
     /// on waking.
-    Tickless(Span),
+    Tickless(VirtualDuration),
 }
 
 /// Work of a program, which determines the packets that it reads and sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+pub enum ProgramWorkload {
     /// The program reads datagrams, one per system call.
     Udp,
     /// The program reads a stream, all pending bytes per system call; the kernel acknowledges every second segment.
@@ -43,37 +43,37 @@ pub enum Load {
     RequestResponse,
 }
 
-impl Spec {
+impl KernelConfig {
     /// Returns the socket's capacity in packets of this load.
     #[must_use]
     pub fn buffers(&self) -> u32 {
         match self.load {
-            Load::Tcp => self.stream_segments,
-            Load::Udp | Load::RequestResponse => self.socket_packets,
+            ProgramWorkload::Tcp => self.stream_segments,
+            ProgramWorkload::Udp | ProgramWorkload::RequestResponse => self.socket_packets,
         }
     }
 
     /// Returns Linux 2.6.18 as in RHEL 5: masks at run time, ticks at 1,000 Hz.
     #[must_use]
-    pub fn linux_2_6_18(load: Load) -> Self {
-        let tick = Tick::Periodic(Span::from_millis(1));
+    pub fn linux_2_6_18(load: ProgramWorkload) -> Self {
+        let tick = TickMode::Periodic(VirtualDuration::from_millis(1));
         Self { masks: true, accounts: false, tick, socket_packets: 64, stream_segments: 83, budget: 64, load }
     }
 
     /// Returns Linux 2.6.18 as a paravirtualized guest. It ticks at 250 Hz unless idle, and masks event
     /// channels in memory shared with the hypervisor.
     #[must_use]
-    pub fn xenlinux_2_6_18(load: Load) -> Self {
-        Self { tick: Tick::Tickless(Span::from_millis(4)), ..Self::linux_2_6_18(load) }
+    pub fn xenlinux_2_6_18(load: ProgramWorkload) -> Self {
+        Self { tick: TickMode::Tickless(VirtualDuration::from_millis(4)), ..Self::linux_2_6_18(load) }
     }
 
     /// Returns Linux 2.6.28: does not mask at run time, ticks at 1,000 Hz unless idle.
     #[must_use]
-    pub fn linux_2_6_28(load: Load) -> Self {
+    pub fn linux_2_6_28(load: ProgramWorkload) -> Self {
         Self {
             masks: false,
             accounts: true,
-            tick: Tick::Tickless(Span::from_millis(1)),
+            tick: TickMode::Tickless(VirtualDuration::from_millis(1)),
             ..Self::linux_2_6_18(load)
         }
     }

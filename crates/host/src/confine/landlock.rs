@@ -11,14 +11,14 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus,
 };
 
-use super::ConfineError;
+use super::SandboxError;
 
 /// Newest Landlock ABI that this program uses: the first that restricts ioctls of devices.
 const KNOWN: ABI = ABI::V5;
 
 /// Folders, files and TCP ports that the process needs.
 #[derive(Clone, Debug, Default)]
-pub struct Reach {
+pub struct LandlockRules {
     /// Folders in which sockets, folders and files are created, changed and removed.
     pub work: Vec<PathBuf>,
     /// Folders and files that the process reads.
@@ -31,7 +31,7 @@ pub struct Reach {
 
 /// Extent to which the kernel enforces the Landlock rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enforced {
+pub enum LandlockEnforcement {
     /// The kernel enforces all Landlock rules.
     Fully,
     /// The kernel enforces those Landlock rules that its version knows.
@@ -44,12 +44,12 @@ pub enum Enforced {
 /// denied. Paths that do not exist are skipped.
 ///
 /// # Errors
-/// [`ConfineError::Landlock`].
-pub fn restrict_files(reach: &Reach) -> Result<Enforced, ConfineError> {
-    restrict(reach).map_err(|error| ConfineError::Landlock(std::io::Error::other(error)))
+/// [`SandboxError::Landlock`].
+pub fn restrict_files(reach: &LandlockRules) -> Result<LandlockEnforcement, SandboxError> {
+    restrict(reach).map_err(|error| SandboxError::Landlock(std::io::Error::other(error)))
 }
 
-fn restrict(reach: &Reach) -> Result<Enforced, RulesetError> {
+fn restrict(reach: &LandlockRules) -> Result<LandlockEnforcement, RulesetError> {
     let rules = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))?
         .handle_access(AccessNet::from_all(KNOWN))?
@@ -73,9 +73,9 @@ fn restrict(reach: &Reach) -> Result<Enforced, RulesetError> {
     }
     let status = rules.restrict_self()?;
     Ok(match status.ruleset {
-        RulesetStatus::FullyEnforced => Enforced::Fully,
-        RulesetStatus::PartiallyEnforced => Enforced::Partly,
-        RulesetStatus::NotEnforced => Enforced::Not,
+        RulesetStatus::FullyEnforced => LandlockEnforcement::Fully,
+        RulesetStatus::PartiallyEnforced => LandlockEnforcement::Partly,
+        RulesetStatus::NotEnforced => LandlockEnforcement::Not,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An attacker who takes over a thread through a defect of this program gets as few rights as possible.
 //! [`become_user`] and [`restrict_files`] are for the first thread, before it starts others; each thread then
-//! applies its part of [`Confinement`]. The restrictions are inherited by every child: a program that needs more
+//! applies its part of [`ThreadSandbox`]. The restrictions are inherited by every child: a program that needs more
 //! rights must be started by another process. Namespaces and cgroups are the service manager's.
 
 mod landlock;
@@ -17,15 +17,15 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-pub use landlock::{Enforced, Reach, restrict_files};
-pub use privilege::{Capabilities, become_user};
-pub use seccomp::{Seccomp, UnknownMode};
-pub use table::Role;
+pub use landlock::{LandlockEnforcement, LandlockRules, restrict_files};
+pub use privilege::{ThreadCapabilities, become_user};
+pub use seccomp::{SeccompMode, UnknownSeccompMode};
+pub use table::ThreadRole;
 pub use trap::EXIT_STATUS;
 
 /// Reason why a thread could not give up a right.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfineError {
+pub enum SandboxError {
     /// The process cannot switch to the configured user.
     #[error("cannot become user {user}: {source}; start the host as root, or leave the user out")]
     User {
@@ -50,61 +50,65 @@ pub enum ConfineError {
 
 /// Rights that threads give up, by their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Confinement {
+pub struct ThreadSandbox {
     /// Action on system calls that the thread's role does not permit.
-    pub seccomp: Seccomp,
+    pub seccomp: SeccompMode,
     /// Linux capabilities that the thread keeps.
-    pub capabilities: Capabilities,
+    pub capabilities: ThreadCapabilities,
 }
 
 /// Seccomp filter and capabilities for one thread, compiled while an error can still be reported.
 #[derive(Clone, Debug)]
-pub struct Prepared {
-    filter: seccomp::Filter,
-    capabilities: Capabilities,
+pub struct PreparedSandbox {
+    filter: seccomp::SeccompFilters,
+    capabilities: ThreadCapabilities,
 }
 
-impl Confinement {
+impl ThreadSandbox {
     /// Compiles the restrictions of a role's threads.
     ///
     /// # Errors
-    /// [`ConfineError::Seccomp`].
-    pub fn prepare(self, role: Role) -> Result<Prepared, ConfineError> {
+    /// [`SandboxError::Seccomp`].
+    pub fn prepare(self, role: ThreadRole) -> Result<PreparedSandbox, SandboxError> {
         // rustix caches the page size on its first call, which needs a call or file that a confined thread lacks.
         let _ = rustix::param::page_size();
-        let filter = seccomp::Filter::compile(role, self.seccomp)?;
-        Ok(Prepared { filter, capabilities: self.capabilities })
+        let filter = seccomp::SeccompFilters::compile(role, self.seccomp)?;
+        Ok(PreparedSandbox { filter, capabilities: self.capabilities })
     }
 }
 
-impl Prepared {
+impl PreparedSandbox {
     /// Restricts the calling thread, and threads that it starts. The restriction cannot be undone.
     ///
     /// # Errors
-    /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`]; the thread should end.
-    pub fn apply(&self) -> Result<(), ConfineError> {
-        self.capabilities.apply().map_err(ConfineError::Capabilities)?;
+    /// [`SandboxError::Capabilities`], [`SandboxError::Seccomp`]; the thread should end.
+    pub fn apply(&self) -> Result<(), SandboxError> {
+        self.capabilities.apply().map_err(SandboxError::Capabilities)?;
         self.filter.apply()
     }
 
     /// Starts a thread that restricts itself before it runs `body`, and waits until it is restricted.
     ///
     /// # Errors
-    /// [`ConfineError::Thread`], [`ConfineError::Capabilities`] or [`ConfineError::Seccomp`]; then `body` does not
+    /// [`SandboxError::Thread`], [`SandboxError::Capabilities`] or [`SandboxError::Seccomp`]; then `body` does not
     /// run.
     pub fn spawn(
         &self,
         name: &str,
         body: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, ConfineError> {
+    ) -> Result<JoinHandle<()>, SandboxError> {
         self.start(name, body)?.wait()
     }
 
-    /// Starts a thread as [`Prepared::spawn`] does, without waiting for its restriction.
+    /// Starts a thread as [`PreparedSandbox::spawn`] does, without waiting for its restriction.
     ///
     /// # Errors
-    /// [`ConfineError::Thread`].
-    pub fn start(&self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<Starting, ConfineError> {
+    /// [`SandboxError::Thread`].
+    pub fn start(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<StartingThread, SandboxError> {
         let (sender, confined) = mpsc::channel();
         let prepared = self.clone();
         let confine = move || {
@@ -116,26 +120,26 @@ impl Prepared {
             }
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(confine);
-        Ok(Starting { thread: thread.map_err(ConfineError::Thread)?, confined })
+        Ok(StartingThread { thread: thread.map_err(SandboxError::Thread)?, confined })
     }
 }
 
 /// Thread that was started and has not confirmed its restriction yet.
 #[derive(Debug)]
-pub struct Starting {
+pub struct StartingThread {
     thread: JoinHandle<()>,
-    confined: mpsc::Receiver<Result<(), ConfineError>>,
+    confined: mpsc::Receiver<Result<(), SandboxError>>,
 }
 
-impl Starting {
+impl StartingThread {
     /// Waits until the started thread is restricted.
     ///
     /// # Errors
-    /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`] or [`ConfineError::Thread`]; then its body does
+    /// [`SandboxError::Capabilities`], [`SandboxError::Seccomp`] or [`SandboxError::Thread`]; then its body does
     /// not run.
-    pub fn wait(self) -> Result<JoinHandle<()>, ConfineError> {
+    pub fn wait(self) -> Result<JoinHandle<()>, SandboxError> {
         let ended =
-            || Err(ConfineError::Thread(io::Error::other("the new thread ended before its restriction")));
+            || Err(SandboxError::Thread(io::Error::other("the new thread ended before its restriction")));
         self.confined.recv().unwrap_or_else(|_| ended())?;
         Ok(self.thread)
     }

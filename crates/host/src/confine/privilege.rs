@@ -12,8 +12,8 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
 };
 
-use super::ConfineError;
-use crate::user::Account;
+use super::SandboxError;
+use crate::user::ProcessUser;
 
 /// Capabilities that starting a host takes: chown of sockets, replacement of a dead host's sockets of any owner,
 /// taps, packet sockets, programs of interfaces.
@@ -25,7 +25,7 @@ const START: CapabilitySet = CapabilitySet::CHOWN
 
 /// Linux capabilities that a thread keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capabilities {
+pub enum ThreadCapabilities {
     /// The thread keeps all capabilities that it has.
     Unchanged,
     /// The thread keeps at most the given capabilities.
@@ -42,13 +42,13 @@ pub enum Capabilities {
 /// processes of that user cannot read this process's memory.
 ///
 /// # Errors
-/// [`ConfineError::User`]; the process must then end, since it may have become the user in part.
-pub fn become_user(account: &Account) -> Result<(), ConfineError> {
-    let failure = |source| ConfineError::User { user: account.to_string(), source };
+/// [`SandboxError::User`]; the process must then end, since it may have become the user in part.
+pub fn become_user(account: &ProcessUser) -> Result<(), SandboxError> {
+    let failure = |source| SandboxError::User { user: account.to_string(), source };
     switch(account).map_err(failure)
 }
 
-fn switch(account: &Account) -> io::Result<()> {
+fn switch(account: &ProcessUser) -> io::Result<()> {
     let held = capabilities(None)?.permitted;
     if geteuid().as_raw() != account.uid {
         set_keep_capabilities(true)?;
@@ -83,7 +83,7 @@ fn limit_bounding_set(held: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-impl Capabilities {
+impl ThreadCapabilities {
     /// Reduces the calling thread's capabilities to the ones that it keeps.
     pub(super) fn apply(self) -> io::Result<()> {
         match self {

@@ -11,12 +11,12 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-use super::table::{Role, Row, When};
-use super::{ConfineError, trap};
+use super::table::{ArgumentCondition, PermittedSystemCall, ThreadRole};
+use super::{SandboxError, trap};
 
 /// Action on system calls that a thread's role does not permit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seccomp {
+pub enum SeccompMode {
     /// A forbidden system call ends the host.
     #[default]
     On,
@@ -29,23 +29,23 @@ pub enum Seccomp {
 /// Error for a text that names no seccomp mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown seccomp mode (allowed: true, false, log)")]
-pub struct UnknownMode;
+pub struct UnknownSeccompMode;
 
-impl FromStr for Seccomp {
-    type Err = UnknownMode;
+impl FromStr for SeccompMode {
+    type Err = UnknownSeccompMode;
 
     /// Reads a seccomp mode: `true`, `false` or `log`.
-    fn from_str(text: &str) -> Result<Self, UnknownMode> {
+    fn from_str(text: &str) -> Result<Self, UnknownSeccompMode> {
         match text {
             "true" => Ok(Self::On),
             "log" => Ok(Self::Log),
             "false" => Ok(Self::Off),
-            _ => Err(UnknownMode),
+            _ => Err(UnknownSeccompMode),
         }
     }
 }
 
-impl fmt::Display for Seccomp {
+impl fmt::Display for SeccompMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::On => "true",
@@ -57,16 +57,16 @@ impl fmt::Display for Seccomp {
 
 /// Compiled seccomp filters (BPF) for the threads of one role.
 #[derive(Clone, Debug)]
-pub(super) struct Filter(Vec<BpfProgram>);
+pub(super) struct SeccompFilters(Vec<BpfProgram>);
 
-impl Filter {
-    pub(super) fn compile(role: Role, mode: Seccomp) -> Result<Self, ConfineError> {
+impl SeccompFilters {
+    pub(super) fn compile(role: ThreadRole, mode: SeccompMode) -> Result<Self, SandboxError> {
         let (unknown, refused) = match mode {
-            Seccomp::Off => return Ok(Self(Vec::new())),
-            Seccomp::Log => (SeccompAction::Log, SeccompAction::Log),
-            Seccomp::On => (SeccompAction::Trap, SeccompAction::Errno(libc::ENOSYS as u32)),
+            SeccompMode::Off => return Ok(Self(Vec::new())),
+            SeccompMode::Log => (SeccompAction::Log, SeccompAction::Log),
+            SeccompMode::On => (SeccompAction::Trap, SeccompAction::Errno(libc::ENOSYS as u32)),
         };
-        trap::install().map_err(ConfineError::Seccomp)?;
+        trap::install().map_err(SandboxError::Seccomp)?;
         let refusals = rules(role.refused())?;
         let mut allowed = rules(role.allowed())?;
         // The kernel applies the stricter of two programs' verdicts, so this program allows the calls that the
@@ -82,17 +82,17 @@ impl Filter {
     }
 
     /// Restricts the calling thread, and threads that it starts, to the table. The restriction cannot be undone.
-    pub(super) fn apply(&self) -> Result<(), ConfineError> {
+    pub(super) fn apply(&self) -> Result<(), SandboxError> {
         self.0.iter().try_for_each(|program| seccompiler::apply_filter(program).map_err(refused))
     }
 }
 
-fn architecture() -> Result<seccompiler::TargetArch, ConfineError> {
+fn architecture() -> Result<seccompiler::TargetArch, SandboxError> {
     std::env::consts::ARCH.try_into().map_err(backend)
 }
 
 /// Returns the seccomp rules for each system call. An empty list permits the call with any arguments.
-fn rules(lists: &[&[Row]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, ConfineError> {
+fn rules(lists: &[&[PermittedSystemCall]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, SandboxError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for &(call, when) in lists.iter().copied().flatten() {
         let new = conditions(when)?;
@@ -111,30 +111,34 @@ fn rules(lists: &[&[Row]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, ConfineErr
     Ok(rules)
 }
 
-fn conditions(when: When) -> Result<Vec<SeccompRule>, ConfineError> {
+fn conditions(when: ArgumentCondition) -> Result<Vec<SeccompRule>, SandboxError> {
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
     let one = |argument, how, value: u32| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value.into()).map_err(backend)
     };
     let rule = |conditions| SeccompRule::new(conditions).map_err(backend);
     match when {
-        When::Always => Ok(Vec::new()),
-        When::Is(argument, values) => {
+        ArgumentCondition::Always => Ok(Vec::new()),
+        ArgumentCondition::Is(argument, values) => {
             values.iter().map(|value| rule(vec![one(argument, Eq, *value)?])).collect()
         }
-        When::IsNot(argument, values) => {
+        ArgumentCondition::IsNot(argument, values) => {
             let none = values.iter().map(|value| one(argument, Ne, *value)).collect::<Result<_, _>>()?;
             Ok(vec![rule(none)?])
         }
-        When::Has(argument, bits) => Ok(vec![rule(vec![one(argument, MaskedEq(bits.into()), bits)?])?]),
-        When::IsThisProcess(argument) => Ok(vec![rule(vec![one(argument, Eq, std::process::id())?])?]),
+        ArgumentCondition::Has(argument, bits) => {
+            Ok(vec![rule(vec![one(argument, MaskedEq(bits.into()), bits)?])?])
+        }
+        ArgumentCondition::IsThisProcess(argument) => {
+            Ok(vec![rule(vec![one(argument, Eq, std::process::id())?])?])
+        }
     }
 }
 
-fn backend(error: seccompiler::BackendError) -> ConfineError {
+fn backend(error: seccompiler::BackendError) -> SandboxError {
     refused(error.into())
 }
 
-fn refused(error: seccompiler::Error) -> ConfineError {
-    ConfineError::Seccomp(std::io::Error::other(error))
+fn refused(error: seccompiler::Error) -> SandboxError {
+    SandboxError::Seccomp(std::io::Error::other(error))
 }

@@ -3,8 +3,8 @@
 //! To add a call: put it into the row list of the threads that need it, with a condition where only some of its
 //! uses are needed. To find a missing call: the last line of the host's log has thread and number of the call
 //! (`ausyscall NUMBER` names it); with `--seccomp log` the host continues and the kernel's log has a line for each
-//! such call. A new kind of thread gets a [`Role`]. A thread inherits the filter of the thread that started it, so
-//! `CONTROL` and `MAIN`, which start threads, hold every row of the other roles.
+//! such call. A new kind of thread gets a [`ThreadRole`]. A thread inherits the filter of the thread that started it,
+//! so `CONTROL` and `MAIN`, which start threads, hold every row of the other roles.
 //!
 //! Calls without a condition cost nothing to allow: the kernel keeps them in a bitmap (Linux 5.11). So calls that a
 //! port makes for each frame have none. [`super::landlock`] restricts files.
@@ -13,7 +13,7 @@ use libc::c_long;
 
 /// Purpose of a thread, which decides its system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ThreadRole {
     /// Thread that starts the other threads, and waits for signals.
     Main,
     /// Thread that carries out commands of the control socket.
@@ -30,7 +30,7 @@ pub enum Role {
 
 /// Condition on a system call's arguments, which count from 0.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum When {
+pub(super) enum ArgumentCondition {
     /// Matches a system call with any arguments.
     Always,
     /// Matches if the argument of this number is one of the values.
@@ -43,12 +43,12 @@ pub(super) enum When {
     IsThisProcess(u8),
 }
 
-use When::{Always, Has, Is, IsNot, IsThisProcess};
+use ArgumentCondition::{Always, Has, Is, IsNot, IsThisProcess};
 
-pub(super) type Row = (c_long, When);
+pub(super) type PermittedSystemCall = (c_long, ArgumentCondition);
 
 /// System calls of every thread: memory, time, locks, the end of a thread, signals, and messages on standard error.
-const EVERY: &[Row] = &[
+const EVERY: &[PermittedSystemCall] = &[
     (libc::SYS_brk, Always),
     (libc::SYS_clock_gettime, Always),
     (libc::SYS_clock_nanosleep, Always),
@@ -84,7 +84,7 @@ const EVERY: &[Row] = &[
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
 /// System calls of a port's thread: clients, interrupts, the uplink, guest memory.
-const CARD: &[Row] = &[
+const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -127,7 +127,7 @@ const CARD: &[Row] = &[
 ];
 
 /// System calls that may block: memory and files that clients share, which are examined before they are mapped.
-const SLOW: &[Row] = &[
+const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
     (libc::SYS_lseek, Always),
@@ -145,7 +145,7 @@ const SLOW: &[Row] = &[
 ];
 
 /// System calls of the control thread: commands, configuration, sockets and folders, the tap, and starting threads.
-const MANAGE: &[Row] = &[
+const MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_bind, Always),
     // When an interface returns, a program that was loaded before is attached to it.
     (libc::SYS_bpf, Is(0, crate::xdp::LATER)),
@@ -191,7 +191,7 @@ const MANAGE: &[Row] = &[
 ];
 /// System calls of the thread that reads requests of the control interface: only on sockets that other threads have
 /// opened. It opens no file, guest memory, socket or thread.
-const SERVE: &[Row] = &[
+const SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_ctl, Always),
     (libc::SYS_epoll_pwait, Always),
@@ -209,7 +209,7 @@ const SERVE: &[Row] = &[
 ];
 /// System calls of the keeper: messages with descriptors, waiting for processes, and forwarding signals. It opens no
 /// file, program, process or thread.
-const KEEP: &[Row] = &[
+const KEEP: &[PermittedSystemCall] = &[
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),
     (libc::SYS_epoll_pwait2, Always),
@@ -259,23 +259,23 @@ const IOCTLS: &[u32] = &[
 
 /// Older system calls of the same effect on x86-64, which libraries use.
 #[cfg(target_arch = "x86_64")]
-const OLDER_EVERY: &[Row] = &[(libc::SYS_poll, Always)];
+const OLDER_EVERY: &[PermittedSystemCall] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
-const OLDER_CARD: &[Row] = &[
+const OLDER_CARD: &[PermittedSystemCall] = &[
     (libc::SYS_epoll_wait, Always),
     (libc::SYS_lstat, Always),
     (libc::SYS_stat, Always),
     (libc::SYS_unlink, Always),
 ];
 #[cfg(target_arch = "x86_64")]
-const OLDER_SERVE: &[Row] = &[
+const OLDER_SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_epoll_wait, Always),
     (libc::SYS_lstat, Always),
     (libc::SYS_stat, Always),
     (libc::SYS_unlink, Always),
 ];
 #[cfg(target_arch = "x86_64")]
-const OLDER_MANAGE: &[Row] = &[
+const OLDER_MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_access, Always),
     (libc::SYS_chmod, Always),
     (libc::SYS_mkdir, Always),
@@ -285,32 +285,33 @@ const OLDER_MANAGE: &[Row] = &[
     (libc::SYS_rmdir, Always),
 ];
 #[cfg(target_arch = "x86_64")]
-const OLDER_NO_FILES: &[Row] = &[(libc::SYS_open, Always), (libc::SYS_readlink, Always)];
+const OLDER_NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_open, Always), (libc::SYS_readlink, Always)];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER_EVERY: &[Row] = &[];
+const OLDER_EVERY: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER_CARD: &[Row] = &[];
+const OLDER_CARD: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER_SERVE: &[Row] = &[];
+const OLDER_SERVE: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER_MANAGE: &[Row] = &[];
+const OLDER_MANAGE: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER_NO_FILES: &[Row] = &[];
+const OLDER_NO_FILES: &[PermittedSystemCall] = &[];
 
 /// Executable memory, refused with ENOSYS because libraries do without: a user database would load code.
-const NO_CODE: &[Row] =
+const NO_CODE: &[PermittedSystemCall] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
 /// Loading BPF programs, refused with ENOSYS: callers do without.
-const NO_PROGRAM: &[Row] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
+const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
 /// Opening files, refused with ENOSYS: a panic looks up the names of functions.
-const NO_FILES: &[Row] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
+const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
 /// Processes and network sockets, refused with ENOSYS: `clone3` hides its flags from filters, and libraries then
 /// use `clone`; a user database may be behind the network.
-const NO_PROCESS: &[Row] = &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
+const NO_PROCESS: &[PermittedSystemCall] =
+    &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
 
-impl Role {
+impl ThreadRole {
     /// Returns the lists of system calls that the role may make.
-    pub(super) fn allowed(self) -> &'static [&'static [Row]] {
+    pub(super) fn allowed(self) -> &'static [&'static [PermittedSystemCall]] {
         match self {
             Self::Port => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD],
             Self::Helper => &[EVERY, OLDER_EVERY, SLOW],
@@ -321,7 +322,7 @@ impl Role {
     }
 
     /// Returns the lists of system calls that fail with ENOSYS for the role. They take precedence over allowed rows.
-    pub(super) fn refused(self) -> &'static [&'static [Row]] {
+    pub(super) fn refused(self) -> &'static [&'static [PermittedSystemCall]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
             Self::Control | Self::Main => &[NO_CODE, NO_PROCESS, NO_PROGRAM],

@@ -17,15 +17,15 @@ use rustix::thread::{CapabilitySet, capabilities, no_new_privs};
 
 use super::*;
 use crate::eventfd::EventFd;
-use crate::eventfd::Notifier;
-use crate::poll::{Interest, Poller};
-use crate::socket::{Access, FdBatch, Listener, Received, Stream};
+use crate::eventfd::EventFdNotifier;
+use crate::poll::{PollInterest, Poller};
+use crate::socket::{ReceivedFds, SocketAccess, SocketListener, SocketReceived, StreamSocket};
 use crate::test_support::{in_own_process, skipped};
-use crate::user::Account;
+use crate::user::ProcessUser;
 
 /// Runs `body` on a thread under the seccomp filter of a role.
-fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
-    let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
+fn confined<T: Send>(role: ThreadRole, body: impl FnOnce() -> T + Send) -> T {
+    let confinement = ThreadSandbox { seccomp: SeccompMode::On, capabilities: ThreadCapabilities::Unchanged };
     let prepared = confinement.prepare(role).unwrap();
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("taken-over".into());
@@ -38,9 +38,9 @@ fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Calls that a role may not make, and that are harmless with invalid arguments if they are carried out.
-const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
+const FORBIDDEN: &[(ThreadRole, &[libc::c_long])] = &[
     (
-        Role::Port,
+        ThreadRole::Port,
         &[
             libc::SYS_execve,
             libc::SYS_execveat,
@@ -57,11 +57,11 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         ],
     ),
     (
-        Role::Helper,
+        ThreadRole::Helper,
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_socket, libc::SYS_recvmsg, libc::SYS_accept4],
     ),
     (
-        Role::Api,
+        ThreadRole::Api,
         &[
             libc::SYS_execve,
             libc::SYS_clone,
@@ -77,15 +77,15 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         ],
     ),
     (
-        Role::Control,
+        ThreadRole::Control,
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
     ),
     (
-        Role::Main,
+        ThreadRole::Main,
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
     ),
     (
-        Role::Keeper,
+        ThreadRole::Keeper,
         &[
             libc::SYS_execve,
             libc::SYS_execveat,
@@ -135,22 +135,29 @@ fn unlisted_system_call_is_reported_and_ends_the_host() {
 
 #[test]
 fn forbidden_optional_calls_of_libraries_return_errors() {
-    for role in [Role::Port, Role::Helper, Role::Api, Role::Keeper] {
+    for role in [ThreadRole::Port, ThreadRole::Helper, ThreadRole::Api, ThreadRole::Keeper] {
         confined(role, || {
             let file = fs::File::open("/etc/passwd").unwrap_err();
             assert_eq!(file.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
         });
     }
-    for role in [Role::Main, Role::Control] {
+    for role in [ThreadRole::Main, ThreadRole::Control] {
         confined(role, || {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap_err();
             assert_eq!(socket.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
             thread::spawn(|| ()).join().unwrap();
-            let program = crate::xdp::Program::load().unwrap_err();
+            let program = crate::xdp::XdpProgram::load().unwrap_err();
             assert_eq!(program.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
         });
     }
-    for role in [Role::Main, Role::Control, Role::Api, Role::Port, Role::Helper, Role::Keeper] {
+    for role in [
+        ThreadRole::Main,
+        ThreadRole::Control,
+        ThreadRole::Api,
+        ThreadRole::Port,
+        ThreadRole::Helper,
+        ThreadRole::Keeper,
+    ] {
         let code = || {
             let protection = ProtFlags::READ | ProtFlags::EXEC;
             // SAFETY: a new mapping wherever the kernel likes.
@@ -164,18 +171,18 @@ fn forbidden_optional_calls_of_libraries_return_errors() {
 fn port_thread_under_seccomp_serves_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
-    let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
-    let client = Stream::connect(&path).unwrap();
-    confined(Role::Port, move || {
+    let mut listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let client = StreamSocket::connect(&path).unwrap();
+    confined(ThreadRole::Port, move || {
         let mut poller = Poller::new().unwrap();
-        poller.add(&listener, 0, Interest::READ).unwrap();
+        poller.add(&listener, 0, PollInterest::READ).unwrap();
         let stream = listener.accept().unwrap().unwrap();
         poller.wait(Some(std::time::Duration::ZERO)).unwrap().for_each(drop);
         let event = EventFd::new().unwrap();
-        Notifier::new().signal(&event);
+        EventFdNotifier::new().signal(&event);
         client.send(b"x", &[]).unwrap();
-        let received = stream.recv(&mut [0; 8], &mut FdBatch::new()).unwrap();
-        assert_eq!(received, Received::Bytes(1));
+        let received = stream.recv(&mut [0; 8], &mut ReceivedFds::new()).unwrap();
+        assert_eq!(received, SocketReceived::Bytes(1));
         let memory = vec![1_u8; 64 << 20];
         assert_eq!(memory.iter().map(|byte| usize::from(*byte)).sum::<usize>(), 64 << 20);
         drop(listener);
@@ -187,10 +194,11 @@ fn port_thread_under_seccomp_serves_its_client() {
 fn control_thread_starts_a_port_with_a_stricter_seccomp_list() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
-    confined(Role::Control, || {
-        let listener = Listener::bind(&path, Access { owner: None, group: None, mode: 0o666 }).unwrap();
-        let client = Stream::connect(&path).unwrap();
-        confined(Role::Port, move || {
+    confined(ThreadRole::Control, || {
+        let listener =
+            SocketListener::bind(&path, SocketAccess { owner: None, group: None, mode: 0o666 }).unwrap();
+        let client = StreamSocket::connect(&path).unwrap();
+        confined(ThreadRole::Port, move || {
             let mut listener = listener;
             assert!(listener.accept().unwrap().is_some());
             assert!(fs::read("/etc/passwd").is_err());
@@ -208,14 +216,14 @@ fn landlock_permits_access_to_listed_files_only() {
         fs::create_dir(path).unwrap();
         fs::write(path.join("file"), "text").unwrap();
     }
-    let reach = Reach {
+    let reach = LandlockRules {
         work: vec![work.clone(), folder.path().join("missing")],
         read: vec![read.clone()],
         devices: vec!["/dev/null".into()],
         listen: Vec::new(),
     };
     let body = || {
-        if restrict_files(&reach).unwrap() == Enforced::Not {
+        if restrict_files(&reach).unwrap() == LandlockEnforcement::Not {
             return skipped("landlock_permits_access_to_listed_files_only", "no Landlock here");
         }
         let denied = |result: std::io::Result<()>| {
@@ -234,8 +242,11 @@ fn landlock_permits_access_to_listed_files_only() {
         fs::create_dir(work.join("new")).unwrap();
         fs::rename(work.join("file"), work.join("new/file")).unwrap();
         drop(
-            Listener::bind(&work.join("new/socket"), Access { owner: None, group: None, mode: 0o666 })
-                .unwrap(),
+            SocketListener::bind(
+                &work.join("new/socket"),
+                SocketAccess { owner: None, group: None, mode: 0o666 },
+            )
+            .unwrap(),
         );
         fs::remove_dir_all(work.join("new")).unwrap();
         fs::write("/dev/null", "nothing").unwrap();
@@ -255,7 +266,7 @@ fn host_as_unprivileged_user_has_no_linux_capability() {
         let secret = folder.path().join("secret");
         fs::write(&secret, "").unwrap();
         fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let account: Account = "65533:65532".parse().unwrap();
+        let account: ProcessUser = "65533:65532".parse().unwrap();
         // A thread that existed before also switches to the user.
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let early = thread::spawn(move || wait.recv().map(|()| geteuid().as_raw()));
@@ -267,11 +278,11 @@ fn host_as_unprivileged_user_has_no_linux_capability() {
         assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start takes it");
         assert!(!held.permitted.intersects(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
         assert!(held.inheritable.is_empty() && no_new_privs().unwrap());
-        let none = Confinement {
-            seccomp: Seccomp::Off,
-            capabilities: Capabilities::Only { net_admin: true, net_raw: false },
+        let none = ThreadSandbox {
+            seccomp: SeccompMode::Off,
+            capabilities: ThreadCapabilities::Only { net_admin: true, net_raw: false },
         };
-        none.prepare(Role::Port).unwrap().apply().unwrap();
+        none.prepare(ThreadRole::Port).unwrap().apply().unwrap();
         let held = capabilities(None).unwrap();
         assert!(CapabilitySet::NET_ADMIN.contains(held.permitted) && held.effective == held.permitted);
         assert_eq!(fs::read(&secret).unwrap_err().kind(), ErrorKind::PermissionDenied);
@@ -293,16 +304,16 @@ fn host_as_unprivileged_user_has_no_linux_capability() {
 
 #[test]
 fn seccomp_modes_off_and_log_block_no_system_call() {
-    for (word, mode) in [("true", Seccomp::On), ("false", Seccomp::Off), ("log", Seccomp::Log)] {
+    for (word, mode) in [("true", SeccompMode::On), ("false", SeccompMode::Off), ("log", SeccompMode::Log)] {
         assert_eq!((word.parse(), mode.to_string().as_str()), (Ok(mode), word));
     }
-    assert_eq!("yes".parse::<Seccomp>(), Err(UnknownMode));
-    let off = Confinement { seccomp: Seccomp::Off, capabilities: Capabilities::Unchanged };
-    off.prepare(Role::Port).unwrap().apply().unwrap();
+    assert_eq!("yes".parse::<SeccompMode>(), Err(UnknownSeccompMode));
+    let off = ThreadSandbox { seccomp: SeccompMode::Off, capabilities: ThreadCapabilities::Unchanged };
+    off.prepare(ThreadRole::Port).unwrap().apply().unwrap();
     assert!(fs::read("/etc/passwd").is_ok());
     // The kernel logs the calls and carries them out.
-    let log = Confinement { seccomp: Seccomp::Log, capabilities: Capabilities::Unchanged };
-    let log = log.prepare(Role::Port).unwrap();
+    let log = ThreadSandbox { seccomp: SeccompMode::Log, capabilities: ThreadCapabilities::Unchanged };
+    let log = log.prepare(ThreadRole::Port).unwrap();
     let body = || {
         log.apply().unwrap();
         fs::read("/etc/passwd").is_ok() && UdpSocket::bind("127.0.0.1:0").is_ok()

@@ -15,7 +15,7 @@ pub const EXIT_STATUS: i32 = 128 + libc::SIGSYS;
 
 /// The part of `siginfo_t` that a SIGSYS fills in.
 #[repr(C)]
-struct SigSys {
+struct SigSysInfo {
     number: libc::c_int,
     errno: libc::c_int,
     code: libc::c_int,
@@ -40,8 +40,8 @@ pub(super) fn install() -> io::Result<()> {
 }
 
 extern "C" fn on_sigsys(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid `siginfo_t`, which for SIGSYS begins as `SigSys` does.
-    let call = unsafe { (*info.cast::<SigSys>()).call };
+    // SAFETY: the kernel passes a valid `siginfo_t`, which for SIGSYS begins as `SigSysInfo` does.
+    let call = unsafe { (*info.cast::<SigSysInfo>()).call };
     let mut name = [0_u8; 16];
     // SAFETY: PR_GET_NAME writes 16 bytes at the most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };

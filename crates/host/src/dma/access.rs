@@ -3,8 +3,8 @@
 //! Nearly every access lies in the region the last one hit and is one comparison and one copy. An access that
 //! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
 
-use super::{DmaTable, Region};
-use crate::memory::{AccessError, View, done_last};
+use super::{DmaTable, DmaTableEntry};
+use crate::memory::{MemoryAccessError, MemoryView, done_last};
 
 const WORD: usize = size_of::<u64>();
 
@@ -15,12 +15,12 @@ pub struct DmaFault {
     /// First I/O virtual address that was not permitted.
     pub iova: u64,
     /// Reason why the access was not permitted.
-    pub kind: FaultKind,
+    pub kind: DmaFaultKind,
 }
 
 /// Reason why an I/O virtual address is not accessible.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum DmaFaultKind {
     /// The address is in no DMA region that the client has mapped.
     #[error("not mapped")]
     Unmapped,
@@ -36,14 +36,14 @@ pub enum FaultKind {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Direction {
+pub(super) enum DmaDirection {
     Read,
     Write,
 }
 
-impl Direction {
+impl DmaDirection {
     #[inline]
-    pub(super) fn is_permitted(self, region: &Region) -> bool {
+    pub(super) fn is_permitted(self, region: &DmaTableEntry) -> bool {
         match self {
             Self::Read => region.permissions.read,
             Self::Write => region.permissions.write,
@@ -52,8 +52,8 @@ impl Direction {
 }
 
 /// The part of an access that lies in one region.
-struct Piece<'table> {
-    memory: &'table View,
+struct AccessPart<'table> {
+    memory: &'table MemoryView,
     offset: u64,
     len: usize,
 }
@@ -65,7 +65,7 @@ impl DmaTable {
     /// [`DmaFault`]; `buffer` is then unchanged.
     #[inline]
     pub fn read(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
-        match self.last_hit(iova, Direction::Read) {
+        match self.last_hit(iova, DmaDirection::Read) {
             Some((memory, offset)) if memory.read(offset, buffer).is_ok() => Ok(()),
             _ => self.read_elsewhere(iova, buffer),
         }
@@ -78,7 +78,7 @@ impl DmaTable {
     /// [`DmaFault`]; memory is then unchanged.
     #[inline]
     pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        match self.last_hit(iova, Direction::Write) {
+        match self.last_hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write(offset, bytes).is_ok() => Ok(()),
             _ => self.write_elsewhere(iova, bytes),
         }
@@ -90,7 +90,7 @@ impl DmaTable {
     /// [`DmaFault`]; descriptors before the faulting one may have been stored, the faulting one is not.
     #[inline]
     pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
-        match self.last_hit(iova, Direction::Write) {
+        match self.last_hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write_descriptors(offset, bytes, size).is_ok() => Ok(()),
             _ => self.write_descriptors_elsewhere(iova, bytes, size),
         }
@@ -100,7 +100,7 @@ impl DmaTable {
     /// outside the region of the last access.
     #[inline]
     pub fn prefetch(&self, (iova, length): (u64, usize), writes: bool) {
-        let direction = if writes { Direction::Write } else { Direction::Read };
+        let direction = if writes { DmaDirection::Write } else { DmaDirection::Read };
         if let Some((memory, offset)) = self.last_hit(iova, direction) {
             memory.prefetch((offset, length), writes);
         }
@@ -109,7 +109,7 @@ impl DmaTable {
     /// Returns memory and offset of an address if it lies in or after the last accessed region and the region
     /// permits the access. The memory checks the offset against its end.
     #[inline]
-    fn last_hit(&self, iova: u64, direction: Direction) -> Option<(&View, u64)> {
+    fn last_hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         let region = self.regions.get(self.last_hit.get())?;
         if !direction.is_permitted(region) {
             return None;
@@ -122,7 +122,7 @@ impl DmaTable {
     #[cold]
     #[inline(never)]
     fn read_elsewhere(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
-        match self.hit(iova, Direction::Read) {
+        match self.hit(iova, DmaDirection::Read) {
             Some((memory, offset)) if memory.read(offset, buffer).is_ok() => Ok(()),
             _ => self.read_across(iova, buffer),
         }
@@ -131,7 +131,7 @@ impl DmaTable {
     #[cold]
     #[inline(never)]
     fn write_elsewhere(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        match self.hit(iova, Direction::Write) {
+        match self.hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write(offset, bytes).is_ok() => Ok(()),
             _ => self.write_across(iova, bytes),
         }
@@ -143,10 +143,10 @@ impl DmaTable {
     fn write_descriptors_elsewhere(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
         let mut at = iova;
         for descriptor in bytes.chunks(size.max(WORD)) {
-            match self.hit(at, Direction::Write) {
+            match self.hit(at, DmaDirection::Write) {
                 Some((memory, offset)) if memory.write_descriptors(offset, descriptor, size).is_ok() => {}
                 _ => {
-                    self.check(at, descriptor.len(), Direction::Write)?;
+                    self.check(at, descriptor.len(), DmaDirection::Write)?;
                     let word = |word: usize| (at.wrapping_add((word * WORD) as u64), word * WORD);
                     let mut words = done_last(descriptor.len() / WORD).map(word);
                     words.try_for_each(|(at, from)| self.write(at, &descriptor[from..from + WORD]))?;
@@ -158,17 +158,17 @@ impl DmaTable {
     }
 
     /// Returns memory and offset of an address, and makes its region the last accessed one.
-    fn hit(&self, iova: u64, direction: Direction) -> Option<(&View, u64)> {
+    fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)
     }
 
     #[cold]
     fn read_across(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
-        self.check(iova, buffer.len(), Direction::Read)?;
+        self.check(iova, buffer.len(), DmaDirection::Read)?;
         let (mut at, mut rest) = (iova, buffer);
         while !rest.is_empty() {
-            let piece = self.piece(at, rest.len(), Direction::Read)?;
+            let piece = self.piece(at, rest.len(), DmaDirection::Read)?;
             let (now, later) = rest.split_at_mut(piece.len);
             piece.memory.read(piece.offset, now).map_err(|error| fault(at, error))?;
             // The address may wrap to 0 after the last byte; then nothing is left to read.
@@ -180,10 +180,10 @@ impl DmaTable {
 
     #[cold]
     fn write_across(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        self.check(iova, bytes.len(), Direction::Write)?;
+        self.check(iova, bytes.len(), DmaDirection::Write)?;
         let (mut at, mut rest) = (iova, bytes);
         while !rest.is_empty() {
-            let piece = self.piece(at, rest.len(), Direction::Write)?;
+            let piece = self.piece(at, rest.len(), DmaDirection::Write)?;
             let (now, later) = rest.split_at(piece.len);
             piece.memory.write(piece.offset, now).map_err(|error| fault(at, error))?;
             at = at.wrapping_add(piece.len as u64);
@@ -193,7 +193,7 @@ impl DmaTable {
     }
 
     /// Checks that the device may access a whole range of addresses.
-    fn check(&self, iova: u64, len: usize, direction: Direction) -> Result<(), DmaFault> {
+    fn check(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<(), DmaFault> {
         let (mut at, mut rest) = (iova, len);
         while rest > 0 {
             let piece = self.piece(at, rest, direction)?;
@@ -204,22 +204,22 @@ impl DmaTable {
     }
 
     /// Returns the first part of an address range that lies in one region. `len` is not 0.
-    fn piece(&self, iova: u64, len: usize, direction: Direction) -> Result<Piece<'_>, DmaFault> {
+    fn piece(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<AccessPart<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {
-            return Err(fault(FaultKind::Wraps));
+            return Err(fault(DmaFaultKind::Wraps));
         }
-        let region = self.region_at(iova).ok_or(fault(FaultKind::Unmapped))?;
+        let region = self.region_at(iova).ok_or(fault(DmaFaultKind::Unmapped))?;
         if !direction.is_permitted(region) {
-            return Err(fault(FaultKind::Forbidden));
+            return Err(fault(DmaFaultKind::Forbidden));
         }
-        let backing = region.backing.as_ref().ok_or(fault(FaultKind::NotShared))?;
+        let backing = region.backing.as_ref().ok_or(fault(DmaFaultKind::NotShared))?;
         // A region with memory is no larger than the address space, so its rest fits in `usize`.
         let rest = usize::try_from(region.last - iova).map_or(usize::MAX, |rest| rest.saturating_add(1));
-        Ok(Piece { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
+        Ok(AccessPart { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
     }
 
-    fn region_at(&self, iova: u64) -> Option<&Region> {
+    fn region_at(&self, iova: u64) -> Option<&DmaTableEntry> {
         let index = self.regions.partition_point(|region| region.last < iova);
         let region = self.regions.get(index).filter(|region| region.holds(iova))?;
         self.last_hit.set(index);
@@ -228,10 +228,10 @@ impl DmaTable {
 }
 
 #[cold]
-fn fault(iova: u64, error: AccessError) -> DmaFault {
+fn fault(iova: u64, error: MemoryAccessError) -> DmaFault {
     let kind = match error {
-        AccessError::OutOfRange { .. } => FaultKind::Unmapped,
-        AccessError::ReadOnly => FaultKind::Forbidden,
+        MemoryAccessError::OutOfRange { .. } => DmaFaultKind::Unmapped,
+        MemoryAccessError::ReadOnly => DmaFaultKind::Forbidden,
     };
     DmaFault { iova, kind }
 }

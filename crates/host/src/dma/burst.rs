@@ -4,21 +4,24 @@
 //!
 //! A frame that crosses regions ends a burst; [`DmaTable::read`] and [`DmaTable::write`] move it.
 
-use super::access::Direction;
+use super::access::DmaDirection;
 use super::{DmaFault, DmaTable};
-use crate::memory::frames::{self, BURST, Complete, HEAD, LongPlaces, Payloads, Place, Places, Regions, Run};
+use crate::memory::frames::{
+    self, BURST, FrameAddresses, FrameCopies, FrameHeadCompletion, HEAD, LongFrameAddresses, MappedBytes,
+    PayloadCopies, RegionSelector,
+};
 
 /// Look-up of many guest addresses that mostly lie in one region.
-struct Cursor<'table, 'hint, const WRITES: bool> {
+struct RegionCursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,
     first: u64,
-    region: Place<'table, WRITES>,
+    region: MappedBytes<'table, WRITES>,
 }
 
-impl<'table, 'hint, const WRITES: bool> Cursor<'table, 'hint, WRITES> {
+impl<'table, 'hint, const WRITES: bool> RegionCursor<'table, 'hint, WRITES> {
     fn new(table: &'table DmaTable, hint: &'hint mut u32) -> Self {
-        let mut cursor = Self { table, hint, first: 0, region: Place::NONE };
+        let mut cursor = Self { table, hint, first: 0, region: MappedBytes::NONE };
         cursor.enter();
         cursor
     }
@@ -26,18 +29,18 @@ impl<'table, 'hint, const WRITES: bool> Cursor<'table, 'hint, WRITES> {
     /// Selects the region that the hint names; selects none if the hint is out of date or the region does not permit
     /// the access.
     fn enter(&mut self) {
-        let direction = if WRITES { Direction::Write } else { Direction::Read };
+        let direction = if WRITES { DmaDirection::Write } else { DmaDirection::Read };
         let region = self.table.regions.get(*self.hint as usize);
         let region = region.filter(|region| direction.is_permitted(region));
         let backed = region.and_then(|region| Some((region.first, region.backing.as_ref()?)));
-        (self.first, self.region) =
-            backed.map_or((0, Place::NONE), |(first, backing)| (first, Place::whole(backing.view())));
+        (self.first, self.region) = backed
+            .map_or((0, MappedBytes::NONE), |(first, backing)| (first, MappedBytes::whole(backing.view())));
     }
 }
 
-impl<'table, const WRITES: bool> Regions<'table, WRITES> for Cursor<'table, '_, WRITES> {
+impl<'table, const WRITES: bool> RegionSelector<'table, WRITES> for RegionCursor<'table, '_, WRITES> {
     #[inline(always)]
-    fn region(&self) -> (u64, Place<'table, WRITES>) {
+    fn region(&self) -> (u64, MappedBytes<'table, WRITES>) {
         (self.first, self.region)
     }
 
@@ -58,9 +61,9 @@ impl DmaTable {
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],
     ) -> usize {
-        let mut cursor = Cursor::new(self, hint);
+        let mut cursor = RegionCursor::new(self, hint);
         let count = sources.len().min(lengths.len()).min(heads.len());
-        let places = Places::find(&sources[..count], lengths, &mut cursor);
+        let places = FrameAddresses::find(&sources[..count], lengths, &mut cursor);
         frames::gather(&places, heads);
         places.len()
     }
@@ -72,28 +75,29 @@ impl DmaTable {
         &self,
         hint: &mut u32,
         (to, to_hint): (&Self, &mut u32),
-        run: Run<'_>,
-        complete: Option<&mut Complete<'_>>,
+        run: FrameCopies<'_>,
+        complete: Option<&mut FrameHeadCompletion<'_>>,
     ) -> usize {
-        let Run { heads, sources, lengths, targets, sums } = run;
-        let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
+        let FrameCopies { heads, sources, lengths, targets, sums } = run;
+        let (mut from, mut into) = (RegionCursor::new(self, hint), RegionCursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
-        let mut written = Places::find(&targets[..count], lengths, &mut into);
-        let read =
-            written.any_long().then(|| LongPlaces::find(&sources[..written.len()], lengths, &mut from));
-        written.truncate(read.as_ref().map_or(count, LongPlaces::len));
+        let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);
+        let read = written
+            .any_long()
+            .then(|| LongFrameAddresses::find(&sources[..written.len()], lengths, &mut from));
+        written.truncate(read.as_ref().map_or(count, LongFrameAddresses::len));
         frames::carry(heads, read.as_ref(), &written, sums, complete);
         written.len()
     }
 
     /// Copies up to 32 payloads from this table's memory to buffers of another. Returns how many it copied; it stops at the first
     /// one that is not permitted, or not in one region.
-    pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: Payloads<'_>) -> usize {
-        let Payloads { sources, lengths, targets, sums } = payloads;
-        let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
+    pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopies<'_>) -> usize {
+        let PayloadCopies { sources, lengths, targets, sums } = payloads;
+        let (mut from, mut into) = (RegionCursor::new(self, hint), RegionCursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(sums.len());
-        let mut written = Places::find(&targets[..count], lengths, &mut into);
-        let read = Places::find(&sources[..written.len()], lengths, &mut from);
+        let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);
+        let read = FrameAddresses::find(&sources[..written.len()], lengths, &mut from);
         written.truncate(read.len());
         frames::copy(&read, &written, sums);
         written.len()
@@ -110,7 +114,7 @@ impl DmaTable {
     ) -> usize {
         let lengths = [length as u32; BURST];
         let count = headers.len().min(targets.len());
-        let written = Places::find(&targets[..count], &lengths, &mut Cursor::new(self, hint));
+        let written = FrameAddresses::find(&targets[..count], &lengths, &mut RegionCursor::new(self, hint));
         frames::scatter(headers, &written);
         written.len()
     }

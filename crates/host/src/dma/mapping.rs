@@ -4,14 +4,14 @@
 //! A mapping covers the whole blocks of the file that hold the region. Only regions decide which bytes the device
 //! may reach. A mapping is dropped with its last region.
 //!
-//! Everything here may block, and belongs on a [`Worker`](crate::worker::Worker).
+//! Everything here may block, and belongs on a [`BlockingWorker`](crate::worker::BlockingWorker).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::region::{Backing, Region};
-use super::{DmaLimits, MapRegionError, Permissions};
-use crate::memory::{FileIdentity, MapError, MappedFile, Protection};
+use super::region::{DmaTableEntry, RegionMemory};
+use super::{DmaLimits, DmaPermissions, MapRegionError};
+use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
 
 /// Smallest mapping of a file in bytes, and the number of blocks that a large file is divided into.
 const LEAST_BLOCK: u64 = 1 << 30;
@@ -19,23 +19,23 @@ const BLOCKS: u64 = 32;
 
 /// Client's descriptor of a file with guest memory, shared by all mappings of the file.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ClientMemoryFile {
     pub(super) fd: OwnedFd,
     identity: FileIdentity,
 }
 
 /// Mapped part of a file with guest memory.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(super) struct ClientMemoryMapping {
     pub(super) memory: Arc<MappedFile>,
-    pub(super) file: Arc<File>,
+    pub(super) file: Arc<ClientMemoryFile>,
     /// Offset of the mapping's first byte in the file.
     pub(super) start: u64,
 }
 
-impl Mapping {
-    fn serves(&self, identity: FileIdentity, offset: u64, size: u64, protection: Protection) -> bool {
-        let writable = protection == Protection::ReadOnly || self.memory.is_writable();
+impl ClientMemoryMapping {
+    fn serves(&self, identity: FileIdentity, offset: u64, size: u64, protection: MemoryProtection) -> bool {
+        let writable = protection == MemoryProtection::ReadOnly || self.memory.is_writable();
         let inside = offset.checked_sub(self.start).and_then(|skipped| skipped.checked_add(size));
         let inside = inside.is_some_and(|end| end <= self.memory.len());
         self.file.identity == identity && writable && inside && !self.memory.poisoned()
@@ -44,22 +44,22 @@ impl Mapping {
 
 /// Memory mappings that one client's DMA regions share. Only threads that map and unmap take the lock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Mappings(Arc<Mutex<Vec<Weak<Mapping>>>>);
+pub(super) struct ClientMappings(Arc<Mutex<Vec<Weak<ClientMemoryMapping>>>>);
 
-impl Mappings {
+impl ClientMappings {
     /// Returns an existing or new mapping that covers a part of a client's file.
     fn get(
         &self,
         fd: OwnedFd,
         (offset, size): (u64, u64),
-        protection: Protection,
+        protection: MemoryProtection,
         limits: DmaLimits,
-    ) -> Result<Arc<Mapping>, MapRegionError> {
+    ) -> Result<Arc<ClientMemoryMapping>, MapRegionError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|mapping| mapping.strong_count() > 0);
-        let alive: Vec<Arc<Mapping>> = known.iter().filter_map(Weak::upgrade).collect();
+        let alive: Vec<Arc<ClientMemoryMapping>> = known.iter().filter_map(Weak::upgrade).collect();
         MappedFile::check(&fd, offset, size, protection)?;
-        let identity = FileIdentity::of_memory(fd.as_fd()).map_err(MapError::System)?;
+        let identity = FileIdentity::of_memory(fd.as_fd()).map_err(FileMapError::System)?;
         if let Some(mapping) = alive.iter().find(|m| m.serves(identity, offset, size, protection)) {
             return Ok(Arc::clone(mapping));
         }
@@ -68,7 +68,7 @@ impl Mappings {
         }
         let (memory, start) = MappedFile::map_around(fd.as_fd(), (offset, size), protection, block)?;
         let file = keep(fd, identity, &alive, limits.files)?;
-        let mapping = Arc::new(Mapping { memory: Arc::new(memory), file, start });
+        let mapping = Arc::new(ClientMemoryMapping { memory: Arc::new(memory), file, start });
         known.push(Arc::downgrade(&mapping));
         Ok(mapping)
     }
@@ -78,10 +78,10 @@ impl Mappings {
 fn keep(
     fd: OwnedFd,
     identity: FileIdentity,
-    alive: &[Arc<Mapping>],
+    alive: &[Arc<ClientMemoryMapping>],
     most: usize,
-) -> Result<Arc<File>, MapRegionError> {
-    let mut files: Vec<&Arc<File>> = Vec::with_capacity(most);
+) -> Result<Arc<ClientMemoryFile>, MapRegionError> {
+    let mut files: Vec<&Arc<ClientMemoryFile>> = Vec::with_capacity(most);
     for mapping in alive {
         if mapping.file.identity == identity {
             return Ok(Arc::clone(&mapping.file));
@@ -93,7 +93,7 @@ fn keep(
     if files.len() >= most {
         return Err(MapRegionError::LimitReached);
     }
-    Ok(Arc::new(File { fd, identity }))
+    Ok(Arc::new(ClientMemoryFile { fd, identity }))
 }
 
 /// Returns the size in bytes of the blocks in which a file of `size` bytes is mapped.
@@ -106,10 +106,10 @@ fn block(size: u64) -> u64 {
 pub struct PendingRegion {
     pub(super) first: u64,
     pub(super) last: u64,
-    pub(super) permissions: Permissions,
+    pub(super) permissions: DmaPermissions,
     /// Offset in the file of the DMA region's first byte.
     pub(super) offset: u64,
-    pub(super) mappings: Mappings,
+    pub(super) mappings: ClientMappings,
     pub(super) limits: DmaLimits,
 }
 
@@ -120,25 +120,26 @@ impl PendingRegion {
     /// The descriptor is unsuitable, or a limit is reached.
     pub fn map(self, fd: OwnedFd) -> Result<MappedRegion, MapRegionError> {
         let Self { first, last, permissions, offset, mappings, limits } = self;
-        let protection = if permissions.write { Protection::ReadWrite } else { Protection::ReadOnly };
+        let protection =
+            if permissions.write { MemoryProtection::ReadWrite } else { MemoryProtection::ReadOnly };
         let size = last - first + 1;
         let mapping = mappings.get(fd, (offset, size), protection, limits)?;
         let skip = offset - mapping.start;
-        let backing = Backing::new(mapping, skip, size, permissions).ok_or(MapError::BadRange)?;
-        Ok(MappedRegion(Region { first, last, permissions, backing: Some(backing) }))
+        let backing = RegionMemory::new(mapping, skip, size, permissions).ok_or(FileMapError::BadRange)?;
+        Ok(MappedRegion(DmaTableEntry { first, last, permissions, backing: Some(backing) }))
     }
 }
 
 /// Region with mapped memory, for the table that has admitted it. Dropping it may block.
 #[derive(Debug)]
 #[must_use]
-pub struct MappedRegion(pub(super) Region);
+pub struct MappedRegion(pub(super) DmaTableEntry);
 
 /// DMA regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
 /// closes their files, which may block.
 #[derive(Debug)]
 #[must_use = "drop the unmapped region in a worker thread: munmap may take long"]
-pub struct RemovedRegions(pub(super) Vec<Region>);
+pub struct RemovedRegions(pub(super) Vec<DmaTableEntry>);
 
 impl RemovedRegions {
     /// Returns true if none of the removed regions has memory, so that dropping them does not block.

@@ -8,8 +8,8 @@
 //! everything when the VM was started without `share=on`). The table keeps them, so that overlaps and unmaps are
 //! judged correctly; the device can reach none of their bytes.
 //!
-//! Mapping and unmapping may block and happen on a [`Worker`](crate::worker::Worker): [`DmaTable::admit`] returns
-//! the region to map, and [`DmaTable::unmap`] the regions to drop.
+//! Mapping and unmapping may block and happen on a [`BlockingWorker`](crate::worker::BlockingWorker):
+//! [`DmaTable::admit`] returns the region to map, and [`DmaTable::unmap`] the regions to drop.
 //!
 //! The device does not reach memory through the client (DMA_READ, DMA_WRITE).
 
@@ -26,14 +26,14 @@ use std::ops::Range;
 
 use rustix::io::Errno;
 
-pub use access::{DmaFault, FaultKind};
-use mapping::Mappings;
+pub use access::{DmaFault, DmaFaultKind};
+use mapping::ClientMappings;
 pub use mapping::{MappedRegion, PendingRegion, RemovedRegions};
-use region::Region;
-pub use region::{DmaRegion, Permissions};
+use region::DmaTableEntry;
+pub use region::{DmaPermissions, DmaRegion};
 
-pub use crate::memory::frames::{Complete, Payloads, Run};
-use crate::memory::{MapError, poison_events};
+pub use crate::memory::frames::{FrameCopies, FrameHeadCompletion, PayloadCopies};
+use crate::memory::{FileMapError, poison_events};
 
 /// Unit of addresses and sizes in bytes, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
@@ -48,7 +48,7 @@ pub struct DmaLimits {
     /// Largest number of regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
     /// Largest number of memory mappings of one client. Regions of one file share them; see also
-    /// [`MappingShare`](crate::memory::MappingShare).
+    /// [`MappingReservation`](crate::memory::MappingReservation).
     pub mappings: usize,
     /// Largest number of different memory files of one client. Their descriptors are kept for a successor.
     pub files: usize,
@@ -100,7 +100,7 @@ pub enum MapRegionError {
     },
     /// The descriptor that the client sent cannot be mapped.
     #[error(transparent)]
-    Memory(#[from] MapError),
+    Memory(#[from] FileMapError),
 }
 
 impl MapRegionError {
@@ -121,14 +121,14 @@ impl MapRegionError {
 /// Address range to unmap that holds no DMA region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("cannot unmap {iova:#x}+{size:#x}: the range must cover whole DMA regions")]
-pub struct NotMapped {
+pub struct UnmapRegionError {
     /// First I/O virtual address of the range to unmap.
     pub iova: u64,
     /// Size of the range to unmap in bytes.
     pub size: u64,
 }
 
-impl NotMapped {
+impl UnmapRegionError {
     /// Returns the errno of the reply to the refused request: ENOENT.
     #[must_use]
     pub fn errno(&self) -> i32 {
@@ -139,12 +139,12 @@ impl NotMapped {
 /// Regions of one client, in order of address, without overlaps.
 #[derive(Debug, Default)]
 pub struct DmaTable {
-    regions: Vec<Region>,
+    regions: Vec<DmaTableEntry>,
     limits: DmaLimits,
     /// Number of DMA regions with memory.
     shareable: usize,
     mapped_bytes: u64,
-    mappings: Mappings,
+    mappings: ClientMappings,
     /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
     /// [`poison_events`] at the last check of the regions, and its result.
@@ -168,7 +168,7 @@ impl DmaTable {
         &mut self,
         iova: u64,
         size: u64,
-        permissions: Permissions,
+        permissions: DmaPermissions,
         offset: Option<u64>,
     ) -> Result<Option<PendingRegion>, MapRegionError> {
         let invalid = MapRegionError::Invalid { iova, size };
@@ -182,7 +182,7 @@ impl DmaTable {
             return Err(MapRegionError::LimitReached);
         }
         let Some(offset) = offset.filter(|_| permissions.any()) else {
-            self.regions.insert(index, Region { first: iova, last, permissions, backing: None });
+            self.regions.insert(index, DmaTableEntry { first: iova, last, permissions, backing: None });
             return Ok(None);
         };
         if size > self.limits.bytes.saturating_sub(self.mapped_bytes) {
@@ -221,9 +221,9 @@ impl DmaTable {
     /// memory.
     ///
     /// # Errors
-    /// [`NotMapped`]; a part of a region cannot be removed.
-    pub fn unmap(&mut self, iova: u64, size: u64) -> Result<RemovedRegions, NotMapped> {
-        let nothing = NotMapped { iova, size };
+    /// [`UnmapRegionError`]; a part of a region cannot be removed.
+    pub fn unmap(&mut self, iova: u64, size: u64) -> Result<RemovedRegions, UnmapRegionError> {
+        let nothing = UnmapRegionError { iova, size };
         let last = size.checked_sub(1).and_then(|more| iova.checked_add(more)).ok_or(nothing)?;
         let from = self.regions.partition_point(|region| region.last < iova);
         let to = self.regions.partition_point(|region| region.first <= last);
@@ -260,7 +260,7 @@ impl DmaTable {
 
     /// Returns the regions in order of address, with the file and offset by which the next process maps them again.
     pub fn regions(&self) -> impl Iterator<Item = DmaRegion<'_>> {
-        self.regions.iter().map(Region::describe)
+        self.regions.iter().map(DmaTableEntry::describe)
     }
 
     /// Returns the number of the client's regions, with or without memory.

@@ -4,19 +4,19 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use super::mapping::Mapping;
-use crate::memory::{View, Window};
+use super::mapping::ClientMemoryMapping;
+use crate::memory::{MemoryView, RegionWindow};
 
 /// Device's permissions in a region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permissions {
+pub struct DmaPermissions {
     /// True if the device may read the DMA region.
     pub read: bool,
     /// True if the device may write to the DMA region.
     pub write: bool,
 }
 
-impl Permissions {
+impl DmaPermissions {
     /// Permissions of a DMA region with ordinary guest memory.
     pub const READ_WRITE: Self = Self { read: true, write: true };
     /// Permissions of a DMA region with a guest's ROM.
@@ -35,37 +35,42 @@ pub struct DmaRegion<'table> {
     /// Last I/O virtual address of the DMA region: it may be 2^64 - 1.
     pub last: u64,
     /// Device's permissions in the region.
-    pub permissions: Permissions,
+    pub permissions: DmaPermissions,
     /// File and offset of the region's first byte; `None` if the region has no memory.
     pub file: Option<(BorrowedFd<'table>, u64)>,
 }
 
 /// Mapped memory of a DMA region.
-pub(super) struct Backing {
+pub(super) struct RegionMemory {
     /// Bytes of the DMA region in the mapping.
-    window: Window,
+    window: RegionWindow,
     /// Mapping that holds the region, shared with other regions of the file.
-    pub(super) mapping: Arc<Mapping>,
+    pub(super) mapping: Arc<ClientMemoryMapping>,
     /// Offset of the region in the mapping, in bytes.
     skip: u64,
 }
 
-impl Backing {
+impl RegionMemory {
     /// Creates the memory of `len` bytes at `skip` in a mapping. Returns `None` if the mapping is too short, or
     /// read-only and the device may write.
-    pub(super) fn new(mapping: Arc<Mapping>, skip: u64, len: u64, permissions: Permissions) -> Option<Self> {
-        let window = Window::new(Arc::clone(&mapping.memory), skip, len, permissions.write)?;
+    pub(super) fn new(
+        mapping: Arc<ClientMemoryMapping>,
+        skip: u64,
+        len: u64,
+        permissions: DmaPermissions,
+    ) -> Option<Self> {
+        let window = RegionWindow::new(Arc::clone(&mapping.memory), skip, len, permissions.write)?;
         Some(Self { window, mapping, skip })
     }
 
     /// Returns the bytes of the DMA region.
     #[inline]
-    pub(super) fn view(&self) -> &View {
+    pub(super) fn view(&self) -> &MemoryView {
         self.window.view()
     }
 }
 
-impl fmt::Debug for Backing {
+impl fmt::Debug for RegionMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Backing")
             .field("mapping", &self.mapping)
@@ -76,14 +81,14 @@ impl fmt::Debug for Backing {
 
 /// Entry of a DMA table, kept small since a client may have 65,535.
 #[derive(Debug)]
-pub(super) struct Region {
+pub(super) struct DmaTableEntry {
     pub(super) first: u64,
     pub(super) last: u64,
-    pub(super) permissions: Permissions,
-    pub(super) backing: Option<Backing>,
+    pub(super) permissions: DmaPermissions,
+    pub(super) backing: Option<RegionMemory>,
 }
 
-impl Region {
+impl DmaTableEntry {
     /// Returns the region's size in bytes, at most 2^64 - 4,096: regions are whole pages and only two together fill the
     /// address space.
     pub(super) fn size(&self) -> u64 {
@@ -98,7 +103,7 @@ impl Region {
         let file = self
             .backing
             .as_ref()
-            .map(|Backing { mapping, skip, .. }| (mapping.file.fd.as_fd(), mapping.start + skip));
+            .map(|RegionMemory { mapping, skip, .. }| (mapping.file.fd.as_fd(), mapping.start + skip));
         DmaRegion { iova: self.first, last: self.last, permissions: self.permissions, file }
     }
 }

@@ -26,7 +26,7 @@ impl DmaTable {
         &mut self,
         iova: u64,
         size: u64,
-        permissions: Permissions,
+        permissions: DmaPermissions,
         memory: Option<(OwnedFd, u64)>,
     ) -> Result<(), MapRegionError> {
         let (fd, offset) = memory.unzip();
@@ -44,7 +44,7 @@ fn memfd(pages: u64) -> OwnedFd {
     fd
 }
 
-fn fault<T>(iova: u64, kind: FaultKind) -> Result<T, DmaFault> {
+fn fault<T>(iova: u64, kind: DmaFaultKind) -> Result<T, DmaFault> {
     Err(DmaFault { iova, kind })
 }
 
@@ -53,7 +53,7 @@ fn table(regions: &[(u64, u64)]) -> DmaTable {
     let mut table = DmaTable::default();
     for (page, pages) in regions {
         let memory = Some((memfd(*pages), 0));
-        table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, memory).unwrap();
+        table.map(page * PAGE, pages * PAGE, DmaPermissions::READ_WRITE, memory).unwrap();
     }
     table
 }
@@ -77,9 +77,9 @@ fn dma_descriptors_are_written_whole_at_any_address() {
 fn writing_a_descriptor_with_an_unmapped_end_faults() {
     let table = table(&[(1, 1)]);
     let end = 2 * PAGE;
-    assert_eq!(table.write_descriptors(end - 40, &[1; 64], 32), fault(end, FaultKind::Unmapped));
+    assert_eq!(table.write_descriptors(end - 40, &[1; 64], 32), fault(end, DmaFaultKind::Unmapped));
     let last = u64::MAX - 7;
-    assert_eq!(table.write_descriptors(last, &[1; 32], 32), fault(last, FaultKind::Wraps));
+    assert_eq!(table.write_descriptors(last, &[1; 32], 32), fault(last, DmaFaultKind::Wraps));
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn dma_access_may_cross_adjacent_regions_but_no_gap() {
     assert_eq!(seen, long);
 
     let mut seen = [9; 8];
-    assert_eq!(table.read(5 * PAGE - 4, &mut seen), fault(5 * PAGE, FaultKind::Unmapped));
+    assert_eq!(table.read(5 * PAGE - 4, &mut seen), fault(5 * PAGE, DmaFaultKind::Unmapped));
     assert_eq!(seen, [9; 8], "a fault moves nothing");
-    assert_eq!(table.write(5 * PAGE - 4, &[1; 8]), fault(5 * PAGE, FaultKind::Unmapped));
+    assert_eq!(table.write(5 * PAGE - 4, &[1; 8]), fault(5 * PAGE, DmaFaultKind::Unmapped));
     let mut tail = [9; 4];
     table.read(5 * PAGE - 4, &mut tail).unwrap();
     assert_eq!(tail, [0; 4], "a fault moves nothing");
@@ -142,10 +142,10 @@ fn guest_memory_is_blank_until_sampled_pages_are_written() {
 fn dma_access_past_the_last_address_faults() {
     let mut table = DmaTable::default();
     let last_page = u64::MAX - PAGE + 1;
-    table.map(last_page, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
+    table.map(last_page, PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
     assert_eq!(table.write(u64::MAX, &[7]), Ok(()));
-    assert_eq!(table.write(u64::MAX, &[7, 8]), fault(u64::MAX, FaultKind::Wraps));
-    assert_eq!(table.read(u64::MAX - 1, &mut [0; 3]), fault(u64::MAX - 1, FaultKind::Wraps));
+    assert_eq!(table.write(u64::MAX, &[7, 8]), fault(u64::MAX, DmaFaultKind::Wraps));
+    assert_eq!(table.read(u64::MAX - 1, &mut [0; 3]), fault(u64::MAX - 1, DmaFaultKind::Wraps));
     let mut seen = [0];
     table.read(u64::MAX, &mut seen).unwrap();
     assert_eq!(seen, [7]);
@@ -154,21 +154,21 @@ fn dma_access_past_the_last_address_faults() {
 #[test]
 fn dma_region_without_file_is_listed_but_not_accessible() {
     let mut table = table(&[(0, 1)]);
-    table.map(PAGE, PAGE, Permissions::READ_ONLY, None).unwrap();
+    table.map(PAGE, PAGE, DmaPermissions::READ_ONLY, None).unwrap();
     assert_eq!((table.len(), table.shareable_regions(), table.mapped_bytes()), (2, 1, PAGE));
-    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::NotShared));
-    assert_eq!(table.read(PAGE - 1, &mut [0; 2]), fault(PAGE, FaultKind::NotShared));
-    let again = table.map(PAGE, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, DmaFaultKind::NotShared));
+    assert_eq!(table.read(PAGE - 1, &mut [0; 2]), fault(PAGE, DmaFaultKind::NotShared));
+    let again = table.map(PAGE, PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
     assert_eq!(again.errno(), libc::EEXIST);
     drop(table.unmap(PAGE, PAGE).unwrap());
-    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Unmapped));
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, DmaFaultKind::Unmapped));
 }
 
 #[test]
 fn overlapping_dma_region_gets_eexist_invalid_range_einval() {
     let mut table = table(&[(4, 4), (10, 1)]);
     let mut map = |page, pages| {
-        let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, None);
+        let outcome = table.map(page * PAGE, pages * PAGE, DmaPermissions::READ_WRITE, None);
         outcome.map_err(|error| error.errno())
     };
     for (page, pages) in [(4, 4), (0, 5), (7, 1), (5, 1), (0, 100), (10, 1), (9, 2)] {
@@ -177,11 +177,11 @@ fn overlapping_dma_region_gets_eexist_invalid_range_einval() {
     assert_eq!(map(3, 0), Err(libc::EINVAL));
     assert_eq!(map(u64::MAX / PAGE, 2), Err(libc::EINVAL), "ends beyond 2^64");
     assert_eq!(map(8, 2), Ok(()));
-    let mut map = |iova, size| table.map(iova, size, Permissions::READ_WRITE, None).map_err(|e| e.errno());
+    let mut map = |iova, size| table.map(iova, size, DmaPermissions::READ_WRITE, None).map_err(|e| e.errno());
     assert_eq!(map(5, PAGE), Err(libc::EINVAL));
     assert_eq!(map(0, PAGE + 1), Err(libc::EINVAL));
     let offset = Some((memfd(2), 100));
-    assert_eq!(table.map(0, PAGE, Permissions::READ_WRITE, offset).unwrap_err().errno(), libc::EINVAL);
+    assert_eq!(table.map(0, PAGE, DmaPermissions::READ_WRITE, offset).unwrap_err().errno(), libc::EINVAL);
 }
 
 #[test]
@@ -199,40 +199,40 @@ fn dma_unmap_removes_every_region_inside_the_range() {
     }
     table.read(8 * PAGE, &mut [0]).unwrap();
     drop(table.unmap(4 * PAGE, 4 * PAGE).unwrap());
-    assert_eq!(table.read(4 * PAGE, &mut [0]), fault(4 * PAGE, FaultKind::Unmapped));
+    assert_eq!(table.read(4 * PAGE, &mut [0]), fault(4 * PAGE, DmaFaultKind::Unmapped));
     table.read(8 * PAGE, &mut [0]).unwrap();
     drop(table.unmap_all());
     assert!(table.is_empty());
     assert_eq!((table.shareable_regions(), table.mapped_bytes()), (0, 0));
-    assert_eq!(table.read(8 * PAGE, &mut [0]), fault(8 * PAGE, FaultKind::Unmapped));
+    assert_eq!(table.read(8 * PAGE, &mut [0]), fault(8 * PAGE, DmaFaultKind::Unmapped));
 }
 
 #[test]
 fn unmapped_guest_memory_can_be_mapped_at_another_address() {
     let fd = memfd(1);
     let mut table = DmaTable::default();
-    table.map(0, PAGE, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), 0))).unwrap();
+    table.map(0, PAGE, DmaPermissions::READ_WRITE, Some((fd.try_clone().unwrap(), 0))).unwrap();
     table.write(0, b"moved").unwrap();
     drop(table.unmap(0, PAGE).unwrap());
-    table.map(9 * PAGE, PAGE, Permissions::READ_WRITE, Some((fd, 0))).unwrap();
+    table.map(9 * PAGE, PAGE, DmaPermissions::READ_WRITE, Some((fd, 0))).unwrap();
     let mut seen = [0; 5];
     table.read(9 * PAGE, &mut seen).unwrap();
-    assert_eq!((&seen, table.read(0, &mut seen.clone())), (b"moved", fault(0, FaultKind::Unmapped)));
+    assert_eq!((&seen, table.read(0, &mut seen.clone())), (b"moved", fault(0, DmaFaultKind::Unmapped)));
 }
 
 #[test]
 fn region_permissions_restrict_the_devices_accesses() {
     let mut table = DmaTable::default();
-    let write_only = Permissions { read: false, write: true };
-    let nothing = Permissions { read: false, write: false };
-    for (page, permissions) in [(0, Permissions::READ_ONLY), (1, write_only), (2, nothing)] {
+    let write_only = DmaPermissions { read: false, write: true };
+    let nothing = DmaPermissions { read: false, write: false };
+    for (page, permissions) in [(0, DmaPermissions::READ_ONLY), (1, write_only), (2, nothing)] {
         table.map(page * PAGE, PAGE, permissions, Some((memfd(1), 0))).unwrap();
     }
-    assert_eq!(table.write(0, &[1]), fault(0, FaultKind::Forbidden));
+    assert_eq!(table.write(0, &[1]), fault(0, DmaFaultKind::Forbidden));
     assert_eq!(table.read(0, &mut [0]), Ok(()));
-    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Forbidden));
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, DmaFaultKind::Forbidden));
     assert_eq!(table.write(PAGE, &[1]), Ok(()));
-    assert_eq!(table.read(2 * PAGE, &mut [0]), fault(2 * PAGE, FaultKind::Forbidden));
+    assert_eq!(table.read(2 * PAGE, &mut [0]), fault(2 * PAGE, DmaFaultKind::Forbidden));
     assert_eq!(table.shareable_regions(), 2, "a region without permissions needs no memory");
 }
 
@@ -240,9 +240,9 @@ fn region_permissions_restrict_the_devices_accesses() {
 fn dma_region_with_a_descriptor_of_no_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
-    let refused = table.map(0, PAGE, Permissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
-    assert_eq!((refused, table.len()), (MapRegionError::Memory(MapError::WrongKind), 0));
-    let short = table.map(0, 2 * PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
+    let refused = table.map(0, PAGE, DmaPermissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
+    assert_eq!((refused, table.len()), (MapRegionError::Memory(FileMapError::WrongKind), 0));
+    let short = table.map(0, 2 * PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
     assert_eq!((short.errno(), table.len()), (libc::EINVAL, 0));
 }
 
@@ -253,7 +253,7 @@ fn client_limits_of_dma_regions_files_and_bytes_are_enforced() {
     let (a, b, c) = (memfd(8), memfd(1), memfd(1));
     let mut map = |page: u64, pages: u64, fd: Option<&OwnedFd>| {
         let memory = fd.map(|fd| (fd.try_clone().unwrap(), 0));
-        let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, memory);
+        let outcome = table.map(page * PAGE, pages * PAGE, DmaPermissions::READ_WRITE, memory);
         outcome.map_err(|error| error.errno())
     };
     assert_eq!(map(0, 8, Some(&a)), Ok(()));
@@ -262,7 +262,7 @@ fn client_limits_of_dma_regions_files_and_bytes_are_enforced() {
     drop(table.unmap_all());
     let mut map = |page: u64, fd: Option<&OwnedFd>| {
         let memory = fd.map(|fd| (fd.try_clone().unwrap(), 0));
-        table.map(page * PAGE, PAGE, Permissions::READ_WRITE, memory).map_err(|error| error.errno())
+        table.map(page * PAGE, PAGE, DmaPermissions::READ_WRITE, memory).map_err(|error| error.errno())
     };
     assert_eq!((map(0, Some(&a)), map(1, Some(&b))), (Ok(()), Ok(())));
     assert_eq!(map(2, Some(&c)), Err(libc::ENOSPC), "files");
@@ -275,21 +275,21 @@ fn client_limits_of_dma_regions_files_and_bytes_are_enforced() {
 fn all_65535_negotiated_regions_are_found() {
     let mut table = DmaTable::default();
     for page in 0..65_535 {
-        table.map(2 * page * PAGE, PAGE, Permissions::READ_WRITE, None).unwrap();
+        table.map(2 * page * PAGE, PAGE, DmaPermissions::READ_WRITE, None).unwrap();
     }
     assert_eq!(
-        table.map(0x4000_0000, PAGE, Permissions::READ_WRITE, None).unwrap_err().errno(),
+        table.map(0x4000_0000, PAGE, DmaPermissions::READ_WRITE, None).unwrap_err().errno(),
         libc::ENOSPC
     );
-    assert_eq!(table.read(2 * 40_000 * PAGE, &mut [0]), fault(2 * 40_000 * PAGE, FaultKind::NotShared));
-    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Unmapped));
+    assert_eq!(table.read(2 * 40_000 * PAGE, &mut [0]), fault(2 * 40_000 * PAGE, DmaFaultKind::NotShared));
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, DmaFaultKind::Unmapped));
 }
 
 #[test]
 fn truncated_guest_memory_poisons_only_its_dma_table() {
     let hostile = memfd(4);
     let mut theirs = DmaTable::default();
-    theirs.map(0, 4 * PAGE, Permissions::READ_WRITE, Some((hostile.try_clone().unwrap(), 0))).unwrap();
+    theirs.map(0, 4 * PAGE, DmaPermissions::READ_WRITE, Some((hostile.try_clone().unwrap(), 0))).unwrap();
     let honest = table(&[(0, 1)]);
     assert!(!theirs.poisoned());
     ftruncate(&hostile, 0).unwrap();
@@ -327,7 +327,7 @@ proptest! {
         let mut model: Vec<Option<u8>> = vec![None; 14 * PAGE as usize];
         for page in pages {
             let fresh = model[(page * PAGE) as usize].is_none();
-            let mapped = table.map(page * PAGE, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0)));
+            let mapped = table.map(page * PAGE, PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0)));
             prop_assert_eq!(mapped.is_ok(), fresh);
             model[(page * PAGE) as usize..][..PAGE as usize].iter_mut().for_each(|b| *b = b.or(Some(0)));
         }

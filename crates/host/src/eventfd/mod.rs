@@ -6,12 +6,12 @@
 //! A signal must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set. That
 //! flag belongs to the open file, which the client shares, so setting it also changes the client's blocking reads;
 //! QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd ignores it. The flag is set on adoption, but the
-//! client may clear it again: [`Notifier`] signals without depending on it and raises all interrupts to clients.
+//! client may clear it again: [`EventFdNotifier`] signals without depending on it and raises all interrupts to clients.
 //! [`EventFd::signal`] is for eventfds that no client shares.
 
 mod notifier;
 
-pub use notifier::Notifier;
+pub use notifier::EventFdNotifier;
 
 use crate::limits;
 use std::io;
@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 /// Reason why a descriptor was refused as an eventfd.
 #[derive(Debug, thiserror::Error)]
-pub enum AdoptError {
+pub enum EventFdError {
     /// The descriptor is a pipe, a socket, a file or another object.
     #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
@@ -32,7 +32,7 @@ pub enum AdoptError {
     System(io::Error),
 }
 
-impl AdoptError {
+impl EventFdError {
     /// Returns the errno of the reply to the client that sent the descriptor.
     #[must_use]
     pub fn errno(&self) -> i32 {
@@ -85,11 +85,11 @@ impl EventFd {
     /// Adopts a client's descriptor and makes it non-blocking. Refuses descriptors other than eventfds.
     ///
     /// # Errors
-    /// See [`AdoptError`].
-    pub fn adopt(fd: OwnedFd) -> Result<Self, AdoptError> {
-        let system = |errno: Errno| AdoptError::System(errno.into());
+    /// See [`EventFdError`].
+    pub fn adopt(fd: OwnedFd) -> Result<Self, EventFdError> {
+        let system = |errno: Errno| EventFdError::System(errno.into());
         if !is_kind(fd.as_fd()).map_err(system)? {
-            return Err(AdoptError::NotAnEventFd);
+            return Err(EventFdError::NotAnEventFd);
         }
         let event = Self(fd);
         event.keep_from_blocking().map_err(system)?;
@@ -199,7 +199,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         for fd in [pipe, socket, memory, epoll, file.into()] {
             let refused = EventFd::adopt(fd).unwrap_err();
-            assert!(matches!(refused, AdoptError::NotAnEventFd));
+            assert!(matches!(refused, EventFdError::NotAnEventFd));
             assert_eq!(refused.errno(), libc::EINVAL);
             assert!(refused.remedy().contains("VMM"));
         }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn missing_proc_file_system_is_named_with_its_remedy() {
-        let refused = AdoptError::System(Errno::NOENT.into());
+        let refused = EventFdError::System(Errno::NOENT.into());
         assert!(refused.to_string().contains("/proc/self/fd: No such file"), "{refused}");
         assert_eq!(refused.remedy(), "mount /proc where the host runs");
     }

@@ -8,7 +8,7 @@
 //! [`BATCH`] to reap the completions.
 //!
 //! Where AIO is not available (a seccomp filter, `fs.aio-max-nr`), it is a write after a check of the flag, which
-//! leaves that race open; [`Notifier::is_safe`] then returns false.
+//! leaves that race open; [`EventFdNotifier::is_safe`] then returns false.
 
 #![expect(unsafe_code, reason = "Linux AIO has no safe wrapper")]
 
@@ -56,10 +56,10 @@ struct IoEvent {
 
 /// Signals eventfds of clients from one thread, without blocking.
 #[derive(Debug)]
-pub struct Notifier(Option<Aio>);
+pub struct EventFdNotifier(Option<AioContext>);
 
 #[derive(Debug)]
-struct Aio {
+struct AioContext {
     context: libc::c_ulong,
     /// Empty file that the asynchronous requests read.
     empty: OwnedFd,
@@ -67,14 +67,14 @@ struct Aio {
     pending: u32,
 }
 
-impl Notifier {
+impl EventFdNotifier {
     /// Creates a notifier that cannot block, if the kernel provides AIO.
     #[must_use]
     pub fn new() -> Self {
-        Self(Aio::new())
+        Self(AioContext::new())
     }
 
-    /// Returns true if no client can make [`Notifier::signal`] block.
+    /// Returns true if no client can make [`EventFdNotifier::signal`] block.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         self.0.is_some()
@@ -91,13 +91,13 @@ impl Notifier {
     }
 }
 
-impl Default for Notifier {
+impl Default for EventFdNotifier {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Aio {
+impl AioContext {
     fn new() -> Option<Self> {
         let empty = memfd_create("softiov-empty", MemfdFlags::CLOEXEC).ok()?;
         let mut context: libc::c_ulong = 0;
@@ -147,7 +147,7 @@ impl Aio {
     }
 }
 
-impl Drop for Aio {
+impl Drop for AioContext {
     fn drop(&mut self) {
         // SAFETY: the context is ours and is not used again; no request of it has a buffer.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn interrupt_adds_one_to_the_eventfd() {
-        let mut notifier = Notifier::new();
+        let mut notifier = EventFdNotifier::new();
         let event = EventFd::new().unwrap();
         (0..3 * BATCH).for_each(|_| notifier.signal(&event));
         assert_eq!(event.drain(), u64::from(3 * BATCH));
@@ -186,14 +186,14 @@ mod tests {
             let mut count = [0; 8];
             rustix::io::read(&reader, &mut count).map(|_| u64::from_ne_bytes(count))
         });
-        Notifier::new().signal(&EventFd(event));
+        EventFdNotifier::new().signal(&EventFd(event));
         assert_eq!(waits.join().unwrap().unwrap(), 1);
     }
 
     /// Needs AIO: the fallback (a write after a check) can block.
     #[test]
     fn full_blocking_eventfd_does_not_block_the_interrupt() {
-        let mut notifier = Notifier::new();
+        let mut notifier = EventFdNotifier::new();
         if !notifier.is_safe() {
             crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");
             return;
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn client_that_fills_its_eventfd_does_not_block_interrupts() {
-        let mut notifier = Notifier::new();
+        let mut notifier = EventFdNotifier::new();
         if !notifier.is_safe() {
             crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");
             return;

@@ -8,21 +8,23 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::message::{Message, Shelf, is_name, value};
+use super::message::{KeeperMessage, KeptDescriptors, is_name, value};
 
 /// Separator between the names under which one open file is kept. No name of a shelf contains it.
 const AND: char = '+';
 
 /// Applies a message to a shelf and sends the changes to systemd through `tell`. Returns a descriptor that is no
-/// longer needed, as [`Shelf::apply`] does.
+/// longer needed, as [`KeptDescriptors::apply`] does.
 #[must_use]
 pub(super) fn apply(
-    shelf: &mut Shelf,
-    message: Message,
+    shelf: &mut KeptDescriptors,
+    message: KeeperMessage,
     tell: impl Fn(&str, Option<BorrowedFd<'_>>),
 ) -> Option<OwnedFd> {
     let name = value(&message.text, "FDNAME")?.to_owned();
-    let names = |shelf: &Shelf, fd: Option<BorrowedFd<'_>>| fd.map(|fd| names(shelf, fd)).unwrap_or_default();
+    let names = |shelf: &KeptDescriptors, fd: Option<BorrowedFd<'_>>| {
+        fd.map(|fd| names(shelf, fd)).unwrap_or_default()
+    };
     let left = names(shelf, shelf.get(&name));
     let joined = names(shelf, message.fd.as_ref().map(AsFd::as_fd));
     if joined.contains(&name) {
@@ -54,7 +56,7 @@ fn join(names: &[String]) -> String {
 }
 
 /// Returns the names under which an open file is kept.
-fn names(shelf: &Shelf, fd: BorrowedFd<'_>) -> Vec<String> {
+fn names(shelf: &KeptDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! systemd passes them as open descriptors from 3 on (`sd_listen_fds(3)`). A keeper, or a predecessor that is still
 //! running, sends them over a socket, which is the process's standard input: so nothing has to be arranged between
-//! fork and exec. [`Line`] carries the messages of a hand-over.
+//! fork and exec. [`HandOverChannel`] carries the messages of a hand-over.
 
 #![expect(unsafe_code, reason = "taking over descriptors that the parent has opened")]
 
@@ -19,8 +19,8 @@ use rustix::net::{
 };
 
 use super::backing;
-use super::message::{self, Shelf, value};
-use super::store::{PATIENCE, Store};
+use super::message::{self, KeptDescriptors, value};
+use super::store::{KeeperConnection, PATIENCE};
 
 /// Environment variable that says that standard input is the socket for kept descriptors, and names the sender.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
@@ -35,7 +35,7 @@ const END: &str = "END=1";
 
 /// Reason why a process could not receive the descriptors kept for it.
 #[derive(Debug, thiserror::Error)]
-pub enum HeritageError {
+pub enum InheritedDescriptorsError {
     /// The socket that receives the kept descriptors failed.
     #[error("cannot receive the descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
@@ -51,25 +51,25 @@ pub enum HeritageError {
 
 /// Sender of kept descriptors.
 #[derive(Debug)]
-pub enum From {
+pub enum DescriptorSender {
     /// The process was started by hand and received no kept descriptors.
     NoSender,
     /// The keeper (the process that starts hosts) sent the kept descriptors and keeps them.
-    Keeper(Store),
+    Keeper(KeeperConnection),
     /// The previous process, which waits for the hand-over's result.
-    Predecessor(Line),
+    Predecessor(HandOverChannel),
 }
 
 /// Kept descriptors and their sender.
 #[derive(Debug)]
-pub struct Heritage {
+pub struct InheritedDescriptors {
     /// Kept descriptors by their names.
-    pub shelf: Shelf,
+    pub shelf: KeptDescriptors,
     /// Process that sent the kept descriptors.
-    pub from: From,
+    pub from: DescriptorSender,
 }
 
-impl Heritage {
+impl InheritedDescriptors {
     /// Returns true if a keeper or this process's predecessor started it.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
@@ -80,10 +80,10 @@ impl Heritage {
     /// ports only then.
     ///
     /// # Errors
-    /// [`HeritageError`].
-    pub fn take() -> Result<Self, HeritageError> {
+    /// [`InheritedDescriptorsError`].
+    pub fn take() -> Result<Self, InheritedDescriptorsError> {
         let Some(from) = env::var_os(HERITAGE) else {
-            return Ok(Self { shelf: Shelf::default(), from: From::NoSender });
+            return Ok(Self { shelf: KeptDescriptors::default(), from: DescriptorSender::NoSender });
         };
         let socket = fcntl_dupfd_cloexec(io::stdin(), FIRST).map_err(io::Error::from)?;
         if from == PREDECESSOR {
@@ -91,9 +91,9 @@ impl Heritage {
         }
         let shelf = receive(&socket)?;
         let from = match from.to_str() {
-            Some(KEEPER) => From::Keeper(Store::over(socket)?),
-            Some(PREDECESSOR) => From::Predecessor(Line::over(socket)?),
-            _ => return Err(HeritageError::Environment(HERITAGE)),
+            Some(KEEPER) => DescriptorSender::Keeper(KeeperConnection::over(socket)?),
+            Some(PREDECESSOR) => DescriptorSender::Predecessor(HandOverChannel::over(socket)?),
+            _ => return Err(InheritedDescriptorsError::Environment(HERITAGE)),
         };
         Ok(Self { shelf, from })
     }
@@ -103,15 +103,15 @@ impl Heritage {
 /// before.
 ///
 /// # Errors
-/// [`HeritageError::Environment`].
-pub(super) fn of_systemd() -> Result<Shelf, HeritageError> {
+/// [`InheritedDescriptorsError::Environment`].
+pub(super) fn of_systemd() -> Result<KeptDescriptors, InheritedDescriptorsError> {
     let number = |name| env::var(name).ok().map(|text| text.parse::<u32>());
-    let mut shelf = Shelf::default();
+    let mut shelf = KeptDescriptors::default();
     let count = match (number("LISTEN_FDS"), number("LISTEN_PID")) {
         (None, _) => return Ok(shelf),
         (_, Some(Ok(pid))) if pid != std::process::id() => return Ok(shelf),
         (Some(Ok(count)), _) if count < 1 << 16 => count,
-        _ => return Err(HeritageError::Environment("LISTEN_FDS")),
+        _ => return Err(InheritedDescriptorsError::Environment("LISTEN_FDS")),
     };
     let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
     for (fd, name) in (FIRST..).take(count as usize).zip(names.split(':')) {
@@ -125,15 +125,15 @@ pub(super) fn of_systemd() -> Result<Shelf, HeritageError> {
     Ok(shelf)
 }
 
-fn receive(socket: &OwnedFd) -> Result<Shelf, HeritageError> {
-    let mut shelf = Shelf::default();
+fn receive(socket: &OwnedFd) -> Result<KeptDescriptors, InheritedDescriptorsError> {
+    let mut shelf = KeptDescriptors::default();
     while let Some(message) = message::receive(socket)? {
         if message.text == END {
             return Ok(shelf);
         }
         drop(shelf.apply(message));
     }
-    Err(HeritageError::Gone)
+    Err(InheritedDescriptorsError::Gone)
 }
 
 /// Creates two connected sockets that preserve message boundaries.
@@ -152,9 +152,9 @@ pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd)
 
 /// Message channel between a process and its replacement.
 #[derive(Debug)]
-pub struct Line(OwnedFd);
+pub struct HandOverChannel(OwnedFd);
 
-impl Line {
+impl HandOverChannel {
     pub(super) fn over(socket: OwnedFd) -> io::Result<Self> {
         set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
         Ok(Self(socket))
@@ -189,7 +189,7 @@ impl Line {
     }
 }
 
-impl AsFd for Line {
+impl AsFd for HandOverChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,6 +1,6 @@
 //! The keeper: a process that has the host started, holds copies of its descriptors, and has a new host started
 //! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp
-//! filter enforces that ([`Role::Keeper`]).
+//! filter enforces that ([`ThreadRole::Keeper`]).
 //!
 //! ```text
 //!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
@@ -30,14 +30,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal as Kill;
 
 use super::backing;
-use super::heritage::{self, KEEPER, Line, PREDECESSOR, number};
-use super::message::{self, Shelf, value};
-use super::process::{Death, Process};
-use super::starter::Starter;
-use super::store::{ABANDON, SUCCEED, Store};
-use crate::confine::{Capabilities, Confinement, Role, Seccomp};
-use crate::poll::{Interest, Poller, Signal, Signals};
-use crate::worker::Worker;
+use super::heritage::{self, HandOverChannel, KEEPER, PREDECESSOR, number};
+use super::message::{self, KeptDescriptors, value};
+use super::process::{ChildProcess, ProcessEnd};
+use super::starter::StarterConnection;
+use super::store::{ABANDON, KeeperConnection, SUCCEED};
+use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
+use crate::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
+use crate::worker::BlockingWorker;
 
 /// Exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
@@ -62,12 +62,12 @@ const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
 /// State of the keeper: the process that starts hosts and holds their descriptors.
-struct Keeper {
-    starter: Starter,
-    shelf: Shelf,
-    signals: Signals,
+struct KeeperState {
+    starter: StarterConnection,
+    shelf: KeptDescriptors,
+    signals: SignalHandlers,
     /// systemd, or another service manager that waits for the host's readiness.
-    notify: Option<Store>,
+    notify: Option<KeeperConnection>,
     /// True if systemd stores the kept descriptors too.
     backed: bool,
     /// True once a host has sent READY=1.
@@ -75,13 +75,13 @@ struct Keeper {
     /// True once a signal has asked the keeper to end.
     ending: bool,
     deaths: VecDeque<Instant>,
-    closer: Worker,
+    closer: BlockingWorker,
     /// Thread that writes the keeper's messages. A disk that stalls blocks a write, and must not delay the next host.
-    writer: Worker,
+    writer: BlockingWorker,
     /// Started replacement of the host that has not taken over yet.
-    successor: Option<Process>,
+    successor: Option<ChildProcess>,
     /// Processes that have handed over, or were abandoned, and may still run.
-    former: Vec<Process>,
+    former: Vec<ChildProcess>,
 }
 
 /// Starts hosts and holds their descriptors until a host exits. Returns its exit status. `command` builds the host's
@@ -90,22 +90,22 @@ struct Keeper {
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
 /// error, and the status is 1.
-pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Result<u8> {
+pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::Result<u8> {
     let shelf = heritage::of_systemd().map_err(io::Error::other)?;
-    let starter = Starter::fork(command)?;
-    let confinement = Confinement { seccomp, capabilities: Capabilities::Unchanged };
-    let gives_up = confinement.prepare(Role::Keeper).map_err(io::Error::other)?;
-    let mut keeper = Keeper {
+    let starter = StarterConnection::fork(command)?;
+    let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
+    let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
+    let mut keeper = KeeperState {
         starter,
         shelf,
-        signals: Signals::install()?,
-        notify: Store::notify()?,
-        backed: Store::of_systemd()?.is_some(),
+        signals: SignalHandlers::install()?,
+        notify: KeeperConnection::notify()?,
+        backed: KeeperConnection::of_systemd()?.is_some(),
         ready: false,
         ending: false,
         deaths: VecDeque::new(),
-        closer: Worker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
-        writer: Worker::start_confined("writer", &gives_up).map_err(io::Error::other)?,
+        closer: BlockingWorker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
+        writer: BlockingWorker::start_confined("writer", &gives_up).map_err(io::Error::other)?,
         successor: None,
         former: Vec::new(),
     };
@@ -117,7 +117,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Resul
     }))
 }
 
-impl Keeper {
+impl KeeperState {
     /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
     fn run(&mut self) -> io::Result<u8> {
         loop {
@@ -132,17 +132,17 @@ impl Keeper {
     }
 
     /// Starts a host, and keeps its descriptors until it ends.
-    fn serve(&mut self) -> io::Result<Death> {
+    fn serve(&mut self) -> io::Result<ProcessEnd> {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
-        let line = Line::over(ours)?;
+        let line = HandOverChannel::over(ours)?;
         // The loop below notices a host that has died already.
         let _ = line.give(self.shelf.iter());
         let mut poller = Poller::new()?;
-        poller.add(&line, SOCKET, Interest::READ)?;
-        poller.add(&self.signals, SIGNALS, Interest::READ)?;
-        poller.add(&host, PROCESS, Interest::READ)?;
-        poller.add(self.starter.process(), STARTER, Interest::READ)?;
+        poller.add(&line, SOCKET, PollInterest::READ)?;
+        poller.add(&self.signals, SIGNALS, PollInterest::READ)?;
+        poller.add(&host, PROCESS, PollInterest::READ)?;
+        poller.add(self.starter.process(), STARTER, PollInterest::READ)?;
         loop {
             let events: Vec<u64> = poller.wait(None)?.map(|event| event.token).collect();
             if events.contains(&SOCKET) && !self.hear(&line, &mut host, &poller)? {
@@ -170,7 +170,7 @@ impl Keeper {
     }
 
     /// Carries out one message that a host sent to the keeper. Returns false if the host has closed the socket.
-    fn hear(&mut self, line: &Line, host: &mut Process, poller: &Poller) -> io::Result<bool> {
+    fn hear(&mut self, line: &HandOverChannel, host: &mut ChildProcess, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
         if value(text, "FDNAME").is_some() {
@@ -192,15 +192,15 @@ impl Keeper {
                     started.inspect_err(|error| self.say(format!("cannot start a successor: {error}"))).ok();
             }
             if let Some(successor) = &self.successor {
-                poller.add(successor, OTHERS, Interest::READ)?;
+                poller.add(successor, OTHERS, PollInterest::READ)?;
             }
         } else if text == ABANDON {
             self.abandon();
         } else if number(text, "MAINPID").is_some() {
             if let Some(successor) = self.successor.take() {
-                poller.modify(&successor, PROCESS, Interest::READ)?;
+                poller.modify(&successor, PROCESS, PollInterest::READ)?;
                 let before = std::mem::replace(host, successor);
-                poller.modify(&before, OTHERS, Interest::READ)?;
+                poller.modify(&before, OTHERS, PollInterest::READ)?;
                 self.former.push(before);
                 // The deaths were those of another program.
                 self.deaths.clear();
@@ -262,19 +262,19 @@ impl Keeper {
         }
     }
 
-    fn forward_signals(&mut self, host: &Process) {
+    fn forward_signals(&mut self, host: &ChildProcess) {
         let signals = self.signals.take();
         self.ending |= signals.asks_to_end();
         for (signal, number) in [
-            (Signal::Terminate, Kill::TERM),
-            (Signal::Interrupt, Kill::INT),
-            (Signal::HangUp, Kill::HUP),
-            (Signal::HandOver, Kill::USR2),
+            (ProcessSignal::Terminate, Kill::TERM),
+            (ProcessSignal::Interrupt, Kill::INT),
+            (ProcessSignal::HangUp, Kill::HUP),
+            (ProcessSignal::HandOver, Kill::USR2),
         ] {
             if !signals.contains(signal) {
                 continue;
             }
-            if signal == Signal::HandOver && !self.backed && !self.starter.is_alive() {
+            if signal == ProcessSignal::HandOver && !self.backed && !self.starter.is_alive() {
                 let missing = "softiov-starter and a systemd store are missing, so no other host can start";
                 self.say(format!("SIGUSR2 ignored: {missing}; this host continues"));
                 continue;
@@ -284,18 +284,20 @@ impl Keeper {
     }
 
     /// Returns the keeper's exit status, or `None` if another host is to be started.
-    fn status_to_end_with(&mut self, death: Death) -> Option<u8> {
+    fn status_to_end_with(&mut self, death: ProcessEnd) -> Option<u8> {
         match death {
             // systemd stores the descriptors, and starts the next keeper with them.
-            Death::Exit(status) if status == i32::from(RESTART) => return self.backed.then_some(RESTART),
-            Death::Exit(status) if status != PANIC && (!self.ready || self.ending || status == 0) => {
+            ProcessEnd::Exit(status) if status == i32::from(RESTART) => {
+                return self.backed.then_some(RESTART);
+            }
+            ProcessEnd::Exit(status) if status != PANIC && (!self.ready || self.ending || status == 0) => {
                 return Some(status as u8);
             }
-            Death::Signal(_) | Death::Exit(_) if self.ending => return Some(1),
-            Death::Signal(number) => {
+            ProcessEnd::Signal(_) | ProcessEnd::Exit(_) if self.ending => return Some(1),
+            ProcessEnd::Signal(number) => {
                 self.say(format!("the host was killed by signal {number}; starting the host again"));
             }
-            Death::Exit(status) => {
+            ProcessEnd::Exit(status) => {
                 self.say(format!("the host failed with status {status}; starting the host again"));
             }
         }

@@ -20,7 +20,7 @@ const MAX_KEPT: usize = 16_384;
 
 /// Message with at most one descriptor between a keeper and its host.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct KeeperMessage {
     pub(super) text: String,
     pub(super) fd: Option<OwnedFd>,
 }
@@ -44,7 +44,7 @@ pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) ->
 
 /// Receives one message between a keeper and its host. Returns `None` if the peer has closed the socket. Blocks if
 /// the socket does.
-pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
+pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<KeeperMessage>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut buffer = [0; MAX_MESSAGE];
@@ -67,7 +67,7 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&buffer[..received.bytes.min(MAX_MESSAGE)]).into_owned();
-    Ok(Some(Message { text, fd }))
+    Ok(Some(KeeperMessage { text, fd }))
 }
 
 /// Returns the value of a key, in a message of `KEY=value` lines.
@@ -82,13 +82,13 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// Descriptors that the keeper holds, by name.
 #[derive(Debug, Default)]
-pub struct Shelf(BTreeMap<String, OwnedFd>);
+pub struct KeptDescriptors(BTreeMap<String, OwnedFd>);
 
-impl Shelf {
+impl KeptDescriptors {
     /// Applies the descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
     /// needed; closing that one may block.
     #[must_use]
-    pub(super) fn apply(&mut self, message: Message) -> Option<OwnedFd> {
+    pub(super) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
         let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;
         if value(&message.text, "FDSTOREREMOVE").is_some() {
             return self.0.remove(name);

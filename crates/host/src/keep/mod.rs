@@ -1,10 +1,10 @@
 //! Keeps descriptors beyond the life of a process, and passes them to its successor.
 //!
 //! A VMM cannot reconnect to a vfio-user device, so its sockets must survive this process. A keeper holds a copy of
-//! each descriptor under a name ([`Store`]) and sends all of them to the next process ([`Heritage`]). That is
-//! [`keeper`], a supervisor of this program, and behind it systemd where the unit has a file descriptor store. Both
-//! use systemd's messages (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`, `READY=1`, `MAINPID=`), with
-//! at most one descriptor each.
+//! each descriptor under a name ([`KeeperConnection`]) and sends all of them to the next process
+//! ([`InheritedDescriptors`]). That is [`keeper`], a supervisor of this program, and behind it systemd where the unit
+//! has a file descriptor store. Both use systemd's messages (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`,
+//! `READY=1`, `MAINPID=`), with at most one descriptor each.
 //!
 //! The module does not interpret the descriptors.
 
@@ -19,6 +19,8 @@ mod store;
 mod tests;
 
 pub use backing::is_same;
-pub use heritage::{From, Heritage, HeritageError, Line, STARTED, number};
-pub use message::Shelf;
-pub use store::Store;
+pub use heritage::{
+    DescriptorSender, HandOverChannel, InheritedDescriptors, InheritedDescriptorsError, STARTED, number,
+};
+pub use message::KeptDescriptors;
+pub use store::KeeperConnection;

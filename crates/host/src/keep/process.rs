@@ -7,7 +7,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 /// End of a process: its exit status, or the signal that killed the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Death {
+pub(super) enum ProcessEnd {
     /// The child process exited with this status.
     Exit(i32),
     /// This signal killed the child process.
@@ -16,9 +16,9 @@ pub(super) enum Death {
 
 /// Descriptor (pidfd) of a child process. Its pidfd becomes readable when it has ended.
 #[derive(Debug)]
-pub(super) struct Process(OwnedFd);
+pub(super) struct ChildProcess(OwnedFd);
 
-impl Process {
+impl ChildProcess {
     pub(super) fn of(handle: OwnedFd) -> Self {
         Self(handle)
     }
@@ -31,16 +31,16 @@ impl Process {
 
     /// Returns how the child process ended, or `None` while it runs. Call it until it returns an end: that call reaps
     /// the process.
-    pub(super) fn death(&self) -> io::Result<Option<Death>> {
+    pub(super) fn death(&self) -> io::Result<Option<ProcessEnd>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {
-            (Some(status), _) => Death::Exit(status),
-            (_, signal) => Death::Signal(signal.unwrap_or_default()),
+            (Some(status), _) => ProcessEnd::Exit(status),
+            (_, signal) => ProcessEnd::Signal(signal.unwrap_or_default()),
         }))
     }
 }
 
-impl AsFd for Process {
+impl AsFd for ChildProcess {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -32,8 +32,8 @@ use rustix::thread::set_name;
 
 use super::heritage::{self, KEEPER, PREDECESSOR, number};
 use super::keeper::say;
-use super::message::{self, Message};
-use super::process::Process;
+use super::message::{self, KeeperMessage};
+use super::process::ChildProcess;
 use super::store::PATIENCE;
 
 /// Name in `ps` of the process that forks hosts. The kernel keeps 15 bytes.
@@ -48,13 +48,13 @@ const NO_PROGRAM: i32 = 127;
 
 /// Keeper's connection to the starter, the process that forks hosts.
 #[derive(Debug)]
-pub(super) struct Starter {
+pub(super) struct StarterConnection {
     /// Socket to the starter process; `None` after a failure.
     line: Option<OwnedFd>,
-    process: Process,
+    process: ChildProcess,
 }
 
-impl Starter {
+impl StarterConnection {
     /// Forks the starter process. `command` builds a host's command line, in the starter.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Starter {
         let Some(handle) = handle else { run(&theirs, command) };
         set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
         set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER))?;
-        Ok(Self { line: Some(ours), process: Process::of(handle) })
+        Ok(Self { line: Some(ours), process: ChildProcess::of(handle) })
     }
 
     /// Has a host started that receives kept descriptors from `socket`; see [`heritage::arrange`].
@@ -77,15 +77,15 @@ impl Starter {
     /// # Errors
     /// The starter has ended, or the system is out of processes. A program that cannot be run shows as the host's
     /// exit.
-    pub(super) fn start(&mut self, from: &str, socket: OwnedFd) -> io::Result<Process> {
+    pub(super) fn start(&mut self, from: &str, socket: OwnedFd) -> io::Result<ChildProcess> {
         let gone = || io::Error::other("the process that starts hosts, softiov-starter, has ended");
         let line = self.line.as_ref().ok_or_else(gone)?;
         let asked = message::send(line, from, Some(socket.as_fd()));
         // From now on only the host holds this end, so that its exit closes the connection.
         drop(socket);
         match asked.and_then(|()| message::receive(line)) {
-            Ok(Some(Message { fd: Some(handle), .. })) => Ok(Process::of(handle)),
-            Ok(Some(Message { text, .. })) => {
+            Ok(Some(KeeperMessage { fd: Some(handle), .. })) => Ok(ChildProcess::of(handle)),
+            Ok(Some(KeeperMessage { text, .. })) => {
                 // Without room for the pidfd here the kernel drops it: the host then finds no heritage, and ends.
                 Err(io::Error::from_raw_os_error(number(&text, FAILED).unwrap_or(libc::EMFILE)))
             }
@@ -99,7 +99,7 @@ impl Starter {
     }
 
     /// Returns the starter process, to wait for its end.
-    pub(super) fn process(&self) -> &Process {
+    pub(super) fn process(&self) -> &ChildProcess {
         &self.process
     }
 
@@ -129,7 +129,7 @@ fn obey(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> io::Result<()> 
     // Blocks all signals: neither the terminal's, nor those sent to every process of a unit, are meant for it.
     setpgid(None, None)?;
     let signals = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
-    while let Some(Message { text, fd }) = message::receive(line)? {
+    while let Some(KeeperMessage { text, fd }) = message::receive(line)? {
         let from = [KEEPER, PREDECESSOR].into_iter().find(|word| *word == text);
         let (Some(from), Some(socket)) = (from, fd) else {
             message::send(line, &format!("{FAILED}={}", libc::EINVAL), None)?;

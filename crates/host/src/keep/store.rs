@@ -11,7 +11,7 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
-use super::heritage::{self, Line};
+use super::heritage::{self, HandOverChannel};
 use super::message;
 
 /// Timeout for sending a message to a keeper.
@@ -23,11 +23,11 @@ pub(super) const ABANDON: &str = "ABANDON=1";
 
 /// Connection to the keeper of this process's descriptors.
 #[derive(Debug)]
-pub struct Store {
+pub struct KeeperConnection {
     socket: OwnedFd,
 }
 
-impl Store {
+impl KeeperConnection {
     /// Connects to systemd, if it has started this process as a unit with a file descriptor store (`$FDSTORE`,
     /// systemd 254).
     ///
@@ -81,7 +81,7 @@ impl Store {
     /// Asks the keeper to close the descriptor stored under a name.
     ///
     /// # Errors
-    /// As [`Store::keep`].
+    /// As [`KeeperConnection::keep`].
     pub fn forget(&self, name: &str) -> io::Result<()> {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
@@ -89,17 +89,17 @@ impl Store {
     /// Asks the keeper to start the replacement of this process. Returns the channel to the successor.
     ///
     /// # Errors
-    /// As [`Store::keep`].
-    pub fn succeed(&self) -> io::Result<Line> {
+    /// As [`KeeperConnection::keep`].
+    pub fn succeed(&self) -> io::Result<HandOverChannel> {
         let (ours, theirs) = heritage::pair()?;
         message::send(&self.socket, SUCCEED, Some(theirs.as_fd()))?;
-        Line::over(ours)
+        HandOverChannel::over(ours)
     }
 
     /// Asks the keeper to end the replacement that it started last.
     ///
     /// # Errors
-    /// As [`Store::keep`].
+    /// As [`KeeperConnection::keep`].
     pub fn abandon(&self) -> io::Result<()> {
         message::send(&self.socket, ABANDON, None)
     }
@@ -107,13 +107,13 @@ impl Store {
     /// Sends this process's state: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.
     ///
     /// # Errors
-    /// As [`Store::keep`].
+    /// As [`KeeperConnection::keep`].
     pub fn say(&self, text: &str) -> io::Result<()> {
         message::send(&self.socket, text, None)
     }
 }
 
-impl AsFd for Store {
+impl AsFd for KeeperConnection {
     /// Returns the socket to the keeper, which the next process inherits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

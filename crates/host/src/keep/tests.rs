@@ -1,25 +1,25 @@
 //! Tests the shelf (descriptors by name), its names, and hostile peers. Tests of the command cover the keeper's loop.
 
-use super::message::{self, Shelf};
-use super::process::{Death, Process};
+use super::message::{self, KeptDescriptors};
+use super::process::{ChildProcess, ProcessEnd};
 use super::*;
-use crate::confine::{Capabilities, Confinement, Role, Seccomp};
+use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use crate::eventfd::EventFd;
-use crate::poll::{Interest, Poller};
+use crate::poll::{PollInterest, Poller};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
 use std::thread;
 
-fn pair() -> (Store, OwnedFd) {
+fn pair() -> (KeeperConnection, OwnedFd) {
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-    (Store::over(ours).unwrap(), theirs)
+    (KeeperConnection::over(ours).unwrap(), theirs)
 }
 
 /// Stores the descriptors of received messages as a keeper does. Returns its names.
-fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
+fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));
     }
@@ -29,7 +29,7 @@ fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
 #[test]
 fn kept_descriptor_stays_the_same_open_file_until_forgotten() {
     let (store, keeper) = pair();
-    let mut shelf = Shelf::default();
+    let mut shelf = KeptDescriptors::default();
     let event = EventFd::new().unwrap();
     store.keep("a", event.as_fd()).unwrap();
     store.keep("b", event.as_fd()).unwrap();
@@ -44,7 +44,7 @@ fn kept_descriptor_stays_the_same_open_file_until_forgotten() {
 #[test]
 fn keeper_keeps_the_last_descriptor_stored_under_a_name() {
     let (store, keeper) = pair();
-    let mut shelf = Shelf::default();
+    let mut shelf = KeptDescriptors::default();
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     store.keep("a", first.as_fd()).unwrap();
     store.keep("a", second.as_fd()).unwrap();
@@ -60,7 +60,7 @@ fn invalid_descriptor_name_is_refused_by_sender_and_keeper() {
     for name in ["", "a:b", "a\nFDSTOREREMOVE=1", &"n".repeat(256)] {
         assert!(store.keep(name, event.as_fd()).is_err(), "{name:?}");
     }
-    let mut shelf = Shelf::default();
+    let mut shelf = KeptDescriptors::default();
     for text in ["FDSTORE=1", "FDSTORE=1\nFDNAME=", "FDSTORE=1\nFDNAME=x:y", "FDNAME=x", "\u{0}"] {
         message::send(&store, text, Some(event.as_fd())).unwrap();
     }
@@ -80,10 +80,10 @@ fn host_continues_after_its_keeper_socket_closes() {
 }
 
 /// Models systemd's store after these messages: an open file once, under the first name that came with it.
-fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd: Option<&EventFd>) {
+fn backed(shelf: &mut KeptDescriptors, store: &mut Vec<(String, OwnedFd)>, text: &str, fd: Option<&EventFd>) {
     let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
     let told = std::cell::RefCell::new(Vec::new());
-    let done = super::backing::apply(shelf, message::Message { text: text.into(), fd }, |text, fd| {
+    let done = super::backing::apply(shelf, message::KeeperMessage { text: text.into(), fd }, |text, fd| {
         told.borrow_mut().push((text.to_owned(), fd.map(|fd| fd.try_clone_to_owned().unwrap())));
     });
     drop(done);
@@ -99,7 +99,7 @@ fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd:
 
 #[test]
 fn systemd_fd_store_holds_a_shared_open_file_once() {
-    let (mut shelf, mut store) = (Shelf::default(), Vec::new());
+    let (mut shelf, mut store) = (KeptDescriptors::default(), Vec::new());
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     let mut step = |text: &str, fd, expected: &[&str]| {
         backed(&mut shelf, &mut store, text, fd);
@@ -127,14 +127,14 @@ fn systemd_fd_store_holds_a_shared_open_file_once() {
 #[expect(clippy::zombie_processes, reason = "it is waited for by its handle")]
 fn keeper_stores_descriptors_under_its_seccomp_filter() {
     let child = Command::new("sleep").arg("60").spawn().unwrap();
-    let child = Process::of(pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap());
+    let child = ChildProcess::of(pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap());
     let event = EventFd::new().unwrap();
-    let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
-    let gives_up = confinement.prepare(Role::Keeper).unwrap();
+    let confinement = ThreadSandbox { seccomp: SeccompMode::On, capabilities: ThreadCapabilities::Unchanged };
+    let gives_up = confinement.prepare(ThreadRole::Keeper).unwrap();
     let keeper = || {
         gives_up.apply().unwrap();
         let (store, socket) = pair();
-        let (mut shelf, mut systemd) = (Shelf::default(), Vec::new());
+        let (mut shelf, mut systemd) = (KeptDescriptors::default(), Vec::new());
         for name in ["a", "b"] {
             store.keep(name, event.as_fd()).unwrap();
             let text = message::receive(&socket).unwrap().unwrap().text;
@@ -142,11 +142,11 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
         }
         assert_eq!(systemd.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a+b"]);
         let mut poller = Poller::new().unwrap();
-        poller.add(&child, 7, Interest::READ).unwrap();
+        poller.add(&child, 7, PollInterest::READ).unwrap();
         assert_eq!(child.death().unwrap(), None);
         child.signal(Signal::KILL);
         assert_eq!(poller.wait(None).unwrap().next().map(|event| event.token), Some(7));
-        assert_eq!(child.death().unwrap(), Some(Death::Signal(9)));
+        assert_eq!(child.death().unwrap(), Some(ProcessEnd::Signal(9)));
     };
     // Restricts this thread alone, which ends with the test.
     thread::scope(|scope| scope.spawn(keeper).join().unwrap());

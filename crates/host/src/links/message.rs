@@ -19,7 +19,7 @@ const FLAGS: usize = 8;
 
 /// State of a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct NetworkLink {
     /// Index of the interface in its namespace. The kernel reuses an index only on request.
     pub index: u32,
     /// True if the administrator has set the interface up.
@@ -31,8 +31,8 @@ pub struct Link {
 }
 
 /// Kernel's reply to a request for an interface.
-pub(super) enum Answer {
-    Link(Link),
+pub(super) enum NetlinkReply {
+    Link(NetworkLink),
     Error(Errno),
 }
 
@@ -55,13 +55,13 @@ pub(super) fn question(name: &str) -> Vec<u8> {
 }
 
 /// Parses the kernel's reply about an interface. Returns `None` if it is malformed.
-pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
+pub(super) fn answer(bytes: &[u8]) -> Option<NetlinkReply> {
     let message = NetlinkBuffer::new_checked(bytes).ok()?;
     match message.message_type() {
-        RTM_NEWLINK => Some(Answer::Link(link(message.payload())?)),
+        RTM_NEWLINK => Some(NetlinkReply::Link(link(message.payload())?)),
         NLMSG_ERROR => {
             let code = i32::from_ne_bytes(*message.payload().first_chunk()?);
-            Some(Answer::Error(Errno::from_raw_os_error(code.wrapping_neg())))
+            Some(NetlinkReply::Error(Errno::from_raw_os_error(code.wrapping_neg())))
         }
         _ => None,
     }
@@ -80,10 +80,10 @@ pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
     .filter_map(|(_, payload)| Some((number(payload, INDEX)?, name(payload)?)))
 }
 
-fn link(payload: &[u8]) -> Option<Link> {
+fn link(payload: &[u8]) -> Option<NetworkLink> {
     let flags = number(payload, FLAGS)?;
     let mtu = attribute(payload, IFLA_MTU)?;
-    Some(Link {
+    Some(NetworkLink {
         index: number(payload, INDEX)?,
         up: flags & IFF_UP as u32 != 0,
         carrier: attribute(payload, IFLA_CARRIER)?.first() != Some(&0),

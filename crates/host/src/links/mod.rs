@@ -18,8 +18,8 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{bind, recv, send, socket_with};
 
-use message::Answer;
-pub use message::Link;
+use message::NetlinkReply;
+pub use message::NetworkLink;
 
 /// Size in bytes of the buffer for netlink messages. The kernel's messages about one interface stay below 8 KiB
 /// (NLMSG_GOODSIZE).
@@ -31,7 +31,7 @@ const NEWS: u32 = libc::RTMGRP_LINK as u32;
 
 /// Result of reading the pending notifications about interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Heard {
+pub enum LinkNotifications {
     /// No notification about an interface of interest.
     Unrelated,
     /// At least one notification about an interface of interest.
@@ -42,13 +42,13 @@ pub enum Heard {
 
 /// Netlink socket that reports the interfaces of a network namespace. Readable when there is a notification.
 #[derive(Debug)]
-pub struct Links {
+pub struct LinkMonitor {
     news: OwnedFd,
     questions: OwnedFd,
     buffer: Box<[u8]>,
 }
 
-impl Links {
+impl LinkMonitor {
     /// Observes the interfaces of the calling thread's network namespace from now on.
     ///
     /// # Errors
@@ -62,19 +62,19 @@ impl Links {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn hear(&mut self, mut related: impl FnMut(u32, &str) -> bool) -> io::Result<Heard> {
-        let mut heard = Heard::Unrelated;
+    pub fn hear(&mut self, mut related: impl FnMut(u32, &str) -> bool) -> io::Result<LinkNotifications> {
+        let mut heard = LinkNotifications::Unrelated;
         for _ in 0..READS {
             match recv(&self.news, &mut *self.buffer, RecvFlags::DONTWAIT) {
                 Ok((length, _)) => {
                     let changed = message::changes(&self.buffer[..length]);
                     for (index, name) in changed {
                         if related(index, name) {
-                            heard = heard.max(Heard::Related);
+                            heard = heard.max(LinkNotifications::Related);
                         }
                     }
                 }
-                Err(Errno::NOBUFS) => heard = Heard::Lost,
+                Err(Errno::NOBUFS) => heard = LinkNotifications::Lost,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -88,16 +88,16 @@ impl Links {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn look_up(&mut self, name: &str) -> io::Result<Option<Link>> {
+    pub fn look_up(&mut self, name: &str) -> io::Result<Option<NetworkLink>> {
         // An unread reply to an earlier request would be read as the reply to this one.
         while recv(&self.questions, &mut *self.buffer, RecvFlags::DONTWAIT).is_ok() {}
         send(&self.questions, &message::question(name), SendFlags::empty())?;
         // The kernel has queued its reply before `send` returns.
         let (length, _) = recv(&self.questions, &mut *self.buffer, RecvFlags::DONTWAIT)?;
         match message::answer(&self.buffer[..length]) {
-            Some(Answer::Link(link)) => Ok(Some(link)),
-            Some(Answer::Error(Errno::NODEV)) => Ok(None),
-            Some(Answer::Error(error)) => Err(error.into()),
+            Some(NetlinkReply::Link(link)) => Ok(Some(link)),
+            Some(NetlinkReply::Error(Errno::NODEV)) => Ok(None),
+            Some(NetlinkReply::Error(error)) => Err(error.into()),
             None => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "unexpected rtnetlink reply: not an interface",
@@ -106,7 +106,7 @@ impl Links {
     }
 }
 
-impl AsFd for Links {
+impl AsFd for LinkMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.news.as_fd()
     }

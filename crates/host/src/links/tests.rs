@@ -9,7 +9,7 @@ use netlink_packet_core::NetlinkBuffer;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::*;
-use crate::poll::{Interest, Poller};
+use crate::poll::{PollInterest, Poller};
 use crate::tap::Tap;
 use crate::test_support::{in_network_namespace, skipped};
 
@@ -27,8 +27,8 @@ fn ip(arguments: &str) -> bool {
 }
 
 /// Collects notifications of the tap's name until none has come for a while.
-fn hear(links: &mut Links) -> Heard {
-    let mut heard = Heard::Unrelated;
+fn hear(links: &mut LinkMonitor) -> LinkNotifications {
+    let mut heard = LinkNotifications::Unrelated;
     for _ in 0..100 {
         thread::sleep(Duration::from_millis(1));
         heard = heard.max(links.hear(|_, name| name == "watched0").unwrap());
@@ -39,12 +39,15 @@ fn hear(links: &mut Links) -> Heard {
 #[test]
 fn interface_look_up_returns_its_current_state() {
     with_tap("links: as it is", |tap| {
-        let mut links = Links::new().unwrap();
+        let mut links = LinkMonitor::new().unwrap();
         let link = links.look_up("watched0").unwrap().unwrap();
         assert_eq!((link.up, link.carrier, link.mtu), (false, true, 1500));
         tap.set_up().unwrap();
         tap.set_mtu(9000).unwrap();
-        assert_eq!(links.look_up("watched0").unwrap(), Some(Link { up: true, mtu: 9000, ..link.clone() }));
+        assert_eq!(
+            links.look_up("watched0").unwrap(),
+            Some(NetworkLink { up: true, mtu: 9000, ..link.clone() })
+        );
         assert!(ip("link set watched0 carrier off"));
         assert!(!links.look_up("watched0").unwrap().unwrap().carrier);
         assert!(ip("link set watched0 name other0"));
@@ -57,25 +60,28 @@ fn interface_look_up_returns_its_current_state() {
 #[test]
 fn link_notifications_name_the_changed_interface() {
     with_tap("links: news", |tap| {
-        let mut links = Links::new().unwrap();
-        assert_eq!(hear(&mut links), Heard::Unrelated);
+        let mut links = LinkMonitor::new().unwrap();
+        assert_eq!(hear(&mut links), LinkNotifications::Unrelated);
         let mut poller = Poller::new().unwrap();
-        poller.add(&links, 7, Interest::READ).unwrap();
+        poller.add(&links, 7, PollInterest::READ).unwrap();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap().count(), 0);
         for change in ["link set watched0 up", "link set watched0 mtu 1400", "link set watched0 down"] {
             assert!(ip(change), "{change}");
             assert_eq!(poller.wait(Some(Duration::from_secs(60))).unwrap().count(), 1, "{change}");
-            assert_eq!(hear(&mut links), Heard::Related, "{change}");
+            assert_eq!(hear(&mut links), LinkNotifications::Related, "{change}");
         }
         assert!(ip("tuntap add passer0 mode tap") && ip("tuntap del passer0 mode tap"));
-        assert_eq!(hear(&mut links), Heard::Unrelated);
+        assert_eq!(hear(&mut links), LinkNotifications::Unrelated);
         // After a rename the notification has the new name and the old index.
         let index = links.look_up("watched0").unwrap().unwrap().index;
         assert!(ip("link set watched0 name other0"));
-        assert_eq!(links.hear(|number, name| number == index && name == "other0").unwrap(), Heard::Related);
+        assert_eq!(
+            links.hear(|number, name| number == index && name == "other0").unwrap(),
+            LinkNotifications::Related
+        );
         assert!(ip("link set other0 name watched0"));
         drop(tap);
-        assert_eq!(hear(&mut links), Heard::Related, "deleted");
+        assert_eq!(hear(&mut links), LinkNotifications::Related, "deleted");
         assert_eq!(links.look_up("watched0").unwrap(), None);
     });
 }
@@ -83,16 +89,16 @@ fn link_notifications_name_the_changed_interface() {
 #[test]
 fn link_notifications_dropped_by_the_kernel_are_reported() {
     with_tap("links: lost news", |_tap| {
-        let mut links = Links::new().unwrap();
+        let mut links = LinkMonitor::new().unwrap();
         // The kernel rounds the size up to its minimum.
         set_socket_recv_buffer_size(&links.news, 1).unwrap();
         for _ in 0..20 {
             assert!(ip("link set watched0 up") && ip("link set watched0 down"));
         }
-        assert_eq!(hear(&mut links), Heard::Lost);
-        assert_eq!(hear(&mut links), Heard::Unrelated, "once");
+        assert_eq!(hear(&mut links), LinkNotifications::Lost);
+        assert_eq!(hear(&mut links), LinkNotifications::Unrelated, "once");
         assert!(ip("link set watched0 mtu 1400"));
-        assert!(hear(&mut links) >= Heard::Related, "later notifications arrive");
+        assert!(hear(&mut links) >= LinkNotifications::Related, "later notifications arrive");
         assert_eq!(links.look_up("watched0").unwrap().unwrap().mtu, 1400);
     });
 }

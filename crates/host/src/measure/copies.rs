@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use super::repeat::each;
-use super::{Sample, Unmeasured};
+use super::{ProbeError, ProbeResult};
 
 /// Bytes of a full Ethernet frame.
 const FRAME: usize = 1_514;
@@ -14,17 +14,17 @@ const FRAME: usize = 1_514;
 const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
 /// Measures copies of few enough frames for the smallest cache.
-pub(super) fn warm() -> Result<Sample, Unmeasured> {
+pub(super) fn warm() -> Result<ProbeResult, ProbeError> {
     in_turn(4)
 }
 
 /// Measures copies of 12 MB of frames: above a core's own caches, and within a server's last-level cache.
-pub(super) fn shared() -> Result<Sample, Unmeasured> {
+pub(super) fn shared() -> Result<ProbeResult, ProbeError> {
     in_turn(8_192)
 }
 
 /// Measures copies of `frames` frames in turn to a cached buffer.
-fn in_turn(frames: usize) -> Result<Sample, Unmeasured> {
+fn in_turn(frames: usize) -> Result<ProbeResult, ProbeError> {
     let from = vec![1_u8; frames * FRAME];
     let mut to = vec![0; FRAME];
     let mut turns = (0..frames).cycle();
@@ -38,7 +38,7 @@ fn in_turn(frames: usize) -> Result<Sample, Unmeasured> {
 
 /// Measures copies from memory to a cached buffer, as of frames that a card has written.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn cold() -> Result<Sample, Unmeasured> {
+pub(super) fn cold() -> Result<ProbeResult, ProbeError> {
     use super::repeat::{per_operation, timed};
 
     const FRAMES: usize = 1_024;
@@ -63,8 +63,8 @@ pub(super) fn cold() -> Result<Sample, Unmeasured> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn cold() -> Result<Sample, Unmeasured> {
-    Err(Unmeasured::Architecture)
+pub(super) fn cold() -> Result<ProbeResult, ProbeError> {
+    Err(ProbeError::Architecture)
 }
 
 /// Evicts the bytes from all processor caches.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Virtualization feature of this machine, and the file that reports the feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Feature {
+pub struct VirtualizationFeature {
     /// Name of a virtualization feature of the processor.
     pub what: &'static str,
     /// True if the machine has the virtualization feature; `None` if unknown.
@@ -22,20 +22,20 @@ const POSTED: u64 = 1 << 59;
 
 /// Returns x2APIC, virtual-interrupt delivery, and posted interrupts of devices.
 #[must_use]
-pub fn features() -> [Feature; 3] {
+pub fn features() -> [VirtualizationFeature; 3] {
     let read = |path: &str| fs::read_to_string(path).ok();
     [
-        Feature {
+        VirtualizationFeature {
             what: "x2APIC",
             found: read(FLAGS).as_deref().and_then(|text| has_flag(text, "x2apic")),
             source: FLAGS,
         },
-        Feature {
+        VirtualizationFeature {
             what: "virtual-interrupt delivery",
             found: read(APICV).as_deref().and_then(is_on),
             source: APICV,
         },
-        Feature {
+        VirtualizationFeature {
             what: "posted interrupts of devices",
             found: capabilities(Path::new(IOMMUS)).map(|all| all.iter().all(|it| it & POSTED != 0)),
             source: IOMMUS,

@@ -5,10 +5,10 @@ mod watchdog;
 
 use std::time::Duration;
 
-use super::{Sample, Unmeasured};
+use super::{ProbeError, ProbeResult};
 
 /// Guest program: instructions that cause a VM exit, and their registers.
-struct Program {
+struct MeasuredProgram {
     /// Real-mode instructions; they may change any register but SI.
     instructions: &'static [u8],
     /// Base address of the segment ES for the guest program.
@@ -23,37 +23,37 @@ const OFTEN: Option<u16> = Some(200);
 /// Time limit: where KVM itself runs in a virtual machine, some instructions never return.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn cpuid() -> Result<Sample, Unmeasured> {
+pub(super) fn cpuid() -> Result<ProbeResult, ProbeError> {
     // xor ax, ax; cpuid
-    run(&Program { instructions: &[0x31, 0xc0, 0x0f, 0xa2], es: 0, repeated: OFTEN })
+    run(&MeasuredProgram { instructions: &[0x31, 0xc0, 0x0f, 0xa2], es: 0, repeated: OFTEN })
 }
 
-pub(super) fn hypercall() -> Result<Sample, Unmeasured> {
+pub(super) fn hypercall() -> Result<ProbeResult, ProbeError> {
     // xor ax, ax; vmcall, which KVM replaces by vmmcall on AMD. Hypercall 0 does not exist; its error reply is what
     // is timed.
-    run(&Program { instructions: &[0x31, 0xc0, 0x0f, 0x01, 0xc1], es: 0, repeated: OFTEN })
+    run(&MeasuredProgram { instructions: &[0x31, 0xc0, 0x0f, 0x01, 0xc1], es: 0, repeated: OFTEN })
 }
 
-pub(super) fn mmio_kernel() -> Result<Sample, Unmeasured> {
+pub(super) fn mmio_kernel() -> Result<ProbeResult, ProbeError> {
     // mov es:[0], eax: the I/O APIC's register select, which KVM keeps in the kernel.
-    run(&Program { instructions: WRITE, es: 0xfec0_0000, repeated: OFTEN })
+    run(&MeasuredProgram { instructions: WRITE, es: 0xfec0_0000, repeated: OFTEN })
 }
 
-pub(super) fn mmio_user() -> Result<Sample, Unmeasured> {
+pub(super) fn mmio_user() -> Result<ProbeResult, ProbeError> {
     // The same write where no device is.
-    run(&Program { instructions: WRITE, es: 0xd000_0000, repeated: None })
+    run(&MeasuredProgram { instructions: WRITE, es: 0xd000_0000, repeated: None })
 }
 
 const WRITE: &[u8] = &[0x26, 0x66, 0xa3, 0x00, 0x00];
 
-pub(super) fn pio_user() -> Result<Sample, Unmeasured> {
+pub(super) fn pio_user() -> Result<ProbeResult, ProbeError> {
     // out 0x10, al
-    run(&Program { instructions: &[0xe6, 0x10], es: 0, repeated: None })
+    run(&MeasuredProgram { instructions: &[0xe6, 0x10], es: 0, repeated: None })
 }
 
-fn run(program: &'static Program) -> Result<Sample, Unmeasured> {
+fn run(program: &'static MeasuredProgram) -> Result<ProbeResult, ProbeError> {
     watchdog::within(PATIENCE, |given_up| {
-        let mut machine = machine::Machine::new(program)?;
+        let mut machine = machine::MeasurementVm::new(program)?;
         super::repeat::per_operation(|count| {
             let stops = program.repeated.map_or(count, |repeated| count.div_ceil(repeated.into()));
             let took = super::repeat::timed(|| (0..stops).try_for_each(|_| machine.run(given_up)))?;

@@ -15,13 +15,13 @@ mod repeat;
 mod tests;
 mod threads;
 
-pub use features::{Feature, features};
+pub use features::{VirtualizationFeature, features};
 
 use std::io;
 
 /// Measurement of a duration, with its name and unit.
 #[derive(Clone, Copy, Debug)]
-pub struct Probe {
+pub struct DurationProbe {
     /// Name of the measurement in results.
     pub name: &'static str,
     /// Unit of the measured figure.
@@ -29,12 +29,12 @@ pub struct Probe {
     /// Description of the measurement in a few words.
     pub what: &'static str,
     /// Function that takes the measurement.
-    pub run: fn() -> Result<Sample, Unmeasured>,
+    pub run: fn() -> Result<ProbeResult, ProbeError>,
 }
 
 /// Result of repeated measurements, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct ProbeResult {
     /// Median of the repeated measurements.
     pub median: f64,
     /// Smallest of the repeated measurements.
@@ -45,7 +45,7 @@ pub struct Sample {
 
 /// Reason why a measurement failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Unmeasured {
+pub enum ProbeError {
     /// The measurement needs two processors, and the process has one.
     #[error("only one processor is available to this process, but the measurement needs two")]
     OneProcessor,
@@ -75,13 +75,13 @@ const fn probe(
     name: &'static str,
     unit: &'static str,
     what: &'static str,
-    run: fn() -> Result<Sample, Unmeasured>,
-) -> Probe {
-    Probe { name, unit, what, run }
+    run: fn() -> Result<ProbeResult, ProbeError>,
+) -> DurationProbe {
+    DurationProbe { name, unit, what, run }
 }
 
 /// All measurements of this machine's costs. VM exits are measured on x86-64 only.
-pub const PROBES: &[Probe] = &[
+pub const PROBES: &[DurationProbe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),
     probe("eventfd_write", "ns", "an eventfd write without a waiting reader", calls::eventfd_write),

@@ -1,7 +1,7 @@
 //! Repeats measurements and takes their median, which ignores outliers.
 
-use super::{Sample, Unmeasured};
-use crate::poll::Clock;
+use super::{ProbeError, ProbeResult};
+use crate::poll::MonotonicClock;
 
 /// Minimum duration of a repetition in nanoseconds: short enough that most are not interrupted.
 const LONG_ENOUGH: u64 = 500_000;
@@ -12,8 +12,8 @@ const REPETITIONS: usize = 31;
 /// Measures an operation's duration in nanoseconds. `batch` performs the given number of operations and returns their
 /// duration in nanoseconds.
 pub(super) fn per_operation(
-    mut batch: impl FnMut(u32) -> Result<u64, Unmeasured>,
-) -> Result<Sample, Unmeasured> {
+    mut batch: impl FnMut(u32) -> Result<u64, ProbeError>,
+) -> Result<ProbeResult, ProbeError> {
     let mut count = 16;
     while batch(count)? < LONG_ENOUGH && count < MOST {
         count *= 2;
@@ -23,22 +23,22 @@ pub(super) fn per_operation(
         found.push(batch(count)? as f64 / f64::from(count));
     }
     found.sort_by(f64::total_cmp);
-    Ok(Sample { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
+    Ok(ProbeResult { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
 }
 
 /// Measures the nanoseconds that one operation takes, as [`per_operation`] does.
-pub(super) fn each(mut operation: impl FnMut() -> Result<(), Unmeasured>) -> Result<Sample, Unmeasured> {
+pub(super) fn each(mut operation: impl FnMut() -> Result<(), ProbeError>) -> Result<ProbeResult, ProbeError> {
     per_operation(|count| timed(|| (0..count).try_for_each(|_| operation())))
 }
 
 /// Returns the duration of `work` in nanoseconds.
-pub(super) fn timed(work: impl FnOnce() -> Result<(), Unmeasured>) -> Result<u64, Unmeasured> {
-    let begun = Clock.now_ns();
+pub(super) fn timed(work: impl FnOnce() -> Result<(), ProbeError>) -> Result<u64, ProbeError> {
+    let begun = MonotonicClock.now_ns();
     work()?;
-    Ok(Clock.now_ns() - begun)
+    Ok(MonotonicClock.now_ns() - begun)
 }
 
-impl Sample {
+impl ProbeResult {
     /// Multiplies every value of a measurement's result by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }

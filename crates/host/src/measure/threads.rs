@@ -10,26 +10,26 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::calls::{read, write};
 use super::repeat::{per_operation, timed};
-use super::{Sample, Unmeasured};
+use super::{ProbeError, ProbeResult};
 
 /// Measures half of a round trip: from a write until the other thread has read it.
-pub(super) fn wake() -> Result<Sample, Unmeasured> {
+pub(super) fn wake() -> Result<ProbeResult, ProbeError> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.round_trips / 2))
 }
 
-pub(super) fn wake_call() -> Result<Sample, Unmeasured> {
+pub(super) fn wake_call() -> Result<ProbeResult, ProbeError> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.writes))
 }
 
-pub(super) fn switch() -> Result<Sample, Unmeasured> {
+pub(super) fn switch() -> Result<ProbeResult, ProbeError> {
     let processor = processors()?[0];
     per_operation(|count| Ok(ping_pong([processor; 2], count)?.round_trips / 2))
 }
 
 /// Measures a cache line's transfer: from a store until the other processor has seen the stored value.
-pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
+pub(super) fn cache_line() -> Result<ProbeResult, ProbeError> {
     let processors = two_processors()?;
     let bounce = |count| {
         let turn = AtomicU32::new(0);
@@ -48,13 +48,13 @@ pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
 }
 
 /// Durations of messages between two threads and back, in nanoseconds.
-struct PingPong {
+struct PingPongTimes {
     round_trips: u64,
     /// Time that the first thread spent in its writes, in nanoseconds.
     writes: u64,
 }
 
-fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPong, Unmeasured> {
+fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPongTimes, ProbeError> {
     let event = || -> io::Result<OwnedFd> { Ok(eventfd(0, EventfdFlags::CLOEXEC)?) };
     let (ping, pong) = (event()?, event()?);
     let mut writes = 0;
@@ -68,15 +68,15 @@ fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPong, Unmeasured>
     };
     let second = || (0..count).try_for_each(|_| read(&ping).and_then(|()| write(&pong)));
     let round_trips = side_by_side(processors, first, second)?;
-    Ok(PingPong { round_trips, writes })
+    Ok(PingPongTimes { round_trips, writes })
 }
 
 /// Runs both closures, each pinned to a processor. Returns the result of the first closure.
 fn side_by_side<T: Send>(
     processors: [usize; 2],
-    first: impl FnOnce() -> Result<T, Unmeasured> + Send,
-    second: impl FnOnce() -> Result<(), Unmeasured> + Send,
-) -> Result<T, Unmeasured> {
+    first: impl FnOnce() -> Result<T, ProbeError> + Send,
+    second: impl FnOnce() -> Result<(), ProbeError> + Send,
+) -> Result<T, ProbeError> {
     thread::scope(|scope| {
         // A thread that cannot be pinned runs all the same, since the other one waits for it.
         let first = scope.spawn(move || {
@@ -93,22 +93,22 @@ fn side_by_side<T: Send>(
     })
 }
 
-fn hold(processor: usize) -> Result<(), Unmeasured> {
+fn hold(processor: usize) -> Result<(), ProbeError> {
     let mut set = CpuSet::new();
     set.set(processor);
     Ok(sched_setaffinity(None, &set).map_err(io::Error::from)?)
 }
 
 /// Returns the processors that this process may use, at least one.
-fn processors() -> Result<Vec<usize>, Unmeasured> {
+fn processors() -> Result<Vec<usize>, ProbeError> {
     let set = sched_getaffinity(None).map_err(io::Error::from)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
 }
 
 /// Returns the first and the last processor, which are the least likely to be threads of one core.
-fn two_processors() -> Result<[usize; 2], Unmeasured> {
+fn two_processors() -> Result<[usize; 2], ProbeError> {
     match processors()?.as_slice() {
         [first, .., last] => Ok([*first, *last]),
-        _ => Err(Unmeasured::OneProcessor),
+        _ => Err(ProbeError::OneProcessor),
     }
 }

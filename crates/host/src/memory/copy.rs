@@ -109,7 +109,7 @@ unsafe fn words_into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies descriptors of `size` bytes into guest memory; see [`super::View::write_descriptors`] for the order.
+/// Copies descriptors of `size` bytes into guest memory; see [`super::MemoryView::write_descriptors`] for the order.
 ///
 /// # Safety
 /// `bytes.len()` bytes from `target` on must be mapped for writing, and must not be part of `bytes`.

@@ -25,17 +25,17 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub(crate) use copy::done_last;
-pub use sigbus::{MappingShare, poison_events};
+pub use sigbus::{MappingReservation, poison_events};
 pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
-pub(crate) use view::{View, Window};
+pub(crate) use view::{MemoryView, RegionWindow};
 
 /// Bytes of the longest descriptor.
 pub const DESCRIPTOR: usize = copy::LONG;
 
 /// Access to mapped memory that the mapping permits this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
+pub enum MemoryProtection {
     /// The process may only load from the memory.
     ReadOnly,
     /// The process may load from the memory and store to it.
@@ -44,7 +44,7 @@ pub enum Protection {
 
 /// Reason why a descriptor could not be mapped.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum MapError {
+pub enum FileMapError {
     /// The descriptor is a pipe, a socket, a directory, a device, or a file on a disk or a file server, which could
     /// stall.
     #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
@@ -79,7 +79,7 @@ pub enum MapError {
     System(Errno),
 }
 
-impl MapError {
+impl FileMapError {
     /// Returns the errno of the reply to the client that sent the descriptor.
     #[must_use]
     pub fn errno(&self) -> i32 {
@@ -97,7 +97,7 @@ impl MapError {
 
 /// Reason why an access to mapped memory was refused. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum AccessError {
+pub enum MemoryAccessError {
     /// Part of the accessed range lies outside the mapping.
     #[error("access to {offset:#x}+{len:#x} lies outside the memory mapping")]
     OutOfRange {
@@ -112,12 +112,12 @@ pub enum AccessError {
 }
 
 /// Part of a guest's memory file, mapped shared. Dropping a large one may block: leave it to a
-/// [`Worker`](crate::worker::Worker).
+/// [`BlockingWorker`](crate::worker::BlockingWorker).
 pub struct MappedFile {
     /// Requested bytes, inside `span`: with huge pages the kernel maps more.
-    view: View,
-    span: sigbus::Span,
-    registration: sigbus::Registration,
+    view: MemoryView,
+    span: sigbus::MappingSpan,
+    registration: sigbus::MappingRegistration,
     /// Size of the mapped file's pages in bytes.
     page: u64,
 }
@@ -129,8 +129,13 @@ impl MappedFile {
     /// range is accessible.
     ///
     /// # Errors
-    /// See [`MapError`]: descriptors without memory, too short files and missing permissions are refused.
-    pub fn map(fd: impl AsFd, offset: u64, len: u64, protection: Protection) -> Result<Self, MapError> {
+    /// See [`FileMapError`]: descriptors without memory, too short files and missing permissions are refused.
+    pub fn map(
+        fd: impl AsFd,
+        offset: u64,
+        len: u64,
+        protection: MemoryProtection,
+    ) -> Result<Self, FileMapError> {
         let fd = fd.as_fd();
         Self::map_extent(fd, &source::check(fd, (offset, len), protection, None)?, protection)
     }
@@ -140,8 +145,8 @@ impl MappedFile {
         fd: impl AsFd,
         offset: u64,
         len: u64,
-        protection: Protection,
-    ) -> Result<(), MapError> {
+        protection: MemoryProtection,
+    ) -> Result<(), FileMapError> {
         source::check(fd.as_fd(), (offset, len), protection, None).map(drop)
     }
 
@@ -154,38 +159,39 @@ impl MappedFile {
     pub(crate) fn map_around(
         fd: BorrowedFd<'_>,
         (offset, len): (u64, u64),
-        protection: Protection,
+        protection: MemoryProtection,
         block: fn(u64) -> u64,
-    ) -> Result<(Self, u64), MapError> {
+    ) -> Result<(Self, u64), FileMapError> {
         let extent = source::check(fd, (offset, len), protection, Some(block))?;
         match Self::map_extent(fd, &extent, protection) {
             // A limit (RLIMIT_AS) may leave room for the range alone.
-            Err(MapError::System(Errno::NOMEM)) => Ok((Self::map(fd, offset, len, protection)?, offset)),
+            Err(FileMapError::System(Errno::NOMEM)) => Ok((Self::map(fd, offset, len, protection)?, offset)),
             mapped => Ok((mapped?, extent.offset)),
         }
     }
 
     fn map_extent(
         fd: BorrowedFd<'_>,
-        extent: &source::Extent,
-        protection: Protection,
-    ) -> Result<Self, MapError> {
-        sigbus::install().map_err(MapError::System)?;
+        extent: &source::FileExtent,
+        protection: MemoryProtection,
+    ) -> Result<Self, FileMapError> {
+        sigbus::install().map_err(FileMapError::System)?;
         let mut prot = ProtFlags::READ;
-        prot.set(ProtFlags::WRITE, protection == Protection::ReadWrite);
+        prot.set(ProtFlags::WRITE, protection == MemoryProtection::ReadWrite);
         // SAFETY: a null hint makes the kernel pick unused addresses, so no existing memory is touched.
         let start = unsafe { mmap(ptr::null_mut(), extent.len, prot, MapFlags::SHARED, fd, extent.offset) }
             .map_err(refused_mapping)?;
-        let span = sigbus::Span { start: start as usize, len: extent.len };
+        let span = sigbus::MappingSpan { start: start as usize, len: extent.len };
         let Some(registration) = sigbus::register(span) else {
             unmap(span, extent.page);
-            return Err(MapError::TooManyMappings);
+            return Err(FileMapError::TooManyMappings);
         };
         // SAFETY: `lead` is smaller than the span (`source::check`), which is mapped and not null.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
         // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for writing if
         // that is asked for.
-        let view = unsafe { View::new(base, extent.visible, protection == Protection::ReadWrite) };
+        let view =
+            unsafe { MemoryView::new(base, extent.visible, protection == MemoryProtection::ReadWrite) };
         Ok(Self { view, span, registration, page: extent.page })
     }
 
@@ -222,9 +228,9 @@ impl MappedFile {
     /// Copies bytes out of the mapping, each loaded once: later changes by the guest do not show in `buffer`.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`].
+    /// [`MemoryAccessError::OutOfRange`].
     #[inline]
-    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), MemoryAccessError> {
         self.view.read(offset, buffer)
     }
 
@@ -232,14 +238,14 @@ impl MappedFile {
     /// without bit 0 in its second word: the device sets that bit last. Returns the number of copied descriptors.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`], also for descriptors of another size or not aligned to words.
+    /// [`MemoryAccessError::OutOfRange`], also for descriptors of another size or not aligned to words.
     #[inline]
     pub fn read_completed(
         &self,
         offset: u64,
         size: usize,
         into: &mut [[u8; DESCRIPTOR]],
-    ) -> Result<usize, AccessError> {
+    ) -> Result<usize, MemoryAccessError> {
         self.view.read_completed(offset, size, into)
     }
 
@@ -247,9 +253,9 @@ impl MappedFile {
     /// word in rising order: a guest that sees the last word of a written-back descriptor also sees the earlier ones.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    /// [`MemoryAccessError::OutOfRange`], [`MemoryAccessError::ReadOnly`].
     #[inline]
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryAccessError> {
         self.view.write(offset, bytes)
     }
 
@@ -264,9 +270,9 @@ impl MappedFile {
     /// afterwards.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`], also for an unaligned dword.
+    /// [`MemoryAccessError::OutOfRange`], also for an unaligned dword.
     #[inline]
-    pub fn load_dword(&self, offset: u64) -> Result<u32, AccessError> {
+    pub fn load_dword(&self, offset: u64) -> Result<u32, MemoryAccessError> {
         Ok(self.dword(offset)?.load(Ordering::Acquire))
     }
 
@@ -275,10 +281,10 @@ impl MappedFile {
     /// # Errors
     /// As for [`Self::load_dword`]; then no dword is loaded.
     #[inline]
-    pub fn load_dwords(&self, offset: u64, into: &mut [u32]) -> Result<(), AccessError> {
+    pub fn load_dwords(&self, offset: u64, into: &mut [u32]) -> Result<(), MemoryAccessError> {
         let first = self.view.at(offset, size_of_val(into))?.cast::<AtomicU32>();
         if !first.is_aligned() {
-            return Err(AccessError::OutOfRange { offset, len: size_of_val(into) });
+            return Err(MemoryAccessError::OutOfRange { offset, len: size_of_val(into) });
         }
         for (at, value) in into.iter_mut().enumerate().rev() {
             // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and they are
@@ -291,9 +297,9 @@ impl MappedFile {
     /// Stores a dword into the mapping in one access. A reader that sees the dword also sees all earlier stores.
     ///
     /// # Errors
-    /// As for [`Self::load_dword`], and [`AccessError::ReadOnly`].
+    /// As for [`Self::load_dword`], and [`MemoryAccessError::ReadOnly`].
     #[inline]
-    pub fn store_dword(&self, offset: u64, value: u32) -> Result<(), AccessError> {
+    pub fn store_dword(&self, offset: u64, value: u32) -> Result<(), MemoryAccessError> {
         self.writable_dword(offset)?.store(value, Ordering::Release);
         Ok(())
     }
@@ -303,25 +309,25 @@ impl MappedFile {
     /// # Errors
     /// As for [`Self::store_dword`].
     #[inline]
-    pub fn replace_dword(&self, offset: u64, old: u32, new: u32) -> Result<bool, AccessError> {
+    pub fn replace_dword(&self, offset: u64, old: u32, new: u32) -> Result<bool, MemoryAccessError> {
         let dword = self.writable_dword(offset)?;
         Ok(dword.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok())
     }
 
     #[inline]
-    fn writable_dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
+    fn writable_dword(&self, offset: u64) -> Result<&AtomicU32, MemoryAccessError> {
         if !self.is_writable() {
-            return Err(AccessError::ReadOnly);
+            return Err(MemoryAccessError::ReadOnly);
         }
         self.dword(offset)
     }
 
     /// Returns a reference to a dword of the mapping. The caller may store to it only if the mapping is writable.
     #[inline]
-    fn dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
+    fn dword(&self, offset: u64) -> Result<&AtomicU32, MemoryAccessError> {
         let dword = self.view.at(offset, size_of::<u32>())?.cast::<AtomicU32>();
         if !dword.is_aligned() {
-            return Err(AccessError::OutOfRange { offset, len: size_of::<u32>() });
+            return Err(MemoryAccessError::OutOfRange { offset, len: size_of::<u32>() });
         }
         // SAFETY: `at` checked that four bytes are mapped there, for as long as `self` lives, and they are aligned.
         // Any value is valid. Other processes may change it at any time, as an atomic permits; this process also
@@ -330,10 +336,10 @@ impl MappedFile {
     }
 }
 
-fn refused_mapping(errno: Errno) -> MapError {
+fn refused_mapping(errno: Errno) -> FileMapError {
     match errno {
-        Errno::PERM | Errno::ACCESS => MapError::Permission,
-        other => MapError::System(other),
+        Errno::PERM | Errno::ACCESS => FileMapError::Permission,
+        other => FileMapError::System(other),
     }
 }
 
@@ -349,7 +355,7 @@ impl Drop for MappedFile {
 const PIECE: u64 = 4 << 20;
 
 /// Unmaps an unused address range in pieces of whole pages.
-fn unmap(span: sigbus::Span, page: u64) {
+fn unmap(span: sigbus::MappingSpan, page: u64) {
     let piece = PIECE.max(page) as usize;
     let end = span.start + span.len;
     for start in (span.start..end).step_by(piece) {

@@ -36,13 +36,13 @@ const PAGE: usize = 4096;
 
 /// First address and length of one memory mapping.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct MappingSpan {
     pub(crate) start: usize,
     /// Length of the mapping in bytes.
     pub(crate) len: usize,
 }
 
-struct Slot {
+struct MappingSlot {
     /// Incremented each time the slot is taken, so that the handler detects a start and a length of different
     /// mappings.
     generation: AtomicU32,
@@ -51,8 +51,8 @@ struct Slot {
     poisoned: AtomicBool,
 }
 
-static SLOTS: [Slot; CAPACITY] = [const {
-    Slot {
+static SLOTS: [MappingSlot; CAPACITY] = [const {
+    MappingSlot {
         generation: AtomicU32::new(0),
         start: AtomicUsize::new(FREE),
         len: AtomicUsize::new(0),
@@ -77,9 +77,9 @@ pub fn poison_events() -> u64 {
 
 /// Part of the table of mappings that is reserved for one client. Released when dropped.
 #[derive(Debug)]
-pub struct MappingShare(usize);
+pub struct MappingReservation(usize);
 
-impl MappingShare {
+impl MappingReservation {
     /// Reserves a share: 256 mappings, or fewer when most of the table is taken. Returns `None` when it is full.
     #[must_use]
     pub fn reserve() -> Option<Self> {
@@ -101,7 +101,7 @@ impl MappingShare {
     }
 }
 
-impl Drop for MappingShare {
+impl Drop for MappingReservation {
     fn drop(&mut self) {
         SHARED.fetch_sub(self.0, Ordering::AcqRel);
     }
@@ -109,9 +109,9 @@ impl Drop for MappingShare {
 
 /// Entry of a memory mapping in the SIGBUS handler's table.
 #[derive(Debug)]
-pub(crate) struct Registration(usize);
+pub(crate) struct MappingRegistration(usize);
 
-impl Registration {
+impl MappingRegistration {
     pub(crate) fn poisoned(&self) -> bool {
         SLOTS[self.0].poisoned.load(Ordering::Acquire)
     }
@@ -123,7 +123,7 @@ impl Registration {
 }
 
 /// Enters a mapping in the SIGBUS handler's table. Returns `None` if the table is full.
-pub(crate) fn register(span: Span) -> Option<Registration> {
+pub(crate) fn register(span: MappingSpan) -> Option<MappingRegistration> {
     let first = NEXT.load(Ordering::Relaxed);
     let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
         SLOTS[*index].start.compare_exchange(FREE, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -134,7 +134,7 @@ pub(crate) fn register(span: Span) -> Option<Registration> {
     slot.len.store(span.len, Ordering::Release);
     slot.poisoned.store(false, Ordering::Release);
     slot.start.store(span.start, Ordering::Release);
-    Some(Registration(index))
+    Some(MappingRegistration(index))
 }
 
 /// Installs the SIGBUS handler, once per process.
@@ -186,10 +186,10 @@ fn poison(address: usize) -> bool {
     slot.poisoned.store(true, Ordering::Release);
     POISON_EVENTS.fetch_add(1, Ordering::AcqRel);
     // The single page only where strict memory accounting refuses the whole mapping.
-    replace(span) || replace(Span { start: address - address % PAGE, len: PAGE })
+    replace(span) || replace(MappingSpan { start: address - address % PAGE, len: PAGE })
 }
 
-fn replace(span: Span) -> bool {
+fn replace(span: MappingSpan) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the span is (part of) a mapping of guest memory that its owner still holds, since a copy from it was
@@ -198,14 +198,14 @@ fn replace(span: Span) -> bool {
     at != libc::MAP_FAILED
 }
 
-impl Slot {
-    fn holding(&self, address: usize) -> Option<Span> {
+impl MappingSlot {
+    fn holding(&self, address: usize) -> Option<MappingSpan> {
         let generation = self.generation.load(Ordering::Acquire);
         let start = self.start.load(Ordering::Acquire);
         let len = self.len.load(Ordering::Acquire);
         let whole = self.generation.load(Ordering::Acquire) == generation;
         let held = start > BUSY && address.checked_sub(start).is_some_and(|offset| offset < len);
-        (whole && held).then_some(Span { start, len })
+        (whole && held).then_some(MappingSpan { start, len })
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{FileType, OFlags, fcntl_get_seals, fcntl_getfl, fstat, fstatfs};
 
-use super::{MapError, Protection};
+use super::{FileMapError, MemoryProtection};
 
 const PAGE: u64 = 4096;
 /// Magic number of hugetlbfs (`HUGETLBFS_MAGIC`, linux/magic.h).
@@ -16,7 +16,7 @@ const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// Part of a file to map, in whole pages, that contains the requested range.
 #[derive(Debug)]
-pub(super) struct Extent {
+pub(super) struct FileExtent {
     /// File offset of the first mapped byte.
     pub(super) offset: u64,
     /// Number of bytes to map.
@@ -60,54 +60,54 @@ pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
 pub(super) fn check(
     fd: BorrowedFd<'_>,
     (offset, len): (u64, u64),
-    protection: Protection,
+    protection: MemoryProtection,
     around: Option<fn(u64) -> u64>,
-) -> Result<Extent, MapError> {
-    fcntl_get_seals(fd).map_err(|_| MapError::WrongKind)?;
-    let stat = fstat(fd).map_err(MapError::System)?;
+) -> Result<FileExtent, FileMapError> {
+    fcntl_get_seals(fd).map_err(|_| FileMapError::WrongKind)?;
+    let stat = fstat(fd).map_err(FileMapError::System)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(MapError::WrongKind);
+        return Err(FileMapError::WrongKind);
     }
-    check_mode(fcntl_getfl(fd).map_err(MapError::System)?, protection)?;
-    let end = offset.checked_add(len).filter(|_| len > 0).ok_or(MapError::BadRange)?;
+    check_mode(fcntl_getfl(fd).map_err(FileMapError::System)?, protection)?;
+    let end = offset.checked_add(len).filter(|_| len > 0).ok_or(FileMapError::BadRange)?;
     if !offset.is_multiple_of(PAGE) {
-        return Err(MapError::Unaligned { offset });
+        return Err(FileMapError::Unaligned { offset });
     }
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     if end > size {
-        return Err(MapError::OutsideFile { offset, len, size });
+        return Err(FileMapError::OutsideFile { offset, len, size });
     }
     let page = page_size_of(fd)?;
     let from = offset - offset % page;
-    let to = end.checked_next_multiple_of(page).ok_or(MapError::BadRange)?;
-    let bytes = |count: u64| usize::try_from(count).map_err(|_| MapError::BadRange);
+    let to = end.checked_next_multiple_of(page).ok_or(FileMapError::BadRange)?;
+    let bytes = |count: u64| usize::try_from(count).map_err(|_| FileMapError::BadRange);
     let Some(around) = around else {
         let (lead, visible) = (bytes(offset - from)?, bytes(len)?);
-        return Ok(Extent { offset: from, len: bytes(to - from)?, lead, visible, page });
+        return Ok(FileExtent { offset: from, len: bytes(to - from)?, lead, visible, page });
     };
     let block = if page == PAGE { around(size) } else { page };
     let from = offset - offset % block;
     let whole = size - size % page;
     let to = end.checked_next_multiple_of(block).unwrap_or(whole).min(whole).max(to);
     let len = bytes(to - from)?;
-    Ok(Extent { offset: from, len, lead: 0, visible: len, page })
+    Ok(FileExtent { offset: from, len, lead: 0, visible: len, page })
 }
 
 /// Checks that a descriptor's access mode permits the mapping. A mapping is always readable, so write-only and
 /// path-only descriptors are refused.
-fn check_mode(flags: OFlags, protection: Protection) -> Result<(), MapError> {
+fn check_mode(flags: OFlags, protection: MemoryProtection) -> Result<(), FileMapError> {
     let writable = flags.contains(OFlags::RDWR);
     let readable = writable || !flags.intersects(OFlags::WRONLY | OFlags::PATH);
     let enough = match protection {
-        Protection::ReadOnly => readable,
-        Protection::ReadWrite => writable,
+        MemoryProtection::ReadOnly => readable,
+        MemoryProtection::ReadWrite => writable,
     };
-    if enough { Ok(()) } else { Err(MapError::Permission) }
+    if enough { Ok(()) } else { Err(FileMapError::Permission) }
 }
 
 /// Returns the page size of a memory file in bytes. Huge pages are mapped and unmapped whole.
-fn page_size_of(fd: BorrowedFd<'_>) -> Result<u64, MapError> {
-    let filesystem = fstatfs(fd).map_err(MapError::System)?;
+fn page_size_of(fd: BorrowedFd<'_>) -> Result<u64, FileMapError> {
+    let filesystem = fstatfs(fd).map_err(FileMapError::System)?;
     let huge = u64::try_from(filesystem.f_type).is_ok_and(|magic| magic == HUGETLBFS_MAGIC);
     let usual = rustix::param::page_size() as u64;
     let size = if huge { u64::try_from(filesystem.f_bsize).unwrap_or(usual) } else { usual };

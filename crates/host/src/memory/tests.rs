@@ -19,7 +19,7 @@ fn memfd(pages: u64) -> OwnedFd {
 }
 
 fn mapped(fd: &OwnedFd, pages: u64) -> MappedFile {
-    MappedFile::map(fd, 0, pages * PAGE, Protection::ReadWrite).unwrap()
+    MappedFile::map(fd, 0, pages * PAGE, MemoryProtection::ReadWrite).unwrap()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn memory_mappings_of_one_file_share_their_bytes() {
 fn file_offset_selects_the_mapped_part_of_the_file() {
     let fd = memfd(3);
     let whole = mapped(&fd, 3);
-    let part = MappedFile::map(&fd, PAGE, PAGE, Protection::ReadWrite).unwrap();
+    let part = MappedFile::map(&fd, PAGE, PAGE, MemoryProtection::ReadWrite).unwrap();
     part.write(0, &[7]).unwrap();
     let mut seen = [0];
     whole.read(PAGE, &mut seen).unwrap();
@@ -46,8 +46,8 @@ fn file_offset_selects_the_mapped_part_of_the_file() {
 #[test]
 fn no_byte_outside_the_mapped_range_is_accessible() {
     let fd = memfd(2);
-    let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap();
-    let outside = |offset, len| Err(AccessError::OutOfRange { offset, len });
+    let map = MappedFile::map(&fd, 0, PAGE, MemoryProtection::ReadWrite).unwrap();
+    let outside = |offset, len| Err(MemoryAccessError::OutOfRange { offset, len });
     assert_eq!(map.read(PAGE - 1, &mut [0; 2]), outside(PAGE - 1, 2));
     assert_eq!(map.write(PAGE, &[0]), outside(PAGE, 1));
     assert_eq!(map.read(u64::MAX, &mut [0; 2]), outside(u64::MAX, 2));
@@ -97,25 +97,25 @@ fn descriptors_unaligned_or_outside_a_mapping_are_refused() {
 #[test]
 fn read_only_mapping_refuses_stores() {
     let fd = memfd(1);
-    let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadOnly).unwrap();
-    assert_eq!(map.write(0, &[1]), Err(AccessError::ReadOnly));
+    let map = MappedFile::map(&fd, 0, PAGE, MemoryProtection::ReadOnly).unwrap();
+    assert_eq!(map.write(0, &[1]), Err(MemoryAccessError::ReadOnly));
     assert_eq!(map.read(0, &mut [0]), Ok(()));
 }
 
 #[test]
 fn mapping_of_a_range_outside_the_file_is_refused() {
     let fd = memfd(2);
-    let refused = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite).unwrap_err();
+    let refused = |offset, len| MappedFile::map(&fd, offset, len, MemoryProtection::ReadWrite).unwrap_err();
     let size = 2 * PAGE;
-    assert_eq!(refused(PAGE, size), MapError::OutsideFile { offset: PAGE, len: size, size });
-    assert_eq!(refused(0, 0), MapError::BadRange);
-    assert_eq!(refused(u64::MAX - PAGE + 1, PAGE), MapError::BadRange);
-    assert_eq!(refused(5, PAGE), MapError::Unaligned { offset: 5 });
+    assert_eq!(refused(PAGE, size), FileMapError::OutsideFile { offset: PAGE, len: size, size });
+    assert_eq!(refused(0, 0), FileMapError::BadRange);
+    assert_eq!(refused(u64::MAX - PAGE + 1, PAGE), FileMapError::BadRange);
+    assert_eq!(refused(5, PAGE), FileMapError::Unaligned { offset: 5 });
 }
 
 #[test]
 fn descriptor_of_no_memory_is_not_mapped() {
-    let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, Protection::ReadOnly).unwrap_err();
+    let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, MemoryProtection::ReadOnly).unwrap_err();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
@@ -124,7 +124,7 @@ fn descriptor_of_no_memory_is_not_mapped() {
     let device = open("/dev/zero", OFlags::RDWR, Mode::empty()).unwrap();
     let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
     for fd in [pipe, socket, directory, device, epoll] {
-        assert_eq!(refused(fd), MapError::WrongKind);
+        assert_eq!(refused(fd), FileMapError::WrongKind);
     }
 }
 
@@ -133,9 +133,9 @@ fn descriptor_access_mode_limits_the_mapping() {
     let fd = memfd(1);
     let again = |flags| open(format!("/proc/self/fd/{}", rustix_raw(&fd)), flags, Mode::empty()).unwrap();
     let map = |fd: OwnedFd, protection| MappedFile::map(fd, 0, PAGE, protection).map(drop);
-    assert_eq!(map(again(OFlags::RDONLY), Protection::ReadWrite), Err(MapError::Permission));
-    assert_eq!(map(again(OFlags::WRONLY), Protection::ReadOnly), Err(MapError::Permission));
-    assert_eq!(map(again(OFlags::RDONLY), Protection::ReadOnly), Ok(()));
+    assert_eq!(map(again(OFlags::RDONLY), MemoryProtection::ReadWrite), Err(FileMapError::Permission));
+    assert_eq!(map(again(OFlags::WRONLY), MemoryProtection::ReadOnly), Err(FileMapError::Permission));
+    assert_eq!(map(again(OFlags::RDONLY), MemoryProtection::ReadOnly), Ok(()));
 }
 
 fn rustix_raw(fd: &OwnedFd) -> i32 {
@@ -146,8 +146,8 @@ fn rustix_raw(fd: &OwnedFd) -> i32 {
 fn write_sealed_memfd_is_not_writable() {
     let fd = memfd(1);
     rustix::fs::fcntl_add_seals(&fd, rustix::fs::SealFlags::WRITE).unwrap();
-    let refused = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap_err();
-    assert_eq!((refused, MapError::Permission.errno()), (MapError::Permission, libc::EACCES));
+    let refused = MappedFile::map(&fd, 0, PAGE, MemoryProtection::ReadWrite).unwrap_err();
+    assert_eq!((refused, FileMapError::Permission.errno()), (FileMapError::Permission, libc::EACCES));
 }
 
 #[test]
@@ -187,15 +187,15 @@ fn table_entry_of_a_poisoned_mapping_is_reused_clean() {
 fn client_mapping_quotas_never_exceed_the_mapping_table() -> io::Result<()> {
     let name = "memory::tests::client_mapping_quotas_never_exceed_the_mapping_table";
     let taken = || {
-        let shares: Vec<MappingShare> = std::iter::from_fn(MappingShare::reserve).collect();
+        let shares: Vec<MappingReservation> = std::iter::from_fn(MappingReservation::reserve).collect();
         let port = 65;
         assert!(shares.len() >= 3 * port, "{} are not three ports with 64 VFs", shares.len());
         assert!(shares[..port].iter().all(|share| share.mappings() == 256), "one port has no shortage");
         assert!(shares.iter().all(|share| share.mappings() >= 32), "the smallest share is usable");
-        let total: usize = shares.iter().map(MappingShare::mappings).sum();
+        let total: usize = shares.iter().map(MappingReservation::mappings).sum();
         assert!(total <= 28_672, "{total}");
         drop(shares);
-        assert_eq!(MappingShare::reserve().map(|share| share.mappings()), Some(256), "released");
+        assert_eq!(MappingReservation::reserve().map(|share| share.mappings()), Some(256), "released");
     };
     let Some(child) = in_own_process(name, taken)? else { return Ok(()) };
     assert!(child.status.success(), "{child:?}");
@@ -208,7 +208,7 @@ fn large_memory_mappings_are_unmapped_whole() {
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     let bytes = (1 << 30) + 5 * PAGE;
     ftruncate(&fd, bytes).unwrap();
-    let map = MappedFile::map(&fd, 0, bytes, Protection::ReadWrite).unwrap();
+    let map = MappedFile::map(&fd, 0, bytes, MemoryProtection::ReadWrite).unwrap();
     let count = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(name).count();
     assert_eq!(count(), 1);
     drop(map);
@@ -249,7 +249,7 @@ fn huge_pages_are_mapped_around_an_unaligned_range() {
         Err(error) => return crate::test_support::skipped("huge pages", &error.to_string()),
     };
     // The low 640 KiB of a PC, then the memory above its video memory, in QEMU's order.
-    let map = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite);
+    let map = |offset, len| MappedFile::map(&fd, offset, len, MemoryProtection::ReadWrite);
     let (low, above) = match (map(0, 0xa_0000), map(0x10_0000, huge)) {
         (Ok(low), Ok(above)) => (low, above),
         (low, above) => {

@@ -5,7 +5,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{AccessError, MappedFile, copy};
+use super::{MappedFile, MemoryAccessError, copy};
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
@@ -13,7 +13,7 @@ pub(super) const LINE: usize = 64;
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
 /// Mapped bytes of guest memory, offsets 0 to `len - 1`.
-pub(crate) struct View {
+pub(crate) struct MemoryView {
     base: NonNull<u8>,
     len: usize,
     writable: bool,
@@ -21,11 +21,11 @@ pub(crate) struct View {
 
 // SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate any
 // concurrent writer, since the guest is one.
-unsafe impl Send for View {}
+unsafe impl Send for MemoryView {}
 // SAFETY: as above; every access through `&self` tolerates concurrent access.
-unsafe impl Sync for View {}
+unsafe impl Sync for MemoryView {}
 
-impl View {
+impl MemoryView {
     /// # Safety
     /// `len` bytes from `base` on must be mapped for as long as the value lives, for writing too if `writable`.
     pub(super) unsafe fn new(base: NonNull<u8>, len: usize, writable: bool) -> Self {
@@ -57,7 +57,7 @@ impl View {
 
     /// Copies bytes out of the memory, as [`MappedFile::read`] does.
     #[inline]
-    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), MemoryAccessError> {
         let source = self.at(offset, buffer.len())?;
         // SAFETY: `at` checked that `buffer.len()` bytes are mapped; `buffer` is ours, so they do not
         // overlap.
@@ -72,12 +72,12 @@ impl View {
         offset: u64,
         size: usize,
         into: &mut [[u8; copy::LONG]],
-    ) -> Result<usize, AccessError> {
+    ) -> Result<usize, MemoryAccessError> {
         let len = size.saturating_mul(into.len());
         // Atomic loads that order others need memory that is mapped for writing.
         let source = self.at_writable(offset, len)?;
         if !source.cast::<u64>().is_aligned() || !matches!(size, copy::SHORT | copy::LONG) {
-            return Err(AccessError::OutOfRange { offset, len });
+            return Err(MemoryAccessError::OutOfRange { offset, len });
         }
         // SAFETY: `at_writable` checked that as many descriptors of `size` bytes as `into` has elements are mapped for writing; they are aligned.
         Ok(unsafe { copy::completed_out_of_guest(source.as_ptr(), size, into) })
@@ -85,7 +85,7 @@ impl View {
 
     /// Copies bytes into the memory, as [`MappedFile::write`] does.
     #[inline]
-    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryAccessError> {
         let target = self.at_writable(offset, bytes.len())?;
         // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
         unsafe { copy::into_guest(bytes, target.as_ptr()) };
@@ -97,14 +97,14 @@ impl View {
     /// the whole descriptor.
     ///
     /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    /// [`MemoryAccessError::OutOfRange`], [`MemoryAccessError::ReadOnly`].
     #[inline]
     pub(crate) fn write_descriptors(
         &self,
         offset: u64,
         bytes: &[u8],
         size: usize,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), MemoryAccessError> {
         let target = self.at_writable(offset, bytes.len())?;
         // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
         unsafe { copy::descriptors_into_guest(bytes, size, target.as_ptr()) };
@@ -123,19 +123,19 @@ impl View {
 
     /// Returns the address of `len` mapped bytes at `offset`.
     #[inline]
-    pub(super) fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
+    pub(super) fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, MemoryAccessError> {
         let start =
             usize::try_from(offset).ok().filter(|start| *start <= self.len && len <= self.len - *start);
-        let start = start.ok_or(AccessError::OutOfRange { offset, len })?;
+        let start = start.ok_or(MemoryAccessError::OutOfRange { offset, len })?;
         // SAFETY: `start` is at most `self.len`, so the result is inside the mapping or one past its end.
         Ok(unsafe { self.base.add(start) })
     }
 
     /// Returns the address of `len` mapped bytes at `offset`, for stores.
     #[inline]
-    pub(super) fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
+    pub(super) fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, MemoryAccessError> {
         if !self.writable {
-            return Err(AccessError::ReadOnly);
+            return Err(MemoryAccessError::ReadOnly);
         }
         self.at(offset, len)
     }
@@ -159,12 +159,12 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
 }
 
 /// Part of a file's mapping that belongs to one DMA region. Keeps the mapping alive.
-pub(crate) struct Window {
-    view: View,
+pub(crate) struct RegionWindow {
+    view: MemoryView,
     _mapping: Arc<MappedFile>,
 }
 
-impl Window {
+impl RegionWindow {
     /// Creates a window of `len` bytes at `skip`, writable if `writable`. Returns `None` if the mapping is too
     /// short or read-only.
     pub(crate) fn new(mapping: Arc<MappedFile>, skip: u64, len: u64, writable: bool) -> Option<Self> {
@@ -172,13 +172,13 @@ impl Window {
         let whole = &mapping.view;
         let base = if writable { whole.at_writable(skip, len) } else { whole.at(skip, len) };
         // SAFETY: `len` bytes from there on are inside the mapping, which stays as long as `_mapping` does.
-        let view = unsafe { View::new(base.ok()?, len, writable) };
+        let view = unsafe { MemoryView::new(base.ok()?, len, writable) };
         Some(Self { view, _mapping: mapping })
     }
 
     /// Returns the mapped bytes of the DMA region.
     #[inline]
-    pub(crate) fn view(&self) -> &View {
+    pub(crate) fn view(&self) -> &MemoryView {
         &self.view
     }
 }

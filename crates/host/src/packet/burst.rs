@@ -26,13 +26,13 @@ const HEADER: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
 const CHECKSUM: usize = 6;
 /// Control buffer of one socket message, aligned for the kernel.
-type Control = [u64; 6];
+type ControlBuffer = [u64; 6];
 /// glibc and musl declare flags with different types.
 const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 
 /// Packet that the socket has received.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Arrived<'a> {
+pub enum PacketReceived<'a> {
     /// Received frame with checksum and VLAN tag.
     Frame(&'a [u8]),
     /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
@@ -57,7 +57,7 @@ impl Default for ReceiveBurst {
 
 impl ReceiveBurst {
     /// Returns the next received frame.
-    pub fn pop(&mut self) -> Option<Arrived<'_>> {
+    pub fn pop(&mut self) -> Option<PacketReceived<'_>> {
         if self.next == self.count {
             return None;
         }
@@ -65,8 +65,8 @@ impl ReceiveBurst {
         let begin = self.next * PLACE + begin;
         self.next += 1;
         Some(match length {
-            0 => Arrived::TooLong,
-            _ => Arrived::Frame(&self.memory[begin..begin + length]),
+            0 => PacketReceived::TooLong,
+            _ => PacketReceived::Frame(&self.memory[begin..begin + length]),
         })
     }
 
@@ -87,7 +87,7 @@ impl ReceiveBurst {
         }
         self.clear();
         let mut headers = [[0_u8; HEADER]; FRAMES];
-        let mut controls: [Control; FRAMES] = [[0; 6]; FRAMES];
+        let mut controls: [ControlBuffer; FRAMES] = [[0; 6]; FRAMES];
         let mut places = self.memory.chunks_exact_mut(PLACE);
         let mut vectors: [[libc::iovec; 2]; FRAMES] = array::from_fn(|n| {
             let place = places.next().unwrap_or_default().get_mut(TAG..).unwrap_or_default();
@@ -96,7 +96,7 @@ impl ReceiveBurst {
         let mut messages: [libc::mmsghdr; FRAMES] = array::from_fn(|n| message(&mut vectors[n]));
         for (message, control) in messages.iter_mut().zip(&mut controls) {
             message.msg_hdr.msg_control = control.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = mem::size_of::<Control>() as _;
+            message.msg_hdr.msg_controllen = mem::size_of::<ControlBuffer>() as _;
         }
         let fd = socket.as_fd().as_raw_fd();
         // SAFETY: each message points to two vectors and a control buffer, and these to memory of their lengths;
@@ -155,8 +155,8 @@ fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
 }
 
 /// Returns the VLAN tag that the kernel has cut out of a frame.
-fn tag(control: &Control) -> Option<[u8; TAG]> {
-    let mut flat = [0_u8; mem::size_of::<Control>()];
+fn tag(control: &ControlBuffer) -> Option<[u8; TAG]> {
+    let mut flat = [0_u8; mem::size_of::<ControlBuffer>()];
     for (to, word) in flat.chunks_exact_mut(8).zip(control) {
         to.copy_from_slice(&word.to_ne_bytes());
     }
@@ -191,7 +191,7 @@ pub struct SendBurst {
 
 /// Numbers of frames that were not sent, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct UnsentFrames {
     /// Number of frames longer than the interface's MTU.
     pub too_long: u64,
     /// Number of frames that the kernel had no buffer for, or refused.
@@ -239,18 +239,18 @@ impl SendBurst {
         self.count = 0;
     }
 
-    pub(super) fn send(&mut self, socket: impl AsFd) -> Lost {
+    pub(super) fn send(&mut self, socket: impl AsFd) -> UnsentFrames {
         let count = mem::take(&mut self.count);
-        let (mut sent, mut lost) = (0, Lost::default());
+        let (mut sent, mut lost) = (0, UnsentFrames::default());
         while sent < count {
             match self.send_from(&socket, sent, count) {
                 Ok(taken) => sent += taken,
                 Err(Errno::INTR) => {}
                 Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
-                    return Lost { no_link: lost.no_link + (count - sent) as u64, ..lost };
+                    return UnsentFrames { no_link: lost.no_link + (count - sent) as u64, ..lost };
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
-                    return Lost { no_room: lost.no_room + (count - sent) as u64, ..lost };
+                    return UnsentFrames { no_room: lost.no_room + (count - sent) as u64, ..lost };
                 }
                 // This frame cannot be sent; later ones may be.
                 Err(Errno::MSGSIZE) => (sent, lost.too_long) = (sent + 1, lost.too_long + 1),

@@ -5,29 +5,29 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, sockopt};
 
-use super::{Frames, PacketError, attach, request};
+use super::{FrameSelection, PacketSocketError, attach, request};
 use crate::tap::InterfaceName;
 
 /// Packet socket that keeps an interface in use and receives no frames. While it is open, the interface accepts
 /// frames for any address. Like a [`super::PacketSocket`] it stays with its interface on a rename, and detects its
 /// deletion.
 #[derive(Debug)]
-pub struct Hold {
+pub struct InterfaceHold {
     fd: OwnedFd,
     index: u32,
 }
 
-impl Hold {
+impl InterfaceHold {
     /// Opens a socket that keeps the interface of this name in use.
     ///
     /// # Errors
-    /// See [`PacketError`].
-    pub fn open(name: &InterfaceName) -> Result<Self, PacketError> {
-        let (fd, index) = attach(name, Frames::None)?;
+    /// See [`PacketSocketError`].
+    pub fn open(name: &InterfaceName) -> Result<Self, PacketSocketError> {
+        let (fd, index) = attach(name, FrameSelection::None)?;
         Ok(Self { fd, index })
     }
 
-    /// Returns true if a descriptor of another process's [`Hold`] belongs to an existing interface.
+    /// Returns true if a descriptor of another process's [`InterfaceHold`] belongs to an existing interface.
     #[must_use]
     pub fn is_held(fd: impl AsFd) -> bool {
         sockopt::socket_domain(&fd) == Ok(AddressFamily::PACKET)
@@ -48,7 +48,7 @@ impl Hold {
     }
 }
 
-impl AsFd for Hold {
+impl AsFd for InterfaceHold {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -29,13 +29,13 @@ use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::tap::InterfaceName;
-pub use burst::{Arrived, LONGEST, Lost, ReceiveBurst, SendBurst};
-pub use hold::Hold;
-use request::Frames;
+pub use burst::{LONGEST, PacketReceived, ReceiveBurst, SendBurst, UnsentFrames};
+pub use hold::InterfaceHold;
+use request::FrameSelection;
 
 /// Reason why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum PacketError {
+pub enum PacketSocketError {
     /// The process lacks CAP_NET_RAW.
     #[error(
         "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has created needs neither"
@@ -66,7 +66,7 @@ pub enum PacketError {
     },
 }
 
-impl PacketError {
+impl PacketSocketError {
     fn of(error: io::Error, name: &InterfaceName) -> Self {
         let name = name.clone();
         match error.raw_os_error() {
@@ -82,20 +82,20 @@ const BACKLOG: libc::c_int = 4 << 20;
 
 /// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface
 /// accepts frames for any address.
-fn attach(name: &InterfaceName, frames: Frames) -> Result<(OwnedFd, u32), PacketError> {
-    let system = |error: io::Error| PacketError::of(error, name);
+fn attach(name: &InterfaceName, frames: FrameSelection) -> Result<(OwnedFd, u32), PacketSocketError> {
+    let system = |error: io::Error| PacketSocketError::of(error, name);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     // Without a protocol no frame arrives before the socket is bound to its interface.
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
         .map_err(|errno| system(errno.into()))?;
     let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
-    if let Frames::All = frames {
+    if let FrameSelection::All = frames {
         request::prepare(&fd, BACKLOG).map_err(system)?;
     }
     request::bind(&fd, index, frames).map_err(system)?;
     request::listen_to_all(&fd, index).map_err(system)?;
     if !request::bound(&fd).map_err(system)?.is_ethernet {
-        return Err(PacketError::NotEthernet { name: name.clone() });
+        return Err(PacketSocketError::NotEthernet { name: name.clone() });
     }
     Ok((fd, index))
 }
@@ -112,19 +112,19 @@ impl PacketSocket {
     /// Opens a packet socket on the interface of this name.
     ///
     /// # Errors
-    /// See [`PacketError`].
-    pub fn open(name: &InterfaceName) -> Result<Self, PacketError> {
-        let (fd, _) = attach(name, Frames::All)?;
+    /// See [`PacketSocketError`].
+    pub fn open(name: &InterfaceName) -> Result<Self, PacketSocketError> {
+        let (fd, _) = attach(name, FrameSelection::All)?;
         Ok(Self { fd, name: name.clone(), missed: AtomicU64::new(0) })
     }
 
     /// Opens a packet socket on the interface of this name, or returns `None` if there is none.
     ///
     /// # Errors
-    /// See [`PacketError`].
-    pub fn open_existing(name: &InterfaceName) -> Result<Option<Self>, PacketError> {
+    /// See [`PacketSocketError`].
+    pub fn open_existing(name: &InterfaceName) -> Result<Option<Self>, PacketSocketError> {
         match Self::open(name) {
-            Err(PacketError::NoInterface { .. }) => Ok(None),
+            Err(PacketSocketError::NoInterface { .. }) => Ok(None),
             other => other.map(Some),
         }
     }
@@ -166,7 +166,7 @@ impl PacketSocket {
     }
 
     /// Sends a burst of frames on the interface. Frames that cannot be sent are dropped and counted in the result.
-    pub fn send(&self, burst: &mut SendBurst) -> Lost {
+    pub fn send(&self, burst: &mut SendBurst) -> UnsentFrames {
         burst.send(&self.fd)
     }
 

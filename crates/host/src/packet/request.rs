@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Interface that a packet socket is bound to.
-pub(super) struct Bound {
+pub(super) struct BoundInterface {
     /// Index of the interface; `None` if the interface was deleted.
     pub(super) index: Option<u32>,
     pub(super) is_ethernet: bool,
@@ -44,18 +44,18 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
 
 /// Frames of an interface that a socket receives.
 #[derive(Clone, Copy)]
-pub(super) enum Frames {
+pub(super) enum FrameSelection {
     All,
     None,
 }
 
 /// Starts receiving the frames of this interface.
-pub(super) fn bind(socket: impl AsFd, index: u32, frames: Frames) -> io::Result<()> {
+pub(super) fn bind(socket: impl AsFd, index: u32, frames: FrameSelection) -> io::Result<()> {
     let mut address = no_address();
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
     address.sll_protocol = match frames {
-        Frames::All => (libc::ETH_P_ALL as libc::c_ushort).to_be(),
-        Frames::None => 0,
+        FrameSelection::All => (libc::ETH_P_ALL as libc::c_ushort).to_be(),
+        FrameSelection::None => 0,
     };
     address.sll_ifindex = index.cast_signed();
     let size = mem::size_of_val(&address) as libc::socklen_t;
@@ -64,7 +64,7 @@ pub(super) fn bind(socket: impl AsFd, index: u32, frames: Frames) -> io::Result<
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-pub(super) fn bound(socket: impl AsFd) -> io::Result<Bound> {
+pub(super) fn bound(socket: impl AsFd) -> io::Result<BoundInterface> {
     let mut address = no_address();
     let mut size = mem::size_of_val(&address) as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes to `address`, and then to `size`.
@@ -75,7 +75,7 @@ pub(super) fn bound(socket: impl AsFd) -> io::Result<Bound> {
         return Err(io::Error::last_os_error());
     }
     let index = u32::try_from(address.sll_ifindex).ok().filter(|index| *index > 0);
-    Ok(Bound { index, is_ethernet: address.sll_hatype == libc::ARPHRD_ETHER })
+    Ok(BoundInterface { index, is_ethernet: address.sll_hatype == libc::ARPHRD_ETHER })
 }
 
 fn no_address() -> libc::sockaddr_ll {

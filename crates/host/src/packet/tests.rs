@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::*;
-use crate::poll::{Interest, Poller};
+use crate::poll::{PollInterest, Poller};
 use crate::test_support::{in_network_namespace, skipped};
 
 #[track_caller]
@@ -47,7 +47,7 @@ fn open(interface: &str) -> PacketSocket {
 #[track_caller]
 fn wait_until_carries(from: &PacketSocket, to: &PacketSocket) {
     let mut poller = Poller::new().unwrap();
-    poller.add(to, 0, Interest::READ).unwrap();
+    poller.add(to, 0, PollInterest::READ).unwrap();
     let carries = (0..1000).any(|_| {
         let _ = send(from, &[frame(0xff, 60)]);
         poller.wait(Some(Duration::from_millis(20))).unwrap().count() > 0
@@ -67,20 +67,20 @@ fn frame(number: u8, len: usize) -> Vec<u8> {
 /// expected ones.
 fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     let (mut poller, mut burst, mut frames) = (Poller::new().unwrap(), ReceiveBurst::default(), Vec::new());
-    poller.add(socket, 0, Interest::READ).unwrap();
+    poller.add(socket, 0, PollInterest::READ).unwrap();
     let patience = |came: usize| Duration::from_millis(if came < expected { 60_000 } else { 200 });
     while poller.wait(Some(patience(frames.len()))).unwrap().count() > 0 {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let Arrived::Frame(frame) = arrived else { panic!("something too long") };
+            let PacketReceived::Frame(frame) = arrived else { panic!("something too long") };
             frames.push(frame.to_vec());
         }
     }
     frames
 }
 
-fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> Lost {
-    let (mut burst, mut lost) = (SendBurst::default(), Lost::default());
+fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> UnsentFrames {
+    let (mut burst, mut lost) = (SendBurst::default(), UnsentFrames::default());
     for frame in frames {
         assert!(burst.push(frame));
         if burst.is_full() {
@@ -91,8 +91,8 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> Lost {
     sum(lost, socket.send(&mut burst))
 }
 
-fn sum(one: Lost, other: Lost) -> Lost {
-    Lost {
+fn sum(one: UnsentFrames, other: UnsentFrames) -> UnsentFrames {
+    UnsentFrames {
         too_long: one.too_long + other.too_long,
         no_room: one.no_room + other.no_room,
         no_link: one.no_link + other.no_link,
@@ -108,7 +108,11 @@ fn interface_mtu_limits_a_frame_plus_one_vlan_tag() {
                 let plain = frame(1, length - tag.len());
                 let frame = [&plain[..12], tag, &plain[12..]].concat();
                 let lost = send(&left, std::slice::from_ref(&frame));
-                assert_eq!(lost, Lost { too_long, ..Lost::default() }, "{length} bytes, tag {tag:x?}");
+                assert_eq!(
+                    lost,
+                    UnsentFrames { too_long, ..UnsentFrames::default() },
+                    "{length} bytes, tag {tag:x?}"
+                );
                 let came = arrived(&right, 1 - too_long as usize);
                 assert_eq!(came, vec![frame; 1 - too_long as usize], "{length} bytes, tag {tag:x?}");
             }
@@ -121,10 +125,10 @@ fn packet_socket_carries_bursts_both_ways_without_echo() {
     with_a_pair("packet frames", || {
         let (left, right) = (open("left0"), open("right0"));
         let frames: Vec<_> = (0..100).map(|n| frame(n, 60 + usize::from(n) * 14)).collect();
-        assert_eq!(send(&left, &frames), Lost::default());
+        assert_eq!(send(&left, &frames), UnsentFrames::default());
         assert_eq!(arrived(&right, frames.len()), frames);
         assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "its own frames");
-        assert_eq!(send(&right, &frames[..3]), Lost::default());
+        assert_eq!(send(&right, &frames[..3]), UnsentFrames::default());
         assert_eq!(arrived(&left, 3), frames[..3]);
         assert_eq!((left.missed(), right.missed()), (0, 0));
     });
@@ -138,7 +142,7 @@ fn packet_socket_sends_and_receives_vlan_tags() {
         for tag in [[0x81, 0x00, 0x60, 0x05], [0x88, 0xa8, 0x00, 0x07]] {
             let plain = frame(1, 200);
             let tagged = [&plain[..12], &tag, &plain[12..]].concat();
-            assert_eq!(send(&left, std::slice::from_ref(&tagged)), Lost::default());
+            assert_eq!(send(&left, std::slice::from_ref(&tagged)), UnsentFrames::default());
             assert_eq!(arrived(&right, 1), [tagged]);
         }
     });
@@ -167,17 +171,20 @@ fn down_interface_drops_frames_deleted_one_is_an_error() {
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");
-        assert_eq!(send(&left, &[frame(1, 60), frame(2, 60)]), Lost { no_link: 2, ..Lost::default() });
+        assert_eq!(
+            send(&left, &[frame(1, 60), frame(2, 60)]),
+            UnsentFrames { no_link: 2, ..UnsentFrames::default() }
+        );
         assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "a down interface is no error");
         ip("link set left0 name other0");
         ip("link set other0 up");
         assert_eq!(left.interface().as_deref(), Some("other0"));
         wait_until_carries(&right, &left);
-        assert_eq!(send(&right, &[frame(3, 60)]), Lost::default());
+        assert_eq!(send(&right, &[frame(3, 60)]), UnsentFrames::default());
         assert_eq!(arrived(&left, 1), [frame(3, 60)], "the renamed interface is the same");
         ip("link del other0");
         assert_eq!((left.interface(), right.interface()), (None, None));
-        assert_eq!(send(&left, &[frame(4, 60)]), Lost { no_link: 1, ..Lost::default() });
+        assert_eq!(send(&left, &[frame(4, 60)]), UnsentFrames { no_link: 1, ..UnsentFrames::default() });
         assert!(PacketSocket::open_existing(&name("other0")).unwrap().is_none());
         assert!(PacketSocket::adopt(left.fd, &name("left0")).is_none());
     });
@@ -190,7 +197,7 @@ fn missing_or_non_ethernet_interface_is_refused_by_name() {
         assert!(refused.contains("nothere0 does not exist"), "{refused}");
         let refused = PacketSocket::open(&name("lo")).unwrap_err().to_string();
         assert!(refused.contains("lo carries no Ethernet frames"), "{refused}");
-        let pair = crate::socket::Stream::pair().unwrap();
+        let pair = crate::socket::StreamSocket::pair().unwrap();
         assert!(PacketSocket::adopt(pair.0.into(), &name("left0")).is_none());
         let taken = open("left0");
         assert!(PacketSocket::adopt(taken.fd, &name("left0")).is_some());

@@ -4,9 +4,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Monotonic clock (CLOCK_MONOTONIC): never set back, and stopped while the machine sleeps.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock;
+pub struct MonotonicClock;
 
-impl Clock {
+impl MonotonicClock {
     /// Returns nanoseconds since a fixed moment, the same for all processes until the machine restarts.
     #[inline]
     #[must_use]

@@ -1,8 +1,8 @@
 //! Waits for descriptors by epoll, and provides wakers, signals and the clock.
 //!
-//! [`Poller`] reports ready descriptors; [`Waker`] wakes it from another thread; [`Signals`] makes termination
-//! signals readable; [`Clock`] is the only clock of the live host. There are no timers: a wait takes a timeout in
-//! nanoseconds, and the caller passes its nearest deadline.
+//! [`Poller`] reports ready descriptors; [`ThreadWaker`] wakes it from another thread; [`SignalHandlers`] makes
+//! termination signals readable; [`MonotonicClock`] is the only clock of the live host. There are no timers: a wait
+//! takes a timeout in nanoseconds, and the caller passes its nearest deadline.
 
 mod clock;
 mod signals;
@@ -21,9 +21,9 @@ use std::time::Duration;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-pub use clock::Clock;
-pub use signals::{Signal, SignalSet, Signals};
-pub use waker::Waker;
+pub use clock::MonotonicClock;
+pub use signals::{ProcessSignal, SignalHandlers, SignalSet};
+pub use waker::ThreadWaker;
 
 /// Number of events taken from the kernel in one wait; later events come with the next wait.
 const BATCH: usize = 64;
@@ -31,7 +31,7 @@ const BATCH: usize = 64;
 /// Events to wait for on a descriptor. Hang-up and error are always reported. The peer's end of sending is reported
 /// to readers only: a writer cannot handle it, and would be woken by it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interest {
+pub struct PollInterest {
     /// True to wait for data to read, or a connection to accept.
     pub readable: bool,
     /// True to wait for room to write.
@@ -40,7 +40,7 @@ pub struct Interest {
     pub news: bool,
 }
 
-impl Interest {
+impl PollInterest {
     /// Interest in data to read.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
     /// Interest in room to write.
@@ -61,7 +61,7 @@ impl Interest {
 
 /// Descriptor that is ready, as a wait reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
+pub struct ReadyDescriptor {
     /// Token under which the descriptor was added.
     pub token: u64,
     /// True if a read of the descriptor returns data, a connection, or the end of the stream.
@@ -72,7 +72,7 @@ pub struct Ready {
     pub closed: bool,
 }
 
-impl From<epoll::Event> for Ready {
+impl From<epoll::Event> for ReadyDescriptor {
     fn from(event: epoll::Event) -> Self {
         // Copied out first: the kernel's structure is packed.
         let (flags, data) = (event.flags, event.data);
@@ -89,7 +89,7 @@ impl From<epoll::Event> for Ready {
 /// Set of descriptors to wait for, level-triggered: an event that is not handled is reported again.
 pub struct Poller {
     epoll: OwnedFd,
-    ready: Vec<Ready>,
+    ready: Vec<ReadyDescriptor>,
 }
 
 impl Poller {
@@ -108,7 +108,7 @@ impl Poller {
     ///
     /// # Errors
     /// `AlreadyExists`, or `PermissionDenied` for a descriptor that is always ready, such as a file.
-    pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+    pub fn add(&self, fd: impl AsFd, token: u64, interest: PollInterest) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
@@ -116,7 +116,7 @@ impl Poller {
     ///
     /// # Errors
     /// `NotFound` if it was not added.
-    pub fn modify(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+    pub fn modify(&self, fd: impl AsFd, token: u64, interest: PollInterest) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
@@ -133,12 +133,15 @@ impl Poller {
     ///
     /// # Errors
     /// `Unsupported` on an older kernel.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<impl Iterator<Item = Ready> + '_> {
+    pub fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> io::Result<impl Iterator<Item = ReadyDescriptor> + '_> {
         self.ready.clear();
         let timeout = timeout.map(timespec);
         let mut events = [const { MaybeUninit::uninit() }; BATCH];
         match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
-            Ok((events, _)) => self.ready.extend(events.iter().map(|event| Ready::from(*event))),
+            Ok((events, _)) => self.ready.extend(events.iter().map(|event| ReadyDescriptor::from(*event))),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

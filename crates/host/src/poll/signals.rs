@@ -15,7 +15,7 @@ use crate::eventfd::EventFd;
 
 /// Signal that controls the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum ProcessSignal {
     /// SIGTERM: end cleanly.
     Terminate,
     /// SIGINT: end cleanly, requested from the keyboard.
@@ -26,7 +26,7 @@ pub enum Signal {
     HandOver,
 }
 
-impl Signal {
+impl ProcessSignal {
     const ALL: [Self; 4] = [Self::Terminate, Self::Interrupt, Self::HangUp, Self::HandOver];
 
     fn number(self) -> libc::c_int {
@@ -46,14 +46,14 @@ pub struct SignalSet(u32);
 impl SignalSet {
     /// Returns true if `signal` is in the set.
     #[must_use]
-    pub fn contains(self, signal: Signal) -> bool {
+    pub fn contains(self, signal: ProcessSignal) -> bool {
         self.0 & bit(signal.number()) != 0
     }
 
     /// Returns true if a signal of the set asks the process to end.
     #[must_use]
     pub fn asks_to_end(self) -> bool {
-        self.contains(Signal::Terminate) || self.contains(Signal::Interrupt)
+        self.contains(ProcessSignal::Terminate) || self.contains(ProcessSignal::Interrupt)
     }
 }
 
@@ -63,18 +63,18 @@ static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 
 /// Installed handlers of the signals that control the process. Dropping the value restores the previous handlers.
-pub struct Signals {
+pub struct SignalHandlers {
     event: EventFd,
-    previous: Vec<(Signal, libc::sigaction)>,
+    previous: Vec<(ProcessSignal, libc::sigaction)>,
 }
 
-impl std::fmt::Debug for Signals {
+impl std::fmt::Debug for SignalHandlers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signals").field("event", &self.event).finish_non_exhaustive()
     }
 }
 
-impl Signals {
+impl SignalHandlers {
     /// Installs the handlers of the signals that control the process.
     ///
     /// # Errors
@@ -86,8 +86,8 @@ impl Signals {
         }
         PENDING.store(0, Ordering::Release);
         EVENT.store(event.as_fd().as_raw_fd(), Ordering::Release);
-        let mut signals = Self { event, previous: Vec::with_capacity(Signal::ALL.len()) };
-        for signal in Signal::ALL {
+        let mut signals = Self { event, previous: Vec::with_capacity(ProcessSignal::ALL.len()) };
+        for signal in ProcessSignal::ALL {
             let previous = handle(signal, on_signal as *const () as usize)?;
             signals.previous.push((signal, previous));
         }
@@ -102,13 +102,13 @@ impl Signals {
     }
 }
 
-impl AsFd for Signals {
+impl AsFd for SignalHandlers {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 }
 
-impl Drop for Signals {
+impl Drop for SignalHandlers {
     fn drop(&mut self) {
         for (signal, previous) in &self.previous {
             // SAFETY: restores what `sigaction` itself returned.
@@ -120,7 +120,7 @@ impl Drop for Signals {
 }
 
 /// Installs `handler` for a signal and returns the previous handler.
-fn handle(signal: Signal, handler: usize) -> io::Result<libc::sigaction> {
+fn handle(signal: ProcessSignal, handler: usize) -> io::Result<libc::sigaction> {
     // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.
     let (mut action, mut previous): (libc::sigaction, libc::sigaction) = unsafe { mem::zeroed() };
     action.sa_sigaction = handler;

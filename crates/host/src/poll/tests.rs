@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Signal as Kernel, getpid, kill_process};
 
 use super::*;
-use crate::socket::Stream;
+use crate::socket::StreamSocket;
 
 const SOON: Option<Duration> = Some(Duration::from_secs(60));
 const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -20,57 +20,57 @@ fn tokens(poller: &mut Poller, timeout: Option<Duration>) -> Vec<u64> {
 #[test]
 fn poller_reports_a_ready_descriptor_until_it_is_handled() {
     let mut poller = Poller::new().unwrap();
-    let (one, other) = Stream::pair().unwrap();
-    poller.add(&other, u64::MAX, Interest::READ).unwrap();
+    let (one, other) = StreamSocket::pair().unwrap();
+    poller.add(&other, u64::MAX, PollInterest::READ).unwrap();
     assert_eq!(tokens(&mut poller, NOW), []);
     one.send(b"x", &[]).unwrap();
-    let ready = Ready { token: u64::MAX, readable: true, writable: false, closed: false };
+    let ready = ReadyDescriptor { token: u64::MAX, readable: true, writable: false, closed: false };
     assert_eq!(poller.wait(SOON).unwrap().collect::<Vec<_>>(), [ready]);
     assert_eq!(tokens(&mut poller, NOW), [u64::MAX], "level-triggered");
 
-    poller.modify(&other, 7, Interest::WRITE).unwrap();
-    let ready = Ready { token: 7, readable: false, writable: true, closed: false };
+    poller.modify(&other, 7, PollInterest::WRITE).unwrap();
+    let ready = ReadyDescriptor { token: 7, readable: false, writable: true, closed: false };
     assert_eq!(poller.wait(SOON).unwrap().collect::<Vec<_>>(), [ready]);
 
     drop(one);
     assert!(poller.wait(SOON).unwrap().all(|ready| ready.closed));
     poller.remove(&other).unwrap();
     assert_eq!(tokens(&mut poller, NOW), []);
-    assert!(poller.remove(&other).is_err() && poller.modify(&other, 1, Interest::BOTH).is_err());
+    assert!(poller.remove(&other).is_err() && poller.modify(&other, 1, PollInterest::BOTH).is_err());
 }
 
 #[test]
 fn poller_does_not_wake_a_writer_for_a_half_closed_peer() {
     let mut poller = Poller::new().unwrap();
-    let (one, other) = Stream::pair().unwrap();
-    while let Ok(crate::socket::Sent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
+    let (one, other) = StreamSocket::pair().unwrap();
+    while let Ok(crate::socket::SocketSent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
     rustix::net::shutdown(&one, rustix::net::Shutdown::Write).unwrap();
-    poller.add(&other, 1, Interest::WRITE).unwrap();
+    poller.add(&other, 1, PollInterest::WRITE).unwrap();
     assert_eq!(tokens(&mut poller, NOW), []);
-    poller.modify(&other, 1, Interest::READ).unwrap();
+    poller.modify(&other, 1, PollInterest::READ).unwrap();
     assert_eq!(tokens(&mut poller, NOW), [1]);
     drop(one);
-    poller.modify(&other, 1, Interest::WRITE).unwrap();
+    poller.modify(&other, 1, PollInterest::WRITE).unwrap();
     assert_eq!(tokens(&mut poller, SOON), [1], "the peer has closed");
 }
 
 #[test]
 fn poller_accepts_a_descriptor_once_and_a_regular_file_never() {
     let poller = Poller::new().unwrap();
-    let (one, _other) = Stream::pair().unwrap();
-    poller.add(&one, 1, Interest::READ).unwrap();
-    assert_eq!(poller.add(&one, 2, Interest::READ).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    let (one, _other) = StreamSocket::pair().unwrap();
+    poller.add(&one, 1, PollInterest::READ).unwrap();
+    assert_eq!(poller.add(&one, 2, PollInterest::READ).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     let file = tempfile::tempfile().unwrap();
-    assert_eq!(poller.add(&file, 3, Interest::READ).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    assert_eq!(poller.add(&file, 3, PollInterest::READ).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
 }
 
 #[test]
 fn ready_descriptors_beyond_a_batch_take_several_waits() {
     let mut poller = Poller::new().unwrap();
-    let wakers: Vec<Waker> = (0..BATCH + 10).map(|_| Waker::new().unwrap()).collect();
+    let wakers: Vec<ThreadWaker> = (0..BATCH + 10).map(|_| ThreadWaker::new().unwrap()).collect();
     for (token, waker) in (0..).zip(&wakers) {
         waker.wake();
-        poller.add(waker, token, Interest::READ).unwrap();
+        poller.add(waker, token, PollInterest::READ).unwrap();
     }
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..2 {
@@ -89,8 +89,8 @@ fn ready_descriptors_beyond_a_batch_take_several_waits() {
 #[test]
 fn waker_wakes_a_waiting_poller_from_another_thread() {
     let mut poller = Poller::new().unwrap();
-    let waker = Waker::new().unwrap();
-    poller.add(&waker, 1, Interest::READ).unwrap();
+    let waker = ThreadWaker::new().unwrap();
+    poller.add(&waker, 1, PollInterest::READ).unwrap();
     let other = waker.clone();
     let thread = thread::spawn(move || other.wake());
     assert_eq!(tokens(&mut poller, SOON), [1]);
@@ -104,9 +104,9 @@ fn waker_wakes_a_waiting_poller_from_another_thread() {
 fn poller_timeout_is_never_early_and_below_1_ms_exact() {
     let mut poller = Poller::new().unwrap();
     let wait = |poller: &mut Poller, timeout: Duration| {
-        let before = Clock.now_ns();
+        let before = MonotonicClock.now_ns();
         assert_eq!(tokens(poller, Some(timeout)), []);
-        Duration::from_nanos(Clock.now_ns() - before)
+        Duration::from_nanos(MonotonicClock.now_ns() - before)
     };
     let asked = Duration::from_micros(150);
     // On a busy machine most waits take longer, but one that was rounded to milliseconds would never be shorter.
@@ -122,25 +122,25 @@ fn poller_timeout_is_never_early_and_below_1_ms_exact() {
 fn poller_wait_with_the_maximum_timeout_never_ends() {
     assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
     let mut poller = Poller::new().unwrap();
-    let waker = Waker::new().unwrap();
-    poller.add(&waker, 1, Interest::READ).unwrap();
+    let waker = ThreadWaker::new().unwrap();
+    poller.add(&waker, 1, PollInterest::READ).unwrap();
     waker.wake();
     assert_eq!(tokens(&mut poller, Some(Duration::MAX)), [1]);
 }
 
 #[test]
 fn monotonic_clock_never_goes_back() {
-    let times: Vec<u64> = (0..1000).map(|_| Clock.now_ns()).collect();
+    let times: Vec<u64> = (0..1000).map(|_| MonotonicClock.now_ns()).collect();
     assert!(times.is_sorted() && times[0] > 0);
 }
 
 /// A single test, since the handlers belong to the whole process.
 #[test]
 fn process_signals_become_readable_and_are_read_once() {
-    let signals = Signals::install().unwrap();
-    assert_eq!(Signals::install().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+    let signals = SignalHandlers::install().unwrap();
+    assert_eq!(SignalHandlers::install().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
     let mut poller = Poller::new().unwrap();
-    poller.add(&signals, 3, Interest::READ).unwrap();
+    poller.add(&signals, 3, PollInterest::READ).unwrap();
 
     kill_process(getpid(), Kernel::TERM).unwrap();
     kill_process(getpid(), Kernel::HUP).unwrap();
@@ -149,12 +149,13 @@ fn process_signals_become_readable_and_are_read_once() {
         // The signal itself may interrupt the wait; the next one returns the event.
         poller.wait(SOON).unwrap().for_each(drop);
         let set = signals.take();
-        assert!(!set.contains(Signal::Interrupt));
-        assert_eq!(set.asks_to_end(), set.contains(Signal::Terminate));
-        seen = [seen[0] | set.contains(Signal::Terminate), seen[1] | set.contains(Signal::HangUp)];
+        assert!(!set.contains(ProcessSignal::Interrupt));
+        assert_eq!(set.asks_to_end(), set.contains(ProcessSignal::Terminate));
+        seen =
+            [seen[0] | set.contains(ProcessSignal::Terminate), seen[1] | set.contains(ProcessSignal::HangUp)];
     }
     assert_eq!((signals.take(), tokens(&mut poller, NOW)), (SignalSet::default(), vec![]));
     drop(poller);
     drop(signals);
-    drop(Signals::install().unwrap());
+    drop(SignalHandlers::install().unwrap());
 }

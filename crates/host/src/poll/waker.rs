@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::eventfd::EventFd;
 
-/// Wake-up flag, readable from [`Waker::wake`] until [`Waker::drain`]. Clones wake the same thread.
+/// Wake-up flag, readable from [`ThreadWaker::wake`] until [`ThreadWaker::drain`]. Clones wake the same thread.
 #[derive(Clone, Debug)]
-pub struct Waker(Arc<EventFd>);
+pub struct ThreadWaker(Arc<EventFd>);
 
-impl Waker {
+impl ThreadWaker {
     /// Creates a waker that wakes no thread yet. Add it to a [`super::Poller`].
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Waker {
     }
 }
 
-impl AsFd for Waker {
+impl AsFd for ThreadWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -4,12 +4,12 @@
 
 /// Allocated block of a range of shared memory. Not `Clone`, which prevents a second free.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct SharedBlock {
     offset: u64,
     len: u64,
 }
 
-impl Piece {
+impl SharedBlock {
     /// Returns the offset of the block's first byte in the range.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -31,15 +31,15 @@ impl Piece {
 
 /// Free gaps of a range of shared memory, in order, no two adjacent.
 #[derive(Debug)]
-pub struct PieceAllocator {
-    gaps: Vec<Piece>,
+pub struct SharedBlockAllocator {
+    gaps: Vec<SharedBlock>,
 }
 
-impl PieceAllocator {
+impl SharedBlockAllocator {
     /// Creates an allocator of `len` bytes, all free.
     #[must_use]
     pub fn new(len: u64) -> Self {
-        let gaps = if len == 0 { Vec::new() } else { vec![Piece { offset: 0, len }] };
+        let gaps = if len == 0 { Vec::new() } else { vec![SharedBlock { offset: 0, len }] };
         Self { gaps }
     }
 
@@ -51,7 +51,7 @@ impl PieceAllocator {
 
     /// Allocates `len` bytes at a multiple of `align`, a power of two. Returns `None` if no gap is large enough,
     /// `len` is zero, or `align` is not a power of two.
-    pub fn allocate(&mut self, len: u64, align: u64) -> Option<Piece> {
+    pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedBlock> {
         if len == 0 || !align.is_power_of_two() {
             return None;
         }
@@ -61,18 +61,18 @@ impl PieceAllocator {
             (end <= gap.offset + gap.len).then_some((index, offset))
         })?;
         let gap = self.gaps.remove(index);
-        let before = Piece { offset: gap.offset, len: offset - gap.offset };
-        let after = Piece { offset: offset + len, len: gap.offset + gap.len - (offset + len) };
+        let before = SharedBlock { offset: gap.offset, len: offset - gap.offset };
+        let after = SharedBlock { offset: offset + len, len: gap.offset + gap.len - (offset + len) };
         for rest in [after, before] {
             if rest.len > 0 {
                 self.gaps.insert(index, rest);
             }
         }
-        Some(Piece { offset, len })
+        Some(SharedBlock { offset, len })
     }
 
     /// Frees a block that this allocator has allocated.
-    pub fn free(&mut self, piece: Piece) {
+    pub fn free(&mut self, piece: SharedBlock) {
         let index = self.gaps.partition_point(|gap| gap.offset < piece.offset);
         self.gaps.insert(index, piece);
         self.merge_with_next(index);

@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 
-pub use allocator::{Piece, PieceAllocator};
+pub use allocator::{SharedBlock, SharedBlockAllocator};
 
-use crate::memory::{MapError, MappedFile, Protection};
+use crate::memory::{FileMapError, MappedFile, MemoryProtection};
 
 /// Reason why shared memory could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum SharedMemoryError {
     },
     /// The shared memory could not be mapped.
     #[error(transparent)]
-    Map(#[from] MapError),
+    Map(#[from] FileMapError),
 }
 
 /// Shared memory: a sealed memfd, mapped for reading and writing.
@@ -39,7 +39,7 @@ pub enum SharedMemoryError {
 pub struct SharedMemory {
     fd: OwnedFd,
     memory: MappedFile,
-    pieces: PieceAllocator,
+    pieces: SharedBlockAllocator,
 }
 
 impl SharedMemory {
@@ -50,8 +50,8 @@ impl SharedMemory {
     pub fn new(len: u64) -> Result<Self, SharedMemoryError> {
         let fd =
             sealed_memfd(len).map_err(|error| SharedMemoryError::Create { len, source: error.into() })?;
-        let memory = MappedFile::map(&fd, 0, len, Protection::ReadWrite)?;
-        Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
+        let memory = MappedFile::map(&fd, 0, len, MemoryProtection::ReadWrite)?;
+        Ok(Self { fd, memory, pieces: SharedBlockAllocator::new(len) })
     }
 
     /// Adopts shared memory that another process has created. All of it counts as free.
@@ -61,8 +61,8 @@ impl SharedMemory {
     pub fn adopt(fd: OwnedFd) -> Result<Self, SharedMemoryError> {
         let stat = fstat(&fd).map_err(|error| SharedMemoryError::Create { len: 0, source: error.into() })?;
         let len = stat.st_size as u64;
-        let memory = MappedFile::map(&fd, 0, len, Protection::ReadWrite)?;
-        Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
+        let memory = MappedFile::map(&fd, 0, len, MemoryProtection::ReadWrite)?;
+        Ok(Self { fd, memory, pieces: SharedBlockAllocator::new(len) })
     }
 
     /// Returns the mapped bytes of the shared memory.
@@ -73,12 +73,12 @@ impl SharedMemory {
 
     /// Allocates `len` bytes of shared memory aligned to `align`, a power of two. Returns `None` if no gap is large
     /// enough. The bytes keep the contents of their last use.
-    pub fn allocate(&mut self, len: u64, align: u64) -> Option<Piece> {
+    pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedBlock> {
         self.pieces.allocate(len, align)
     }
 
     /// Frees an allocated block of the shared memory.
-    pub fn free(&mut self, piece: Piece) {
+    pub fn free(&mut self, piece: SharedBlock) {
         self.pieces.free(piece);
     }
 }

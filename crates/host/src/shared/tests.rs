@@ -6,12 +6,12 @@ use proptest::sample::Index;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::memory::Protection;
+use crate::memory::MemoryProtection;
 
 #[test]
 fn writes_to_shared_memory_show_through_its_descriptor() {
     let shared = SharedMemory::new(8192).unwrap();
-    let other = MappedFile::map(&shared, 4096, 4096, Protection::ReadOnly).unwrap();
+    let other = MappedFile::map(&shared, 4096, 4096, MemoryProtection::ReadOnly).unwrap();
     shared.memory().write(4096, b"doorbell").unwrap();
     let mut seen = [0; 8];
     other.read(0, &mut seen).unwrap();
@@ -44,7 +44,7 @@ fn shared_memory_cannot_be_resized_by_its_peer() {
 
 #[test]
 fn empty_or_oversized_shared_memory_is_refused() {
-    assert!(matches!(SharedMemory::new(0), Err(SharedMemoryError::Map(MapError::BadRange))));
+    assert!(matches!(SharedMemory::new(0), Err(SharedMemoryError::Map(FileMapError::BadRange))));
     assert!(matches!(SharedMemory::new(u64::MAX), Err(SharedMemoryError::Create { .. })));
 }
 
@@ -64,7 +64,7 @@ fn shared_memory_blocks_are_aligned_and_gaps_are_reused() {
     assert_eq!(shared.allocate(8, 1 << 63), None);
 }
 
-fn end(piece: &Piece) -> u64 {
+fn end(piece: &SharedBlock) -> u64 {
     piece.offset() + piece.len()
 }
 
@@ -74,18 +74,18 @@ proptest! {
     fn shared_memory_blocks_never_overlap_and_no_byte_is_lost(
         steps in vec((1u64..600, 0u32..8, any::<bool>(), any::<Index>()), 1..200),
     ) {
-        let mut allocator = PieceAllocator::new(8192);
-        let mut held: Vec<Piece> = Vec::new();
+        let mut allocator = SharedBlockAllocator::new(8192);
+        let mut held: Vec<SharedBlock> = Vec::new();
         for (len, align, free, which) in steps {
             if free && !held.is_empty() {
                 allocator.free(held.swap_remove(which.index(held.len())));
             } else if let Some(piece) = allocator.allocate(len, 1 << align) {
                 prop_assert!(piece.offset().is_multiple_of(1 << align) && end(&piece) <= 8192);
-                let apart = |other: &Piece| end(&piece) <= other.offset() || end(other) <= piece.offset();
+                let apart = |other: &SharedBlock| end(&piece) <= other.offset() || end(other) <= piece.offset();
                 prop_assert!(held.iter().all(apart));
                 held.push(piece);
             }
-            prop_assert_eq!(allocator.free_bytes() + held.iter().map(Piece::len).sum::<u64>(), 8192);
+            prop_assert_eq!(allocator.free_bytes() + held.iter().map(SharedBlock::len).sum::<u64>(), 8192);
         }
         held.into_iter().for_each(|piece| allocator.free(piece));
         prop_assert_eq!(allocator.allocate(8192, 4096).map(|piece| piece.offset()), Some(0));

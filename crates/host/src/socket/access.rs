@@ -10,11 +10,11 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmod, chownat, fsta
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::BindError;
+use super::SocketFileError;
 
 /// Owner, group and mode of a socket file. Connecting takes write permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct SocketAccess {
     /// User id of the socket file's owner; `None` is the user of this process.
     pub owner: Option<u32>,
     /// Group id of the socket file; `None` is the group of this process.
@@ -23,7 +23,7 @@ pub struct Access {
     pub mode: u32,
 }
 
-impl Access {
+impl SocketAccess {
     /// Socket access for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
@@ -35,7 +35,7 @@ impl Access {
 
     /// Sets group, mode and owner of the file that was just bound; the owner last, since only an owner may set the
     /// mode. Uses a descriptor of the file, so that no other file can replace it meanwhile.
-    pub(super) fn grant(self, path: &Path) -> Result<(), BindError> {
+    pub(super) fn grant(self, path: &Path) -> Result<(), SocketFileError> {
         if self == Self::PRIVATE {
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl Access {
             && found.st_uid == geteuid().as_raw()
             && found.st_nlink == 1;
         if !ours {
-            return Err(BindError::Replaced { path: path.to_owned() });
+            return Err(SocketFileError::Replaced { path: path.to_owned() });
         }
         if let Some(group) = self.group.filter(|group| *group != found.st_gid) {
             give(&file, None, Some(group)).map_err(failure("given to its group"))?;
@@ -68,11 +68,11 @@ fn give(file: &OwnedFd, owner: Option<u32>, group: Option<u32>) -> rustix::io::R
     chownat(file, "", owner.map(Uid::from_raw), group.map(Gid::from_raw), AtFlags::EMPTY_PATH)
 }
 
-fn denied(path: &Path, doing: &'static str, errno: Errno) -> BindError {
+fn denied(path: &Path, doing: &'static str, errno: Errno) -> SocketFileError {
     let path = path.to_owned();
     match errno {
-        Errno::PERM => BindError::NotGiven { path, doing },
-        other => BindError::System { path, doing, source: io::Error::from(other) },
+        Errno::PERM => SocketFileError::NotGiven { path, doing },
+        other => SocketFileError::System { path, doing, source: io::Error::from(other) },
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
     use super::*;
-    use crate::socket::{Listener, Stream};
+    use crate::socket::{SocketListener, StreamSocket};
     use crate::test_support::skipped;
 
     const OWNER: u32 = 65_533;
@@ -101,7 +101,7 @@ mod tests {
             set_thread_groups(&[]).unwrap();
             set_thread_res_gid(gid, gid, gid).unwrap();
             set_thread_res_uid(uid, uid, uid).unwrap();
-            Stream::connect(path).map(drop).map_err(|error| error.kind())
+            StreamSocket::connect(path).map(drop).map_err(|error| error.kind())
         };
         thread::scope(|scope| scope.spawn(attempt).join().unwrap())
     }
@@ -127,8 +127,8 @@ mod tests {
             (0o660, Ok(()), Ok(()), denied),
             (0o666, Ok(()), Ok(()), Ok(())),
         ] {
-            let access = Access { owner: Some(OWNER), group: Some(GROUP), mode };
-            let listener = Listener::bind(&path, access).unwrap();
+            let access = SocketAccess { owner: Some(OWNER), group: Some(GROUP), mode };
+            let listener = SocketListener::bind(&path, access).unwrap();
             let found = metadata(&path).unwrap();
             assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (OWNER, GROUP, mode));
             assert_eq!(connect_as(OWNER, STRANGER, &path), owner, "{mode:o}");
@@ -145,7 +145,7 @@ mod tests {
         let path = folder.path().join("vf.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         std::os::unix::fs::chown(&path, Some(OWNER), Some(GROUP)).unwrap();
-        drop(Listener::bind(&path, Access::PRIVATE).unwrap());
+        drop(SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap());
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         let attempt = || {
             let uid = Uid::from_raw(STRANGER);
             set_thread_res_uid(uid, uid, uid).unwrap();
-            let to = |owner, group| Access { owner, group, mode: 0o660 };
-            let denied = |access| Listener::bind(&path, access).unwrap_err().to_string();
+            let to = |owner, group| SocketAccess { owner, group, mode: 0o660 };
+            let denied = |access| SocketListener::bind(&path, access).unwrap_err().to_string();
             [denied(to(None, Some(GROUP))), denied(to(Some(OWNER), None))]
         };
         for refused in thread::scope(|scope| scope.spawn(attempt).join().unwrap()) {

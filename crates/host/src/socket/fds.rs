@@ -13,18 +13,18 @@ pub(super) const MOST_SENT: usize = 253;
 
 /// Received descriptors in order of arrival. Unclaimed ones are closed.
 #[derive(Debug)]
-pub struct FdBatch {
+pub struct ReceivedFds {
     fds: Vec<OwnedFd>,
     truncated: bool,
 }
 
-impl Default for FdBatch {
+impl Default for ReceivedFds {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl FdBatch {
+impl ReceivedFds {
     /// Creates a batch without received descriptors. Allocates once.
     #[must_use]
     pub fn new() -> Self {

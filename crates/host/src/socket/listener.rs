@@ -15,8 +15,8 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::{Access, Stream};
-use crate::folder::{self, FolderError};
+use super::{SocketAccess, StreamSocket};
+use crate::folder::{self, SocketFolderError};
 
 /// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
@@ -25,7 +25,7 @@ const BACKLOG: i32 = 8;
 
 /// Reason why a socket file could not be created.
 #[derive(Debug, thiserror::Error)]
-pub enum BindError {
+pub enum SocketFileError {
     /// The path of the socket does not fit into a socket address.
     #[error("socket path {} is longer than {MAX_PATH} bytes; choose a shorter path", path.display())]
     PathTooLong {
@@ -49,7 +49,7 @@ pub enum BindError {
     },
     /// The folder is missing, or other users could replace its contents.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] SocketFolderError),
     /// Only root may give files away, and other users only to groups of their own.
     #[error(
         "socket {} could not be {doing}: start the host as root, or as a member of that group",
@@ -81,14 +81,14 @@ pub enum BindError {
 }
 
 /// Device and inode numbers, which identify a file.
-type FileId = (u64, u64);
+type SocketFileId = (u64, u64);
 
 /// Listening socket and its file, which is removed with it.
 #[derive(Debug)]
-pub struct Listener {
+pub struct SocketListener {
     fd: OwnedFd,
     path: PathBuf,
-    file: FileId,
+    file: SocketFileId,
     /// Spare descriptor, released when the process is out of descriptors, so that a client can be rejected instead
     /// of waking the port for ever.
     spare: Option<OwnedFd>,
@@ -96,14 +96,14 @@ pub struct Listener {
     left: bool,
 }
 
-impl Listener {
+impl SocketListener {
     /// Creates the socket file at `path` with the given access, and replaces the file of a dead process.
     ///
     /// # Errors
-    /// See [`BindError`].
-    pub fn bind(path: &Path, access: Access) -> Result<Self, BindError> {
+    /// See [`SocketFileError`].
+    pub fn bind(path: &Path, access: SocketAccess) -> Result<Self, SocketFileError> {
         let address = match SocketAddrUnix::new(path) {
-            Err(Errno::NAMETOOLONG) => return Err(BindError::PathTooLong { path: path.to_owned() }),
+            Err(Errno::NAMETOOLONG) => return Err(SocketFileError::PathTooLong { path: path.to_owned() }),
             other => other.map_err(failure(path, "named"))?,
         };
         folder::check(folder_of(path))?;
@@ -112,7 +112,7 @@ impl Listener {
         // The file inherits the socket's mode, which excludes other users from the start.
         fchmod(&fd, access.first_mode()).map_err(failure(path, "protected"))?;
         match bind(&fd, &address) {
-            Err(Errno::ADDRINUSE) => return Err(BindError::AddrInUse { path: path.to_owned() }),
+            Err(Errno::ADDRINUSE) => return Err(SocketFileError::AddrInUse { path: path.to_owned() }),
             other => other.map_err(failure(path, "bound"))?,
         }
         let file = file_id(path).map_err(|source| system(path, "examined", source))?;
@@ -125,7 +125,7 @@ impl Listener {
     }
 
     /// Adopts the previous process's listening socket, if the socket is bound to the file at `path`. The file stays on
-    /// drop until [`Listener::own`] is called: the predecessor may resume.
+    /// drop until [`SocketListener::own`] is called: the predecessor may resume.
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
@@ -158,9 +158,9 @@ impl Listener {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn accept(&mut self) -> io::Result<Option<Stream>> {
+    pub fn accept(&mut self) -> io::Result<Option<StreamSocket>> {
         match self.accept_once() {
-            Ok(fd) => Ok(Some(Stream::accepted(fd))),
+            Ok(fd) => Ok(Some(StreamSocket::accepted(fd))),
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => Ok(None),
             Err(error @ (Errno::MFILE | Errno::NFILE)) => self.turn_away(error),
             Err(error) => Err(error.into()),
@@ -168,7 +168,7 @@ impl Listener {
     }
 
     /// Rejects a pending client. There may be none: the kernel allocates the descriptor before it looks.
-    fn turn_away(&mut self, error: Errno) -> io::Result<Option<Stream>> {
+    fn turn_away(&mut self, error: Errno) -> io::Result<Option<StreamSocket>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
         self.spare = spare(&self.fd);
@@ -180,13 +180,13 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for SocketListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketListener {
     fn drop(&mut self) {
         // A file that has replaced this one stays. So does that of a panicking thread, whose successor may have a
         // copy of the socket.
@@ -198,13 +198,13 @@ impl Drop for Listener {
 }
 
 /// Removes the socket file of a dead process. Only a refused connection proves its death.
-fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileError> {
     let found = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|source| system(path, "examined", source))?,
     };
     if !found.file_type().is_socket() {
-        return Err(BindError::NotASocket { path: path.to_owned() });
+        return Err(SocketFileError::NotASocket { path: path.to_owned() });
     }
     let probe = new_socket().map_err(failure(path, "created"))?;
     match connect(&probe, address) {
@@ -212,7 +212,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> 
         Err(Errno::NOENT) => return Ok(()),
         // A full backlog means a running listener; a datagram socket belongs to another program.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
-            return Err(BindError::AddrInUse { path: path.to_owned() });
+            return Err(SocketFileError::AddrInUse { path: path.to_owned() });
         }
         Err(error) => return Err(system(path, "probed", error.into())),
     }
@@ -237,15 +237,15 @@ fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
     fcntl_dupfd_cloexec(listener, 0).ok()
 }
 
-fn file_id(path: &Path) -> io::Result<FileId> {
+fn file_id(path: &Path) -> io::Result<SocketFileId> {
     std::fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-fn failure(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> BindError + use<> {
+fn failure(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> SocketFileError + use<> {
     let path = path.to_owned();
-    move |errno| BindError::System { path, doing, source: errno.into() }
+    move |errno| SocketFileError::System { path, doing, source: errno.into() }
 }
 
-fn system(path: &Path, doing: &'static str, source: io::Error) -> BindError {
-    BindError::System { path: path.to_owned(), doing, source }
+fn system(path: &Path, doing: &'static str, source: io::Error) -> SocketFileError {
+    SocketFileError::System { path: path.to_owned(), doing, source }
 }

@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom, fallocate, memfd_create, seek, sendfile, tell};
 use rustix::io::{Errno, pread, pwrite};
 
-use super::{Sent, Stream};
+use super::{SocketSent, StreamSocket};
 
 /// Bytes of a page of the log. QEMU reads a header with one receive and fails on a part of one. Before Linux 6.5 the
 /// kernel sends page by page, so a reply that could cross the end of a page begins on the next one.
@@ -34,23 +34,23 @@ const LONGEST: u64 = 4 << 20;
 
 /// Range of the log's file with replies that may be unsent. The owner records it for a successor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct UnsentReplies {
     /// Position of the first reply that may be unsent.
     pub begin: u64,
     /// Position of the next reply to be written.
     pub end: u64,
 }
 
-/// Range of the log's file that holds a part of an incomplete message. The owner records it like [`Extent`].
+/// Range of the log's file that holds a part of an incomplete message. The owner records it like [`UnsentReplies`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldMessagePart {
     /// Position of the held part's first byte.
     pub begin: u64,
     /// Number of bytes; 0 if there is no such message.
     pub length: u64,
 }
 
-impl Held {
+impl HeldMessagePart {
     /// Returns the first page after the bytes.
     fn end(self) -> u64 {
         (self.begin + self.length).next_multiple_of(PAGE)
@@ -61,12 +61,12 @@ impl Held {
 #[derive(Debug)]
 pub struct ReplyLog {
     file: OwnedFd,
-    extent: Extent,
+    extent: UnsentReplies,
     /// Position of the first unsent byte.
     sent: u64,
     /// Position before which pages have been released.
     hole: u64,
-    held: Held,
+    held: HeldMessagePart,
     /// Lowest start of the next reply, after all held bytes.
     floor: u64,
 }
@@ -78,15 +78,26 @@ impl ReplyLog {
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
         let file = memfd_create("softiov-replies", MemfdFlags::CLOEXEC)?;
-        Ok(Self { file, extent: Extent::default(), sent: 0, hole: 0, held: Held::default(), floor: 0 })
+        Ok(Self {
+            file,
+            extent: UnsentReplies::default(),
+            sent: 0,
+            hole: 0,
+            held: HeldMessagePart::default(),
+            floor: 0,
+        })
     }
 
-    /// Adopts the previous process's file and its last records. Returns the log, the replies from [`Extent::begin`] on,
-    /// and the number of their sent bytes.
+    /// Adopts the previous process's file and its last records. Returns the log, the replies from
+    /// [`UnsentReplies::begin`] on, and the number of their sent bytes.
     ///
     /// # Errors
     /// The file is not a reply log, or cannot be read.
-    pub fn adopt(file: OwnedFd, extent: Extent, held: Held) -> io::Result<(Self, Vec<u8>, usize)> {
+    pub fn adopt(
+        file: OwnedFd,
+        extent: UnsentReplies,
+        held: HeldMessagePart,
+    ) -> io::Result<(Self, Vec<u8>, usize)> {
         let mut sent = tell(&file)?;
         // The predecessor died between recording the next page and moving there.
         if !(extent.begin..=extent.end).contains(&sent) {
@@ -114,7 +125,7 @@ impl ReplyLog {
 
     /// Returns the held bytes, to be recorded after [`ReplyLog::hold`].
     #[must_use]
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> HeldMessagePart {
         self.held
     }
 
@@ -131,7 +142,7 @@ impl ReplyLog {
     /// # Errors
     /// The kernel's error.
     pub fn release(&mut self) -> io::Result<()> {
-        let Held { begin, length } = std::mem::take(&mut self.held);
+        let HeldMessagePart { begin, length } = std::mem::take(&mut self.held);
         if length >= HOLE {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, flags, begin, length)?;
@@ -141,7 +152,7 @@ impl ReplyLog {
 
     /// Returns the range to record before the next [`ReplyLog::send`].
     #[must_use]
-    pub fn extent(&self) -> Extent {
+    pub fn extent(&self) -> UnsentReplies {
         self.extent
     }
 
@@ -157,7 +168,7 @@ impl ReplyLog {
             return false;
         }
         let next = page.max(self.floor);
-        self.extent = Extent { begin: next, end: next };
+        self.extent = UnsentReplies { begin: next, end: next };
         true
     }
 
@@ -199,16 +210,16 @@ impl ReplyLog {
     ///
     /// # Errors
     /// The kernel's error, except a full socket and a closed peer.
-    pub fn send(&mut self, stream: &Stream, bytes: usize) -> io::Result<Sent> {
+    pub fn send(&mut self, stream: &StreamSocket, bytes: usize) -> io::Result<SocketSent> {
         loop {
             return match sendfile(stream, &self.file, None, bytes) {
                 Ok(sent) => {
                     self.sent += sent as u64;
-                    Ok(Sent::Bytes(sent))
+                    Ok(SocketSent::Bytes(sent))
                 }
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Ok(Sent::WouldBlock),
-                Err(Errno::PIPE | Errno::CONNRESET) => Ok(Sent::Closed),
+                Err(Errno::AGAIN) => Ok(SocketSent::WouldBlock),
+                Err(Errno::PIPE | Errno::CONNRESET) => Ok(SocketSent::Closed),
                 Err(error) => Err(error.into()),
             };
         }
@@ -219,9 +230,14 @@ impl ReplyLog {
     ///
     /// # Errors
     /// As for [`Self::send`].
-    pub fn send_with(&mut self, stream: &Stream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Sent> {
+    pub fn send_with(
+        &mut self,
+        stream: &StreamSocket,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<SocketSent> {
         let sent = stream.send(bytes, fds)?;
-        if let Sent::Bytes(count) = sent {
+        if let SocketSent::Bytes(count) = sent {
             self.sent += count as u64;
             seek(&self.file, SeekFrom::Start(self.sent))?;
         }

@@ -18,11 +18,11 @@ use rustix::net::{
 };
 
 use super::fds::MOST_SENT;
-use super::{FdBatch, MAX_FDS};
+use super::{MAX_FDS, ReceivedFds};
 
 /// Result of receiving from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum SocketReceived {
     /// Number of received bytes, at least one.
     Bytes(usize),
     /// No bytes are pending.
@@ -33,7 +33,7 @@ pub enum Received {
 
 /// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SocketSent {
     /// Number of sent bytes, perhaps fewer than given; the descriptors went with the first.
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the descriptors.
@@ -44,7 +44,7 @@ pub enum Sent {
 
 /// Peer's identity when it connected, as the kernel recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Credentials {
+pub struct PeerCredentials {
     /// Process id of the peer; 0 if it is not visible in this namespace.
     pub pid: i32,
     /// Effective user id of the peer.
@@ -55,9 +55,9 @@ pub struct Credentials {
 
 /// Connected UNIX stream socket that does not block.
 #[derive(Debug)]
-pub struct Stream(OwnedFd);
+pub struct StreamSocket(OwnedFd);
 
-impl Stream {
+impl StreamSocket {
     /// Connects to the socket file at `path`, without waiting for the server to accept.
     ///
     /// # Errors
@@ -106,13 +106,13 @@ impl Stream {
     ///
     /// # Errors
     /// The kernel's error, except an empty socket and a closed peer.
-    pub fn recv(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
+    pub fn recv(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceived> {
         self.receive(buffer, fds, RecvFlags::empty())
     }
 
-    /// Receives as [`Stream::recv`] does, and leaves everything in the socket: the next call returns later bytes,
-    /// and [`Stream::consume`] removes handled ones. A process that dies in between loses nothing: its successor
-    /// calls [`Stream::peek_from`] and receives the bytes and descriptors again.
+    /// Receives as [`StreamSocket::recv`] does, and leaves everything in the socket: the next call returns later bytes,
+    /// and [`StreamSocket::consume`] removes handled ones. A process that dies in between loses nothing: its successor
+    /// calls [`StreamSocket::peek_from`] and receives the bytes and descriptors again.
     ///
     /// `fds` must be empty. Each peek at a part of a send returns all its descriptors, so a send that may continue
     /// beyond the buffer is left for the next peek: this one returns a quarter of the buffer, and no descriptors.
@@ -120,21 +120,21 @@ impl Stream {
     /// peek holds such a part whole.
     ///
     /// # Errors
-    /// As [`Stream::recv`].
-    pub fn peek(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
+    /// As [`StreamSocket::recv`].
+    pub fn peek(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceived> {
         let received = self.receive(buffer, fds, RecvFlags::PEEK)?;
         let room = buffer.len();
-        if received != Received::Bytes(room) || fds.is_empty() || room < 4 {
+        if received != SocketReceived::Bytes(room) || fds.is_empty() || room < 4 {
             return Ok(received);
         }
         fds.clear();
         let bytes = room / 4;
         self.peek_from(self.peek_offset()? - (room - bytes))?;
-        Ok(Received::Bytes(bytes))
+        Ok(SocketReceived::Bytes(bytes))
     }
 
-    /// Sets the next [`Stream::peek`]'s offset in bytes from the first unread byte (SO_PEEK_OFF, unix(7)). Call it
-    /// before the first peek, and when another process may have peeked.
+    /// Sets the next [`StreamSocket::peek`]'s offset in bytes from the first unread byte (SO_PEEK_OFF, unix(7)). Call
+    /// it before the first peek, and when another process may have peeked.
     ///
     /// Urgent bytes (`MSG_OOB`) are treated as ordinary ones from now on. Otherwise the kernel skips and drops
     /// them, and peeked and consumed bytes differ.
@@ -146,11 +146,11 @@ impl Stream {
         super::peek::begin_at(&self.0, offset)
     }
 
-    /// Returns the next [`Stream::peek`]'s offset in bytes from the first unread byte. [`Stream::consume`] reduces
-    /// it by the bytes it takes, atomically in the kernel: a successor learns how many bytes were consumed.
+    /// Returns the next [`StreamSocket::peek`]'s offset in bytes from the first unread byte. [`StreamSocket::consume`]
+    /// reduces it by the bytes it takes, atomically in the kernel: a successor learns how many bytes were consumed.
     ///
     /// # Errors
-    /// [`Stream::peek_from`] was never called.
+    /// [`StreamSocket::peek_from`] was never called.
     pub fn peek_offset(&self) -> io::Result<usize> {
         super::peek::offset(&self.0)
     }
@@ -171,7 +171,12 @@ impl Stream {
         }
     }
 
-    fn receive(&self, buffer: &mut [u8], fds: &mut FdBatch, how: RecvFlags) -> io::Result<Received> {
+    fn receive(
+        &self,
+        buffer: &mut [u8],
+        fds: &mut ReceivedFds,
+        how: RecvFlags,
+    ) -> io::Result<SocketReceived> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SENT))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT | how;
@@ -179,8 +184,8 @@ impl Stream {
             match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
                 Ok(message) => break message,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Received::WouldBlock),
-                Err(Errno::CONNRESET) => return Ok(Received::Closed),
+                Err(Errno::AGAIN) => return Ok(SocketReceived::WouldBlock),
+                Err(Errno::CONNRESET) => return Ok(SocketReceived::Closed),
                 Err(error) => return Err(error.into()),
             }
         };
@@ -192,7 +197,7 @@ impl Stream {
         if message.flags.contains(ReturnFlags::CTRUNC) {
             fds.mark_truncated();
         }
-        Ok(if message.bytes == 0 { Received::Closed } else { Received::Bytes(message.bytes) })
+        Ok(if message.bytes == 0 { SocketReceived::Closed } else { SocketReceived::Bytes(message.bytes) })
     }
 
     /// Sends as many bytes as the socket takes now, with at most [`MAX_FDS`] descriptors.
@@ -200,7 +205,7 @@ impl Stream {
     /// # Errors
     /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else the kernel's
     /// error, except a full socket and a closed peer.
-    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Sent> {
+    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<SocketSent> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let fits =
@@ -214,10 +219,10 @@ impl Stream {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
             return match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, flags) {
-                Ok(sent) => Ok(Sent::Bytes(sent)),
+                Ok(sent) => Ok(SocketSent::Bytes(sent)),
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Ok(Sent::WouldBlock),
-                Err(Errno::PIPE | Errno::CONNRESET) => Ok(Sent::Closed),
+                Err(Errno::AGAIN) => Ok(SocketSent::WouldBlock),
+                Err(Errno::PIPE | Errno::CONNRESET) => Ok(SocketSent::Closed),
                 Err(error) => Err(error.into()),
             };
         }
@@ -258,20 +263,20 @@ impl Stream {
     ///
     /// # Errors
     /// None for a connected socket.
-    pub fn peer(&self) -> io::Result<Credentials> {
+    pub fn peer(&self) -> io::Result<PeerCredentials> {
         let peer = sockopt::socket_peercred(&self.0)?;
-        Ok(Credentials { pid: peer.pid.as_raw_pid(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+        Ok(PeerCredentials { pid: peer.pid.as_raw_pid(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for StreamSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl From<Stream> for OwnedFd {
-    fn from(stream: Stream) -> Self {
+impl From<StreamSocket> for OwnedFd {
+    fn from(stream: StreamSocket) -> Self {
         stream.0
     }
 }

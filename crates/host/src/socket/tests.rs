@@ -12,14 +12,14 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn connected() -> (Stream, Stream) {
-    Stream::pair().unwrap()
+fn connected() -> (StreamSocket, StreamSocket) {
+    StreamSocket::pair().unwrap()
 }
 
-fn recv(stream: &Stream, len: usize) -> (Received, Vec<u8>, FdBatch) {
-    let (mut buffer, mut fds) = (vec![0; len], FdBatch::new());
+fn recv(stream: &StreamSocket, len: usize) -> (SocketReceived, Vec<u8>, ReceivedFds) {
+    let (mut buffer, mut fds) = (vec![0; len], ReceivedFds::new());
     let received = stream.recv(&mut buffer, &mut fds).unwrap();
-    if let Received::Bytes(bytes) = received {
+    if let SocketReceived::Bytes(bytes) = received {
         buffer.truncate(bytes);
     }
     (received, buffer, fds)
@@ -29,11 +29,11 @@ fn recv(stream: &Stream, len: usize) -> (Received, Vec<u8>, FdBatch) {
 fn connected_sockets_report_process_and_user_of_their_peer() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let mut listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
     assert!(listener.accept().unwrap().is_none(), "no client is pending yet");
-    let client = Stream::connect(&path).unwrap();
+    let client = StreamSocket::connect(&path).unwrap();
     let server = listener.accept().unwrap().unwrap();
-    assert_eq!(client.send(b"hello", &[]).unwrap(), Sent::Bytes(5));
+    assert_eq!(client.send(b"hello", &[]).unwrap(), SocketSent::Bytes(5));
     assert_eq!(recv(&server, 64).1, b"hello");
     let peer = server.peer().unwrap();
     assert_eq!(peer.pid, std::process::id().cast_signed());
@@ -44,7 +44,7 @@ fn connected_sockets_report_process_and_user_of_their_peer() {
 fn private_socket_file_is_removed_with_its_listener() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(listener.path(), path);
     drop(listener);
@@ -58,24 +58,27 @@ fn socket_file_of_a_dead_host_is_replaced_a_used_one_refused() {
     // Like a killed process, the standard library leaves the file.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    let first = Listener::bind(&path, Access::PRIVATE).unwrap();
-    let refused = Listener::bind(&path, Access::PRIVATE).unwrap_err();
-    assert!(matches!(&refused, BindError::AddrInUse { path: named } if *named == path));
+    let first = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let refused = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap_err();
+    assert!(matches!(&refused, SocketFileError::AddrInUse { path: named } if *named == path));
     assert!(refused.to_string().contains("vf0.sock"));
-    Stream::connect(first.path()).unwrap();
+    StreamSocket::connect(first.path()).unwrap();
 }
 
 #[test]
 fn socket_path_with_a_full_backlog_is_reported_in_use() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
     let mut waiting = Vec::new();
-    while let Ok(client) = Stream::connect(&path) {
+    while let Ok(client) = StreamSocket::connect(&path) {
         waiting.push(client);
         assert!(waiting.len() < 100, "the backlog has a bound");
     }
-    assert!(matches!(Listener::bind(&path, Access::PRIVATE), Err(BindError::AddrInUse { .. })));
+    assert!(matches!(
+        SocketListener::bind(&path, SocketAccess::PRIVATE),
+        Err(SocketFileError::AddrInUse { .. })
+    ));
     drop(listener);
 }
 
@@ -84,41 +87,51 @@ fn file_other_than_a_stream_socket_is_not_replaced() {
     let folder = folder();
     let file = folder.path().join("notes.txt");
     fs::write(&file, "keep").unwrap();
-    assert!(matches!(Listener::bind(&file, Access::PRIVATE), Err(BindError::NotASocket { .. })));
+    assert!(matches!(
+        SocketListener::bind(&file, SocketAccess::PRIVATE),
+        Err(SocketFileError::NotASocket { .. })
+    ));
     let mut kept = String::new();
     fs::File::open(&file).unwrap().read_to_string(&mut kept).unwrap();
     assert_eq!(kept, "keep");
 
     let link = folder.path().join("link");
     std::os::unix::fs::symlink("/nowhere", &link).unwrap();
-    assert!(matches!(Listener::bind(&link, Access::PRIVATE), Err(BindError::NotASocket { .. })));
+    assert!(matches!(
+        SocketListener::bind(&link, SocketAccess::PRIVATE),
+        Err(SocketFileError::NotASocket { .. })
+    ));
 
     let datagram = folder.path().join("log.sock");
     let _owner = UnixDatagram::bind(&datagram).unwrap();
-    assert!(matches!(Listener::bind(&datagram, Access::PRIVATE), Err(BindError::AddrInUse { .. })));
+    assert!(matches!(
+        SocketListener::bind(&datagram, SocketAccess::PRIVATE),
+        Err(SocketFileError::AddrInUse { .. })
+    ));
 }
 
 #[test]
 fn invalid_socket_path_is_refused_with_its_reason() {
     let folder = folder();
     let long = folder.path().join("x".repeat(120));
-    let error = Listener::bind(&long, Access::PRIVATE).unwrap_err();
-    assert!(matches!(error, BindError::PathTooLong { .. }));
+    let error = SocketListener::bind(&long, SocketAccess::PRIVATE).unwrap_err();
+    assert!(matches!(error, SocketFileError::PathTooLong { .. }));
     assert!(error.to_string().contains("longer than 107 bytes"), "{error}");
-    let nowhere = Listener::bind(&folder.path().join("missing/vf0.sock"), Access::PRIVATE).unwrap_err();
-    assert!(matches!(nowhere, BindError::Folder(_)), "{nowhere}");
+    let nowhere =
+        SocketListener::bind(&folder.path().join("missing/vf0.sock"), SocketAccess::PRIVATE).unwrap_err();
+    assert!(matches!(nowhere, SocketFileError::Folder(_)), "{nowhere}");
 }
 
 #[test]
 fn dropped_listener_keeps_the_socket_file_of_the_next_process() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let old = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let old = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
     fs::remove_file(&path).unwrap();
-    let new = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let new = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
     drop(old);
     assert!(path.exists());
-    Stream::connect(new.path()).unwrap();
+    StreamSocket::connect(new.path()).unwrap();
 }
 
 #[test]
@@ -169,7 +182,7 @@ fn excess_received_descriptors_are_detected_and_closed() {
     assert!(one.send(b"x", &[writer.as_fd(); MAX_FDS + 1]).is_err());
     one.send(b"x", &many).unwrap();
     one.send(b"y", &many[..1]).unwrap();
-    let (mut buffer, mut fds) = ([0; 8], FdBatch::new());
+    let (mut buffer, mut fds) = ([0; 8], ReceivedFds::new());
     other.recv(&mut buffer, &mut fds).unwrap();
     assert_eq!((fds.len(), fds.truncated()), (MAX_FDS, false));
     other.recv(&mut buffer, &mut fds).unwrap();
@@ -192,7 +205,7 @@ fn descriptors_beyond_max_fds_set_the_loss_flag() {
     let bytes = [io_slice(b"z")];
     rustix::net::sendmsg(&one, &bytes, &mut control, rustix::net::SendFlags::empty()).unwrap();
     let (received, _, fds) = recv(&other, 8);
-    assert_eq!(received, Received::Bytes(1));
+    assert_eq!(received, SocketReceived::Bytes(1));
     assert!(fds.truncated() && fds.len() == MAX_FDS + 8, "the receiver closes them");
 }
 
@@ -206,13 +219,13 @@ fn receive_from_a_closed_peer_returns_end_of_stream() {
     one.send(b"last words", &[]).unwrap();
     drop(one);
     assert_eq!(recv(&other, 64).1, b"last words");
-    assert_eq!(recv(&other, 64).0, Received::Closed);
-    assert_eq!(other.send(b"x", &[]).unwrap(), Sent::Closed);
+    assert_eq!(recv(&other, 64).0, SocketReceived::Closed);
+    assert_eq!(other.send(b"x", &[]).unwrap(), SocketSent::Closed);
 
     let (one, other) = connected();
     other.send(b"never read", &[]).unwrap();
     drop(one);
-    assert_eq!(recv(&other, 64).0, Received::Closed, "a reset is an end too");
+    assert_eq!(recv(&other, 64).0, SocketReceived::Closed, "a reset is an end too");
 }
 
 #[test]
@@ -222,39 +235,39 @@ fn full_socket_refuses_bytes_without_blocking() {
     let mut total = 0;
     let full = loop {
         match one.send(&chunk, &[]).unwrap() {
-            Sent::Bytes(sent) => total += sent,
+            SocketSent::Bytes(sent) => total += sent,
             end => break end,
         }
     };
-    assert_eq!(full, Sent::WouldBlock);
+    assert_eq!(full, SocketSent::WouldBlock);
     let mut seen = 0;
-    while let (Received::Bytes(bytes), ..) = recv(&other, 5000) {
+    while let (SocketReceived::Bytes(bytes), ..) = recv(&other, 5000) {
         seen += bytes;
     }
-    assert_eq!((seen, recv(&other, 1).0), (total, Received::WouldBlock));
+    assert_eq!((seen, recv(&other, 1).0), (total, SocketReceived::WouldBlock));
     assert!(one.send(&[], &[]).is_err());
 }
 
 #[test]
 fn only_a_unix_stream_socket_is_adopted() {
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
-    let stream = Stream::adopt(one.into()).unwrap();
-    assert_eq!(recv(&stream, 1).0, Received::WouldBlock, "it was blocking before");
-    Stream::adopt(other.into()).unwrap();
+    let stream = StreamSocket::adopt(one.into()).unwrap();
+    assert_eq!(recv(&stream, 1).0, SocketReceived::WouldBlock, "it was blocking before");
+    StreamSocket::adopt(other.into()).unwrap();
     let (datagram, _) = UnixDatagram::pair().unwrap();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     for fd in [datagram.into(), pipe] {
-        assert!(Stream::adopt(fd).is_err());
+        assert!(StreamSocket::adopt(fd).is_err());
     }
 }
 
 #[test]
 fn ten_thousand_connections_leak_no_descriptor() {
     let folder = folder();
-    let mut listener = Listener::bind(&folder.path().join("vf0.sock"), Access::PRIVATE).unwrap();
+    let mut listener = SocketListener::bind(&folder.path().join("vf0.sock"), SocketAccess::PRIVATE).unwrap();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     for _ in 0..10_000 {
-        let client = Stream::connect(listener.path()).unwrap();
+        let client = StreamSocket::connect(listener.path()).unwrap();
         client.send(b"half a message", &[writer.as_fd()]).unwrap();
         let server = listener.accept().unwrap().unwrap();
         drop(client);
@@ -267,26 +280,26 @@ fn ten_thousand_connections_leak_no_descriptor() {
 
 fn turn_a_client_away_without_descriptors() {
     let folder = folder();
-    let mut listener = Listener::bind(&folder.path().join("vf0.sock"), Access::PRIVATE).unwrap();
-    let turned_away = Stream::connect(listener.path()).unwrap();
+    let mut listener = SocketListener::bind(&folder.path().join("vf0.sock"), SocketAccess::PRIVATE).unwrap();
+    let turned_away = StreamSocket::connect(listener.path()).unwrap();
     let mut hoard = Vec::new();
     while let Ok(fd) = listener.as_fd().try_clone_to_owned() {
         hoard.push(fd);
     }
     let error = listener.accept().unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-    assert_eq!(recv(&turned_away, 1).0, Received::Closed);
+    assert_eq!(recv(&turned_away, 1).0, SocketReceived::Closed);
     assert!(listener.accept().unwrap().is_none(), "no client is left pending");
 
     hoard.clear();
-    let client = Stream::connect(listener.path()).unwrap();
+    let client = StreamSocket::connect(listener.path()).unwrap();
     let server = listener.accept().unwrap().unwrap();
     client.send(b"x", &[client.as_fd()]).unwrap();
     while let Ok(fd) = listener.as_fd().try_clone_to_owned() {
         hoard.push(fd);
     }
     let (received, _, fds) = recv(&server, 1);
-    assert_eq!((received, fds.len(), fds.truncated()), (Received::Bytes(1), 0, true));
+    assert_eq!((received, fds.len(), fds.truncated()), (SocketReceived::Bytes(1), 0, true));
 }
 
 #[test]
@@ -298,12 +311,12 @@ fn client_is_rejected_when_no_descriptor_is_free() {
 
 #[test]
 fn hang_up_of_a_peer_is_detected_before_all_bytes_are_read() {
-    let (one, other) = Stream::pair().unwrap();
+    let (one, other) = StreamSocket::pair().unwrap();
     one.send(b"last words", &[]).unwrap();
     assert!(!other.is_hung_up());
     drop(one);
     assert!(other.is_hung_up());
-    let (one, other) = Stream::pair().unwrap();
+    let (one, other) = StreamSocket::pair().unwrap();
     rustix::net::shutdown(&one, rustix::net::Shutdown::Write).unwrap();
     assert!(other.is_hung_up() && !one.is_hung_up());
 }

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::vnet::VnetHeader;
-pub use name::{InterfaceName, InvalidName};
+pub use name::{InterfaceName, InvalidInterfaceName};
 
 /// Reason why a tap could not be opened or set up.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +123,7 @@ pub enum TapSent {
 
 /// Interface that a tap is attached to, in its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attachment {
+pub struct TapInterface {
     /// Name of the interface, in its current network namespace.
     pub name: String,
     /// True if the interface stays without an attached process. One that [`Tap::open`] creates does not.
@@ -222,9 +222,9 @@ impl Tap {
     ///
     /// # Errors
     /// The interface was deleted, or another error of the kernel.
-    pub fn attachment(&self) -> io::Result<Attachment> {
-        let request::Attached { name, persistent, .. } = request::attachment(&self.fd)?;
-        Ok(Attachment { name, persistent })
+    pub fn attachment(&self) -> io::Result<TapInterface> {
+        let request::AttachedInterface { name, persistent, .. } = request::attachment(&self.fd)?;
+        Ok(TapInterface { name, persistent })
     }
 
     /// Returns true if the interface is up, in any network namespace. Needs no privilege.

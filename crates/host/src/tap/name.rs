@@ -16,7 +16,7 @@ pub struct InterfaceName(String);
     "{0:?} cannot name an interface: 1 to {MAX} printable ASCII characters, \
      no '/', ':', '%' or space, not '.' or '..'"
 )]
-pub struct InvalidName(String);
+pub struct InvalidInterfaceName(String);
 
 impl InterfaceName {
     /// Returns the name.
@@ -27,13 +27,13 @@ impl InterfaceName {
 }
 
 impl FromStr for InterfaceName {
-    type Err = InvalidName;
+    type Err = InvalidInterfaceName;
 
-    fn from_str(name: &str) -> Result<Self, InvalidName> {
+    fn from_str(name: &str) -> Result<Self, InvalidInterfaceName> {
         // A percent sign or an empty name would make the kernel choose a name.
         let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !b"/:%".contains(&byte));
         let valid = plain && (1..=MAX).contains(&name.len()) && name != "." && name != "..";
-        if valid { Ok(Self(name.to_owned())) } else { Err(InvalidName(name.to_owned())) }
+        if valid { Ok(Self(name.to_owned())) } else { Err(InvalidInterfaceName(name.to_owned())) }
     }
 }
 

@@ -25,7 +25,7 @@ const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
 /// Flags of an interface, including those without use here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flags {
+pub(super) struct InterfaceFlags {
     raw: libc::c_short,
     pub(super) up: bool,
 }
@@ -60,7 +60,7 @@ pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
 }
 
 /// Interface that a descriptor is attached to.
-pub(super) struct Attached {
+pub(super) struct AttachedInterface {
     pub(super) name: String,
     pub(super) persistent: bool,
     /// True if a header precedes each frame.
@@ -68,7 +68,7 @@ pub(super) struct Attached {
 }
 
 /// Returns the interface that a descriptor is attached to.
-pub(super) fn attachment(tun: impl AsFd) -> Result<Attached> {
+pub(super) fn attachment(tun: impl AsFd) -> Result<AttachedInterface> {
     // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     // SAFETY: TUNGETIFF writes one `ifreq`.
@@ -80,23 +80,23 @@ pub(super) fn attachment(tun: impl AsFd) -> Result<Attached> {
     }
     let bytes: Vec<u8> = request.ifr_name.iter().map(|byte| byte.cast_unsigned()).collect();
     let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    Ok(Attached {
+    Ok(AttachedInterface {
         name: String::from_utf8_lossy(name).into_owned(),
         persistent: flags & libc::IFF_PERSIST != 0,
         headers: flags & libc::IFF_VNET_HDR != 0,
     })
 }
 
-pub(super) fn flags(socket: impl AsFd, name: &InterfaceName) -> Result<Flags> {
+pub(super) fn flags(socket: impl AsFd, name: &InterfaceName) -> Result<InterfaceFlags> {
     let mut request = named(name);
     // SAFETY: SIOCGIFFLAGS reads and writes one `ifreq`.
     unsafe { ioctl(socket, Updater::<SIOCGIFFLAGS, _>::new(&mut request)) }?;
     // SAFETY: SIOCGIFFLAGS answered in this member; the whole union was zeroed before.
     let raw = unsafe { request.ifr_ifru.ifru_flags };
-    Ok(Flags { raw, up: libc::c_int::from(raw) & libc::IFF_UP != 0 })
+    Ok(InterfaceFlags { raw, up: libc::c_int::from(raw) & libc::IFF_UP != 0 })
 }
 
-pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: Flags) -> Result<()> {
+pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: InterfaceFlags) -> Result<()> {
     let mut request = named(name);
     let up = libc::c_short::try_from(libc::IFF_UP).map_err(|_| Errno::INVAL)?;
     request.ifr_ifru.ifru_flags = flags.raw | up;

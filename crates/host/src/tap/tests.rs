@@ -9,7 +9,7 @@ use rustix::ioctl::{IntegerSetter, ioctl};
 use rustix::thread::set_thread_res_uid;
 
 use super::*;
-use crate::poll::{Interest, Poller};
+use crate::poll::{PollInterest, Poller};
 use crate::test_support::{in_network_namespace, skipped};
 
 /// User id without any privilege.
@@ -94,7 +94,7 @@ fn created_tap_carries_frames_both_ways() {
 /// Waits for a frame of the test's protocol: the host sends frames of its own.
 fn receive_ours(tap: &Tap) -> Vec<u8> {
     let mut poller = Poller::new().unwrap();
-    poller.add(tap, 0, Interest::READ).unwrap();
+    poller.add(tap, 0, PollInterest::READ).unwrap();
     for _ in 0..100 {
         assert_eq!(poller.wait(Some(Duration::from_secs(60))).unwrap().count(), 1, "no frame arrived");
         let mut buffer = vec![0; 9018];
@@ -167,7 +167,7 @@ fn renamed_or_moved_tap_stays_attached() {
         if !ip("link set first0 name second0").is_ok_and(|status| status.success()) {
             return skipped("tap renamed and moved", "ip link set name");
         }
-        let attachment = Attachment { name: "second0".into(), persistent: false };
+        let attachment = TapInterface { name: "second0".into(), persistent: false };
         assert_eq!((tap.attachment().unwrap(), tap.is_up().unwrap()), (attachment.clone(), false));
         ip("link set second0 up").unwrap();
         assert!(tap.is_up().unwrap());

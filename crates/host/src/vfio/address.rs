@@ -15,15 +15,15 @@ pub struct PciAddress {
 /// Invalid PCI address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid PCI address (format: 0000:01:10.0)")]
-pub struct NotAnAddress;
+pub struct InvalidPciAddress;
 
 impl FromStr for PciAddress {
-    type Err = NotAnAddress;
+    type Err = InvalidPciAddress;
 
     /// Parses a PCI address. Without a domain, the domain is 0.
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        let (rest, function) = text.rsplit_once('.').ok_or(NotAnAddress)?;
-        let (rest, device) = rest.rsplit_once(':').ok_or(NotAnAddress)?;
+    fn from_str(text: &str) -> Result<Self, InvalidPciAddress> {
+        let (rest, function) = text.rsplit_once('.').ok_or(InvalidPciAddress)?;
+        let (rest, device) = rest.rsplit_once(':').ok_or(InvalidPciAddress)?;
         let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0", rest));
         Ok(Self {
             domain: hexadecimal(domain, 0xffff_ffff)?,
@@ -34,10 +34,10 @@ impl FromStr for PciAddress {
     }
 }
 
-fn hexadecimal(text: &str, most: u32) -> Result<u32, NotAnAddress> {
+fn hexadecimal(text: &str, most: u32) -> Result<u32, InvalidPciAddress> {
     let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let value = u32::from_str_radix(text, 16).ok().filter(|value| digits && *value <= most);
-    value.ok_or(NotAnAddress)
+    value.ok_or(InvalidPciAddress)
 }
 
 impl fmt::Display for PciAddress {

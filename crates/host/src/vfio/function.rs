@@ -15,7 +15,7 @@ use vfio_bindings::bindings::vfio::{
     VFIO_REGION_INFO_FLAG_MMAP,
 };
 
-use super::{Pci, PciAddress, Registers, VfioError, request};
+use super::{MappedRegisters, PciAddress, PciSysfs, VfioError, request};
 use crate::eventfd::EventFd;
 use crate::shared::SharedMemory;
 
@@ -26,9 +26,9 @@ const ENABLE: u16 = 1 << 1 | 1 << 2;
 /// Secret for opening VFs of a PF that VFIO holds: a UUID. The process that opens the PF chooses it, so that no
 /// other process can open VFs that it controls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token(String);
+pub struct VfToken(String);
 
-impl Token {
+impl VfToken {
     /// Creates a random token.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Token {
 
 /// PCI function opened by VFIO. Dropping it closes and resets the function.
 #[derive(Debug)]
-pub struct Function {
+pub struct VfioFunction {
     pub(super) address: PciAddress,
     pub(super) device: File,
     /// Offset of configuration space in `device`.
@@ -53,13 +53,13 @@ pub struct Function {
     pub(super) number: u32,
 }
 
-impl Function {
+impl VfioFunction {
     /// Opens a function that is bound to vfio-pci, which resets it. A PF with VFs and each of its VFs require the
     /// same `token`.
     ///
     /// # Errors
     /// [`VfioError`], each with its remedy.
-    pub fn open(pci: &Pci, address: PciAddress, token: Option<&Token>) -> Result<Self, VfioError> {
+    pub fn open(pci: &PciSysfs, address: PciAddress, token: Option<&VfToken>) -> Result<Self, VfioError> {
         let number = pci.vfio_group(address)?;
         let container = open(Path::new("/dev/vfio/vfio"))?;
         if !request::has_type1(container.as_fd()).unwrap_or(false) {
@@ -92,7 +92,7 @@ impl Function {
     ///
     /// # Errors
     /// [`VfioError::Unexpected`] for a region that cannot be mapped; [`VfioError::Refused`].
-    pub fn registers(&self, index: u32) -> Result<Registers, VfioError> {
+    pub fn registers(&self, index: u32) -> Result<MappedRegisters, VfioError> {
         let address = self.address;
         let info = request::region_info(&self.device, index).map_err(refusal(
             address,
@@ -104,7 +104,7 @@ impl Function {
         if info.flags & VFIO_REGION_INFO_FLAG_MMAP == 0 || !pages {
             return Err(VfioError::Unexpected { address, what: "the function's registers cannot be mapped" });
         }
-        Registers::map(self.device.as_fd(), info.offset, len).map_err(refusal(
+        MappedRegisters::map(self.device.as_fd(), info.offset, len).map_err(refusal(
             address,
             "mapping the registers",
             None,
@@ -211,8 +211,9 @@ fn open(path: &Path) -> Result<OwnedFd, VfioError> {
 }
 
 /// Formats the name by which VFIO opens a device, with its token if there is one.
-pub(super) fn device_name(address: PciAddress, token: Option<&Token>) -> CString {
-    let name = token.map_or_else(|| address.to_string(), |Token(uuid)| format!("{address} vf_token={uuid}"));
+pub(super) fn device_name(address: PciAddress, token: Option<&VfToken>) -> CString {
+    let name =
+        token.map_or_else(|| address.to_string(), |VfToken(uuid)| format!("{address} vf_token={uuid}"));
     // Neither an address nor the kernel's UUID contains a zero byte.
     CString::new(name).unwrap_or_default()
 }

@@ -2,9 +2,9 @@
 //!
 //! | type | contents |
 //! |---|---|
-//! | [`Pci`] | description of a function in sysfs, and its number of VFs |
-//! | [`Function`] | opened function: registers, interrupts, DMA memory |
-//! | [`Registers`] | mapped register region |
+//! | [`PciSysfs`] | description of a function in sysfs, and its number of VFs |
+//! | [`VfioFunction`] | opened function: registers, interrupts, DMA memory |
+//! | [`MappedRegisters`] | mapped register region |
 //!
 //! Each function has its own container: it reaches its own memory only, and the IOMMU stops a function that uses
 //! another's requester id.
@@ -22,8 +22,8 @@ mod sysfs;
 #[cfg(test)]
 mod tests;
 
-pub use address::{NotAnAddress, PciAddress};
+pub use address::{InvalidPciAddress, PciAddress};
 pub use error::VfioError;
-pub use function::{Function, Token};
-pub use registers::Registers;
-pub use sysfs::{Pci, PciIds};
+pub use function::{VfToken, VfioFunction};
+pub use registers::MappedRegisters;
+pub use sysfs::{PciIds, PciSysfs};

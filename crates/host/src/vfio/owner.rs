@@ -1,12 +1,12 @@
-//! Removes a function's memory and resets its bus, when it changes its owner. [`Function::reset`] resets the
+//! Removes a function's memory and resets its bus, when it changes its owner. [`VfioFunction::reset`] resets the
 //! function alone; `pcie::ladder` has the order.
 
 use super::function::refusal;
-use super::{Function, VfioError, request};
+use super::{VfioError, VfioFunction, request};
 use crate::shared::SharedMemory;
 use rustix::io::Errno;
 
-impl Function {
+impl VfioFunction {
     /// Unmaps memory that was shared at `iova`. The function cannot reach it after the return.
     ///
     /// # Errors

@@ -15,16 +15,16 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use crate::memory::sigbus;
 
 /// Mapped registers, unmapped on drop.
-pub struct Registers {
+pub struct MappedRegisters {
     base: NonNull<u8>,
-    span: sigbus::Span,
-    registration: sigbus::Registration,
+    span: sigbus::MappingSpan,
+    registration: sigbus::MappingRegistration,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and is only reached by whole volatile accesses.
-unsafe impl Send for Registers {}
+unsafe impl Send for MappedRegisters {}
 
-impl Registers {
+impl MappedRegisters {
     /// Maps `len` bytes (whole pages) of a device's region at `offset`.
     pub(super) fn map(device: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Self, Errno> {
         // Accesses fault when the device is removed.
@@ -32,7 +32,7 @@ impl Registers {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint makes the kernel pick unused addresses, so no existing memory is touched.
         let start = unsafe { mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, device, offset) }?;
-        let span = sigbus::Span { start: start as usize, len };
+        let span = sigbus::MappingSpan { start: start as usize, len };
         match (NonNull::new(start.cast()), sigbus::register(span)) {
             (Some(base), Some(registration)) => Ok(Self { base, span, registration }),
             _ => {
@@ -71,7 +71,7 @@ impl Registers {
     }
 }
 
-impl Drop for Registers {
+impl Drop for MappedRegisters {
     fn drop(&mut self) {
         // Before unmapping: afterwards the addresses may belong to another thread's mapping.
         self.registration.release();
@@ -81,7 +81,7 @@ impl Drop for Registers {
     }
 }
 
-impl fmt::Debug for Registers {
+impl fmt::Debug for MappedRegisters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registers").field("len", &self.span.len).finish_non_exhaustive()
     }

@@ -41,14 +41,14 @@ const IOMMU_UNMAP_DMA: u32 = 14;
 pub(super) const MOST_VECTORS: usize = 32;
 
 /// Any VFIO request: the requests encode no size in their number, and also return values.
-struct Request {
+struct VfioRequest {
     number: u32,
     argument: *mut c_void,
 }
 
 // SAFETY: the number is VFIO's, the argument was set by a caller that knows the request, and the call's result is
 // passed on.
-unsafe impl Ioctl for Request {
+unsafe impl Ioctl for VfioRequest {
     type Output = i32;
     const IS_MUTATING: bool = true;
 
@@ -69,7 +69,7 @@ unsafe impl Ioctl for Request {
 /// `argument` must be what the request takes: a number, or a structure that it may read and write.
 unsafe fn call(fd: impl AsFd, number: u32, argument: *mut c_void) -> Result<i32> {
     // SAFETY: the caller vouches for the argument.
-    unsafe { ioctl(fd, Request { number, argument }) }
+    unsafe { ioctl(fd, VfioRequest { number, argument }) }
 }
 
 /// Makes a request whose argument is a number.
@@ -128,17 +128,17 @@ pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_i
 
 /// `vfio_irq_set` with its descriptors.
 #[repr(C)]
-struct Eventfds {
+struct VfioIrqSet {
     head: vfio_irq_set,
     fds: [i32; MOST_VECTORS],
 }
 
-const _: () = assert!(offset_of!(Eventfds, fds) == offset_of!(vfio_irq_set, data));
+const _: () = assert!(offset_of!(VfioIrqSet, fds) == offset_of!(vfio_irq_set, data));
 
 /// Makes the vectors of an interrupt index, from the first on, signal these eventfds. Returns `EINVAL` for too
 /// many.
 pub(super) fn set_eventfds(device: impl AsFd, index: u32, eventfds: &[BorrowedFd<'_>]) -> Result<()> {
-    let mut set = Eventfds { head: vfio_irq_set::default(), fds: [-1; MOST_VECTORS] };
+    let mut set = VfioIrqSet { head: vfio_irq_set::default(), fds: [-1; MOST_VECTORS] };
     let fds = set.fds.get_mut(..eventfds.len()).ok_or(Errno::INVAL)?;
     for (to, eventfd) in fds.iter_mut().zip(eventfds) {
         *to = eventfd.as_raw_fd();
@@ -160,19 +160,19 @@ const MOST_ON_A_BUS: usize = 64;
 
 /// `vfio_pci_hot_reset_info` with its functions.
 #[repr(C)]
-struct OnTheBus {
+struct HotResetInfo {
     head: vfio_pci_hot_reset_info,
     functions: [vfio_pci_dependent_device; MOST_ON_A_BUS],
 }
 
-const _: () = assert!(offset_of!(OnTheBus, functions) == offset_of!(vfio_pci_hot_reset_info, devices));
+const _: () = assert!(offset_of!(HotResetInfo, functions) == offset_of!(vfio_pci_hot_reset_info, devices));
 
 /// Returns the group of each function that a reset of the device's bus would reset. Returns `ENODEV` without such a
 /// reset, `ENOSPC` for too many functions.
 pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     // SAFETY: both structures are integers, for which zeros are a value.
-    let mut bus: OnTheBus = unsafe { std::mem::zeroed() };
-    bus.head.argsz = size_of::<OnTheBus>() as u32;
+    let mut bus: HotResetInfo = unsafe { std::mem::zeroed() };
+    bus.head.argsz = size_of::<HotResetInfo>() as u32;
     // SAFETY: the request reads and writes a `vfio_pci_hot_reset_info` and the functions after it, as many as fit into
     // `argsz` bytes.
     unsafe { call(device, DEVICE_GET_PCI_HOT_RESET_INFO, (&raw mut bus).cast()) }?;
@@ -183,17 +183,17 @@ pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
 
 /// `vfio_pci_hot_reset` with one group's descriptor.
 #[repr(C)]
-struct BusReset {
+struct HotResetRequest {
     head: vfio_pci_hot_reset,
     group: i32,
 }
 
-const _: () = assert!(offset_of!(BusReset, group) == offset_of!(vfio_pci_hot_reset, group_fds));
+const _: () = assert!(offset_of!(HotResetRequest, group) == offset_of!(vfio_pci_hot_reset, group_fds));
 
 /// Resets the device's bus. All functions on it must be in this group.
 pub(super) fn reset_bus(device: impl AsFd, group: impl AsFd) -> Result<()> {
-    let mut reset = BusReset { head: vfio_pci_hot_reset::default(), group: group.as_fd().as_raw_fd() };
-    reset.head.argsz = size_of::<BusReset>() as u32;
+    let mut reset = HotResetRequest { head: vfio_pci_hot_reset::default(), group: group.as_fd().as_raw_fd() };
+    reset.head.argsz = size_of::<HotResetRequest>() as u32;
     reset.head.count = 1;
     // SAFETY: the request reads a `vfio_pci_hot_reset` and one descriptor after it.
     unsafe { call(device, DEVICE_PCI_HOT_RESET, (&raw mut reset).cast()) }.map(drop)

@@ -19,17 +19,17 @@ pub struct PciIds {
 
 /// PCI functions of this machine.
 #[derive(Clone, Debug)]
-pub struct Pci {
+pub struct PciSysfs {
     root: PathBuf,
 }
 
-impl Default for Pci {
+impl Default for PciSysfs {
     fn default() -> Self {
         Self::at(Path::new("/sys"))
     }
 }
 
-impl Pci {
+impl PciSysfs {
     /// Uses another sysfs, for tests.
     #[must_use]
     pub fn at(root: &Path) -> Self {

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::{Function, NotAnAddress, Pci, PciAddress, PciIds, Token, VfioError};
+use super::{InvalidPciAddress, PciAddress, PciIds, PciSysfs, VfToken, VfioError, VfioFunction};
 
 const PF: &str = "0000:01:00.0";
 const VF: &str = "0000:01:10.0";
@@ -15,7 +15,7 @@ fn address(text: &str) -> PciAddress {
 }
 
 /// Creates a sysfs with a PF of an 82576 on `driver`, in group 7.
-fn sysfs(driver: Option<&str>) -> (TempDir, Pci) {
+fn sysfs(driver: Option<&str>) -> (TempDir, PciSysfs) {
     let folder = tempfile::tempdir().unwrap();
     let pf = folder.path().join("bus/pci/devices").join(PF);
     let group = folder.path().join("kernel/iommu_groups/7");
@@ -28,7 +28,7 @@ fn sysfs(driver: Option<&str>) -> (TempDir, Pci) {
     if let Some(driver) = driver {
         symlink(folder.path().join("bus/pci/drivers").join(driver), pf.join("driver")).unwrap();
     }
-    let pci = Pci::at(folder.path());
+    let pci = PciSysfs::at(folder.path());
     (folder, pci)
 }
 
@@ -44,7 +44,7 @@ fn pci_address_round_trips() {
 fn invalid_pci_address_is_refused() {
     for text in ["", "01:10", "0000:01:10.8", "0000:01:20.0", "0000:100:00.0", "+1:00.0", "a:b:c:d.0", "eth0"]
     {
-        assert_eq!(text.parse::<PciAddress>(), Err(NotAnAddress), "{text}");
+        assert_eq!(text.parse::<PciAddress>(), Err(InvalidPciAddress), "{text}");
     }
 }
 
@@ -91,7 +91,7 @@ fn iommu_group_is_returned_only_for_vfio_pci() {
 fn function_of_another_driver_is_named_with_the_remedy() {
     for (driver, name) in [(Some("igb"), "igb"), (None, "no driver")] {
         let (_folder, pci) = sysfs(driver);
-        let error = Function::open(&pci, address(PF), None).unwrap_err().to_string();
+        let error = VfioFunction::open(&pci, address(PF), None).unwrap_err().to_string();
         assert!(error.contains(&format!("bound to {name}, not to vfio-pci")), "{error}");
         assert!(error.contains("driver_override"), "{error}");
     }
@@ -102,10 +102,10 @@ fn missing_iommu_is_reported_with_a_remedy() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let group = folder.path().join("bus/pci/devices").join(PF).join("iommu_group");
     fs::write(group.join("name"), "vfio-noiommu\n").unwrap();
-    let error = Function::open(&pci, address(PF), None).unwrap_err();
+    let error = VfioFunction::open(&pci, address(PF), None).unwrap_err();
     assert!(matches!(error, VfioError::NoIommuGroup(_)), "{error}");
     fs::remove_file(group).unwrap();
-    let error = Function::open(&pci, address(PF), None).unwrap_err().to_string();
+    let error = VfioFunction::open(&pci, address(PF), None).unwrap_err().to_string();
     assert!(error.contains("intel_iommu=on"), "{error}");
 }
 
@@ -127,9 +127,9 @@ fn vf_count_is_written_to_sriov_numvfs() {
 
 #[test]
 fn random_vf_token_is_a_uuid() {
-    let token = Token::random().unwrap();
+    let token = VfToken::random().unwrap();
     let name = super::function::device_name(address(VF), Some(&token)).into_string().unwrap();
     let uuid = name.strip_prefix("0000:01:10.0 vf_token=").unwrap();
     assert_eq!((uuid.len(), uuid.matches('-').count()), (36, 4));
-    assert_ne!(token, Token::random().unwrap());
+    assert_ne!(token, VfToken::random().unwrap());
 }

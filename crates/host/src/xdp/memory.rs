@@ -17,18 +17,18 @@ pub(super) const ROOM: usize = CHUNK - HEADROOM;
 
 /// Memory mapping, unmapped on drop.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(super) struct XdpMapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the fields are an address and a length. Accesses to the memory are atomic or made by its users (`Ring`,
-// `Chunks`), which have one owner each.
-unsafe impl Send for Mapping {}
+// SAFETY: the fields are an address and a length. Accesses to the memory are atomic or made by its users (`XdpRing`,
+// `UmemChunks`), which have one owner each.
+unsafe impl Send for XdpMapping {}
 // SAFETY: as above; a shared reference gives access to words only, atomically.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for XdpMapping {}
 
-impl Mapping {
+impl XdpMapping {
     /// Maps a part of an AF_XDP socket, at one of the offsets that the kernel defines.
     pub(super) fn of_socket(socket: impl AsFd, offset: u64, len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
@@ -77,7 +77,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for XdpMapping {
     fn drop(&mut self) {
         // SAFETY: every reference into a mapping holds it, and this is the last holder. The kernel's later writes
         // go to pages that it holds itself.
@@ -88,21 +88,21 @@ impl Drop for Mapping {
 
 /// Chunks of the UMEM, numbered from 0, each owned by the kernel or by this process.
 #[derive(Debug)]
-pub(super) struct Chunks {
-    memory: Arc<Mapping>,
+pub(super) struct UmemChunks {
+    memory: Arc<XdpMapping>,
 }
 
 /// Reason why a frame was not copied out of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CopyError {
+pub(super) enum ChunkCopyError {
     /// The frame exceeds the caller's buffer.
     TooLong,
     /// The frame is not inside a chunk, which the kernel never reports.
     Outside,
 }
 
-impl Chunks {
-    pub(super) fn new(memory: Arc<Mapping>) -> Self {
+impl UmemChunks {
+    pub(super) fn new(memory: Arc<XdpMapping>) -> Self {
         Self { memory }
     }
 
@@ -122,14 +122,14 @@ impl Chunks {
     }
 
     /// Copies a frame out of a chunk that this process owns.
-    pub(super) fn copy_out(&self, address: u64, len: u32, into: &mut [u8]) -> Result<usize, CopyError> {
+    pub(super) fn copy_out(&self, address: u64, len: u32, into: &mut [u8]) -> Result<usize, ChunkCopyError> {
         let (offset, len) = (address as usize, len as usize);
-        let end = (offset % CHUNK).checked_add(len).ok_or(CopyError::Outside)?;
+        let end = (offset % CHUNK).checked_add(len).ok_or(ChunkCopyError::Outside)?;
         if self.of(address).is_none() || end > CHUNK {
-            return Err(CopyError::Outside);
+            return Err(ChunkCopyError::Outside);
         }
-        let into = into.get_mut(..len).ok_or(CopyError::TooLong)?;
-        let from = self.memory.place(offset, len, 1).ok_or(CopyError::Outside)?;
+        let into = into.get_mut(..len).ok_or(ChunkCopyError::TooLong)?;
+        let from = self.memory.place(offset, len, 1).ok_or(ChunkCopyError::Outside)?;
         // SAFETY: the bytes are inside the mapping, and of a chunk that this process owns: the kernel writes to it
         // only after it got it back. `into` is no part of the mapping, to which there are no references.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), len) };
@@ -153,20 +153,20 @@ mod tests {
 
     #[test]
     fn received_xdp_frame_outside_one_umem_chunk_is_refused() {
-        let mut chunks = Chunks::new(Mapping::anonymous(4 * CHUNK).unwrap());
+        let mut chunks = UmemChunks::new(XdpMapping::anonymous(4 * CHUNK).unwrap());
         assert!(chunks.copy_in(1, &[7; ROOM]));
         let mut into = [0; ROOM];
         assert_eq!(chunks.copy_out(CHUNK as u64, ROOM as u32, &mut into), Ok(ROOM));
         assert_eq!(into, [7; ROOM]);
         assert!(!chunks.copy_in(1, &[7; ROOM + 1]), "longer than the chunk without headroom");
         assert!(!chunks.copy_in(4, &[7; 60]), "no such chunk");
-        assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(CopyError::TooLong));
+        assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(ChunkCopyError::TooLong));
         let chunk = CHUNK as u64;
         for (address, len) in
             [(4 * chunk, 1), (chunk - 1, 2), (u64::MAX, 1), (u64::MAX - 4095, 4096), (0, u32::MAX), (0, 4097)]
         {
             let refused = chunks.copy_out(address, len, &mut vec![0; 8192]);
-            assert_eq!(refused, Err(CopyError::Outside), "{address:#x} {len}");
+            assert_eq!(refused, Err(ChunkCopyError::Outside), "{address:#x} {len}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! AF_XDP: whole Ethernet frames to and from an existing network interface, by rings and memory shared with the
 //! kernel (Documentation/networking/af_xdp.rst).
 //!
-//! A small program on the interface ([`Program`]) passes each frame to its queue's socket. In
-//! [`Mode::NativeWithZerocopy`] the interface's driver writes it to this process's memory; else the kernel copies
-//! it. Frames are sent by the first queue's socket, with one system call per burst, bypassing the interface's
+//! A small program on the interface ([`XdpProgram`]) passes each frame to its queue's socket. In
+//! [`XdpTransferMode::NativeWithZerocopy`] the interface's driver writes it to this process's memory; else the kernel
+//! copies it. Frames are sent by the first queue's socket, with one system call per burst, bypassing the interface's
 //! queueing discipline. Promiscuous mode is on meanwhile. When the process ends in any way, the kernel removes the
 //! program.
 //!
@@ -26,15 +26,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::links::Links;
-use crate::packet::{Hold, Lost, PacketError};
-use crate::poll::{Interest, Poller};
+use crate::links::LinkMonitor;
+use crate::packet::{InterfaceHold, PacketSocketError, UnsentFrames};
+use crate::poll::{PollInterest, Poller};
 use crate::tap::InterfaceName;
 pub(crate) use program::LATER;
-pub use program::Program;
-use program::{Attachment, MAX_QUEUES};
-pub use queue::Arrived;
-use queue::{Queue, Socket};
+pub use program::XdpProgram;
+use program::{MAX_QUEUES, XdpProgramLink};
+pub use queue::XdpReceived;
+use queue::{XdpQueue, XdpSocket};
 
 /// Longest frame in bytes, received or sent.
 pub const LONGEST: usize = memory::ROOM;
@@ -47,7 +47,7 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// Transfer mode between interface and sockets, with Open vSwitch's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum XdpTransferMode {
     /// The driver runs the program, and accesses the UMEM itself.
     NativeWithZerocopy,
     /// The driver runs the program, and the kernel copies frames.
@@ -56,12 +56,12 @@ pub enum Mode {
     Generic,
 }
 
-impl Mode {
+impl XdpTransferMode {
     /// All modes, the fastest first.
     pub const ALL: [Self; 3] = [Self::NativeWithZerocopy, Self::Native, Self::Generic];
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for XdpTransferMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NativeWithZerocopy => "native-with-zerocopy",
@@ -76,7 +76,7 @@ impl fmt::Display for Mode {
 pub enum XdpError {
     /// The interface cannot be used at all.
     #[error(transparent)]
-    Interface(#[from] PacketError),
+    Interface(#[from] PacketSocketError),
     /// The interface's MTU permits frames longer than [`LONGEST`].
     #[error("interface {name} has MTU {mtu}; AF_XDP permits {} at most", LONGEST as u32 - HEADERS)]
     Mtu {
@@ -108,7 +108,7 @@ impl XdpError {
 }
 
 /// Reason why one mode failed.
-struct Refusal {
+struct XdpModeFailure {
     step: &'static str,
     source: io::Error,
 }
@@ -117,12 +117,12 @@ struct Refusal {
 #[derive(Debug)]
 pub struct XdpInterface {
     /// Dropped before the sockets, so that no frame goes to a closed one.
-    _program: Attachment,
-    mode: Mode,
+    _program: XdpProgramLink,
+    mode: XdpTransferMode,
     poller: Poller,
-    sockets: Vec<Arc<Socket>>,
-    frames: Mutex<Option<Frames>>,
-    hold: Hold,
+    sockets: Vec<Arc<XdpSocket>>,
+    frames: Mutex<Option<XdpQueues>>,
+    hold: InterfaceHold,
 }
 
 impl XdpInterface {
@@ -133,12 +133,12 @@ impl XdpInterface {
     /// See [`XdpError`].
     pub fn open(
         name: &InterfaceName,
-        program: &Program,
-        modes: &[Mode],
+        program: &XdpProgram,
+        modes: &[XdpTransferMode],
         patience: Duration,
     ) -> Result<Self, XdpError> {
-        let hold = Hold::open(name)?;
-        let link = Links::new().and_then(|mut links| links.look_up(name.as_str()));
+        let hold = InterfaceHold::open(name)?;
+        let link = LinkMonitor::new().and_then(|mut links| links.look_up(name.as_str()));
         if let Some(mtu) =
             link.ok().flatten().map(|link| link.mtu).filter(|mtu| mtu + HEADERS > LONGEST as u32)
         {
@@ -164,19 +164,24 @@ impl XdpInterface {
         Err(XdpError::Refused { name: name.clone(), reasons: reasons.join("; "), busy })
     }
 
-    fn new(hold: Hold, attachment: Attachment, mode: Mode, queues: Vec<Queue>) -> io::Result<Self> {
+    fn new(
+        hold: InterfaceHold,
+        attachment: XdpProgramLink,
+        mode: XdpTransferMode,
+        queues: Vec<XdpQueue>,
+    ) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let sockets: Vec<_> = queues.iter().map(Queue::socket).collect();
+        let sockets: Vec<_> = queues.iter().map(XdpQueue::socket).collect();
         for socket in &sockets {
-            poller.add(&**socket, 0, Interest::READ)?;
+            poller.add(&**socket, 0, PollInterest::READ)?;
         }
-        let frames = Mutex::new(Some(Frames { queues, next: 0, turn: TURN, broken: false }));
+        let frames = Mutex::new(Some(XdpQueues { queues, next: 0, turn: TURN, broken: false }));
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
     /// Returns the transfer mode of the interface.
     #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> XdpTransferMode {
         self.mode
     }
 
@@ -188,7 +193,7 @@ impl XdpInterface {
 
     /// Returns the mover of frames, once.
     #[must_use]
-    pub fn take_frames(&self) -> Option<Frames> {
+    pub fn take_frames(&self) -> Option<XdpQueues> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -198,8 +203,8 @@ impl XdpInterface {
         self.hold.interface()
     }
 
-    /// Returns a descriptor by which another process can check that the interface exists ([`Hold::is_held`]). It
-    /// does not keep the interface.
+    /// Returns a descriptor by which another process can check that the interface exists ([`InterfaceHold::is_held`]).
+    /// It does not keep the interface.
     #[must_use]
     pub fn hold(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()
@@ -222,8 +227,8 @@ impl AsFd for XdpInterface {
 
 /// Receives and sends frames of an interface, without blocking.
 #[derive(Debug)]
-pub struct Frames {
-    queues: Vec<Queue>,
+pub struct XdpQueues {
+    queues: Vec<XdpQueue>,
     /// Queue to receive from, and frames left in its turn.
     next: usize,
     turn: u32,
@@ -231,13 +236,13 @@ pub struct Frames {
     broken: bool,
 }
 
-impl Frames {
+impl XdpQueues {
     /// Receives the next frame. Returns `None` if no queue has one. Queues take turns, so that a flood on one does
     /// not delay the others.
     ///
     /// # Errors
     /// A ring holds an index or an address out of range; the interface must be attached again.
-    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<Arrived>> {
+    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<XdpReceived>> {
         if self.broken {
             return Err(broken());
         }
@@ -252,7 +257,7 @@ impl Frames {
                     return Ok(Some(arrived));
                 }
                 Ok(None) => self.next_queue(),
-                Err(ring::Broken) => return Err(broken()),
+                Err(ring::BrokenXdpRing) => return Err(broken()),
             }
         }
         Ok(None)
@@ -265,17 +270,17 @@ impl Frames {
 
     /// Queues a frame of at most [`LONGEST`] bytes. The next flush sends it at the latest. Returns the dropped
     /// frames.
-    pub fn send(&mut self, frame: &[u8]) -> Lost {
+    pub fn send(&mut self, frame: &[u8]) -> UnsentFrames {
         if frame.len() > LONGEST {
-            return Lost { too_long: 1, ..Lost::default() };
+            return UnsentFrames { too_long: 1, ..UnsentFrames::default() };
         }
-        let lost = Lost { no_room: 1, ..Lost::default() };
+        let lost = UnsentFrames { no_room: 1, ..UnsentFrames::default() };
         let Some(queue) = self.queues.first_mut() else { return lost };
         match queue.push(frame) {
             Ok(true) if queue.is_burst() => self.flush(),
-            Ok(true) => Lost::default(),
+            Ok(true) => UnsentFrames::default(),
             Ok(false) => lost,
-            Err(ring::Broken) => {
+            Err(ring::BrokenXdpRing) => {
                 self.broken = true;
                 lost
             }
@@ -286,13 +291,13 @@ impl Frames {
     /// frames.
     #[must_use]
     pub fn has_left(&self) -> bool {
-        self.queues.first().is_some_and(Queue::has_left)
+        self.queues.first().is_some_and(XdpQueue::has_left)
     }
 
     /// Sends the queued frames. Those that the interface has no room for remain for a later flush. Returns the
     /// dropped frames.
-    pub fn flush(&mut self) -> Lost {
-        let flushed = self.queues.first_mut().map_or(Ok(Lost::default()), Queue::flush);
+    pub fn flush(&mut self) -> UnsentFrames {
+        let flushed = self.queues.first_mut().map_or(Ok(UnsentFrames::default()), XdpQueue::flush);
         self.broken |= flushed.is_err();
         flushed.unwrap_or_default()
     }
@@ -304,37 +309,45 @@ fn broken() -> io::Error {
 
 /// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.
 fn attach(
-    hold: &Hold,
-    program: &Program,
-    mode: Mode,
+    hold: &InterfaceHold,
+    program: &XdpProgram,
+    mode: XdpTransferMode,
     until: Instant,
-) -> Result<(Attachment, Vec<Queue>), Refusal> {
-    let queues = queues(hold.index(), mode == Mode::NativeWithZerocopy, until)?;
+) -> Result<(XdpProgramLink, Vec<XdpQueue>), XdpModeFailure> {
+    let queues = queues(hold.index(), mode == XdpTransferMode::NativeWithZerocopy, until)?;
     for (number, queue) in (0..).zip(&queues) {
         let set = program.set_socket(number, queue.socket().as_fd());
-        set.map_err(|source| Refusal { step: "cannot add a socket to the map of the XDP program", source })?;
+        set.map_err(|source| XdpModeFailure {
+            step: "cannot add a socket to the map of the XDP program",
+            source,
+        })?;
     }
     let attachment = retry_while_busy(until, || program.attach(hold.index(), mode));
-    let attachment = attachment
-        .map_err(|source| Refusal { step: "cannot attach the XDP program to the interface", source })?;
+    let attachment = attachment.map_err(|source| XdpModeFailure {
+        step: "cannot attach the XDP program to the interface",
+        source,
+    })?;
     Ok((attachment, queues))
 }
 
 /// Binds a socket to each existing queue.
-fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, Refusal> {
+fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<XdpQueue>, XdpModeFailure> {
     let mut queues = Vec::new();
     for number in 0..=MAX_QUEUES {
         match retry_while_busy(until, || socket_of(interface, number, zerocopy)) {
             Ok(None) => break,
             Ok(Some(_)) if number == MAX_QUEUES => {
-                return Err(Refusal {
+                return Err(XdpModeFailure {
                     step: "the interface has more than 16 queues (ethtool -L NAME combined 16)",
                     source: io::Error::from(io::ErrorKind::Unsupported),
                 });
             }
             Ok(Some(queue)) => queues.push(queue),
             Err(source) => {
-                return Err(Refusal { step: "cannot bind a socket to a queue of the interface", source });
+                return Err(XdpModeFailure {
+                    step: "cannot bind a socket to a queue of the interface",
+                    source,
+                });
             }
         }
     }
@@ -343,7 +356,7 @@ fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, 
 
 /// Binds a socket to a queue. Returns `None` if the interface lacks it; it has a first one. A driver may return the
 /// same error for a queue that it refuses, and memory may be short for a missing one.
-fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<Queue>> {
+fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<XdpQueue>> {
     match queue::open(interface, number, zerocopy) {
         Err(error) if number == 0 => Err(error),
         Err(error) if queue::is_beyond(&error) && !zerocopy => Ok(None),
@@ -368,13 +381,13 @@ fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST | libc::ENOBUFS))
 }
 
-impl Refusal {
+impl XdpModeFailure {
     fn is_busy(&self) -> bool {
         is_busy(&self.source)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for XdpModeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let remedy = match self.source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {

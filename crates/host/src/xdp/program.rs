@@ -15,7 +15,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::Mode;
+use super::XdpTransferMode;
 
 /// Maximum queues of an interface with sockets.
 pub(super) const MAX_QUEUES: u32 = 16;
@@ -45,7 +45,7 @@ pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 /// `struct bpf_insn`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Instruction {
+struct BpfInstruction {
     code: u8,
     /// Written register in the low half, read register in the high half.
     registers: u8,
@@ -54,7 +54,7 @@ struct Instruction {
 }
 
 /// Returns the program for this map.
-fn instructions(map: BorrowedFd<'_>) -> [Instruction; 6] {
+fn instructions(map: BorrowedFd<'_>) -> [BpfInstruction; 6] {
     const LOAD_WORD: u8 = 0x61;
     const LOAD_WIDE: u8 = 0x18;
     const SET: u8 = 0xb7;
@@ -65,9 +65,9 @@ fn instructions(map: BorrowedFd<'_>) -> [Instruction; 6] {
     /// In the place of a register: the immediate is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
     const IS_MAP: u8 = 1;
     let registers = |written: u8, read: u8| read << 4 | written;
-    let plain = |code, registers, immediate| Instruction { code, registers, offset: 0, immediate };
+    let plain = |code, registers, immediate| BpfInstruction { code, registers, offset: 0, immediate };
     [
-        Instruction { code: LOAD_WORD, registers: registers(2, 1), offset: RX_QUEUE, immediate: 0 },
+        BpfInstruction { code: LOAD_WORD, registers: registers(2, 1), offset: RX_QUEUE, immediate: 0 },
         plain(LOAD_WIDE, registers(1, IS_MAP), map.as_raw_fd()),
         plain(0, 0, 0),
         plain(SET, registers(3, 0), XDP_PASS),
@@ -78,18 +78,18 @@ fn instructions(map: BorrowedFd<'_>) -> [Instruction; 6] {
 
 /// Loaded program and its map, not attached yet.
 #[derive(Debug)]
-pub struct Program {
+pub struct XdpProgram {
     map: OwnedFd,
     program: OwnedFd,
 }
 
 /// Program on an interface. The kernel removes it when its last descriptor is closed, however the process ends.
 #[derive(Debug)]
-pub(super) struct Attachment {
+pub(super) struct XdpProgramLink {
     _link: OwnedFd,
 }
 
-impl Program {
+impl XdpProgram {
     /// Loads map and program into the kernel, which verifies them.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Program {
     pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         #[derive(Clone, Copy)]
         #[repr(C)]
-        struct Element {
+        struct MapElementRequest {
             map: u32,
             _pad: u32,
             key: u64,
@@ -113,7 +113,7 @@ impl Program {
             flags: u64,
         }
         let (key, value) = (queue, number(socket));
-        let element = Element {
+        let element = MapElementRequest {
             map: number(self.map.as_fd()),
             _pad: 0,
             key: address(&key),
@@ -124,26 +124,26 @@ impl Program {
     }
 
     /// Attaches the program to an interface by its index.
-    pub(super) fn attach(&self, interface: u32, mode: Mode) -> io::Result<Attachment> {
+    pub(super) fn attach(&self, interface: u32, mode: XdpTransferMode) -> io::Result<XdpProgramLink> {
         #[derive(Clone, Copy)]
         #[repr(C)]
-        struct Link {
+        struct LinkCreateRequest {
             program: u32,
             interface: u32,
             attach_type: u32,
             flags: u32,
         }
-        let flags = if mode == Mode::Generic { BY_KERNEL } else { BY_DRIVER };
+        let flags = if mode == XdpTransferMode::Generic { BY_KERNEL } else { BY_DRIVER };
         let program = number(self.program.as_fd());
-        let link = Link { program, interface, attach_type: ATTACH_XDP, flags };
-        Ok(Attachment { _link: descriptor(call(LINK_CREATE, &link)?) })
+        let link = LinkCreateRequest { program, interface, attach_type: ATTACH_XDP, flags };
+        Ok(XdpProgramLink { _link: descriptor(call(LINK_CREATE, &link)?) })
     }
 }
 
 fn create_map() -> io::Result<OwnedFd> {
     #[derive(Clone, Copy)]
     #[repr(C)]
-    struct Map {
+    struct MapCreateRequest {
         kind: u32,
         key_size: u32,
         value_size: u32,
@@ -155,14 +155,23 @@ fn create_map() -> io::Result<OwnedFd> {
     }
     let word = mem::size_of::<u32>() as u32;
     let (key_size, value_size, entries) = (word, word, MAX_QUEUES);
-    let map = Map { kind: XSKMAP, key_size, value_size, entries, flags: 0, inner: 0, node: 0, name: NAME };
+    let map = MapCreateRequest {
+        kind: XSKMAP,
+        key_size,
+        value_size,
+        entries,
+        flags: 0,
+        inner: 0,
+        node: 0,
+        name: NAME,
+    };
     Ok(descriptor(call(MAP_CREATE, &map)?))
 }
 
-fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
+fn load(instructions: &[BpfInstruction]) -> io::Result<OwnedFd> {
     #[derive(Clone, Copy)]
     #[repr(C)]
-    struct Load {
+    struct ProgramLoadRequest {
         kind: u32,
         count: u32,
         instructions: u64,
@@ -176,7 +185,7 @@ fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
         interface: u32,
         attach_type: u32,
     }
-    let load = Load {
+    let load = ProgramLoadRequest {
         kind: XDP,
         count: instructions.len() as u32,
         instructions: instructions.as_ptr().expose_provenance() as u64,

@@ -21,9 +21,9 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::memory::{CHUNK, Chunks, CopyError, Mapping, ROOM};
-use super::ring::{Broken, Consuming, Descriptor, Layout, Producing, Ring};
-use crate::packet::Lost;
+use super::memory::{CHUNK, ChunkCopyError, ROOM, UmemChunks, XdpMapping};
+use super::ring::{BrokenXdpRing, ConsumerSide, ProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
+use crate::packet::UnsentFrames;
 
 /// Chunks for received frames, and for sent ones, which only the first queue has.
 const RX_CHUNKS: u32 = 1024;
@@ -43,12 +43,12 @@ const BACKLOG: usize = 4 << 20;
 /// Part of an interface's queue that the opener of the queue keeps. Memory and socket live until both parts are
 /// dropped.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct XdpSocket {
     fd: OwnedFd,
-    _memory: [Arc<Mapping>; 5],
+    _memory: [Arc<XdpMapping>; 5],
 }
 
-impl Socket {
+impl XdpSocket {
     /// Returns the number of received frames that were dropped: no free chunk, longer than a chunk, or ring full.
     pub(super) fn missed(&self) -> u64 {
         let counts = sockopt::xdp_statistics(&self.fd);
@@ -56,7 +56,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for XdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -64,19 +64,19 @@ impl AsFd for Socket {
 
 /// Part of an interface's queue that receives and sends frames.
 #[derive(Debug)]
-pub(super) struct Queue {
-    socket: Arc<Socket>,
-    chunks: Chunks,
-    fill: Ring<u64, Producing>,
-    rx: Ring<Descriptor, Consuming>,
-    sending: Sending,
+pub(super) struct XdpQueue {
+    socket: Arc<XdpSocket>,
+    chunks: UmemChunks,
+    fill: XdpRing<u64, ProducerSide>,
+    rx: XdpRing<XdpDescriptor, ConsumerSide>,
+    sending: XdpSendState,
 }
 
 /// State of the frames that a queue sends.
 #[derive(Debug)]
-struct Sending {
-    tx: Ring<Descriptor, Producing>,
-    completion: Ring<u64, Consuming>,
+struct XdpSendState {
+    tx: XdpRing<XdpDescriptor, ProducerSide>,
+    completion: XdpRing<u64, ConsumerSide>,
     /// Chunks without a frame.
     free: Vec<u32>,
     /// Queued frames that the kernel was not notified of.
@@ -87,7 +87,7 @@ struct Sending {
 
 /// Result of receiving from a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived {
+pub enum XdpReceived {
     /// Frame with its length in bytes.
     Frame(usize),
     /// The frame exceeds the caller's buffer.
@@ -95,10 +95,10 @@ pub enum Arrived {
 }
 
 /// Binds a socket to a queue of an interface. The first queue also sends.
-pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Queue> {
+pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<XdpQueue> {
     let sends = queue == 0;
     let tx_chunks = if sends { TX_CHUNKS } else { 0 };
-    let frames = Mapping::anonymous((RX_CHUNKS + tx_chunks) as usize * CHUNK)?;
+    let frames = XdpMapping::anonymous((RX_CHUNKS + tx_chunks) as usize * CHUNK)?;
     let (tx, completions) = if sends { (TX_CHUNKS * SLACK, TX_CHUNKS * SLACK) } else { (0, FEW) };
     let fd = socket(&frames, RX_CHUNKS * SLACK, completions)?;
     if sends {
@@ -116,7 +116,7 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Que
 /// Returns true if an interface has this queue. Tries to bind it with minimal memory.
 pub(super) fn exists(interface: u32, queue: u32) -> bool {
     let attempt = || {
-        let frames = Mapping::anonymous(CHUNK)?;
+        let frames = XdpMapping::anonymous(CHUNK)?;
         let fd = socket(&frames, FEW, FEW)?;
         bind(&fd, &SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, interface, queue))
             .map_err(io::Error::from)
@@ -130,7 +130,7 @@ pub(super) fn is_beyond(error: &io::Error) -> bool {
 }
 
 /// Opens a socket with its UMEM, and rings for received frames.
-fn socket(frames: &Mapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
+fn socket(frames: &XdpMapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
     let memory = XdpUmemReg {
@@ -149,78 +149,84 @@ fn socket(frames: &Mapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
 }
 
 /// Maps the rings, and gives the kernel the chunks for received frames.
-fn rings(fd: OwnedFd, frames: Arc<Mapping>, (tx, completions): (u32, u32)) -> io::Result<Queue> {
+fn rings(fd: OwnedFd, frames: Arc<XdpMapping>, (tx, completions): (u32, u32)) -> io::Result<XdpQueue> {
     let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } =
         sockopt::xdp_mmap_offsets(&fd)?;
     let (fill, fill_layout) = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill_at, RX_CHUNKS * SLACK)?;
     let (completion, completion_layout) =
         map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion_at, completions)?;
-    let (rx, rx_layout) = map::<Descriptor>(&fd, libc::XDP_PGOFF_RX_RING as u64, &rx_at, RX_CHUNKS * SLACK)?;
+    let (rx, rx_layout) =
+        map::<XdpDescriptor>(&fd, libc::XDP_PGOFF_RX_RING as u64, &rx_at, RX_CHUNKS * SLACK)?;
     let (sent, sent_layout) = match tx {
         // A private ring: this queue sends nothing.
-        0 => own::<Descriptor>()?,
-        size => map::<Descriptor>(&fd, libc::XDP_PGOFF_TX_RING as u64, &tx_at, size)?,
+        0 => own::<XdpDescriptor>()?,
+        size => map::<XdpDescriptor>(&fd, libc::XDP_PGOFF_TX_RING as u64, &tx_at, size)?,
     };
     let odd = || io::Error::from(Errno::PROTO);
-    let mut queue = Queue {
-        chunks: Chunks::new(frames.clone()),
-        fill: Ring::new(fill.clone(), fill_layout).ok_or_else(odd)?,
-        rx: Ring::new(rx.clone(), rx_layout).ok_or_else(odd)?,
-        sending: Sending {
-            tx: Ring::new(sent.clone(), sent_layout).ok_or_else(odd)?,
-            completion: Ring::new(completion.clone(), completion_layout).ok_or_else(odd)?,
+    let mut queue = XdpQueue {
+        chunks: UmemChunks::new(frames.clone()),
+        fill: XdpRing::new(fill.clone(), fill_layout).ok_or_else(odd)?,
+        rx: XdpRing::new(rx.clone(), rx_layout).ok_or_else(odd)?,
+        sending: XdpSendState {
+            tx: XdpRing::new(sent.clone(), sent_layout).ok_or_else(odd)?,
+            completion: XdpRing::new(completion.clone(), completion_layout).ok_or_else(odd)?,
             free: (RX_CHUNKS..frames.len() as u32 / CHUNK as u32).collect(),
             pending: 0,
             left: false,
         },
-        socket: Arc::new(Socket { fd, _memory: [frames, fill, completion, rx, sent] }),
+        socket: Arc::new(XdpSocket { fd, _memory: [frames, fill, completion, rx, sent] }),
     };
-    let given = (0..RX_CHUNKS).all(|chunk| queue.fill.push(Chunks::address(chunk)));
+    let given = (0..RX_CHUNKS).all(|chunk| queue.fill.push(UmemChunks::address(chunk)));
     debug_assert!(given, "the ring has room for all chunks");
     queue.fill.publish();
     Ok(queue)
 }
 
-fn map<T>(fd: &OwnedFd, from: u64, at: &XdpRingOffset, size: u32) -> io::Result<(Arc<Mapping>, Layout)> {
+fn map<T>(
+    fd: &OwnedFd,
+    from: u64,
+    at: &XdpRingOffset,
+    size: u32,
+) -> io::Result<(Arc<XdpMapping>, XdpRingLayout)> {
     let at_flags = at.flags.ok_or(Errno::PROTO)?;
-    let layout = Layout {
+    let layout = XdpRingLayout {
         producer: at.producer as usize,
         consumer: at.consumer as usize,
         entries: at.desc as usize,
         flags: at_flags as usize,
         size,
     };
-    Ok((Mapping::of_socket(fd, from, layout.len::<T>())?, layout))
+    Ok((XdpMapping::of_socket(fd, from, layout.len::<T>())?, layout))
 }
 
-fn own<T>() -> io::Result<(Arc<Mapping>, Layout)> {
-    let layout = Layout { producer: 0, consumer: 4, flags: 8, entries: 16, size: 1 };
-    Ok((Mapping::anonymous(layout.len::<T>())?, layout))
+fn own<T>() -> io::Result<(Arc<XdpMapping>, XdpRingLayout)> {
+    let layout = XdpRingLayout { producer: 0, consumer: 4, flags: 8, entries: 16, size: 1 };
+    Ok((XdpMapping::anonymous(layout.len::<T>())?, layout))
 }
 
-impl Queue {
+impl XdpQueue {
     /// Returns the part that the opener keeps.
-    pub(super) fn socket(&self) -> Arc<Socket> {
+    pub(super) fn socket(&self) -> Arc<XdpSocket> {
         self.socket.clone()
     }
 
     /// Receives the next frame, if there is one.
-    pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<Arrived>, Broken> {
+    pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<XdpReceived>, BrokenXdpRing> {
         let Some(frame) = self.next()? else { return Ok(None) };
-        let chunk = self.chunks.of(frame.address).filter(|chunk| *chunk < RX_CHUNKS).ok_or(Broken)?;
+        let chunk = self.chunks.of(frame.address).filter(|chunk| *chunk < RX_CHUNKS).ok_or(BrokenXdpRing)?;
         let arrived = match self.chunks.copy_out(frame.address, frame.len, into) {
-            Ok(length) => Arrived::Frame(length),
-            Err(CopyError::TooLong) => Arrived::TooLong,
-            Err(CopyError::Outside) => return Err(Broken),
+            Ok(length) => XdpReceived::Frame(length),
+            Err(ChunkCopyError::TooLong) => XdpReceived::TooLong,
+            Err(ChunkCopyError::Outside) => return Err(BrokenXdpRing),
         };
-        if !self.fill.push(Chunks::address(chunk)) {
-            return Err(Broken);
+        if !self.fill.push(UmemChunks::address(chunk)) {
+            return Err(BrokenXdpRing);
         }
         Ok(Some(arrived))
     }
 
     /// Returns the next received descriptor. After a burst returns its chunks and ring entries, all at once.
-    fn next(&mut self) -> Result<Option<Descriptor>, Broken> {
+    fn next(&mut self) -> Result<Option<XdpDescriptor>, BrokenXdpRing> {
         if let Some(frame) = self.rx.pop() {
             return Ok(Some(frame));
         }
@@ -238,7 +244,7 @@ impl Queue {
     }
 
     /// Queues a frame. The next flush sends it at the latest. Returns false without room for it.
-    pub(super) fn push(&mut self, frame: &[u8]) -> Result<bool, Broken> {
+    pub(super) fn push(&mut self, frame: &[u8]) -> Result<bool, BrokenXdpRing> {
         let sending = &mut self.sending;
         if sending.free.is_empty() {
             sending.reclaim()?;
@@ -248,7 +254,8 @@ impl Queue {
             return Ok(false);
         }
         let Some(chunk) = sending.free.pop() else { return Ok(false) };
-        let descriptor = Descriptor { address: Chunks::address(chunk), len: frame.len() as u32, options: 0 };
+        let descriptor =
+            XdpDescriptor { address: UmemChunks::address(chunk), len: frame.len() as u32, options: 0 };
         let taken = self.chunks.copy_in(chunk, frame) && sending.tx.push(descriptor);
         if taken {
             sending.pending += 1;
@@ -270,9 +277,9 @@ impl Queue {
     }
 
     /// Sends the queued frames. Those that the kernel does not accept remain in the ring for a later flush.
-    pub(super) fn flush(&mut self) -> Result<Lost, Broken> {
+    pub(super) fn flush(&mut self) -> Result<UnsentFrames, BrokenXdpRing> {
         let sending = &mut self.sending;
-        let (pending, mut lost) = (mem::take(&mut sending.pending), Lost::default());
+        let (pending, mut lost) = (mem::take(&mut sending.pending), UnsentFrames::default());
         if pending == 0 && !sending.left {
             return Ok(lost);
         }
@@ -288,7 +295,7 @@ impl Queue {
                 // The interface is down or deleted, and no frame leaves the ring.
                 Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
                     sending.left = false;
-                    return Ok(Lost { no_link: pending.into(), ..lost });
+                    return Ok(UnsentFrames { no_link: pending.into(), ..lost });
                 }
                 Ok(()) | Err(_) => break,
             }
@@ -299,9 +306,9 @@ impl Queue {
     }
 }
 
-impl Sending {
+impl XdpSendState {
     /// Takes back the chunks of sent frames.
-    fn reclaim(&mut self) -> Result<(), Broken> {
+    fn reclaim(&mut self) -> Result<(), BrokenXdpRing> {
         if self.completion.available()? == 0 {
             return Ok(());
         }
@@ -309,7 +316,7 @@ impl Sending {
             let chunk = u32::try_from(address / CHUNK as u64).ok();
             let ours = chunk.filter(|chunk| (RX_CHUNKS..RX_CHUNKS + TX_CHUNKS).contains(chunk));
             // A chunk beyond their number was returned twice.
-            self.free.push(ours.filter(|_| self.free.len() < TX_CHUNKS as usize).ok_or(Broken)?);
+            self.free.push(ours.filter(|_| self.free.len() < TX_CHUNKS as usize).ok_or(BrokenXdpRing)?);
         }
         self.completion.release();
         Ok(())
@@ -317,6 +324,6 @@ impl Sending {
 }
 
 /// Notifies the kernel of queued frames, by an empty message: a call that a port's seccomp list permits.
-fn kick(socket: &Socket) -> Result<(), Errno> {
+fn kick(socket: &XdpSocket) -> Result<(), Errno> {
     sendmsg(socket, &[], &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT).map(drop)
 }

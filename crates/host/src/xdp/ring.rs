@@ -9,12 +9,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::memory::Mapping;
+use super::memory::XdpMapping;
 
 /// Frame in the UMEM (`struct xdp_desc`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Descriptor {
+pub(super) struct XdpDescriptor {
     pub(super) address: u64,
     pub(super) len: u32,
     pub(super) options: u32,
@@ -22,7 +22,7 @@ pub(super) struct Descriptor {
 
 /// Offsets of a ring's parts, in bytes from its start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct XdpRingLayout {
     pub(super) producer: usize,
     pub(super) consumer: usize,
     pub(super) entries: usize,
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     pub(super) size: u32,
 }
 
-impl Layout {
+impl XdpRingLayout {
     /// Returns the bytes of the whole ring with entries of type `T`.
     pub(super) fn len<T>(&self) -> usize {
         self.entries + self.size as usize * size_of::<T>()
@@ -40,20 +40,20 @@ impl Layout {
 
 /// Error: the kernel's index of the ring is impossible, so the ring is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(super) struct BrokenXdpRing;
 
 /// Side of a ring to which this process writes entries.
 #[derive(Debug)]
-pub(super) struct Producing;
+pub(super) struct ProducerSide;
 /// Side of a ring from which this process reads entries.
 #[derive(Debug)]
-pub(super) struct Consuming;
+pub(super) struct ConsumerSide;
 
 /// This process's side of a ring.
 #[derive(Debug)]
-pub(super) struct Ring<T, Side> {
-    memory: Arc<Mapping>,
-    layout: Layout,
+pub(super) struct XdpRing<T, Side> {
+    memory: Arc<XdpMapping>,
+    layout: XdpRingLayout,
     entries: NonNull<T>,
     /// Own index, perhaps ahead of the published one.
     ours: u32,
@@ -64,11 +64,11 @@ pub(super) struct Ring<T, Side> {
 
 // SAFETY: `entries` is inside `memory`, which is moved along and can be sent; no other code of this process
 // accesses them.
-unsafe impl<T: Send, Side> Send for Ring<T, Side> {}
+unsafe impl<T: Send, Side> Send for XdpRing<T, Side> {}
 
-impl<T: Copy, Side> Ring<T, Side> {
+impl<T: Copy, Side> XdpRing<T, Side> {
     /// Creates the ring in this mapping, which no other ring uses. Returns `None` if it does not fit.
-    pub(super) fn new(memory: Arc<Mapping>, layout: Layout) -> Option<Self> {
+    pub(super) fn new(memory: Arc<XdpMapping>, layout: XdpRingLayout) -> Option<Self> {
         let bytes = layout.size as usize * size_of::<T>();
         let entries = memory.place(layout.entries, bytes, align_of::<T>())?.cast();
         for offset in [layout.producer, layout.consumer, layout.flags] {
@@ -91,9 +91,9 @@ impl<T: Copy, Side> Ring<T, Side> {
     }
 
     /// Returns the entries between two indices.
-    fn distance(&self, from: u32, to: u32) -> Result<u32, Broken> {
+    fn distance(&self, from: u32, to: u32) -> Result<u32, BrokenXdpRing> {
         let distance = to.wrapping_sub(from);
-        if distance <= self.layout.size { Ok(distance) } else { Err(Broken) }
+        if distance <= self.layout.size { Ok(distance) } else { Err(BrokenXdpRing) }
     }
 
     /// Returns the address of an index's entry.
@@ -103,9 +103,9 @@ impl<T: Copy, Side> Ring<T, Side> {
     }
 }
 
-impl<T: Copy> Ring<T, Producing> {
+impl<T: Copy> XdpRing<T, ProducerSide> {
     /// Returns the number of free entries in the ring.
-    pub(super) fn room(&mut self) -> Result<u32, Broken> {
+    pub(super) fn room(&mut self) -> Result<u32, BrokenXdpRing> {
         // Acquire: the kernel has finished reading an entry before its index passes it.
         let theirs = self.word(self.layout.consumer).load(Ordering::Acquire);
         let pending = self.distance(theirs, self.ours)?;
@@ -131,14 +131,14 @@ impl<T: Copy> Ring<T, Producing> {
     }
 
     /// Returns the entries that the kernel was given and has not read.
-    pub(super) fn unread(&mut self) -> Result<u32, Broken> {
+    pub(super) fn unread(&mut self) -> Result<u32, BrokenXdpRing> {
         Ok(self.layout.size - self.room()?)
     }
 }
 
-impl<T: Copy> Ring<T, Consuming> {
+impl<T: Copy> XdpRing<T, ConsumerSide> {
     /// Returns the number of the ring's entries to read.
-    pub(super) fn available(&mut self) -> Result<u32, Broken> {
+    pub(super) fn available(&mut self) -> Result<u32, BrokenXdpRing> {
         let theirs = self.word(self.layout.producer).load(Ordering::Acquire);
         let available = self.distance(self.ours, theirs)?;
         self.theirs = theirs;

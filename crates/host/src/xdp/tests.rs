@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::*;
-use crate::confine::{Capabilities, Confinement, Role, Seccomp};
+use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use crate::packet::{PacketSocket, ReceiveBurst, SendBurst};
 use crate::test_support::{in_network_namespace, skipped};
 
@@ -24,14 +24,14 @@ fn name(name: &str) -> InterfaceName {
 }
 
 /// Runs a test in a namespace with a pair of interfaces, `left0` and `right0`, each with `queues` queues.
-fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&Program) + Send) {
+fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&XdpProgram) + Send) {
     in_network_namespace(what, || {
         let of = |name: &str| format!("{name} numrxqueues {queues} numtxqueues {queues}");
         let pair = format!("link add {} type veth peer name {}", of("left0"), of("right0"));
         if !Command::new("ip").args(pair.split(' ')).output().is_ok_and(|output| output.status.success()) {
             return skipped(what, "this kernel has no veth, or iproute2 is not installed");
         }
-        let program = match Program::load() {
+        let program = match XdpProgram::load() {
             Ok(program) => program,
             Err(error) => return skipped(what, &format!("cannot load a BPF program: {error}")),
         };
@@ -45,7 +45,7 @@ fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&Program) + Send) {
     });
 }
 
-fn open(program: &Program, modes: &[Mode]) -> XdpInterface {
+fn open(program: &XdpProgram, modes: &[XdpTransferMode]) -> XdpInterface {
     XdpInterface::open(&name("left0"), program, modes, PATIENCE).unwrap()
 }
 
@@ -74,22 +74,22 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) {
     for frame in frames {
         assert!(burst.push(frame));
         if burst.is_full() {
-            assert_eq!(socket.send(&mut burst), Lost::default());
+            assert_eq!(socket.send(&mut burst), UnsentFrames::default());
         }
     }
-    assert_eq!(socket.send(&mut burst), Lost::default());
+    assert_eq!(socket.send(&mut burst), UnsentFrames::default());
 }
 
 /// Receives `expected` frames by AF_XDP, not counting probes.
 #[track_caller]
-fn arrived(device: &XdpInterface, frames: &mut Frames, expected: usize) -> Vec<Vec<u8>> {
+fn arrived(device: &XdpInterface, frames: &mut XdpQueues, expected: usize) -> Vec<Vec<u8>> {
     let mut poller = Poller::new().unwrap();
-    poller.add(device, 0, Interest::READ).unwrap();
+    poller.add(device, 0, PollInterest::READ).unwrap();
     let (mut into, mut all) = (vec![0; LONGEST], Vec::new());
     while all.len() < expected {
         assert!(poller.wait(Some(PATIENCE)).unwrap().count() > 0, "{} of {expected}", all.len());
         while let Some(arrived) = frames.receive(&mut into).unwrap() {
-            let Arrived::Frame(len) = arrived else { panic!("something too long") };
+            let XdpReceived::Frame(len) = arrived else { panic!("something too long") };
             all.push(into[..len].to_vec());
         }
         all.retain(|frame| frame[14] != PROBE);
@@ -104,7 +104,7 @@ fn arrived_at_packet_socket(socket: &PacketSocket, expected: usize) -> Vec<Vec<u
     eventually("frames arrive", || {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let crate::packet::Arrived::Frame(frame) = arrived else { panic!("something too long") };
+            let crate::packet::PacketReceived::Frame(frame) = arrived else { panic!("something too long") };
             all.push(frame.to_vec());
         }
         all.retain(|frame| frame[14] != PROBE);
@@ -118,7 +118,7 @@ const PROBE: u8 = 0xff;
 /// Waits until frames pass both ways. A pair whose carrier comes up gets its send queues a moment later, and
 /// silently drops earlier frames.
 #[track_caller]
-fn wait_until_carries(frames: &mut Frames, right: &PacketSocket) {
+fn wait_until_carries(frames: &mut XdpQueues, right: &PacketSocket) {
     let (mut into, mut burst) = (vec![0; LONGEST], ReceiveBurst::default());
     let (mut came, mut went) = (false, false);
     eventually("the pair carries", || {
@@ -136,7 +136,7 @@ fn wait_until_carries(frames: &mut Frames, right: &PacketSocket) {
 #[test]
 fn frames_cross_both_ways_in_each_xdp_mode() {
     with_a_pair("xdp frames", 1, |program| {
-        for mode in [Mode::Native, Mode::Generic] {
+        for mode in [XdpTransferMode::Native, XdpTransferMode::Generic] {
             let left = open(program, &[mode]);
             assert_eq!((left.mode(), left.queues(), left.interface().as_deref()), (mode, 1, Some("left0")));
             let mut frames = left.take_frames().unwrap();
@@ -149,9 +149,9 @@ fn frames_cross_both_ways_in_each_xdp_mode() {
                 send(&right, &sent);
                 assert_eq!(arrived(&left, &mut frames, sent.len()), sent, "{mode}");
                 for frame in &sent {
-                    assert_eq!(frames.send(frame), Lost::default());
+                    assert_eq!(frames.send(frame), UnsentFrames::default());
                 }
-                assert_eq!(frames.flush(), Lost::default());
+                assert_eq!(frames.flush(), UnsentFrames::default());
                 assert_eq!(arrived_at_packet_socket(&right, sent.len()), sent, "{mode}");
             }
             assert_eq!(left.missed(), 0);
@@ -162,23 +162,24 @@ fn frames_cross_both_ways_in_each_xdp_mode() {
 #[test]
 fn xdp_without_zerocopy_in_the_driver_uses_the_next_mode() {
     with_a_pair("xdp modes", 1, |program| {
-        let zerocopy = &[Mode::NativeWithZerocopy];
+        let zerocopy = &[XdpTransferMode::NativeWithZerocopy];
         let refused = XdpInterface::open(&name("left0"), program, zerocopy, PATIENCE).unwrap_err();
         assert!(!refused.is_busy() && refused.to_string().contains("native-with-zerocopy:"), "{refused}");
-        let left = open(program, &Mode::ALL);
-        assert_eq!(left.mode(), Mode::Native);
-        let second = Program::load().unwrap();
-        let busy = XdpInterface::open(&name("left0"), &second, &Mode::ALL, Duration::ZERO).unwrap_err();
+        let left = open(program, &XdpTransferMode::ALL);
+        assert_eq!(left.mode(), XdpTransferMode::Native);
+        let second = XdpProgram::load().unwrap();
+        let busy =
+            XdpInterface::open(&name("left0"), &second, &XdpTransferMode::ALL, Duration::ZERO).unwrap_err();
         assert!(busy.is_busy() && busy.to_string().contains("xdp off"), "{busy}");
         drop(left);
-        open(&second, &Mode::ALL);
+        open(&second, &XdpTransferMode::ALL);
     });
 }
 
 #[test]
 fn each_queue_of_an_interface_has_an_xdp_socket() {
     with_a_pair("xdp queues", 4, |program| {
-        let left = open(program, &[Mode::Native]);
+        let left = open(program, &[XdpTransferMode::Native]);
         assert_eq!(left.queues(), 4);
         let mut frames = left.take_frames().unwrap();
         let right = PacketSocket::open(&name("right0")).unwrap();
@@ -190,7 +191,8 @@ fn each_queue_of_an_interface_has_an_xdp_socket() {
         assert_eq!(came, sent);
     });
     with_a_pair("xdp queues", 17, |program| {
-        let refused = XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err();
+        let refused =
+            XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE).unwrap_err();
         assert!(refused.to_string().contains("ethtool -L"), "{refused}");
     });
 }
@@ -198,7 +200,7 @@ fn each_queue_of_an_interface_has_an_xdp_socket() {
 #[test]
 fn unread_xdp_frames_are_counted_too_long_ones_refused() {
     with_a_pair("xdp limits", 1, |program| {
-        let left = open(program, &[Mode::Native]);
+        let left = open(program, &[XdpTransferMode::Native]);
         let mut frames = left.take_frames().unwrap();
         let right = PacketSocket::open(&name("right0")).unwrap();
         wait_until_carries(&mut frames, &right);
@@ -209,15 +211,18 @@ fn unread_xdp_frames_are_counted_too_long_ones_refused() {
         let mut into = [0; 64];
         let mut too_long = 0;
         while let Some(arrived) = frames.receive(&mut into).unwrap() {
-            too_long += u32::from(arrived == Arrived::TooLong);
+            too_long += u32::from(arrived == XdpReceived::TooLong);
         }
         assert!(too_long > 0, "a frame longer than the buffer");
         wait_until_carries(&mut frames, &right);
-        assert_eq!(frames.send(&frame(1, LONGEST + 1)), Lost { too_long: 1, ..Lost::default() });
+        assert_eq!(
+            frames.send(&frame(1, LONGEST + 1)),
+            UnsentFrames { too_long: 1, ..UnsentFrames::default() }
+        );
         for len in (0..14).cycle().take(2000) {
             assert_eq!(
                 frames.send(&vec![0; len]),
-                Lost { no_room: 1, ..Lost::default() },
+                UnsentFrames { no_room: 1, ..UnsentFrames::default() },
                 "no header, and no chunk lost"
             );
         }
@@ -225,8 +230,9 @@ fn unread_xdp_frames_are_counted_too_long_ones_refused() {
     });
     with_a_pair("xdp MTU", 1, |program| {
         ip("link set left0 mtu 3823");
-        let refused =
-            XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err().to_string();
+        let refused = XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("MTU 3823") && refused.contains("3822"), "{refused}");
     });
 }
@@ -235,28 +241,29 @@ fn unread_xdp_frames_are_counted_too_long_ones_refused() {
 fn interface_deleted_during_an_xdp_burst_is_an_error() {
     with_a_pair("xdp gone", 1, |program| {
         ip("link set left0 down");
-        let left = open(program, &[Mode::Native]);
+        let left = open(program, &[XdpTransferMode::Native]);
         let mut frames = left.take_frames().unwrap();
         let right = PacketSocket::open(&name("right0")).unwrap();
         ip("link set left0 up");
         wait_until_carries(&mut frames, &right);
         for number in 0..20 {
-            assert_eq!(frames.send(&frame(number, 60)), Lost::default());
+            assert_eq!(frames.send(&frame(number, 60)), UnsentFrames::default());
         }
         ip("link set left0 down");
         let _ = frames.flush();
         assert_eq!(left.interface().as_deref(), Some("left0"));
-        assert!(Hold::is_held(left.hold()));
+        assert!(InterfaceHold::is_held(left.hold()));
         ip("link del left0");
-        assert!(left.interface().is_none() && !Hold::is_held(left.hold()));
-        assert_eq!(frames.send(&frame(1, 60)), Lost::default());
-        assert_eq!(frames.flush(), Lost { no_link: 1, ..Lost::default() });
+        assert!(left.interface().is_none() && !InterfaceHold::is_held(left.hold()));
+        assert_eq!(frames.send(&frame(1, 60)), UnsentFrames::default());
+        assert_eq!(frames.flush(), UnsentFrames { no_link: 1, ..UnsentFrames::default() });
         while frames.receive(&mut [0; LONGEST]).unwrap().is_some() {}
         let mut poller = Poller::new().unwrap();
-        poller.add(&left, 0, Interest::READ).unwrap();
+        poller.add(&left, 0, PollInterest::READ).unwrap();
         assert_eq!(poller.wait(Some(Duration::from_millis(50))).unwrap().count(), 0, "it does not spin");
-        let refused = XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err();
-        assert!(matches!(refused, XdpError::Interface(PacketError::NoInterface { .. })), "{refused}");
+        let refused =
+            XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE).unwrap_err();
+        assert!(matches!(refused, XdpError::Interface(PacketSocketError::NoInterface { .. })), "{refused}");
     });
 }
 
@@ -264,7 +271,7 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
 fn xdp_program_is_removed_with_a_killed_process() {
     let test = "xdp::tests::xdp_program_is_removed_with_a_killed_process";
     if std::env::var_os(HOLD).is_some() {
-        let _left = open(&Program::load().unwrap(), &[Mode::Native]);
+        let _left = open(&XdpProgram::load().unwrap(), &[XdpTransferMode::Native]);
         thread::sleep(Duration::from_secs(3600));
     }
     with_a_pair("xdp death", 1, |program| {
@@ -275,7 +282,11 @@ fn xdp_program_is_removed_with_a_killed_process() {
         holder.kill().unwrap();
         holder.wait().unwrap();
         eventually("the program is gone", || !has_program());
-        assert_eq!(open(program, &Mode::ALL).mode(), Mode::Native, "the interface is available at once");
+        assert_eq!(
+            open(program, &XdpTransferMode::ALL).mode(),
+            XdpTransferMode::Native,
+            "the interface is available at once"
+        );
     });
 }
 
@@ -283,13 +294,13 @@ fn xdp_program_is_removed_with_a_killed_process() {
 fn restricted_thread_attaches_a_loaded_xdp_program() {
     let what = "xdp confined";
     with_a_pair(what, 1, |program| {
-        let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
-        let confinement = Confinement { seccomp: Seccomp::On, capabilities };
-        confinement.prepare(Role::Control).unwrap().apply().unwrap();
+        let capabilities = ThreadCapabilities::Only { net_admin: false, net_raw: true };
+        let confinement = ThreadSandbox { seccomp: SeccompMode::On, capabilities };
+        confinement.prepare(ThreadRole::Control).unwrap().apply().unwrap();
         // Retried: locked memory counts until the kernel has freed it.
         for _ in 0..5 {
-            match XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE) {
-                Ok(left) => assert_eq!(left.mode(), Mode::Native),
+            match XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE) {
+                Ok(left) => assert_eq!(left.mode(), XdpTransferMode::Native),
                 Err(error) if error.to_string().contains("CAP_BPF") => {
                     return skipped(what, &format!("this kernel needs more privileges: {error}"));
                 }

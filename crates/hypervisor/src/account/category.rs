@@ -3,11 +3,11 @@
 
 /// Category of processor cycles charged to a domain.
 ///
-/// The domain's own work comes first; from [`Category::ExternalInterrupt`] on it is the hypervisor's work for
+/// The domain's own work comes first; from [`CycleCategory::ExternalInterrupt`] on it is the hypervisor's work for
 /// that domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Category {
+pub enum CycleCategory {
     /// Cycles of a kernel: interrupts, softirq, stack and scheduler.
     Kernel,
     /// Cycles of a network driver: VF driver, front end, or the service domain's driver of its cards.
@@ -54,37 +54,37 @@ pub enum Category {
     Timer,
 }
 
-impl Category {
+impl CycleCategory {
     /// Number of categories of cycles.
-    pub const COUNT: usize = Category::ALL.len();
+    pub const COUNT: usize = CycleCategory::ALL.len();
 
     /// All categories of cycles, in index order.
-    pub const ALL: [Category; 22] = [
-        Category::Kernel,
-        Category::Driver,
-        Category::User,
-        Category::DeviceModel,
-        Category::Backend,
-        Category::Bridge,
-        Category::Refill,
-        Category::ExternalInterrupt,
-        Category::ApicEoi,
-        Category::ApicOther,
-        Category::MsixMmio,
-        Category::OtherMmio,
-        Category::Hypercall,
-        Category::Hlt,
-        Category::InterruptWindow,
-        Category::Msr,
-        Category::OtherExit,
-        Category::Injection,
-        Category::EventChannel,
-        Category::Grant,
-        Category::Switch,
-        Category::Timer,
+    pub const ALL: [CycleCategory; 22] = [
+        CycleCategory::Kernel,
+        CycleCategory::Driver,
+        CycleCategory::User,
+        CycleCategory::DeviceModel,
+        CycleCategory::Backend,
+        CycleCategory::Bridge,
+        CycleCategory::Refill,
+        CycleCategory::ExternalInterrupt,
+        CycleCategory::ApicEoi,
+        CycleCategory::ApicOther,
+        CycleCategory::MsixMmio,
+        CycleCategory::OtherMmio,
+        CycleCategory::Hypercall,
+        CycleCategory::Hlt,
+        CycleCategory::InterruptWindow,
+        CycleCategory::Msr,
+        CycleCategory::OtherExit,
+        CycleCategory::Injection,
+        CycleCategory::EventChannel,
+        CycleCategory::Grant,
+        CycleCategory::Switch,
+        CycleCategory::Timer,
     ];
 
-    /// Returns the category's index in [`Category::ALL`].
+    /// Returns the category's index in [`CycleCategory::ALL`].
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
@@ -92,63 +92,63 @@ impl Category {
 
     /// Returns `true` for work of the hypervisor on behalf of the domain.
     pub const fn is_hypervisor(self) -> bool {
-        self.index() >= Category::ExternalInterrupt.index()
+        self.index() >= CycleCategory::ExternalInterrupt.index()
     }
 
     /// Returns the category's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Category::Kernel => "kernel",
-            Category::Driver => "driver",
-            Category::User => "user",
-            Category::DeviceModel => "device_model",
-            Category::Backend => "backend",
-            Category::Bridge => "bridge",
-            Category::Refill => "refill",
-            Category::ExternalInterrupt => "external_interrupt",
-            Category::ApicEoi => "apic_eoi",
-            Category::ApicOther => "apic_other",
-            Category::MsixMmio => "msix_mmio",
-            Category::OtherMmio => "other_mmio",
-            Category::Hypercall => "hypercall",
-            Category::Hlt => "hlt",
-            Category::InterruptWindow => "interrupt_window",
-            Category::Msr => "msr",
-            Category::OtherExit => "other_exit",
-            Category::Injection => "injection",
-            Category::EventChannel => "event_channel",
-            Category::Grant => "grant",
-            Category::Switch => "switch",
-            Category::Timer => "timer",
+            CycleCategory::Kernel => "kernel",
+            CycleCategory::Driver => "driver",
+            CycleCategory::User => "user",
+            CycleCategory::DeviceModel => "device_model",
+            CycleCategory::Backend => "backend",
+            CycleCategory::Bridge => "bridge",
+            CycleCategory::Refill => "refill",
+            CycleCategory::ExternalInterrupt => "external_interrupt",
+            CycleCategory::ApicEoi => "apic_eoi",
+            CycleCategory::ApicOther => "apic_other",
+            CycleCategory::MsixMmio => "msix_mmio",
+            CycleCategory::OtherMmio => "other_mmio",
+            CycleCategory::Hypercall => "hypercall",
+            CycleCategory::Hlt => "hlt",
+            CycleCategory::InterruptWindow => "interrupt_window",
+            CycleCategory::Msr => "msr",
+            CycleCategory::OtherExit => "other_exit",
+            CycleCategory::Injection => "injection",
+            CycleCategory::EventChannel => "event_channel",
+            CycleCategory::Grant => "grant",
+            CycleCategory::Switch => "switch",
+            CycleCategory::Timer => "timer",
         }
     }
 }
 
 /// Sink for charged cycles: an executing step of the machine, or a list in a test.
-pub trait Charge {
+pub trait CycleSink {
     /// Charges `cycles` of work, as measured without a busy sibling thread.
-    fn charge(&mut self, category: Category, cycles: u64);
+    fn charge(&mut self, category: CycleCategory, cycles: u64);
 }
 
 /// Processor cycles charged to one step, by category. Only categories with charges are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charges {
-    cycles: [u64; Category::COUNT],
+pub struct ChargedCycles {
+    cycles: [u64; CycleCategory::COUNT],
     touched: u32,
 }
 
 // `touched` has one bit per category.
-const _: () = assert!(Category::COUNT <= 32);
+const _: () = assert!(CycleCategory::COUNT <= 32);
 
-impl Default for Charges {
+impl Default for ChargedCycles {
     fn default() -> Self {
-        Charges { cycles: [0; Category::COUNT], touched: 0 }
+        ChargedCycles { cycles: [0; CycleCategory::COUNT], touched: 0 }
     }
 }
 
-impl Charges {
+impl ChargedCycles {
     /// Returns the cycles charged to `category`.
-    pub fn of(&self, category: Category) -> u64 {
+    pub fn of(&self, category: CycleCategory) -> u64 {
         self.cycles[category.index()]
     }
 
@@ -164,20 +164,20 @@ impl Charges {
 
     /// Returns the touched categories with their cycles, in index order.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (CycleCategory, u64)> + '_ {
         let mut left = self.touched;
         core::iter::from_fn(move || {
             let index = left.trailing_zeros() as usize;
-            let category = *Category::ALL.get(index)?;
+            let category = *CycleCategory::ALL.get(index)?;
             left &= left - 1;
             Some((category, self.cycles[index]))
         })
     }
 }
 
-impl Charge for Charges {
+impl CycleSink for ChargedCycles {
     #[inline]
-    fn charge(&mut self, category: Category, cycles: u64) {
+    fn charge(&mut self, category: CycleCategory, cycles: u64) {
         let sum = &mut self.cycles[category.index()];
         *sum = sum.saturating_add(cycles);
         self.touched |= 1 << category.index();
@@ -192,18 +192,18 @@ mod tests {
 
     #[test]
     fn cpu_time_categories_are_listed_in_index_order() {
-        let indices: Vec<usize> = Category::ALL.iter().map(|category| category.index()).collect();
-        assert_eq!(indices, (0..Category::COUNT).collect::<Vec<_>>());
+        let indices: Vec<usize> = CycleCategory::ALL.iter().map(|category| category.index()).collect();
+        assert_eq!(indices, (0..CycleCategory::COUNT).collect::<Vec<_>>());
     }
 
     #[test]
     fn cpu_charges_add_up_by_category() {
-        let mut charges = Charges::default();
-        charges.charge(Category::Timer, 5);
-        charges.charge(Category::Kernel, 7);
-        charges.charge(Category::Timer, 1);
+        let mut charges = ChargedCycles::default();
+        charges.charge(CycleCategory::Timer, 5);
+        charges.charge(CycleCategory::Kernel, 7);
+        charges.charge(CycleCategory::Timer, 1);
         let all: Vec<_> = charges.iter().collect();
-        assert_eq!(all, [(Category::Kernel, 7), (Category::Timer, 6)]);
-        assert_eq!((charges.total(), charges.of(Category::User)), (13, 0));
+        assert_eq!(all, [(CycleCategory::Kernel, 7), (CycleCategory::Timer, 6)]);
+        assert_eq!((charges.total(), charges.of(CycleCategory::User)), (13, 0));
     }
 }

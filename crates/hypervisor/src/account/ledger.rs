@@ -2,30 +2,30 @@
 
 use alloc::vec::Vec;
 
-use super::Category;
+use super::CycleCategory;
 use crate::domain::DomainId;
 
 /// Cycles spent and idle since the start of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct CycleLedger {
     /// Cycles spent, per domain and category.
-    spent: Vec<[u64; Category::COUNT]>,
+    spent: Vec<[u64; CycleCategory::COUNT]>,
     /// Idle cycles of each processor thread.
     idle: Vec<u64>,
 }
 
-impl Ledger {
+impl CycleLedger {
     /// Creates a ledger for `threads` threads and no domain.
-    pub(crate) fn new(threads: usize) -> Ledger {
-        Ledger { spent: Vec::new(), idle: alloc::vec![0; threads] }
+    pub(crate) fn new(threads: usize) -> CycleLedger {
+        CycleLedger { spent: Vec::new(), idle: alloc::vec![0; threads] }
     }
 
     pub(crate) fn add_domain(&mut self) {
-        self.spent.push([0; Category::COUNT]);
+        self.spent.push([0; CycleCategory::COUNT]);
     }
 
     #[inline]
-    pub(crate) fn spend(&mut self, domain: DomainId, category: Category, cycles: u64) {
+    pub(crate) fn spend(&mut self, domain: DomainId, category: CycleCategory, cycles: u64) {
         self.spent[domain.index()][category.index()] += cycles;
     }
 
@@ -35,7 +35,7 @@ impl Ledger {
     }
 
     /// Returns the cycles of `domain` in `category`, or 0 for an unknown domain.
-    pub fn spent(&self, domain: DomainId, category: Category) -> u64 {
+    pub fn spent(&self, domain: DomainId, category: CycleCategory) -> u64 {
         self.spent.get(domain.index()).map_or(0, |row| row[category.index()])
     }
 
@@ -61,7 +61,7 @@ impl Ledger {
     }
 
     /// Returns the cycles added since `earlier`, a previous state of the same ledger.
-    pub(crate) fn since(&self, earlier: &Ledger) -> Ledger {
+    pub(crate) fn since(&self, earlier: &CycleLedger) -> CycleLedger {
         let mut difference = self.clone();
         for (row, before) in difference.spent.iter_mut().zip(&earlier.spent) {
             for (cycles, before) in row.iter_mut().zip(before) {

@@ -2,12 +2,12 @@
 //! their time.
 //!
 //! The accounts balance to the cycle: charged plus idle cycles equal the number of threads times the elapsed
-//! cycles, in integers. [`Snapshot::check`] and [`Usage::check`] verify this in every experiment.
+//! cycles, in integers. [`LedgerSnapshot::check`] and [`CycleUsage::check`] verify this in every experiment.
 
 pub mod category;
 pub mod ledger;
 pub mod usage;
 
-pub use category::{Category, Charge, Charges};
-pub use ledger::Ledger;
-pub use usage::{ConservationError, Snapshot, Usage};
+pub use category::{ChargedCycles, CycleCategory, CycleSink};
+pub use ledger::CycleLedger;
+pub use usage::{CycleConservationError, CycleUsage, LedgerSnapshot};

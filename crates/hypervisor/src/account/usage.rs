@@ -3,13 +3,13 @@
 //! A step is charged at its start, so a thread's account can be ahead of the clock. A snapshot stores these
 //! cycles, which makes the balance exact.
 
-use super::{Category, Ledger};
+use super::{CycleCategory, CycleLedger};
 use crate::domain::{Domain, DomainId, DomainKind};
 
 /// Error of an account whose spent and idle cycles differ from the cycles that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("CPU accounts do not balance: {accounted} cycles are in the accounts, but {passed} elapsed")]
-pub struct ConservationError {
+pub struct CycleConservationError {
     /// Cycles in the ledger, spent and idle.
     pub accounted: u64,
     /// Threads times elapsed cycles, plus cycles charged ahead of the clock.
@@ -18,8 +18,8 @@ pub struct ConservationError {
 
 /// State of the ledger at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    pub(crate) ledger: Ledger,
+pub struct LedgerSnapshot {
+    pub(crate) ledger: CycleLedger,
     /// Cycle of the clock at the snapshot.
     pub(crate) cycle: u64,
     /// Cycles charged ahead of the clock, over all threads.
@@ -29,23 +29,23 @@ pub struct Snapshot {
 
 /// Cycles used between two snapshots of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usage {
-    ledger: Ledger,
+pub struct CycleUsage {
+    ledger: CycleLedger,
     elapsed: u64,
     ahead_before: u64,
     ahead_after: u64,
     hertz: u64,
 }
 
-impl Snapshot {
+impl LedgerSnapshot {
     /// Returns the ledger at the snapshot.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &CycleLedger {
         &self.ledger
     }
 
     /// Returns the usage since `earlier`, a snapshot of the same machine.
-    pub fn since(&self, earlier: &Snapshot) -> Usage {
-        Usage {
+    pub fn since(&self, earlier: &LedgerSnapshot) -> CycleUsage {
+        CycleUsage {
             ledger: self.ledger.since(&earlier.ledger),
             elapsed: self.cycle.saturating_sub(earlier.cycle),
             ahead_before: earlier.ahead,
@@ -58,16 +58,16 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`ConservationError`] if a single cycle is missing or counted twice.
-    pub fn check(&self) -> Result<(), ConservationError> {
+    /// [`CycleConservationError`] if a single cycle is missing or counted twice.
+    pub fn check(&self) -> Result<(), CycleConservationError> {
         let passed = self.cycle * self.ledger.threads() as u64 + self.ahead;
         check_balance(self.ledger.total(), passed)
     }
 }
 
-impl Usage {
+impl CycleUsage {
     /// Returns the ledger of this interval.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &CycleLedger {
         &self.ledger
     }
 
@@ -80,19 +80,19 @@ impl Usage {
     ///
     /// # Errors
     ///
-    /// [`ConservationError`] if a single cycle is missing or counted twice.
-    pub fn check(&self) -> Result<(), ConservationError> {
+    /// [`CycleConservationError`] if a single cycle is missing or counted twice.
+    pub fn check(&self) -> Result<(), CycleConservationError> {
         let passed = self.elapsed * self.ledger.threads() as u64 + self.ahead_after;
         check_balance(self.ledger.total() + self.ahead_before, passed)
     }
 
     /// Returns the cycles of `domain` in `category`.
-    pub fn cycles(&self, domain: DomainId, category: Category) -> u64 {
+    pub fn cycles(&self, domain: DomainId, category: CycleCategory) -> u64 {
         self.ledger.spent(domain, category)
     }
 
     /// Returns the cycles in `category` over all domains.
-    pub fn category(&self, category: Category) -> u64 {
+    pub fn category(&self, category: CycleCategory) -> u64 {
         self.ids().map(|domain| self.cycles(domain, category)).sum()
     }
 
@@ -142,11 +142,12 @@ impl Usage {
     }
 
     fn sum(&self, domain: DomainId, hypervisor: bool) -> u64 {
-        let categories = Category::ALL.into_iter().filter(|category| category.is_hypervisor() == hypervisor);
+        let categories =
+            CycleCategory::ALL.into_iter().filter(|category| category.is_hypervisor() == hypervisor);
         categories.map(|category| self.cycles(domain, category)).sum()
     }
 }
 
-fn check_balance(accounted: u64, passed: u64) -> Result<(), ConservationError> {
-    if accounted == passed { Ok(()) } else { Err(ConservationError { accounted, passed }) }
+fn check_balance(accounted: u64, passed: u64) -> Result<(), CycleConservationError> {
+    if accounted == passed { Ok(()) } else { Err(CycleConservationError { accounted, passed }) }
 }

@@ -1,39 +1,39 @@
 //! Tracks which constants of a table were read. A constant that a run does not read cannot change its
 //! results.
 
-use super::Cost;
+use super::CostConstant;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-const WORDS: usize = Cost::COUNT.div_ceil(64);
+const WORDS: usize = CostConstant::COUNT.div_ceil(64);
 
 /// Set of constants read, shared by a table and its copies. Tables are compared without it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LookedUp(Arc<[AtomicU64; WORDS]>);
+pub(super) struct CostLookups(Arc<[AtomicU64; WORDS]>);
 
-impl LookedUp {
+impl CostLookups {
     #[inline]
-    pub(super) fn insert(&self, cost: Cost) {
+    pub(super) fn insert(&self, cost: CostConstant) {
         let (word, bit) = word_and_bit(cost);
         if self.0[word].load(Ordering::Relaxed) & bit == 0 {
             self.0[word].fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn contains(&self, cost: Cost) -> bool {
+    pub(super) fn contains(&self, cost: CostConstant) -> bool {
         let (word, bit) = word_and_bit(cost);
         self.0[word].load(Ordering::Relaxed) & bit != 0
     }
 }
 
-fn word_and_bit(cost: Cost) -> (usize, u64) {
+fn word_and_bit(cost: CostConstant) -> (usize, u64) {
     (cost as usize / 64, 1 << (cost as usize % 64))
 }
 
-impl PartialEq for LookedUp {
+impl PartialEq for CostLookups {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for LookedUp {}
+impl Eq for CostLookups {}

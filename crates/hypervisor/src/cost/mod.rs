@@ -1,14 +1,14 @@
 //! Cost tables, one per CPU model. Each constant has a unit, a plausible range, a kind and a source. The
 //! lab's calibration sets other values by name.
 //!
-//! Reading a constant is an array access, `table[Cost::EoiFast]`; names are for files and command lines. No
+//! Reading a constant is an array access, `table[CostConstant::EoiFast]`; names are for files and command lines. No
 //! table is another one scaled by its clock. No exit costs less than the processor's own transition. Two
-//! constants are never charged; [`Cost::uncharged`] gives the reasons.
+//! constants are never charged; [`CostConstant::uncharged`] gives the reasons.
 
 use core::ops::Index;
 
-use crate::exit::Features;
-use looked_up::LookedUp;
+use crate::exit::VirtualizationFeatures;
+use looked_up::CostLookups;
 
 mod looked_up;
 mod modern;
@@ -19,16 +19,16 @@ pub mod row;
 #[cfg(test)]
 mod tests;
 
-pub use observed::{OBSERVATIONS, Observation};
-pub use row::{Cost, Kind, Row, SetError, Unit};
+pub use observed::{OBSERVATIONS, PublishedObservation};
+pub use row::{CostConstant, CostRow, CostUnit, EvidenceKind, SetCostError};
 
 /// Costs of operations on one CPU model. A table and its copies share a record of the constants that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostTable {
     name: &'static str,
-    features: Features,
-    rows: [Row; Cost::COUNT],
-    looked_up: LookedUp,
+    features: VirtualizationFeatures,
+    rows: [CostRow; CostConstant::COUNT],
+    looked_up: CostLookups,
 }
 
 impl CostTable {
@@ -42,8 +42,12 @@ impl CostTable {
         CostTable::new("modern", modern::FEATURES, modern::ROWS)
     }
 
-    fn new(name: &'static str, features: Features, rows: [Row; Cost::COUNT]) -> CostTable {
-        CostTable { name, features, rows, looked_up: LookedUp::default() }
+    fn new(
+        name: &'static str,
+        features: VirtualizationFeatures,
+        rows: [CostRow; CostConstant::COUNT],
+    ) -> CostTable {
+        CostTable { name, features, rows, looked_up: CostLookups::default() }
     }
 
     /// Returns the table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
@@ -93,7 +97,7 @@ impl CostTable {
 
     /// Derives another processor's cost table from this one. Rows without a value of their own keep the base table's;
     /// no experiment on that processor charges them.
-    fn derived(mut self, name: &'static str, values: &[others::Value]) -> CostTable {
+    fn derived(mut self, name: &'static str, values: &[others::CostOverride]) -> CostTable {
         self.name = name;
         for (cost, value, range, kind, source) in values {
             let row = &mut self.rows[*cost as usize];
@@ -108,23 +112,23 @@ impl CostTable {
     }
 
     /// Returns the virtualization features of the table's processor.
-    pub fn features(&self) -> Features {
+    pub fn features(&self) -> VirtualizationFeatures {
         self.features
     }
 
     /// Returns the table with other virtualization features.
     #[must_use]
-    pub fn with_features(self, features: Features) -> CostTable {
+    pub fn with_features(self, features: VirtualizationFeatures) -> CostTable {
         CostTable { features, ..self }
     }
 
     /// Returns the rows of all cost constants, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Row> {
+    pub fn iter(&self) -> impl Iterator<Item = &CostRow> {
         self.rows.iter()
     }
 
     /// Returns a constant with its unit, range, kind and source.
-    pub fn row(&self, cost: Cost) -> &Row {
+    pub fn row(&self, cost: CostConstant) -> &CostRow {
         &self.rows[cost as usize]
     }
 
@@ -132,27 +136,32 @@ impl CostTable {
     ///
     /// # Errors
     ///
-    /// [`SetError`] if the name is unknown or the value is out of range.
-    pub fn set(&mut self, name: &str, value: u64) -> Result<(), SetError> {
-        self.replace(name, value, Kind::Given)
+    /// [`SetCostError`] if the name is unknown or the value is out of range.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), SetCostError> {
+        self.replace(name, value, EvidenceKind::Given)
     }
 
     /// Sets the constant called `name` to a calibrated value.
     ///
     /// # Errors
     ///
-    /// [`SetError`] if the name is unknown or the value is out of range.
-    pub fn fit(&mut self, name: &str, value: u64) -> Result<(), SetError> {
-        self.replace(name, value, Kind::Fitted)
+    /// [`SetCostError`] if the name is unknown or the value is out of range.
+    pub fn fit(&mut self, name: &str, value: u64) -> Result<(), SetCostError> {
+        self.replace(name, value, EvidenceKind::Fitted)
     }
 
     /// Sets a constant to a value measured on this machine; `source` describes the measurement.
     ///
     /// # Errors
     ///
-    /// [`SetError`] if the value is out of range.
-    pub fn measure(&mut self, cost: Cost, value: u64, source: &'static str) -> Result<(), SetError> {
-        self.replace(self.row(cost).name, value, Kind::Measured)?;
+    /// [`SetCostError`] if the value is out of range.
+    pub fn measure(
+        &mut self,
+        cost: CostConstant,
+        value: u64,
+        source: &'static str,
+    ) -> Result<(), SetCostError> {
+        self.replace(self.row(cost).name, value, EvidenceKind::Measured)?;
         self.rows[cost as usize].source = source;
         Ok(())
     }
@@ -167,19 +176,23 @@ impl CostTable {
     /// Returns the cost of copying `bytes`, in cycles, rounded up. `rate` is a constant in cycles per 1,000
     /// bytes.
     #[inline]
-    pub fn bytes(&self, rate: Cost, bytes: u64) -> u64 {
+    pub fn bytes(&self, rate: CostConstant, bytes: u64) -> u64 {
         (bytes * self[rate]).div_ceil(1_000)
     }
 
-    fn replace(&mut self, name: &str, value: u64, kind: Kind) -> Result<(), SetError> {
-        let row = self.rows.iter().find(|row| row.name == name).ok_or(SetError::Unknown)?;
+    fn replace(&mut self, name: &str, value: u64, kind: EvidenceKind) -> Result<(), SetCostError> {
+        let row = self.rows.iter().find(|row| row.name == name).ok_or(SetCostError::Unknown)?;
         let range = row.allowed();
         if !range.contains(&value) {
-            return Err(SetError::OutOfRange { unit: row.unit, least: *range.start(), most: *range.end() });
+            return Err(SetCostError::OutOfRange {
+                unit: row.unit,
+                least: *range.start(),
+                most: *range.end(),
+            });
         }
-        let (cost, least) = (row.cost, self.row(Cost::VmTransition).value);
-        if Cost::EXITS.contains(&cost) && value < least {
-            return Err(SetError::BelowTransition { least });
+        let (cost, least) = (row.cost, self.row(CostConstant::VmTransition).value);
+        if CostConstant::EXITS.contains(&cost) && value < least {
+            return Err(SetCostError::BelowTransition { least });
         }
         let row = &mut self.rows[cost as usize];
         row.value = value;
@@ -188,11 +201,11 @@ impl CostTable {
     }
 }
 
-impl Index<Cost> for CostTable {
+impl Index<CostConstant> for CostTable {
     type Output = u64;
 
     #[inline]
-    fn index(&self, cost: Cost) -> &u64 {
+    fn index(&self, cost: CostConstant) -> &u64 {
         self.looked_up.insert(cost);
         &self.rows[cost as usize].value
     }

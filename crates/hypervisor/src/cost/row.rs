@@ -4,7 +4,7 @@ use core::ops::RangeInclusive;
 
 /// Unit of a cost constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum CostUnit {
     /// Unit of processor cycles per operation.
     Cycles,
     /// Unit of processor cycles per 1,000 bytes.
@@ -19,16 +19,16 @@ pub enum Unit {
     Kibibytes,
 }
 
-impl Unit {
+impl CostUnit {
     /// Returns the unit's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Unit::Cycles => "cycles",
-            Unit::CyclesPerKilobyte => "cycles/1000 B",
-            Unit::Permille => "permille",
-            Unit::Hertz => "Hz",
-            Unit::BitsPerSecond => "bit/s",
-            Unit::Kibibytes => "KiB",
+            CostUnit::Cycles => "cycles",
+            CostUnit::CyclesPerKilobyte => "cycles/1000 B",
+            CostUnit::Permille => "permille",
+            CostUnit::Hertz => "Hz",
+            CostUnit::BitsPerSecond => "bit/s",
+            CostUnit::Kibibytes => "KiB",
         }
     }
 
@@ -36,18 +36,18 @@ impl Unit {
     /// cycles.
     pub(crate) const fn range(self) -> RangeInclusive<u64> {
         match self {
-            Unit::Cycles => 0..=1_000_000_000,
-            Unit::CyclesPerKilobyte | Unit::Permille => 0..=1_000_000,
-            Unit::Hertz => 1_000_000..=100_000_000_000,
-            Unit::BitsPerSecond => 1..=1_000_000_000_000,
-            Unit::Kibibytes => 0..=1 << 30,
+            CostUnit::Cycles => 0..=1_000_000_000,
+            CostUnit::CyclesPerKilobyte | CostUnit::Permille => 0..=1_000_000,
+            CostUnit::Hertz => 1_000_000..=100_000_000_000,
+            CostUnit::BitsPerSecond => 1..=1_000_000_000_000,
+            CostUnit::Kibibytes => 0..=1 << 30,
         }
     }
 }
 
 /// Kind of evidence for a constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum EvidenceKind {
     /// Value measured and published by others, for this processor or a similar one.
     Published,
     /// Value stated by the reproduced paper.
@@ -64,47 +64,47 @@ pub enum Kind {
     Given,
 }
 
-impl Kind {
+impl EvidenceKind {
     /// Returns the name of this kind of evidence in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Published => "published",
-            Kind::Stated => "stated",
-            Kind::Derived => "derived",
-            Kind::Estimate => "estimate",
-            Kind::Fitted => "fitted",
-            Kind::Measured => "measured",
-            Kind::Given => "given",
+            EvidenceKind::Published => "published",
+            EvidenceKind::Stated => "stated",
+            EvidenceKind::Derived => "derived",
+            EvidenceKind::Estimate => "estimate",
+            EvidenceKind::Fitted => "fitted",
+            EvidenceKind::Measured => "measured",
+            EvidenceKind::Given => "given",
         }
     }
 }
 
 /// Row of a cost table: a constant with its value and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct CostRow {
     /// Cost constant that this row defines.
-    pub cost: Cost,
+    pub cost: CostConstant,
     /// Name of the constant in files and on command lines.
     pub name: &'static str,
     /// Value of the constant, in `unit`.
     pub value: u64,
     /// Unit of the constant's value.
-    pub unit: Unit,
+    pub unit: CostUnit,
     /// Plausible range of the value for calibration and sensitivity, both ends included.
     pub range: (u64, u64),
     /// Kind of evidence for the constant's value.
-    pub kind: Kind,
+    pub kind: EvidenceKind,
     /// Source of the constant's value.
     pub source: &'static str,
 }
 
-impl Row {
+impl CostRow {
     /// Returns the permitted values of the constant: those of its unit; SMT contention is at least 1,000, as a busy
     /// sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {
-            Cost::SmtContention => 1_000..=*range.end(),
+            CostConstant::SmtContention => 1_000..=*range.end(),
             _ => range,
         }
     }
@@ -112,7 +112,7 @@ impl Row {
 
 /// Error of setting a constant of a cost table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetError {
+pub enum SetCostError {
     /// No cost constant has that name.
     #[error("unknown constant of the cost table")]
     Unknown,
@@ -120,7 +120,7 @@ pub enum SetError {
     #[error("the constant must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
         /// Unit of the permitted bounds.
-        unit: Unit,
+        unit: CostUnit,
         /// Smallest permitted value of the cost constant.
         least: u64,
         /// Largest permitted value of the cost constant.
@@ -137,7 +137,7 @@ pub enum SetError {
 /// Constants of the model: costs of operations, and parameters that go with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Cost {
+pub enum CostConstant {
     /// Frequency of the processor's clock.
     ClockHertz,
     /// Thousandths of a cycle per cycle of work while the sibling thread is busy.
@@ -152,7 +152,7 @@ pub enum Cost {
     EoiEmulated,
     /// Cost of an EOI write that is handled by the exit qualification alone.
     EoiFast,
-    /// Cost of fetching and decoding the EOI instruction, in addition to [`Cost::EoiFast`].
+    /// Cost of fetching and decoding the EOI instruction, in addition to [`CostConstant::EoiFast`].
     EoiFetch,
     /// Cost of any other access to the APIC page, with the instruction fetched, decoded and emulated.
     ExitApicOther,
@@ -184,9 +184,9 @@ pub enum Cost {
     HypercallPv,
     /// Cost of sending an event on an event channel.
     EventSend,
-    /// Addition to [`Cost::EventSend`] if the receiver's virtual CPU runs on another thread.
+    /// Addition to [`CostConstant::EventSend`] if the receiver's virtual CPU runs on another thread.
     EventRemote,
-    /// Addition to [`Cost::EventSend`] if the receiver's virtual CPU was blocked.
+    /// Addition to [`CostConstant::EventSend`] if the receiver's virtual CPU was blocked.
     EventBlocked,
     /// Cost of entering and leaving a paravirtualized guest's event handler.
     EventUpcall,
@@ -232,12 +232,12 @@ pub enum Cost {
     RxTcp,
     /// Cost of IP and UDP receive processing of a packet.
     RxUdp,
-    /// Addition to [`Cost::RxUdp`] in a kernel that accounts for datagram memory under the socket lock.
+    /// Addition to [`CostConstant::RxUdp`] in a kernel that accounts for datagram memory under the socket lock.
     RxUdpAccounting,
     /// Cost of waking the receiver, and of its system call.
     RxWake,
-    /// Cost of copying the payload to the program; [`Cost::CopyCold`] applies if the buffer has left the last-level
-    /// cache.
+    /// Cost of copying the payload to the program; [`CostConstant::CopyCold`] applies if the buffer has left the
+    /// last-level cache.
     RxCopy,
     /// Cost of sending a TCP acknowledgement.
     RxAck,
@@ -276,32 +276,32 @@ pub enum Cost {
     EventConvert,
 }
 
-impl Cost {
+impl CostConstant {
     /// Number of constants of a cost table.
-    pub const COUNT: usize = Cost::EventConvert as usize + 1;
+    pub const COUNT: usize = CostConstant::EventConvert as usize + 1;
 
     /// Costs of whole exits: the processor's transition plus the hypervisor's work.
-    pub const EXITS: [Cost; 11] = [
-        Cost::ExitExternalInterrupt,
-        Cost::EoiEmulated,
-        Cost::EoiFast,
-        Cost::ExitApicOther,
-        Cost::ExitMsixMmio,
-        Cost::ExitOtherMmio,
-        Cost::HypercallHvm,
-        Cost::ExitHlt,
-        Cost::ExitInterruptWindow,
-        Cost::ExitMsr,
-        Cost::ExitOther,
+    pub const EXITS: [CostConstant; 11] = [
+        CostConstant::ExitExternalInterrupt,
+        CostConstant::EoiEmulated,
+        CostConstant::EoiFast,
+        CostConstant::ExitApicOther,
+        CostConstant::ExitMsixMmio,
+        CostConstant::ExitOtherMmio,
+        CostConstant::HypercallHvm,
+        CostConstant::ExitHlt,
+        CostConstant::ExitInterruptWindow,
+        CostConstant::ExitMsr,
+        CostConstant::ExitOther,
     ];
 
     /// Returns the reason a constant is never charged. Returns `None` if experiments charge it.
     pub const fn uncharged(self) -> Option<&'static str> {
         match self {
-            Cost::VmTransition => {
+            CostConstant::VmTransition => {
                 Some("the constant is only a lower bound: the cost of every exit includes the transition")
             }
-            Cost::ExitInterruptWindow => {
+            CostConstant::ExitInterruptWindow => {
                 Some("charged for interrupts during a handler, which the experiments do not have")
             }
             _ => None,

@@ -11,7 +11,7 @@ fn cost_table_rows_are_in_enum_order_with_unique_names() {
             assert_eq!(row.cost as usize, at, "{}", row.name);
         }
         let names: BTreeSet<_> = table.iter().map(|row| row.name).collect();
-        assert_eq!(names.len(), Cost::COUNT);
+        assert_eq!(names.len(), CostConstant::COUNT);
     }
 }
 
@@ -29,7 +29,7 @@ fn cost_constant_has_a_source_and_lies_in_its_range() {
 #[test]
 fn stated_cost_constants_have_a_range_of_one_value() {
     let stated = CostTable::nehalem();
-    for row in stated.iter().filter(|row| row.kind == Kind::Stated) {
+    for row in stated.iter().filter(|row| row.kind == EvidenceKind::Stated) {
         assert_eq!((row.value, row.value), row.range, "{}", row.name);
     }
 }
@@ -46,26 +46,32 @@ fn cost_tables_agree_on_names_and_units() {
 fn cost_constant_is_set_by_name() {
     let mut table = CostTable::nehalem();
     table.set("eoi_fast", 3_000).expect("known");
-    assert_eq!((table[Cost::EoiFast], table.row(Cost::EoiFast).kind), (3_000, Kind::Given));
+    assert_eq!(
+        (table[CostConstant::EoiFast], table.row(CostConstant::EoiFast).kind),
+        (3_000, EvidenceKind::Given)
+    );
     table.fit("eoi_fast", 2_900).expect("known");
-    assert_eq!((table[Cost::EoiFast], table.row(Cost::EoiFast).kind), (2_900, Kind::Fitted));
+    assert_eq!(
+        (table[CostConstant::EoiFast], table.row(CostConstant::EoiFast).kind),
+        (2_900, EvidenceKind::Fitted)
+    );
 }
 
 #[test]
 fn measured_cost_constant_records_its_source() {
     let mut table = CostTable::modern();
-    table.measure(Cost::CopyWarm, 45, "a stopwatch").expect("in proportion");
-    let Row { value, kind, source, .. } = *table.row(Cost::CopyWarm);
-    assert_eq!((value, kind, source), (45, Kind::Measured, "a stopwatch"));
-    assert!(table.measure(Cost::CopyWarm, u64::MAX, "a broken one").is_err());
+    table.measure(CostConstant::CopyWarm, 45, "a stopwatch").expect("in proportion");
+    let CostRow { value, kind, source, .. } = *table.row(CostConstant::CopyWarm);
+    assert_eq!((value, kind, source), (45, EvidenceKind::Measured, "a stopwatch"));
+    assert!(table.measure(CostConstant::CopyWarm, u64::MAX, "a broken one").is_err());
 }
 
 #[test]
 fn cost_with_unknown_name_or_value_out_of_range_is_rejected() {
     let mut table = CostTable::nehalem();
-    assert_eq!(table.set("eoi_slow", 1), Err(SetError::Unknown));
+    assert_eq!(table.set("eoi_slow", 1), Err(SetCostError::Unknown));
     let refused = table.set("clock_hertz", 0);
-    assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Hertz, least: 1_000_000, .. })));
+    assert!(matches!(refused, Err(SetCostError::OutOfRange { unit: CostUnit::Hertz, least: 1_000_000, .. })));
     assert_eq!(table, CostTable::nehalem());
 }
 
@@ -73,7 +79,7 @@ fn cost_with_unknown_name_or_value_out_of_range_is_rejected() {
 fn smt_contention_below_1000_is_rejected() {
     let mut table = CostTable::nehalem();
     let refused = table.set("smt_contention", 999);
-    assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Permille, least: 1_000, .. })));
+    assert!(matches!(refused, Err(SetCostError::OutOfRange { unit: CostUnit::Permille, least: 1_000, .. })));
     assert_eq!(table.set("smt_contention", 1_000), Ok(()));
     assert_eq!(table.set("timer_writes", 999), Ok(()));
 }
@@ -81,11 +87,16 @@ fn smt_contention_below_1000_is_rejected() {
 #[test]
 fn exit_cost_below_the_transition_is_rejected() {
     for mut table in CostTable::all() {
-        for cost in Cost::EXITS {
-            assert!(table[cost] >= table[Cost::VmTransition], "{} {}", table.name(), table.row(cost).name);
+        for cost in CostConstant::EXITS {
+            assert!(
+                table[cost] >= table[CostConstant::VmTransition],
+                "{} {}",
+                table.name(),
+                table.row(cost).name
+            );
         }
-        let least = table[Cost::VmTransition];
-        assert_eq!(table.set("eoi_fast", least - 1), Err(SetError::BelowTransition { least }));
+        let least = table[CostConstant::VmTransition];
+        assert_eq!(table.set("eoi_fast", least - 1), Err(SetCostError::BelowTransition { least }));
         assert_eq!(table.set("eoi_fast", least), Ok(()));
         assert_eq!(table.set("injection", 1), Ok(()), "which is no exit");
     }
@@ -99,15 +110,22 @@ fn cost_tables_are_found_by_name() {
 
 #[test]
 fn cold_copy_of_a_full_frame_costs_1742_cycles() {
-    assert_eq!(CostTable::nehalem().bytes(Cost::CopyCold, 1_514), 1_742);
+    assert_eq!(CostTable::nehalem().bytes(CostConstant::CopyCold, 1_514), 1_742);
 }
 
 #[test]
 fn stock_back_end_packet_costs_9000_cycles() {
     let table = CostTable::nehalem();
-    let fixed = [Cost::Backend, Cost::GrantCopy, Cost::Bridge, Cost::Softirq, Cost::RxDriver, Cost::RxSkb];
+    let fixed = [
+        CostConstant::Backend,
+        CostConstant::GrantCopy,
+        CostConstant::Bridge,
+        CostConstant::Softirq,
+        CostConstant::RxDriver,
+        CostConstant::RxSkb,
+    ];
     let sum: u64 = fixed.iter().map(|cost| table[*cost]).sum();
-    let packet = sum + table.bytes(Cost::CopyCold, 1_514);
+    let packet = sum + table.bytes(CostConstant::CopyCold, 1_514);
     assert!((8_900..=9_100).contains(&packet), "{packet}");
 }
 
@@ -117,9 +135,9 @@ fn cost_table_and_its_copies_record_the_constants_read() {
     let copy = table.clone();
     table.set("eoi_fast", 3_000).unwrap();
     assert!(table.iter().all(|row| table.was_looked_up(row.name) == Some(false)));
-    let _ = copy[Cost::EoiFast];
+    let _ = copy[CostConstant::EoiFast];
     let looked_up = table.iter().filter(|row| table.was_looked_up(row.name) == Some(true));
-    assert!(looked_up.map(|row| row.cost).eq([Cost::EoiFast]));
+    assert!(looked_up.map(|row| row.cost).eq([CostConstant::EoiFast]));
     assert_eq!(table.was_looked_up("alpha"), None);
     assert_eq!(CostTable::nehalem().was_looked_up("eoi_fast"), Some(false));
 }

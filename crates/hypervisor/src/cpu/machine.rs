@@ -4,19 +4,19 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sim::{Frequency, Instant, Span};
+use sim::{Frequency, VirtualDuration, VirtualInstant};
 
-use super::scheduler::{Policy, RoundRobin, Scheduler, Share};
-use super::step::{AfterStep, Step};
-use super::thread::{Current, PreemptedStep, Thread};
-use super::{ThreadId, VcpuId};
-use crate::account::{Category, Charge, Ledger, Snapshot};
-use crate::cost::{Cost, CostTable};
+use super::scheduler::{RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler};
+use super::step::{VcpuStep, VcpuStepOutcome};
+use super::thread::{CurrentStep, HardwareThread, PreemptedStep};
+use super::{HardwareThreadId, VcpuId};
+use crate::account::{CycleCategory, CycleLedger, CycleSink, LedgerSnapshot};
+use crate::cost::{CostConstant, CostTable};
 use crate::domain::{Domain, DomainId, DomainKind};
 
 /// Configuration of a machine's processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ProcessorConfig {
     /// Number of physical cores.
     pub cores: u16,
     /// Sibling threads per core; at least 1.
@@ -34,34 +34,38 @@ pub struct Config {
     /// Factor of nested paging: thousandths of a cycle per refill cycle; at least 1,000.
     pub nested_permille: u64,
     /// Longest time that a virtual CPU runs while others wait for its thread.
-    pub slice: Span,
+    pub slice: VirtualDuration,
 }
 
-impl Config {
+impl ProcessorConfig {
     /// Creates the configuration of a cost table, with slices of 30 ms (Xen's credit scheduler).
-    pub fn from_table(table: &CostTable, cores: u16, threads_per_core: u16) -> Config {
-        Config {
+    pub fn from_table(table: &CostTable, cores: u16, threads_per_core: u16) -> ProcessorConfig {
+        ProcessorConfig {
             cores,
             threads_per_core,
-            clock: Frequency::from_hertz(table[Cost::ClockHertz]),
-            contention_permille: if threads_per_core > 1 { table[Cost::SmtContention] } else { 1_000 },
-            switch: table[Cost::SwitchDirect],
-            refill: table[Cost::SwitchIndirect],
-            displacement: table[Cost::SwitchDisplacement],
-            nested_permille: 1_000 + table[Cost::NestedPaging],
-            slice: Span::from_millis(30),
+            clock: Frequency::from_hertz(table[CostConstant::ClockHertz]),
+            contention_permille: if threads_per_core > 1 {
+                table[CostConstant::SmtContention]
+            } else {
+                1_000
+            },
+            switch: table[CostConstant::SwitchDirect],
+            refill: table[CostConstant::SwitchIndirect],
+            displacement: table[CostConstant::SwitchDisplacement],
+            nested_permille: 1_000 + table[CostConstant::NestedPaging],
+            slice: VirtualDuration::from_millis(30),
         }
     }
 }
 
-/// Request to call [`Machine::visit`] for `thread` at `at`.
+/// Request to call [`HostMachine::visit`] for `thread` at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Visit {
+pub struct ThreadVisit {
     /// Processor thread that is to be visited.
-    pub thread: ThreadId,
+    pub thread: HardwareThreadId,
     /// Time at which the thread is to be visited.
-    pub at: Instant,
+    pub at: VirtualInstant,
 }
 
 /// Action that a visited processor thread requires.
@@ -69,16 +73,16 @@ pub struct Visit {
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
 pub enum ThreadAction {
-    /// Execute this step and pass it to [`Machine::finish`].
-    Run(Step),
+    /// Execute this step and pass it to [`HostMachine::finish`].
+    Run(VcpuStep),
     /// The thread is busy; visit it again at this time.
-    Later(Visit),
+    Later(ThreadVisit),
     /// The thread is idle until one of its virtual CPUs is woken.
     Idle,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum VcpuState {
     Blocked,
     Ready,
     /// The virtual CPU runs on its thread; `true` if it was woken since its step began.
@@ -88,51 +92,51 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Vcpu {
     domain: DomainId,
-    home: ThreadId,
-    state: State,
+    home: HardwareThreadId,
+    state: VcpuState,
     /// Remainder of the virtual CPU's preempted step.
     pub(super) unfinished: Option<PreemptedStep>,
     /// Thread that the virtual CPU last ran on, and the cycles worked on that thread by then.
-    last_run: Option<(ThreadId, u64)>,
+    last_run: Option<(HardwareThreadId, u64)>,
 }
 
 /// Processors, and the ledger of their cycles.
 #[derive(Debug)]
-pub struct Machine<S: Scheduler = Policy> {
-    pub(super) config: Config,
-    pub(super) threads: Vec<Thread>,
+pub struct HostMachine<S: Scheduler = SelectedScheduler> {
+    pub(super) config: ProcessorConfig,
+    pub(super) threads: Vec<HardwareThread>,
     pub(super) vcpus: Vec<Vcpu>,
     domains: Vec<Domain>,
-    ledger: Ledger,
+    ledger: CycleLedger,
     pub(super) scheduler: S,
 }
 
-impl Machine {
+impl HostMachine {
     /// Creates a machine with only the hypervisor's domain, scheduled round robin.
-    pub fn new(config: Config) -> Machine {
-        let slice = config.clock.cycle_at(Instant::ZERO + config.slice);
-        Machine::with_scheduler(config, Policy::RoundRobin(RoundRobin::new(slice)))
+    pub fn new(config: ProcessorConfig) -> HostMachine {
+        let slice = config.clock.cycle_at(VirtualInstant::ZERO + config.slice);
+        HostMachine::with_scheduler(config, SelectedScheduler::RoundRobin(RoundRobinScheduler::new(slice)))
     }
 
     /// Gives a virtual CPU precedence on its thread under round robin. Schedulers with shares ignore it.
     pub fn favour(&mut self, vcpu: VcpuId) {
-        if let Policy::RoundRobin(scheduler) = &mut self.scheduler {
+        if let SelectedScheduler::RoundRobin(scheduler) = &mut self.scheduler {
             scheduler.favour(vcpu);
         }
     }
 }
 
-impl<S: Scheduler> Machine<S> {
+impl<S: Scheduler> HostMachine<S> {
     /// Creates a machine with only the hypervisor's domain, scheduled by `scheduler`.
-    pub fn with_scheduler(mut config: Config, mut scheduler: S) -> Machine<S> {
+    pub fn with_scheduler(mut config: ProcessorConfig, mut scheduler: S) -> HostMachine<S> {
         config.threads_per_core = config.threads_per_core.max(1);
         config.contention_permille = config.contention_permille.max(super::step::ALONE);
         let count = usize::from(config.cores) * usize::from(config.threads_per_core);
-        let threads = (0..count).map(|_| Thread::new()).collect();
+        let threads = (0..count).map(|_| HardwareThread::new()).collect();
         (0..count).for_each(|_| scheduler.add_thread());
-        let ledger = Ledger::new(count);
+        let ledger = CycleLedger::new(count);
         let mut machine =
-            Machine { config, threads, vcpus: Vec::new(), domains: Vec::new(), ledger, scheduler };
+            HostMachine { config, threads, vcpus: Vec::new(), domains: Vec::new(), ledger, scheduler };
         machine.add_domain(DomainKind::Hypervisor, "hypervisor".into());
         machine
     }
@@ -148,44 +152,49 @@ impl<S: Scheduler> Machine<S> {
     ///
     /// # Panics
     /// If the machine has no such thread or domain.
-    pub fn add_vcpu(&mut self, domain: DomainId, home: ThreadId) -> VcpuId {
-        self.add_vcpu_with(domain, home, Share::default())
+    pub fn add_vcpu(&mut self, domain: DomainId, home: HardwareThreadId) -> VcpuId {
+        self.add_vcpu_with(domain, home, SchedulingParameters::default())
     }
 
     /// Adds a virtual CPU with a scheduling share to `domain`, blocked; `home` is its first thread.
     ///
     /// # Panics
     /// If the machine has no such thread or domain.
-    pub fn add_vcpu_with(&mut self, domain: DomainId, home: ThreadId, share: Share) -> VcpuId {
+    pub fn add_vcpu_with(
+        &mut self,
+        domain: DomainId,
+        home: HardwareThreadId,
+        share: SchedulingParameters,
+    ) -> VcpuId {
         assert!(home.index() < self.threads.len(), "the machine has no thread {}", home.index());
         assert!(domain.index() < self.domains.len(), "the machine has no domain {}", domain.index());
         let vcpu = VcpuId(self.vcpus.len() as u16);
-        self.vcpus.push(Vcpu { domain, home, state: State::Blocked, unfinished: None, last_run: None });
+        self.vcpus.push(Vcpu { domain, home, state: VcpuState::Blocked, unfinished: None, last_run: None });
         self.scheduler.add_vcpu(home, vcpu, share);
         vcpu
     }
 
     /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a thread's visit if none is outstanding.
     #[must_use]
-    pub fn wake(&mut self, vcpu: VcpuId, now: Instant) -> Option<Visit> {
+    pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ThreadVisit> {
         let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
         match state {
-            State::Ready => {
-                unfinished.iter_mut().for_each(|unfinished| unfinished.then = AfterStep::Continue);
+            VcpuState::Ready => {
+                unfinished.iter_mut().for_each(|unfinished| unfinished.then = VcpuStepOutcome::Continue);
                 return None;
             }
-            State::Running(woken) => {
+            VcpuState::Running(woken) => {
                 *woken = true;
                 return None;
             }
-            State::Blocked => *state = State::Ready,
+            VcpuState::Blocked => *state = VcpuState::Ready,
         }
         let thread =
             self.scheduler.choose_thread(*home, vcpu, |thread| self.threads[thread.index()].is_idle());
         *home = thread;
         self.scheduler.woken(thread, vcpu);
         let found = &mut self.threads[thread.index()];
-        if matches!(found.current, Some(Current { took: EXECUTING, .. })) {
+        if matches!(found.current, Some(CurrentStep { took: EXECUTING, .. })) {
             return None;
         }
         if found.visit_cycle.is_some() {
@@ -193,11 +202,11 @@ impl<S: Scheduler> Machine<S> {
         }
         let at = self.config.clock.start_of(found.position).max(now);
         found.visit_cycle = Some(self.config.clock.cycle_at(at));
-        Some(Visit { thread, at })
+        Some(ThreadVisit { thread, at })
     }
 
     /// Returns the action of `thread` at `now`, the time of an outstanding visit.
-    pub fn visit(&mut self, thread: ThreadId, now: Instant) -> ThreadAction {
+    pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> ThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
         if self.threads[index].visit_cycle != Some(cycle) {
@@ -212,15 +221,15 @@ impl<S: Scheduler> Machine<S> {
         self.catch_up(thread, cycle);
         let contended = self.contention(thread, cycle);
         let Vcpu { domain, state, home, unfinished, .. } = &mut self.vcpus[vcpu.index()];
-        (*state, *home) = (State::Running(false), thread);
+        (*state, *home) = (VcpuState::Running(false), thread);
         let (domain, unfinished) = (*domain, unfinished.take());
         let found = &mut self.threads[index];
-        found.current = Some(Current { vcpu, then: AfterStep::Continue, took: EXECUTING });
+        found.current = Some(CurrentStep { vcpu, then: VcpuStepOutcome::Continue, took: EXECUTING });
         let stretch = found.stretch(contended);
-        let mut step = Step::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
+        let mut step = VcpuStep::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
         if found.loaded.replace(vcpu) != Some(vcpu) {
-            step.charge(Category::Switch, self.config.switch);
-            step.charge(Category::Refill, self.refill(vcpu, thread));
+            step.charge(CycleCategory::Switch, self.config.switch);
+            step.charge(CycleCategory::Refill, self.refill(vcpu, thread));
         }
         match unfinished {
             Some(unfinished) => ThreadAction::Later(self.resume(step, unfinished)),
@@ -231,16 +240,16 @@ impl<S: Scheduler> Machine<S> {
     /// Ends the execution of `step`: the thread is busy for the charged cycles. Returns the visit after that.
     ///
     /// A step that charges nothing takes one cycle of kernel time, so that time advances whatever guests do.
-    pub fn finish(&mut self, mut step: Step, then: AfterStep) -> Visit {
+    pub fn finish(&mut self, mut step: VcpuStep, then: VcpuStepOutcome) -> ThreadVisit {
         if step.charges.is_empty() {
-            step.charge(Category::Kernel, 1);
+            step.charge(CycleCategory::Kernel, 1);
         }
         self.take(step, then, 0)
     }
 
     /// Occupies the thread for a step's charged cycles and `more` cycles charged earlier.
-    pub(super) fn take(&mut self, step: Step, then: AfterStep, more: u64) -> Visit {
-        let Step { thread, vcpu, domain, charges, mut stretch, .. } = step;
+    pub(super) fn take(&mut self, step: VcpuStep, then: VcpuStepOutcome, more: u64) -> ThreadVisit {
+        let VcpuStep { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
         let mut took = more;
         for (category, work) in charges.iter() {
@@ -251,15 +260,15 @@ impl<S: Scheduler> Machine<S> {
         let found = &mut self.threads[thread.index()];
         found.remainder = stretch.remainder;
         found.position += took;
-        (found.worked, found.current) = (found.worked + took, Some(Current { vcpu, then, took }));
+        (found.worked, found.current) = (found.worked + took, Some(CurrentStep { vcpu, then, took }));
         self.vcpus[vcpu.index()].last_run = Some((thread, found.worked));
         self.visit_when_free(thread)
     }
 
     /// Returns the cycles to refill caches and TLB on a thread, in proportion to what others ran there since the
     /// virtual CPU's last run.
-    fn refill(&self, vcpu: VcpuId, thread: ThreadId) -> u64 {
-        let Config { refill, displacement, nested_permille, .. } = self.config;
+    fn refill(&self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
+        let ProcessorConfig { refill, displacement, nested_permille, .. } = self.config;
         let Vcpu { last_run, domain, .. } = &self.vcpus[vcpu.index()];
         let others = last_run
             .filter(|(last, _)| *last == thread && displacement > 0)
@@ -275,12 +284,12 @@ impl<S: Scheduler> Machine<S> {
     /// Needs no visit: a virtual CPU that is to run has one outstanding or is woken.
     pub fn steal(
         &mut self,
-        thread: ThreadId,
+        thread: HardwareThreadId,
         domain: DomainId,
-        category: Category,
+        category: CycleCategory,
         cycles: u64,
-        now: Instant,
-    ) -> Instant {
+        now: VirtualInstant,
+    ) -> VirtualInstant {
         let cycle = self.config.clock.cycle_at(now);
         self.catch_up(thread, cycle);
         let contended = self.contention(thread, cycle);
@@ -295,17 +304,17 @@ impl<S: Scheduler> Machine<S> {
     }
 
     /// Returns the accounts at `now`, with every thread accounted for up to it.
-    pub fn snapshot(&mut self, now: Instant) -> Snapshot {
+    pub fn snapshot(&mut self, now: VirtualInstant) -> LedgerSnapshot {
         let cycle = self.config.clock.cycle_at(now);
         let threads = 0..self.threads.len() as u16;
-        threads.for_each(|thread| self.catch_up(ThreadId(thread), cycle));
+        threads.for_each(|thread| self.catch_up(HardwareThreadId(thread), cycle));
         let rests = self.vcpus.iter().filter_map(|vcpu| vcpu.unfinished).map(|unfinished| unfinished.cycles);
         let ahead = self.threads.iter().map(|thread| thread.position - cycle).chain(rests).sum();
-        Snapshot { ledger: self.ledger.clone(), cycle, ahead, hertz: self.config.clock.hertz() }
+        LedgerSnapshot { ledger: self.ledger.clone(), cycle, ahead, hertz: self.config.clock.hertz() }
     }
 
     /// Returns the virtual CPU whose step runs on `thread` at `now`, if any.
-    pub fn running(&self, thread: ThreadId, now: Instant) -> Option<VcpuId> {
+    pub fn running(&self, thread: HardwareThreadId, now: VirtualInstant) -> Option<VcpuId> {
         let found = &self.threads[thread.index()];
         let current = found.current.as_ref()?;
         let over = current.took != EXECUTING && found.position <= self.config.clock.cycle_at(now);
@@ -316,11 +325,11 @@ impl<S: Scheduler> Machine<S> {
     ///
     /// A virtual CPU is not blocked yet during the step after which it blocks.
     pub fn is_blocked(&self, vcpu: VcpuId) -> bool {
-        self.vcpus[vcpu.index()].state == State::Blocked
+        self.vcpus[vcpu.index()].state == VcpuState::Blocked
     }
 
     /// Returns the thread on which `vcpu` runs, waits or sleeps.
-    pub fn home(&self, vcpu: VcpuId) -> ThreadId {
+    pub fn home(&self, vcpu: VcpuId) -> HardwareThreadId {
         self.vcpus[vcpu.index()].home
     }
 
@@ -335,7 +344,7 @@ impl<S: Scheduler> Machine<S> {
     }
 
     /// Returns the configuration of the machine.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &ProcessorConfig {
         &self.config
     }
 
@@ -345,21 +354,23 @@ impl<S: Scheduler> Machine<S> {
     }
 
     /// Removes a completed step from its thread.
-    fn retire(&mut self, thread: ThreadId) {
-        let Some(Current { vcpu, then, took }) = self.threads[thread.index()].current.take() else { return };
+    fn retire(&mut self, thread: HardwareThreadId) {
+        let Some(CurrentStep { vcpu, then, took }) = self.threads[thread.index()].current.take() else {
+            return;
+        };
         let state = &mut self.vcpus[vcpu.index()].state;
-        if then == AfterStep::Continue || *state == State::Running(true) {
-            *state = State::Ready;
+        if then == VcpuStepOutcome::Continue || *state == VcpuState::Running(true) {
+            *state = VcpuState::Ready;
             self.scheduler.continues(thread, vcpu, took, false);
         } else {
-            *state = State::Blocked;
+            *state = VcpuState::Blocked;
             self.scheduler.blocked(thread, vcpu, took);
         }
     }
 
     /// Accounts for the idle cycles of `thread` up to `cycle`.
     #[inline]
-    fn catch_up(&mut self, thread: ThreadId, cycle: u64) {
+    fn catch_up(&mut self, thread: HardwareThreadId, cycle: u64) {
         let found = &mut self.threads[thread.index()];
         if let Some(idle @ 1..) = cycle.checked_sub(found.position) {
             self.ledger.idle_for(thread.index(), idle);
@@ -369,32 +380,40 @@ impl<S: Scheduler> Machine<S> {
 
     /// Returns the contention factor (permille) if a sibling of `thread` is busy in `cycle` or about to be.
     #[inline]
-    fn contention(&self, thread: ThreadId, cycle: u64) -> Option<u64> {
+    fn contention(&self, thread: HardwareThreadId, cycle: u64) -> Option<u64> {
         let siblings = self.config.threads_per_core;
         let first = thread.0 / siblings * siblings;
         let busy = |sibling: u16| {
             let found = &self.threads[usize::from(sibling)];
-            found.position > cycle || found.is_continuing() || self.scheduler.has_ready(ThreadId(sibling))
+            found.position > cycle
+                || found.is_continuing()
+                || self.scheduler.has_ready(HardwareThreadId(sibling))
         };
         let contended = (first..first + siblings).any(|sibling| sibling != thread.0 && busy(sibling));
         contended.then_some(self.config.contention_permille)
     }
 
-    pub(super) fn visit_when_free(&mut self, thread: ThreadId) -> Visit {
+    pub(super) fn visit_when_free(&mut self, thread: HardwareThreadId) -> ThreadVisit {
         let found = &mut self.threads[thread.index()];
         found.visit_cycle = Some(found.position);
-        Visit { thread, at: self.config.clock.start_of(found.position) }
+        ThreadVisit { thread, at: self.config.clock.start_of(found.position) }
     }
 
     /// Returns a preempted virtual CPU to the scheduler with the remainder of its step.
-    pub(super) fn requeue(&mut self, thread: ThreadId, vcpu: VcpuId, unfinished: PreemptedStep, ran: u64) {
+    pub(super) fn requeue(
+        &mut self,
+        thread: HardwareThreadId,
+        vcpu: VcpuId,
+        unfinished: PreemptedStep,
+        ran: u64,
+    ) {
         let found = &mut self.vcpus[vcpu.index()];
-        let was_woken = found.state == State::Running(true);
-        let then = if was_woken { AfterStep::Continue } else { unfinished.then };
-        (found.state, found.unfinished) = (State::Ready, Some(PreemptedStep { then, ..unfinished }));
+        let was_woken = found.state == VcpuState::Running(true);
+        let then = if was_woken { VcpuStepOutcome::Continue } else { unfinished.then };
+        (found.state, found.unfinished) = (VcpuState::Ready, Some(PreemptedStep { then, ..unfinished }));
         self.scheduler.continues(thread, vcpu, ran, true);
     }
 }
 
-/// Value of [`Current::took`] while the step is being executed.
+/// Value of [`CurrentStep::took`] while the step is being executed.
 pub(super) const EXECUTING: u64 = u64::MAX;

@@ -5,29 +5,29 @@
 //!
 //! A thread runs one step of one virtual CPU at a time. The caller executes the step at its beginning and
 //! charges cycles; the thread is then busy for that long. A step's effects are therefore visible from its
-//! beginning ([`Step::now`] gives the exact time within it), and steps should be short: a poll, an interrupt
+//! beginning ([`VcpuStep::now`] gives the exact time within it), and steps should be short: a poll, an interrupt
 //! handler, a system call.
 //!
 //! # Protocol
 //!
-//! The machine has no clock and no event queue. It asks its caller for visits: a [`Visit`] names a thread and
-//! an instant, and the caller must call [`Machine::visit`] for that thread at that instant. A thread has at
+//! The machine has no clock and no event queue. It asks its caller for visits: a [`ThreadVisit`] names a thread and
+//! an instant, and the caller must call [`HostMachine::visit`] for that thread at that instant. A thread has at
 //! most one outstanding visit.
 //!
-//! 1. [`Machine::wake`] makes a virtual CPU ready, and returns a visit unless one is outstanding.
-//! 2. [`Machine::visit`] returns [`ThreadAction::Run`] with a [`Step`]: execute it, then call
-//!    [`Machine::finish`]. It returns [`ThreadAction::Later`] with another visit if interrupts prolonged the
+//! 1. [`HostMachine::wake`] makes a virtual CPU ready, and returns a visit unless one is outstanding.
+//! 2. [`HostMachine::visit`] returns [`ThreadAction::Run`] with a [`VcpuStep`]: execute it, then call
+//!    [`HostMachine::finish`]. It returns [`ThreadAction::Later`] with another visit if interrupts prolonged the
 //!    step, or [`ThreadAction::Idle`].
-//! 3. [`Machine::finish`] ends the step, after which the virtual CPU continues or blocks, and returns a visit.
-//! 4. [`Machine::steal`] may be called in between: the hypervisor takes an interrupt on a thread, whatever
+//! 3. [`HostMachine::finish`] ends the step, after which the virtual CPU continues or blocks, and returns a visit.
+//! 4. [`HostMachine::steal`] may be called in between: the hypervisor takes an interrupt on a thread, whatever
 //!    runs there.
 //!
 //! A virtual CPU woken while its step runs does not block at the end of the step, so no wake-up is lost.
 //!
 //! # Time and preemption
 //!
-//! A scheduler that measures time returns its next deadline ([`Machine::due`]), at which the caller calls
-//! [`Machine::run_scheduler`]. The scheduler may preempt a step: the virtual CPU waits and runs the rest of
+//! A scheduler that measures time returns its next deadline ([`HostMachine::due`]), at which the caller calls
+//! [`HostMachine::run_scheduler`]. The scheduler may preempt a step: the virtual CPU waits and runs the rest of
 //! the step later. Its domain is charged for the whole step at the start, so the rest counts as ahead of the
 //! clock. The step's effects also happened at its start: a program that needs the completion time reads it in
 //! its next step.
@@ -54,22 +54,25 @@ mod tests;
 mod thread;
 
 pub use cache::{BufferRing, LastLevelCache};
-pub use machine::{Config, Machine, ThreadAction, Visit};
-pub use scheduler::{Clocks, Credit, Policy, Priority, RoundRobin, Scheduler, Share};
-pub use step::{AfterStep, Step};
+pub use machine::{HostMachine, ProcessorConfig, ThreadAction, ThreadVisit};
+pub use scheduler::{
+    CreditClocks, CreditScheduler, RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler,
+    VcpuPriority,
+};
+pub use step::{VcpuStep, VcpuStepOutcome};
 
 /// Hardware thread; thread `s` of core `c` has the index `c * threads_per_core + s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ThreadId(u16);
+pub struct HardwareThreadId(u16);
 
 /// Virtual CPU, by order of addition to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VcpuId(u16);
 
-impl ThreadId {
+impl HardwareThreadId {
     /// Creates the id of thread `index`, which the machine may not have.
-    pub const fn new(index: u16) -> ThreadId {
-        ThreadId(index)
+    pub const fn new(index: u16) -> HardwareThreadId {
+        HardwareThreadId(index)
     }
 
     /// Returns the index of the thread.

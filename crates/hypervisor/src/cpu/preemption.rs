@@ -2,25 +2,25 @@
 
 use alloc::vec::Vec;
 
-use sim::Instant;
+use sim::VirtualInstant;
 
-use super::ThreadId;
-use super::machine::{EXECUTING, Machine, Visit};
+use super::HardwareThreadId;
+use super::machine::{EXECUTING, HostMachine, ThreadVisit};
 use super::scheduler::Scheduler;
-use super::step::Step;
-use super::thread::{Current, PreemptedStep};
+use super::step::VcpuStep;
+use super::thread::{CurrentStep, PreemptedStep};
 
-impl<S: Scheduler> Machine<S> {
-    /// Returns the time of the next [`Machine::run_scheduler`] call. Returns `None` if the scheduler measures
+impl<S: Scheduler> HostMachine<S> {
+    /// Returns the time of the next [`HostMachine::run_scheduler`] call. Returns `None` if the scheduler measures
     /// no time.
     #[inline]
-    pub fn due(&self) -> Option<Instant> {
+    pub fn due(&self) -> Option<VirtualInstant> {
         self.scheduler.due().map(|cycle| self.config.clock.start_of(cycle))
     }
 
     /// Advances the scheduler's clocks to `now`. Returns visits of the threads that now have to run something else.
     #[must_use]
-    pub fn run_scheduler(&mut self, now: Instant) -> Vec<Visit> {
+    pub fn run_scheduler(&mut self, now: VirtualInstant) -> Vec<ThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
         let (threads, scheduler) = (&self.threads, &mut self.scheduler);
         scheduler.advance(cycle, |thread| {
@@ -30,13 +30,13 @@ impl<S: Scheduler> Machine<S> {
                 .filter(|current| current.took == EXECUTING || found.position > cycle)
                 .map(|it| it.vcpu)
         });
-        let all = (0..self.threads.len() as u16).map(ThreadId);
+        let all = (0..self.threads.len() as u16).map(HardwareThreadId);
         all.filter_map(|thread| self.reschedule(thread, now)).collect()
     }
 
     /// Returns a visit if the thread has to run something else: preempts its step, or wakes it to take work
     /// from another thread.
-    fn reschedule(&mut self, thread: ThreadId, now: Instant) -> Option<Visit> {
+    fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         if !self.threads[thread.index()].is_idle() {
             return self.preempt(thread, now);
         }
@@ -46,15 +46,15 @@ impl<S: Scheduler> Machine<S> {
         let found = &mut self.threads[thread.index()];
         let at = self.config.clock.start_of(found.position).max(now);
         found.visit_cycle = Some(self.config.clock.cycle_at(at));
-        Some(Visit { thread, at })
+        Some(ThreadVisit { thread, at })
     }
 
     /// Preempts the step running on a thread if the scheduler demands it. Returns the visit at which the next
     /// one runs, after work stolen from the thread.
-    pub(super) fn preempt(&mut self, thread: ThreadId, now: Instant) -> Option<Visit> {
+    pub(super) fn preempt(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
         let found = &mut self.threads[thread.index()];
-        let Current { vcpu, then, took } = found.current.filter(|current| current.took != EXECUTING)?;
+        let CurrentStep { vcpu, then, took } = found.current.filter(|current| current.took != EXECUTING)?;
         let left = found.position.checked_sub(cycle).filter(|left| *left > 0)?.min(took);
         if !self.scheduler.preempts(thread, vcpu) {
             return None;
@@ -63,11 +63,11 @@ impl<S: Scheduler> Machine<S> {
         found.current = None;
         self.requeue(thread, vcpu, PreemptedStep { cycles: left, then }, took - left);
         let visit = self.visit_when_free(thread);
-        Some(Visit { at: visit.at.max(now), ..visit })
+        Some(ThreadVisit { at: visit.at.max(now), ..visit })
     }
 
     /// Resumes the rest of a preempted step; `step` has the cycles of the switch.
-    pub(super) fn resume(&mut self, step: Step, unfinished: PreemptedStep) -> Visit {
+    pub(super) fn resume(&mut self, step: VcpuStep, unfinished: PreemptedStep) -> ThreadVisit {
         self.take(step, unfinished.then, unfinished.cycles)
     }
 }

@@ -1,47 +1,47 @@
 //! A step: one virtual CPU's turn on a thread, and the sink for its charges. The machine computes its
 //! duration at the end.
 
-use sim::{Frequency, Instant};
+use sim::{Frequency, VirtualInstant};
 
-use super::{ThreadId, VcpuId};
-use crate::account::{Category, Charge, Charges};
+use super::{HardwareThreadId, VcpuId};
+use crate::account::{ChargedCycles, CycleCategory, CycleSink};
 use crate::domain::DomainId;
 
 /// State of a virtual CPU after a step of its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterStep {
+pub enum VcpuStepOutcome {
     /// The virtual CPU is ready: it has more to do.
     Continue,
     /// The virtual CPU is blocked until it is woken.
     Block,
 }
 
-/// Step of a virtual CPU that is being executed. Return it with [`super::Machine::finish`].
+/// Step of a virtual CPU that is being executed. Return it with [`super::HostMachine::finish`].
 #[derive(Debug)]
 #[must_use]
-pub struct Step {
-    pub(super) thread: ThreadId,
+pub struct VcpuStep {
+    pub(super) thread: HardwareThreadId,
     pub(super) vcpu: VcpuId,
     pub(super) domain: DomainId,
-    pub(super) charges: Charges,
-    pub(super) stretch: Stretch,
+    pub(super) charges: ChargedCycles,
+    pub(super) stretch: WorkTimeConversion,
     /// Cycle in which the step began.
     start: u64,
     clock: Frequency,
 }
 
-impl Step {
+impl VcpuStep {
     pub(super) fn new(
-        (thread, vcpu, domain): (ThreadId, VcpuId, DomainId),
+        (thread, vcpu, domain): (HardwareThreadId, VcpuId, DomainId),
         start: u64,
-        stretch: Stretch,
+        stretch: WorkTimeConversion,
         clock: Frequency,
-    ) -> Step {
-        Step { thread, vcpu, domain, charges: Charges::default(), stretch, start, clock }
+    ) -> VcpuStep {
+        VcpuStep { thread, vcpu, domain, charges: ChargedCycles::default(), stretch, start, clock }
     }
 
     /// Returns the processor thread that executes the step.
-    pub fn thread(&self) -> ThreadId {
+    pub fn thread(&self) -> HardwareThreadId {
         self.thread
     }
 
@@ -56,17 +56,17 @@ impl Step {
     }
 
     /// Returns the work charged so far, before contention.
-    pub fn charges(&self) -> &Charges {
+    pub fn charges(&self) -> &ChargedCycles {
         &self.charges
     }
 
     /// Returns the time at which the step began.
-    pub fn began(&self) -> Instant {
+    pub fn began(&self) -> VirtualInstant {
         self.clock.start_of(self.start)
     }
 
     /// Returns the current time within the step: its beginning plus the charged work with contention.
-    pub fn now(&self) -> Instant {
+    pub fn now(&self) -> VirtualInstant {
         let mut stretch = self.stretch;
         self.clock.start_of(self.start.saturating_add(stretch.apply(self.charges.total())))
     }
@@ -77,9 +77,9 @@ impl Step {
     }
 }
 
-impl Charge for Step {
+impl CycleSink for VcpuStep {
     #[inline]
-    fn charge(&mut self, category: Category, cycles: u64) {
+    fn charge(&mut self, category: CycleCategory, cycles: u64) {
         self.charges.charge(category, cycles);
     }
 }
@@ -90,13 +90,13 @@ pub(super) const ALONE: u64 = 1_000;
 /// Conversion of work to time in thousandths, with the remainder kept, so that the parts of a step take as
 /// long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct WorkTimeConversion {
     pub(super) permille: u64,
     /// Remainder of the conversion, in thousandths of a cycle, below 1,000.
     pub(super) remainder: u64,
 }
 
-impl Stretch {
+impl WorkTimeConversion {
     /// Returns the cycles that `work` takes with contention.
     #[inline]
     pub(super) fn apply(&mut self, work: u64) -> u64 {

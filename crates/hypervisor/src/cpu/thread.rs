@@ -1,17 +1,17 @@
 //! State of a hardware thread: its accounted position and its current step. The rules are the machine's.
 
 use super::VcpuId;
-use super::step::{ALONE, AfterStep, Stretch};
+use super::step::{ALONE, VcpuStepOutcome, WorkTimeConversion};
 
 #[derive(Debug)]
-pub(super) struct Thread {
+pub(super) struct HardwareThread {
     /// Cycle up to which all cycles are accounted for; the thread is busy until then if it is ahead of the
     /// clock.
     pub(super) position: u64,
     /// Cycles of work run on this thread since the machine's start.
     pub(super) worked: u64,
     /// Step that runs on the thread, or ran last and has not been retired.
-    pub(super) current: Option<Current>,
+    pub(super) current: Option<CurrentStep>,
     /// Virtual CPU whose state the thread holds. An idle thread keeps it: going idle and back is no switch.
     pub(super) loaded: Option<VcpuId>,
     /// Cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are stale.
@@ -21,9 +21,9 @@ pub(super) struct Thread {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Current {
+pub(super) struct CurrentStep {
     pub(super) vcpu: VcpuId,
-    pub(super) then: AfterStep,
+    pub(super) then: VcpuStepOutcome,
     /// Cycles that the step took, without stolen ones.
     pub(super) took: u64,
 }
@@ -32,12 +32,19 @@ pub(super) struct Current {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PreemptedStep {
     pub(super) cycles: u64,
-    pub(super) then: AfterStep,
+    pub(super) then: VcpuStepOutcome,
 }
 
-impl Thread {
-    pub(super) fn new() -> Thread {
-        Thread { position: 0, worked: 0, current: None, loaded: None, visit_cycle: None, remainder: 0 }
+impl HardwareThread {
+    pub(super) fn new() -> HardwareThread {
+        HardwareThread {
+            position: 0,
+            worked: 0,
+            current: None,
+            loaded: None,
+            visit_cycle: None,
+            remainder: 0,
+        }
     }
 
     /// Returns `true` if no step runs and no visit is outstanding.
@@ -47,11 +54,11 @@ impl Thread {
 
     /// Returns `true` if another step follows the current one immediately.
     pub(super) fn is_continuing(&self) -> bool {
-        matches!(self.current, Some(Current { then: AfterStep::Continue, .. }))
+        matches!(self.current, Some(CurrentStep { then: VcpuStepOutcome::Continue, .. }))
     }
 
     /// Returns the conversion of work to time from here on, with this contention factor.
-    pub(super) fn stretch(&self, contended: Option<u64>) -> Stretch {
-        Stretch { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
+    pub(super) fn stretch(&self, contended: Option<u64>) -> WorkTimeConversion {
+        WorkTimeConversion { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
     }
 }

@@ -9,14 +9,14 @@ pub const FLAGS: u64 = CF | PF | AF | ZF | SF | OF;
 
 /// Arithmetic or logic operation on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Operation {
-    kind: Kind,
+pub struct AluOperation {
+    kind: AluOperationKind,
     /// The instruction writes the operation's result; comparisons discard it.
     pub writes_result: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AluOperationKind {
     Add { carry: bool },
     Subtract { borrow: bool },
     And,
@@ -24,20 +24,20 @@ enum Kind {
     Xor,
 }
 
-impl Operation {
+impl AluOperation {
     /// Returns the operation of an instruction with two operands.
     #[must_use]
     pub fn of(mnemonic: Mnemonic) -> Option<Self> {
         let (kind, writes_result) = match mnemonic {
-            Mnemonic::Add => (Kind::Add { carry: false }, true),
-            Mnemonic::Adc => (Kind::Add { carry: true }, true),
-            Mnemonic::Sub => (Kind::Subtract { borrow: false }, true),
-            Mnemonic::Sbb => (Kind::Subtract { borrow: true }, true),
-            Mnemonic::Cmp => (Kind::Subtract { borrow: false }, false),
-            Mnemonic::And => (Kind::And, true),
-            Mnemonic::Test => (Kind::And, false),
-            Mnemonic::Or => (Kind::Or, true),
-            Mnemonic::Xor => (Kind::Xor, true),
+            Mnemonic::Add => (AluOperationKind::Add { carry: false }, true),
+            Mnemonic::Adc => (AluOperationKind::Add { carry: true }, true),
+            Mnemonic::Sub => (AluOperationKind::Subtract { borrow: false }, true),
+            Mnemonic::Sbb => (AluOperationKind::Subtract { borrow: true }, true),
+            Mnemonic::Cmp => (AluOperationKind::Subtract { borrow: false }, false),
+            Mnemonic::And => (AluOperationKind::And, true),
+            Mnemonic::Test => (AluOperationKind::And, false),
+            Mnemonic::Or => (AluOperationKind::Or, true),
+            Mnemonic::Xor => (AluOperationKind::Xor, true),
             _ => return None,
         };
         Some(Self { kind, writes_result })
@@ -51,21 +51,21 @@ impl Operation {
         let sign = 1 << (8 * bytes - 1);
         let carry_in = |uses: bool| u128::from(uses && flags & CF != 0);
         let (result, carry, overflow) = match self.kind {
-            Kind::Add { carry } => {
+            AluOperationKind::Add { carry } => {
                 let wide = u128::from(a) + u128::from(b) + carry_in(carry);
                 let result = (wide & all) as u64;
                 (result, wide > all, (a ^ result) & (b ^ result) & sign != 0)
             }
-            Kind::Subtract { borrow } => {
+            AluOperationKind::Subtract { borrow } => {
                 let less = u128::from(b) + carry_in(borrow);
                 let result = (u128::from(a).wrapping_sub(less) & all) as u64;
                 (result, less > u128::from(a), (a ^ b) & (a ^ result) & sign != 0)
             }
-            Kind::And => (a & b, false, false),
-            Kind::Or => (a | b, false, false),
-            Kind::Xor => (a ^ b, false, false),
+            AluOperationKind::And => (a & b, false, false),
+            AluOperationKind::Or => (a | b, false, false),
+            AluOperationKind::Xor => (a ^ b, false, false),
         };
-        let logic = matches!(self.kind, Kind::And | Kind::Or | Kind::Xor);
+        let logic = matches!(self.kind, AluOperationKind::And | AluOperationKind::Or | AluOperationKind::Xor);
         let half = !logic && (a ^ b ^ result) & 0x10 != 0;
         let even = (result as u8).count_ones().is_multiple_of(2);
         let pairs = [
@@ -84,14 +84,14 @@ impl Operation {
 /// Performs an operation on one value. Returns the result, and `flags` with the operation's changes.
 #[must_use]
 pub fn unary(mnemonic: Mnemonic, value: u64, bytes: usize, flags: u64) -> Option<(u64, u64)> {
-    let apply = |kind, a, b| Operation { kind, writes_result: true }.apply(a, b, bytes, flags);
+    let apply = |kind, a, b| AluOperation { kind, writes_result: true }.apply(a, b, bytes, flags);
     // INC and DEC do not change the carry flag.
     let keep_carry = |(result, after): (u64, u64)| (result, after & !CF | flags & CF);
     match mnemonic {
         Mnemonic::Not => Some((!value & mask(bytes), flags)),
-        Mnemonic::Neg => Some(apply(Kind::Subtract { borrow: false }, 0, value)),
-        Mnemonic::Inc => Some(keep_carry(apply(Kind::Add { carry: false }, value, 1))),
-        Mnemonic::Dec => Some(keep_carry(apply(Kind::Subtract { borrow: false }, value, 1))),
+        Mnemonic::Neg => Some(apply(AluOperationKind::Subtract { borrow: false }, 0, value)),
+        Mnemonic::Inc => Some(keep_carry(apply(AluOperationKind::Add { carry: false }, value, 1))),
+        Mnemonic::Dec => Some(keep_carry(apply(AluOperationKind::Subtract { borrow: false }, value, 1))),
         _ => None,
     }
 }

@@ -1,13 +1,13 @@
 //! Handles APIC-access exits by one of three policies (optimisation 2 of "High Performance Network
 //! Virtualization with SR-IOV", HPCA 2010).
 
-use super::execute::Execution;
+use super::execute::EmulatedInstruction;
 use super::fetch::fetch;
 use super::memory::GuestMemory;
-use super::{Cpu, EmulationWork, Trap};
-use crate::lapic::{Lapic, WriteEffect, registers::EOI};
+use super::{EmulationWork, GuestException, VcpuRegisters};
+use crate::lapic::{ApicWriteEffect, Lapic, registers::EOI};
 use iced_x86::{Mnemonic, OpKind};
-use sim::Instant;
+use sim::VirtualInstant;
 
 /// Policy for a guest's end-of-interrupt writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum EoiPolicy {
 
 /// Type of an access to the APIC page (SDM volume 3, exit qualification for APIC-access exits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessKind {
+pub enum ApicAccessKind {
     /// Data read by an instruction, at a linear address.
     Read,
     /// Data write by an instruction, at a linear address.
@@ -36,24 +36,24 @@ pub enum AccessKind {
 
 /// VM exit for an access to the APIC page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ApicAccess {
+pub struct ApicAccessExit {
     /// Offset of the access in the APIC page, 0 to FFFh.
     pub offset: u16,
     /// Type of the access to the APIC page.
-    pub access: AccessKind,
+    pub access: ApicAccessKind,
     /// Length of the accessing instruction in bytes, from the VM-exit instruction length.
     pub length: u8,
 }
 
-impl ApicAccess {
+impl ApicAccessExit {
     /// Decodes the exit qualification of an APIC-access exit: offset in bits 11:0, access type in bits 15:12.
     #[must_use]
     pub fn new(qualification: u64, length: u8) -> Self {
         let access = match qualification >> 12 & 15 {
-            0 => AccessKind::Read,
-            1 => AccessKind::Write,
-            2 => AccessKind::Fetch,
-            _ => AccessKind::Other,
+            0 => ApicAccessKind::Read,
+            1 => ApicAccessKind::Write,
+            2 => ApicAccessKind::Fetch,
+            _ => ApicAccessKind::Other,
         };
         Self { offset: (qualification & 0xfff) as u16, access, length }
     }
@@ -61,13 +61,13 @@ impl ApicAccess {
     /// Returns `true` for a linear write at the EOI register.
     #[must_use]
     pub fn is_eoi(self) -> bool {
-        self.access == AccessKind::Write && self.offset == EOI
+        self.access == ApicAccessKind::Write && self.offset == EOI
     }
 }
 
 /// State of the guest that an emulated instruction may access.
 #[derive(Debug)]
-pub struct GuestContext<'a, M> {
+pub struct AccessibleGuestState<'a, M> {
     /// Guest physical memory.
     pub memory: &'a mut M,
     /// Virtual local APIC of the vCPU.
@@ -75,10 +75,10 @@ pub struct GuestContext<'a, M> {
     /// Physical address of the APIC page.
     pub apic_page: u64,
     /// Current time, for the APIC's timer.
-    pub now: Instant,
+    pub now: VirtualInstant,
 }
 
-impl<M> GuestContext<'_, M> {
+impl<M> AccessibleGuestState<'_, M> {
     /// Returns the offset of an address in the APIC page.
     pub(super) fn apic_offset(&self, address: u64) -> Option<u16> {
         (address >> 12 == self.apic_page >> 12).then_some((address & 0xfff) as u16)
@@ -87,7 +87,7 @@ impl<M> GuestContext<'_, M> {
 
 /// Path by which an APIC-access exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandlingPath {
+pub enum ExitHandlingPath {
     /// The exit was handled as an EOI by its qualification alone.
     Fast,
     /// The exit was handled as an EOI after its instruction was checked.
@@ -104,47 +104,56 @@ pub enum ApicEffect {
     /// The instruction only read APIC registers.
     Read,
     /// The instruction wrote an APIC register, with this effect.
-    Write(WriteEffect),
+    Write(ApicWriteEffect),
 }
 
 /// Outcome of handling an APIC-access exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExitOutcome {
+pub struct ApicExitOutcome {
     /// Path by which the exit was handled.
-    pub how: HandlingPath,
+    pub how: ExitHandlingPath,
     /// Work of fetching and emulating the instruction.
     pub work: EmulationWork,
     /// Effect on the APIC, or the trap to inject.
-    pub result: Result<ApicEffect, Trap>,
+    pub result: Result<ApicEffect, GuestException>,
 }
 
 /// Handles a guest's APIC-access exit. Advances RIP and changes registers unless the result is a trap. A repeated
 /// string instruction executes one element and exits again for the next.
 pub fn apic_access<M: GuestMemory>(
     policy: EoiPolicy,
-    exit: ApicAccess,
-    cpu: &mut Cpu,
-    guest: GuestContext<'_, M>,
-) -> ExitOutcome {
+    exit: ApicAccessExit,
+    cpu: &mut VcpuRegisters,
+    guest: AccessibleGuestState<'_, M>,
+) -> ApicExitOutcome {
     let mut work = EmulationWork::default();
     if policy == EoiPolicy::Fast && exit.is_eoi() {
         cpu.rip = cpu.rip.wrapping_add(exit.length.into());
-        return ExitOutcome { how: HandlingPath::Fast, work, result: Ok(end(guest.lapic, guest.now)) };
+        return ApicExitOutcome {
+            how: ExitHandlingPath::Fast,
+            work,
+            result: Ok(end(guest.lapic, guest.now)),
+        };
     }
     let instruction = match fetch(guest.memory, cpu, &mut work) {
         Ok(instruction) => instruction,
-        Err(trap) => return ExitOutcome { how: HandlingPath::Emulated, work, result: Err(trap) },
+        Err(trap) => return ApicExitOutcome { how: ExitHandlingPath::Emulated, work, result: Err(trap) },
     };
     let plain = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_kind() == OpKind::Memory;
     if policy == EoiPolicy::FastChecked && exit.is_eoi() && plain {
         cpu.rip = instruction.next_ip();
-        return ExitOutcome { how: HandlingPath::Checked, work, result: Ok(end(guest.lapic, guest.now)) };
+        return ApicExitOutcome {
+            how: ExitHandlingPath::Checked,
+            work,
+            result: Ok(end(guest.lapic, guest.now)),
+        };
     }
-    let execution = Execution { guest, cpu, instruction, work: &mut work, effect: ApicEffect::None };
+    let execution =
+        EmulatedInstruction { guest, cpu, instruction, work: &mut work, effect: ApicEffect::None };
     let result = execution.run();
-    ExitOutcome { how: HandlingPath::Emulated, work, result }
+    ApicExitOutcome { how: ExitHandlingPath::Emulated, work, result }
 }
 
-fn end(lapic: &mut Lapic, now: Instant) -> ApicEffect {
+fn end(lapic: &mut Lapic, now: VirtualInstant) -> ApicEffect {
     ApicEffect::Write(lapic.write(now, EOI, 0))
 }

@@ -1,7 +1,7 @@
 //! Registers of a vCPU that emulated instructions read and write. Vector registers and segment bases other
 //! than FS and GS are not supported.
 
-use super::Trap;
+use super::GuestException;
 use iced_x86::Register;
 
 /// RFLAGS bit: carry flag.
@@ -19,18 +19,18 @@ pub const DF: u64 = 1 << 10;
 /// RFLAGS bit: overflow flag.
 pub const OF: u64 = 1 << 11;
 
-/// Index of RAX in [`Cpu::registers`].
+/// Index of RAX in [`VcpuRegisters::registers`].
 pub const RAX: usize = 0;
-/// Index of RCX in [`Cpu::registers`].
+/// Index of RCX in [`VcpuRegisters::registers`].
 pub const RCX: usize = 1;
-/// Index of RSI in [`Cpu::registers`].
+/// Index of RSI in [`VcpuRegisters::registers`].
 pub const RSI: usize = 6;
-/// Index of RDI in [`Cpu::registers`].
+/// Index of RDI in [`VcpuRegisters::registers`].
 pub const RDI: usize = 7;
 
 /// Registers of a vCPU in 64-bit mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cpu {
+pub struct VcpuRegisters {
     /// General-purpose registers: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
     pub registers: [u64; 16],
     /// Address of the guest's next instruction.
@@ -45,12 +45,12 @@ pub struct Cpu {
     pub user: bool,
 }
 
-impl Cpu {
+impl VcpuRegisters {
     /// Reads a general-purpose register of any size.
     ///
     /// # Errors
-    /// [`Trap::Undefined`] for other registers.
-    pub(super) fn get(&self, register: Register) -> Result<u64, Trap> {
+    /// [`GuestException::Undefined`] for other registers.
+    pub(super) fn get(&self, register: Register) -> Result<u64, GuestException> {
         let value = self.registers[register_index(register)?];
         let shifted = if is_high_byte(register) { value >> 8 } else { value };
         Ok(shifted & mask(register.size()))
@@ -59,8 +59,8 @@ impl Cpu {
     /// Writes a general-purpose register: 32 bits clear the upper half, fewer keep the rest.
     ///
     /// # Errors
-    /// [`Trap::Undefined`] for other registers.
-    pub(super) fn set(&mut self, register: Register, value: u64) -> Result<(), Trap> {
+    /// [`GuestException::Undefined`] for other registers.
+    pub(super) fn set(&mut self, register: Register, value: u64) -> Result<(), GuestException> {
         let whole = &mut self.registers[register_index(register)?];
         let shift = if is_high_byte(register) { 8 } else { 0 };
         let kept = if register.size() >= 4 { 0 } else { !(mask(register.size()) << shift) };
@@ -84,8 +84,12 @@ pub(super) fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }
 
-fn register_index(register: Register) -> Result<usize, Trap> {
-    if register.is_gpr() { Ok(register.full_register().number() % 16) } else { Err(Trap::Undefined) }
+fn register_index(register: Register) -> Result<usize, GuestException> {
+    if register.is_gpr() {
+        Ok(register.full_register().number() % 16)
+    } else {
+        Err(GuestException::Undefined)
+    }
 }
 
 fn is_high_byte(register: Register) -> bool {

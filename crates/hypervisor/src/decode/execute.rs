@@ -1,29 +1,29 @@
 //! Emulates instructions that access the APIC page: data moves, exchanges, string moves, logic and addition,
 //! which compilers and kernels use on device memory. Every other instruction traps.
 
-use super::alu::{Operation, unary};
-use super::apic_access::{ApicEffect, GuestContext};
+use super::alu::{AluOperation, unary};
+use super::apic_access::{AccessibleGuestState, ApicEffect};
 use super::cpu::{DF, RCX, RDI, RSI, mask};
 use super::memory::GuestMemory;
-use super::paging::{Intent, is_canonical, walk};
-use super::{Cpu, EmulationWork, Trap};
+use super::paging::{GuestAccessKind, is_canonical, walk};
+use super::{EmulationWork, GuestException, VcpuRegisters};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 /// Bytes of a page of guest memory.
 const PAGE: u64 = 4096;
 
 /// Guest instruction that is being emulated.
-pub(super) struct Execution<'a, M> {
-    pub(super) guest: GuestContext<'a, M>,
-    pub(super) cpu: &'a mut Cpu,
+pub(super) struct EmulatedInstruction<'a, M> {
+    pub(super) guest: AccessibleGuestState<'a, M>,
+    pub(super) cpu: &'a mut VcpuRegisters,
     pub(super) instruction: Instruction,
     pub(super) work: &'a mut EmulationWork,
     pub(super) effect: ApicEffect,
 }
 
-impl<M: GuestMemory> Execution<'_, M> {
+impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     /// Emulates the instruction, or one element of it if it repeats, and advances RIP when it is complete.
-    pub(super) fn run(mut self) -> Result<ApicEffect, Trap> {
+    pub(super) fn run(mut self) -> Result<ApicEffect, GuestException> {
         let done = if self.instruction.is_string_instruction() {
             self.string()?
         } else {
@@ -36,7 +36,7 @@ impl<M: GuestMemory> Execution<'_, M> {
         Ok(self.effect)
     }
 
-    fn plain(&mut self) -> Result<(), Trap> {
+    fn plain(&mut self) -> Result<(), GuestException> {
         let mnemonic = self.instruction.mnemonic();
         match mnemonic {
             Mnemonic::Mov | Mnemonic::Movzx => {
@@ -58,16 +58,16 @@ impl<M: GuestMemory> Execution<'_, M> {
         }
     }
 
-    fn arithmetic(&mut self, mnemonic: Mnemonic) -> Result<(), Trap> {
+    fn arithmetic(&mut self, mnemonic: Mnemonic) -> Result<(), GuestException> {
         let bytes = self.bytes(0);
-        let operation = Operation::of(mnemonic);
+        let operation = AluOperation::of(mnemonic);
         if operation.is_none() && unary(mnemonic, 0, bytes, 0).is_none() {
-            return Err(Trap::Undefined);
+            return Err(GuestException::Undefined);
         }
         let value = self.operand(0)?;
         let (result, flags) = match operation {
             Some(operation) => operation.apply(value, self.operand(1)?, bytes, self.cpu.flags),
-            None => unary(mnemonic, value, bytes, self.cpu.flags).ok_or(Trap::Undefined)?,
+            None => unary(mnemonic, value, bytes, self.cpu.flags).ok_or(GuestException::Undefined)?,
         };
         if operation.is_none_or(|operation| operation.writes_result) {
             self.set_operand(0, result)?;
@@ -78,7 +78,7 @@ impl<M: GuestMemory> Execution<'_, M> {
 
     /// Emulates one element of STOS, MOVS or LODS. Returns `true` if the instruction is complete. Each
     /// element of a repeated one is a run of its own, so that a guest cannot occupy the hypervisor.
-    fn string(&mut self) -> Result<bool, Trap> {
+    fn string(&mut self) -> Result<bool, GuestException> {
         let repeats = self.instruction.has_rep_prefix() || self.instruction.has_repne_prefix();
         if repeats && self.cpu.registers[RCX] == 0 {
             return Ok(true);
@@ -114,60 +114,65 @@ impl<M: GuestMemory> Execution<'_, M> {
         .clamp(1, 8)
     }
 
-    fn operand(&mut self, operand: u32) -> Result<u64, Trap> {
+    fn operand(&mut self, operand: u32) -> Result<u64, GuestException> {
         match self.instruction.op_kind(operand) {
             OpKind::Register => self.cpu.get(self.instruction.op_register(operand)),
             OpKind::Memory | OpKind::MemorySegRSI | OpKind::MemoryESRDI => {
                 let linear = self.linear(operand)?;
                 self.load(linear, self.bytes(operand))
             }
-            _ => self.instruction.try_immediate(operand).map_err(|_| Trap::Undefined),
+            _ => self.instruction.try_immediate(operand).map_err(|_| GuestException::Undefined),
         }
     }
 
-    fn set_operand(&mut self, operand: u32, value: u64) -> Result<(), Trap> {
+    fn set_operand(&mut self, operand: u32, value: u64) -> Result<(), GuestException> {
         match self.instruction.op_kind(operand) {
             OpKind::Register => self.cpu.set(self.instruction.op_register(operand), value),
             OpKind::Memory | OpKind::MemoryESRDI => {
                 let linear = self.linear(operand)?;
                 self.store(linear, self.bytes(operand), value)
             }
-            _ => Err(Trap::Undefined),
+            _ => Err(GuestException::Undefined),
         }
     }
 
-    fn linear(&self, operand: u32) -> Result<u64, Trap> {
+    fn linear(&self, operand: u32) -> Result<u64, GuestException> {
         let part = |register, _, _| self.cpu.address_part(register);
-        self.instruction.virtual_address(operand, 0, part).ok_or(Trap::Undefined)
+        self.instruction.virtual_address(operand, 0, part).ok_or(GuestException::Undefined)
     }
 
-    fn load(&mut self, linear: u64, bytes: usize) -> Result<u64, Trap> {
-        let address = self.translate(linear, bytes, Intent::Read)?;
+    fn load(&mut self, linear: u64, bytes: usize) -> Result<u64, GuestException> {
+        let address = self.translate(linear, bytes, GuestAccessKind::Read)?;
         if let Some(offset) = self.guest.apic_offset(address) {
             return self.apic_read(offset, bytes);
         }
         let mut value = [0; 8];
         if !self.guest.memory.read(address, &mut value[..bytes]) {
-            return Err(Trap::Undefined);
+            return Err(GuestException::Undefined);
         }
         Ok(u64::from_le_bytes(value))
     }
 
-    fn store(&mut self, linear: u64, bytes: usize, value: u64) -> Result<(), Trap> {
-        let address = self.translate(linear, bytes, Intent::Write)?;
+    fn store(&mut self, linear: u64, bytes: usize, value: u64) -> Result<(), GuestException> {
+        let address = self.translate(linear, bytes, GuestAccessKind::Write)?;
         if let Some(offset) = self.guest.apic_offset(address) {
             return self.apic_write(offset, bytes, value);
         }
         let stored = self.guest.memory.write(address, &value.to_le_bytes()[..bytes]);
-        if stored { Ok(()) } else { Err(Trap::Undefined) }
+        if stored { Ok(()) } else { Err(GuestException::Undefined) }
     }
 
-    fn translate(&mut self, linear: u64, bytes: usize, intent: Intent) -> Result<u64, Trap> {
+    fn translate(
+        &mut self,
+        linear: u64,
+        bytes: usize,
+        intent: GuestAccessKind,
+    ) -> Result<u64, GuestException> {
         if !is_canonical(linear) {
-            return Err(Trap::GeneralProtection);
+            return Err(GuestException::GeneralProtection);
         }
         if linear % PAGE + bytes as u64 > PAGE {
-            return Err(Trap::Undefined);
+            return Err(GuestException::Undefined);
         }
         let walk = walk(self.guest.memory, self.cpu.cr3, linear, intent, self.cpu.user);
         self.work.table_loads += walk.loads;
@@ -177,7 +182,7 @@ impl<M: GuestMemory> Execution<'_, M> {
 
     /// Reads an APIC register, which has 4 bytes (SDM volume 3, 10.4.1). Accesses to parts of a register are allowed,
     /// as operating systems rely on them; accesses of 8 bytes or across registers trap.
-    fn apic_read(&mut self, offset: u16, bytes: usize) -> Result<u64, Trap> {
+    fn apic_read(&mut self, offset: u16, bytes: usize) -> Result<u64, GuestException> {
         let (register, lane) = register_and_lane(offset, bytes)?;
         let value = self.guest.lapic.read(self.guest.now, register);
         if self.effect == ApicEffect::None {
@@ -186,7 +191,7 @@ impl<M: GuestMemory> Execution<'_, M> {
         Ok(u64::from(value) >> lane & mask(bytes))
     }
 
-    fn apic_write(&mut self, offset: u16, bytes: usize, value: u64) -> Result<(), Trap> {
+    fn apic_write(&mut self, offset: u16, bytes: usize, value: u64) -> Result<(), GuestException> {
         let (register, lane) = register_and_lane(offset, bytes)?;
         let mut whole = value as u32;
         if bytes < 4 {
@@ -199,7 +204,11 @@ impl<M: GuestMemory> Execution<'_, M> {
 }
 
 /// Returns the register that an access reads or writes, and the access's first bit in it.
-fn register_and_lane(offset: u16, bytes: usize) -> Result<(u16, u32), Trap> {
+fn register_and_lane(offset: u16, bytes: usize) -> Result<(u16, u32), GuestException> {
     let inside = usize::from(offset % 4);
-    if inside + bytes > 4 { Err(Trap::Undefined) } else { Ok((offset - inside as u16, 8 * inside as u32)) }
+    if inside + bytes > 4 {
+        Err(GuestException::Undefined)
+    } else {
+        Ok((offset - inside as u16, 8 * inside as u32))
+    }
 }

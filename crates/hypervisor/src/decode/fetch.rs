@@ -1,8 +1,8 @@
 //! Fetches the instruction at RIP: page walk, fetch, decode. Code segments with a base are not supported.
 
 use super::memory::GuestMemory;
-use super::paging::{Intent, is_canonical, walk};
-use super::{Cpu, EmulationWork, Trap};
+use super::paging::{GuestAccessKind, is_canonical, walk};
+use super::{EmulationWork, GuestException, VcpuRegisters};
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
 
 /// Length of the longest instruction, in bytes (SDM volume 2, 2.3.11).
@@ -14,8 +14,12 @@ const PAGE: u64 = 4096;
 /// it.
 ///
 /// # Errors
-/// [`Trap`] if a page cannot be fetched or the instruction is illegal.
-pub fn fetch(memory: &impl GuestMemory, cpu: &Cpu, work: &mut EmulationWork) -> Result<Instruction, Trap> {
+/// [`GuestException`] if a page cannot be fetched or the instruction is illegal.
+pub fn fetch(
+    memory: &impl GuestMemory,
+    cpu: &VcpuRegisters,
+    work: &mut EmulationWork,
+) -> Result<Instruction, GuestException> {
     let mut bytes = [0; MAX_LENGTH];
     let here = ((PAGE - cpu.rip % PAGE) as usize).min(MAX_LENGTH);
     fetch_bytes(memory, cpu, cpu.rip, &mut bytes[..here], work)?;
@@ -24,9 +28,9 @@ pub fn fetch(memory: &impl GuestMemory, cpu: &Cpu, work: &mut EmulationWork) -> 
         Err(DecoderError::NoMoreBytes) if here < MAX_LENGTH => {
             let next = cpu.rip.wrapping_add(here as u64);
             fetch_bytes(memory, cpu, next, &mut bytes[here..], work)?;
-            decode(&bytes, cpu.rip).map_err(|_| Trap::Undefined)
+            decode(&bytes, cpu.rip).map_err(|_| GuestException::Undefined)
         }
-        decoded => decoded.map_err(|_| Trap::Undefined),
+        decoded => decoded.map_err(|_| GuestException::Undefined),
     }
 }
 
@@ -42,16 +46,16 @@ fn decode(bytes: &[u8], rip: u64) -> Result<Instruction, DecoderError> {
 /// Reads bytes of an instruction within one page.
 fn fetch_bytes(
     memory: &impl GuestMemory,
-    cpu: &Cpu,
+    cpu: &VcpuRegisters,
     linear: u64,
     into: &mut [u8],
     work: &mut EmulationWork,
-) -> Result<(), Trap> {
+) -> Result<(), GuestException> {
     if !is_canonical(linear) {
-        return Err(Trap::GeneralProtection);
+        return Err(GuestException::GeneralProtection);
     }
-    let walk = walk(memory, cpu.cr3, linear, Intent::Fetch, cpu.user);
+    let walk = walk(memory, cpu.cr3, linear, GuestAccessKind::Fetch, cpu.user);
     work.table_loads += walk.loads;
     work.fetched += into.len() as u32;
-    if memory.read(walk.result?, into) { Ok(()) } else { Err(Trap::Undefined) }
+    if memory.read(walk.result?, into) { Ok(()) } else { Err(GuestException::Undefined) }
 }

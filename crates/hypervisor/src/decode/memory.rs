@@ -13,9 +13,9 @@ pub trait GuestMemory {
 
 /// Contiguous guest memory from address 0.
 #[derive(Debug, Clone)]
-pub struct FlatMemory(Vec<u8>);
+pub struct FlatGuestMemory(Vec<u8>);
 
-impl FlatMemory {
+impl FlatGuestMemory {
     /// Creates `bytes` bytes of zeroed memory.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
@@ -29,7 +29,7 @@ impl FlatMemory {
     }
 }
 
-impl GuestMemory for FlatMemory {
+impl GuestMemory for FlatGuestMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         let range = self.range(address, into.len());
         if let Some(range) = range.clone() {

@@ -20,15 +20,16 @@ pub mod paging;
 mod tests;
 
 pub use apic_access::{
-    AccessKind, ApicAccess, ApicEffect, EoiPolicy, ExitOutcome, GuestContext, HandlingPath, apic_access,
+    AccessibleGuestState, ApicAccessExit, ApicAccessKind, ApicEffect, ApicExitOutcome, EoiPolicy,
+    ExitHandlingPath, apic_access,
 };
-pub use cpu::Cpu;
-pub use memory::{FlatMemory, GuestMemory};
-pub use paging::{GuestTables, PageFault};
+pub use cpu::VcpuRegisters;
+pub use memory::{FlatGuestMemory, GuestMemory};
+pub use paging::{PageFault, PageTableBuilder};
 
 /// Processor exception that the instruction raises in the guest. RIP and registers are as before the instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Trap {
+pub enum GuestException {
     /// The guest's page tables forbid the access.
     #[error(transparent)]
     Page(#[from] PageFault),

@@ -21,7 +21,7 @@ const RESERVED: u32 = 1 << 3;
 
 /// Purpose of a memory access by the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intent {
+pub enum GuestAccessKind {
     /// Access to read data.
     Read,
     /// Access to write data.
@@ -42,7 +42,7 @@ pub struct PageFault {
 
 /// Result of a walk of the guest's page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Walk {
+pub struct PageWalk {
     /// Physical address that the walk found, or the page fault.
     pub result: Result<u64, PageFault>,
     /// Page-table entries that the walk loaded.
@@ -56,23 +56,29 @@ pub fn is_canonical(linear: u64) -> bool {
 }
 
 /// Walks the page tables at `cr3`. A table outside memory reads as not present.
-pub fn walk(memory: &impl GuestMemory, cr3: u64, linear: u64, intent: Intent, user: bool) -> Walk {
+pub fn walk(
+    memory: &impl GuestMemory,
+    cr3: u64,
+    linear: u64,
+    intent: GuestAccessKind,
+    user: bool,
+) -> PageWalk {
     let mut loads = 0;
     let result = descend(memory, cr3, linear, &mut loads).and_then(|(address, rights)| {
         let forbidden = match intent {
-            Intent::Write => rights & WRITE == 0,
-            Intent::Fetch => rights & NO_EXECUTE != 0,
-            Intent::Read => false,
+            GuestAccessKind::Write => rights & WRITE == 0,
+            GuestAccessKind::Fetch => rights & NO_EXECUTE != 0,
+            GuestAccessKind::Read => false,
         };
         if forbidden || user && rights & USER == 0 { Err(PRESENT as u32) } else { Ok(address) }
     });
     let asked = match intent {
-        Intent::Read => 0,
-        Intent::Write => 1 << 1,
-        Intent::Fetch => 1 << 4,
+        GuestAccessKind::Read => 0,
+        GuestAccessKind::Write => 1 << 1,
+        GuestAccessKind::Fetch => 1 << 4,
     };
     let user = u32::from(user) << 2;
-    Walk { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
+    PageWalk { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
 }
 
 /// Returns the physical address and the rights granted by all levels, or the low bits of the error code.
@@ -104,14 +110,14 @@ fn descend(memory: &impl GuestMemory, cr3: u64, linear: u64, loads: &mut u32) ->
 
 /// Builder of page tables in guest memory, which takes pages for the tables from a range.
 #[derive(Debug, Clone)]
-pub struct GuestTables {
+pub struct PageTableBuilder {
     root: u64,
     next: u64,
 }
 
 /// Page sizes, each with the level of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageSize {
+pub enum GuestPageSize {
     /// Guest page of 4 KiB.
     Small = 0,
     /// Guest page of 2 MiB.
@@ -120,7 +126,7 @@ pub enum PageSize {
     Huge = 2,
 }
 
-impl GuestTables {
+impl PageTableBuilder {
     /// Creates tables whose root is the page at `first`; further tables follow it.
     #[must_use]
     pub fn new(first: u64) -> Self {
@@ -141,7 +147,7 @@ impl GuestTables {
         to: &mut impl GuestMemory,
         linear: u64,
         address: u64,
-        size: PageSize,
+        size: GuestPageSize,
         rights: u64,
     ) -> bool {
         let mut table = self.root;
@@ -161,7 +167,7 @@ impl GuestTables {
             }
             table = entry & ADDRESS;
         }
-        let leaf = if size == PageSize::Small { 0 } else { LARGE };
+        let leaf = if size == GuestPageSize::Small { 0 } else { LARGE };
         let at = table + (linear >> (12 + 9 * size as u64) & 511) * 8;
         to.write(at, &(address & ADDRESS | rights | PRESENT | leaf).to_le_bytes())
     }

@@ -1,16 +1,17 @@
 //! Tests of guest instructions at the APIC page under each policy, and of the effects the fast path loses.
 
-use super::alu::{FLAGS, Operation, unary};
+use super::alu::{AluOperation, FLAGS, unary};
 use super::cpu::{AF, CF, DF, OF, PF, RAX, RCX, RDI, RSI, SF, ZF};
-use super::paging::{Intent, NO_EXECUTE, PageSize, USER, WRITE, walk};
+use super::paging::{GuestAccessKind, GuestPageSize, NO_EXECUTE, USER, WRITE, walk};
 use super::{
-    ApicAccess, ApicEffect, Cpu, EmulationWork, EoiPolicy, ExitOutcome, FlatMemory, GuestContext,
-    GuestMemory, GuestTables, HandlingPath, PageFault, Trap, apic_access,
+    AccessibleGuestState, ApicAccessExit, ApicEffect, ApicExitOutcome, EmulationWork, EoiPolicy,
+    ExitHandlingPath, FlatGuestMemory, GuestException, GuestMemory, PageFault, PageTableBuilder,
+    VcpuRegisters, apic_access,
 };
-use crate::lapic::{Eoi, Lapic, WriteEffect, registers};
+use crate::lapic::{ApicWriteEffect, EoiEffect, Lapic, registers};
 use iced_x86::Mnemonic;
 use proptest::prelude::*;
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
 /// Physical address of the APIC page, its address in Linux, and those of the test's code and data.
 const APIC_PAGE: u64 = 0xfee0_0000;
@@ -24,32 +25,32 @@ const TABLES: u64 = 0x1_0000;
 /// Exit qualification of a write at the EOI register.
 const WRITES_EOI: u64 = 0x10b0;
 
-struct Vcpu {
-    memory: FlatMemory,
-    cpu: Cpu,
+struct EmulatedVcpu {
+    memory: FlatGuestMemory,
+    cpu: VcpuRegisters,
     lapic: Lapic,
 }
 
-impl Vcpu {
+impl EmulatedVcpu {
     /// Creates a kernel at `rip` with this code, vector 41h in service and 31h requested.
     fn at(rip: u64, code: &[u8]) -> Self {
-        let mut memory = FlatMemory::new(0x2_0000);
-        let mut tables = GuestTables::new(TABLES);
+        let mut memory = FlatGuestMemory::new(0x2_0000);
+        let mut tables = PageTableBuilder::new(TABLES);
         for (linear, page, rights) in [
             (APIC, APIC_PAGE, WRITE | NO_EXECUTE),
             (CODE, CODE_PAGE, 0),
             (CODE + 0x1000, CODE_PAGE + 0x1000, 0),
             (DATA, DATA_PAGE, WRITE | NO_EXECUTE),
         ] {
-            assert!(tables.map(&mut memory, linear, page, PageSize::Small, rights));
+            assert!(tables.map(&mut memory, linear, page, GuestPageSize::Small, rights));
         }
         assert!(memory.write(CODE_PAGE + rip - CODE, code));
-        let mut lapic = Lapic::new(0, Span::from_nanos(10));
-        lapic.write(Instant::ZERO, registers::SVR, 0x1ff);
+        let mut lapic = Lapic::new(0, VirtualDuration::from_nanos(10));
+        lapic.write(VirtualInstant::ZERO, registers::SVR, 0x1ff);
         lapic.accept(0x41);
         lapic.inject();
         lapic.accept(0x31);
-        Self { memory, lapic, cpu: Cpu { rip, cr3: tables.cr3(), ..Cpu::default() } }
+        Self { memory, lapic, cpu: VcpuRegisters { rip, cr3: tables.cr3(), ..VcpuRegisters::default() } }
     }
 
     fn running(code: &[u8]) -> Self {
@@ -61,19 +62,19 @@ impl Vcpu {
         self
     }
 
-    fn exit(&mut self, policy: EoiPolicy, qualification: u64, length: u8) -> ExitOutcome {
-        let Vcpu { memory, cpu, lapic } = self;
-        let guest = GuestContext { memory, lapic, apic_page: APIC_PAGE, now: Instant::ZERO };
-        apic_access(policy, ApicAccess::new(qualification, length), cpu, guest)
+    fn exit(&mut self, policy: EoiPolicy, qualification: u64, length: u8) -> ApicExitOutcome {
+        let EmulatedVcpu { memory, cpu, lapic } = self;
+        let guest = AccessibleGuestState { memory, lapic, apic_page: APIC_PAGE, now: VirtualInstant::ZERO };
+        apic_access(policy, ApicAccessExit::new(qualification, length), cpu, guest)
     }
 
-    fn emulate(&mut self) -> Result<ApicEffect, Trap> {
+    fn emulate(&mut self) -> Result<ApicEffect, GuestException> {
         self.exit(EoiPolicy::Emulate, WRITES_EOI, 0).result
     }
 }
 
 fn ended() -> ApicEffect {
-    ApicEffect::Write(WriteEffect::Eoi(Eoi { ended: Some(0x41), level: false, next: Some(0x31) }))
+    ApicEffect::Write(ApicWriteEffect::Eoi(EoiEffect { ended: Some(0x41), level: false, next: Some(0x31) }))
 }
 
 /// `mov dword [APIC + b0h], 0`: the EOI write of Linux 2.6.28.
@@ -88,11 +89,11 @@ const MOVS: [u8; 1] = [0xa5];
 #[test]
 fn each_eoi_policy_ends_the_interrupt_and_reports_its_work() {
     for (policy, how, table_loads, accesses) in [
-        (EoiPolicy::Fast, HandlingPath::Fast, 0, 0),
-        (EoiPolicy::FastChecked, HandlingPath::Checked, 4, 0),
-        (EoiPolicy::Emulate, HandlingPath::Emulated, 8, 1),
+        (EoiPolicy::Fast, ExitHandlingPath::Fast, 0, 0),
+        (EoiPolicy::FastChecked, ExitHandlingPath::Checked, 4, 0),
+        (EoiPolicy::Emulate, ExitHandlingPath::Emulated, 8, 1),
     ] {
-        let mut world = Vcpu::running(&MOV_IMMEDIATE);
+        let mut world = EmulatedVcpu::running(&MOV_IMMEDIATE);
         let handled = world.exit(policy, WRITES_EOI, 11);
         assert_eq!((handled.how, handled.result), (how, Ok(ended())));
         assert_eq!((handled.work.table_loads, handled.work.accesses), (table_loads, accesses));
@@ -104,8 +105,8 @@ fn each_eoi_policy_ends_the_interrupt_and_reports_its_work() {
 fn only_a_linear_eoi_write_takes_the_fast_path() {
     // Access types: 0 read, 1 write, 2 fetch, 3 event delivery; offset b0h and 80h.
     for qualification in [0x00b0, 0x20b0, 0x30b0, 0xf0b0, 0x1080, 0x10b4] {
-        let mut world = Vcpu::running(&MOV_IMMEDIATE);
-        assert_eq!(world.exit(EoiPolicy::Fast, qualification, 11).how, HandlingPath::Emulated);
+        let mut world = EmulatedVcpu::running(&MOV_IMMEDIATE);
+        assert_eq!(world.exit(EoiPolicy::Fast, qualification, 11).how, ExitHandlingPath::Emulated);
     }
 }
 
@@ -122,7 +123,7 @@ fn every_form_of_mov_to_the_eoi_register_ends_the_interrupt() {
         &[0xc6, 0x07, 0x00],                                     // mov byte [rdi], 0
     ];
     for code in codes {
-        let mut world = Vcpu::running(code).with(RDI, APIC + 0xb0);
+        let mut world = EmulatedVcpu::running(code).with(RDI, APIC + 0xb0);
         assert_eq!(world.emulate(), Ok(ended()), "{code:x?}");
         assert_eq!(world.cpu.rip, CODE + code.len() as u64);
     }
@@ -131,7 +132,7 @@ fn every_form_of_mov_to_the_eoi_register_ends_the_interrupt() {
 #[test]
 fn decoded_address_includes_segment_base_and_index() {
     // mov gs:[rdi + 4*rcx + 10h], eax
-    let mut world = Vcpu::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
+    let mut world = EmulatedVcpu::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
     world.cpu.bases[1] = APIC + 0x10;
     assert_eq!(world.emulate(), Ok(ended()));
 }
@@ -147,7 +148,7 @@ fn apic_reads_are_extended_to_the_destination_register() {
         (&[0x48, 0x63, 0x07], 0xffff_ffff_8034_56f1),
     ];
     for (code, expected) in codes {
-        let mut world = Vcpu::running(code).with(RDI, DATA).with(RAX, 0x7777_7777_7777_7777);
+        let mut world = EmulatedVcpu::running(code).with(RDI, DATA).with(RAX, 0x7777_7777_7777_7777);
         world.memory.write(DATA_PAGE, &0x8034_56f1u32.to_le_bytes());
         assert_eq!(
             (world.emulate(), world.cpu.registers[RAX]),
@@ -155,14 +156,14 @@ fn apic_reads_are_extended_to_the_destination_register() {
             "{code:x?}"
         );
     }
-    let mut world = Vcpu::running(&[0x8b, 0x07]).with(RDI, APIC + 0x30);
+    let mut world = EmulatedVcpu::running(&[0x8b, 0x07]).with(RDI, APIC + 0x30);
     assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(ApicEffect::Read), 0x5_0014));
 }
 
 #[test]
 fn read_modify_write_updates_an_apic_register() {
     // TPR: mov [rdi], eax; or dword [rdi], 0fh; and dword [rdi], f0h; xor, add, inc, not byte.
-    let mut world = Vcpu::running(&[
+    let mut world = EmulatedVcpu::running(&[
         0xc7, 0x07, 0x30, 0, 0, 0, 0x83, 0x0f, 0x0f, 0x81, 0x27, 0xf0, 0, 0, 0, 0x83, 0x37, 0x01, 0x83, 0x07,
         0x02, 0xff, 0x07, 0xf6, 0x17,
     ])
@@ -170,7 +171,7 @@ fn read_modify_write_updates_an_apic_register() {
     for expected in [0x30, 0x3f, 0x30, 0x31, 0x33, 0x34, 0xcb] {
         assert_eq!(
             (world.emulate(), world.lapic.tpr()),
-            (Ok(ApicEffect::Write(WriteEffect::Stored)), expected)
+            (Ok(ApicEffect::Write(ApicWriteEffect::Stored)), expected)
         );
     }
     assert_eq!(world.cpu.rip, CODE + 25);
@@ -179,7 +180,7 @@ fn read_modify_write_updates_an_apic_register() {
 #[test]
 fn decoded_comparison_sets_flags_and_does_not_write() {
     // test dword [rdi], 8: TPR stays, ZF set. cmp dword [rdi], 1: CF and SF.
-    let mut world = Vcpu::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
+    let mut world = EmulatedVcpu::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
     assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), ZF | PF));
     assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), CF | PF | AF | SF));
 }
@@ -187,7 +188,7 @@ fn decoded_comparison_sets_flags_and_does_not_write() {
 #[test]
 fn fast_eoi_path_loses_the_rdi_update_of_stos() {
     let rdi = |policy| {
-        let mut world = Vcpu::running(&STOS).with(RDI, APIC + 0xb0);
+        let mut world = EmulatedVcpu::running(&STOS).with(RDI, APIC + 0xb0);
         assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
         world.cpu.registers[RDI] - APIC
     };
@@ -198,7 +199,7 @@ fn fast_eoi_path_loses_the_rdi_update_of_stos() {
 #[test]
 fn fast_eoi_path_loses_the_rsi_and_rdi_updates_of_movs() {
     let moved = |policy, flags| {
-        let mut world = Vcpu::running(&MOVS).with(RDI, APIC + 0xb0).with(RSI, DATA);
+        let mut world = EmulatedVcpu::running(&MOVS).with(RDI, APIC + 0xb0).with(RSI, DATA);
         world.cpu.flags = flags;
         assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
         [world.cpu.registers[RDI].wrapping_sub(APIC + 0xb0), world.cpu.registers[RSI].wrapping_sub(DATA)]
@@ -210,16 +211,16 @@ fn fast_eoi_path_loses_the_rsi_and_rdi_updates_of_movs() {
 
 #[test]
 fn repeated_stos_exits_per_element_but_fast_path_ends_it() {
-    let mut world = Vcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
+    let mut world = EmulatedVcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
     for (effect, left, rip) in [
         (ended(), 2, CODE),
-        (ApicEffect::Write(WriteEffect::Ignored), 1, CODE),
-        (ApicEffect::Write(WriteEffect::Ignored), 0, CODE + 2),
+        (ApicEffect::Write(ApicWriteEffect::Ignored), 1, CODE),
+        (ApicEffect::Write(ApicWriteEffect::Ignored), 0, CODE + 2),
     ] {
         assert_eq!(world.emulate(), Ok(effect));
         assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (left, rip));
     }
-    let mut world = Vcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
+    let mut world = EmulatedVcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
     assert_eq!(world.exit(EoiPolicy::Fast, WRITES_EOI, 2).result, Ok(ended()));
     assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (3, CODE + 2));
 }
@@ -227,16 +228,16 @@ fn repeated_stos_exits_per_element_but_fast_path_ends_it() {
 #[test]
 fn second_code_page_is_walked_only_if_code_crosses_into_it() {
     let rip = CODE + 0x1000 - 5;
-    let mut world = Vcpu::at(rip, &MOV_IMMEDIATE);
+    let mut world = EmulatedVcpu::at(rip, &MOV_IMMEDIATE);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);
     assert_eq!(handled.result, Ok(ended()));
     assert_eq!(handled.work, EmulationWork { table_loads: 12, fetched: 15, decoded: 1, accesses: 1 });
-    let mut world = Vcpu::at(CODE + 0x1000 - 2, &[0x89, 0x07]).with(RDI, APIC + 0xb0);
+    let mut world = EmulatedVcpu::at(CODE + 0x1000 - 2, &[0x89, 0x07]).with(RDI, APIC + 0xb0);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 2);
     assert_eq!(handled.work, EmulationWork { table_loads: 8, fetched: 2, decoded: 1, accesses: 1 });
-    let mut world = Vcpu::at(CODE + 0x2000 - 5, &MOV_IMMEDIATE[..5]);
+    let mut world = EmulatedVcpu::at(CODE + 0x2000 - 5, &MOV_IMMEDIATE[..5]);
     let fault = PageFault { linear: CODE + 0x2000, code: 1 << 4 };
-    assert_eq!((world.emulate(), world.cpu.rip), (Err(Trap::Page(fault)), CODE + 0x2000 - 5));
+    assert_eq!((world.emulate(), world.cpu.rip), (Err(GuestException::Page(fault)), CODE + 0x2000 - 5));
 }
 
 #[test]
@@ -245,10 +246,10 @@ fn faulting_instruction_leaves_the_guest_unchanged() {
     let codes: [(&[u8], u64, u64, u32); 3] =
         [(&MOVS, APIC + 0xb0, 0x1000, 0), (&STOS, CODE, 0, 3), (&STOS, 0x1000, 0, 2)];
     for (code, rdi, rsi, error) in codes {
-        let mut world = Vcpu::running(code).with(RDI, rdi).with(RSI, rsi);
+        let mut world = EmulatedVcpu::running(code).with(RDI, rdi).with(RSI, rsi);
         let (before, in_service) = (world.cpu.clone(), *world.lapic.in_service());
         let linear = if code == MOVS { rsi } else { rdi };
-        assert_eq!(world.emulate(), Err(Trap::Page(PageFault { linear, code: error })));
+        assert_eq!(world.emulate(), Err(GuestException::Page(PageFault { linear, code: error })));
         assert_eq!((&world.cpu, world.lapic.in_service()), (&before, &in_service));
     }
 }
@@ -264,24 +265,24 @@ fn unsupported_guest_instruction_traps() {
         &[0x8c, 0x1f],       // mov [rdi], ds
     ];
     for code in codes {
-        let mut world = Vcpu::running(code).with(RDI, APIC + 0xb0);
-        assert_eq!((world.emulate(), world.cpu.rip), (Err(Trap::Undefined), CODE), "{code:x?}");
+        let mut world = EmulatedVcpu::running(code).with(RDI, APIC + 0xb0);
+        assert_eq!((world.emulate(), world.cpu.rip), (Err(GuestException::Undefined), CODE), "{code:x?}");
     }
-    let mut world = Vcpu::running(&[0x89, 0x07]).with(RDI, 1 << 50);
-    assert_eq!(world.emulate(), Err(Trap::GeneralProtection));
-    let mut world = Vcpu::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
-    assert_eq!(world.emulate(), Err(Trap::Undefined), "across pages");
+    let mut world = EmulatedVcpu::running(&[0x89, 0x07]).with(RDI, 1 << 50);
+    assert_eq!(world.emulate(), Err(GuestException::GeneralProtection));
+    let mut world = EmulatedVcpu::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
+    assert_eq!(world.emulate(), Err(GuestException::Undefined), "across pages");
 }
 
 #[test]
 fn page_walk_loads_and_obeys_one_entry_per_level() {
     // SDM volume 3, 4.5.4, 4.6.1, 4.7.
-    let mut memory = FlatMemory::new(0x1_0000);
-    let mut tables = GuestTables::new(0x1000);
+    let mut memory = FlatGuestMemory::new(0x1_0000);
+    let mut tables = PageTableBuilder::new(0x1000);
     for (linear, size, rights) in [
-        (0x1000, PageSize::Small, USER),
-        (0x4020_0000, PageSize::Large, WRITE | NO_EXECUTE),
-        (0x80_0000_0000, PageSize::Huge, WRITE | USER),
+        (0x1000, GuestPageSize::Small, USER),
+        (0x4020_0000, GuestPageSize::Large, WRITE | NO_EXECUTE),
+        (0x80_0000_0000, GuestPageSize::Huge, WRITE | USER),
     ] {
         assert!(tables.map(&mut memory, linear, 0x4000_0000, size, rights));
     }
@@ -290,23 +291,29 @@ fn page_walk_loads_and_obeys_one_entry_per_level() {
         let walk = walk(&memory, cr3, linear, intent, user);
         (walk.result.map_err(|fault| fault.code), walk.loads)
     };
-    assert_eq!(at(0x1234, Intent::Read, true), (Ok(0x4000_0234), 4));
-    assert_eq!(at(0x4021_2345, Intent::Write, false), (Ok(0x4001_2345), 3));
-    assert_eq!(at(0x80_2345_6789, Intent::Fetch, true), (Ok(0x6345_6789), 2));
-    assert_eq!(at(0x1234, Intent::Write, true), (Err(0b00111), 4));
-    assert_eq!(at(0x4021_2345, Intent::Fetch, false), (Err(0b10001), 3));
-    assert_eq!(at(0x4021_2345, Intent::Read, true), (Err(0b00101), 3));
-    assert_eq!(at(0x9000, Intent::Read, false), (Err(0), 4));
-    assert_eq!(at(0xffff_8000_0000_0000, Intent::Write, false), (Err(0b00010), 1));
-    assert_eq!(walk(&memory, 0xffff_f000, 0x1000, Intent::Read, false).result.map_err(|f| f.code), Err(0));
+    assert_eq!(at(0x1234, GuestAccessKind::Read, true), (Ok(0x4000_0234), 4));
+    assert_eq!(at(0x4021_2345, GuestAccessKind::Write, false), (Ok(0x4001_2345), 3));
+    assert_eq!(at(0x80_2345_6789, GuestAccessKind::Fetch, true), (Ok(0x6345_6789), 2));
+    assert_eq!(at(0x1234, GuestAccessKind::Write, true), (Err(0b00111), 4));
+    assert_eq!(at(0x4021_2345, GuestAccessKind::Fetch, false), (Err(0b10001), 3));
+    assert_eq!(at(0x4021_2345, GuestAccessKind::Read, true), (Err(0b00101), 3));
+    assert_eq!(at(0x9000, GuestAccessKind::Read, false), (Err(0), 4));
+    assert_eq!(at(0xffff_8000_0000_0000, GuestAccessKind::Write, false), (Err(0b00010), 1));
+    assert_eq!(
+        walk(&memory, 0xffff_f000, 0x1000, GuestAccessKind::Read, false).result.map_err(|f| f.code),
+        Err(0)
+    );
     let mut reserved = memory.clone();
     reserved.write(0x1000, &0x83u64.to_le_bytes());
-    assert_eq!(walk(&reserved, cr3, 0x1000, Intent::Read, false).result.map_err(|f| f.code), Err(0b01001));
+    assert_eq!(
+        walk(&reserved, cr3, 0x1000, GuestAccessKind::Read, false).result.map_err(|f| f.code),
+        Err(0b01001)
+    );
 }
 
 #[test]
 fn handling_a_second_vm_exit_does_not_allocate() {
-    let mut world = Vcpu::running(&MOV_IMMEDIATE);
+    let mut world = EmulatedVcpu::running(&MOV_IMMEDIATE);
     world.emulate().unwrap();
     let allocated = allocation_counter::measure(|| {
         for policy in [EoiPolicy::Fast, EoiPolicy::FastChecked, EoiPolicy::Emulate] {
@@ -329,12 +336,12 @@ proptest! {
     #[test]
     fn decoded_addition_and_subtraction_agree_with_rust(a: u32, b: u32, carry: bool) {
         let flags = if carry { CF } else { 0 };
-        let add = Operation::of(Mnemonic::Adc).unwrap().apply(a.into(), b.into(), 4, flags);
+        let add = AluOperation::of(Mnemonic::Adc).unwrap().apply(a.into(), b.into(), 4, flags);
         let sum = i64::from(a as i32) + i64::from(b as i32) + i64::from(carry);
         prop_assert_eq!(add.0 as u32, sum as u32);
         prop_assert_eq!(add.1 & CF != 0, u64::from(a) + u64::from(b) + u64::from(carry) > u32::MAX.into());
         prop_assert_eq!(add.1 & OF != 0, i32::try_from(sum).is_err());
-        let sub = Operation::of(Mnemonic::Sbb).unwrap().apply(a.into(), b.into(), 4, flags);
+        let sub = AluOperation::of(Mnemonic::Sbb).unwrap().apply(a.into(), b.into(), 4, flags);
         let difference = i64::from(a as i32) - i64::from(b as i32) - i64::from(carry);
         prop_assert_eq!(sub.0 as u32, difference as u32);
         prop_assert_eq!(sub.1 & CF != 0, u64::from(b) + u64::from(carry) > u64::from(a));
@@ -350,7 +357,7 @@ proptest! {
         qualification: u64,
     ) {
         for policy in [EoiPolicy::Fast, EoiPolicy::FastChecked, EoiPolicy::Emulate] {
-            let mut world = Vcpu::running(&code);
+            let mut world = EmulatedVcpu::running(&code);
             world.cpu.registers = registers;
             let before = world.cpu.clone();
             let handled = world.exit(policy, qualification, 3);
@@ -361,9 +368,9 @@ proptest! {
 
     #[test]
     fn walk_of_any_page_table_does_not_panic(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
-        let mut memory = FlatMemory::new(0x4000);
+        let mut memory = FlatGuestMemory::new(0x4000);
         memory.write(0, &tables);
-        let walk = walk(&memory, cr3 << 12, linear, Intent::Write, true);
+        let walk = walk(&memory, cr3 << 12, linear, GuestAccessKind::Write, true);
         prop_assert!((1..=4).contains(&walk.loads));
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-/// Index of a domain of a [`crate::cpu::Machine`]; [`DomainId::HYPERVISOR`] always exists.
+/// Index of a domain of a [`crate::cpu::HostMachine`]; [`DomainId::HYPERVISOR`] always exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(u16);
 

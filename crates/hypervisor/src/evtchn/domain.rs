@@ -1,7 +1,7 @@
 //! Event-channel ports of one domain: the memory shared with the hypervisor, and the operations of both
 //! sides.
 
-use super::{Binding, Error, EventDelivery};
+use super::{EventChannelError, EventDelivery, EventPortBinding};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -12,14 +12,14 @@ const WORDS: usize = 64;
 
 /// Event-channel port of a domain.
 #[derive(Debug, Clone, Copy)]
-struct Port {
-    binding: Option<Binding>,
+struct EventPort {
+    binding: Option<EventPortBinding>,
     vcpu: u16,
 }
 
 /// Event-channel state of one vCPU in the shared memory.
 #[derive(Debug, Clone, Copy, Default)]
-struct Vcpu {
+struct VcpuUpcallState {
     /// Bit mask of the words of pending bits that the vCPU has to scan.
     selector: u64,
     upcall_pending: bool,
@@ -29,21 +29,21 @@ struct Vcpu {
 
 /// Event-channel ports of one domain.
 #[derive(Debug, Clone)]
-pub struct DomainPorts {
-    ports: Vec<Port>,
+pub struct DomainEventPorts {
+    ports: Vec<EventPort>,
     pending: [u64; WORDS],
     masked: [u64; WORDS],
-    vcpus: Vec<Vcpu>,
+    vcpus: Vec<VcpuUpcallState>,
     lowest_free: u16,
 }
 
-impl DomainPorts {
+impl DomainEventPorts {
     pub(super) fn new(vcpus: u16) -> Self {
         Self {
-            ports: vec![Port { binding: None, vcpu: 0 }; PORTS.into()],
+            ports: vec![EventPort { binding: None, vcpu: 0 }; PORTS.into()],
             pending: [0; WORDS],
             masked: [0; WORDS],
-            vcpus: vec![Vcpu::default(); vcpus.max(1).into()],
+            vcpus: vec![VcpuUpcallState::default(); vcpus.max(1).into()],
             lowest_free: 1,
         }
     }
@@ -51,9 +51,9 @@ impl DomainPorts {
     /// Returns the binding of an event-channel port.
     ///
     /// # Errors
-    /// [`Error::Port`] if the port is not in use.
-    pub fn binding(&self, port: u16) -> Result<Binding, Error> {
-        self.ports.get(usize::from(port)).and_then(|port| port.binding).ok_or(Error::Port)
+    /// [`EventChannelError::Port`] if the port is not in use.
+    pub fn binding(&self, port: u16) -> Result<EventPortBinding, EventChannelError> {
+        self.ports.get(usize::from(port)).and_then(|port| port.binding).ok_or(EventChannelError::Port)
     }
 
     /// Returns `true` if an event is pending at a port.
@@ -79,12 +79,12 @@ impl DomainPorts {
         self.is_pending(port).then(|| self.notify(port))
     }
 
-    /// Binds a port to the vCPU that its events notify. Sends no notification: use [`super::Channels::rebind`] for a
-    /// port in use.
+    /// Binds a port to the vCPU that its events notify. Sends no notification: use [`super::EventChannels::rebind`] for
+    /// a port in use.
     ///
     /// # Errors
-    /// [`Error::Port`] or [`Error::Vcpu`] for an invalid port or vCPU.
-    pub fn bind_vcpu(&mut self, port: u16, vcpu: u16) -> Result<(), Error> {
+    /// [`EventChannelError::Port`] or [`EventChannelError::Vcpu`] for an invalid port or vCPU.
+    pub fn bind_vcpu(&mut self, port: u16, vcpu: u16) -> Result<(), EventChannelError> {
         self.binding(port)?;
         self.check_vcpu(vcpu)?;
         self.ports[usize::from(port)].vcpu = vcpu;
@@ -119,7 +119,7 @@ impl DomainPorts {
     }
 
     /// Enters an upcall: masks further ones and clears the pending flag. Returns `false` if none was due. The
-    /// guest then takes ports with [`DomainPorts::next`] until `None`, and leaves.
+    /// guest then takes ports with [`DomainEventPorts::next`] until `None`, and leaves.
     pub fn enter_upcall(&mut self, vcpu: u16) -> bool {
         let due = self.upcall_due(vcpu);
         if let Some(vcpu) = self.vcpus.get_mut(usize::from(vcpu)).filter(|_| due) {
@@ -150,20 +150,20 @@ impl DomainPorts {
         self.set_upcall_mask(vcpu, false)
     }
 
-    pub(super) fn check_vcpu(&self, vcpu: u16) -> Result<(), Error> {
-        (usize::from(vcpu) < self.vcpus.len()).then_some(()).ok_or(Error::Vcpu)
+    pub(super) fn check_vcpu(&self, vcpu: u16) -> Result<(), EventChannelError> {
+        (usize::from(vcpu) < self.vcpus.len()).then_some(()).ok_or(EventChannelError::Vcpu)
     }
 
-    pub(super) fn allocate(&mut self, binding: Binding) -> Result<u16, Error> {
+    pub(super) fn allocate(&mut self, binding: EventPortBinding) -> Result<u16, EventChannelError> {
         let first = usize::from(self.lowest_free);
         let free = self.ports.get(first..).and_then(|ports| ports.iter().position(|p| p.binding.is_none()));
-        let port = first + free.ok_or(Error::Full)?;
-        self.ports[port] = Port { binding: Some(binding), vcpu: 0 };
+        let port = first + free.ok_or(EventChannelError::Full)?;
+        self.ports[port] = EventPort { binding: Some(binding), vcpu: 0 };
         self.lowest_free = port as u16 + 1;
         Ok(port as u16)
     }
 
-    pub(super) fn set_binding(&mut self, port: u16, binding: Binding) {
+    pub(super) fn set_binding(&mut self, port: u16, binding: EventPortBinding) {
         self.ports[usize::from(port)].binding = Some(binding);
     }
 

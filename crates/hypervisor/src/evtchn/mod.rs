@@ -6,21 +6,21 @@
 //! - here: bindings between domains, and sending.
 //!
 //! A port belongs to the vCPU it is bound to: as in Linux, a vCPU skips the ports of others. That is why
-//! [`Channels::rebind`] has a fixed order. The caller charges hypercalls and upcalls; PIRQ end-of-interrupt
+//! [`EventChannels::rebind`] has a fixed order. The caller charges hypercalls and upcalls; PIRQ end-of-interrupt
 //! and the FIFO form are not supported.
 
 pub mod domain;
 #[cfg(test)]
 mod tests;
 
-pub use domain::{DomainPorts, PORTS};
+pub use domain::{DomainEventPorts, PORTS};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
 /// Binding of an event-channel port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Binding {
+pub enum EventPortBinding {
     /// The port is unbound; the named domain may bind to it.
     Unbound(DomainId),
     /// The port is bound to this port of another domain.
@@ -48,7 +48,7 @@ pub enum EventDelivery {
 
 /// Error of an event-channel operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum EventChannelError {
     /// The domain has no event channels.
     #[error("the domain has no event channels")]
     Domain,
@@ -71,11 +71,11 @@ pub enum Error {
 
 /// Event channels of a machine.
 #[derive(Debug, Clone, Default)]
-pub struct Channels {
-    domains: Vec<Option<DomainPorts>>,
+pub struct EventChannels {
+    domains: Vec<Option<DomainEventPorts>>,
 }
 
-impl Channels {
+impl EventChannels {
     /// Creates the machine's event channels without domains.
     #[must_use]
     pub fn new() -> Self {
@@ -88,52 +88,65 @@ impl Channels {
         if self.domains.len() <= at {
             self.domains.resize_with(at + 1, || None);
         }
-        self.domains[at] = Some(DomainPorts::new(vcpus));
+        self.domains[at] = Some(DomainEventPorts::new(vcpus));
     }
 
     /// Returns the event-channel state that a domain shares.
     ///
     /// # Errors
-    /// [`Error::Domain`] if it has no event channels.
-    pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainPorts, Error> {
-        self.domains.get_mut(domain.index()).and_then(Option::as_mut).ok_or(Error::Domain)
+    /// [`EventChannelError::Domain`] if it has no event channels.
+    pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainEventPorts, EventChannelError> {
+        self.domains.get_mut(domain.index()).and_then(Option::as_mut).ok_or(EventChannelError::Domain)
     }
 
     /// Returns the number of stranded events of all domains.
     #[must_use]
     pub fn stranded_events(&self) -> usize {
-        self.domains.iter().flatten().map(DomainPorts::stranded_events).sum()
+        self.domains.iter().flatten().map(DomainEventPorts::stranded_events).sum()
     }
 
     /// Allocates a port that `remote` may bind to. It notifies vCPU 0 until bound elsewhere.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Full`].
-    pub fn alloc_unbound(&mut self, domain: DomainId, remote: DomainId) -> Result<u16, Error> {
+    /// [`EventChannelError::Domain`], [`EventChannelError::Full`].
+    pub fn alloc_unbound(&mut self, domain: DomainId, remote: DomainId) -> Result<u16, EventChannelError> {
         self.domain(remote)?;
-        self.domain(domain)?.allocate(Binding::Unbound(remote))
+        self.domain(domain)?.allocate(EventPortBinding::Unbound(remote))
     }
 
     /// Allocates a port and binds it to an unbound remote port. The two ports are then connected.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Port`], [`Error::NotWaiting`], [`Error::Full`].
-    pub fn bind_interdomain(&mut self, domain: DomainId, remote: DomainId, port: u16) -> Result<u16, Error> {
-        if self.domain(remote)?.binding(port)? != Binding::Unbound(domain) {
-            return Err(Error::NotWaiting);
+    /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::NotWaiting`],
+    /// [`EventChannelError::Full`].
+    pub fn bind_interdomain(
+        &mut self,
+        domain: DomainId,
+        remote: DomainId,
+        port: u16,
+    ) -> Result<u16, EventChannelError> {
+        if self.domain(remote)?.binding(port)? != EventPortBinding::Unbound(domain) {
+            return Err(EventChannelError::NotWaiting);
         }
-        let own = self.domain(domain)?.allocate(Binding::Interdomain(remote, port))?;
-        self.domain(remote)?.set_binding(port, Binding::Interdomain(domain, own));
+        let own = self.domain(domain)?.allocate(EventPortBinding::Interdomain(remote, port))?;
+        self.domain(remote)?.set_binding(port, EventPortBinding::Interdomain(domain, own));
         Ok(own)
     }
 
-    /// Allocates a port and binds it to an interrupt: [`Binding::Pirq`], [`Binding::Virq`] or [`Binding::Ipi`].
+    /// Allocates a port and binds it to an interrupt: [`EventPortBinding::Pirq`], [`EventPortBinding::Virq`] or
+    /// [`EventPortBinding::Ipi`].
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Vcpu`], [`Error::Full`]; [`Error::NotWaiting`] for the other bindings.
-    pub fn bind(&mut self, domain: DomainId, to: Binding, vcpu: u16) -> Result<u16, Error> {
-        if matches!(to, Binding::Unbound(_) | Binding::Interdomain(..)) {
-            return Err(Error::NotWaiting);
+    /// [`EventChannelError::Domain`], [`EventChannelError::Vcpu`], [`EventChannelError::Full`];
+    /// [`EventChannelError::NotWaiting`] for the other bindings.
+    pub fn bind(
+        &mut self,
+        domain: DomainId,
+        to: EventPortBinding,
+        vcpu: u16,
+    ) -> Result<u16, EventChannelError> {
+        if matches!(to, EventPortBinding::Unbound(_) | EventPortBinding::Interdomain(..)) {
+            return Err(EventChannelError::NotWaiting);
         }
         let domain = self.domain(domain)?;
         domain.check_vcpu(vcpu)?;
@@ -145,11 +158,11 @@ impl Channels {
     /// Closes an event-channel port of a domain. A connected remote port becomes unbound for this domain again.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Port`].
-    pub fn close(&mut self, domain: DomainId, port: u16) -> Result<(), Error> {
+    /// [`EventChannelError::Domain`], [`EventChannelError::Port`].
+    pub fn close(&mut self, domain: DomainId, port: u16) -> Result<(), EventChannelError> {
         let binding = self.domain(domain)?.binding(port)?;
-        if let Binding::Interdomain(remote, other) = binding {
-            self.domain(remote)?.set_binding(other, Binding::Unbound(domain));
+        if let EventPortBinding::Interdomain(remote, other) = binding {
+            self.domain(remote)?.set_binding(other, EventPortBinding::Unbound(domain));
         }
         self.domain(domain)?.free(port);
         Ok(())
@@ -158,20 +171,22 @@ impl Channels {
     /// Sends an event on a domain's port: to the connected port, or to the vCPU of an IPI port.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Port`], [`Error::NoOtherEnd`].
-    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, Error> {
+    /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::NoOtherEnd`].
+    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, EventChannelError> {
         match self.domain(domain)?.binding(port)? {
-            Binding::Interdomain(remote, other) => Ok(self.domain(remote)?.set_pending(other)),
-            Binding::Ipi => Ok(self.domain(domain)?.set_pending(port)),
-            Binding::Unbound(_) | Binding::Pirq(_) | Binding::Virq(_) => Err(Error::NoOtherEnd),
+            EventPortBinding::Interdomain(remote, other) => Ok(self.domain(remote)?.set_pending(other)),
+            EventPortBinding::Ipi => Ok(self.domain(domain)?.set_pending(port)),
+            EventPortBinding::Unbound(_) | EventPortBinding::Pirq(_) | EventPortBinding::Virq(_) => {
+                Err(EventChannelError::NoOtherEnd)
+            }
         }
     }
 
     /// Raises the interrupt a port is bound to, on behalf of the hypervisor.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Port`].
-    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, Error> {
+    /// [`EventChannelError::Domain`], [`EventChannelError::Port`].
+    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, EventChannelError> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         Ok(domain.set_pending(port))
@@ -181,8 +196,13 @@ impl Channels {
     /// for a pending event. Returns the notification of the unmask, if the port was not masked before.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Port`], [`Error::Vcpu`].
-    pub fn rebind(&mut self, domain: DomainId, port: u16, vcpu: u16) -> Result<Option<EventDelivery>, Error> {
+    /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::Vcpu`].
+    pub fn rebind(
+        &mut self,
+        domain: DomainId,
+        port: u16,
+        vcpu: u16,
+    ) -> Result<Option<EventDelivery>, EventChannelError> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         domain.check_vcpu(vcpu)?;

@@ -1,15 +1,15 @@
 //! Tests of event channels between two domains, including every short history of a port that moves between
 //! vCPUs.
 
-use super::{Binding, Channels, Error, EventDelivery, PORTS};
+use super::{EventChannelError, EventChannels, EventDelivery, EventPortBinding, PORTS};
 use crate::domain::DomainId;
 use proptest::prelude::*;
 use std::vec::Vec;
 
 /// Connects a back end with one vCPU to a front end with two. Returns the channels, back end, its port, front
 /// end, its port.
-fn connected() -> (Channels, DomainId, u16, DomainId, u16) {
-    let mut machine = Channels::new();
+fn connected() -> (EventChannels, DomainId, u16, DomainId, u16) {
+    let mut machine = EventChannels::new();
     let (back, front) = (DomainId::new(1), DomainId::new(2));
     machine.add_domain(back, 1);
     machine.add_domain(front, 2);
@@ -19,7 +19,7 @@ fn connected() -> (Channels, DomainId, u16, DomainId, u16) {
 }
 
 /// Takes an upcall if one is due, and returns the events taken.
-fn upcall(machine: &mut Channels, domain: DomainId, vcpu: u16) -> Vec<u16> {
+fn upcall(machine: &mut EventChannels, domain: DomainId, vcpu: u16) -> Vec<u16> {
     let ports = machine.domain(domain).unwrap();
     let mut taken = Vec::new();
     let mut due = ports.enter_upcall(vcpu);
@@ -44,7 +44,7 @@ fn event_arrives_once_at_the_connected_event_channel_port() {
 #[test]
 fn events_of_two_ports_share_an_upcall() {
     let (mut machine, _, _, front, theirs) = connected();
-    let timer = machine.bind(front, Binding::Virq(0), 0).unwrap();
+    let timer = machine.bind(front, EventPortBinding::Virq(0), 0).unwrap();
     assert_eq!(machine.raise(front, timer), Ok(EventDelivery::Upcall(0)));
     assert_eq!(machine.raise(front, theirs), Ok(EventDelivery::UpcallPending));
     assert_eq!(upcall(&mut machine, front, 0), [theirs, timer]);
@@ -118,33 +118,43 @@ fn event_delivery_does_not_allocate() {
 #[test]
 fn invalid_event_channel_arguments_are_rejected() {
     let (mut machine, back, own, front, theirs) = connected();
-    assert_eq!(machine.send(DomainId::new(9), 1), Err(Error::Domain));
-    assert_eq!((machine.send(back, 0), machine.send(back, PORTS)), (Err(Error::Port), Err(Error::Port)));
-    assert_eq!(machine.bind_interdomain(back, front, theirs), Err(Error::NotWaiting), "it is taken");
-    assert_eq!(machine.bind(front, Binding::Interdomain(back, 1), 0), Err(Error::NotWaiting));
-    assert_eq!(machine.bind(front, Binding::Ipi, 2), Err(Error::Vcpu));
-    assert_eq!(machine.rebind(front, theirs, 2), Err(Error::Vcpu));
+    assert_eq!(machine.send(DomainId::new(9), 1), Err(EventChannelError::Domain));
+    assert_eq!(
+        (machine.send(back, 0), machine.send(back, PORTS)),
+        (Err(EventChannelError::Port), Err(EventChannelError::Port))
+    );
+    assert_eq!(
+        machine.bind_interdomain(back, front, theirs),
+        Err(EventChannelError::NotWaiting),
+        "it is taken"
+    );
+    assert_eq!(
+        machine.bind(front, EventPortBinding::Interdomain(back, 1), 0),
+        Err(EventChannelError::NotWaiting)
+    );
+    assert_eq!(machine.bind(front, EventPortBinding::Ipi, 2), Err(EventChannelError::Vcpu));
+    assert_eq!(machine.rebind(front, theirs, 2), Err(EventChannelError::Vcpu));
     let stranger = DomainId::new(3);
     machine.add_domain(stranger, 1);
     let offered = machine.alloc_unbound(front, back).unwrap();
-    assert_eq!(machine.bind_interdomain(stranger, front, offered), Err(Error::NotWaiting));
+    assert_eq!(machine.bind_interdomain(stranger, front, offered), Err(EventChannelError::NotWaiting));
     machine.close(back, own).unwrap();
-    assert_eq!(machine.send(front, theirs), Err(Error::NoOtherEnd));
-    assert_eq!(machine.close(back, own), Err(Error::Port));
+    assert_eq!(machine.send(front, theirs), Err(EventChannelError::NoOtherEnd));
+    assert_eq!(machine.close(back, own), Err(EventChannelError::Port));
 }
 
 #[test]
 fn closed_event_channel_port_can_be_allocated_again() {
-    let mut machine = Channels::new();
+    let mut machine = EventChannels::new();
     let domain = DomainId::new(0);
     machine.add_domain(domain, 1);
     for expected in 1..PORTS {
-        assert_eq!(machine.bind(domain, Binding::Ipi, 0), Ok(expected));
+        assert_eq!(machine.bind(domain, EventPortBinding::Ipi, 0), Ok(expected));
     }
-    assert_eq!(machine.bind(domain, Binding::Ipi, 0), Err(Error::Full));
+    assert_eq!(machine.bind(domain, EventPortBinding::Ipi, 0), Err(EventChannelError::Full));
     machine.send(domain, 77).unwrap();
     machine.close(domain, 77).unwrap();
-    assert_eq!(machine.bind(domain, Binding::Pirq(4), 0), Ok(77));
+    assert_eq!(machine.bind(domain, EventPortBinding::Pirq(4), 0), Ok(77));
     assert!(!machine.domain(domain).unwrap().is_pending(77), "what pended went with the port");
 }
 

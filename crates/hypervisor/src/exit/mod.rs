@@ -4,12 +4,12 @@
 //! Consequences elsewhere, such as a device model's work or waking a virtual CPU, are charged where they
 //! happen.
 
-use crate::account::Category;
-use crate::cost::{Cost, CostTable};
+use crate::account::CycleCategory;
+use crate::cost::{CostConstant, CostTable};
 
 /// Reason of a VM exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExitKind {
+pub enum VmExitReason {
     /// VM exit for a physical interrupt.
     ExternalInterrupt,
     /// Exit for a write to the EOI register of the APIC page.
@@ -32,36 +32,36 @@ pub enum ExitKind {
     Other,
 }
 
-impl ExitKind {
+impl VmExitReason {
     /// Returns the category that the exit's cycles are charged to.
-    pub const fn category(self) -> Category {
+    pub const fn category(self) -> CycleCategory {
         match self {
-            ExitKind::ExternalInterrupt => Category::ExternalInterrupt,
-            ExitKind::ApicEoi => Category::ApicEoi,
-            ExitKind::ApicOther => Category::ApicOther,
-            ExitKind::MsixMmio => Category::MsixMmio,
-            ExitKind::OtherMmio => Category::OtherMmio,
-            ExitKind::Hypercall => Category::Hypercall,
-            ExitKind::Hlt => Category::Hlt,
-            ExitKind::InterruptWindow => Category::InterruptWindow,
-            ExitKind::Msr => Category::Msr,
-            ExitKind::Other => Category::OtherExit,
+            VmExitReason::ExternalInterrupt => CycleCategory::ExternalInterrupt,
+            VmExitReason::ApicEoi => CycleCategory::ApicEoi,
+            VmExitReason::ApicOther => CycleCategory::ApicOther,
+            VmExitReason::MsixMmio => CycleCategory::MsixMmio,
+            VmExitReason::OtherMmio => CycleCategory::OtherMmio,
+            VmExitReason::Hypercall => CycleCategory::Hypercall,
+            VmExitReason::Hlt => CycleCategory::Hlt,
+            VmExitReason::InterruptWindow => CycleCategory::InterruptWindow,
+            VmExitReason::Msr => CycleCategory::Msr,
+            VmExitReason::Other => CycleCategory::OtherExit,
         }
     }
 
     /// Returns the exit's constant in the cost table; for an APIC EOI, that of [`EoiPath::Emulated`].
-    pub const fn cost(self) -> Cost {
+    pub const fn cost(self) -> CostConstant {
         match self {
-            ExitKind::ExternalInterrupt => Cost::ExitExternalInterrupt,
-            ExitKind::ApicEoi => Cost::EoiEmulated,
-            ExitKind::ApicOther => Cost::ExitApicOther,
-            ExitKind::MsixMmio => Cost::ExitMsixMmio,
-            ExitKind::OtherMmio => Cost::ExitOtherMmio,
-            ExitKind::Hypercall => Cost::HypercallHvm,
-            ExitKind::Hlt => Cost::ExitHlt,
-            ExitKind::InterruptWindow => Cost::ExitInterruptWindow,
-            ExitKind::Msr => Cost::ExitMsr,
-            ExitKind::Other => Cost::ExitOther,
+            VmExitReason::ExternalInterrupt => CostConstant::ExitExternalInterrupt,
+            VmExitReason::ApicEoi => CostConstant::EoiEmulated,
+            VmExitReason::ApicOther => CostConstant::ExitApicOther,
+            VmExitReason::MsixMmio => CostConstant::ExitMsixMmio,
+            VmExitReason::OtherMmio => CostConstant::ExitOtherMmio,
+            VmExitReason::Hypercall => CostConstant::HypercallHvm,
+            VmExitReason::Hlt => CostConstant::ExitHlt,
+            VmExitReason::InterruptWindow => CostConstant::ExitInterruptWindow,
+            VmExitReason::Msr => CostConstant::ExitMsr,
+            VmExitReason::Other => CostConstant::ExitOther,
         }
     }
 
@@ -86,16 +86,16 @@ impl EoiPath {
     /// Returns the cost of an EOI exit by this path, in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         match self {
-            EoiPath::Emulated => table[Cost::EoiEmulated],
-            EoiPath::Fast => table[Cost::EoiFast],
-            EoiPath::FastChecked => table[Cost::EoiFast] + table[Cost::EoiFetch],
+            EoiPath::Emulated => table[CostConstant::EoiEmulated],
+            EoiPath::Fast => table[CostConstant::EoiFast],
+            EoiPath::FastChecked => table[CostConstant::EoiFast] + table[CostConstant::EoiFetch],
         }
     }
 }
 
 /// Virtualization features of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
+pub struct VirtualizationFeatures {
     /// Virtual-interrupt delivery: EOI and injection need no exit (SDM volume 3C, 31.1).
     pub apic_virtualization: bool,
     /// Posted interrupts, including devices': an interrupt reaches a running guest without an exit (31.6).
@@ -104,29 +104,29 @@ pub struct Features {
     pub x2apic: bool,
 }
 
-impl Features {
+impl VirtualizationFeatures {
     /// Returns the exit of an end of interrupt, if any.
-    pub const fn on_eoi(self) -> Option<ExitKind> {
+    pub const fn on_eoi(self) -> Option<VmExitReason> {
         match (self.apic_virtualization, self.x2apic) {
             (true, _) => None,
-            (false, true) => Some(ExitKind::Msr),
-            (false, false) => Some(ExitKind::ApicEoi),
+            (false, true) => Some(VmExitReason::Msr),
+            (false, false) => Some(VmExitReason::ApicEoi),
         }
     }
 
     /// Returns the exit of a write to any other APIC register, such as timer or interrupt command.
-    pub const fn on_apic_write(self) -> ExitKind {
-        if self.x2apic { ExitKind::Msr } else { ExitKind::ApicOther }
+    pub const fn on_apic_write(self) -> VmExitReason {
+        if self.x2apic { VmExitReason::Msr } else { VmExitReason::ApicOther }
     }
 
     /// Returns the exit of a device interrupt to a running guest, if any.
-    pub const fn on_device_interrupt(self) -> Option<ExitKind> {
-        if self.posted_interrupts { None } else { Some(ExitKind::ExternalInterrupt) }
+    pub const fn on_device_interrupt(self) -> Option<VmExitReason> {
+        if self.posted_interrupts { None } else { Some(VmExitReason::ExternalInterrupt) }
     }
 
     /// Returns the exit of a guest that becomes able to take a pending interrupt, if any.
-    pub const fn on_interrupt_window(self) -> Option<ExitKind> {
-        if self.apic_virtualization { None } else { Some(ExitKind::InterruptWindow) }
+    pub const fn on_interrupt_window(self) -> Option<VmExitReason> {
+        if self.apic_virtualization { None } else { Some(VmExitReason::InterruptWindow) }
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn vm_exit_is_hypervisor_work_and_costs_over_a_transition() {
-        use ExitKind::{
+        use VmExitReason::{
             ApicEoi, ApicOther, ExternalInterrupt, Hlt, Hypercall, InterruptWindow, MsixMmio, Msr, Other,
             OtherMmio,
         };
@@ -162,7 +162,7 @@ mod tests {
         for table in [CostTable::nehalem(), CostTable::modern()] {
             for kind in kinds {
                 assert!(kind.category().is_hypervisor());
-                assert!(kind.price(&table) >= table[Cost::VmTransition], "{} {kind:?}", table.name());
+                assert!(kind.price(&table) >= table[CostConstant::VmTransition], "{} {kind:?}", table.name());
             }
         }
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(modern.on_eoi(), None);
         assert_eq!(modern.on_device_interrupt(), None);
         assert_eq!(modern.on_interrupt_window(), None);
-        assert_eq!(modern.on_apic_write(), ExitKind::Msr);
-        assert_eq!(CostTable::nehalem().features().on_eoi(), Some(ExitKind::ApicEoi));
+        assert_eq!(modern.on_apic_write(), VmExitReason::Msr);
+        assert_eq!(CostTable::nehalem().features().on_eoi(), Some(VmExitReason::ApicEoi));
     }
 }

@@ -12,18 +12,18 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-pub use table::{Access, PAGE, Table};
+pub use table::{DomainGrantTable, GrantAccess, PAGE};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
 /// Index of an entry in a domain's grant table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference(pub u32);
+pub struct GrantReference(pub u32);
 
 /// Handle of a mapped page, held by the domain that mapped the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Handle(u32);
+pub struct GrantHandle(u32);
 
 /// Byte address in a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +31,14 @@ pub struct GrantAddress {
     /// Domain that owns the granted page.
     pub owner: DomainId,
     /// Reference of the grant entry that permits access to the page.
-    pub reference: Reference,
+    pub reference: GrantReference,
     /// Bytes from the start of the page.
     pub offset: u16,
 }
 
 /// Error of a grant operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum GrantError {
     /// The domain has no grant table.
     #[error("the domain has no grant table")]
     Domain,
@@ -70,12 +70,12 @@ pub enum Error {
 
 /// Mapping of a granted page.
 #[derive(Debug, Clone, Copy)]
-struct Mapping {
+struct GrantMapping {
     by: DomainId,
     owner: DomainId,
-    reference: Reference,
+    reference: GrantReference,
     page: u32,
-    access: Access,
+    access: GrantAccess,
 }
 
 /// Mappings of all domains together, at most.
@@ -83,13 +83,13 @@ const MAPPINGS: usize = 1 << 16;
 
 /// Grant tables and page memory of a machine's domains.
 #[derive(Debug, Default)]
-pub struct Grants {
-    tables: Vec<Option<Table>>,
-    mappings: Vec<Option<Mapping>>,
+pub struct GrantTables {
+    tables: Vec<Option<DomainGrantTable>>,
+    mappings: Vec<Option<GrantMapping>>,
     free: Vec<u32>,
 }
 
-impl Grants {
+impl GrantTables {
     /// Creates grant tables without domains.
     #[must_use]
     pub fn new() -> Self {
@@ -102,33 +102,33 @@ impl Grants {
         if self.tables.len() <= at {
             self.tables.resize_with(at + 1, || None);
         }
-        self.tables[at] = Some(Table::new(pages, entries));
+        self.tables[at] = Some(DomainGrantTable::new(pages, entries));
     }
 
     /// Returns a domain's own memory and table.
     ///
     /// # Errors
-    /// [`Error::Domain`] if it has no table.
-    pub fn domain(&mut self, domain: DomainId) -> Result<&mut Table, Error> {
-        self.tables.get_mut(domain.index()).and_then(Option::as_mut).ok_or(Error::Domain)
+    /// [`GrantError::Domain`] if it has no table.
+    pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainGrantTable, GrantError> {
+        self.tables.get_mut(domain.index()).and_then(Option::as_mut).ok_or(GrantError::Domain)
     }
 
-    fn table(&self, domain: DomainId) -> Result<&Table, Error> {
-        self.tables.get(domain.index()).and_then(Option::as_ref).ok_or(Error::Domain)
+    fn table(&self, domain: DomainId) -> Result<&DomainGrantTable, GrantError> {
+        self.tables.get(domain.index()).and_then(Option::as_ref).ok_or(GrantError::Domain)
     }
 
     /// Maps a granted page. The page's owner cannot end the grant until the page is unmapped.
     ///
     /// # Errors
-    /// [`Error::Domain`], [`Error::Reference`], [`Error::NotGranted`], [`Error::Page`], [`Error::ReadOnly`],
-    /// [`Error::Full`].
+    /// [`GrantError::Domain`], [`GrantError::Reference`], [`GrantError::NotGranted`], [`GrantError::Page`],
+    /// [`GrantError::ReadOnly`], [`GrantError::Full`].
     pub fn map(
         &mut self,
         by: DomainId,
         owner: DomainId,
-        reference: Reference,
-        access: Access,
-    ) -> Result<Handle, Error> {
+        reference: GrantReference,
+        access: GrantAccess,
+    ) -> Result<GrantHandle, GrantError> {
         let page = self.table(owner)?.check(reference, by, access)?;
         let at = match self.free.pop() {
             Some(at) => at,
@@ -136,19 +136,19 @@ impl Grants {
                 self.mappings.push(None);
                 self.mappings.len() as u32 - 1
             }
-            None => return Err(Error::Full),
+            None => return Err(GrantError::Full),
         };
         self.domain(owner)?.pin(reference);
-        self.mappings[at as usize] = Some(Mapping { by, owner, reference, page, access });
-        Ok(Handle(at))
+        self.mappings[at as usize] = Some(GrantMapping { by, owner, reference, page, access });
+        Ok(GrantHandle(at))
     }
 
     /// Unmaps a granted page.
     ///
     /// # Errors
-    /// [`Error::Handle`] if `by` has no such mapping.
-    pub fn unmap(&mut self, by: DomainId, handle: Handle) -> Result<(), Error> {
-        let Mapping { owner, reference, .. } = *self.mapping(by, handle)?;
+    /// [`GrantError::Handle`] if `by` has no such mapping.
+    pub fn unmap(&mut self, by: DomainId, handle: GrantHandle) -> Result<(), GrantError> {
+        let GrantMapping { owner, reference, .. } = *self.mapping(by, handle)?;
         self.mappings[handle.0 as usize] = None;
         self.free.push(handle.0);
         self.domain(owner)?.unpin(reference);
@@ -158,8 +158,8 @@ impl Grants {
     /// Returns a page that `by` has mapped, for reading.
     ///
     /// # Errors
-    /// [`Error::Handle`], [`Error::Page`].
-    pub fn mapped(&self, by: DomainId, handle: Handle) -> Result<&[u8], Error> {
+    /// [`GrantError::Handle`], [`GrantError::Page`].
+    pub fn mapped(&self, by: DomainId, handle: GrantHandle) -> Result<&[u8], GrantError> {
         let mapping = self.mapping(by, handle)?;
         self.table(mapping.owner)?.page(mapping.page)
     }
@@ -167,27 +167,27 @@ impl Grants {
     /// Returns a page that `by` has mapped, for writing.
     ///
     /// # Errors
-    /// [`Error::Handle`], [`Error::ReadOnly`], [`Error::Page`].
-    pub fn mapped_mut(&mut self, by: DomainId, handle: Handle) -> Result<&mut [u8], Error> {
-        let Mapping { owner, page, access, .. } = *self.mapping(by, handle)?;
-        if access == Access::Read {
-            return Err(Error::ReadOnly);
+    /// [`GrantError::Handle`], [`GrantError::ReadOnly`], [`GrantError::Page`].
+    pub fn mapped_mut(&mut self, by: DomainId, handle: GrantHandle) -> Result<&mut [u8], GrantError> {
+        let GrantMapping { owner, page, access, .. } = *self.mapping(by, handle)?;
+        if access == GrantAccess::Read {
+            return Err(GrantError::ReadOnly);
         }
         self.domain(owner)?.page_mut(page)
     }
 
-    fn mapping(&self, by: DomainId, handle: Handle) -> Result<&Mapping, Error> {
+    fn mapping(&self, by: DomainId, handle: GrantHandle) -> Result<&GrantMapping, GrantError> {
         let found = self.mappings.get(handle.0 as usize).and_then(Option::as_ref);
-        found.filter(|mapping| mapping.by == by).ok_or(Error::Handle)
+        found.filter(|mapping| mapping.by == by).ok_or(GrantError::Handle)
     }
 
     /// Copies bytes of `by` into a granted page.
     ///
     /// # Errors
-    /// Any but [`Error::InUse`], [`Error::Handle`] and [`Error::Full`], with nothing copied.
-    pub fn copy_to(&mut self, by: DomainId, to: GrantAddress, from: &[u8]) -> Result<(), Error> {
+    /// Any but [`GrantError::InUse`], [`GrantError::Handle`] and [`GrantError::Full`], with nothing copied.
+    pub fn copy_to(&mut self, by: DomainId, to: GrantAddress, from: &[u8]) -> Result<(), GrantError> {
         let range = range(to.offset, from.len())?;
-        let page = self.table(to.owner)?.check(to.reference, by, Access::Write)?;
+        let page = self.table(to.owner)?.check(to.reference, by, GrantAccess::Write)?;
         self.domain(to.owner)?.page_mut(page)?[range].copy_from_slice(from);
         Ok(())
     }
@@ -195,11 +195,11 @@ impl Grants {
     /// Copies bytes of a granted page into memory of `by`.
     ///
     /// # Errors
-    /// As for [`Grants::copy_to`], without [`Error::ReadOnly`].
-    pub fn copy_from(&self, by: DomainId, from: GrantAddress, into: &mut [u8]) -> Result<(), Error> {
+    /// As for [`GrantTables::copy_to`], without [`GrantError::ReadOnly`].
+    pub fn copy_from(&self, by: DomainId, from: GrantAddress, into: &mut [u8]) -> Result<(), GrantError> {
         let range = range(from.offset, into.len())?;
         let table = self.table(from.owner)?;
-        let page = table.check(from.reference, by, Access::Read)?;
+        let page = table.check(from.reference, by, GrantAccess::Read)?;
         into.copy_from_slice(&table.page(page)?[range]);
         Ok(())
     }
@@ -207,31 +207,33 @@ impl Grants {
     /// Copies from one granted page to another, both granted to `by`.
     ///
     /// # Errors
-    /// As for [`Grants::copy_to`].
+    /// As for [`GrantTables::copy_to`].
     pub fn copy(
         &mut self,
         by: DomainId,
         from: GrantAddress,
         to: GrantAddress,
         length: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), GrantError> {
         let (source, target) = (range(from.offset, length)?, range(to.offset, length)?);
-        let from_page = self.table(from.owner)?.check(from.reference, by, Access::Read)?;
-        let to_page = self.table(to.owner)?.check(to.reference, by, Access::Write)?;
+        let from_page = self.table(from.owner)?.check(from.reference, by, GrantAccess::Read)?;
+        let to_page = self.table(to.owner)?.check(to.reference, by, GrantAccess::Write)?;
         if from.owner == to.owner {
             self.domain(to.owner)?.copy_within((from_page, from.offset), (to_page, to.offset), length);
             return Ok(());
         }
         let pair = self.tables.get_disjoint_mut([from.owner.index(), to.owner.index()]);
-        let [Some(reads), Some(writes)] = pair.map_err(|_| Error::Domain)? else { return Err(Error::Domain) };
+        let [Some(reads), Some(writes)] = pair.map_err(|_| GrantError::Domain)? else {
+            return Err(GrantError::Domain);
+        };
         writes.page_mut(to_page)?[target].copy_from_slice(&reads.page(from_page)?[source]);
         Ok(())
     }
 }
 
 /// Returns a byte range within one page.
-fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, Error> {
+fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, GrantError> {
     let start = usize::from(offset);
-    let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(Error::Bounds)?;
+    let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(GrantError::Bounds)?;
     Ok(start..end)
 }

@@ -1,6 +1,6 @@
 //! Pages and grant table of a domain, as the domain itself uses them.
 
-use super::{Error, Reference};
+use super::{GrantError, GrantReference};
 use crate::domain::DomainId;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ pub const PAGE: usize = 4096;
 
 /// Access to a page that a grant entry permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum GrantAccess {
     /// The grantee may read the page.
     Read,
     /// The grantee may read and write the page.
@@ -19,23 +19,23 @@ pub enum Access {
 
 /// Entry of a domain's grant table.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct GrantEntry {
     to: DomainId,
     page: u32,
-    access: Access,
+    access: GrantAccess,
     /// Number of existing mappings of the page through this entry.
     mapped: u32,
 }
 
 /// Pages and grant table of a domain.
 #[derive(Debug)]
-pub struct Table {
+pub struct DomainGrantTable {
     memory: Vec<u8>,
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<GrantEntry>>,
     free: Vec<u32>,
 }
 
-impl Table {
+impl DomainGrantTable {
     pub(super) fn new(pages: u32, entries: u32) -> Self {
         Self {
             memory: vec![0; pages as usize * PAGE],
@@ -47,40 +47,45 @@ impl Table {
     /// Returns one of the domain's pages for reading.
     ///
     /// # Errors
-    /// [`Error::Page`] if the domain has no such page.
-    pub fn page(&self, page: u32) -> Result<&[u8], Error> {
+    /// [`GrantError::Page`] if the domain has no such page.
+    pub fn page(&self, page: u32) -> Result<&[u8], GrantError> {
         let start = page as usize * PAGE;
-        self.memory.get(start..start + PAGE).ok_or(Error::Page)
+        self.memory.get(start..start + PAGE).ok_or(GrantError::Page)
     }
 
     /// Returns one of the domain's pages for writing.
     ///
     /// # Errors
-    /// [`Error::Page`] if the domain has no such page.
-    pub fn page_mut(&mut self, page: u32) -> Result<&mut [u8], Error> {
+    /// [`GrantError::Page`] if the domain has no such page.
+    pub fn page_mut(&mut self, page: u32) -> Result<&mut [u8], GrantError> {
         let start = page as usize * PAGE;
-        self.memory.get_mut(start..start + PAGE).ok_or(Error::Page)
+        self.memory.get_mut(start..start + PAGE).ok_or(GrantError::Page)
     }
 
     /// Grants a page to a domain. The page's existence is checked at use.
     ///
     /// # Errors
-    /// [`Error::Full`] if all entries are in use.
-    pub fn grant(&mut self, to: DomainId, page: u32, access: Access) -> Result<Reference, Error> {
-        let at = self.free.pop().ok_or(Error::Full)?;
-        self.entries[at as usize] = Some(Entry { to, page, access, mapped: 0 });
-        Ok(Reference(at))
+    /// [`GrantError::Full`] if all entries are in use.
+    pub fn grant(
+        &mut self,
+        to: DomainId,
+        page: u32,
+        access: GrantAccess,
+    ) -> Result<GrantReference, GrantError> {
+        let at = self.free.pop().ok_or(GrantError::Full)?;
+        self.entries[at as usize] = Some(GrantEntry { to, page, access, mapped: 0 });
+        Ok(GrantReference(at))
     }
 
     /// Ends a grant, so that the other domain loses access to the page.
     ///
     /// # Errors
-    /// [`Error::Reference`] for an unused entry; [`Error::InUse`] while the page is mapped.
-    pub fn end_access(&mut self, reference: Reference) -> Result<(), Error> {
-        let entry = self.entries.get_mut(reference.0 as usize).ok_or(Error::Reference)?;
+    /// [`GrantError::Reference`] for an unused entry; [`GrantError::InUse`] while the page is mapped.
+    pub fn end_access(&mut self, reference: GrantReference) -> Result<(), GrantError> {
+        let entry = self.entries.get_mut(reference.0 as usize).ok_or(GrantError::Reference)?;
         match entry {
-            None => Err(Error::Reference),
-            Some(Entry { mapped: 1.., .. }) => Err(Error::InUse),
+            None => Err(GrantError::Reference),
+            Some(GrantEntry { mapped: 1.., .. }) => Err(GrantError::InUse),
             Some(_) => {
                 *entry = None;
                 self.free.push(reference.0);
@@ -90,25 +95,30 @@ impl Table {
     }
 
     /// Returns the page that a grant entry names, if the entry permits `by` the access.
-    pub(super) fn check(&self, reference: Reference, by: DomainId, access: Access) -> Result<u32, Error> {
+    pub(super) fn check(
+        &self,
+        reference: GrantReference,
+        by: DomainId,
+        access: GrantAccess,
+    ) -> Result<u32, GrantError> {
         let entry =
-            self.entries.get(reference.0 as usize).and_then(Option::as_ref).ok_or(Error::Reference)?;
+            self.entries.get(reference.0 as usize).and_then(Option::as_ref).ok_or(GrantError::Reference)?;
         if entry.to != by {
-            return Err(Error::NotGranted);
+            return Err(GrantError::NotGranted);
         }
-        if access == Access::Write && entry.access == Access::Read {
-            return Err(Error::ReadOnly);
+        if access == GrantAccess::Write && entry.access == GrantAccess::Read {
+            return Err(GrantError::ReadOnly);
         }
         self.page(entry.page).map(|_| entry.page)
     }
 
-    pub(super) fn pin(&mut self, reference: Reference) {
+    pub(super) fn pin(&mut self, reference: GrantReference) {
         if let Some(Some(entry)) = self.entries.get_mut(reference.0 as usize) {
             entry.mapped += 1;
         }
     }
 
-    pub(super) fn unpin(&mut self, reference: Reference) {
+    pub(super) fn unpin(&mut self, reference: GrantReference) {
         if let Some(Some(entry)) = self.entries.get_mut(reference.0 as usize) {
             entry.mapped = entry.mapped.saturating_sub(1);
         }

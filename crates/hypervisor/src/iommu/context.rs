@@ -6,15 +6,15 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use pcie::Rid;
 
-type Bus = [Option<DomainId>; 256];
+type ContextTable = [Option<DomainId>; 256];
 
 /// Domain of every function on the bus, by routing id.
 #[derive(Debug, Clone, Default)]
-pub struct Contexts {
-    buses: Vec<Option<Box<Bus>>>,
+pub struct ContextTables {
+    buses: Vec<Option<Box<ContextTable>>>,
 }
 
-impl Contexts {
+impl ContextTables {
     /// Returns the domain of a function, or `None` if it has none.
     #[must_use]
     pub fn get(&self, rid: Rid) -> Option<DomainId> {

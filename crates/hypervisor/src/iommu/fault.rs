@@ -1,7 +1,7 @@
 //! Fault log: stores the first blocked requests and counts all, like fault recording registers (VT-d 7.3). No
 //! fault interrupt is modelled.
 
-use super::Access;
+use super::IommuAccess;
 use alloc::vec::Vec;
 use pcie::{Iova, Rid};
 
@@ -11,7 +11,7 @@ pub const MAX_STORED: usize = 64;
 
 /// Reason why the IOMMU blocked a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultReason {
+pub enum IommuFaultReason {
     /// The requesting function has no domain.
     UnknownFunction,
     /// The DMA address exceeds 48 bits.
@@ -25,31 +25,31 @@ pub enum FaultReason {
 /// DMA request that the IOMMU blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the IOMMU blocked a DMA {access:?} by function {rid} at {iova:#x}: {reason:?}")]
-pub struct Fault {
+pub struct IommuFault {
     /// Routing id of the function that made the blocked request.
     pub rid: Rid,
     /// Address that the blocked request named.
     pub iova: Iova,
     /// Access, read or write, that the blocked request asked for.
-    pub access: Access,
+    pub access: IommuAccess,
     /// Reason why the request was blocked.
-    pub reason: FaultReason,
+    pub reason: IommuFaultReason,
 }
 
 /// Log of the requests that the IOMMU blocked.
 #[derive(Debug, Clone)]
-pub struct FaultLog {
-    kept: Vec<Fault>,
+pub struct IommuFaultLog {
+    kept: Vec<IommuFault>,
     count: u64,
 }
 
-impl Default for FaultLog {
+impl Default for IommuFaultLog {
     fn default() -> Self {
         Self { kept: Vec::with_capacity(MAX_STORED), count: 0 }
     }
 }
 
-impl FaultLog {
+impl IommuFaultLog {
     /// Returns the number of all faults, stored or not.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -58,7 +58,7 @@ impl FaultLog {
 
     /// Returns the stored faults, oldest first.
     #[must_use]
-    pub fn kept(&self) -> &[Fault] {
+    pub fn kept(&self) -> &[IommuFault] {
         &self.kept
     }
 
@@ -68,7 +68,7 @@ impl FaultLog {
     }
 
     /// Records a fault in the log and returns it.
-    pub(super) fn record(&mut self, fault: Fault) -> Fault {
+    pub(super) fn record(&mut self, fault: IommuFault) -> IommuFault {
         self.count += 1;
         if self.kept.len() < MAX_STORED {
             self.kept.push(fault);

@@ -17,18 +17,18 @@ pub mod table;
 mod tests;
 pub mod tlb;
 
-pub use fault::{Fault, FaultLog, FaultReason};
-pub use table::{MapError, PageTables, Rights, Size};
-pub use tlb::{Tlb, TlbCounts};
+pub use fault::{IommuFault, IommuFaultLog, IommuFaultReason};
+pub use table::{DmaRights, IommuMapError, IommuPageSize, IommuPageTables};
+pub use tlb::{Iotlb, IotlbCounts};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
-use context::Contexts;
+use context::ContextTables;
 use pcie::{Iova, Rid};
 
 /// Access of a function to memory by DMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum IommuAccess {
     /// Read of memory by DMA.
     Read,
     /// Write to memory by DMA.
@@ -37,7 +37,7 @@ pub enum Access {
 
 /// Result of translating a device address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Translation {
+pub struct DmaTranslation {
     /// Host physical address that the device address is translated to.
     pub address: u64,
     /// Bytes from the address to the end of the page.
@@ -60,17 +60,17 @@ pub struct TranslationWork {
 /// IOMMU of a machine: contexts, page tables, IOTLB and fault log.
 #[derive(Debug, Clone)]
 pub struct Iommu {
-    contexts: Contexts,
-    tables: Vec<PageTables>,
-    tlb: Tlb,
-    faults: FaultLog,
+    contexts: ContextTables,
+    tables: Vec<IommuPageTables>,
+    tlb: Iotlb,
+    faults: IommuFaultLog,
 }
 
 impl Iommu {
     /// Creates an IOMMU that blocks every request, with `tlb` as its IOTLB.
     #[must_use]
-    pub fn new(tlb: Tlb) -> Self {
-        Self { contexts: Contexts::default(), tables: Vec::new(), tlb, faults: FaultLog::default() }
+    pub fn new(tlb: Iotlb) -> Self {
+        Self { contexts: ContextTables::default(), tables: Vec::new(), tlb, faults: IommuFaultLog::default() }
     }
 
     /// Assigns a function to a domain.
@@ -91,55 +91,65 @@ impl Iommu {
     }
 
     /// Returns the page tables of a domain, initially empty. Invalidate after unmapping or removing rights.
-    pub fn domain(&mut self, domain: DomainId) -> &mut PageTables {
+    pub fn domain(&mut self, domain: DomainId) -> &mut IommuPageTables {
         let at = domain.index();
         if self.tables.len() <= at {
-            self.tables.resize_with(at + 1, PageTables::default);
+            self.tables.resize_with(at + 1, IommuPageTables::default);
         }
         &mut self.tables[at]
     }
 
     /// Returns the IOTLB, for invalidation and its counters.
-    pub fn tlb(&mut self) -> &mut Tlb {
+    pub fn tlb(&mut self) -> &mut Iotlb {
         &mut self.tlb
     }
 
     /// Unmaps a page and invalidates it, as required before its memory changes owner.
     ///
     /// # Errors
-    /// [`MapError`] if the page cannot be unmapped.
-    pub fn unmap_and_flush(&mut self, domain: DomainId, iova: Iova, size: Size) -> Result<(), MapError> {
+    /// [`IommuMapError`] if the page cannot be unmapped.
+    pub fn unmap_and_flush(
+        &mut self,
+        domain: DomainId,
+        iova: Iova,
+        size: IommuPageSize,
+    ) -> Result<(), IommuMapError> {
         self.domain(domain).unmap(iova, size)?;
         self.tlb.invalidate_page(domain, iova);
         Ok(())
     }
 
     /// Returns the log of requests that the IOMMU blocked.
-    pub fn faults(&mut self) -> &mut FaultLog {
+    pub fn faults(&mut self) -> &mut IommuFaultLog {
         &mut self.faults
     }
 
     /// Translates one access, up to the end of its page.
     ///
     /// # Errors
-    /// [`Fault`] if the request is blocked; it is recorded.
-    pub fn translate(&mut self, rid: Rid, iova: Iova, access: Access) -> Result<Translation, Fault> {
+    /// [`IommuFault`] if the request is blocked; it is recorded.
+    pub fn translate(
+        &mut self,
+        rid: Rid,
+        iova: Iova,
+        access: IommuAccess,
+    ) -> Result<DmaTranslation, IommuFault> {
         let found = self.find(rid, iova, access);
-        found.map_err(|reason| self.faults.record(Fault { rid, iova, access, reason }))
+        found.map_err(|reason| self.faults.record(IommuFault { rid, iova, access, reason }))
     }
 
     /// Translates `length` bytes of DMA from `iova`. Calls `visit` with host address and bytes of each piece.
     ///
     /// # Errors
-    /// [`Fault`] if a piece is blocked; it is recorded, and earlier pieces have been visited.
+    /// [`IommuFault`] if a piece is blocked; it is recorded, and earlier pieces have been visited.
     pub fn translate_range(
         &mut self,
         rid: Rid,
         iova: Iova,
         length: usize,
-        access: Access,
+        access: IommuAccess,
         mut visit: impl FnMut(u64, usize),
-    ) -> Result<TranslationWork, Fault> {
+    ) -> Result<TranslationWork, IommuFault> {
         let mut effort = TranslationWork::default();
         let mut done = 0;
         while done < length {
@@ -155,17 +165,22 @@ impl Iommu {
         Ok(effort)
     }
 
-    fn find(&mut self, rid: Rid, iova: Iova, access: Access) -> Result<Translation, FaultReason> {
-        let domain = self.contexts.get(rid).ok_or(FaultReason::UnknownFunction)?;
+    fn find(
+        &mut self,
+        rid: Rid,
+        iova: Iova,
+        access: IommuAccess,
+    ) -> Result<DmaTranslation, IommuFaultReason> {
+        let domain = self.contexts.get(rid).ok_or(IommuFaultReason::UnknownFunction)?;
         if let Some(page) = self.tlb.lookup(domain, iova).filter(|page| page.rights.allow(access)) {
             self.tlb.count_hit();
             return Ok(page.translation(iova, 0));
         }
         self.tlb.count_miss();
-        let tables = self.tables.get(domain.index()).ok_or(FaultReason::Unmapped)?;
+        let tables = self.tables.get(domain.index()).ok_or(IommuFaultReason::Unmapped)?;
         let (page, loads) = tables.walk(iova)?;
         if !page.rights.allow(access) {
-            return Err(FaultReason::Rights);
+            return Err(IommuFaultReason::Rights);
         }
         self.tlb.fill(domain, iova, page);
         Ok(page.translation(iova, loads))

@@ -1,7 +1,7 @@
 //! Page tables of a domain: four levels of 512 entries, 48 bits, leaves of 4 KiB and 2 MiB (VT-d 3.7). Leaves
 //! of 1 GiB, memory types, accessed and dirty bits are not supported.
 
-use super::{Access, FaultReason, Translation};
+use super::{DmaTranslation, IommuAccess, IommuFaultReason};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use pcie::Iova;
@@ -21,14 +21,14 @@ const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 /// Size of a page that an entry maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
+pub enum IommuPageSize {
     /// IOMMU page of 4 KiB.
     Small,
     /// IOMMU page of 2 MiB.
     Large,
 }
 
-impl Size {
+impl IommuPageSize {
     /// Returns the page size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
@@ -37,22 +37,22 @@ impl Size {
 
     pub(super) const fn shift(self) -> u32 {
         match self {
-            Size::Small => 12,
-            Size::Large => 21,
+            IommuPageSize::Small => 12,
+            IommuPageSize::Large => 21,
         }
     }
 }
 
 /// Rights of a domain's devices to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rights {
+pub struct DmaRights {
     /// The domain's devices may read the page.
     pub read: bool,
     /// The domain's devices may write the page.
     pub write: bool,
 }
 
-impl Rights {
+impl DmaRights {
     /// Rights to read and write the page.
     pub const ALL: Self = Self { read: true, write: true };
     /// Right to read the page only, as for a transmit buffer.
@@ -63,35 +63,35 @@ impl Rights {
         bit(self.read, READ) | bit(self.write, WRITE)
     }
 
-    pub(super) fn allow(self, access: Access) -> bool {
+    pub(super) fn allow(self, access: IommuAccess) -> bool {
         match access {
-            Access::Read => self.read,
-            Access::Write => self.write,
+            IommuAccess::Read => self.read,
+            IommuAccess::Write => self.write,
         }
     }
 }
 
 /// Page that a domain's tables map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct IommuPage {
     /// Host physical address of the page's first byte.
     pub host: u64,
     /// Size of the mapped page.
-    pub size: Size,
+    pub size: IommuPageSize,
     /// Accesses that the mapping permits to the domain's devices.
-    pub rights: Rights,
+    pub rights: DmaRights,
 }
 
-impl Page {
-    pub(super) fn translation(self, iova: Iova, loads: u8) -> Translation {
+impl IommuPage {
+    pub(super) fn translation(self, iova: Iova, loads: u8) -> DmaTranslation {
         let inside = iova & (self.size.bytes() - 1);
-        Translation { address: self.host | inside, room: self.size.bytes() - inside, loads }
+        DmaTranslation { address: self.host | inside, room: self.size.bytes() - inside, loads }
     }
 }
 
 /// Error of mapping or unmapping a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum MapError {
+pub enum IommuMapError {
     /// An address is not a multiple of the page size.
     #[error("the IOMMU mapping's address is not a multiple of the page size")]
     Misaligned,
@@ -109,65 +109,71 @@ pub enum MapError {
     NoRights,
 }
 
-type Table = [u64; 512];
+type PageTableEntries = [u64; 512];
 
 /// IOMMU page tables of a domain. Table 0 is the root; an emptied table is reused.
 #[derive(Debug, Clone)]
-pub struct PageTables {
-    tables: Vec<Box<Table>>,
+pub struct IommuPageTables {
+    tables: Vec<Box<PageTableEntries>>,
     free: Vec<usize>,
 }
 
-impl Default for PageTables {
+impl Default for IommuPageTables {
     fn default() -> Self {
         Self { tables: alloc::vec![Box::new([0; 512])], free: Vec::new() }
     }
 }
 
-impl PageTables {
+impl IommuPageTables {
     /// Maps a page of the domain to a page of the host.
     ///
     /// # Errors
-    /// [`MapError`], with nothing changed.
-    pub fn map(&mut self, iova: Iova, host: u64, size: Size, rights: Rights) -> Result<(), MapError> {
+    /// [`IommuMapError`], with nothing changed.
+    pub fn map(
+        &mut self,
+        iova: Iova,
+        host: u64,
+        size: IommuPageSize,
+        rights: DmaRights,
+    ) -> Result<(), IommuMapError> {
         check(iova, host, size)?;
         let bits = rights.bits();
         if bits == 0 {
-            return Err(MapError::NoRights);
+            return Err(IommuMapError::NoRights);
         }
         let mut table = 0;
         for level in 0..last(size) {
             let entry = self.tables[table][index(iova, level)];
             if entry & LARGE != 0 {
-                return Err(MapError::Occupied);
+                return Err(IommuMapError::Occupied);
             }
             table = if entry == 0 { self.add(table, index(iova, level)) } else { number(entry) };
         }
         let entry = &mut self.tables[table][index(iova, last(size))];
         if *entry != 0 {
-            return Err(MapError::Occupied);
+            return Err(IommuMapError::Occupied);
         }
-        *entry = host | bits | if size == Size::Large { LARGE } else { 0 };
+        *entry = host | bits | if size == IommuPageSize::Large { LARGE } else { 0 };
         Ok(())
     }
 
     /// Unmaps a page from the domain's IOMMU tables. Devices can reach it until the IOTLB is invalidated.
     ///
     /// # Errors
-    /// [`MapError`], with nothing changed.
-    pub fn unmap(&mut self, iova: Iova, size: Size) -> Result<(), MapError> {
+    /// [`IommuMapError`], with nothing changed.
+    pub fn unmap(&mut self, iova: Iova, size: IommuPageSize) -> Result<(), IommuMapError> {
         check(iova, 0, size)?;
         let mut path = [0; LEVELS as usize];
         for level in 0..last(size) {
             let entry = self.tables[path[level as usize]][index(iova, level)];
             if entry == 0 || entry & LARGE != 0 {
-                return Err(MapError::Unmapped);
+                return Err(IommuMapError::Unmapped);
             }
             path[level as usize + 1] = number(entry);
         }
         let entry = &mut self.tables[path[last(size) as usize]][index(iova, last(size))];
-        if *entry == 0 || (*entry & LARGE != 0) != (size == Size::Large) {
-            return Err(MapError::Unmapped);
+        if *entry == 0 || (*entry & LARGE != 0) != (size == IommuPageSize::Large) {
+            return Err(IommuMapError::Unmapped);
         }
         *entry = 0;
         self.reclaim(&path[..=last(size) as usize], iova);
@@ -177,13 +183,20 @@ impl PageTables {
     /// Maps a range, using large pages where both addresses and the remaining length allow.
     ///
     /// # Errors
-    /// [`MapError`]; pages before the failing one stay mapped.
-    pub fn map_range(&mut self, iova: Iova, host: u64, length: u64, rights: Rights) -> Result<(), MapError> {
+    /// [`IommuMapError`]; pages before the failing one stay mapped.
+    pub fn map_range(
+        &mut self,
+        iova: Iova,
+        host: u64,
+        length: u64,
+        rights: DmaRights,
+    ) -> Result<(), IommuMapError> {
         let mut done = 0;
         while done < length {
             let (from, to) = (iova.saturating_add(done), host.saturating_add(done));
-            let large = (from | to) & (Size::Large.bytes() - 1) == 0 && length - done >= Size::Large.bytes();
-            let size = if large { Size::Large } else { Size::Small };
+            let large = (from | to) & (IommuPageSize::Large.bytes() - 1) == 0
+                && length - done >= IommuPageSize::Large.bytes();
+            let size = if large { IommuPageSize::Large } else { IommuPageSize::Small };
             self.map(from, to, size, rights)?;
             done += size.bytes();
         }
@@ -193,23 +206,23 @@ impl PageTables {
     /// Walks the domain's IOMMU page tables. Returns the page and the number of entries loaded.
     ///
     /// # Errors
-    /// [`FaultReason::Width`], [`FaultReason::Unmapped`].
-    pub fn walk(&self, iova: Iova) -> Result<(Page, u8), FaultReason> {
+    /// [`IommuFaultReason::Width`], [`IommuFaultReason::Unmapped`].
+    pub fn walk(&self, iova: Iova) -> Result<(IommuPage, u8), IommuFaultReason> {
         if iova >> WIDTH != 0 {
-            return Err(FaultReason::Width);
+            return Err(IommuFaultReason::Width);
         }
         let mut table = 0;
         for level in 0..LEVELS {
             let entry = self.tables[table][index(iova, level)];
             if entry == 0 {
-                return Err(FaultReason::Unmapped);
+                return Err(IommuFaultReason::Unmapped);
             }
             if entry & LARGE != 0 || level == LEVELS - 1 {
                 return Ok((page(entry), level as u8 + 1));
             }
             table = number(entry);
         }
-        Err(FaultReason::Unmapped)
+        Err(IommuFaultReason::Unmapped)
     }
 
     /// Returns the number of tables in use, including the root.
@@ -239,18 +252,18 @@ impl PageTables {
     }
 }
 
-fn check(iova: Iova, host: u64, size: Size) -> Result<(), MapError> {
+fn check(iova: Iova, host: u64, size: IommuPageSize) -> Result<(), IommuMapError> {
     if iova >> WIDTH != 0 || host >> 52 != 0 {
-        return Err(MapError::Width);
+        return Err(IommuMapError::Width);
     }
-    ((iova | host) & (size.bytes() - 1) == 0).then_some(()).ok_or(MapError::Misaligned)
+    ((iova | host) & (size.bytes() - 1) == 0).then_some(()).ok_or(IommuMapError::Misaligned)
 }
 
 /// Returns the level whose entries are leaves of this size.
-fn last(size: Size) -> u32 {
+fn last(size: IommuPageSize) -> u32 {
     match size {
-        Size::Small => 3,
-        Size::Large => 2,
+        IommuPageSize::Small => 3,
+        IommuPageSize::Large => 2,
     }
 }
 
@@ -262,8 +275,8 @@ fn number(entry: u64) -> usize {
     ((entry & ADDRESS) >> 12) as usize
 }
 
-fn page(entry: u64) -> Page {
-    let size = if entry & LARGE == 0 { Size::Small } else { Size::Large };
-    let rights = Rights { read: entry & READ != 0, write: entry & WRITE != 0 };
-    Page { host: entry & ADDRESS, size, rights }
+fn page(entry: u64) -> IommuPage {
+    let size = if entry & LARGE == 0 { IommuPageSize::Small } else { IommuPageSize::Large };
+    let rights = DmaRights { read: entry & READ != 0, write: entry & WRITE != 0 };
+    IommuPage { host: entry & ADDRESS, size, rights }
 }

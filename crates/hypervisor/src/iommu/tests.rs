@@ -2,7 +2,8 @@
 
 use super::fault::MAX_STORED;
 use super::{
-    Access, Fault, FaultReason, Iommu, MapError, PageTables, Rights, Size, Tlb, TlbCounts, TranslationWork,
+    DmaRights, Iommu, IommuAccess, IommuFault, IommuFaultReason, IommuMapError, IommuPageSize,
+    IommuPageTables, Iotlb, IotlbCounts, TranslationWork,
 };
 use crate::domain::DomainId;
 use pcie::Rid;
@@ -18,42 +19,45 @@ const SECOND: DomainId = DomainId::new(2);
 /// Assigns `VF` to the first domain and `OTHER` to the second. The first domain has a small page at 1000h and
 /// a large one at 200000h.
 fn machine() -> Iommu {
-    let mut iommu = Iommu::new(Tlb::new(16, 4));
+    let mut iommu = Iommu::new(Iotlb::new(16, 4));
     iommu.attach(VF, FIRST);
     iommu.attach(OTHER, SECOND);
-    iommu.domain(FIRST).map(0x1000, 0x7000_0000, Size::Small, Rights::ALL).unwrap();
-    iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, Size::Large, Rights::READ).unwrap();
+    iommu.domain(FIRST).map(0x1000, 0x7000_0000, IommuPageSize::Small, DmaRights::ALL).unwrap();
+    iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, IommuPageSize::Large, DmaRights::READ).unwrap();
     iommu
 }
 
-fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, FaultReason> {
-    iommu.translate(rid, iova, Access::Read).map(|t| t.address).map_err(|fault| fault.reason)
+fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, IommuFaultReason> {
+    iommu.translate(rid, iova, IommuAccess::Read).map(|t| t.address).map_err(|fault| fault.reason)
 }
 
 #[test]
 fn pci_function_reaches_the_pages_of_its_iommu_domain() {
     let mut iommu = machine();
-    let small = iommu.translate(VF, 0x1234, Access::Write).unwrap();
+    let small = iommu.translate(VF, 0x1234, IommuAccess::Write).unwrap();
     assert_eq!((small.address, small.room, small.loads), (0x7000_0234, 0xdcc, 4));
-    let large = iommu.translate(VF, 0x21_2345, Access::Read).unwrap();
+    let large = iommu.translate(VF, 0x21_2345, IommuAccess::Read).unwrap();
     assert_eq!((large.address, large.room, large.loads), (0x4001_2345, 0x1e_dcbb, 3));
-    assert_eq!((iommu.translate(VF, 0x1000, Access::Read).unwrap().loads, iommu.faults().count()), (0, 0));
-    assert_eq!(iommu.tlb().counts(), TlbCounts { hits: 1, misses: 2 });
+    assert_eq!(
+        (iommu.translate(VF, 0x1000, IommuAccess::Read).unwrap().loads, iommu.faults().count()),
+        (0, 0)
+    );
+    assert_eq!(iommu.tlb().counts(), IotlbCounts { hits: 1, misses: 2 });
 }
 
 #[test]
 fn iommu_blocks_unmapped_and_forbidden_accesses() {
     let mut iommu = machine();
     for (rid, iova, access, reason) in [
-        (VF, 0x2000, Access::Read, FaultReason::Unmapped),
-        (VF, 0x0fff, Access::Read, FaultReason::Unmapped),
-        (VF, 0x20_0000, Access::Write, FaultReason::Rights),
-        (VF, 1 << 48 | 0x1000, Access::Read, FaultReason::Width),
-        (OTHER, 0x1000, Access::Read, FaultReason::Unmapped),
-        (Rid(0x0111), 0x1000, Access::Read, FaultReason::UnknownFunction),
-        (Rid(0xff00), 0x1000, Access::Write, FaultReason::UnknownFunction),
+        (VF, 0x2000, IommuAccess::Read, IommuFaultReason::Unmapped),
+        (VF, 0x0fff, IommuAccess::Read, IommuFaultReason::Unmapped),
+        (VF, 0x20_0000, IommuAccess::Write, IommuFaultReason::Rights),
+        (VF, 1 << 48 | 0x1000, IommuAccess::Read, IommuFaultReason::Width),
+        (OTHER, 0x1000, IommuAccess::Read, IommuFaultReason::Unmapped),
+        (Rid(0x0111), 0x1000, IommuAccess::Read, IommuFaultReason::UnknownFunction),
+        (Rid(0xff00), 0x1000, IommuAccess::Write, IommuFaultReason::UnknownFunction),
     ] {
-        let fault = Fault { rid, iova, access, reason };
+        let fault = IommuFault { rid, iova, access, reason };
         assert_eq!(iommu.translate(rid, iova, access), Err(fault));
         assert_eq!(iommu.faults().kept().last(), Some(&fault));
     }
@@ -64,14 +68,14 @@ fn address_above_48_bits_never_hits_the_iotlb() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
     for bit in 48..64 {
-        assert_eq!(reached(&mut iommu, VF, 1 << bit | 0x1000), Err(FaultReason::Width), "bit {bit}");
+        assert_eq!(reached(&mut iommu, VF, 1 << bit | 0x1000), Err(IommuFaultReason::Width), "bit {bit}");
     }
 }
 
 #[test]
 fn iommu_domains_translate_equal_addresses_independently() {
     let mut iommu = machine();
-    iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(SECOND).map(0x1000, 0x9000_0000, IommuPageSize::Small, DmaRights::ALL).unwrap();
     for _ in 0..2 {
         assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
         assert_eq!(reached(&mut iommu, OTHER, 0x1000), Ok(0x9000_0000));
@@ -82,20 +86,20 @@ fn iommu_domains_translate_equal_addresses_independently() {
 fn unmapped_page_is_reached_until_iotlb_invalidation() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
-    iommu.domain(FIRST).unmap(0x1000, Size::Small).unwrap();
+    iommu.domain(FIRST).unmap(0x1000, IommuPageSize::Small).unwrap();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000), "stale, as in hardware");
     iommu.tlb().invalidate_page(FIRST, 0x1000);
-    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(FaultReason::Unmapped));
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(IommuFaultReason::Unmapped));
     assert_eq!(reached(&mut iommu, VF, 0x20_0000), Ok(0x4000_0000));
-    iommu.unmap_and_flush(FIRST, 0x20_0000, Size::Large).unwrap();
-    assert_eq!(reached(&mut iommu, VF, 0x20_0000), Err(FaultReason::Unmapped));
+    iommu.unmap_and_flush(FIRST, 0x20_0000, IommuPageSize::Large).unwrap();
+    assert_eq!(reached(&mut iommu, VF, 0x20_0000), Err(IommuFaultReason::Unmapped));
 }
 
 #[test]
 fn iotlb_invalidation_affects_only_its_domain() {
     let mut iommu = machine();
-    iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
-    let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, Access::Read).unwrap().loads;
+    iommu.domain(SECOND).map(0x1000, 0x9000_0000, IommuPageSize::Small, DmaRights::ALL).unwrap();
+    let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, IommuAccess::Read).unwrap().loads;
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 4));
     iommu.tlb().invalidate_domain(FIRST);
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 0));
@@ -110,37 +114,37 @@ fn reassigned_pci_function_cannot_reach_its_old_domain() {
     iommu.attach(VF, SECOND);
     assert_eq!(
         (reached(&mut iommu, VF, 0x1000), iommu.owner(VF)),
-        (Err(FaultReason::Unmapped), Some(SECOND))
+        (Err(IommuFaultReason::Unmapped), Some(SECOND))
     );
     iommu.detach(VF);
-    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(FaultReason::UnknownFunction));
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(IommuFaultReason::UnknownFunction));
 }
 
 #[test]
 fn dma_range_is_translated_in_pieces_up_to_the_fault() {
     let mut iommu = machine();
-    iommu.domain(FIRST).map(0x2000, 0x5000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(FIRST).map(0x2000, 0x5000_0000, IommuPageSize::Small, DmaRights::ALL).unwrap();
     let mut pieces = Vec::new();
     let effort =
-        iommu.translate_range(VF, 0x1f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
+        iommu.translate_range(VF, 0x1f00, 0x300, IommuAccess::Write, |at, length| pieces.push((at, length)));
     assert_eq!(effort, Ok(TranslationWork { pages: 2, misses: 2, loads: 8 }));
     assert_eq!(pieces, [(0x7000_0f00, 0x100), (0x5000_0000, 0x200)]);
     let fault =
-        iommu.translate_range(VF, 0x2f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
+        iommu.translate_range(VF, 0x2f00, 0x300, IommuAccess::Write, |at, length| pieces.push((at, length)));
     assert_eq!(fault.map_err(|fault| fault.iova), Err(0x3000));
     assert_eq!(pieces[2..], [(0x5000_0f00, 0x100)]);
-    assert!(iommu.translate_range(VF, u64::MAX, 9, Access::Read, |_, _| ()).is_err());
+    assert!(iommu.translate_range(VF, u64::MAX, 9, IommuAccess::Read, |_, _| ()).is_err());
 }
 
 #[test]
 fn iommu_counts_but_does_not_store_a_flood_of_faults() {
     let mut iommu = machine();
     for n in 0..1000 {
-        let _ = iommu.translate(VF, 0x5000_0000 + n, Access::Write);
+        let _ = iommu.translate(VF, 0x5000_0000 + n, IommuAccess::Write);
     }
     assert_eq!((iommu.faults().count(), iommu.faults().kept().len()), (1000, MAX_STORED));
     iommu.faults().clear();
-    let _ = iommu.translate(VF, 0x1, Access::Write);
+    let _ = iommu.translate(VF, 0x1, IommuAccess::Write);
     assert_eq!(iommu.faults().kept().len(), 1);
 }
 
@@ -157,10 +161,10 @@ fn iommu_translations_and_faults_do_not_allocate() {
 
 #[test]
 fn iotlb_evicts_the_least_recently_used_entry() {
-    let mut iommu = Iommu::new(Tlb::new(1, 2));
+    let mut iommu = Iommu::new(Iotlb::new(1, 2));
     iommu.attach(VF, FIRST);
-    iommu.domain(FIRST).map_range(0, 0, 0x4000, Rights::ALL).unwrap();
-    let mut loads = |iova| iommu.translate(VF, iova, Access::Read).unwrap().loads;
+    iommu.domain(FIRST).map_range(0, 0, 0x4000, DmaRights::ALL).unwrap();
+    let mut loads = |iova| iommu.translate(VF, iova, IommuAccess::Read).unwrap().loads;
     assert_eq!([loads(0x1000), loads(0x2000), loads(0x1000)], [4, 4, 0]);
     assert_eq!([loads(0x3000), loads(0x1000), loads(0x2000)], [4, 0, 4]);
 }
@@ -169,35 +173,50 @@ fn iotlb_evicts_the_least_recently_used_entry() {
 fn added_iommu_access_rights_need_no_invalidation() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x20_0000).is_ok());
-    iommu.domain(FIRST).unmap(0x20_0000, Size::Large).unwrap();
-    iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, Size::Large, Rights::ALL).unwrap();
-    assert!(iommu.translate(VF, 0x20_0000, Access::Write).is_ok(), "lack of a right makes it look again");
+    iommu.domain(FIRST).unmap(0x20_0000, IommuPageSize::Large).unwrap();
+    iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, IommuPageSize::Large, DmaRights::ALL).unwrap();
+    assert!(
+        iommu.translate(VF, 0x20_0000, IommuAccess::Write).is_ok(),
+        "lack of a right makes it look again"
+    );
 }
 
 #[test]
 fn invalid_iommu_mappings_are_rejected() {
-    let mut tables = PageTables::default();
-    let map = PageTables::map;
-    assert_eq!(map(&mut tables, 0x1800, 0, Size::Small, Rights::ALL), Err(MapError::Misaligned));
-    assert_eq!(map(&mut tables, 0x20_0000, 0x1000, Size::Large, Rights::ALL), Err(MapError::Misaligned));
-    assert_eq!(map(&mut tables, 1 << 48, 0, Size::Small, Rights::ALL), Err(MapError::Width));
-    let nothing = Rights { read: false, write: false };
-    assert_eq!(map(&mut tables, 0, 0, Size::Small, nothing), Err(MapError::NoRights));
-    map(&mut tables, 0x20_0000, 0, Size::Large, Rights::ALL).unwrap();
-    assert_eq!(map(&mut tables, 0x20_1000, 0, Size::Small, Rights::ALL), Err(MapError::Occupied));
-    assert_eq!(tables.unmap(0x20_1000, Size::Small), Err(MapError::Unmapped));
-    map(&mut tables, 0x40_1000, 0, Size::Small, Rights::ALL).unwrap();
-    assert_eq!(map(&mut tables, 0x40_0000, 0, Size::Large, Rights::ALL), Err(MapError::Occupied));
-    assert_eq!(tables.unmap(0x40_0000, Size::Large), Err(MapError::Unmapped));
+    let mut tables = IommuPageTables::default();
+    let map = IommuPageTables::map;
+    assert_eq!(
+        map(&mut tables, 0x1800, 0, IommuPageSize::Small, DmaRights::ALL),
+        Err(IommuMapError::Misaligned)
+    );
+    assert_eq!(
+        map(&mut tables, 0x20_0000, 0x1000, IommuPageSize::Large, DmaRights::ALL),
+        Err(IommuMapError::Misaligned)
+    );
+    assert_eq!(map(&mut tables, 1 << 48, 0, IommuPageSize::Small, DmaRights::ALL), Err(IommuMapError::Width));
+    let nothing = DmaRights { read: false, write: false };
+    assert_eq!(map(&mut tables, 0, 0, IommuPageSize::Small, nothing), Err(IommuMapError::NoRights));
+    map(&mut tables, 0x20_0000, 0, IommuPageSize::Large, DmaRights::ALL).unwrap();
+    assert_eq!(
+        map(&mut tables, 0x20_1000, 0, IommuPageSize::Small, DmaRights::ALL),
+        Err(IommuMapError::Occupied)
+    );
+    assert_eq!(tables.unmap(0x20_1000, IommuPageSize::Small), Err(IommuMapError::Unmapped));
+    map(&mut tables, 0x40_1000, 0, IommuPageSize::Small, DmaRights::ALL).unwrap();
+    assert_eq!(
+        map(&mut tables, 0x40_0000, 0, IommuPageSize::Large, DmaRights::ALL),
+        Err(IommuMapError::Occupied)
+    );
+    assert_eq!(tables.unmap(0x40_0000, IommuPageSize::Large), Err(IommuMapError::Unmapped));
 }
 
 #[test]
 fn emptied_iommu_page_tables_are_reused() {
-    let mut tables = PageTables::default();
+    let mut tables = IommuPageTables::default();
     for n in 0..1000 {
-        tables.map(n << 30, 0, Size::Small, Rights::ALL).unwrap();
+        tables.map(n << 30, 0, IommuPageSize::Small, DmaRights::ALL).unwrap();
         assert_eq!(tables.tables(), 4);
-        tables.unmap(n << 30, Size::Small).unwrap();
+        tables.unmap(n << 30, IommuPageSize::Small).unwrap();
         assert_eq!(tables.tables(), 1);
     }
 }
@@ -207,26 +226,26 @@ proptest! {
     fn iommu_reaches_exactly_the_mapped_pages(
         steps in prop::collection::vec((0u8..4, 0u64..2048, 0u64..1000), 0..200),
     ) {
-        let mut iommu = Iommu::new(Tlb::new(4, 2));
+        let mut iommu = Iommu::new(Iotlb::new(4, 2));
         iommu.attach(VF, FIRST);
         let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
         for (what, page, host) in steps {
             // Pages near the ends of two large pages.
             let (iova, host) = (page << 12, host << 21);
-            let size = if what == 1 { Size::Large } else { Size::Small };
+            let size = if what == 1 { IommuPageSize::Large } else { IommuPageSize::Small };
             let iova = iova & !(size.bytes() - 1);
             let span = (iova..iova + size.bytes()).step_by(4096);
             match what {
                 0 | 1 => {
                     let free = span.clone().all(|at| !pages.contains_key(&at));
-                    let mapped = iommu.domain(FIRST).map(iova, host, size, Rights::ALL).is_ok();
+                    let mapped = iommu.domain(FIRST).map(iova, host, size, DmaRights::ALL).is_ok();
                     prop_assert_eq!(mapped, free);
                     if mapped {
                         pages.extend(span.map(|at| (at, host + at - iova)));
                     }
                 }
                 2 => {
-                    let wanted = [Size::Small, Size::Large];
+                    let wanted = [IommuPageSize::Small, IommuPageSize::Large];
                     for size in wanted {
                         let iova = iova & !(size.bytes() - 1);
                         if iommu.unmap_and_flush(FIRST, iova, size).is_ok() {
@@ -235,7 +254,7 @@ proptest! {
                     }
                 }
                 _ => {
-                    let found = iommu.translate(VF, iova + 5, Access::Write).map(|t| t.address - 5);
+                    let found = iommu.translate(VF, iova + 5, IommuAccess::Write).map(|t| t.address - 5);
                     prop_assert_eq!(found.ok(), pages.get(&iova).copied());
                 }
             }

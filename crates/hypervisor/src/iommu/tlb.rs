@@ -1,7 +1,7 @@
 //! The IOTLB: a set-associative cache of translations by domain and page, with least-recently-used
 //! replacement (VT-d 6.2.3).
 
-use super::table::{Page, Rights, Size, WIDTH};
+use super::table::{DmaRights, IommuPage, IommuPageSize, WIDTH};
 use crate::domain::DomainId;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use pcie::Iova;
 
 /// Counters of IOTLB lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TlbCounts {
+pub struct IotlbCounts {
     /// Lookups that found a translation in the IOTLB.
     pub hits: u64,
     /// Lookups that missed the IOTLB and walked the page tables.
@@ -18,37 +18,39 @@ pub struct TlbCounts {
 
 /// Translation in one way of an IOTLB set.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
-    page: Page,
+struct IotlbEntry {
+    page: IommuPage,
     used: u64,
 }
 
-const EMPTY: Slot =
-    Slot { page: Page { host: 0, size: Size::Small, rights: Rights { read: false, write: false } }, used: 0 };
+const EMPTY: IotlbEntry = IotlbEntry {
+    page: IommuPage { host: 0, size: IommuPageSize::Small, rights: DmaRights { read: false, write: false } },
+    used: 0,
+};
 
 /// Returns the tag of a slot in one word, so that a set is searched quickly: page number, domain and size;
 /// zero marks an empty slot.
 #[inline]
-fn tag(domain: DomainId, iova: Iova, size: Size) -> u64 {
-    let kind = if size == Size::Small { 1 } else { 2 };
+fn tag(domain: DomainId, iova: Iova, size: IommuPageSize) -> u64 {
+    let kind = if size == IommuPageSize::Small { 1 } else { 2 };
     iova >> size.shift() << 18 | (domain.index() as u64) << 2 | kind
 }
 
 /// IOTLB of a machine.
 #[derive(Debug, Clone)]
-pub struct Tlb {
+pub struct Iotlb {
     tags: Vec<u64>,
-    slots: Vec<Slot>,
+    slots: Vec<IotlbEntry>,
     ways: usize,
     /// Number of sets minus one; the number of sets is a power of two.
     mask: u64,
     clock: u64,
     /// Page sizes ever cached; lookups skip the others.
     known: [bool; 2],
-    counts: TlbCounts,
+    counts: IotlbCounts,
 }
 
-impl Tlb {
+impl Iotlb {
     /// Creates an empty IOTLB. `sets` is rounded up to a power of two of at most 2^16, `ways` clamped to 1 to
     /// 64.
     #[must_use]
@@ -63,13 +65,13 @@ impl Tlb {
             mask: sets as u64 - 1,
             clock: 0,
             known: [false; 2],
-            counts: TlbCounts::default(),
+            counts: IotlbCounts::default(),
         }
     }
 
     /// Returns the counters of IOTLB lookups.
     #[must_use]
-    pub fn counts(&self) -> TlbCounts {
+    pub fn counts(&self) -> IotlbCounts {
         self.counts
     }
 
@@ -89,7 +91,7 @@ impl Tlb {
 
     /// Invalidates the entry of a domain's page at an address, of either size.
     pub fn invalidate_page(&mut self, domain: DomainId, iova: Iova) {
-        for size in [Size::Small, Size::Large] {
+        for size in [IommuPageSize::Small, IommuPageSize::Large] {
             if let Some(at) = self.position(domain, iova, size) {
                 self.forget(at);
             }
@@ -101,12 +103,13 @@ impl Tlb {
     }
 
     #[inline]
-    pub(super) fn lookup(&mut self, domain: DomainId, iova: Iova) -> Option<Page> {
+    pub(super) fn lookup(&mut self, domain: DomainId, iova: Iova) -> Option<IommuPage> {
         if iova >> WIDTH != 0 {
             return None;
         }
-        let known = |size: Size| self.known[size as usize].then(|| self.position(domain, iova, size));
-        let at = known(Size::Large).flatten().or_else(|| known(Size::Small).flatten())?;
+        let known =
+            |size: IommuPageSize| self.known[size as usize].then(|| self.position(domain, iova, size));
+        let at = known(IommuPageSize::Large).flatten().or_else(|| known(IommuPageSize::Small).flatten())?;
         self.clock += 1;
         self.slots[at].used = self.clock;
         Some(self.slots[at].page)
@@ -121,7 +124,7 @@ impl Tlb {
     }
 
     /// Stores a translation in place of its old entry, or else of the least recently used one of its set.
-    pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: Page) {
+    pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: IommuPage) {
         self.clock += 1;
         self.known[page.size as usize] = true;
         let known = self.position(domain, iova, page.size);
@@ -129,12 +132,12 @@ impl Tlb {
         let oldest = set.min_by_key(|&at| self.slots[at].used);
         if let Some(at) = known.or(oldest) {
             self.tags[at] = tag(domain, iova, page.size);
-            self.slots[at] = Slot { page, used: self.clock };
+            self.slots[at] = IotlbEntry { page, used: self.clock };
         }
     }
 
     #[inline]
-    fn position(&self, domain: DomainId, iova: Iova, size: Size) -> Option<usize> {
+    fn position(&self, domain: DomainId, iova: Iova, size: IommuPageSize) -> Option<usize> {
         let (set, wanted) = (self.set(domain, iova >> size.shift()), tag(domain, iova, size));
         let found = self.tags[set.clone()].iter().position(|tag| *tag == wanted)?;
         Some(set.start + found)

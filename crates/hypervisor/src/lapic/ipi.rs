@@ -1,7 +1,7 @@
 //! Interprocessor interrupts: the interrupt-command register (SDM volume 3, 10.6) and destination matching.
 //! The caller delivers to the other APICs.
 
-use super::{ERROR_SENT, Lapic, RequestOutcome, registers::WriteEffect};
+use super::{ERROR_SENT, InterruptRequestOutcome, Lapic, registers::ApicWriteEffect};
 
 /// Delivery mode fixed: the vector as given.
 const FIXED: u8 = 0;
@@ -10,7 +10,7 @@ const LOWEST_PRIORITY: u8 = 1;
 
 /// Destination of an interprocessor interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Destination {
+pub enum IpiDestination {
     /// APIC with this id; all ones address every APIC.
     Physical(u32),
     /// APICs whose logical destination matches.
@@ -29,22 +29,22 @@ pub struct Ipi {
     /// Delivery mode of the interrupt, 0 to 7: fixed, lowest priority, SMI, reserved, NMI, INIT, start-up, reserved.
     pub mode: u8,
     /// APICs that the interrupt is sent to.
-    pub to: Destination,
+    pub to: IpiDestination,
 }
 
 impl Lapic {
     /// Returns `true` if `to` addresses this APIC, which is not the sender (10.6.2). `wide` selects 32-bit
     /// x2APIC ids instead of 8-bit xAPIC ids.
     #[must_use]
-    pub fn is_destination(&self, to: Destination, wide: bool) -> bool {
+    pub fn is_destination(&self, to: IpiDestination, wide: bool) -> bool {
         match to {
-            Destination::All | Destination::Others => true,
-            Destination::Physical(id) => id == self.id || id == if wide { u32::MAX } else { 0xff },
-            Destination::Logical(mask) if wide => {
+            IpiDestination::All | IpiDestination::Others => true,
+            IpiDestination::Physical(id) => id == self.id || id == if wide { u32::MAX } else { 0xff },
+            IpiDestination::Logical(mask) if wide => {
                 let own = logical_x2apic(self.id);
                 mask == u32::MAX || mask >> 16 == own >> 16 && mask & own & 0xffff != 0
             }
-            Destination::Logical(mask) => self.matches_logical(mask),
+            IpiDestination::Logical(mask) => self.matches_logical(mask),
         }
     }
 
@@ -60,32 +60,32 @@ impl Lapic {
     }
 
     /// Sends the interrupt that the interrupt-command register describes.
-    pub(super) fn send(&mut self, wide: bool) -> WriteEffect {
+    pub(super) fn send(&mut self, wide: bool) -> ApicWriteEffect {
         let low = self.command as u32;
         let (vector, mode) = (low as u8, (low >> 8) as u8 & 7);
         if mode <= LOWEST_PRIORITY && vector < 16 {
             self.error(ERROR_SENT);
-            return WriteEffect::Ignored;
+            return ApicWriteEffect::Ignored;
         }
         let high = (self.command >> 32) as u32;
         let id = if wide { high } else { high >> 24 };
         let to = match low >> 18 & 3 {
-            0 if low & 1 << 11 == 0 => Destination::Physical(id),
-            0 => Destination::Logical(id),
+            0 if low & 1 << 11 == 0 => IpiDestination::Physical(id),
+            0 => IpiDestination::Logical(id),
             1 => return self.send_to_self(vector, mode),
-            2 => Destination::All,
-            _ => Destination::Others,
+            2 => IpiDestination::All,
+            _ => IpiDestination::Others,
         };
-        WriteEffect::Ipi(Ipi { vector, mode, to })
+        ApicWriteEffect::Ipi(Ipi { vector, mode, to })
     }
 
     /// Requests an interrupt by the self shorthand, which permits fixed interrupts only (10.6.1).
-    fn send_to_self(&mut self, vector: u8, mode: u8) -> WriteEffect {
-        if mode == FIXED { WriteEffect::SelfIpi(self.accept(vector)) } else { WriteEffect::Ignored }
+    fn send_to_self(&mut self, vector: u8, mode: u8) -> ApicWriteEffect {
+        if mode == FIXED { ApicWriteEffect::SelfIpi(self.accept(vector)) } else { ApicWriteEffect::Ignored }
     }
 
     /// Accepts an interrupt from another CPU. Returns `None` for a mode without a vector.
-    pub fn receive(&mut self, ipi: Ipi) -> Option<RequestOutcome> {
+    pub fn receive(&mut self, ipi: Ipi) -> Option<InterruptRequestOutcome> {
         (ipi.mode <= LOWEST_PRIORITY).then(|| self.accept(ipi.vector))
     }
 }

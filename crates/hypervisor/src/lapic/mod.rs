@@ -16,13 +16,13 @@ mod tests;
 pub mod timer;
 pub mod vectors;
 
-pub use ipi::{Destination, Ipi};
-pub use registers::{GeneralProtection, WriteEffect};
-pub use timer::{Timer, TimerMode};
-pub use vectors::Vectors;
+pub use ipi::{Ipi, IpiDestination};
+pub use registers::{ApicWriteEffect, GeneralProtection};
+pub use timer::{ApicTimer, ApicTimerMode};
+pub use vectors::VectorSet;
 
 use registers::Lvt;
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
 /// Spurious-interrupt register bit: APIC enabled by software.
 const SVR_ENABLE: u32 = 1 << 8;
@@ -35,7 +35,7 @@ const ERROR_REGISTER: u32 = 1 << 7;
 
 /// Outcome of an interrupt request at an APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestOutcome {
+pub enum InterruptRequestOutcome {
     /// The vector is requested in the IRR.
     Requested,
     /// The vector was requested already; both are one.
@@ -48,7 +48,7 @@ pub enum RequestOutcome {
 
 /// Effect of an end of interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Eoi {
+pub struct EoiEffect {
     /// Vector removed from service by the end of interrupt, if any.
     pub ended: Option<u8>,
     /// The ended interrupt was level-triggered, so the I/O APIC must be notified.
@@ -61,9 +61,9 @@ pub struct Eoi {
 #[derive(Debug, Clone)]
 pub struct Lapic {
     id: u32,
-    irr: Vectors,
-    isr: Vectors,
-    tmr: Vectors,
+    irr: VectorSet,
+    isr: VectorSet,
+    tmr: VectorSet,
     tpr: u8,
     spurious: u32,
     logical: u32,
@@ -72,18 +72,18 @@ pub struct Lapic {
     errors: u32,
     errors_shown: u32,
     lvt: Lvt,
-    timer: Timer,
+    timer: ApicTimer,
 }
 
 impl Lapic {
     /// Creates an APIC in the reset state. `bus_tick` is the period of its timer's clock.
     #[must_use]
-    pub fn new(id: u32, bus_tick: Span) -> Self {
+    pub fn new(id: u32, bus_tick: VirtualDuration) -> Self {
         Self {
             id,
-            irr: Vectors::default(),
-            isr: Vectors::default(),
-            tmr: Vectors::default(),
+            irr: VectorSet::default(),
+            isr: VectorSet::default(),
+            tmr: VectorSet::default(),
             tpr: 0,
             spurious: 0xff,
             logical: 0,
@@ -92,7 +92,7 @@ impl Lapic {
             errors: 0,
             errors_shown: 0,
             lvt: Lvt::default(),
-            timer: Timer::new(bus_tick),
+            timer: ApicTimer::new(bus_tick),
         }
     }
 
@@ -100,7 +100,7 @@ impl Lapic {
     pub fn reset(&mut self) {
         let timer = &mut self.timer;
         timer.reset();
-        *self = Self { timer: timer.clone(), ..Self::new(self.id, Span::ZERO) };
+        *self = Self { timer: timer.clone(), ..Self::new(self.id, VirtualDuration::ZERO) };
     }
 
     /// Returns the local APIC's id.
@@ -117,23 +117,23 @@ impl Lapic {
 
     /// Returns the interrupt-request register.
     #[must_use]
-    pub fn requested(&self) -> &Vectors {
+    pub fn requested(&self) -> &VectorSet {
         &self.irr
     }
 
     /// Returns the in-service register.
     #[must_use]
-    pub fn in_service(&self) -> &Vectors {
+    pub fn in_service(&self) -> &VectorSet {
         &self.isr
     }
 
     /// Accepts an edge-triggered fixed interrupt, such as an MSI (10.8.4).
-    pub fn accept(&mut self, vector: u8) -> RequestOutcome {
+    pub fn accept(&mut self, vector: u8) -> InterruptRequestOutcome {
         self.request(vector, false)
     }
 
     /// Accepts a level-triggered fixed interrupt.
-    pub fn accept_level(&mut self, vector: u8) -> RequestOutcome {
+    pub fn accept_level(&mut self, vector: u8) -> InterruptRequestOutcome {
         self.request(vector, true)
     }
 
@@ -161,12 +161,12 @@ impl Lapic {
     }
 
     /// Ends the in-service interrupt of highest priority (10.8.5).
-    pub fn eoi(&mut self) -> Eoi {
+    pub fn eoi(&mut self) -> EoiEffect {
         let ended = self.isr.highest();
         if let Some(vector) = ended {
             self.isr.remove(vector);
         }
-        Eoi { ended, level: ended.is_some_and(|v| self.tmr.contains(v)), next: self.deliverable() }
+        EoiEffect { ended, level: ended.is_some_and(|v| self.tmr.contains(v)), next: self.deliverable() }
     }
 
     /// Returns the APIC's task priority.
@@ -189,7 +189,7 @@ impl Lapic {
 
     /// Advances the APIC timer to `now`. Returns the outcome of its interrupt, if it expired. Several missed
     /// periods are one interrupt.
-    pub fn run_timer(&mut self, now: Instant) -> Option<RequestOutcome> {
+    pub fn run_timer(&mut self, now: VirtualInstant) -> Option<InterruptRequestOutcome> {
         let times = self.timer.advance(now);
         (times > 0 && !self.lvt.timer_masked()).then(|| self.accept(self.lvt.timer_vector()))
     }
@@ -197,29 +197,33 @@ impl Lapic {
     /// Returns the time of the next timer interrupt, at which [`Lapic::run_timer`] is due. Returns `None` while the
     /// timer is stopped or masked.
     #[must_use]
-    pub fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<VirtualInstant> {
         self.timer.zero_at().filter(|_| !self.lvt.timer_masked())
     }
 
     /// Sets the TSC deadline of the timer as an instant, or disarms the timer. Ignored in other timer modes.
-    pub fn arm_deadline(&mut self, deadline: Option<Instant>) {
+    pub fn arm_deadline(&mut self, deadline: Option<VirtualInstant>) {
         self.timer.arm(deadline);
     }
 
-    fn request(&mut self, vector: u8, level: bool) -> RequestOutcome {
+    fn request(&mut self, vector: u8, level: bool) -> InterruptRequestOutcome {
         if !self.enabled() {
-            return RequestOutcome::Disabled;
+            return InterruptRequestOutcome::Disabled;
         }
         if vector < 16 {
             self.error(ERROR_RECEIVED);
-            return RequestOutcome::Illegal;
+            return InterruptRequestOutcome::Illegal;
         }
         if level {
             self.tmr.insert(vector);
         } else {
             self.tmr.remove(vector);
         }
-        if self.irr.insert(vector) { RequestOutcome::Requested } else { RequestOutcome::Coalesced }
+        if self.irr.insert(vector) {
+            InterruptRequestOutcome::Requested
+        } else {
+            InterruptRequestOutcome::Coalesced
+        }
     }
 
     /// Records an error in the error status register. The LVT's error interrupt is requested if enabled with a legal

@@ -1,8 +1,8 @@
 //! APIC registers by offset in the page (SDM volume 3, table 10-1) and as x2APIC MSRs (10.12.1). The
 //! instruction emulator converts accesses of other sizes.
 
-use super::{ERROR_REGISTER, Eoi, Ipi, Lapic, SVR_ENABLE, TimerMode, ipi::logical_x2apic};
-use sim::Instant;
+use super::{ApicTimerMode, ERROR_REGISTER, EoiEffect, Ipi, Lapic, SVR_ENABLE, ipi::logical_x2apic};
+use sim::VirtualInstant;
 
 /// Offset of the APIC id register: id in bits 31:24.
 pub const ID: u16 = 0x20;
@@ -56,17 +56,17 @@ const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff
 
 /// Effect of a write to an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteEffect {
+pub enum ApicWriteEffect {
     /// The APIC register was written without another effect. After TPR or SVR, call [`Lapic::deliverable`].
     Stored,
     /// The write changed nothing: the register is read-only or reserved, or the value was rejected.
     Ignored,
     /// The APIC register write ended an interrupt.
-    Eoi(Eoi),
+    Eoi(EoiEffect),
     /// The write sent an interrupt to other CPUs, which the caller delivers.
     Ipi(Ipi),
     /// The write requested an interrupt at this CPU, with this outcome.
-    SelfIpi(super::RequestOutcome),
+    SelfIpi(super::InterruptRequestOutcome),
     /// The write programmed the timer: call [`Lapic::deadline`].
     Timer,
 }
@@ -103,7 +103,7 @@ impl Lvt {
 impl Lapic {
     /// Reads the 32-bit register at `offset`, a multiple of 16. A reserved one reads as zero and records an
     /// error.
-    pub fn read(&mut self, now: Instant, offset: u16) -> u32 {
+    pub fn read(&mut self, now: VirtualInstant, offset: u16) -> u32 {
         match aligned(offset) {
             ID => self.id << 24,
             VERSION => VERSION_VALUE,
@@ -135,10 +135,10 @@ impl Lapic {
     }
 
     /// Writes the 32-bit register at `offset`, a multiple of 16.
-    pub fn write(&mut self, now: Instant, offset: u16, value: u32) -> WriteEffect {
+    pub fn write(&mut self, now: VirtualInstant, offset: u16, value: u32) -> ApicWriteEffect {
         self.run_timer(now);
         match aligned(offset) {
-            EOI => return WriteEffect::Eoi(self.eoi()),
+            EOI => return ApicWriteEffect::Eoi(self.eoi()),
             ICR => {
                 self.command = self.command & !0xffff_ffff | u64::from(value & 0x000c_cfff);
                 return self.send(false);
@@ -151,20 +151,20 @@ impl Lapic {
             ESR => self.errors_shown = core::mem::take(&mut self.errors),
             LVT_TIMER..=LVT_ERROR => return self.write_lvt(offset, value),
             TMICT | TDCR => return self.write_timer(now, offset, value),
-            ID | VERSION | PPR | 0x100..=0x270 | TMCCT => return WriteEffect::Ignored,
+            ID | VERSION | PPR | 0x100..=0x270 | TMCCT => return ApicWriteEffect::Ignored,
             _ => {
                 self.error(ERROR_REGISTER);
-                return WriteEffect::Ignored;
+                return ApicWriteEffect::Ignored;
             }
         }
-        WriteEffect::Stored
+        ApicWriteEffect::Stored
     }
 
     /// Reads an x2APIC register.
     ///
     /// # Errors
     /// [`GeneralProtection`] if the register does not exist or is write-only.
-    pub fn read_msr(&mut self, now: Instant, msr: u32) -> Result<u64, GeneralProtection> {
+    pub fn read_msr(&mut self, now: VirtualInstant, msr: u32) -> Result<u64, GeneralProtection> {
         match x2apic_offset(msr)? {
             ID => Ok(self.id.into()),
             LDR => Ok(logical_x2apic(self.id).into()),
@@ -181,10 +181,10 @@ impl Lapic {
     /// bits of EOI are reserved.
     pub fn write_msr(
         &mut self,
-        now: Instant,
+        now: VirtualInstant,
         msr: u32,
         value: u64,
-    ) -> Result<WriteEffect, GeneralProtection> {
+    ) -> Result<ApicWriteEffect, GeneralProtection> {
         let offset = x2apic_offset(msr)?;
         let reserved = match offset {
             ICR => 0xfff3_3000,
@@ -221,29 +221,29 @@ impl Lapic {
         }
     }
 
-    fn write_lvt(&mut self, offset: u16, value: u32) -> WriteEffect {
+    fn write_lvt(&mut self, offset: u16, value: u32) -> ApicWriteEffect {
         let at = usize::from(offset - LVT_TIMER) / 16;
         let forced = if self.enabled() { 0 } else { MASKED };
-        let Some(entry) = self.lvt.0.get_mut(at) else { return WriteEffect::Ignored };
+        let Some(entry) = self.lvt.0.get_mut(at) else { return ApicWriteEffect::Ignored };
         *entry = value & LVT_WRITABLE[at] | forced;
         if at > 0 {
-            return WriteEffect::Stored;
+            return ApicWriteEffect::Stored;
         }
         self.timer.set_mode(match value >> 17 & 3 {
-            1 => TimerMode::Periodic,
-            2 => TimerMode::TscDeadline,
-            _ => TimerMode::OneShot,
+            1 => ApicTimerMode::Periodic,
+            2 => ApicTimerMode::TscDeadline,
+            _ => ApicTimerMode::OneShot,
         });
-        WriteEffect::Timer
+        ApicWriteEffect::Timer
     }
 
-    fn write_timer(&mut self, now: Instant, offset: u16, value: u32) -> WriteEffect {
+    fn write_timer(&mut self, now: VirtualInstant, offset: u16, value: u32) -> ApicWriteEffect {
         if offset == TMICT {
             self.timer.start(now, value);
         } else {
             self.timer.set_divide(now, value);
         }
-        WriteEffect::Timer
+        ApicWriteEffect::Timer
     }
 }
 

@@ -4,21 +4,23 @@ use super::registers::{
     DFR, EOI, ESR, ICR, ICR_HIGH, ID, IRR, ISR, LDR, LVT_ERROR, LVT_TIMER, MSR_BASE, PPR, SELF_IPI, SVR,
     TDCR, TMCCT, TMICT, TMR, TPR, VERSION,
 };
-use super::{Destination, Eoi, GeneralProtection, Ipi, Lapic, RequestOutcome, WriteEffect};
+use super::{
+    ApicWriteEffect, EoiEffect, GeneralProtection, InterruptRequestOutcome, Ipi, IpiDestination, Lapic,
+};
 use proptest::prelude::*;
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 use std::vec::Vec;
 
 /// Bus clock of 100 MHz, as in Xen.
-const BUS_TICK: Span = Span::from_picos(10_000);
+const BUS_TICK: VirtualDuration = VirtualDuration::from_picos(10_000);
 /// Divide configuration: divide by 1.
 const BY_1: u32 = 0b1011;
 
-const T0: Instant = Instant::ZERO;
+const T0: VirtualInstant = VirtualInstant::ZERO;
 
 /// Returns the instant `picos` picoseconds after time zero.
-fn at(picos: u64) -> Instant {
-    Instant::from_picos(picos)
+fn at(picos: u64) -> VirtualInstant {
+    VirtualInstant::from_picos(picos)
 }
 
 fn enabled() -> Lapic {
@@ -38,7 +40,7 @@ fn reset_disables_the_apic_and_masks_every_lvt_entry() {
     assert_eq!((lapic.read(T0, ID), lapic.read(T0, VERSION)), (3 << 24, 0x50014));
     assert_eq!((lapic.read(T0, SVR), lapic.read(T0, DFR), lapic.read(T0, TPR)), (0xff, u32::MAX, 0));
     assert!((LVT_TIMER..=LVT_ERROR).step_by(16).all(|lvt| lapic.read(T0, lvt) == 0x1_0000));
-    assert_eq!((lapic.accept(0x40), lapic.deliverable()), (RequestOutcome::Disabled, None));
+    assert_eq!((lapic.accept(0x40), lapic.deliverable()), (InterruptRequestOutcome::Disabled, None));
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn apic_drops_vectors_below_16_and_records_an_error() {
     // 10.5.2, 10.5.3: a write to the error register makes accumulated errors visible.
     let mut lapic = enabled();
     lapic.write(T0, LVT_ERROR, 0xfe);
-    assert_eq!(lapic.accept(15), RequestOutcome::Illegal);
+    assert_eq!(lapic.accept(15), InterruptRequestOutcome::Illegal);
     assert_eq!(lapic.read(T0, ESR), 0);
     lapic.write(T0, ESR, 0);
     assert_eq!(lapic.read(T0, ESR), 1 << 6);
@@ -77,16 +79,16 @@ fn apic_holds_one_request_beside_the_interrupt_in_service() {
     let mut lapic = enabled();
     assert_eq!(
         (lapic.accept(0x41), lapic.accept(0x41)),
-        (RequestOutcome::Requested, RequestOutcome::Coalesced)
+        (InterruptRequestOutcome::Requested, InterruptRequestOutcome::Coalesced)
     );
     assert_eq!(lapic.inject(), Some(0x41));
     assert_eq!(
         (lapic.accept(0x41), lapic.accept(0x41)),
-        (RequestOutcome::Requested, RequestOutcome::Coalesced)
+        (InterruptRequestOutcome::Requested, InterruptRequestOutcome::Coalesced)
     );
     assert_eq!((lapic.read(T0, ISR + 0x20), lapic.read(T0, IRR + 0x20)), (2, 2));
     assert_eq!(lapic.inject(), None, "its own class is in service");
-    assert_eq!(lapic.eoi(), Eoi { ended: Some(0x41), level: false, next: Some(0x41) });
+    assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x41), level: false, next: Some(0x41) });
 }
 
 #[test]
@@ -111,11 +113,11 @@ fn interrupt_of_higher_class_nests_and_eoi_ends_the_highest() {
     assert_eq!(lapic.deliverable(), None, "a higher vector of the same class waits");
     lapic.accept(0x82);
     assert_eq!((lapic.inject(), lapic.in_service().count()), (Some(0x82), 2));
-    assert_eq!(lapic.eoi(), Eoi { ended: Some(0x82), level: false, next: None });
-    assert_eq!(lapic.eoi(), Eoi { ended: Some(0x31), level: false, next: Some(0x3f) });
+    assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x82), level: false, next: None });
+    assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x31), level: false, next: Some(0x3f) });
     assert_eq!(lapic.inject(), Some(0x3f));
     lapic.eoi();
-    assert_eq!(lapic.eoi(), Eoi { ended: None, level: false, next: None }, "one too many ends nothing");
+    assert_eq!(lapic.eoi(), EoiEffect { ended: None, level: false, next: None }, "one too many ends nothing");
 }
 
 #[test]
@@ -157,10 +159,10 @@ fn one_shot_apic_timer_fires_once() {
     let mut lapic = enabled();
     lapic.write(T0, TDCR, 0b0011);
     lapic.write(T0, LVT_TIMER, 0x50);
-    assert_eq!(lapic.write(T0, TMICT, 100), WriteEffect::Timer);
+    assert_eq!(lapic.write(T0, TMICT, 100), ApicWriteEffect::Timer);
     assert_eq!(lapic.deadline(), Some(at(16_000_000)));
     assert_eq!((lapic.read(at(15_900_000), TMCCT), lapic.run_timer(at(15_999_999))), (1, None));
-    assert_eq!(lapic.run_timer(at(16_000_000)), Some(RequestOutcome::Requested));
+    assert_eq!(lapic.run_timer(at(16_000_000)), Some(InterruptRequestOutcome::Requested));
     assert_eq!((lapic.deadline(), lapic.read(at(17_000_000), TMCCT)), (None, 0));
 }
 
@@ -170,9 +172,9 @@ fn missed_apic_timer_periods_give_one_interrupt() {
     lapic.write(T0, TDCR, BY_1);
     lapic.write(T0, LVT_TIMER, 0x2_0050);
     lapic.write(T0, TMICT, 10);
-    assert_eq!(lapic.run_timer(at(100_000)), Some(RequestOutcome::Requested));
+    assert_eq!(lapic.run_timer(at(100_000)), Some(InterruptRequestOutcome::Requested));
     assert_eq!(lapic.deadline(), Some(at(200_000)));
-    assert_eq!(lapic.run_timer(at(555_000)), Some(RequestOutcome::Coalesced));
+    assert_eq!(lapic.run_timer(at(555_000)), Some(InterruptRequestOutcome::Coalesced));
     assert_eq!((lapic.deadline(), lapic.read(at(555_000), TMCCT)), (Some(at(600_000)), 5));
     lapic.write(at(555_000), TMICT, 0);
     assert_eq!(lapic.deadline(), None, "an initial count of zero stops it");
@@ -200,25 +202,31 @@ fn apic_timer_mode_change_disarms_the_tsc_deadline() {
     assert_eq!(lapic.deadline(), None);
     lapic.write(T0, LVT_TIMER, 0x4_0050);
     lapic.arm_deadline(Some(at(777)));
-    assert_eq!((lapic.run_timer(at(777)), lapic.deadline()), (Some(RequestOutcome::Requested), None));
+    assert_eq!(
+        (lapic.run_timer(at(777)), lapic.deadline()),
+        (Some(InterruptRequestOutcome::Requested), None)
+    );
 }
 
 #[test]
 fn write_to_the_low_half_of_icr_sends_the_interrupt() {
     // 10.6.1.
     let mut lapic = enabled();
-    assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), WriteEffect::Stored);
-    let ipi = Ipi { vector: 0xfd, mode: 0, to: Destination::Physical(7) };
-    assert_eq!(lapic.write(T0, ICR, 0xfd), WriteEffect::Ipi(ipi));
+    assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), ApicWriteEffect::Stored);
+    let ipi = Ipi { vector: 0xfd, mode: 0, to: IpiDestination::Physical(7) };
+    assert_eq!(lapic.write(T0, ICR, 0xfd), ApicWriteEffect::Ipi(ipi));
     assert_eq!(
         lapic.write(T0, ICR, 0x000c_08fd),
-        WriteEffect::Ipi(Ipi { vector: 0xfd, mode: 0, to: Destination::Others })
+        ApicWriteEffect::Ipi(Ipi { vector: 0xfd, mode: 0, to: IpiDestination::Others })
     );
-    assert_eq!(lapic.write(T0, ICR, 0x0004_00f0), WriteEffect::SelfIpi(RequestOutcome::Requested));
+    assert_eq!(
+        lapic.write(T0, ICR, 0x0004_00f0),
+        ApicWriteEffect::SelfIpi(InterruptRequestOutcome::Requested)
+    );
     let mut other = Lapic::new(7, BUS_TICK);
     other.write(T0, SVR, 0x1ff);
     assert!(other.is_destination(ipi.to, false) && !lapic.is_destination(ipi.to, false));
-    assert_eq!((other.receive(ipi), other.inject()), (Some(RequestOutcome::Requested), Some(0xfd)));
+    assert_eq!((other.receive(ipi), other.inject()), (Some(InterruptRequestOutcome::Requested), Some(0xfd)));
     assert_eq!(other.receive(Ipi { mode: 4, ..ipi }), None, "an NMI has no vector");
 }
 
@@ -228,20 +236,20 @@ fn apic_logical_destinations_match_flat_or_by_cluster() {
     let mut lapic = enabled();
     lapic.write(T0, LDR, 0x2400_0000);
     assert!(
-        lapic.is_destination(Destination::Logical(0x04), false)
-            && lapic.is_destination(Destination::Logical(0x20), false)
+        lapic.is_destination(IpiDestination::Logical(0x04), false)
+            && lapic.is_destination(IpiDestination::Logical(0x20), false)
     );
     lapic.write(T0, DFR, 0);
     assert!(
-        lapic.is_destination(Destination::Logical(0x24), false)
-            && lapic.is_destination(Destination::Logical(0xf4), false)
+        lapic.is_destination(IpiDestination::Logical(0x24), false)
+            && lapic.is_destination(IpiDestination::Logical(0xf4), false)
     );
     assert!(
-        !lapic.is_destination(Destination::Logical(0x14), false)
-            && !lapic.is_destination(Destination::Logical(0x21), false)
+        !lapic.is_destination(IpiDestination::Logical(0x14), false)
+            && !lapic.is_destination(IpiDestination::Logical(0x21), false)
     );
-    assert!(lapic.is_destination(Destination::Logical(0x0000_0008), true));
-    assert!(!lapic.is_destination(Destination::Logical(0x0001_0008), true));
+    assert!(lapic.is_destination(IpiDestination::Logical(0x0000_0008), true));
+    assert!(!lapic.is_destination(IpiDestination::Logical(0x0001_0008), true));
 }
 
 #[test]
@@ -251,28 +259,31 @@ fn x2apic_eoi_write_must_be_zero() {
     lapic.accept(0x40);
     lapic.inject();
     assert_eq!(lapic.write_msr(T0, msr(EOI), 1), Err(GeneralProtection));
-    let ended = Eoi { ended: Some(0x40), level: false, next: None };
-    assert_eq!(lapic.write_msr(T0, msr(EOI), 0), Ok(WriteEffect::Eoi(ended)));
+    let ended = EoiEffect { ended: Some(0x40), level: false, next: None };
+    assert_eq!(lapic.write_msr(T0, msr(EOI), 0), Ok(ApicWriteEffect::Eoi(ended)));
     assert_eq!(lapic.read_msr(T0, msr(EOI)), Err(GeneralProtection));
     assert_eq!((lapic.read_msr(T0, msr(ID)), lapic.read_msr(T0, msr(LDR))), (Ok(3), Ok(8)));
     assert_eq!(
         (lapic.read_msr(T0, msr(DFR)), lapic.read_msr(T0, msr(ICR_HIGH))),
         (Err(GeneralProtection), Err(GeneralProtection))
     );
-    assert_eq!(lapic.write_msr(T0, msr(SELF_IPI), 0x44), Ok(WriteEffect::SelfIpi(RequestOutcome::Requested)));
-    let ipi = Ipi { vector: 0x44, mode: 0, to: Destination::Physical(0x1234) };
-    assert_eq!(lapic.write_msr(T0, msr(ICR), 0x1234 << 32 | 0x44), Ok(WriteEffect::Ipi(ipi)));
+    assert_eq!(
+        lapic.write_msr(T0, msr(SELF_IPI), 0x44),
+        Ok(ApicWriteEffect::SelfIpi(InterruptRequestOutcome::Requested))
+    );
+    let ipi = Ipi { vector: 0x44, mode: 0, to: IpiDestination::Physical(0x1234) };
+    assert_eq!(lapic.write_msr(T0, msr(ICR), 0x1234 << 32 | 0x44), Ok(ApicWriteEffect::Ipi(ipi)));
 }
 
 /// Naive model: the three registers as lists, searched linearly.
 #[derive(Default)]
-struct Naive {
+struct NaiveLapic {
     requested: Vec<u8>,
     in_service: Vec<u8>,
     tpr: u8,
 }
 
-impl Naive {
+impl NaiveLapic {
     fn deliverable(&self) -> Option<u8> {
         let service = self.in_service.iter().max().map_or(0, |v| v / 16);
         self.requested.iter().copied().max().filter(|v| v / 16 > service.max(self.tpr / 16))
@@ -295,7 +306,7 @@ impl Naive {
 proptest! {
     #[test]
     fn apic_agrees_with_a_naive_model(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
-        let (mut lapic, mut naive) = (enabled(), Naive::default());
+        let (mut lapic, mut naive) = (enabled(), NaiveLapic::default());
         for (what, value) in steps {
             match what {
                 0 => {
@@ -324,7 +335,7 @@ proptest! {
         let mut lapic = enabled();
         let mut now = T0;
         for (reads, offset, value) in steps {
-            now += Span::from_picos(value.into());
+            now += VirtualDuration::from_picos(value.into());
             if reads {
                 lapic.read(now, offset);
                 let _ = lapic.read_msr(now, value % 0x1000);
@@ -341,8 +352,8 @@ proptest! {
     fn periodic_apic_timer_never_drifts_or_skips(
         count in 1u32..1000, divide in 0u32..16, steps in prop::collection::vec(0u64..100_000_000, 1..50),
     ) {
-        let mut timer = super::Timer::new(BUS_TICK);
-        timer.set_mode(super::TimerMode::Periodic);
+        let mut timer = super::ApicTimer::new(BUS_TICK);
+        timer.set_mode(super::ApicTimerMode::Periodic);
         timer.set_divide(T0, divide);
         timer.start(T0, count);
         let period = timer.zero_at().unwrap().picos();

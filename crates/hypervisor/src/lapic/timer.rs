@@ -1,11 +1,11 @@
 //! The APIC timer: a counter driven by the divided bus clock (SDM volume 3, 10.5.4). Its vector and mask are
 //! in the LVT.
 
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
 /// Timer mode: bits 18:17 of the LVT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TimerMode {
+pub enum ApicTimerMode {
     /// The timer counts once from the initial count to zero.
     #[default]
     OneShot,
@@ -17,23 +17,23 @@ pub enum TimerMode {
 
 /// Timer of a local APIC.
 #[derive(Debug, Clone)]
-pub struct Timer {
+pub struct ApicTimer {
     /// Period of the bus clock in picoseconds.
     bus_tick: u64,
     divide: u32,
-    mode: TimerMode,
+    mode: ApicTimerMode,
     initial: u32,
-    zero_at: Option<Instant>,
+    zero_at: Option<VirtualInstant>,
 }
 
-impl Timer {
+impl ApicTimer {
     /// Creates a stopped timer with a bus clock of this period (at least 1 ps), divided by 2.
     #[must_use]
-    pub fn new(bus_tick: Span) -> Self {
+    pub fn new(bus_tick: VirtualDuration) -> Self {
         Self {
             bus_tick: bus_tick.picos().max(1),
             divide: 0,
-            mode: TimerMode::OneShot,
+            mode: ApicTimerMode::OneShot,
             initial: 0,
             zero_at: None,
         }
@@ -41,18 +41,18 @@ impl Timer {
 
     /// Restores the reset state; the bus clock stays.
     pub fn reset(&mut self) {
-        *self = Self::new(Span::from_picos(self.bus_tick));
+        *self = Self::new(VirtualDuration::from_picos(self.bus_tick));
     }
 
     /// Returns the mode of the APIC timer.
     #[must_use]
-    pub fn mode(&self) -> TimerMode {
+    pub fn mode(&self) -> ApicTimerMode {
         self.mode
     }
 
     /// Sets the mode of the APIC timer. A change to or from TSC-deadline mode disarms the timer (10.5.4.1).
-    pub fn set_mode(&mut self, mode: TimerMode) {
-        if (mode == TimerMode::TscDeadline) != (self.mode == TimerMode::TscDeadline) {
+    pub fn set_mode(&mut self, mode: ApicTimerMode) {
+        if (mode == ApicTimerMode::TscDeadline) != (self.mode == ApicTimerMode::TscDeadline) {
             self.zero_at = None;
             self.initial = 0;
         }
@@ -66,16 +66,16 @@ impl Timer {
     }
 
     /// Writes the initial count, which restarts the timer; zero stops it. Ignored in TSC-deadline mode.
-    pub fn start(&mut self, now: Instant, initial: u32) {
-        if self.mode != TimerMode::TscDeadline {
+    pub fn start(&mut self, now: VirtualInstant, initial: u32) {
+        if self.mode != ApicTimerMode::TscDeadline {
             self.initial = initial;
             self.zero_at = (initial != 0).then(|| now + self.length(initial));
         }
     }
 
     /// Arms the timer for a time, or disarms it. Ignored outside TSC-deadline mode.
-    pub fn arm(&mut self, deadline: Option<Instant>) {
-        if self.mode == TimerMode::TscDeadline {
+    pub fn arm(&mut self, deadline: Option<VirtualInstant>) {
+        if self.mode == ApicTimerMode::TscDeadline {
             self.zero_at = deadline;
         }
     }
@@ -87,19 +87,19 @@ impl Timer {
     }
 
     /// Writes the APIC timer's divide configuration. The remaining count continues at the new rate.
-    pub fn set_divide(&mut self, now: Instant, divide: u32) {
+    pub fn set_divide(&mut self, now: VirtualInstant, divide: u32) {
         let left = self.current(now);
         self.divide = divide & 0b1011;
-        if self.mode != TimerMode::TscDeadline && self.zero_at.is_some() {
+        if self.mode != ApicTimerMode::TscDeadline && self.zero_at.is_some() {
             self.zero_at = Some(now + self.length(left));
         }
     }
 
     /// Returns the current-count register; zero when stopped and in TSC-deadline mode.
     #[must_use]
-    pub fn current(&self, now: Instant) -> u32 {
+    pub fn current(&self, now: VirtualInstant) -> u32 {
         let left = match self.zero_at {
-            Some(zero_at) if self.mode != TimerMode::TscDeadline => zero_at.since(now).picos(),
+            Some(zero_at) if self.mode != ApicTimerMode::TscDeadline => zero_at.since(now).picos(),
             _ => 0,
         };
         left.div_ceil(self.tick()).min(u64::from(self.initial)) as u32
@@ -107,25 +107,26 @@ impl Timer {
 
     /// Returns the time at which the timer's count next reaches zero.
     #[must_use]
-    pub fn zero_at(&self) -> Option<Instant> {
+    pub fn zero_at(&self) -> Option<VirtualInstant> {
         self.zero_at
     }
 
     /// Advances the APIC timer to `now`. Returns how many times its count reached zero, including at `now`.
-    pub fn advance(&mut self, now: Instant) -> u64 {
+    pub fn advance(&mut self, now: VirtualInstant) -> u64 {
         let Some(zero_at) = self.zero_at.filter(|&at| at <= now) else { return 0 };
-        if self.mode != TimerMode::Periodic {
+        if self.mode != ApicTimerMode::Periodic {
             self.zero_at = None;
             return 1;
         }
         let period = self.length(self.initial).picos().max(1);
         let times = now.since(zero_at).picos() / period + 1;
-        self.zero_at = Some(zero_at + Span::from_picos(period.saturating_mul(times))).filter(|&at| at > now);
+        self.zero_at =
+            Some(zero_at + VirtualDuration::from_picos(period.saturating_mul(times))).filter(|&at| at > now);
         times
     }
 
-    fn length(&self, count: u32) -> Span {
-        Span::from_picos(self.tick().saturating_mul(u64::from(count)))
+    fn length(&self, count: u32) -> VirtualDuration {
+        VirtualDuration::from_picos(self.tick().saturating_mul(u64::from(count)))
     }
 
     /// Returns the picoseconds per timer count. Bits 3, 1, 0 select a divisor from 2 (000) to 128 (110); 111 is 1.

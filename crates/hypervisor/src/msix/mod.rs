@@ -10,7 +10,7 @@ mod tests;
 
 use alloc::vec;
 use alloc::vec::Vec;
-use pcie::msix::{Control, ENTRY, Message, Table};
+use pcie::msix::{ENTRY, InterruptMessage, MsiXControl, MsiXTable};
 
 /// Offset of the vector control word in an MSI-X table entry, in bytes.
 const CONTROL: u64 = 12;
@@ -19,7 +19,7 @@ const MASKED: u8 = 1;
 
 /// Party that handles a guest's accesses to the MSI-X table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handler {
+pub enum MsixTableHandler {
     /// The device model handles every access; forwarding one takes two domain switches.
     DeviceModel,
     /// The hypervisor handles reads and masking; changes of a message are forwarded to the device model.
@@ -28,16 +28,16 @@ pub enum Handler {
 
 /// Party that actually handled an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandledBy {
+pub enum MsixAccessHandler {
     /// The hypervisor handled the access at the exit.
     Hypervisor,
     /// The device model handled the access, for this reason.
-    DeviceModel(ForwardReason),
+    DeviceModel(MsixForwardReason),
 }
 
 /// Reason why an access was forwarded to the device model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForwardReason {
+pub enum MsixForwardReason {
     /// The policy forwards every MSI-X table access.
     Policy,
     /// The access is not an aligned one of 4 or 8 bytes.
@@ -52,16 +52,16 @@ pub enum ForwardReason {
 
 /// Outcome of a guest's write to the MSI-X table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteOutcome {
+pub struct MsixWriteOutcome {
     /// Handler of the MSI-X table write.
-    pub by: HandledBy,
+    pub by: MsixAccessHandler,
     /// Vector whose mask bit the write changed, and the bit's new value; `None` for a write across entries.
     pub mask: Option<(u16, bool)>,
 }
 
 /// Counters of MSI-X table accesses, by handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AccessCounts {
+pub struct MsixAccessCounts {
     /// Accesses that the hypervisor handled at the exit.
     pub hypervisor: u64,
     /// Accesses that were forwarded to the device model.
@@ -70,47 +70,47 @@ pub struct AccessCounts {
 
 /// Virtual MSI-X table of one assigned function.
 #[derive(Debug, Clone)]
-pub struct VirtualTable {
-    table: Table,
+pub struct VirtualMsixTable {
+    table: MsiXTable,
     changed: Vec<bool>,
-    handler: Handler,
-    counts: AccessCounts,
+    handler: MsixTableHandler,
+    counts: MsixAccessCounts,
 }
 
-impl VirtualTable {
+impl VirtualMsixTable {
     /// Creates a table in the reset state; `vectors` is clamped to 1 to 2048.
     #[must_use]
-    pub fn new(vectors: u16, handler: Handler) -> Self {
-        let table = Table::new(vectors);
+    pub fn new(vectors: u16, handler: MsixTableHandler) -> Self {
+        let table = MsiXTable::new(vectors);
         let changed = vec![false; table.vectors().into()];
-        Self { table, changed, handler, counts: AccessCounts::default() }
+        Self { table, changed, handler, counts: MsixAccessCounts::default() }
     }
 
     /// Returns the counters of MSI-X table accesses.
     #[must_use]
-    pub fn counts(&self) -> AccessCounts {
+    pub fn counts(&self) -> MsixAccessCounts {
         self.counts
     }
 
     /// Returns the MSI-X table behind the guest's accesses.
     #[must_use]
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &MsiXTable {
         &self.table
     }
 
     /// Handles a guest's read at an offset in the table.
-    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> HandledBy {
+    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> MsixAccessHandler {
         self.table.read(offset, into);
         self.count(self.forward_reason(offset, into.len()))
     }
 
-    /// Handles a guest's write at an offset in the table. Call [`VirtualTable::release`] afterwards.
-    pub fn write(&mut self, offset: u64, from: &[u8]) -> WriteOutcome {
+    /// Handles a guest's write at an offset in the table. Call [`VirtualMsixTable::release`] afterwards.
+    pub fn write(&mut self, offset: u64, from: &[u8]) -> MsixWriteOutcome {
         let reason = self.forward_reason(offset, from.len());
         let within = (offset % ENTRY as u64).saturating_add(from.len() as u64) <= ENTRY as u64;
         let Some(entry) = self.entry(offset).filter(|_| within) else {
             self.write_across(offset, from);
-            return WriteOutcome { by: self.count(reason), mask: None };
+            return MsixWriteOutcome { by: self.count(reason), mask: None };
         };
         let was = self.is_masked(entry);
         let altered = self.write_entry(entry, offset, from);
@@ -119,10 +119,10 @@ impl VirtualTable {
         let changed = &mut self.changed[usize::from(entry)];
         *changed |= altered;
         let reason = reason
-            .or((unmasks && *changed).then_some(ForwardReason::Changed))
-            .or((altered && !unmasks).then_some(ForwardReason::Message));
+            .or((unmasks && *changed).then_some(MsixForwardReason::Changed))
+            .or((altered && !unmasks).then_some(MsixForwardReason::Message));
         *changed &= !unmasks;
-        WriteOutcome { by: self.count(reason), mask: (was != is).then_some((entry, is)) }
+        MsixWriteOutcome { by: self.count(reason), mask: (was != is).then_some((entry, is)) }
     }
 
     /// Handles a write that is not within one entry: every entry it touches counts as changed.
@@ -138,18 +138,18 @@ impl VirtualTable {
 
     /// Signals a vector for the device. Returns the guest's message, or `None` if the vector is now pending or does not
     /// exist.
-    pub fn signal(&mut self, vector: u16) -> Option<Message> {
+    pub fn signal(&mut self, vector: u16) -> Option<InterruptMessage> {
         self.table.signal(vector)
     }
 
     /// Returns the next message that is no longer pending; call until `None`.
-    pub fn release(&mut self) -> Option<(u16, Message)> {
+    pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         self.table.release()
     }
 
-    /// Applies the control word of the virtual configuration space. Call [`VirtualTable::release`]
+    /// Applies the control word of the virtual configuration space. Call [`VirtualMsixTable::release`]
     /// afterwards.
-    pub fn set_control(&mut self, control: Control) {
+    pub fn set_control(&mut self, control: MsiXControl) {
         self.table.set_control(control);
     }
 
@@ -161,13 +161,13 @@ impl VirtualTable {
     }
 
     /// Returns the reason the hypervisor cannot handle an access, whatever its effect.
-    fn forward_reason(&self, offset: u64, size: usize) -> Option<ForwardReason> {
-        if self.handler == Handler::DeviceModel {
-            Some(ForwardReason::Policy)
+    fn forward_reason(&self, offset: u64, size: usize) -> Option<MsixForwardReason> {
+        if self.handler == MsixTableHandler::DeviceModel {
+            Some(MsixForwardReason::Policy)
         } else if !matches!(size, 4 | 8) || !offset.is_multiple_of(size as u64) {
-            Some(ForwardReason::Shape)
+            Some(MsixForwardReason::Shape)
         } else if self.entry(offset).is_none() {
-            Some(ForwardReason::NotTable)
+            Some(MsixForwardReason::NotTable)
         } else {
             None
         }
@@ -196,13 +196,13 @@ impl VirtualTable {
         before != after
     }
 
-    fn count(&mut self, reason: Option<ForwardReason>) -> HandledBy {
+    fn count(&mut self, reason: Option<MsixForwardReason>) -> MsixAccessHandler {
         if let Some(reason) = reason {
             self.counts.device_model += 1;
-            return HandledBy::DeviceModel(reason);
+            return MsixAccessHandler::DeviceModel(reason);
         }
         self.counts.hypervisor += 1;
-        HandledBy::Hypervisor
+        MsixAccessHandler::Hypervisor
     }
 }
 

@@ -1,17 +1,20 @@
 //! Tests of a guest's accesses to its table, by handler: the three accesses per interrupt of Linux 2.6.18,
 //! set-up, retargeting, and odd sizes.
 
-use super::{AccessCounts, ForwardReason, HandledBy, Handler, VirtualTable, WriteOutcome};
-use pcie::msix::{Control, Message};
+use super::{
+    MsixAccessCounts, MsixAccessHandler, MsixForwardReason, MsixTableHandler, MsixWriteOutcome,
+    VirtualMsixTable,
+};
+use pcie::msix::{InterruptMessage, MsiXControl};
 use proptest::prelude::*;
 
-const ON: Control = Control { enabled: true, masked: false };
+const ON: MsiXControl = MsiXControl { enabled: true, masked: false };
 const DATA: u64 = 8;
 const CONTROL: u64 = 12;
 
 /// Creates a table of three vectors. Vector 1 has data 4141h and is unmasked, as the device model knows.
-fn running(handler: Handler) -> VirtualTable {
-    let mut table = VirtualTable::new(3, handler);
+fn running(handler: MsixTableHandler) -> VirtualMsixTable {
+    let mut table = VirtualMsixTable::new(3, handler);
     table.set_control(ON);
     table.write(16, &0xfee0_0000u32.to_le_bytes());
     table.write(16 + DATA, &0x4141u32.to_le_bytes());
@@ -19,50 +22,62 @@ fn running(handler: Handler) -> VirtualTable {
     table
 }
 
-fn mask(table: &mut VirtualTable, masked: bool) -> WriteOutcome {
+fn mask(table: &mut VirtualMsixTable, masked: bool) -> MsixWriteOutcome {
     table.write(16 + CONTROL, &u32::from(masked).to_le_bytes())
 }
 
 #[test]
 fn msix_message_writes_and_first_unmask_are_forwarded() {
-    let mut table = VirtualTable::new(3, Handler::Hypervisor);
-    let message = HandledBy::DeviceModel(ForwardReason::Message);
-    assert_eq!(table.write(16, &0xfee0_0000u32.to_le_bytes()), WriteOutcome { by: message, mask: None });
-    assert_eq!(table.write(16 + DATA, &[0x41, 0, 0, 0]), WriteOutcome { by: message, mask: None });
+    let mut table = VirtualMsixTable::new(3, MsixTableHandler::Hypervisor);
+    let message = MsixAccessHandler::DeviceModel(MsixForwardReason::Message);
+    assert_eq!(table.write(16, &0xfee0_0000u32.to_le_bytes()), MsixWriteOutcome { by: message, mask: None });
+    assert_eq!(table.write(16 + DATA, &[0x41, 0, 0, 0]), MsixWriteOutcome { by: message, mask: None });
     assert_eq!(
         mask(&mut table, false),
-        WriteOutcome { by: HandledBy::DeviceModel(ForwardReason::Changed), mask: Some((1, false)) }
+        MsixWriteOutcome {
+            by: MsixAccessHandler::DeviceModel(MsixForwardReason::Changed),
+            mask: Some((1, false))
+        }
     );
 }
 
 #[test]
 fn hypervisor_masks_and_unmasks_msix_vectors_at_run_time() {
-    let mut table = running(Handler::Hypervisor);
-    assert_eq!(mask(&mut table, true), WriteOutcome { by: HandledBy::Hypervisor, mask: Some((1, true)) });
-    assert_eq!(mask(&mut table, false), WriteOutcome { by: HandledBy::Hypervisor, mask: Some((1, false)) });
-    assert_eq!(table.read(16 + CONTROL, &mut [0; 4]), HandledBy::Hypervisor);
+    let mut table = running(MsixTableHandler::Hypervisor);
+    assert_eq!(
+        mask(&mut table, true),
+        MsixWriteOutcome { by: MsixAccessHandler::Hypervisor, mask: Some((1, true)) }
+    );
+    assert_eq!(
+        mask(&mut table, false),
+        MsixWriteOutcome { by: MsixAccessHandler::Hypervisor, mask: Some((1, false)) }
+    );
+    assert_eq!(table.read(16 + CONTROL, &mut [0; 4]), MsixAccessHandler::Hypervisor);
 }
 
 #[test]
 fn device_model_policy_forwards_every_msix_access() {
-    let mut table = running(Handler::DeviceModel);
+    let mut table = running(MsixTableHandler::DeviceModel);
     let before = table.counts();
     for masked in [true, false] {
         let written = mask(&mut table, masked);
         assert_eq!(
             written,
-            WriteOutcome { by: HandledBy::DeviceModel(ForwardReason::Policy), mask: Some((1, masked)) }
+            MsixWriteOutcome {
+                by: MsixAccessHandler::DeviceModel(MsixForwardReason::Policy),
+                mask: Some((1, masked))
+            }
         );
     }
-    assert_eq!(table.read(16, &mut [0; 4]), HandledBy::DeviceModel(ForwardReason::Policy));
-    assert_eq!(table.counts(), AccessCounts { device_model: before.device_model + 3, ..before });
+    assert_eq!(table.read(16, &mut [0; 4]), MsixAccessHandler::DeviceModel(MsixForwardReason::Policy));
+    assert_eq!(table.counts(), MsixAccessCounts { device_model: before.device_model + 3, ..before });
 }
 
 #[test]
 fn pending_msix_vector_is_delivered_when_unmasked() {
-    for handler in [Handler::Hypervisor, Handler::DeviceModel] {
+    for handler in [MsixTableHandler::Hypervisor, MsixTableHandler::DeviceModel] {
         let mut table = running(handler);
-        let message = Message { address: 0xfee0_0000, data: 0x4141 };
+        let message = InterruptMessage { address: 0xfee0_0000, data: 0x4141 };
         assert_eq!(table.signal(1), Some(message));
         mask(&mut table, true);
         assert_eq!((table.signal(1), table.signal(1), table.release()), (None, None, None));
@@ -74,51 +89,51 @@ fn pending_msix_vector_is_delivered_when_unmasked() {
 #[test]
 fn msix_unmask_after_a_message_change_is_forwarded_once() {
     // IRQ balancing: mask, new data, unmask.
-    let mut table = running(Handler::Hypervisor);
+    let mut table = running(MsixTableHandler::Hypervisor);
     mask(&mut table, true);
     assert_eq!(
         table.write(16 + DATA, &0x4242u32.to_le_bytes()).by,
-        HandledBy::DeviceModel(ForwardReason::Message)
+        MsixAccessHandler::DeviceModel(MsixForwardReason::Message)
     );
-    assert_eq!(mask(&mut table, true).by, HandledBy::Hypervisor, "to mask again changes nothing");
-    assert_eq!(mask(&mut table, false).by, HandledBy::DeviceModel(ForwardReason::Changed));
+    assert_eq!(mask(&mut table, true).by, MsixAccessHandler::Hypervisor, "to mask again changes nothing");
+    assert_eq!(mask(&mut table, false).by, MsixAccessHandler::DeviceModel(MsixForwardReason::Changed));
     assert_eq!(
         (mask(&mut table, true).by, mask(&mut table, false).by),
-        (HandledBy::Hypervisor, HandledBy::Hypervisor)
+        (MsixAccessHandler::Hypervisor, MsixAccessHandler::Hypervisor)
     );
 }
 
 #[test]
 fn eight_byte_msix_write_covers_data_and_control() {
-    let mut table = running(Handler::Hypervisor);
-    assert_eq!(table.write(16 + DATA, &0x1_0000_4141u64.to_le_bytes()).by, HandledBy::Hypervisor);
-    assert_eq!(table.write(16 + DATA, &0x0_0000_4141u64.to_le_bytes()).by, HandledBy::Hypervisor);
+    let mut table = running(MsixTableHandler::Hypervisor);
+    assert_eq!(table.write(16 + DATA, &0x1_0000_4141u64.to_le_bytes()).by, MsixAccessHandler::Hypervisor);
+    assert_eq!(table.write(16 + DATA, &0x0_0000_4141u64.to_le_bytes()).by, MsixAccessHandler::Hypervisor);
     assert_eq!(
         table.write(16 + DATA, &0x0_0000_4242u64.to_le_bytes()).by,
-        HandledBy::DeviceModel(ForwardReason::Changed)
+        MsixAccessHandler::DeviceModel(MsixForwardReason::Changed)
     );
 }
 
 #[test]
 fn msix_accesses_of_odd_size_or_offset_are_forwarded() {
-    let mut table = running(Handler::Hypervisor);
-    let forwarded = |reason| HandledBy::DeviceModel(reason);
-    assert_eq!(table.write(16 + CONTROL, &[1]).by, forwarded(ForwardReason::Shape));
-    assert_eq!(table.write(16 + 10, &[0; 4]).by, forwarded(ForwardReason::Shape));
-    assert_eq!(table.read(16 + 4, &mut [0; 8]), forwarded(ForwardReason::Shape));
-    assert_eq!(table.write(48, &[0; 4]).by, forwarded(ForwardReason::NotTable));
-    assert_eq!(table.read(u64::MAX - 7, &mut [0; 8]), forwarded(ForwardReason::NotTable));
+    let mut table = running(MsixTableHandler::Hypervisor);
+    let forwarded = |reason| MsixAccessHandler::DeviceModel(reason);
+    assert_eq!(table.write(16 + CONTROL, &[1]).by, forwarded(MsixForwardReason::Shape));
+    assert_eq!(table.write(16 + 10, &[0; 4]).by, forwarded(MsixForwardReason::Shape));
+    assert_eq!(table.read(16 + 4, &mut [0; 8]), forwarded(MsixForwardReason::Shape));
+    assert_eq!(table.write(48, &[0; 4]).by, forwarded(MsixForwardReason::NotTable));
+    assert_eq!(table.read(u64::MAX - 7, &mut [0; 8]), forwarded(MsixForwardReason::NotTable));
 }
 
 #[test]
 fn write_across_two_msix_entries_changes_both() {
-    let mut table = running(Handler::Hypervisor);
+    let mut table = running(MsixTableHandler::Hypervisor);
     mask(&mut table, true);
     assert_eq!(
         table.write(12, &[1, 0, 0, 0, 0, 0, 0xe0, 0xfe]).by,
-        HandledBy::DeviceModel(ForwardReason::Shape)
+        MsixAccessHandler::DeviceModel(MsixForwardReason::Shape)
     );
-    assert_eq!(mask(&mut table, false).by, HandledBy::DeviceModel(ForwardReason::Changed));
+    assert_eq!(mask(&mut table, false).by, MsixAccessHandler::DeviceModel(MsixForwardReason::Changed));
 }
 
 proptest! {
@@ -126,7 +141,7 @@ proptest! {
     fn msix_table_reads_are_equal_for_both_handlers(
         accesses in prop::collection::vec((0u64..64, 0usize..20, any::<u64>(), 0u16..4), 0..60),
     ) {
-        let mut tables = [Handler::Hypervisor, Handler::DeviceModel].map(running);
+        let mut tables = [MsixTableHandler::Hypervisor, MsixTableHandler::DeviceModel].map(running);
         for (offset, size, value, signal) in accesses {
             let bytes: std::vec::Vec<u8> = value.to_le_bytes().into_iter().cycle().take(size).collect();
             let seen = tables.each_mut().map(|table| {
@@ -143,7 +158,7 @@ proptest! {
 
     #[test]
     fn any_msix_table_accesses_do_not_panic(accesses in prop::collection::vec((any::<u64>(), 0usize..80), 0..40)) {
-        let mut table = running(Handler::Hypervisor);
+        let mut table = running(MsixTableHandler::Hypervisor);
         for (offset, size) in accesses {
             table.write(offset, &std::vec![0xa5; size]);
             table.read(offset, &mut std::vec![0; size]);

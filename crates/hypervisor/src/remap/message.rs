@@ -2,7 +2,7 @@
 //! table entry (VT-d specification, 5.1.2). Redirection hints are ignored. Sub-handles are not used, as every
 //! vector has its own entry.
 
-use pcie::msix::Message;
+use pcie::msix::InterruptMessage;
 
 /// Bits 31:20 of the address of every interrupt message.
 const WINDOW: u64 = 0xfee;
@@ -13,7 +13,7 @@ const MODE_SHIFT: u32 = 8;
 
 /// Interrupt as a guest programs it into its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct GuestInterrupt {
     /// Interrupt vector of the guest, 16 or above.
     pub vector: u8,
     /// Destination APIC id of the interrupt.
@@ -22,12 +22,12 @@ pub struct Request {
     pub logical: bool,
 }
 
-impl Request {
+impl GuestInterrupt {
     /// Parses an interrupt message in compatibility format. Returns `None` if it is no interrupt or has no legal
     /// vector.
     #[must_use]
-    pub fn from_message(message: Message) -> Option<Self> {
-        let Message { address, data } = message;
+    pub fn from_message(message: InterruptMessage) -> Option<Self> {
+        let InterruptMessage { address, data } = message;
         let vector = data as u8;
         let taken = address >> 20 == WINDOW
             && address & REMAPPABLE == 0
@@ -39,23 +39,26 @@ impl Request {
 
 /// Interrupt message in remappable format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Remappable {
+pub struct RemappableMessage {
     /// Index of the remapping-table entry that the message names.
     pub handle: u16,
 }
 
-impl Remappable {
+impl RemappableMessage {
     /// Encodes the remappable message: handle bits 14:0 in address bits 19:5, bit 15 in bit 2; no data.
     #[must_use]
-    pub fn message(self) -> Message {
+    pub fn message(self) -> InterruptMessage {
         let handle = u64::from(self.handle);
-        Message { address: WINDOW << 20 | (handle & 0x7fff) << 5 | REMAPPABLE | handle >> 15 << 2, data: 0 }
+        InterruptMessage {
+            address: WINDOW << 20 | (handle & 0x7fff) << 5 | REMAPPABLE | handle >> 15 << 2,
+            data: 0,
+        }
     }
 
     /// Parses an interrupt message in remappable format. Returns `None` if the message is not remappable.
     #[must_use]
-    pub fn from_message(message: Message) -> Option<Self> {
-        let Message { address, .. } = message;
+    pub fn from_message(message: InterruptMessage) -> Option<Self> {
+        let InterruptMessage { address, .. } = message;
         let taken = address >> 20 == WINDOW && address & REMAPPABLE != 0;
         taken.then_some(Self { handle: (address >> 5 & 0x7fff | (address >> 2 & 1) << 15) as u16 })
     }

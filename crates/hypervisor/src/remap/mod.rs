@@ -13,20 +13,20 @@ pub mod message;
 mod tests;
 pub mod vectors;
 
-pub use message::{Remappable, Request};
-pub use vectors::{Exhausted, PhysicalVector, VectorSpace};
+pub use message::{GuestInterrupt, RemappableMessage};
+pub use vectors::{PhysicalVector, PhysicalVectorSpace, VectorsExhausted};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 use pcie::Rid;
-use pcie::msix::Message;
+use pcie::msix::InterruptMessage;
 
 /// Entries of the remapping table, at most: a handle has 16 bits.
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// Owner of a physical interrupt vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
+pub struct VectorOwner {
     /// Domain that owns the vector.
     pub domain: DomainId,
     /// Routing id of the function that sends the vector's interrupts.
@@ -37,24 +37,24 @@ pub struct Owner {
 
 /// Interrupt that has arrived at a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interrupt {
+pub struct RemappedInterrupt {
     /// Physical vector seen by the CPU.
     pub vector: PhysicalVector,
     /// Owner of the vector.
-    pub owner: Owner,
+    pub owner: VectorOwner,
     /// Vector and destination programmed by the guest.
-    pub guest: Request,
+    pub guest: GuestInterrupt,
 }
 
 /// Error of remapping a guest's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RemapError {
+pub enum InterruptRemapError {
     /// The message is not an interrupt that a device may request.
     #[error("the device's message is not an interrupt with a vector")]
     Message,
     /// No physical vector is free.
     #[error(transparent)]
-    Exhausted(#[from] Exhausted),
+    Exhausted(#[from] VectorsExhausted),
     /// The table entry belongs to another domain.
     #[error("the interrupt's function belongs to another domain")]
     Owner,
@@ -65,7 +65,7 @@ pub enum RemapError {
 
 /// Reason why an interrupt was blocked (VT-d 5.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocked {
+pub enum InterruptBlockReason {
     /// The message has the compatibility format, so the device forged it.
     Compatibility,
     /// The interrupt remapping entry does not exist.
@@ -75,30 +75,30 @@ pub enum Blocked {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    owner: Owner,
+struct RemappingTableEntry {
+    owner: VectorOwner,
     vector: PhysicalVector,
-    guest: Request,
+    guest: GuestInterrupt,
 }
 
 /// Interrupt remapping table and physical vectors.
 #[derive(Debug, Clone)]
-pub struct Remapper {
-    entries: Vec<Option<Entry>>,
-    vectors: VectorSpace,
+pub struct InterruptRemapper {
+    entries: Vec<Option<RemappingTableEntry>>,
+    vectors: PhysicalVectorSpace,
     blocked: u64,
 }
 
-impl Remapper {
+impl InterruptRemapper {
     /// Creates an empty table over these vectors.
     #[must_use]
-    pub fn new(vectors: VectorSpace) -> Self {
+    pub fn new(vectors: PhysicalVectorSpace) -> Self {
         Self { entries: Vec::new(), vectors, blocked: 0 }
     }
 
     /// Returns the machine's physical vectors.
     #[must_use]
-    pub fn vectors(&self) -> &VectorSpace {
+    pub fn vectors(&self) -> &PhysicalVectorSpace {
         &self.vectors
     }
 
@@ -112,25 +112,29 @@ impl Remapper {
     /// instead. A vector programmed again keeps its entry and physical vector.
     ///
     /// # Errors
-    /// [`RemapError`], with nothing changed.
-    pub fn program(&mut self, owner: Owner, message: Message) -> Result<Message, RemapError> {
-        let guest = Request::from_message(message).ok_or(RemapError::Message)?;
+    /// [`InterruptRemapError`], with nothing changed.
+    pub fn program(
+        &mut self,
+        owner: VectorOwner,
+        message: InterruptMessage,
+    ) -> Result<InterruptMessage, InterruptRemapError> {
+        let guest = GuestInterrupt::from_message(message).ok_or(InterruptRemapError::Message)?;
         if let Some(handle) = self.handle(owner.rid, owner.entry) {
             let entry = self.entries[handle].as_mut().filter(|entry| entry.owner.domain == owner.domain);
-            entry.ok_or(RemapError::Owner)?.guest = guest;
-            return Ok(Remappable { handle: handle as u16 }.message());
+            entry.ok_or(InterruptRemapError::Owner)?.guest = guest;
+            return Ok(RemappableMessage { handle: handle as u16 }.message());
         }
         let handle = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if handle >= MAX_ENTRIES {
-            return Err(RemapError::Full);
+            return Err(InterruptRemapError::Full);
         }
         let vector = self.vectors.allocate(owner)?;
-        let entry = Some(Entry { owner, vector, guest });
+        let entry = Some(RemappingTableEntry { owner, vector, guest });
         match self.entries.get_mut(handle) {
             Some(free) => *free = entry,
             None => self.entries.push(entry),
         }
-        Ok(Remappable { handle: handle as u16 }.message())
+        Ok(RemappableMessage { handle: handle as u16 }.message())
     }
 
     /// Releases all vectors of a function, as when it is unassigned.
@@ -145,24 +149,35 @@ impl Remapper {
     /// Translates the interrupt message of a function into an interrupt, or blocks it.
     ///
     /// # Errors
-    /// [`Blocked`]; the interrupt is dropped and counted.
-    pub fn deliver(&mut self, rid: Rid, message: Message) -> Result<Interrupt, Blocked> {
+    /// [`InterruptBlockReason`]; the interrupt is dropped and counted.
+    pub fn deliver(
+        &mut self,
+        rid: Rid,
+        message: InterruptMessage,
+    ) -> Result<RemappedInterrupt, InterruptBlockReason> {
         let found = self.find(rid, message);
         self.blocked += u64::from(found.is_err());
         found
     }
 
-    fn find(&self, rid: Rid, message: Message) -> Result<Interrupt, Blocked> {
-        let Remappable { handle } = Remappable::from_message(message).ok_or(Blocked::Compatibility)?;
-        let entry = self.entries.get(usize::from(handle)).and_then(Option::as_ref).ok_or(Blocked::NoEntry)?;
+    fn find(&self, rid: Rid, message: InterruptMessage) -> Result<RemappedInterrupt, InterruptBlockReason> {
+        let RemappableMessage { handle } =
+            RemappableMessage::from_message(message).ok_or(InterruptBlockReason::Compatibility)?;
+        let entry = self
+            .entries
+            .get(usize::from(handle))
+            .and_then(Option::as_ref)
+            .ok_or(InterruptBlockReason::NoEntry)?;
         if entry.owner.rid != rid {
-            return Err(Blocked::Source);
+            return Err(InterruptBlockReason::Source);
         }
-        Ok(Interrupt { vector: entry.vector, owner: entry.owner, guest: entry.guest })
+        Ok(RemappedInterrupt { vector: entry.vector, owner: entry.owner, guest: entry.guest })
     }
 
     fn handle(&self, rid: Rid, entry: u16) -> Option<usize> {
-        let is = |slot: &Option<Entry>| slot.is_some_and(|e| e.owner.rid == rid && e.owner.entry == entry);
+        let is = |slot: &Option<RemappingTableEntry>| {
+            slot.is_some_and(|e| e.owner.rid == rid && e.owner.entry == entry)
+        };
         self.entries.iter().position(is)
     }
 }

@@ -1,6 +1,6 @@
 //! Allocates physical vectors, each with at most one owner.
 
-use super::Owner;
+use super::VectorOwner;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ pub const LAST: u8 = 0xdf;
 /// All physical vectors are in use; vectors are never shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host has no free physical interrupt vector")]
-pub struct Exhausted;
+pub struct VectorsExhausted;
 
 /// Physical vector: an interrupt table and an entry of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,11 +26,11 @@ pub struct PhysicalVector {
 /// All physical interrupt vectors of the machine. Lookup by vector is a single access; allocation searches for a free
 /// one.
 #[derive(Debug, Clone)]
-pub struct VectorSpace {
-    tables: Vec<[Option<Owner>; 256]>,
+pub struct PhysicalVectorSpace {
+    tables: Vec<[Option<VectorOwner>; 256]>,
 }
 
-impl VectorSpace {
+impl PhysicalVectorSpace {
     /// Creates one interrupt table shared by all CPUs, as in Xen 3.4: 191 vectors for the machine.
     #[must_use]
     pub fn shared() -> Self {
@@ -46,27 +46,28 @@ impl VectorSpace {
     /// Returns the number of free vectors.
     #[must_use]
     pub fn free_vectors(&self) -> usize {
-        let free =
-            |table: &[Option<Owner>; 256]| dynamic().filter(|&v| table[usize::from(v)].is_none()).count();
+        let free = |table: &[Option<VectorOwner>; 256]| {
+            dynamic().filter(|&v| table[usize::from(v)].is_none()).count()
+        };
         self.tables.iter().map(free).sum()
     }
 
     /// Returns the owner of a physical vector.
     #[must_use]
-    pub fn owner(&self, at: PhysicalVector) -> Option<Owner> {
+    pub fn owner(&self, at: PhysicalVector) -> Option<VectorOwner> {
         self.tables.get(usize::from(at.table))?[usize::from(at.vector)]
     }
 
     /// Allocates a vector in the table with the most free ones.
     ///
     /// # Errors
-    /// [`Exhausted`] if none is free.
-    pub fn allocate(&mut self, owner: Owner) -> Result<PhysicalVector, Exhausted> {
-        let used = |table: &[Option<Owner>; 256]| table.iter().flatten().count();
+    /// [`VectorsExhausted`] if none is free.
+    pub fn allocate(&mut self, owner: VectorOwner) -> Result<PhysicalVector, VectorsExhausted> {
+        let used = |table: &[Option<VectorOwner>; 256]| table.iter().flatten().count();
         let emptiest =
-            (0..self.tables.len()).min_by_key(|&table| used(&self.tables[table])).ok_or(Exhausted)?;
+            (0..self.tables.len()).min_by_key(|&table| used(&self.tables[table])).ok_or(VectorsExhausted)?;
         let table = &mut self.tables[emptiest];
-        let vector = dynamic().find(|&v| table[usize::from(v)].is_none()).ok_or(Exhausted)?;
+        let vector = dynamic().find(|&v| table[usize::from(v)].is_none()).ok_or(VectorsExhausted)?;
         table[usize::from(vector)] = Some(owner);
         Ok(PhysicalVector { table: emptiest as u16, vector })
     }

@@ -1,5 +1,5 @@
 //! Configuration spaces of the 82576, bit for bit as in silicon: one of the PF, one of each VF. The second port,
-//! flash, expansion ROM and VPD are omitted. [`pcie::Effects`] reports writes by software to the card.
+//! flash, expansion ROM and VPD are omitted. [`pcie::ConfigWriteEffects`] reports writes by software to the card.
 
 pub mod pf;
 #[cfg(test)]
@@ -7,9 +7,9 @@ mod tests;
 pub mod vf;
 
 use crate::ids;
-use pcie::capability::aer::Aer;
-use pcie::capability::express::Express;
-use pcie::config::{Builder, Identity, Register, offset};
+use pcie::capability::aer::AerCapability;
+use pcie::capability::express::ExpressCapability;
+use pcie::config::{ConfigRegister, ConfigSpaceBuilder, FunctionIds, offset};
 
 /// Offset of the MSI-X capability, in PF and VF.
 pub const MSIX: u8 = 0x70;
@@ -29,8 +29,8 @@ pub const MSIX_PBA: u32 = 0x2000;
 
 /// Returns the identity of the PF.
 #[must_use]
-pub const fn identity() -> Identity {
-    Identity {
+pub const fn identity() -> FunctionIds {
+    FunctionIds {
         vendor: ids::VENDOR,
         device: ids::DEVICE_PF,
         class: ids::CLASS,
@@ -42,16 +42,16 @@ pub const fn identity() -> Identity {
 
 /// Adds the scratch bytes of every header, which no software reads back: cache line size and interrupt line.
 #[must_use]
-pub fn scratch(builder: Builder) -> Builder {
+pub fn scratch(builder: ConfigSpaceBuilder) -> ConfigSpaceBuilder {
     builder
-        .register(Register::byte(offset::CACHE_LINE, 0).writable(0xff))
-        .register(Register::byte(offset::INTERRUPT_LINE, 0).writable(0xff))
+        .register(ConfigRegister::byte(offset::CACHE_LINE, 0).writable(0xff))
+        .register(ConfigRegister::byte(offset::INTERRUPT_LINE, 0).writable(0xff))
 }
 
 /// Returns the PCI Express capability: 512-byte payload, role-based error reporting, function level reset; 2.5 GT/s
 /// x4, L0s and L1; completion timeout ranges A to D.
-fn express(virtual_function: bool) -> Express {
-    Express {
+fn express(virtual_function: bool) -> ExpressCapability {
+    ExpressCapability {
         device_capabilities: 0x1000_8cc2,
         link_capabilities: 0x0003_6c41,
         link_status: 0x1041,
@@ -60,6 +60,6 @@ fn express(virtual_function: bool) -> Express {
     }
 }
 
-fn aer(virtual_function: bool) -> Aer {
-    Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function }
+fn aer(virtual_function: bool) -> AerCapability {
+    AerCapability { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function }
 }

@@ -4,11 +4,11 @@
 use super::{AER, ARI, EXPRESS, MSIX, MSIX_BAR, MSIX_PBA, MSIX_TABLE};
 use crate::{MacAddress, ids};
 use pcie::Endpoint;
-use pcie::capability::msix::MsiX;
-use pcie::capability::power::Power;
-use pcie::capability::sriov::SrIov;
+use pcie::capability::msix::MsiXCapability;
+use pcie::capability::power::PowerCapability;
+use pcie::capability::sriov::SrIovParameters;
 use pcie::capability::{ari, dsn, msi};
-use pcie::config::{Bar, Builder, ConfigSpace, Register, offset};
+use pcie::config::{Bar, ConfigRegister, ConfigSpace, ConfigSpaceBuilder, offset};
 
 /// Offset of the power management capability.
 pub const POWER: u8 = 0x40;
@@ -43,14 +43,14 @@ pub fn space(mac: MacAddress, iov: bool) -> ConfigSpace {
         | offset::COMMAND_PARITY
         | offset::COMMAND_SERR
         | offset::COMMAND_INTX_DISABLE;
-    let header = Builder::new(super::identity(), command)
+    let header = ConfigSpaceBuilder::new(super::identity(), command)
         .bar(0, Bar::memory32(ids::PF_BAR0_SIZE as u32))
         .bar(2, Bar::io(IO_SIZE))
         .bar(MSIX_BAR, Bar::memory32(ids::BAR3_SIZE as u32))
-        .register(Register::byte(offset::INTERRUPT_PIN, 1));
-    let msix = MsiX { vectors: VECTORS, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
+        .register(ConfigRegister::byte(offset::INTERRUPT_PIN, 1));
+    let msix = MsiXCapability { vectors: VECTORS, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
     let space = super::scratch(header)
-        .capability(POWER, Power { capabilities: 0xc823, data_scale: 1, data: 0x1a }.capability())
+        .capability(POWER, PowerCapability { capabilities: 0xc823, data_scale: 1, data: 0x1a }.capability())
         .capability(MSI, msi::capability())
         .capability(MSIX, msix.capability())
         .capability(EXPRESS, super::express(false).capability())
@@ -67,8 +67,8 @@ pub fn endpoint(mac: MacAddress, iov: bool) -> Endpoint {
     Endpoint::with_ari_offset(space(mac, iov), FIRST_OFFSET_ARI)
 }
 
-fn sriov() -> SrIov {
-    SrIov {
+fn sriov() -> SrIovParameters {
+    SrIovParameters {
         total_vfs: ids::MAX_VFS as u16,
         function: 0,
         first_offset: FIRST_OFFSET,

@@ -5,7 +5,7 @@ use super::{pf, vf};
 use crate::MacAddress;
 use pcie::capability::msix;
 use pcie::config::ConfigSpace;
-use pcie::{Effects, Rid};
+use pcie::{ConfigWriteEffects, Rid};
 
 const MAC: MacAddress = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
 
@@ -67,7 +67,7 @@ fn pf_flr_disables_the_vfs() {
     pf.write(0x168, 2, 0x0009);
     let effects = pf.write(0xa8, 2, 0x8000);
     assert!(effects.function_reset);
-    assert_eq!(effects.sriov, Some(pcie::sriov::State::default()));
+    assert_eq!(effects.sriov, Some(pcie::sriov::SrIovSettings::default()));
 }
 
 #[test]
@@ -88,14 +88,17 @@ fn vf_has_three_vectors_flr_and_reserved_settings() {
     assert!(vf.write(0xa8, 2, 0x7fff).is_empty());
     assert_eq!(vf.read(0xa8, 2), 0);
     assert!(vf.write(0xa8, 2, 0x8000).function_reset);
-    assert_eq!(vf.write(0x72, 2, 0x8000), Effects { msix: Some(ON), ..Effects::default() });
+    assert_eq!(
+        vf.write(0x72, 2, 0x8000),
+        ConfigWriteEffects { msix: Some(ON), ..ConfigWriteEffects::default() }
+    );
 }
 
-const ON: msix::Control = msix::Control { enabled: true, masked: false };
+const ON: msix::MsiXControl = msix::MsiXControl { enabled: true, masked: false };
 
 #[test]
 fn sriov_capability_needs_the_nvm_bit() {
     let mut pf = pf::endpoint(MAC, false);
     check(pf.space(), &[(0x150, 0x0001_000e), (0x160, 0)]);
-    assert_eq!(pf.write(0x168, 2, 1), Effects::default());
+    assert_eq!(pf.write(0x168, 2, 1), ConfigWriteEffects::default());
 }

@@ -6,14 +6,14 @@ use super::{AER, ARI, EXPRESS, MSIX, MSIX_BAR, MSIX_PBA, MSIX_TABLE};
 use crate::ids;
 use pcie::Endpoint;
 use pcie::capability::ari;
-use pcie::capability::msix::MsiX;
-use pcie::config::{Builder, ConfigSpace, Identity, offset};
+use pcie::capability::msix::MsiXCapability;
+use pcie::config::{ConfigSpace, ConfigSpaceBuilder, FunctionIds, offset};
 
 /// Returns a VF's configuration space after reset.
 #[must_use]
 pub fn space() -> ConfigSpace {
-    let identity = Identity { vendor: 0xffff, device: 0xffff, ..super::identity() };
-    capabilities(Builder::new(identity, offset::COMMAND_BUS_MASTER), true).build()
+    let identity = FunctionIds { vendor: 0xffff, device: 0xffff, ..super::identity() };
+    capabilities(ConfigSpaceBuilder::new(identity, offset::COMMAND_BUS_MASTER), true).build()
 }
 
 /// Returns a VF's configuration space with its side effects.
@@ -25,9 +25,9 @@ pub fn endpoint() -> Endpoint {
 /// Adds the capabilities of a VF. In silicon a VF's device, link and error settings are the PF's, and its own
 /// reserved (`reserved`); an ordinary function has its own.
 #[must_use]
-pub fn capabilities(header: Builder, reserved: bool) -> Builder {
+pub fn capabilities(header: ConfigSpaceBuilder, reserved: bool) -> ConfigSpaceBuilder {
     let vectors = ids::VF_VECTORS as u16;
-    let msix = MsiX { vectors, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
+    let msix = MsiXCapability { vectors, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
     header
         .capability(MSIX, msix.capability())
         .capability(EXPRESS, super::express(reserved).capability())

@@ -2,7 +2,7 @@
 //! receive queue of descriptor type 0. A posted receive descriptor holds a packet address in either format. Status
 //! bits of half-duplex links are omitted.
 
-use super::tx::Data;
+use super::tx::AdvancedDataDescriptor;
 use super::{DD, SIZE, dword, from_dwords, qword};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,8 @@ const VLE: u32 = 1 << 30;
 
 /// Checksum to insert: the sum of all bytes from `start`, stored at `field`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Checksum {
+#[serde(rename = "Checksum")]
+pub struct LegacyChecksumInsertion {
     /// Offset of the first summed byte (CSS).
     pub start: u8,
     /// Offset in the packet where the card stores the checksum (CSO).
@@ -23,7 +24,7 @@ pub struct Checksum {
 
 /// Legacy transmit descriptor. Tag and checksum apply in the packet's first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Transmit {
+pub struct LegacyTxDescriptor {
     /// DMA address of the transmit buffer.
     pub address: u64,
     /// Bytes of the packet in the buffer.
@@ -33,18 +34,18 @@ pub struct Transmit {
     /// True to request a write-back of DD.
     pub report_status: bool,
     /// Checksum that the card inserts into the packet, if any.
-    pub checksum: Option<Checksum>,
+    pub checksum: Option<LegacyChecksumInsertion>,
     /// VLAN tag to insert, if any.
     pub vlan_tag: Option<u16>,
 }
 
-impl Transmit {
+impl LegacyTxDescriptor {
     /// Parses a descriptor whose DEXT is clear.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let (command, status) = (dword(raw, 2), dword(raw, 3));
-        let checksum = Checksum { start: (status >> 8) as u8, field: (command >> 16) as u8 };
+        let checksum = LegacyChecksumInsertion { start: (status >> 8) as u8, field: (command >> 16) as u8 };
         Self {
             address: qword(raw, 0),
             length: command as u16,
@@ -59,7 +60,7 @@ impl Transmit {
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-        let Checksum { start, field } = self.checksum.unwrap_or_default();
+        let LegacyChecksumInsertion { start, field } = self.checksum.unwrap_or_default();
         let command = u32::from(self.length)
             | u32::from(field) << 16
             | IFCS
@@ -73,14 +74,14 @@ impl Transmit {
 
     /// Returns the equivalent advanced data descriptor.
     #[must_use]
-    pub fn as_data(&self) -> Data {
-        Data {
+    pub fn as_data(&self) -> AdvancedDataDescriptor {
+        AdvancedDataDescriptor {
             address: self.address,
             length: self.length,
             end_of_packet: self.end_of_packet,
             report_status: self.report_status,
             insert_vlan: self.vlan_tag.is_some(),
-            ..Data::default()
+            ..AdvancedDataDescriptor::default()
         }
     }
 }
@@ -88,7 +89,7 @@ impl Transmit {
 /// Legacy receive descriptor that the card has written back. Status and errors are those of
 /// [`status`](super::rx::status) that fit the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteBack {
+pub struct LegacyRxWriteBack {
     /// Address of the packet buffer, as the driver posted it.
     pub address: u64,
     /// Bytes of the packet in the buffer.
@@ -101,7 +102,7 @@ pub struct WriteBack {
     pub vlan_tag: u16,
 }
 
-impl WriteBack {
+impl LegacyRxWriteBack {
     /// Parses a written-back descriptor. Returns `None` until the card has completed it.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
@@ -127,14 +128,16 @@ impl WriteBack {
 #[cfg(test)]
 mod tests {
     use super::super::rx::status;
-    use super::{Checksum, DD, Transmit, WriteBack};
+    use super::{DD, LegacyChecksumInsertion, LegacyRxWriteBack, LegacyTxDescriptor};
     use crate::descriptor::tx;
 
     #[test]
     fn legacy_transmit_descriptor_of_ipxe_is_parsed() {
         // 60 bytes at 0x1234_5000: EOP, IFCS, RS.
         let raw = (0x1234_5000u128 | 0x0b00_003cu128 << 64).to_le_bytes();
-        let tx::Transmit::Legacy(descriptor) = tx::parse(&raw) else { panic!("not a legacy descriptor") };
+        let tx::AnyTxDescriptor::Legacy(descriptor) = tx::parse(&raw) else {
+            panic!("not a legacy descriptor")
+        };
         assert_eq!((descriptor.address, descriptor.length), (0x1234_5000, 60));
         assert!(descriptor.end_of_packet && descriptor.report_status);
         assert_eq!((descriptor.checksum, descriptor.vlan_tag), (None, None));
@@ -143,19 +146,19 @@ mod tests {
 
     #[test]
     fn legacy_checksum_and_tag_have_the_datasheets_positions() {
-        let descriptor = Transmit {
-            checksum: Some(Checksum { start: 0x22, field: 0x32 }),
+        let descriptor = LegacyTxDescriptor {
+            checksum: Some(LegacyChecksumInsertion { start: 0x22, field: 0x32 }),
             vlan_tag: Some(0x6064),
-            ..Transmit::default()
+            ..LegacyTxDescriptor::default()
         };
         let raw = u128::from_le_bytes(descriptor.emit());
         assert_eq!(raw >> 64, 0x6064_2200_4632_0000);
-        assert_eq!(tx::parse(&descriptor.emit()), tx::Transmit::Legacy(descriptor));
+        assert_eq!(tx::parse(&descriptor.emit()), tx::AnyTxDescriptor::Legacy(descriptor));
     }
 
     #[test]
     fn legacy_write_back_keeps_the_address_and_folds_errors() {
-        let back = WriteBack {
+        let back = LegacyRxWriteBack {
             address: 0xffff_ffff_8000_0000,
             length: 60,
             checksum: 0xbeef,
@@ -164,7 +167,7 @@ mod tests {
         };
         let raw = u128::from_le_bytes(back.emit());
         assert_eq!(raw >> 64, 0x0005_c00b_beef_003c);
-        assert_eq!(WriteBack::parse(&back.emit()), Some(back));
-        assert_eq!(WriteBack::parse(&[0; 16]), None);
+        assert_eq!(LegacyRxWriteBack::parse(&back.emit()), Some(back));
+        assert_eq!(LegacyRxWriteBack::parse(&[0; 16]), None);
     }
 }

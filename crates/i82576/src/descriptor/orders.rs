@@ -1,19 +1,21 @@
-//! Requests of a data descriptor, tested in place: the card tests two or three bits of each packet. [`Data`] is the
-//! parsed form.
+//! Requests of a data descriptor, tested in place: the card tests two or three bits of each packet.
+//! [`AdvancedDataDescriptor`] is the parsed form.
 
-use super::tx::{DEXT, DTYP_DATA, DTYP_SHIFT, Data, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE};
+use super::tx::{
+    AdvancedDataDescriptor, DEXT, DTYP_DATA, DTYP_SHIFT, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE,
+};
 use super::{SIZE, dword, qword};
 
-/// Data descriptor in its raw words: each request is one bit test, where [`Data`] parses the whole.
+/// Data descriptor in its raw words: each request is one bit test, where [`AdvancedDataDescriptor`] parses the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Orders {
+pub struct RawDataDescriptor {
     /// Address of the descriptor's buffer.
     address: u64,
     /// Command in the low half, status in the high half.
     asked: u64,
 }
 
-impl Orders {
+impl RawDataDescriptor {
     /// Returns the requests of a descriptor, or `None` if it is not a data descriptor.
     #[must_use]
     #[inline]
@@ -27,31 +29,31 @@ impl Orders {
         self.asked & (command as u64 | (status as u64) << 32) != 0
     }
 
-    /// Returns [`Data::insert_vlan`] of the descriptor.
+    /// Returns [`AdvancedDataDescriptor::insert_vlan`] of the descriptor.
     #[must_use]
     pub const fn insert_vlan(self) -> bool {
         self.has(VLE, 0)
     }
 
-    /// Returns [`Data::segment`] of the descriptor.
+    /// Returns [`AdvancedDataDescriptor::segment`] of the descriptor.
     #[must_use]
     pub const fn segment(self) -> bool {
         self.has(TSE, 0)
     }
 
-    /// Returns [`Data::time_stamp`] of the descriptor.
+    /// Returns [`AdvancedDataDescriptor::time_stamp`] of the descriptor.
     #[must_use]
     pub const fn time_stamp(self) -> bool {
         self.has(TSTAMP, 0)
     }
 
-    /// Returns [`Data::insert_ip_checksum`] of the descriptor.
+    /// Returns [`AdvancedDataDescriptor::insert_ip_checksum`] of the descriptor.
     #[must_use]
     pub const fn insert_ip_checksum(self) -> bool {
         self.has(0, IXSM)
     }
 
-    /// Returns [`Data::insert_l4_checksum`] of the descriptor.
+    /// Returns [`AdvancedDataDescriptor::insert_l4_checksum`] of the descriptor.
     #[must_use]
     pub const fn insert_l4_checksum(self) -> bool {
         self.has(0, TXSM)
@@ -63,22 +65,22 @@ impl Orders {
         self.has(0, IXSM | TXSM)
     }
 
-    /// Returns [`Data::context`] of the descriptor.
+    /// Returns [`AdvancedDataDescriptor::context`] of the descriptor.
     #[must_use]
     pub const fn context(self) -> u8 {
         (self.asked >> (32 + IDX_SHIFT)) as u8 & 7
     }
 }
 
-impl From<&Data> for Orders {
-    fn from(data: &Data) -> Self {
+impl From<&AdvancedDataDescriptor> for RawDataDescriptor {
+    fn from(data: &AdvancedDataDescriptor) -> Self {
         let raw = data.emit();
         Self { address: qword(&raw, 0), asked: qword(&raw, 1) }
     }
 }
 
-impl From<Orders> for Data {
-    fn from(Orders { address, asked }: Orders) -> Self {
+impl From<RawDataDescriptor> for AdvancedDataDescriptor {
+    fn from(RawDataDescriptor { address, asked }: RawDataDescriptor) -> Self {
         Self::parse(&(u128::from(address) | u128::from(asked) << 64).to_le_bytes())
     }
 }
@@ -86,14 +88,14 @@ impl From<Orders> for Data {
 #[cfg(test)]
 mod tests {
     use super::super::legacy;
-    use super::super::tx::{Context, Data};
-    use super::Orders;
+    use super::super::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
+    use super::RawDataDescriptor;
 
     #[test]
     fn transmit_requests_of_raw_and_parsed_descriptors_match() {
         for bits in 0u8..64 {
             let on = |bit: u8| bits & 1 << bit != 0;
-            let data = Data {
+            let data = AdvancedDataDescriptor {
                 address: u64::MAX,
                 length: 1500,
                 end_of_packet: true,
@@ -107,13 +109,17 @@ mod tests {
                 check_context: on(5),
                 payload_length: 0x3_ffff,
             };
-            let orders = Orders::of(&data.emit()).unwrap();
-            assert_eq!((Orders::from(&data), Data::from(orders)), (orders, data), "nothing is lost");
+            let orders = RawDataDescriptor::of(&data.emit()).unwrap();
+            assert_eq!(
+                (RawDataDescriptor::from(&data), AdvancedDataDescriptor::from(orders)),
+                (orders, data),
+                "nothing is lost"
+            );
             assert_eq!((orders.insert_vlan(), orders.segment(), orders.time_stamp()), (on(0), on(1), on(2)));
             assert_eq!((orders.insert_ip_checksum(), orders.insert_l4_checksum()), (on(3), on(4)));
             assert_eq!((orders.insert_checksum(), orders.context()), (on(3) || on(4), bits >> 3));
         }
-        assert_eq!(Orders::of(&Context::default().emit()), None);
-        assert_eq!(Orders::of(&legacy::Transmit::default().emit()), None);
+        assert_eq!(RawDataDescriptor::of(&AdvancedContextDescriptor::default().emit()), None);
+        assert_eq!(RawDataDescriptor::of(&legacy::LegacyTxDescriptor::default().emit()), None);
     }
 }

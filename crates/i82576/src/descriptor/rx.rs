@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 /// Receive descriptor as the driver posts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Posted {
+#[serde(rename = "Posted")]
+pub struct PostedRxDescriptor {
     /// Address of the packet buffer.
     pub packet: u64,
     /// Address of the header buffer, if headers are split off; bit 0 must be clear.
     pub header: u64,
 }
 
-impl Posted {
+impl PostedRxDescriptor {
     /// Parses a posted receive descriptor.
     #[must_use]
     #[inline]
@@ -30,7 +31,7 @@ impl Posted {
     }
 }
 
-/// Packet types, bits of [`WriteBack::packet_type`] (PKTTYPE, bits 15:4 of the first dword).
+/// Packet types, bits of [`AdvancedRxWriteBack::packet_type`] (PKTTYPE, bits 15:4 of the first dword).
 pub mod packet_type {
     /// The packet has an IPv4 header.
     pub const IPV4: u16 = 0x001;
@@ -72,7 +73,7 @@ pub mod status {
     pub const DYNINT: u32 = 1 << 11;
     /// RXSTMPL and RXSTMPH have the frame's time of arrival.
     pub const TS: u32 = 1 << 16;
-    /// The headers exceed the header buffer. Independent of [`super::WriteBack::split`].
+    /// The headers exceed the header buffer. Independent of [`super::AdvancedRxWriteBack::split`].
     pub const HBO: u32 = 1 << 23;
     /// The TCP or UDP checksum is wrong.
     pub const L4E: u32 = 1 << 29;
@@ -108,7 +109,7 @@ pub mod rss_type {
 
 /// Advanced receive descriptor that the card has written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteBack {
+pub struct AdvancedRxWriteBack {
     /// Fields that the RSS hash covers (see [`super::rx::rss_type`]).
     pub rss_type: u8,
     /// Recognized headers (see [`packet_type`]).
@@ -128,7 +129,7 @@ pub struct WriteBack {
     pub vlan_tag: u16,
 }
 
-impl WriteBack {
+impl AdvancedRxWriteBack {
     /// Parses a written-back descriptor. Returns `None` until the card has completed it.
     #[must_use]
     #[inline]
@@ -167,18 +168,18 @@ impl WriteBack {
 
 #[cfg(test)]
 mod tests {
-    use super::{Posted, WriteBack, packet_type, status};
+    use super::{AdvancedRxWriteBack, PostedRxDescriptor, packet_type, status};
 
     #[test]
     fn posted_receive_descriptor_is_not_done() {
-        let posted = Posted { packet: 0xffff_ffff_ffff_fffe, header: 0xffff_ffff_ffff_fffe };
-        assert_eq!(Posted::parse(&posted.emit()), posted);
-        assert_eq!(WriteBack::parse(&posted.emit()), None);
+        let posted = PostedRxDescriptor { packet: 0xffff_ffff_ffff_fffe, header: 0xffff_ffff_ffff_fffe };
+        assert_eq!(PostedRxDescriptor::parse(&posted.emit()), posted);
+        assert_eq!(AdvancedRxWriteBack::parse(&posted.emit()), None);
     }
 
     #[test]
     fn receive_write_back_is_parsed_as_written() {
-        let back = WriteBack {
+        let back = AdvancedRxWriteBack {
             rss_type: 1,
             packet_type: packet_type::IPV4 | packet_type::TCP,
             header_length: 0x2a,
@@ -188,7 +189,7 @@ mod tests {
             length: 1500,
             vlan_tag: 100,
         };
-        assert_eq!(WriteBack::parse(&back.emit()), Some(back));
+        assert_eq!(AdvancedRxWriteBack::parse(&back.emit()), Some(back));
         assert!(back.end_of_packet());
     }
 }

@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 /// Parsed transmit descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transmit {
+pub enum AnyTxDescriptor {
     /// The descriptor names a buffer of a packet.
-    Data(Data),
+    Data(AdvancedDataDescriptor),
     /// The descriptor has offload parameters of later packets.
-    Context(Context),
+    Context(AdvancedContextDescriptor),
     /// The descriptor names a buffer of a packet, in the legacy format.
-    Legacy(legacy::Transmit),
+    Legacy(legacy::LegacyTxDescriptor),
     /// The descriptor is of a reserved type.
     Other,
 }
 
 /// Fields that both formats of data descriptors have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffer {
+pub struct TxBufferFields {
     /// Address of the packet's buffer.
     pub address: u64,
     /// Bytes of the packet in the buffer.
@@ -56,7 +56,8 @@ const PAYLEN_SHIFT: u32 = 14;
 /// Advanced transmit data descriptor: a buffer of a packet, and the packet's offloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
-pub struct Data {
+#[serde(rename = "Data")]
+pub struct AdvancedDataDescriptor {
     /// Address of the packet's buffer.
     pub address: u64,
     /// Bytes of the packet in the buffer.
@@ -85,7 +86,7 @@ pub struct Data {
 
 /// Transport protocol of the packets that use a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum L4 {
+pub enum L4PacketType {
     /// The packets are of UDP, or "generic" in Linux.
     #[default]
     Udp,
@@ -100,7 +101,8 @@ pub enum L4 {
 /// Context descriptor: offload parameters of later packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
-pub struct Context {
+#[serde(rename = "Context")]
+pub struct AdvancedContextDescriptor {
     /// Bytes before the IP header (0..=127).
     pub mac_length: u8,
     /// Bytes of the IP header, options and extensions included (0..=511).
@@ -112,7 +114,7 @@ pub struct Context {
     /// True if the IP header is version 4.
     pub ipv4: bool,
     /// Transport protocol of the packets that the context describes.
-    pub l4: L4,
+    pub l4: L4PacketType,
     /// Payload bytes of each segment that the card cuts.
     pub mss: u16,
     /// Index of the queue's context that this sets.
@@ -122,10 +124,10 @@ pub struct Context {
 /// Returns the buffer of a descriptor, or `None` for a context or a reserved type.
 #[must_use]
 #[inline]
-pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
+pub fn buffer(raw: &[u8; SIZE]) -> Option<TxBufferFields> {
     let command = dword(raw, 2);
     let data = command & DEXT == 0 || (command >> DTYP_SHIFT) & 0xf == DTYP_DATA;
-    data.then(|| Buffer {
+    data.then(|| TxBufferFields {
         address: qword(raw, 0),
         length: command as u16,
         end_of_packet: command & EOP != 0,
@@ -134,8 +136,8 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
 }
 
 /// Returns the bytes of a packet of one descriptor without offloads, given the descriptor's second word, or `None`
-/// for every other packet. This takes one test, where [`buffer`] and [`Orders`](super::orders::Orders) take
-/// several.
+/// for every other packet. This takes one test, where [`buffer`] and
+/// [`RawDataDescriptor`](super::orders::RawDataDescriptor) take several.
 #[must_use]
 #[inline(always)]
 pub fn plain_length(second: u64) -> Option<u32> {
@@ -170,13 +172,13 @@ pub fn reported(raw: [u8; SIZE], report: u32) -> [u8; SIZE] {
 /// Parses a descriptor.
 #[must_use]
 #[inline]
-pub fn parse(raw: &[u8; SIZE]) -> Transmit {
+pub fn parse(raw: &[u8; SIZE]) -> AnyTxDescriptor {
     let command = dword(raw, 2);
     match ((command >> DTYP_SHIFT) & 0xf, command & DEXT != 0) {
-        (DTYP_DATA, true) => Transmit::Data(Data::parse(raw)),
-        (DTYP_CONTEXT, true) => Transmit::Context(Context::parse(raw)),
-        (_, false) => Transmit::Legacy(legacy::Transmit::parse(raw)),
-        _ => Transmit::Other,
+        (DTYP_DATA, true) => AnyTxDescriptor::Data(AdvancedDataDescriptor::parse(raw)),
+        (DTYP_CONTEXT, true) => AnyTxDescriptor::Context(AdvancedContextDescriptor::parse(raw)),
+        (_, false) => AnyTxDescriptor::Legacy(legacy::LegacyTxDescriptor::parse(raw)),
+        _ => AnyTxDescriptor::Other,
     }
 }
 
@@ -198,10 +200,10 @@ macro_rules! as_written {
     };
 }
 
-as_written!(Data);
-as_written!(Context);
+as_written!(AdvancedDataDescriptor);
+as_written!(AdvancedContextDescriptor);
 
-impl Data {
+impl AdvancedDataDescriptor {
     #[inline]
     pub(super) fn parse(raw: &[u8; SIZE]) -> Self {
         let (command, status) = (dword(raw, 2), dword(raw, 3));
@@ -244,7 +246,7 @@ impl Data {
     }
 }
 
-impl Context {
+impl AdvancedContextDescriptor {
     #[inline]
     fn parse(raw: &[u8; SIZE]) -> Self {
         let (lengths, command, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
@@ -254,10 +256,10 @@ impl Context {
             vlan_tag: (lengths >> 16) as u16,
             ipv4: command & (1 << 10) != 0,
             l4: match (command >> 11) & 3 {
-                0 => L4::Udp,
-                1 => L4::Tcp,
-                2 => L4::Sctp,
-                _ => L4::Reserved,
+                0 => L4PacketType::Udp,
+                1 => L4PacketType::Tcp,
+                2 => L4PacketType::Sctp,
+                _ => L4PacketType::Reserved,
             },
             index: ((sizes >> IDX_SHIFT) & 7) as u8,
             l4_length: (sizes >> 8) as u8,
@@ -273,10 +275,10 @@ impl Context {
             | u32::from(self.mac_length & 0x7f) << 9
             | u32::from(self.vlan_tag) << 16;
         let l4 = match self.l4 {
-            L4::Udp => 0,
-            L4::Tcp => 1,
-            L4::Sctp => 2,
-            L4::Reserved => 3,
+            L4PacketType::Udp => 0,
+            L4PacketType::Tcp => 1,
+            L4PacketType::Sctp => 2,
+            L4PacketType::Reserved => 3,
         };
         let command = DTYP_CONTEXT << DTYP_SHIFT | DEXT | u32::from(self.ipv4) << 10 | l4 << 11;
         let sizes = u32::from(self.index & 7) << IDX_SHIFT
@@ -289,14 +291,17 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::summed_length;
-    use super::{Context, Data, L4, RS, Transmit, buffer, legacy, parse, plain_length, qword, report_of};
-    use crate::descriptor::orders::Orders;
+    use super::{
+        AdvancedContextDescriptor, AdvancedDataDescriptor, AnyTxDescriptor, L4PacketType, RS, buffer, legacy,
+        parse, plain_length, qword, report_of,
+    };
+    use crate::descriptor::orders::RawDataDescriptor;
 
     #[test]
     fn data_descriptor_of_linux_is_parsed() {
         // 66 bytes at 0x1234_5000: ADVTXD_DTYP_DATA | DEXT | IFCS | EOP | RS, TXSM, PAYLEN 66.
         let raw = (0x1234_5000u128) | (0x2b30_0042u128) << 64 | (0x0010_8200u128) << 96;
-        let Transmit::Data(data) = parse(&raw.to_le_bytes()) else { panic!("not a data descriptor") };
+        let AnyTxDescriptor::Data(data) = parse(&raw.to_le_bytes()) else { panic!("not a data descriptor") };
         assert_eq!((data.address, data.length, data.payload_length), (0x1234_5000, 66, 66));
         assert!(data.end_of_packet && data.report_status && data.insert_l4_checksum && !data.segment);
         assert_eq!(data.emit(), raw.to_le_bytes());
@@ -304,43 +309,61 @@ mod tests {
 
     #[test]
     fn offload_context_descriptor_is_parsed_as_written() {
-        let context = Context {
+        let context = AdvancedContextDescriptor {
             mac_length: 14,
             ip_length: 20,
             l4_length: 32,
             vlan_tag: 0x2064,
             ipv4: true,
-            l4: L4::Tcp,
+            l4: L4PacketType::Tcp,
             mss: 1448,
             index: 1,
         };
-        assert_eq!(parse(&context.emit()), Transmit::Context(context));
+        assert_eq!(parse(&context.emit()), AnyTxDescriptor::Context(context));
     }
 
     #[test]
     fn transmit_buffer_has_one_position_in_both_formats() {
-        let data = Data { address: 0x1234_5678_9abc, length: 66, end_of_packet: true, ..Data::default() };
-        let legacy = legacy::Transmit { address: data.address, length: 66, ..legacy::Transmit::default() };
+        let data = AdvancedDataDescriptor {
+            address: 0x1234_5678_9abc,
+            length: 66,
+            end_of_packet: true,
+            ..AdvancedDataDescriptor::default()
+        };
+        let legacy = legacy::LegacyTxDescriptor {
+            address: data.address,
+            length: 66,
+            ..legacy::LegacyTxDescriptor::default()
+        };
         let (one, two) = (buffer(&data.emit()).unwrap(), buffer(&legacy.emit()).unwrap());
         assert_eq!((one.address, one.length, two.address, two.length), (data.address, 66, data.address, 66));
         assert_eq!((one.end_of_packet, two.end_of_packet, one.report_status), (true, false, false));
-        assert!(buffer(&Data { report_status: true, ..data }.emit()).unwrap().report_status);
+        assert!(
+            buffer(&AdvancedDataDescriptor { report_status: true, ..data }.emit()).unwrap().report_status
+        );
     }
 
     #[test]
     fn default_transmit_descriptor_is_a_packet_without_offloads() {
-        let asks = |o: Orders| o.insert_vlan() || o.segment() || o.time_stamp() || o.insert_checksum();
-        let usual = Data { address: 0x1234_5000, length: 66, end_of_packet: true, ..Data::default() };
+        let asks =
+            |o: RawDataDescriptor| o.insert_vlan() || o.segment() || o.time_stamp() || o.insert_checksum();
+        let usual = AdvancedDataDescriptor {
+            address: 0x1234_5000,
+            length: 66,
+            end_of_packet: true,
+            ..AdvancedDataDescriptor::default()
+        };
         // Every descriptor that differs from the usual one in at most two bits.
         for (one, two) in (0..64).flat_map(|one| (0..64).map(move |two| (one, two))) {
             let flipped = u128::from(1u64 << one ^ 1 << two) << 64;
             let raw = (u128::from_le_bytes(usual.emit()) ^ flipped).to_le_bytes();
-            let quiet = Orders::of(&raw).is_some_and(|orders| !asks(orders));
+            let quiet = RawDataDescriptor::of(&raw).is_some_and(|orders| !asks(orders));
             let expected = buffer(&raw).filter(|buffer| buffer.end_of_packet && quiet);
             let length = expected.map(|buffer| buffer.length.into());
             assert_eq!(plain_length(qword(&raw, 1)), length, "bits {one} and {two}");
-            let summed = |o: Orders| !o.insert_vlan() && !o.segment() && !o.time_stamp();
-            let summed = Orders::of(&raw).filter(|orders| summed(*orders)).and_then(|_| buffer(&raw));
+            let summed = |o: RawDataDescriptor| !o.insert_vlan() && !o.segment() && !o.time_stamp();
+            let summed =
+                RawDataDescriptor::of(&raw).filter(|orders| summed(*orders)).and_then(|_| buffer(&raw));
             let summed = summed.filter(|buffer| buffer.end_of_packet).map(|buffer| buffer.length.into());
             assert_eq!(summed_length(qword(&raw, 1)), summed, "bits {one} and {two}");
             assert!(expected.is_none_or(|buffer| u32::from(buffer.report_status) * RS == report_of(&raw)));
@@ -350,10 +373,10 @@ mod tests {
 
     #[test]
     fn transmit_descriptor_of_a_reserved_type_is_other() {
-        assert_eq!(parse(&[0xff; 16]), Transmit::Other);
-        let mut raw = Data::default().emit();
+        assert_eq!(parse(&[0xff; 16]), AnyTxDescriptor::Other);
+        let mut raw = AdvancedDataDescriptor::default().emit();
         raw[10] |= 0x40;
-        assert_eq!(parse(&raw), Transmit::Other);
-        assert_eq!((buffer(&raw), buffer(&Context::default().emit())), (None, None));
+        assert_eq!(parse(&raw), AnyTxDescriptor::Other);
+        assert_eq!((buffer(&raw), buffer(&AdvancedContextDescriptor::default().emit())), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 //! Byte offsets of the PF's registers in its 128 KiB BAR0, by the datasheet's names. The offset of an array is a
 //! function of its index. `table` has the registers' behaviour and `bits` their fields.
 
-use crate::numbers::{Pool, Queue, Vector, VfIndex};
+use crate::numbers::{PoolIndex, QueueIndex, VectorIndex, VfIndex};
 
 macro_rules! offsets {
     ($($(#[$doc:meta])* $name:ident = $offset:literal;)*) => { $($(#[$doc])* pub const $name: u32 = $offset;)* };
@@ -182,7 +182,7 @@ pub const fn vmbmem(vf: VfIndex, word: u32) -> u32 {
 
 /// Returns the offset of a vector's interrupt throttle.
 #[must_use]
-pub const fn eitr(vector: Vector) -> u32 {
+pub const fn eitr(vector: VectorIndex) -> u32 {
     0x1680 + 4 * vector.get() as u32
 }
 
@@ -194,7 +194,7 @@ pub const fn ivar(row: u32) -> u32 {
 
 /// Returns the offset of a pool's port VLAN.
 #[must_use]
-pub const fn vmvir(pool: Pool) -> u32 {
+pub const fn vmvir(pool: PoolIndex) -> u32 {
     0x3700 + 4 * pool.index() as u32
 }
 
@@ -260,7 +260,7 @@ pub const fn etqf(i: u32) -> u32 {
 
 /// Returns the offset of the header types that both queues of a pool split off.
 #[must_use]
-pub const fn psrtype(pool: Pool) -> u32 {
+pub const fn psrtype(pool: PoolIndex) -> u32 {
     0x5480 + 4 * pool.index() as u32
 }
 
@@ -272,7 +272,7 @@ pub const fn vfta(word: u32) -> u32 {
 
 /// Returns the offset of a pool's offload and filter options.
 #[must_use]
-pub const fn vmolr(pool: Pool) -> u32 {
+pub const fn vmolr(pool: PoolIndex) -> u32 {
     0x5ad0 + 4 * pool.index() as u32
 }
 
@@ -320,13 +320,13 @@ pub const fn uta(word: u32) -> u32 {
 
 /// Returns the base of a receive queue's block in the dense layout.
 #[must_use]
-pub const fn rx_block(q: Queue) -> u32 {
+pub const fn rx_block(q: QueueIndex) -> u32 {
     0xc000 + 0x40 * q.get() as u32
 }
 
 /// Returns the base of a transmit queue's block in the dense layout.
 #[must_use]
-pub const fn tx_block(q: Queue) -> u32 {
+pub const fn tx_block(q: QueueIndex) -> u32 {
     0xe000 + 0x40 * q.get() as u32
 }
 

@@ -1,5 +1,5 @@
 //! Register map of the PF as a table: each register's offset, reset value, effect of reads and writes, and the part
-//! of the card that acts on them ([`Effect`]). A register whose whole behaviour is its row needs no other code.
+//! of the card that acts on them ([`RegisterEffect`]). A register whose whole behaviour is its row needs no other code.
 //! `docs/REGISTERS.md` is generated from this table.
 //!
 //! The card implements the actions. An access of one, two or eight bytes accesses the dwords that it touches:
@@ -17,7 +17,7 @@ mod vfs;
 
 /// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum RegisterAccess {
     /// Writes store the bits within the mask.
     Rw(u32),
     /// Read-only register: writes are ignored.
@@ -34,18 +34,18 @@ pub enum Access {
 
 /// Use of a register by the card, beyond storing its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum RegisterEffect {
     /// No use: no part of the card reads or changes the value.
     Never,
     /// No action on access: the card reads or changes the value when a frame passes.
     Stores,
     /// This part acts at once on software's reads or writes.
-    Acts(Part),
+    Acts(CardPart),
 }
 
 /// Part of the card that acts on accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum CardPart {
     /// Control, status, NVM, PHY, clock and timer.
     Board,
     /// Registers of interrupt causes, masks, throttles and vectors.
@@ -62,7 +62,7 @@ pub enum Part {
     Statistics,
 }
 
-impl Part {
+impl CardPart {
     /// Returns the name of the card's part in the register document.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -80,9 +80,9 @@ impl Part {
 
 /// Set of decoded forms, which the card recomputes after a write of their registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forms(u8);
+pub struct DecodedFormSet(u8);
 
-impl Forms {
+impl DecodedFormSet {
     /// Empty set of decoded register forms.
     pub const NONE: Self = Self(0);
     /// Decoded form: tables of the card's switch.
@@ -117,7 +117,7 @@ pub(crate) const ALL: u32 = 0xffff_ffff;
 
 /// Second location of some of a register's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Alias {
+pub struct RegisterAlias {
     /// Offset in BAR0 of the register's element 0.
     pub offset: u32,
     /// Distance to the next element in bytes.
@@ -128,7 +128,7 @@ pub struct Alias {
 
 /// Row of the table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Register {
+pub struct PfRegister {
     /// Name of the register in the datasheet.
     pub name: &'static str,
     /// Offset of element 0 in BAR0, in bytes.
@@ -138,7 +138,7 @@ pub struct Register {
     /// Number of elements of the register.
     pub count: u32,
     /// Effect of reads and writes on the register.
-    pub access: Access,
+    pub access: RegisterAccess,
     /// Value of the register after reset.
     pub reset: u32,
     /// Value of element 0 after reset, where it differs.
@@ -146,21 +146,21 @@ pub struct Register {
     /// True if a software reset (CTRL.RST) keeps the value.
     pub sticky: bool,
     /// Second location, if there is one.
-    pub alias: Option<Alias>,
+    pub alias: Option<RegisterAlias>,
     /// Effect of the register on the card.
-    pub effect: Effect,
+    pub effect: RegisterEffect,
     /// Forms decoded from the register.
-    pub forms: Forms,
+    pub forms: DecodedFormSet,
     /// Further notes on the register for the document.
     pub more: &'static str,
 }
 
-impl Register {
-    const fn one(name: &'static str, offset: u32, access: Access) -> Self {
+impl PfRegister {
+    const fn one(name: &'static str, offset: u32, access: RegisterAccess) -> Self {
         Self::many(name, offset, 4, 1, access)
     }
 
-    const fn many(name: &'static str, offset: u32, stride: u32, count: u32, access: Access) -> Self {
+    const fn many(name: &'static str, offset: u32, stride: u32, count: u32, access: RegisterAccess) -> Self {
         Self {
             name,
             offset,
@@ -171,8 +171,8 @@ impl Register {
             first: None,
             sticky: false,
             alias: None,
-            effect: Effect::Stores,
-            forms: Forms::NONE,
+            effect: RegisterEffect::Stores,
+            forms: DecodedFormSet::NONE,
             more: "",
         }
     }
@@ -193,13 +193,13 @@ impl Register {
     }
 
     const fn also_at(mut self, offset: u32, stride: u32, count: u32) -> Self {
-        self.alias = Some(Alias { offset, stride, count });
+        self.alias = Some(RegisterAlias { offset, stride, count });
         self
     }
 
     /// Marks a register without effect, with a note.
     const fn never(mut self, what: &'static str) -> Self {
-        self.effect = Effect::Never;
+        self.effect = RegisterEffect::Never;
         self.more(what)
     }
 
@@ -213,12 +213,12 @@ impl Register {
         self.never("stays as it is")
     }
 
-    const fn acts(mut self, part: Part) -> Self {
-        self.effect = Effect::Acts(part);
+    const fn acts(mut self, part: CardPart) -> Self {
+        self.effect = RegisterEffect::Acts(part);
         self
     }
 
-    const fn decoded(mut self, forms: Forms) -> Self {
+    const fn decoded(mut self, forms: DecodedFormSet) -> Self {
         self.forms = forms;
         self
     }
@@ -249,7 +249,7 @@ impl Register {
 }
 
 /// All 82576 registers, by chapter of the document.
-pub const CHAPTERS: &[(&str, &[Register])] = &[
+pub const CHAPTERS: &[(&str, &[PfRegister])] = &[
     ("general", general::ROWS),
     ("interrupt", interrupt::ROWS),
     ("queues", queues::ROWS),
@@ -260,6 +260,6 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
 ];
 
 /// Returns the rows of all 82576 registers.
-pub fn rows() -> impl Iterator<Item = &'static Register> {
+pub fn rows() -> impl Iterator<Item = &'static PfRegister> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }

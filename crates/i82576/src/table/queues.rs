@@ -1,9 +1,9 @@
 //! Rows of the descriptor rings and packet buffers. A queue's registers are in its block of the dense layout; those
 //! of the first four are in the blocks of the old layout as well. Direct cache access has no effect.
 
-use super::Access::{Rc, Ro, Rw};
-use super::Part::Queue;
-use super::{ALL, Access, Register};
+use super::CardPart::Queue;
+use super::RegisterAccess::{Rc, Ro, Rw};
+use super::{ALL, PfRegister, RegisterAccess};
 use crate::bits::dctl;
 use crate::numbers;
 use crate::register as r;
@@ -21,7 +21,7 @@ pub(crate) const SRRCTL: u32 = 0xcff0_3f7f;
 /// Writable bits of TDWBAL.
 pub(crate) const WRITE_BACK: u32 = 0xffff_fffd;
 
-const Q0: numbers::Queue = match numbers::Queue::new(0) {
+const Q0: numbers::QueueIndex = match numbers::QueueIndex::new(0) {
     Some(q) => q,
     None => panic!(),
 };
@@ -32,24 +32,24 @@ const RUNS: &str =
     "SWFLSH clears itself; a queue starts and stops with ENABLE; thresholds and priority are stored only";
 const FORMATS: &str = "the replication formats (3, 4) work as one buffer; TIMESTAMP (30) is stored only";
 
-const fn rx(name: &'static str, at: u32, access: Access) -> Register {
-    Register::many(name, r::rx_block(Q0) + at, 0x40, 16, access).also_at(0x2800 + at, 0x100, 4)
+const fn rx(name: &'static str, at: u32, access: RegisterAccess) -> PfRegister {
+    PfRegister::many(name, r::rx_block(Q0) + at, 0x40, 16, access).also_at(0x2800 + at, 0x100, 4)
 }
 
-const fn tx(name: &'static str, at: u32, access: Access) -> Register {
-    Register::many(name, r::tx_block(Q0) + at, 0x40, 16, access).also_at(0x3800 + at, 0x100, 4)
+const fn tx(name: &'static str, at: u32, access: RegisterAccess) -> PfRegister {
+    PfRegister::many(name, r::tx_block(Q0) + at, 0x40, 16, access).also_at(0x3800 + at, 0x100, 4)
 }
 
-pub(super) const ROWS: &[Register] = &[
-    Register::one("RXPBS", r::RXPBS, Rw(ALL)).reset(0x40).sticky().more(WAIT),
-    Register::one("QDE", r::QDE, Rw(0xffff))
+pub(super) const ROWS: &[PfRegister] = &[
+    PfRegister::one("RXPBS", r::RXPBS, Rw(ALL)).reset(0x40).sticky().more(WAIT),
+    PfRegister::one("QDE", r::QDE, Rw(0xffff))
         .more("frames of a queue wait for descriptors if neither the queue's bit nor DROP_EN is set"),
-    Register::one("PBRWAC", 0x24e8, Ro).still(),
-    Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14).stored(),
-    Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky().stored(),
-    Register::one("PBTWAC", 0x34e8, Ro).still(),
-    Register::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0f76_0ff6),
-    Register::one("DTXTCPFLGH", r::DTXTCPFLGH, Rw(0x0fff)).reset(0x0f7f),
+    PfRegister::one("PBRWAC", 0x24e8, Ro).still(),
+    PfRegister::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14).stored(),
+    PfRegister::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky().stored(),
+    PfRegister::one("PBTWAC", 0x34e8, Ro).still(),
+    PfRegister::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0f76_0ff6),
+    PfRegister::one("DTXTCPFLGH", r::DTXTCPFLGH, Rw(0x0fff)).reset(0x0f7f),
     rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)).acts(Queue),
     rx("RDBAH", r::rx::RDBAH, Rw(ALL)).acts(Queue),
     rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)).acts(Queue),

@@ -1,8 +1,8 @@
 //! Properties of the whole table: distinct offsets, aliases within their registers, and readable reset values.
 
-use super::{Access, Register, rows};
+use super::{PfRegister, RegisterAccess, rows};
 use crate::ids::PF_BAR0_SIZE;
-use crate::numbers::{Queue, VfIndex};
+use crate::numbers::{QueueIndex, VfIndex};
 use crate::register as r;
 extern crate std;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ fn register_alias_has_the_first_elements_of_its_row() {
 }
 
 /// Returns the row of this name.
-fn named(name: &str) -> &'static Register {
+fn named(name: &str) -> &'static PfRegister {
     rows().find(|row| row.name == name).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn first_four_queues_have_aliases_in_the_old_layout() {
         let aliases: std::vec::Vec<u32> = named(name).aliases().collect();
         assert_eq!(aliases, [at, at + 0x100, at + 0x200, at + 0x300], "{name}");
     }
-    for (queue, row) in Queue::all().zip(named("TXCTL").offsets()) {
+    for (queue, row) in QueueIndex::all().zip(named("TXCTL").offsets()) {
         assert_eq!(row, r::tx_block(queue) + r::tx::TXCTL);
     }
 }
@@ -70,7 +70,9 @@ fn vf_multicast_counter_has_an_alias_for_every_vf() {
 
 #[test]
 fn counter_and_event_registers_are_zero_after_reset() {
-    for row in rows().filter(|row| matches!(row.access, Access::Rc | Access::W1c(_) | Access::Wo)) {
+    for row in rows()
+        .filter(|row| matches!(row.access, RegisterAccess::Rc | RegisterAccess::W1c(_) | RegisterAccess::Wo))
+    {
         assert!(row.resets().all(|(_, value)| value == 0), "{}", row.name);
     }
 }

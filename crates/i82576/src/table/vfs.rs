@@ -1,9 +1,9 @@
 //! Registers between PF and VFs: mailboxes, enables, and the window in the PF's BAR onto each VF's own registers.
 //! `window` has a VF's own BAR.
 
-use super::Access::{Ro, Rw, W1c, W1s, Wo};
-use super::Part::Vf;
-use super::{ALL, Access, Forms, Register};
+use super::CardPart::Vf;
+use super::RegisterAccess::{Ro, Rw, W1c, W1s, Wo};
+use super::{ALL, DecodedFormSet, PfRegister, RegisterAccess};
 use crate::bits::v2p;
 use crate::numbers::VfIndex;
 use crate::register::{self as r, vf_stats};
@@ -16,32 +16,32 @@ const VF0: VfIndex = match VfIndex::new(0) {
 const VECTORS: u32 = 0b111;
 const THE_VFS: &str = "access to the VF's register of this name; no effect if the VF does not exist";
 
-const fn per_vf(name: &'static str, at: u32, access: Access) -> Register {
-    Register::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
+const fn per_vf(name: &'static str, at: u32, access: RegisterAccess) -> PfRegister {
+    PfRegister::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
 }
 
 /// Returns the row of a VF's statistic. No reset of the port or of the VF clears it, since drivers compare it with
 /// their last read. A VF that changes its owner starts from zero.
-const fn counter(name: &'static str, at: u32) -> Register {
+const fn counter(name: &'static str, at: u32) -> PfRegister {
     per_vf(name, at, Ro).sticky()
 }
 
-pub(super) const ROWS: &[Register] = &[
+pub(super) const ROWS: &[PfRegister] = &[
     // Memory, not a register: a driver's reset must not clear the word that igbvf reads again to check CTS. A VF
     // that changes its owner starts with zeros.
-    Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
-    Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)).acts(Vf).more(
+    PfRegister::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
+    PfRegister::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)).acts(Vf).more(
         "PFU takes the buffer unless the VF has it; STS and ACK interrupt the VF; RVFU frees the buffer; no \
          effect if the VF does not exist",
     ),
-    Register::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro)
+    PfRegister::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro)
         .reset(v2p::RSTI)
         .more("value of the VF's register of this name; reads and writes have no side effects"),
-    Register::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),
-    Register::one("MBVFIMR", r::MBVFIMR, Rw(0xff)).reset(0xff),
-    Register::one("VFLRE", r::VFLRE, W1c(0xff)),
-    Register::one("VFRE", r::VFRE, Rw(0xff)).decoded(Forms::SWITCH).reset(0xff),
-    Register::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
+    PfRegister::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),
+    PfRegister::one("MBVFIMR", r::MBVFIMR, Rw(0xff)).reset(0xff),
+    PfRegister::one("VFLRE", r::VFLRE, W1c(0xff)),
+    PfRegister::one("VFRE", r::VFRE, Rw(0xff)).decoded(DecodedFormSet::SWITCH).reset(0xff),
+    PfRegister::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
     per_vf("VTCTRL", vf_stats::VTCTRL, Wo).acts(Vf).more("RST resets the VF, if the VF exists"),
     per_vf("VTEICS", vf_stats::VTEICS, Wo).acts(Vf).more(THE_VFS),
     per_vf("VTEIMS", vf_stats::VTEIMS, W1s(VECTORS)).acts(Vf).more(THE_VFS),

@@ -9,13 +9,13 @@ mod tests;
 
 use i82576::config;
 use pcie::capability::msix;
-use pcie::config::{Bar, Builder, ConfigSpace, Identity, SpaceState, offset};
-use pcie::msix::{Message, Table, TableState};
-use pcie::{Effects, Endpoint, Function, Rid, VfIndex};
+use pcie::config::{Bar, ConfigSpace, ConfigSpaceBuilder, ConfigSpaceState, FunctionIds, offset};
+use pcie::msix::{InterruptMessage, MsiXTable, MsiXTableState};
+use pcie::{ConfigWriteEffects, Endpoint, Function, Rid, VfIndex};
 use serde::{Deserialize, Serialize};
 
 /// BARs of a VF, by the number of the BAR.
-pub type Bars = [(u8, Bar)];
+pub type VfBars = [(u8, Bar)];
 
 /// VF as its guest sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct VirtualFunction {
     index: VfIndex,
     rid: Rid,
     endpoint: Endpoint,
-    table: Table,
+    table: MsiXTable,
     /// Offset of the pending bits in the MSI-X BAR.
     pending: u64,
 }
@@ -34,7 +34,7 @@ impl VirtualFunction {
     /// # Panics
     /// If the BARs do not fit a header.
     #[must_use]
-    pub fn new(index: VfIndex, rid: Rid, identity: Identity, bars: &Bars) -> Self {
+    pub fn new(index: VfIndex, rid: Rid, identity: FunctionIds, bars: &VfBars) -> Self {
         Self::of(index, rid, space(identity, bars))
     }
 
@@ -43,7 +43,7 @@ impl VirtualFunction {
     pub fn of(index: VfIndex, rid: Rid, space: ConfigSpace) -> Self {
         let vectors = |at| (space.word(at + msix::CONTROL) & msix::CONTROL_SIZE) + 1;
         let at = space.find(msix::ID);
-        let table = Table::new(at.map_or(0, vectors));
+        let table = MsiXTable::new(at.map_or(0, vectors));
         let pending = at.map_or(0, |at| u64::from(space.dword(at + msix::PBA) & !7));
         Self { index, rid, endpoint: Endpoint::new(space), table, pending }
     }
@@ -78,8 +78,8 @@ impl VirtualFunction {
     }
 
     /// Writes configuration space and updates the MSI-X table; call [`VirtualFunction::release`] afterwards. The
-    /// card must follow bus mastering and reset; [`crate::Manager::config_write`] ensures that.
-    pub fn config_write(&mut self, offset: u64, from: &[u8]) -> Effects {
+    /// card must follow bus mastering and reset; [`crate::SrIovManager::config_write`] ensures that.
+    pub fn config_write(&mut self, offset: u64, from: &[u8]) -> ConfigWriteEffects {
         let effects = self.endpoint.write_bytes(offset, from);
         if effects.function_reset {
             self.table.reset();
@@ -105,12 +105,12 @@ impl VirtualFunction {
 
     /// Signals an MSI-X vector on behalf of the card. Returns the message to send, or `None` if the vector pends or may
     /// not be sent. A message is a memory request, so a function that is no bus master sends none.
-    pub fn signal(&mut self, vector: u16) -> Option<Message> {
+    pub fn signal(&mut self, vector: u16) -> Option<InterruptMessage> {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
     /// Returns the next message whose vector is no longer masked; call until `None`.
-    pub fn release(&mut self) -> Option<(u16, Message)> {
+    pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
 
@@ -123,14 +123,14 @@ impl VirtualFunction {
 
     /// Returns the VF's state, to be saved for the next process.
     #[must_use]
-    pub fn save(&self) -> FunctionState {
-        FunctionState { config: self.endpoint.save(), table: self.table.save() }
+    pub fn save(&self) -> VirtualFunctionState {
+        VirtualFunctionState { config: self.endpoint.save(), table: self.table.save() }
     }
 
     /// Restores the VF from a saved state. Returns false, and leaves the function as after a reset, if the
     /// configuration in it is invalid.
     #[must_use]
-    pub fn load(&mut self, state: &FunctionState) -> bool {
+    pub fn load(&mut self, state: &VirtualFunctionState) -> bool {
         let whole = self.endpoint.load(&state.config);
         if whole {
             self.table.load(&state.table, self.endpoint.msix().unwrap_or_default());
@@ -143,21 +143,22 @@ impl VirtualFunction {
 
 /// Saved state of a VF, serializable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FunctionState {
+#[serde(rename = "FunctionState")]
+pub struct VirtualFunctionState {
     /// Saved state of the VF's configuration space.
-    pub config: SpaceState,
+    pub config: ConfigSpaceState,
     /// Saved state of the VF's MSI-X table.
-    pub table: TableState,
+    pub table: MsiXTableState,
 }
 
 /// Creates the configuration space of an ordinary endpoint with a VF's capabilities: no INTx, no ROM.
-fn space(identity: Identity, bars: &Bars) -> ConfigSpace {
+fn space(identity: FunctionIds, bars: &VfBars) -> ConfigSpace {
     let command = offset::COMMAND_MEMORY
         | offset::COMMAND_BUS_MASTER
         | offset::COMMAND_PARITY
         | offset::COMMAND_SERR
         | offset::COMMAND_INTX_DISABLE;
-    let header = config::scratch(Builder::new(identity, command));
+    let header = config::scratch(ConfigSpaceBuilder::new(identity, command));
     let header = bars.iter().fold(header, |header, &(number, bar)| header.bar(number, bar));
     config::vf::capabilities(header, false).build()
 }

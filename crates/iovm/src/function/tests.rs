@@ -2,16 +2,16 @@
 
 use super::VirtualFunction;
 use i82576::config;
-use pcie::config::{Bar, Identity, SIZE};
-use pcie::msix::{Control, Message};
-use pcie::{Effects, Rid, VfIndex};
+use pcie::config::{Bar, FunctionIds, SIZE};
+use pcie::msix::{InterruptMessage, MsiXControl};
+use pcie::{ConfigWriteEffects, Rid, VfIndex};
 use proptest::prelude::*;
 use std::vec::Vec;
 
 const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x4000))];
 
 fn vf() -> VirtualFunction {
-    let identity = Identity { device: 0x10ca, ..config::identity() };
+    let identity = FunctionIds { device: 0x10ca, ..config::identity() };
     VirtualFunction::new(VfIndex::new(2).unwrap(), Rid(0x0284), identity, BARS)
 }
 
@@ -21,7 +21,7 @@ fn dword(vf: &VirtualFunction, offset: u64) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-fn write(vf: &mut VirtualFunction, offset: u64, value: u32) -> Effects {
+fn write(vf: &mut VirtualFunction, offset: u64, value: u32) -> ConfigWriteEffects {
     vf.config_write(offset, &value.to_le_bytes())
 }
 
@@ -81,7 +81,7 @@ fn function_level_reset_clears_command_bars_and_msix() {
     vf.msix_write(0, &[0xff; 48]);
     let effects = vf.config_write(0xa8, &[0x10, 0xa8]);
     assert!(effects.function_reset);
-    assert_eq!((effects.bus_master, effects.msix), (Some(false), Some(Control::default())));
+    assert_eq!((effects.bus_master, effects.msix), (Some(false), Some(MsiXControl::default())));
     let mut entry = [0xff; 4];
     vf.msix_read(0, &mut entry);
     assert_eq!((dword(&vf, 0x04) & 0xffff, dword(&vf, 0x10), entry), (0, 4, [0; 4]));
@@ -96,14 +96,14 @@ fn only_a_bus_master_vf_sends_messages_of_its_msix_table() {
     vf.config_write(0x72, &[0x00, 0x80]);
     assert_eq!(vf.signal(1), None, "no bus master, no message");
     write(&mut vf, 0x04, 0x0006);
-    assert_eq!(vf.signal(1), Some(Message { address: 0x1000, data: 0x22 }));
+    assert_eq!(vf.signal(1), Some(InterruptMessage { address: 0x1000, data: 0x22 }));
     vf.config_write(0x73, &[0xc0]);
     assert_eq!(vf.signal(1), None);
     let mut pending = [0; 10];
     vf.msix_read(0x2000 - 2, &mut pending);
     assert_eq!(pending, [0, 0, 0b010, 0, 0, 0, 0, 0, 0, 0]);
     vf.config_write(0x73, &[0x80]);
-    assert_eq!(vf.release(), Some((1, Message { address: 0x1000, data: 0x22 })));
+    assert_eq!(vf.release(), Some((1, InterruptMessage { address: 0x1000, data: 0x22 })));
 }
 
 /// Generates accesses of any size, mostly at offsets of registers.

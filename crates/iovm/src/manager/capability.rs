@@ -1,34 +1,34 @@
 //! Access to the SR-IOV capability, as any software finds, reads and writes it.
 
-use super::{DiscoverError, EnableError, Hierarchy};
+use super::{BusRouting, VfDiscoveryError, VfEnableError};
 use alloc::vec::Vec;
 use pcie::capability::sriov as field;
-use pcie::config::{Bar, BarKind, Identity, offset};
-use pcie::sriov::Placement;
+use pcie::config::{Bar, BarKind, FunctionIds, offset};
+use pcie::sriov::VfRoutingIds;
 use pcie::{ConfigAccess, Function, walk};
 
 /// SR-IOV capability of a device, found by discovery.
 #[derive(Debug, Clone)]
-pub(super) struct SrIov {
+pub(super) struct SrIovCapability {
     at: u16,
     pub(super) total_vfs: u16,
-    pub(super) identity: Identity,
+    pub(super) identity: FunctionIds,
     pub(super) bars: Vec<(u8, Bar)>,
 }
 
-impl SrIov {
-    pub(super) fn discover<D: ConfigAccess>(device: &mut D) -> Result<Self, DiscoverError> {
+impl SrIovCapability {
+    pub(super) fn discover<D: ConfigAccess>(device: &mut D) -> Result<Self, VfDiscoveryError> {
         if device.config_read(Function::Pf, offset::VENDOR, 2) == 0xffff {
-            return Err(DiscoverError::NoFunction);
+            return Err(VfDiscoveryError::NoFunction);
         }
         let at = walk::find_extended(|at| device.config_read(Function::Pf, at, 4), field::ID)
-            .ok_or(DiscoverError::NoSrIov)?;
+            .ok_or(VfDiscoveryError::NoSrIov)?;
         let total_vfs = word(device, at + field::TOTAL_VFS);
         let vf_device = word(device, at + field::VF_DEVICE);
         let identity = identity(device, vf_device);
         let bars = size_bars(device, at);
         if bars.is_empty() {
-            return Err(DiscoverError::NoBars);
+            return Err(VfDiscoveryError::NoBars);
         }
         Ok(Self { at, total_vfs, identity, bars })
     }
@@ -40,8 +40,8 @@ impl SrIov {
     }
 
     /// Returns the placement of the VFs, as the device reports it now.
-    pub(super) fn placement<D: ConfigAccess>(&self, device: &mut D) -> Placement {
-        Placement {
+    pub(super) fn placement<D: ConfigAccess>(&self, device: &mut D) -> VfRoutingIds {
+        VfRoutingIds {
             first_offset: word(device, self.at + field::FIRST_OFFSET),
             stride: word(device, self.at + field::STRIDE),
         }
@@ -52,17 +52,17 @@ impl SrIov {
         &self,
         device: &mut D,
         n: u16,
-        hierarchy: Hierarchy,
-    ) -> Result<(), EnableError> {
+        hierarchy: BusRouting,
+    ) -> Result<(), VfEnableError> {
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, hierarchy.control().into());
         device.config_write(Function::Pf, self.at + field::PAGE_SIZE, 4, 1);
         device.config_write(Function::Pf, self.at + field::NUM_VFS, 2, n.into());
         let kept = word(device, self.at + field::NUM_VFS);
-        if kept == n { Ok(()) } else { Err(EnableError::Refused { asked: n }) }
+        if kept == n { Ok(()) } else { Err(VfEnableError::Refused { asked: n }) }
     }
 
     /// Enables the VFs and the VFs' memory.
-    pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: Hierarchy) {
+    pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: BusRouting) {
         let control = hierarchy.control() | field::CONTROL_ENABLE | field::CONTROL_MEMORY;
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());
     }
@@ -73,11 +73,11 @@ impl SrIov {
     }
 }
 
-impl Hierarchy {
+impl BusRouting {
     fn control(self) -> u16 {
         match self {
-            Hierarchy::Flat => 0,
-            Hierarchy::Ari => field::CONTROL_ARI,
+            BusRouting::Flat => 0,
+            BusRouting::Ari => field::CONTROL_ARI,
         }
     }
 }
@@ -87,9 +87,9 @@ fn word<D: ConfigAccess>(device: &mut D, at: u16) -> u16 {
 }
 
 /// Returns the ids of a VF: those of the PF, with another device id.
-fn identity<D: ConfigAccess>(device: &mut D, vf_device: u16) -> Identity {
+fn identity<D: ConfigAccess>(device: &mut D, vf_device: u16) -> FunctionIds {
     let class = device.config_read(Function::Pf, offset::REVISION, 4);
-    Identity {
+    FunctionIds {
         vendor: word(device, offset::VENDOR),
         device: vf_device,
         class: class >> 8,

@@ -1,12 +1,12 @@
 //! Errors of the SR-IOV manager, each with a remedy. A guest's accesses have no errors.
 
-use super::Owner;
-use crate::LadderError;
+use super::VfOwner;
+use crate::FunctionResetError;
 use i82576::VfIndex;
 
 /// Reason why a device has no VFs to manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DiscoverError {
+pub enum VfDiscoveryError {
     /// The device's configuration space reads as all ones: no function is there.
     #[error("the physical function does not respond: check that the device is present")]
     NoFunction,
@@ -20,7 +20,7 @@ pub enum DiscoverError {
 
 /// Reason why VFs cannot be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum EnableError {
+pub enum VfEnableError {
     /// The request was to enable 0 VFs.
     #[error("0 VFs were requested: disable SR-IOV instead")]
     None,
@@ -51,7 +51,7 @@ pub enum EnableError {
 
 /// Reason why a VF cannot be added, removed, assigned or taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AssignmentError {
+pub enum VfAssignmentError {
     /// The VF is not enabled.
     #[error("{vf} does not exist: {enabled} VFs are enabled")]
     NotEnabled {
@@ -72,7 +72,7 @@ pub enum AssignmentError {
         /// Index of the VF that has an owner.
         vf: VfIndex,
         /// Owner of the VF.
-        owner: Owner,
+        owner: VfOwner,
     },
     /// The VF has no owner.
     #[error("{0} has no owner")]
@@ -82,15 +82,15 @@ pub enum AssignmentError {
     Quarantined(VfIndex),
     /// The VF could not be reset safely, and is quarantined.
     #[error(transparent)]
-    Ladder(#[from] LadderError),
+    Ladder(#[from] FunctionResetError),
 }
 
 /// Reason why a saved state of the manager does not fit the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RestoreError {
+pub enum ManagerRestoreError {
     /// The device has no VFs to manage.
     #[error(transparent)]
-    Discover(#[from] DiscoverError),
+    Discover(#[from] VfDiscoveryError),
     /// Saved state and device have different numbers of VFs.
     #[error("the saved state has {saved} VFs and the device has {enabled}: restore the device first")]
     Mismatch {

@@ -17,21 +17,22 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-pub use error::{AssignmentError, DiscoverError, EnableError, RestoreError};
+pub use error::{ManagerRestoreError, VfAssignmentError, VfDiscoveryError, VfEnableError};
 
-use crate::{Device, FunctionState, VirtualFunction, ladder};
+use crate::{SrIovDevice, VirtualFunction, VirtualFunctionState, ladder};
 use alloc::vec::Vec;
-use capability::SrIov;
+use capability::SrIovCapability;
 use core::fmt;
 use i82576::VfIndex;
-use pcie::{Effects, Function, Rid};
+use pcie::{ConfigWriteEffects, Function, Rid};
 use serde::{Deserialize, Serialize};
 
 /// Owner of a VF, as a number that the caller defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Owner(pub u64);
+#[serde(rename = "Owner")]
+pub struct VfOwner(pub u64);
 
-impl fmt::Display for Owner {
+impl fmt::Display for VfOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "owner {}", self.0)
     }
@@ -39,7 +40,7 @@ impl fmt::Display for Owner {
 
 /// Routing method of the bus above the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hierarchy {
+pub enum BusRouting {
     /// The bus routes by bus, device and function: VFs are on the next bus.
     Flat,
     /// The bus routes by bus and an 8-bit function number (ARI): VFs are on the PF's bus.
@@ -49,39 +50,39 @@ pub enum Hierarchy {
 /// State of a VF between its owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OwnerState")]
-pub enum State {
+pub enum VfAssignmentState {
     /// The VF is not enabled, or was removed: a bus scan does not find the VF.
     Absent,
     /// The VF is present, reset, and without an owner.
     Present,
     /// The VF is driven by this owner.
-    Assigned(Owner),
+    Assigned(VfOwner),
     /// The VF is quarantined because its reset failed: the VF is stopped, and gets no owner before a reset succeeds.
     Quarantined,
 }
 
 /// The manager's record of an enabled VF.
 #[derive(Debug, Clone)]
-struct Slot {
-    state: State,
+struct EnabledVf {
+    state: VfAssignmentState,
     function: VirtualFunction,
 }
 
 /// SR-IOV manager of one port's VFs.
 #[derive(Debug, Clone)]
-pub struct Manager {
+pub struct SrIovManager {
     pf: Rid,
-    sriov: SrIov,
-    slots: Vec<Slot>,
+    sriov: SrIovCapability,
+    slots: Vec<EnabledVf>,
 }
 
-impl Manager {
+impl SrIovManager {
     /// Creates the manager of a device whose PF is at `pf`, from its SR-IOV capability.
     ///
     /// # Errors
-    /// [`DiscoverError`].
-    pub fn discover<D: Device>(device: &mut D, pf: Rid) -> Result<Self, DiscoverError> {
-        Ok(Self { pf, sriov: SrIov::discover(device)?, slots: Vec::new() })
+    /// [`VfDiscoveryError`].
+    pub fn discover<D: SrIovDevice>(device: &mut D, pf: Rid) -> Result<Self, VfDiscoveryError> {
+        Ok(Self { pf, sriov: SrIovCapability::discover(device)?, slots: Vec::new() })
     }
 
     /// Returns the maximum number of VFs of the device.
@@ -99,22 +100,22 @@ impl Manager {
     /// Enables `n` VFs and adds each, present and without an owner.
     ///
     /// # Errors
-    /// [`EnableError`]; no VF exists then.
-    pub fn enable<D: Device>(
+    /// [`VfEnableError`]; no VF exists then.
+    pub fn enable<D: SrIovDevice>(
         &mut self,
         device: &mut D,
         n: u16,
-        hierarchy: Hierarchy,
-    ) -> Result<(), EnableError> {
+        hierarchy: BusRouting,
+    ) -> Result<(), VfEnableError> {
         let (enabled, total) = (self.sriov.enabled(device), self.sriov.total_vfs);
         match n {
-            _ if enabled != 0 => return Err(EnableError::AlreadyEnabled { enabled }),
-            0 => return Err(EnableError::None),
-            n if n > total => return Err(EnableError::TooMany { asked: n, total }),
+            _ if enabled != 0 => return Err(VfEnableError::AlreadyEnabled { enabled }),
+            0 => return Err(VfEnableError::None),
+            n if n > total => return Err(VfEnableError::TooMany { asked: n, total }),
             _ => {}
         }
         self.sriov.prepare(device, n, hierarchy)?;
-        let slots = self.slots(device, n).ok_or(EnableError::OffTheBus)?;
+        let slots = self.slots(device, n).ok_or(VfEnableError::OffTheBus)?;
         self.sriov.enable(device, hierarchy);
         self.slots = slots;
         Ok(())
@@ -123,11 +124,11 @@ impl Manager {
     /// Disables all VFs of the device.
     ///
     /// # Errors
-    /// [`AssignmentError::Assigned`] if a VF still has an owner.
-    pub fn disable<D: Device>(&mut self, device: &mut D) -> Result<(), AssignmentError> {
+    /// [`VfAssignmentError::Assigned`] if a VF still has an owner.
+    pub fn disable<D: SrIovDevice>(&mut self, device: &mut D) -> Result<(), VfAssignmentError> {
         for (vf, slot) in VfIndex::all().zip(&self.slots) {
-            if let State::Assigned(owner) = slot.state {
-                return Err(AssignmentError::Assigned { vf, owner });
+            if let VfAssignmentState::Assigned(owner) = slot.state {
+                return Err(VfAssignmentError::Assigned { vf, owner });
             }
         }
         self.sriov.disable(device);
@@ -137,69 +138,72 @@ impl Manager {
 
     /// Returns the state of a VF.
     #[must_use]
-    pub fn state(&self, vf: VfIndex) -> State {
-        self.slots.get(vf.index()).map_or(State::Absent, |slot| slot.state)
+    pub fn state(&self, vf: VfIndex) -> VfAssignmentState {
+        self.slots.get(vf.index()).map_or(VfAssignmentState::Absent, |slot| slot.state)
     }
 
     /// Returns a VF's configuration, unless the VF is absent.
     #[must_use]
     pub fn function(&self, vf: VfIndex) -> Option<&VirtualFunction> {
-        self.slots.get(vf.index()).filter(|slot| slot.state != State::Absent).map(|slot| &slot.function)
+        self.slots
+            .get(vf.index())
+            .filter(|slot| slot.state != VfAssignmentState::Absent)
+            .map(|slot| &slot.function)
     }
 
     /// Returns a VF unless it is absent, for changes of the VF's MSI-X table. Configuration writes must go through
-    /// [`Manager::config_write`], which also updates the card.
+    /// [`SrIovManager::config_write`], which also updates the card.
     #[must_use]
     pub fn function_mut(&mut self, vf: VfIndex) -> Option<&mut VirtualFunction> {
-        let slot = self.slots.get_mut(vf.index()).filter(|slot| slot.state != State::Absent);
+        let slot = self.slots.get_mut(vf.index()).filter(|slot| slot.state != VfAssignmentState::Absent);
         slot.map(|slot| &mut slot.function)
     }
 
     /// Adds a VF that was removed by the manager.
     ///
     /// # Errors
-    /// [`AssignmentError`] if the VF does not exist, is already present, or cannot be reset.
-    pub fn add<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+    /// [`VfAssignmentError`] if the VF does not exist, is already present, or cannot be reset.
+    pub fn add<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         match self.slot(vf)?.state {
-            State::Absent => self.clean(device, vf),
-            _ => Err(AssignmentError::AlreadyPresent(vf)),
+            VfAssignmentState::Absent => self.clean(device, vf),
+            _ => Err(VfAssignmentError::AlreadyPresent(vf)),
         }
     }
 
     /// Removes a VF that has no owner; it still exists, stopped, but a bus scan does not find it.
     ///
     /// # Errors
-    /// [`AssignmentError`] if the VF is absent or has an owner.
-    pub fn remove<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+    /// [`VfAssignmentError`] if the VF is absent or has an owner.
+    pub fn remove<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let slot = self.slot(vf)?;
         match slot.state {
-            State::Absent => return Err(AssignmentError::Absent(vf)),
-            State::Assigned(owner) => return Err(AssignmentError::Assigned { vf, owner }),
-            State::Present | State::Quarantined => {}
+            VfAssignmentState::Absent => return Err(VfAssignmentError::Absent(vf)),
+            VfAssignmentState::Assigned(owner) => return Err(VfAssignmentError::Assigned { vf, owner }),
+            VfAssignmentState::Present | VfAssignmentState::Quarantined => {}
         }
         device.set_bus_master(slot.function.function(), false);
-        slot.state = State::Absent;
+        slot.state = VfAssignmentState::Absent;
         Ok(())
     }
 
     /// Assigns a VF to an owner, after a reset.
     ///
     /// # Errors
-    /// [`AssignmentError`] if the VF is not present, or its reset fails: then it is quarantined.
-    pub fn assign<D: Device>(
+    /// [`VfAssignmentError`] if the VF is not present, or its reset fails: then it is quarantined.
+    pub fn assign<D: SrIovDevice>(
         &mut self,
         device: &mut D,
         vf: VfIndex,
-        owner: Owner,
-    ) -> Result<(), AssignmentError> {
+        owner: VfOwner,
+    ) -> Result<(), VfAssignmentError> {
         match self.slot(vf)?.state {
-            State::Present => {}
-            State::Absent => return Err(AssignmentError::Absent(vf)),
-            State::Assigned(owner) => return Err(AssignmentError::Assigned { vf, owner }),
-            State::Quarantined => return Err(AssignmentError::Quarantined(vf)),
+            VfAssignmentState::Present => {}
+            VfAssignmentState::Absent => return Err(VfAssignmentError::Absent(vf)),
+            VfAssignmentState::Assigned(owner) => return Err(VfAssignmentError::Assigned { vf, owner }),
+            VfAssignmentState::Quarantined => return Err(VfAssignmentError::Quarantined(vf)),
         }
         self.clean(device, vf)?;
-        self.slot(vf)?.state = State::Assigned(owner);
+        self.slot(vf)?.state = VfAssignmentState::Assigned(owner);
         Ok(())
     }
 
@@ -207,27 +211,27 @@ impl Manager {
     /// still write to it.
     ///
     /// # Errors
-    /// [`AssignmentError`] if the VF has no owner, or its reset fails: then it is quarantined.
-    pub fn unassign<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+    /// [`VfAssignmentError`] if the VF has no owner, or its reset fails: then it is quarantined.
+    pub fn unassign<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         match self.slot(vf)?.state {
-            State::Assigned(_) => self.clean(device, vf),
-            State::Absent => Err(AssignmentError::Absent(vf)),
-            State::Present => Err(AssignmentError::NotAssigned(vf)),
-            State::Quarantined => Err(AssignmentError::Quarantined(vf)),
+            VfAssignmentState::Assigned(_) => self.clean(device, vf),
+            VfAssignmentState::Absent => Err(VfAssignmentError::Absent(vf)),
+            VfAssignmentState::Present => Err(VfAssignmentError::NotAssigned(vf)),
+            VfAssignmentState::Quarantined => Err(VfAssignmentError::Quarantined(vf)),
         }
     }
 
     /// Resets a VF from outside: on behalf of its owner, which keeps it, or to end its quarantine.
     ///
     /// # Errors
-    /// [`AssignmentError`] if the VF is absent, or its reset fails: then it is quarantined.
-    pub fn reset<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+    /// [`VfAssignmentError`] if the VF is absent, or its reset fails: then it is quarantined.
+    pub fn reset<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let state = self.slot(vf)?.state;
-        if state == State::Absent {
-            return Err(AssignmentError::Absent(vf));
+        if state == VfAssignmentState::Absent {
+            return Err(VfAssignmentError::Absent(vf));
         }
         self.clean(device, vf)?;
-        if let State::Assigned(_) = state {
+        if let VfAssignmentState::Assigned(_) = state {
             self.slot(vf)?.state = state;
         }
         Ok(())
@@ -243,15 +247,17 @@ impl Manager {
 
     /// Writes a VF's configuration space as its owner does, and updates the card: bus mastering, and a function
     /// level reset. A write without an owner has no effect.
-    pub fn config_write<D: Device>(
+    pub fn config_write<D: SrIovDevice>(
         &mut self,
         device: &mut D,
         vf: VfIndex,
         offset: u64,
         from: &[u8],
-    ) -> Effects {
-        let assigned = |slot: &&mut Slot| matches!(slot.state, State::Assigned(_));
-        let Some(slot) = self.slots.get_mut(vf.index()).filter(assigned) else { return Effects::default() };
+    ) -> ConfigWriteEffects {
+        let assigned = |slot: &&mut EnabledVf| matches!(slot.state, VfAssignmentState::Assigned(_));
+        let Some(slot) = self.slots.get_mut(vf.index()).filter(assigned) else {
+            return ConfigWriteEffects::default();
+        };
         let effects = slot.function.config_write(offset, from);
         let function = slot.function.function();
         if effects.function_reset {
@@ -268,71 +274,78 @@ impl Manager {
 
     /// Returns the manager's state that a successor process needs.
     #[must_use]
-    pub fn save(&self) -> ManagerState {
-        let save = |slot: &Slot| SlotState { state: slot.state, function: slot.function.save() };
-        ManagerState { slots: self.slots.iter().map(save).collect() }
+    pub fn save(&self) -> SrIovManagerState {
+        let save = |slot: &EnabledVf| EnabledVfState { state: slot.state, function: slot.function.save() };
+        SrIovManagerState { slots: self.slots.iter().map(save).collect() }
     }
 
     /// Creates the manager from a predecessor's state, on a device that has been restored already.
     ///
     /// # Errors
-    /// [`RestoreError`].
-    pub fn restore<D: Device>(device: &mut D, pf: Rid, state: &ManagerState) -> Result<Self, RestoreError> {
+    /// [`ManagerRestoreError`].
+    pub fn restore<D: SrIovDevice>(
+        device: &mut D,
+        pf: Rid,
+        state: &SrIovManagerState,
+    ) -> Result<Self, ManagerRestoreError> {
         let mut manager = Self::discover(device, pf)?;
         let (saved, enabled) = (state.slots.len(), manager.sriov.enabled(device));
         if saved != usize::from(enabled) {
-            return Err(RestoreError::Mismatch { saved, enabled });
+            return Err(ManagerRestoreError::Mismatch { saved, enabled });
         }
-        let mismatch = RestoreError::Mismatch { saved, enabled };
+        let mismatch = ManagerRestoreError::Mismatch { saved, enabled };
         manager.slots = manager.slots(device, enabled).ok_or(mismatch)?;
         for ((vf, slot), from) in VfIndex::all().zip(&mut manager.slots).zip(&state.slots) {
             slot.state = from.state;
             if !slot.function.load(&from.function) {
-                return Err(RestoreError::Damaged(vf));
+                return Err(ManagerRestoreError::Damaged(vf));
             }
         }
         Ok(manager)
     }
 
     /// Creates the records of `n` VFs at the VFs' current addresses. `None` if the bus has no room.
-    fn slots<D: Device>(&self, device: &mut D, n: u16) -> Option<Vec<Slot>> {
+    fn slots<D: SrIovDevice>(&self, device: &mut D, n: u16) -> Option<Vec<EnabledVf>> {
         let placement = self.sriov.placement(device);
         let slot = |n| {
             let index = VfIndex::new(u8::try_from(n).ok()?)?;
             let rid = placement.rid(self.pf, index.get())?;
             let function = VirtualFunction::new(index.into(), rid, self.sriov.identity, &self.sriov.bars);
-            Some(Slot { state: State::Present, function })
+            Some(EnabledVf { state: VfAssignmentState::Present, function })
         };
         (0..n).map(slot).collect()
     }
 
-    fn slot(&mut self, vf: VfIndex) -> Result<&mut Slot, AssignmentError> {
+    fn slot(&mut self, vf: VfIndex) -> Result<&mut EnabledVf, VfAssignmentError> {
         let enabled = self.num_vfs();
-        self.slots.get_mut(vf.index()).ok_or(AssignmentError::NotEnabled { vf, enabled })
+        self.slots.get_mut(vf.index()).ok_or(VfAssignmentError::NotEnabled { vf, enabled })
     }
 
     /// Climbs the reset ladder and restores the configuration of boot; the VF is then present, or quarantined.
-    fn clean<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+    fn clean<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let slot = self.slot(vf)?;
         let climbed = ladder::climb(device, Function::Vf(vf.get()));
         slot.function.reset();
-        slot.state = if climbed.is_ok() { State::Present } else { State::Quarantined };
+        slot.state =
+            if climbed.is_ok() { VfAssignmentState::Present } else { VfAssignmentState::Quarantined };
         Ok(climbed?)
     }
 }
 
 /// Serializable state of a manager: one entry per VF that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ManagerState {
+#[serde(rename = "ManagerState")]
+pub struct SrIovManagerState {
     /// Saved states of the enabled VFs.
-    pub slots: Vec<SlotState>,
+    pub slots: Vec<EnabledVfState>,
 }
 
 /// Saved state of an enabled VF, serializable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SlotState {
+#[serde(rename = "SlotState")]
+pub struct EnabledVfState {
     /// State of the VF between its owners.
-    pub state: State,
+    pub state: VfAssignmentState,
     /// Saved state of the VF's configuration space and MSI-X table.
-    pub function: FunctionState,
+    pub function: VirtualFunctionState,
 }

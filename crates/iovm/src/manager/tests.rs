@@ -1,9 +1,12 @@
 //! Tests sequences of actions of an operator, the manager, a guest and the card.
 
-use super::{AssignmentError, EnableError, Hierarchy, Manager, Owner, RestoreError, State};
-use crate::Device;
-use crate::LadderError;
-use crate::test_card::{Asked, Card};
+use super::{
+    BusRouting, ManagerRestoreError, SrIovManager, VfAssignmentError, VfAssignmentState, VfEnableError,
+    VfOwner,
+};
+use crate::FunctionResetError;
+use crate::SrIovDevice;
+use crate::test_card::{ManagerRequest, SrIovTestCard};
 use alloc::string::ToString;
 use i82576::VfIndex;
 use i82576::config::{EXPRESS, pf::SRIOV};
@@ -13,8 +16,8 @@ use proptest::prelude::*;
 use std::vec::Vec;
 
 const PF: Rid = Rid(0x0100);
-const ALICE: Owner = Owner(1);
-const BOB: Owner = Owner(2);
+const ALICE: VfOwner = VfOwner(1);
+const BOB: VfOwner = VfOwner(2);
 /// Command register: memory and bus master.
 const START: [u8; 2] = [0x06, 0x00];
 
@@ -22,14 +25,14 @@ fn vf(n: u8) -> VfIndex {
     VfIndex::new(n).unwrap()
 }
 
-fn enabled(n: u16) -> (Card, Manager) {
-    let mut card = Card::new();
-    let mut manager = Manager::discover(&mut card, PF).unwrap();
-    manager.enable(&mut card, n, Hierarchy::Flat).unwrap();
+fn enabled(n: u16) -> (SrIovTestCard, SrIovManager) {
+    let mut card = SrIovTestCard::new();
+    let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
+    manager.enable(&mut card, n, BusRouting::Flat).unwrap();
     (card, manager)
 }
 
-fn rids(manager: &Manager) -> Vec<std::string::String> {
+fn rids(manager: &SrIovManager) -> Vec<std::string::String> {
     VfIndex::all().filter_map(|vf| manager.function(vf)).map(|vf| vf.rid().to_string()).collect()
 }
 
@@ -37,57 +40,57 @@ fn rids(manager: &Manager) -> Vec<std::string::String> {
 fn vfs_have_the_routing_ids_of_the_sr_iov_capability() {
     let (_, manager) = enabled(3);
     assert_eq!(rids(&manager), ["02:10.0", "02:10.2", "02:10.4"]);
-    let mut card = Card::new();
-    let mut manager = Manager::discover(&mut card, PF).unwrap();
-    manager.enable(&mut card, 2, Hierarchy::Ari).unwrap();
+    let mut card = SrIovTestCard::new();
+    let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
+    manager.enable(&mut card, 2, BusRouting::Ari).unwrap();
     assert_eq!(rids(&manager), ["01:10.0", "01:10.2"]);
 }
 
 #[test]
 fn sr_iov_discovery_leaves_the_device_unchanged() {
-    let mut card = Card::new();
+    let mut card = SrIovTestCard::new();
     let before = card.pf.clone();
-    let manager = Manager::discover(&mut card, PF).unwrap();
+    let manager = SrIovManager::discover(&mut card, PF).unwrap();
     assert_eq!(card.pf, before);
     assert_eq!((manager.total_vfs(), manager.num_vfs()), (8, 0));
     let (mut card, _) = enabled(2);
     let before = card.pf.clone();
-    Manager::discover(&mut card, PF).unwrap();
+    SrIovManager::discover(&mut card, PF).unwrap();
     assert_eq!(card.pf, before, "VFs keep their memory");
 }
 
 #[test]
 fn enabling_sr_iov_sets_a_page_size_of_4_kib() {
-    let mut card = Card::new();
-    let mut manager = Manager::discover(&mut card, PF).unwrap();
+    let mut card = SrIovTestCard::new();
+    let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
     card.config_write(Function::Pf, SRIOV + sriov::PAGE_SIZE, 4, 0x10);
-    manager.enable(&mut card, 2, Hierarchy::Flat).unwrap();
+    manager.enable(&mut card, 2, BusRouting::Flat).unwrap();
     assert_eq!(card.config_read(Function::Pf, SRIOV + sriov::PAGE_SIZE, 4), 1);
 }
 
 #[test]
 fn refusal_to_enable_sr_iov_names_the_remedy() {
-    let mut card = Card::new();
-    let mut manager = Manager::discover(&mut card, PF).unwrap();
-    let nine = manager.enable(&mut card, 9, Hierarchy::Flat).unwrap_err();
+    let mut card = SrIovTestCard::new();
+    let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
+    let nine = manager.enable(&mut card, 9, BusRouting::Flat).unwrap_err();
     assert_eq!(nine.to_string(), "9 VFs were requested, but the device has 8: request at most 8");
-    assert_eq!(manager.enable(&mut card, 0, Hierarchy::Flat), Err(EnableError::None));
-    manager.enable(&mut card, 7, Hierarchy::Flat).unwrap();
-    let again = manager.enable(&mut card, 8, Hierarchy::Flat).unwrap_err();
+    assert_eq!(manager.enable(&mut card, 0, BusRouting::Flat), Err(VfEnableError::None));
+    manager.enable(&mut card, 7, BusRouting::Flat).unwrap();
+    let again = manager.enable(&mut card, 8, BusRouting::Flat).unwrap_err();
     assert_eq!(again.to_string(), "7 VFs are enabled already: disable them first");
     manager.disable(&mut card).unwrap();
     assert!(card.vfs.is_empty());
-    manager.enable(&mut card, 8, Hierarchy::Flat).unwrap();
+    manager.enable(&mut card, 8, BusRouting::Flat).unwrap();
     assert_eq!((manager.num_vfs(), card.vfs.len()), (8, 8));
 }
 
 #[test]
 fn a_pf_on_the_last_bus_has_no_room_for_vfs_without_ari() {
-    let mut card = Card::new();
-    let mut manager = Manager::discover(&mut card, Rid(0xff00)).unwrap();
-    assert_eq!(manager.enable(&mut card, 1, Hierarchy::Flat), Err(EnableError::OffTheBus));
+    let mut card = SrIovTestCard::new();
+    let mut manager = SrIovManager::discover(&mut card, Rid(0xff00)).unwrap();
+    assert_eq!(manager.enable(&mut card, 1, BusRouting::Flat), Err(VfEnableError::OffTheBus));
     assert!(card.vfs.is_empty());
-    assert_eq!(manager.enable(&mut card, 1, Hierarchy::Ari), Ok(()));
+    assert_eq!(manager.enable(&mut card, 1, BusRouting::Ari), Ok(()));
 }
 
 #[test]
@@ -115,8 +118,8 @@ fn function_level_reset_stops_bus_mastering_first() {
     manager.config_write(&mut card, vf(0), 4, &START);
     card.take_log();
     assert!(manager.config_write(&mut card, vf(0), 0xa8, &[0x10, 0xa8]).function_reset);
-    assert_eq!(card.take_log(), [Asked::BusMaster(0, false), Asked::Reset(0)]);
-    assert_eq!(manager.state(vf(0)), State::Assigned(ALICE));
+    assert_eq!(card.take_log(), [ManagerRequest::BusMaster(0, false), ManagerRequest::Reset(0)]);
+    assert_eq!(manager.state(vf(0)), VfAssignmentState::Assigned(ALICE));
 }
 
 #[test]
@@ -129,7 +132,10 @@ fn a_change_of_owner_resets_the_vf_completely() {
     let taken = manager.assign(&mut card, vf(0), BOB).unwrap_err();
     assert_eq!(taken.to_string(), "vf0 is assigned to owner 1: take the VF back first");
     manager.unassign(&mut card, vf(0)).unwrap();
-    assert_eq!(card.take_log(), [Asked::BusMaster(0, false), Asked::Quiesce(0), Asked::Reset(0)]);
+    assert_eq!(
+        card.take_log(),
+        [ManagerRequest::BusMaster(0, false), ManagerRequest::Quiesce(0), ManagerRequest::Reset(0)]
+    );
     manager.assign(&mut card, vf(0), BOB).unwrap();
     let mut bar = [0xff; 4];
     manager.config_read(vf(0), 0x10, &mut bar);
@@ -142,10 +148,10 @@ fn a_vf_with_requests_in_flight_is_quarantined() {
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
     card.busy = true;
-    let busy = AssignmentError::Ladder(LadderError::Busy(Function::Vf(0)));
+    let busy = VfAssignmentError::Ladder(FunctionResetError::Busy(Function::Vf(0)));
     assert_eq!(manager.unassign(&mut card, vf(0)), Err(busy));
-    assert_eq!((manager.state(vf(0)), card.bus_master(vf(0))), (State::Quarantined, false));
-    assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(AssignmentError::Quarantined(vf(0))));
+    assert_eq!((manager.state(vf(0)), card.bus_master(vf(0))), (VfAssignmentState::Quarantined, false));
+    assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(VfAssignmentError::Quarantined(vf(0))));
     assert_eq!(manager.reset(&mut card, vf(0)), Err(busy));
     card.busy = false;
     manager.reset(&mut card, vf(0)).unwrap();
@@ -157,14 +163,14 @@ fn a_vf_without_function_level_reset_serves_one_owner() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     card.resets = false;
-    let never = AssignmentError::Ladder(LadderError::NoReset(Function::Vf(0)));
+    let never = VfAssignmentError::Ladder(FunctionResetError::NoReset(Function::Vf(0)));
     assert_eq!(manager.unassign(&mut card, vf(0)), Err(never));
-    assert_eq!(manager.state(vf(0)), State::Quarantined);
+    assert_eq!(manager.state(vf(0)), VfAssignmentState::Quarantined);
 }
 
 #[test]
 fn a_function_level_reset_keeps_the_payload_size() {
-    let mut card = Card::new();
+    let mut card = SrIovTestCard::new();
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     card.config_write(Function::Pf, control, 2, 0x0020);
     card.function_level_reset(Function::Pf);
@@ -177,23 +183,23 @@ fn vf_reset_requested_by_its_owner_keeps_the_owner() {
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
     manager.reset(&mut card, vf(0)).unwrap();
-    assert_eq!((manager.state(vf(0)), card.bus_master(vf(0))), (State::Assigned(ALICE), false));
+    assert_eq!((manager.state(vf(0)), card.bus_master(vf(0))), (VfAssignmentState::Assigned(ALICE), false));
 }
 
 #[test]
 fn only_a_vf_without_an_owner_can_be_removed() {
     let (mut card, mut manager) = enabled(2);
     manager.assign(&mut card, vf(1), ALICE).unwrap();
-    let assigned = AssignmentError::Assigned { vf: vf(1), owner: ALICE };
+    let assigned = VfAssignmentError::Assigned { vf: vf(1), owner: ALICE };
     assert_eq!(manager.remove(&mut card, vf(1)), Err(assigned));
     assert_eq!(manager.disable(&mut card), Err(assigned));
     manager.remove(&mut card, vf(0)).unwrap();
-    assert_eq!((manager.state(vf(0)), manager.function(vf(0)).is_none()), (State::Absent, true));
+    assert_eq!((manager.state(vf(0)), manager.function(vf(0)).is_none()), (VfAssignmentState::Absent, true));
     assert!(manager.function_mut(vf(0)).is_none());
-    assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(AssignmentError::Absent(vf(0))));
+    assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(VfAssignmentError::Absent(vf(0))));
     manager.add(&mut card, vf(0)).unwrap();
     assert!(manager.function_mut(vf(0)).is_some());
-    assert_eq!(manager.add(&mut card, vf(0)), Err(AssignmentError::AlreadyPresent(vf(0))));
+    assert_eq!(manager.add(&mut card, vf(0)), Err(VfAssignmentError::AlreadyPresent(vf(0))));
     let missing = manager.assign(&mut card, vf(5), BOB).unwrap_err();
     assert_eq!(missing.to_string(), "vf5 does not exist: 2 VFs are enabled");
 }
@@ -204,19 +210,19 @@ fn restored_manager_has_the_vfs_and_their_owners() {
     manager.assign(&mut card, vf(1), ALICE).unwrap();
     manager.config_write(&mut card, vf(1), 4, &START);
     let mut state = manager.save();
-    let successor = Manager::restore(&mut card, PF, &state).unwrap();
+    let successor = SrIovManager::restore(&mut card, PF, &state).unwrap();
     assert_eq!((successor.save(), rids(&successor)), (state.clone(), rids(&manager)));
     assert!(card.bus_master(vf(1)), "the guest does not notice");
     state.slots[0].function.config = [(0xffff, 0)].into_iter().collect();
-    let damaged = Manager::restore(&mut card, PF, &state).unwrap_err();
-    assert_eq!(damaged, RestoreError::Damaged(vf(0)));
+    let damaged = SrIovManager::restore(&mut card, PF, &state).unwrap_err();
+    assert_eq!(damaged, ManagerRestoreError::Damaged(vf(0)));
     state.slots.pop();
-    let fewer = Manager::restore(&mut card, PF, &state).unwrap_err();
-    assert_eq!(fewer, RestoreError::Mismatch { saved: 1, enabled: 2 });
+    let fewer = SrIovManager::restore(&mut card, PF, &state).unwrap_err();
+    assert_eq!(fewer, ManagerRestoreError::Mismatch { saved: 1, enabled: 2 });
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ManagerAction {
     Enable(u16),
     Disable,
     Add(u8),
@@ -228,48 +234,48 @@ enum Step {
     Busy(bool),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ManagerAction> {
     let bytes = prop::collection::vec(any::<u8>(), 0..6);
     prop_oneof![
-        (0u16..10).prop_map(Step::Enable),
-        Just(Step::Disable),
-        (0u8..8).prop_map(Step::Add),
-        (0u8..8).prop_map(Step::Remove),
-        (0u8..8, 0u64..3).prop_map(|(vf, owner)| Step::Assign(vf, owner)),
-        (0u8..8).prop_map(Step::Unassign),
-        (0u8..8).prop_map(Step::Reset),
-        (0u8..8, 0u64..0xb0, bytes).prop_map(|(vf, offset, bytes)| Step::Write(vf, offset, bytes)),
-        (0u8..8).prop_map(|vf| Step::Write(vf, 4, START.to_vec())),
-        any::<bool>().prop_map(Step::Busy),
+        (0u16..10).prop_map(ManagerAction::Enable),
+        Just(ManagerAction::Disable),
+        (0u8..8).prop_map(ManagerAction::Add),
+        (0u8..8).prop_map(ManagerAction::Remove),
+        (0u8..8, 0u64..3).prop_map(|(vf, owner)| ManagerAction::Assign(vf, owner)),
+        (0u8..8).prop_map(ManagerAction::Unassign),
+        (0u8..8).prop_map(ManagerAction::Reset),
+        (0u8..8, 0u64..0xb0, bytes).prop_map(|(vf, offset, bytes)| ManagerAction::Write(vf, offset, bytes)),
+        (0u8..8).prop_map(|vf| ManagerAction::Write(vf, 4, START.to_vec())),
+        any::<bool>().prop_map(ManagerAction::Busy),
     ]
 }
 
 /// Performs a step. Results do not matter here, only the invariants afterwards.
-fn perform(step: Step, card: &mut Card, manager: &mut Manager) {
+fn perform(step: ManagerAction, card: &mut SrIovTestCard, manager: &mut SrIovManager) {
     match step {
-        Step::Enable(n) => _ = manager.enable(card, n, Hierarchy::Flat),
-        Step::Disable => _ = manager.disable(card),
-        Step::Add(n) => _ = manager.add(card, vf(n)),
-        Step::Remove(n) => _ = manager.remove(card, vf(n)),
-        Step::Assign(n, owner) => _ = manager.assign(card, vf(n), Owner(owner)),
-        Step::Unassign(n) => _ = manager.unassign(card, vf(n)),
-        Step::Reset(n) => _ = manager.reset(card, vf(n)),
-        Step::Write(n, offset, bytes) => _ = manager.config_write(card, vf(n), offset, &bytes),
-        Step::Busy(busy) => card.busy = busy,
+        ManagerAction::Enable(n) => _ = manager.enable(card, n, BusRouting::Flat),
+        ManagerAction::Disable => _ = manager.disable(card),
+        ManagerAction::Add(n) => _ = manager.add(card, vf(n)),
+        ManagerAction::Remove(n) => _ = manager.remove(card, vf(n)),
+        ManagerAction::Assign(n, owner) => _ = manager.assign(card, vf(n), VfOwner(owner)),
+        ManagerAction::Unassign(n) => _ = manager.unassign(card, vf(n)),
+        ManagerAction::Reset(n) => _ = manager.reset(card, vf(n)),
+        ManagerAction::Write(n, offset, bytes) => _ = manager.config_write(card, vf(n), offset, &bytes),
+        ManagerAction::Busy(busy) => card.busy = busy,
     }
 }
 
 proptest! {
     #[test]
     fn only_a_vf_with_an_owner_issues_requests(steps in prop::collection::vec(step(), 0..120)) {
-        let mut card = Card::new();
-        let mut manager = Manager::discover(&mut card, PF).unwrap();
+        let mut card = SrIovTestCard::new();
+        let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
         for step in steps {
             perform(step, &mut card, &mut manager);
             prop_assert_eq!(card.vfs.len(), usize::from(manager.num_vfs()));
             for vf in VfIndex::all() {
                 let asked = manager.function(vf).is_some_and(|function| function.endpoint().bus_master());
-                let owned = matches!(manager.state(vf), State::Assigned(_));
+                let owned = matches!(manager.state(vf), VfAssignmentState::Assigned(_));
                 prop_assert_eq!(card.bus_master(vf), owned && asked, "{} {:?}", vf, manager.state(vf));
             }
         }

@@ -4,15 +4,15 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
-use super::target::{PointRef, Target};
+use super::target::{CalibrationTarget, PointRef};
 use crate::catalogue::Catalogue;
 use crate::experiments;
 use crate::named::Metrics;
-use crate::runner::plan::{Assignment, Selection};
-use crate::runner::{self, LabError, Options};
+use crate::runner::plan::{Assignment, ExperimentSelection};
+use crate::runner::{self, ExperimentOptions, LabError};
 
 /// Values of cost constants, by name.
-pub(super) type Constants = Vec<(&'static str, u64)>;
+pub(super) type ConstantValues = Vec<(&'static str, u64)>;
 
 /// Warm-up time of every calibration run. The adaptive policy samples once a second, and a datagram receiver's rate
 /// is stable after one sample.
@@ -21,9 +21,9 @@ const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
 /// Default seed of `softiov lab run`.
 const SEED: u64 = 1;
 
-pub(super) struct Bench {
+pub(super) struct CalibrationRunner {
     catalogue: Catalogue,
-    targets: Vec<&'static Target>,
+    targets: Vec<&'static CalibrationTarget>,
     /// Points that the targets need, each once.
     points: Vec<&'static PointRef>,
     /// Settings that every calibration run has.
@@ -31,8 +31,8 @@ pub(super) struct Bench {
     jobs: NonZeroUsize,
 }
 
-impl Bench {
-    pub(super) fn new(targets: Vec<&'static Target>, jobs: NonZeroUsize) -> Self {
+impl CalibrationRunner {
+    pub(super) fn new(targets: Vec<&'static CalibrationTarget>, jobs: NonZeroUsize) -> Self {
         let mut points: Vec<&'static PointRef> = Vec::new();
         for point in targets.iter().flat_map(|target| target.points) {
             if !points.contains(&point) {
@@ -49,7 +49,7 @@ impl Bench {
         self
     }
 
-    pub(super) fn targets(&self) -> &[&'static Target] {
+    pub(super) fn targets(&self) -> &[&'static CalibrationTarget] {
         &self.targets
     }
 
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// Returns each target's value for each set of constants.
-    pub(super) fn run(&self, sets: &[Constants]) -> Result<Vec<Vec<f64>>, LabError> {
+    pub(super) fn run(&self, sets: &[ConstantValues]) -> Result<Vec<Vec<f64>>, LabError> {
         let tasks: Vec<_> =
             sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
         let metrics = self.find(&tasks)?;
@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// Returns the metrics of experiment points, each with the cost constants paired with the point.
-    pub(super) fn find(&self, tasks: &[(&Constants, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
+    pub(super) fn find(&self, tasks: &[(&ConstantValues, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
@@ -101,21 +101,27 @@ impl Bench {
             let at = self.points.iter().position(|known| *known == point);
             at.map(|at| &metrics[at])
         };
-        let value = |target: &&Target| {
+        let value = |target: &&CalibrationTarget| {
             let metrics: Vec<_> = target.points.iter().filter_map(of).collect();
             target.formula.value(&metrics)
         };
         self.targets.iter().map(value).collect()
     }
 
-    fn find_one(&self, constants: &Constants, point: &PointRef) -> Result<Metrics, LabError> {
+    fn find_one(&self, constants: &ConstantValues, point: &PointRef) -> Result<Metrics, LabError> {
         let axes = point.axes.iter().copied().map(Assignment::from);
         let constants =
             constants.iter().map(|(name, value)| Assignment::from((format!("cost.{name}"), value)));
         let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
-        let options =
-            Options { seed: SEED, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
-        let selection = Selection::Names(vec![point.experiment.to_owned()]);
+        let options = ExperimentOptions {
+            seed: SEED,
+            jobs: NonZeroUsize::MIN,
+            shard: None,
+            set,
+            unaffected: true,
+            out: None,
+        };
+        let selection = ExperimentSelection::Names(vec![point.experiment.to_owned()]);
         let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;
         Ok(run.records.into_iter().next().map(|record| record.row.metrics).unwrap_or_default())
     }

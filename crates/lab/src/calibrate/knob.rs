@@ -2,48 +2,48 @@
 //! Published and stated constants stay fixed.
 
 use super::target::TARGETS;
-use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cost::{CostConstant, CostTable};
 
 /// Cost constants that the calibration scales together.
 #[derive(Clone, Copy, Debug)]
-pub struct Knob {
+pub struct ConstantGroup {
     /// Description of the group of cost constants.
     pub name: &'static str,
     /// Constants of the group: all are multiplied by one factor, each within its own range.
-    pub members: &'static [Cost],
+    pub members: &'static [CostConstant],
     /// Name of the only target that this group of constants affects. That target does not test the model.
     pub alone: Option<&'static str>,
 }
 
 /// All groups of cost constants that the calibration scales.
-pub const KNOBS: &[Knob] = &[
-    Knob { name: "device model", members: &[Cost::DeviceModel], alone: None },
-    Knob { name: "timer writes", members: &[Cost::TimerWrites], alone: None },
-    Knob { name: "thread contention", members: &[Cost::SmtContention], alone: None },
-    Knob { name: "domain switch", members: &[Cost::SwitchIndirect], alone: None },
-    Knob { name: "service domain", members: &[Cost::ServiceTick], alone: None },
-    Knob { name: "back end", members: &[Cost::Backend], alone: Some("pv_one_backend") },
-    Knob {
+pub const KNOBS: &[ConstantGroup] = &[
+    ConstantGroup { name: "device model", members: &[CostConstant::DeviceModel], alone: None },
+    ConstantGroup { name: "timer writes", members: &[CostConstant::TimerWrites], alone: None },
+    ConstantGroup { name: "thread contention", members: &[CostConstant::SmtContention], alone: None },
+    ConstantGroup { name: "domain switch", members: &[CostConstant::SwitchIndirect], alone: None },
+    ConstantGroup { name: "service domain", members: &[CostConstant::ServiceTick], alone: None },
+    ConstantGroup { name: "back end", members: &[CostConstant::Backend], alone: Some("pv_one_backend") },
+    ConstantGroup {
         name: "receive path",
         members: &[
-            Cost::RxDriver,
-            Cost::RxSkb,
-            Cost::RxUdp,
-            Cost::RxUdpAccounting,
-            Cost::RxWake,
-            Cost::RxCopy,
-            Cost::CopyCold,
+            CostConstant::RxDriver,
+            CostConstant::RxSkb,
+            CostConstant::RxUdp,
+            CostConstant::RxUdpAccounting,
+            CostConstant::RxWake,
+            CostConstant::RxCopy,
+            CostConstant::CopyCold,
         ],
         alone: None,
     },
-    Knob {
+    ConstantGroup {
         name: "interrupt path",
         members: &[
-            Cost::InterruptEntry,
-            Cost::InterruptHandler,
-            Cost::Softirq,
-            Cost::NapiEntry,
-            Cost::ContextSwitch,
+            CostConstant::InterruptEntry,
+            CostConstant::InterruptHandler,
+            CostConstant::Softirq,
+            CostConstant::NapiEntry,
+            CostConstant::ContextSwitch,
         ],
         alone: None,
     },
@@ -55,7 +55,7 @@ pub fn degrees_of_freedom() -> usize {
     TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())
 }
 
-impl Knob {
+impl ConstantGroup {
     /// Returns the factors at which all members have reached the lower and the upper end of their ranges.
     fn factors(&self, seeds: &CostTable) -> (f64, f64) {
         let rows = self.members.iter().map(|&cost| seeds.row(cost));
@@ -75,7 +75,7 @@ impl Knob {
     pub(super) fn constants(&self, seeds: &CostTable, place: f64) -> Vec<(&'static str, u64)> {
         let (least, most) = self.factors(seeds);
         let factor = least + (most - least) * place;
-        let member = |cost: &Cost| {
+        let member = |cost: &CostConstant| {
             let row = seeds.row(*cost);
             let value = (row.value as f64 * factor).round() as u64;
             (row.name, value.clamp(row.range.0, row.range.1))

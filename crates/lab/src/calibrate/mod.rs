@@ -32,10 +32,10 @@ use serde::Serialize;
 use crate::catalogue::Residual;
 use crate::row::rounded;
 use crate::runner::LabError;
-use bench::{Bench, Constants};
+use bench::{CalibrationRunner, ConstantValues};
 use knob::KNOBS;
-use stored::Stored;
-use target::{TARGETS, Target};
+use stored::StoredCalibration;
+use target::{CalibrationTarget, TARGETS};
 
 /// Weight of the seeds: a constant at the end of its range counts like a target missed by 2 %. Constants that
 /// no target depends on stay at their seeds.
@@ -45,14 +45,14 @@ const PULL: f64 = 0.02;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// Constants that the calibration may move.
-    pub constants: Vec<Fitted>,
+    pub constants: Vec<FittedConstant>,
     /// Residuals of all targets, including those that nothing is fitted to.
     pub residuals: Vec<Residual>,
 }
 
 /// Constant before and after a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fitted {
+pub struct FittedConstant {
     /// Name of the constant in the table.
     pub name: &'static str,
     /// Name of the group whose factor scales the constant.
@@ -72,10 +72,10 @@ pub struct Fitted {
 impl Calibration {
     /// Returns the calibration in the form of the calibration file.
     #[must_use]
-    pub fn stored(&self) -> Stored {
+    pub fn stored(&self) -> StoredCalibration {
         let constants: BTreeMap<_, _> =
             self.constants.iter().map(|fitted| (fitted.name.to_owned(), fitted.value)).collect();
-        Stored { constants, residuals: self.residuals.clone() }
+        StoredCalibration { constants, residuals: self.residuals.clone() }
     }
 }
 
@@ -87,7 +87,7 @@ impl Calibration {
 pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration, LabError> {
     let seeds = CostTable::nehalem();
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
-    let bench = Bench::new(targets, jobs);
+    let bench = CalibrationRunner::new(targets, jobs);
     let start: Vec<f64> = KNOBS.iter().map(|knob| knob.start(&seeds)).collect();
     let misfits = |places: &[Vec<f64>]| -> Result<Vec<Vec<f64>>, LabError> {
         let sets: Vec<_> = places.iter().map(|place| constants(&seeds, place)).collect();
@@ -107,19 +107,19 @@ pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration,
 }
 
 /// Returns the constants for the positions of all knobs.
-fn constants(seeds: &CostTable, places: &[f64]) -> Constants {
+fn constants(seeds: &CostTable, places: &[f64]) -> ConstantValues {
     KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
 }
 
 /// Returns the residuals of calibration targets with given cost constants.
 fn residuals(
-    targets: Vec<&'static Target>,
-    constants: &Constants,
+    targets: Vec<&'static CalibrationTarget>,
+    constants: &ConstantValues,
     jobs: NonZeroUsize,
 ) -> Result<Vec<Residual>, LabError> {
-    let bench = Bench::new(targets, jobs);
+    let bench = CalibrationRunner::new(targets, jobs);
     let found = bench.run(std::slice::from_ref(constants))?;
-    let residual = |(target, model): (&&'static Target, &f64)| {
+    let residual = |(target, model): (&&'static CalibrationTarget, &f64)| {
         let (value, unit) = target.value();
         Residual {
             what: target.what(),
@@ -132,18 +132,18 @@ fn residuals(
     Ok(bench.targets().iter().zip(&found[0]).map(residual).collect())
 }
 
-fn fitted(seeds: &CostTable, constants: &Constants) -> Vec<Fitted> {
+fn fitted(seeds: &CostTable, constants: &ConstantValues) -> Vec<FittedConstant> {
     let knobs = KNOBS.iter().flat_map(|knob| knob.members.iter().map(move |cost| (knob.name, *cost)));
     let fitted = |((knob, cost), (name, value)): ((&'static str, _), &(&'static str, u64))| {
         let row = seeds.row(cost);
-        Fitted {
+        FittedConstant {
             name,
             knob,
             seed: row.value,
             value: *value,
             range: row.range,
             unit: row.unit.name(),
-            kind: hypervisor::cost::Kind::Fitted.name(),
+            kind: hypervisor::cost::EvidenceKind::Fitted.name(),
         }
     };
     knobs.zip(constants).map(fitted).collect()

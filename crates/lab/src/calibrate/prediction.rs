@@ -1,15 +1,15 @@
 //! Predictions of the model that calibration does not fit: key numbers of figures. The calibration targets are in
 //! [`super::target`].
 
-use super::target::{CPU, Formula, PointRef, Target, reported};
+use super::target::{CPU, CalibrationTarget, PointRef, TargetFormula, reported};
 use crate::catalogue::Catalogue;
 
 const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> PointRef {
     PointRef { experiment, axes }
 }
 
-const fn metric(name: &'static str, point: &'static [PointRef], metric: &'static str) -> Target {
-    reported(name, point, Formula::Metric(metric, 1.0))
+const fn metric(name: &'static str, point: &'static [PointRef], metric: &'static str) -> CalibrationTarget {
+    reported(name, point, TargetFormula::Metric(metric, 1.0))
 }
 
 const DOM0: &str = "cpu_dom0_pct";
@@ -26,7 +26,7 @@ const PV_ALL: PointRef = at("fig16", &[("vms", "60"), ("backend_threads", "8")])
 const PVM_PV_ONE: PointRef = at("fig17", &[("vms", "60"), ("backend_threads", "1")]);
 const PVM_PV_ALL: PointRef = at("fig17", &[("vms", "60"), ("backend_threads", "8")]);
 
-const ALL: &[Target] = &[
+const ALL: &[CalibrationTarget] = &[
     metric(
         "fig06: dom0, 7 guests, device model",
         &[at("fig06", &[("vms", "7"), ("msi_accel", "false")])],
@@ -34,8 +34,8 @@ const ALL: &[Target] = &[
     ),
     metric("fig07: cycles, 7 guests, emulated", &[SEVEN_EMULATED], "total_mcycles_per_s"),
     metric("fig07: cycles, 7 guests, fast", &[SEVEN_FAST], "total_mcycles_per_s"),
-    reported("fig08: CPU, adaptive", &[at("fig08", &[("policy", "aic")])], Formula::Sum(CPU)),
-    reported("fig09: CPU, adaptive", &[at("fig09", &[("policy", "aic")])], Formula::Sum(CPU)),
+    reported("fig08: CPU, adaptive", &[at("fig08", &[("policy", "aic")])], TargetFormula::Sum(CPU)),
+    reported("fig09: CPU, adaptive", &[at("fig09", &[("policy", "aic")])], TargetFormula::Sum(CPU)),
     metric("fig09: throughput, 1 kHz", &[at("fig09", &[("policy", "1k")])], MBPS),
     metric("fig10: received, 20 kHz", &[at("fig10", &[("policy", "20k")])], "rx_mbps"),
     metric("fig10: received, adaptive", &[at("fig10", &[("policy", "aic")])], "rx_mbps"),
@@ -60,7 +60,7 @@ const ALL: &[Target] = &[
 
 /// Returns the predictions whose experiments are in the catalogue.
 #[must_use]
-pub fn predictions(catalogue: &Catalogue) -> Vec<&'static Target> {
+pub fn predictions(catalogue: &Catalogue) -> Vec<&'static CalibrationTarget> {
     let is_there = |at: &PointRef| catalogue.experiment(at.experiment).is_some();
     ALL.iter().filter(|target| target.points.iter().all(is_there)).collect()
 }

@@ -3,12 +3,12 @@
 
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{Cost, CostTable, Row};
+use hypervisor::cost::{CostConstant, CostRow, CostTable};
 
-use super::bench::{self, Bench};
+use super::bench::{self, CalibrationRunner};
 use super::stored;
-use super::target::{PointRef, Target};
-use crate::catalogue::{Dependence, Effect};
+use super::target::{CalibrationTarget, PointRef};
+use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::named::Metrics;
 use crate::row::rounded;
 use crate::runner::LabError;
@@ -23,14 +23,14 @@ const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
 /// Cost table of a run, with the settings that produce it.
 #[derive(Clone, Debug)]
-pub struct Constants {
+pub struct RunConstants {
     /// Cost table that the run uses.
     pub table: CostTable,
     /// Settings that produce the cost table.
     pub set: Vec<Assignment>,
 }
 
-impl Constants {
+impl RunConstants {
     /// Returns the constants of a run without settings.
     #[must_use]
     pub fn calibrated() -> Self {
@@ -46,23 +46,24 @@ impl Constants {
 /// # Errors
 /// [`LabError`] if a point cannot be run.
 pub fn sensitivity(
-    targets: Vec<&'static Target>,
-    constants: &Constants,
+    targets: Vec<&'static CalibrationTarget>,
+    constants: &RunConstants,
     jobs: NonZeroUsize,
     tell: &dyn Fn(&str),
-) -> Result<Vec<Dependence>, LabError> {
-    let bench = Bench::new(targets, jobs).with(&constants.set);
-    let brief =
-        Bench::new(bench.targets().to_vec(), jobs).with(&constants.set).with(&BRIEF.map(Assignment::from));
+) -> Result<Vec<ValueSensitivity>, LabError> {
+    let bench = CalibrationRunner::new(targets, jobs).with(&constants.set);
+    let brief = CalibrationRunner::new(bench.targets().to_vec(), jobs)
+        .with(&constants.set)
+        .with(&BRIEF.map(Assignment::from));
     tell("computing the predictions with unchanged constants");
-    let nothing = bench::Constants::new();
+    let nothing = bench::ConstantValues::new();
     let base = bench.find(&every(&bench, &nothing))?;
     let brief_base = brief.find(&every(&brief, &nothing))?;
     let values = bench.values(&base);
     let mut dependences: Vec<_> =
         bench.targets().iter().zip(&values).map(|(target, &value)| dependence(target, value)).collect();
     let rows: Vec<_> =
-        constants.table.iter().filter(|row| row.cost != Cost::ClockHertz && row.value > 0).collect();
+        constants.table.iter().filter(|row| row.cost != CostConstant::ClockHertz && row.value > 0).collect();
     for (at, row) in rows.iter().enumerate() {
         tell(&format!("computing with constant {} of {}: {}", at + 1, rows.len(), row.name));
         let felt = differing(&brief_base, &brief.find(&every(&brief, &moved(row, 6)))?);
@@ -71,7 +72,7 @@ pub fn sensitivity(
         for (at, dependence) in dependences.iter_mut().enumerate() {
             let change = |found: f64| rounded((found / values[at] - 1.0) * 100.0);
             let (less_pct, more_pct) = (change(less[at]), change(more[at]));
-            dependence.effects.push(Effect { constant: row.name.to_owned(), less_pct, more_pct });
+            dependence.effects.push(ConstantEffect { constant: row.name.to_owned(), less_pct, more_pct });
         }
     }
     for dependence in &mut dependences {
@@ -81,20 +82,20 @@ pub fn sensitivity(
     Ok(dependences)
 }
 
-fn dependence(target: &Target, value: f64) -> Dependence {
+fn dependence(target: &CalibrationTarget, value: f64) -> ValueSensitivity {
     let unit = target.unit().to_owned();
-    Dependence { what: target.name.to_owned(), unit, value: rounded(value), effects: Vec::new() }
+    ValueSensitivity { what: target.name.to_owned(), unit, value: rounded(value), effects: Vec::new() }
 }
 
 /// Returns a constant multiplied by `fifths` / 5.
-fn moved(row: &Row, fifths: u64) -> bench::Constants {
+fn moved(row: &CostRow, fifths: u64) -> bench::ConstantValues {
     vec![(row.name, row.value * fifths / 5)]
 }
 
 fn every<'a>(
-    bench: &Bench,
-    constants: &'a bench::Constants,
-) -> Vec<(&'a bench::Constants, &'static PointRef)> {
+    bench: &CalibrationRunner,
+    constants: &'a bench::ConstantValues,
+) -> Vec<(&'a bench::ConstantValues, &'static PointRef)> {
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 
@@ -105,9 +106,9 @@ fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
 
 /// Returns the metrics of all points with other constants, running only the affected ones.
 fn instead(
-    bench: &Bench,
+    bench: &CalibrationRunner,
     base: &[Metrics],
-    constants: &bench::Constants,
+    constants: &bench::ConstantValues,
     felt: &[usize],
 ) -> Result<Vec<Metrics>, LabError> {
     let tasks: Vec<_> = felt.iter().map(|&at| (constants, bench.points()[at])).collect();

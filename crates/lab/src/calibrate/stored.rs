@@ -32,7 +32,7 @@ const SENSITIVITY_HEADER: &str = "\
 /// Contents of the stored calibration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stored {
+pub struct StoredCalibration {
     /// Values of the fitted constants, by name.
     #[serde(default)]
     pub constants: BTreeMap<String, u64>,
@@ -41,7 +41,7 @@ pub struct Stored {
     pub residuals: Vec<Residual>,
 }
 
-impl Stored {
+impl StoredCalibration {
     /// Returns the text of the calibration file.
     ///
     /// # Errors
@@ -55,8 +55,8 @@ impl Stored {
 ///
 /// # Errors
 /// If the file is malformed, which a test excludes.
-pub fn stored() -> Result<&'static Stored, String> {
-    static STORED: LazyLock<Result<Stored, String>> =
+pub fn stored() -> Result<&'static StoredCalibration, String> {
+    static STORED: LazyLock<Result<StoredCalibration, String>> =
         LazyLock::new(|| toml::from_str(FILE).map_err(|error| format!("data/nehalem.toml: {error}")));
     STORED.as_ref().map_err(Clone::clone)
 }

@@ -4,20 +4,20 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
+use hypervisor::cost::{CostUnit, OBSERVATIONS, PublishedObservation};
 
 use crate::experiments;
 use crate::named::Metrics;
 
 /// Published value, and the formula of the model's value.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct CalibrationTarget {
     /// Name of the observation that the target is compared with.
     pub name: &'static str,
     /// Experiment points of the target, in the order in which the formula uses them.
     pub points: &'static [PointRef],
     /// Formula from the points' metrics to the value.
-    pub formula: Formula,
+    pub formula: TargetFormula,
     /// Weight of the relative residual; 0 for values that are only reported.
     pub weight: f64,
 }
@@ -41,7 +41,7 @@ impl fmt::Display for PointRef {
 
 /// Formula that computes a target's value from metrics.
 #[derive(Clone, Copy, Debug)]
-pub enum Formula {
+pub enum TargetFormula {
     /// Metric of the only point, times a unit conversion factor.
     Metric(&'static str, f64),
     /// Sum of metrics of the only point, all in one unit.
@@ -52,7 +52,7 @@ pub enum Formula {
     Slope(&'static str, f64),
 }
 
-impl Formula {
+impl TargetFormula {
     /// Computes the target's value from the metrics of its points. A missing metric yields NaN, which a test would
     /// detect.
     pub(super) fn value(&self, points: &[&Metrics]) -> f64 {
@@ -87,34 +87,42 @@ const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), 
 const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
 /// All calibration targets; every fitted one has the same weight.
-pub const TARGETS: &[Target] = &[
-    fitted("msi_dom0_before", &[MSI_OFF], Formula::Metric("cpu_dom0_pct", 1.0)),
-    fitted("msi_dom0_after", &[MSI_ON], Formula::Metric("cpu_dom0_pct", 1.0)),
-    fitted("overhead_per_second", &[EOI_OFF], Formula::Metric("total_mcycles_per_s", 1.0)),
-    fitted("apic_access_per_second", &[EOI_OFF], Formula::Metric("apic_access_mcycles", 1.0)),
-    fitted("eoi_share_of_apic_access", &[EOI_OFF], Formula::Metric("eoi_share_pct", 1.0)),
-    fitted("udp_saving_20k_to_2k", &[UDP_20K, UDP_2K], Formula::Saving(CPU)),
-    fitted("ten_vms_2_6_18_before", &[OLD_NONE], Formula::Metric("cpu_total_pct", 1.0)),
-    fitted("ten_vms_2_6_18_after", &[OLD_MSI], Formula::Metric("cpu_total_pct", 1.0)),
-    fitted("ten_vms_2_6_28_all", &[NEW_ALL], Formula::Metric("cpu_total_pct", 1.0)),
-    fitted("hvm_scaling_per_vm", &[NEW_ALL, SIXTY], Formula::Slope("cpu_total_pct", 50.0)),
-    fitted("pv_one_backend", &[PV_TEN], Formula::Metric("throughput_gbps", 1_000.0)),
-    reported("udp_throughput", &[UDP_20K], Formula::Metric("throughput_mbps", 1.0)),
-    reported("tcp_throughput", &[TCP_20K], Formula::Metric("throughput_mbps", 1.0)),
-    reported("ten_vms_throughput", &[NEW_ALL], Formula::Metric("throughput_gbps", 1_000.0)),
+pub const TARGETS: &[CalibrationTarget] = &[
+    fitted("msi_dom0_before", &[MSI_OFF], TargetFormula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("msi_dom0_after", &[MSI_ON], TargetFormula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("overhead_per_second", &[EOI_OFF], TargetFormula::Metric("total_mcycles_per_s", 1.0)),
+    fitted("apic_access_per_second", &[EOI_OFF], TargetFormula::Metric("apic_access_mcycles", 1.0)),
+    fitted("eoi_share_of_apic_access", &[EOI_OFF], TargetFormula::Metric("eoi_share_pct", 1.0)),
+    fitted("udp_saving_20k_to_2k", &[UDP_20K, UDP_2K], TargetFormula::Saving(CPU)),
+    fitted("ten_vms_2_6_18_before", &[OLD_NONE], TargetFormula::Metric("cpu_total_pct", 1.0)),
+    fitted("ten_vms_2_6_18_after", &[OLD_MSI], TargetFormula::Metric("cpu_total_pct", 1.0)),
+    fitted("ten_vms_2_6_28_all", &[NEW_ALL], TargetFormula::Metric("cpu_total_pct", 1.0)),
+    fitted("hvm_scaling_per_vm", &[NEW_ALL, SIXTY], TargetFormula::Slope("cpu_total_pct", 50.0)),
+    fitted("pv_one_backend", &[PV_TEN], TargetFormula::Metric("throughput_gbps", 1_000.0)),
+    reported("udp_throughput", &[UDP_20K], TargetFormula::Metric("throughput_mbps", 1.0)),
+    reported("tcp_throughput", &[TCP_20K], TargetFormula::Metric("throughput_mbps", 1.0)),
+    reported("ten_vms_throughput", &[NEW_ALL], TargetFormula::Metric("throughput_gbps", 1_000.0)),
 ];
 
-const fn fitted(name: &'static str, points: &'static [PointRef], formula: Formula) -> Target {
-    Target { name, points, formula, weight: 1.0 }
+const fn fitted(
+    name: &'static str,
+    points: &'static [PointRef],
+    formula: TargetFormula,
+) -> CalibrationTarget {
+    CalibrationTarget { name, points, formula, weight: 1.0 }
 }
 
 /// Creates a value that nothing is fitted to.
-pub(crate) const fn reported(name: &'static str, points: &'static [PointRef], formula: Formula) -> Target {
-    Target { name, points, formula, weight: 0.0 }
+pub(crate) const fn reported(
+    name: &'static str,
+    points: &'static [PointRef],
+    formula: TargetFormula,
+) -> CalibrationTarget {
+    CalibrationTarget { name, points, formula, weight: 0.0 }
 }
 
-impl Target {
-    fn observation(&self) -> Option<&'static Observation> {
+impl CalibrationTarget {
+    fn observation(&self) -> Option<&'static PublishedObservation> {
         OBSERVATIONS.iter().find(|observation| observation.name == self.name)
     }
 
@@ -124,10 +132,12 @@ impl Target {
         self.observation().map_or((f64::NAN, ""), |observation| {
             let value = observation.value as f64;
             match observation.unit {
-                Unit::Permille => (value / 10.0, "%"),
-                Unit::Hertz => (value / 1e6, "Mcycles/s"),
-                Unit::BitsPerSecond => (value / 1e6, "Mb/s"),
-                unit @ (Unit::Cycles | Unit::CyclesPerKilobyte | Unit::Kibibytes) => (value, unit.name()),
+                CostUnit::Permille => (value / 10.0, "%"),
+                CostUnit::Hertz => (value / 1e6, "Mcycles/s"),
+                CostUnit::BitsPerSecond => (value / 1e6, "Mb/s"),
+                unit @ (CostUnit::Cycles | CostUnit::CyclesPerKilobyte | CostUnit::Kibibytes) => {
+                    (value, unit.name())
+                }
             }
         })
     }
@@ -144,9 +154,9 @@ impl Target {
         };
         match self.formula {
             _ if self.observation().is_some() => self.value().1,
-            Formula::Metric(name, _) | Formula::Slope(name, _) => of_metric(name),
-            Formula::Sum(names) => names.first().map_or("", |name| of_metric(name)),
-            Formula::Saving(_) => "%",
+            TargetFormula::Metric(name, _) | TargetFormula::Slope(name, _) => of_metric(name),
+            TargetFormula::Sum(names) => names.first().map_or("", |name| of_metric(name)),
+            TargetFormula::Saving(_) => "%",
         }
     }
 

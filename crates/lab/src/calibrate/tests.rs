@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{Cost, CostTable, Kind};
+use hypervisor::cost::{CostConstant, CostTable, EvidenceKind};
 
-use super::bench::Bench;
+use super::bench::CalibrationRunner;
 use super::knob::{KNOBS, degrees_of_freedom};
 use super::prediction::predictions;
-use super::sensitivity::{self as hang, Constants};
+use super::sensitivity::{self as hang, RunConstants};
 use super::stored::{fitted, sensitivity, stored};
-use super::target::{Formula, PointRef, TARGETS, Target, reported};
+use super::target::{CalibrationTarget, PointRef, TARGETS, TargetFormula, reported};
 use super::{fit, residuals};
-use crate::catalogue::Effect;
+use crate::catalogue::ConstantEffect;
 use crate::experiments;
 use crate::runner::plan::Assignment;
 
@@ -20,7 +20,7 @@ use crate::runner::plan::Assignment;
 fn calibration_file_holds_every_movable_constant_in_range() {
     let table = fitted(CostTable::nehalem()).unwrap();
     let moved: BTreeSet<_> =
-        table.iter().filter(|row| row.kind == Kind::Fitted).map(|row| row.name).collect();
+        table.iter().filter(|row| row.kind == EvidenceKind::Fitted).map(|row| row.name).collect();
     let may: BTreeSet<_> =
         KNOBS.iter().flat_map(|knob| knob.members).map(|cost| table.row(*cost).name).collect();
     assert_eq!(moved, may);
@@ -40,9 +40,9 @@ fn calibration_targets_outnumber_the_fitted_constants() {
 fn constant_fitted_to_one_target_names_that_target() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
     let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(Assignment::from);
-    let bench = Bench::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
+    let bench = CalibrationRunner::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
     let table = fitted(CostTable::nehalem()).unwrap();
-    let more = |cost: &Cost| (table.row(*cost).name, table[*cost] * 13 / 10);
+    let more = |cost: &CostConstant| (table.row(*cost).name, table[*cost] * 13 / 10);
     let mut sets = vec![Vec::new()];
     sets.extend(KNOBS.iter().map(|knob| knob.members.iter().map(more).collect()));
     let found = bench.run(&sets).unwrap();
@@ -62,7 +62,7 @@ fn published_and_stated_cost_constants_are_not_fitted() {
     let seeds = CostTable::nehalem();
     for cost in KNOBS.iter().flat_map(|knob| knob.members) {
         let row = seeds.row(*cost);
-        assert!(matches!(row.kind, Kind::Estimate | Kind::Derived), "{}", row.name);
+        assert!(matches!(row.kind, EvidenceKind::Estimate | EvidenceKind::Derived), "{}", row.name);
     }
 }
 
@@ -99,7 +99,7 @@ fn calibration_target_has_an_observation_and_valid_points() {
     assert_eq!(stored().unwrap().residuals.len(), TARGETS.len());
 }
 
-fn assert_points(target: &Target) {
+fn assert_points(target: &CalibrationTarget) {
     for point in target.points {
         let experiment = experiments::catalogue().experiment(point.experiment).unwrap();
         let axes = experiment.axes.iter().map(|axis| axis.name);
@@ -125,13 +125,14 @@ fn cost_constant_affects_only_the_points_that_use_it() {
         &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
     const FAST: &[PointRef] =
         &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
-    static VALUES: [Target; 2] = [
-        reported("emulated", EMULATED, Formula::Metric("eoi_mcycles", 1.0)),
-        reported("fast", FAST, Formula::Metric("eoi_mcycles", 1.0)),
+    static VALUES: [CalibrationTarget; 2] = [
+        reported("emulated", EMULATED, TargetFormula::Metric("eoi_mcycles", 1.0)),
+        reported("fast", FAST, TargetFormula::Metric("eoi_mcycles", 1.0)),
     ];
-    let constants = Constants { set: vec![("measure_ms", 60).into()], ..Constants::calibrated() };
+    let constants = RunConstants { set: vec![("measure_ms", 60).into()], ..RunConstants::calibrated() };
     let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
-    let effect = |at: usize, name| found[at].effects.iter().find(|effect: &&Effect| effect.constant == name);
+    let effect =
+        |at: usize, name| found[at].effects.iter().find(|effect: &&ConstantEffect| effect.constant == name);
     let emulated = effect(0, "eoi_emulated").unwrap();
     // Only about proportional: longer interrupts leave time for fewer of them.
     let about_a_fifth = 15.0..25.0;

@@ -1,10 +1,10 @@
 //! Tests that every setting affects a row wherever it is accepted, and is rejected where it has no effect.
 
 use super::catalogue;
-use crate::experiment::{Experiment, RunError};
+use crate::experiment::{Experiment, PointRunError};
 use crate::named::{Metrics, Params};
-use crate::runner::plan::{Assignment, Selection, points};
-use crate::runner::{self, LabError, Options, Run};
+use crate::runner::plan::{Assignment, ExperimentSelection, points};
+use crate::runner::{self, ExperimentOptions, LabError, RunResult};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,23 +34,29 @@ const OTHER: &[(&str, &str)] = &[
     ("cost.grant_copy", "9000"),
 ];
 
-fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<Run, LabError> {
+fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<RunResult, LabError> {
     let axes = point.iter().map(|(name, value)| Assignment::from((name, value)));
     let set = axes.chain(set.iter().map(|&pair| Assignment::from(pair))).collect();
-    let options =
-        Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: false, out: None };
-    let selection = Selection::Names(vec![experiment.name.to_owned()]);
+    let options = ExperimentOptions {
+        seed: 1,
+        jobs: NonZeroUsize::MIN,
+        shard: None,
+        set,
+        unaffected: false,
+        out: None,
+    };
+    let selection = ExperimentSelection::Names(vec![experiment.name.to_owned()]);
     runner::run(&catalogue(), &selection, &options, &mut ())
 }
 
 fn without_effect(error: &LabError) -> bool {
-    let is_so = |error: &RunError| matches!(error, RunError::NoEffect(_));
+    let is_so = |error: &PointRunError| matches!(error, PointRunError::NoEffect(_));
     matches!(error, LabError::Failed { failures, .. } if failures.iter().all(|failure| is_so(&failure.error)))
 }
 
 /// Returns everything a run produced except its point; the trace shows small effects that rounded metrics
 /// hide.
-fn happened(run: &Run) -> (&Metrics, u64, u64) {
+fn happened(run: &RunResult) -> (&Metrics, u64, u64) {
     let record = &run.records[0];
     (&record.row.metrics, record.trace, record.simulated_ps)
 }

@@ -1,7 +1,7 @@
 //! Reasons of rows that are 0, where 0 is the result and not a defect.
 
 use crate::row::Row;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 /// Returns the reason that a row's throughput is 0. Returns `None` if it is not.
 #[must_use]
@@ -10,10 +10,10 @@ pub fn why_nothing(row: &Row) -> Option<&'static str> {
     if *through.1 > 0.0 {
         return None;
     }
-    let is = |name: &str, value: Value| row.params.get(name) == Some(&value);
+    let is = |name: &str, value: ParameterValue| row.params.get(name) == Some(&value);
     if row.params.get("message_bytes").is_some() {
         Some("a datagram has more fragments than the receiver buffers, so none is ever reassembled")
-    } else if is("msi_accel", Value::Bool(false)) || is("opts", Value::name("none")) {
+    } else if is("msi_accel", ParameterValue::Bool(false)) || is("opts", ParameterValue::name("none")) {
         Some(
             "livelock: each interrupt arrives before the device model has handled the mask bits of the \
              previous interrupt",

@@ -1,15 +1,18 @@
 //! Machines from points and metrics from results: the code shared by all experiments.
 
-use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
+use crate::experiment::{FigureScale, Metric, Point, PointContext, PointOutcome, PointRunError};
 use crate::experiments::settings;
-use crate::machine::{Limits, Measured, Netback, Network, Scheduling, Setup, Topology, Traffic, World};
+use crate::machine::{
+    ClientTraffic, NetbackOptions, NetworkPath, ServerResults, ServerSetup, ServerSimulation, Topology,
+    TrafficLimits, VcpuScheduling,
+};
 use crate::named::Metrics;
-use driver::moderation::Policy;
-use guest::{Load, Spec};
+use driver::moderation::ModerationPolicy;
+use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::Handler;
-use sim::Span;
+use hypervisor::msix::MsixTableHandler;
+use sim::VirtualDuration;
 
 /// Creates the declaration of a metric.
 pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
@@ -35,77 +38,85 @@ pub(crate) const TOTAL: Metric =
     metric("cpu_total_pct", "%", "CPU use of service domain, hypervisor and guests, in percent of a thread");
 
 /// Scale of processor use by domain.
-pub(crate) const CPU: Scale = Scale {
+pub(crate) const CPU: FigureScale = FigureScale {
     title: "CPU",
     unit: "% of a thread",
     series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
 };
 
 /// Warm-up of a machine with a fixed interrupt policy.
-const RUN_UP: Span = Span::from_millis(20);
+const RUN_UP: VirtualDuration = VirtualDuration::from_millis(20);
 /// Warm-up of a machine whose policy samples more often than once a second.
-const SETTLE: Span = Span::from_millis(500);
+const SETTLE: VirtualDuration = VirtualDuration::from_millis(500);
 
 /// Creates the paper's machine with one guest of the newer kernel reading datagrams, without accelerations or
 /// traffic between functions.
-pub(crate) fn setup(context: &Context, moderation: Policy) -> Result<Setup, RunError> {
-    Ok(Setup {
+pub(crate) fn setup(
+    context: &PointContext,
+    moderation: ModerationPolicy,
+) -> Result<ServerSetup, PointRunError> {
+    Ok(ServerSetup {
         table: settings::table(context)?,
         topology: Topology::HPCA2010,
         ports: 1,
         guests: 1,
-        network: Network::Direct,
-        netback: Netback::SPREAD,
+        network: NetworkPath::Direct,
+        netback: NetbackOptions::SPREAD,
         kind: DomainKind::Hvm,
-        spec: Spec::linux_2_6_28(Load::Udp),
-        traffic: Traffic::Udp,
+        spec: KernelConfig::linux_2_6_28(ProgramWorkload::Udp),
+        traffic: ClientTraffic::Udp,
         first: None,
         inside: None,
         loopback: None,
-        limits: Limits::default(),
+        limits: TrafficLimits::default(),
         moderation,
-        msix: Handler::Hypervisor,
+        msix: MsixTableHandler::Hypervisor,
         eoi: EoiPath::Emulated,
-        scheduling: Scheduling::RoundRobin,
+        scheduling: VcpuScheduling::RoundRobin,
         seed: context.seed,
     })
 }
 
 /// Runs the modelled server. Returns its measurements, and the outcome to add metrics to. The scheduler setting
 /// applies if guests share a thread.
-pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
+pub(crate) fn run(
+    setup: &ServerSetup,
+    context: &PointContext,
+) -> Result<(ServerResults, PointOutcome), PointRunError> {
     let mut setup = setup.clone();
     if setup.shares_threads() {
         setup.scheduling = settings::scheduling(context)?;
     }
-    let mut world = World::new(&setup).map_err(|error| RunError::Refused(error.to_string()))?;
+    let mut world =
+        ServerSimulation::new(&setup).map_err(|error| PointRunError::Refused(error.to_string()))?;
     let (run_up, span) = times(context)?;
     let warm_up = match setup.moderation {
-        Policy::Adaptive(_) => settings::warm_up(context)?,
-        Policy::Dynamic | Policy::Hybrid(_) => settings::warm_up(context)?.min(SETTLE),
-        Policy::Fixed(_) => run_up,
+        ModerationPolicy::Adaptive(_) => settings::warm_up(context)?,
+        ModerationPolicy::Dynamic | ModerationPolicy::Hybrid(_) => settings::warm_up(context)?.min(SETTLE),
+        ModerationPolicy::Fixed(_) => run_up,
     };
-    let measured = world.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let measured =
+        world.measure(warm_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
 }
 
 /// Returns warm-up and measured time of a machine with a fixed policy.
-pub(crate) fn times(context: &Context) -> Result<(Span, Span), RunError> {
+pub(crate) fn times(context: &PointContext) -> Result<(VirtualDuration, VirtualDuration), PointRunError> {
     Ok((settings::warm_up(context)?.min(RUN_UP), settings::span(context)?))
 }
 
 /// Creates the outcome of a machine that ran for `time`.
-pub(crate) fn timed(trace: u64, events: u64, time: Span) -> Outcome {
-    Outcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
+pub(crate) fn timed(trace: u64, events: u64, time: VirtualDuration) -> PointOutcome {
+    PointOutcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
 }
 
 /// Creates the outcome of a rule check, which takes no virtual time.
-pub(crate) fn untimed(metrics: Metrics) -> Outcome {
-    Outcome { metrics, ..timed(0, 0, Span::ZERO) }
+pub(crate) fn untimed(metrics: Metrics) -> PointOutcome {
+    PointOutcome { metrics, ..timed(0, 0, VirtualDuration::ZERO) }
 }
 
 /// Adds payload read, loss and interrupt rate.
-pub(crate) fn received(metrics: Metrics, measured: &Measured) -> Metrics {
+pub(crate) fn received(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics
         .with("throughput_mbps", measured.throughput_mbps())
         .with("loss_pct", measured.loss_pct())
@@ -113,7 +124,7 @@ pub(crate) fn received(metrics: Metrics, measured: &Measured) -> Metrics {
 }
 
 /// Adds processor use by domain.
-pub(crate) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
+pub(crate) fn cpu(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics
         .with(DOM0.name, measured.cpu_dom0_pct())
         .with(XEN.name, measured.cpu_xen_pct())
@@ -121,13 +132,13 @@ pub(crate) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
 }
 
 /// Adds the sum of processor use.
-pub(crate) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
+pub(crate) fn total(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
 /// Returns an axis value as a small count.
-pub(crate) fn count(at: &Point, axis: &str) -> Result<u8, RunError> {
+pub(crate) fn count(at: &Point, axis: &str) -> Result<u8, PointRunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)
-        .map_err(|_| RunError::Refused(format!("{axis} is {value}; it must be from 1 to {}", u8::MAX)))
+        .map_err(|_| PointRunError::Refused(format!("{axis} is {value}; it must be from 1 to {}", u8::MAX)))
 }

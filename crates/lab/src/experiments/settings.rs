@@ -2,16 +2,16 @@
 //! leave open. Values specific to one experiment are its axes.
 
 use crate::calibrate::stored;
-use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
-use crate::experiment::{CONSTANT, Context, RunError};
-use crate::machine::{Scheduling, Setup, Traffic};
-use crate::value::Value;
-use driver::moderation::{Adaptive, Policy, Redundancy, interval_us};
-use guest::Load;
+use crate::catalogue::{ModelConstant, Residual, Sensitivity, SettingDefinition};
+use crate::experiment::{CONSTANT, PointContext, PointRunError};
+use crate::machine::{ClientTraffic, ServerSetup, VcpuScheduling};
+use crate::value::ParameterValue;
+use driver::moderation::{AdaptiveModeration, BufferRedundancy, ModerationPolicy, interval_us};
+use guest::ProgramWorkload;
 use guest::packet::TCP_PAYLOAD;
-use hypervisor::cost::{CostTable, Row};
+use hypervisor::cost::{CostRow, CostTable};
 use hypervisor::exit::EoiPath;
-use sim::Span;
+use sim::VirtualDuration;
 use std::fmt::Display;
 use std::num::NonZeroU64;
 
@@ -41,11 +41,11 @@ const OWN_TABLE: &str = "paper";
 const FROM_TABLE: i64 = -1;
 
 /// Returns all settings that experiments accept.
-pub(crate) fn all() -> Vec<Setting> {
+pub(crate) fn all() -> Vec<SettingDefinition> {
     let mut settings = vec![
         setting(
             TABLE,
-            Value::name(OWN_TABLE),
+            ParameterValue::name(OWN_TABLE),
             "",
             "the processor's cost table; paper: that of the experiment's paper",
             &[OWN_TABLE, "nehalem", "modern", "opteron", "skylake", "harpertown", "prestonia", "server-2009"],
@@ -53,45 +53,51 @@ pub(crate) fn all() -> Vec<Setting> {
         // 47 % of 139 M cycles/s at 8.4 K per EOI are 7.8 K interrupts/s, including timer interrupts.
         setting(
             INTERRUPT_HZ,
-            Value::Int(7_500),
+            ParameterValue::Int(7_500),
             "Hz",
             "interrupt rate of a VF where no policy is varied",
             &[],
         ),
         setting(
             WINDOW,
-            Value::Int(120_832),
+            ParameterValue::Int(120_832),
             "B",
             "receive buffer of a stream's socket, which bounds the bytes in flight",
             &[],
         ),
         setting(
             LOOPBACK,
-            Value::Int(2_800),
+            ParameterValue::Int(2_800),
             "Mb/s",
             "bandwidth between the functions of a card; 0: unlimited",
             &[],
         ),
-        setting(LOAD, Value::name("datagrams"), "", "traffic between guests", &["datagrams", "stream"]),
+        setting(
+            LOAD,
+            ParameterValue::name("datagrams"),
+            "",
+            "traffic between guests",
+            &["datagrams", "stream"],
+        ),
         setting(
             MTU,
-            Value::Int(9_000),
+            ParameterValue::Int(9_000),
             "B",
             "longest IP packet between functions; longer datagrams are fragmented",
             &[],
         ),
         setting(
             SCHEDULING,
-            Value::name("round-robin"),
+            ParameterValue::name("round-robin"),
             "",
             "scheduler of guests that share a thread",
             &["round-robin", "credit"],
         ),
-        setting(MEASURE, Value::Int(200), "ms", "measured virtual time", &[]),
+        setting(MEASURE, ParameterValue::Int(200), "ms", "measured virtual time", &[]),
         // The adaptive policy samples once a second, and a stream may need a few samples to reach its rate.
         setting(
             WARM_UP,
-            Value::Int(5_050),
+            ParameterValue::Int(5_050),
             "ms",
             "longest warm-up: all of it with the adaptive policy, 500 ms with net_dim and hybrids, else 20 ms",
             &[],
@@ -103,11 +109,11 @@ pub(crate) fn all() -> Vec<Setting> {
 }
 
 /// Returns the settings of interrupt rates, EOI handling and the load on ten ports.
-fn rates() -> Vec<Setting> {
+fn rates() -> Vec<SettingDefinition> {
     vec![
         setting(
             CLIENTS,
-            Value::name("datagrams"),
+            ParameterValue::name("datagrams"),
             "",
             "traffic of the clients of ten ports",
             &["datagrams", "stream"],
@@ -115,35 +121,35 @@ fn rates() -> Vec<Setting> {
         // EITR 0x7a0, 488 us: the driver's initial value.
         setting(
             DRIVER_HZ,
-            Value::Int(2_050),
+            ParameterValue::Int(2_050),
             "Hz",
             "interrupt rate of a VF set by its driver at start: the bare machine and the 2.6.28 guests of fig11",
             &[],
         ),
         setting(
             EOI,
-            Value::name("believed"),
+            ParameterValue::name("believed"),
             "",
             "ends of interrupt that are not emulated: trusted by exit qualification (believed), or with the instruction fetched and checked",
             &["believed", "checked"],
         ),
         setting(
             AIC_REDUNDANCY,
-            Value::Int(1_200),
+            ParameterValue::Int(1_200),
             "permille",
             "redundancy r of the adaptive policy, in steps of 100",
             &[],
         ),
         setting(
             AIC_LOWEST,
-            Value::Int(1_000),
+            ParameterValue::Int(1_000),
             "Hz",
             "lowest interrupt frequency (lif) of the adaptive policy",
             &[],
         ),
         setting(
             AIC_BUFFERS,
-            Value::Int(64),
+            ParameterValue::Int(64),
             "",
             "number of buffers (bufs) in the formula of the adaptive policy",
             &[],
@@ -153,19 +159,19 @@ fn rates() -> Vec<Setting> {
 
 fn setting(
     name: &str,
-    default: Value,
+    default: ParameterValue,
     unit: &'static str,
     what: &str,
     choices: &'static [&'static str],
-) -> Setting {
-    Setting { name: name.to_owned(), default, unit, what: what.to_owned(), choices }
+) -> SettingDefinition {
+    SettingDefinition { name: name.to_owned(), default, unit, what: what.to_owned(), choices }
 }
 
 /// Returns a setting for each constant.
-fn constants() -> Vec<Setting> {
-    let constant = |row: &Row| Setting {
+fn constants() -> Vec<SettingDefinition> {
+    let constant = |row: &CostRow| SettingDefinition {
         name: format!("{CONSTANT}{}", row.name),
-        default: Value::Int(FROM_TABLE),
+        default: ParameterValue::Int(FROM_TABLE),
         unit: row.unit.name(),
         what: format!("constant of the cost table; {FROM_TABLE}: the table's value"),
         choices: &[],
@@ -174,11 +180,11 @@ fn constants() -> Vec<Setting> {
 }
 
 /// Returns the constants of all tables, for the report.
-pub(crate) fn parameters() -> Vec<Parameter> {
+pub(crate) fn parameters() -> Vec<ModelConstant> {
     let parameters = |seeds: CostTable| {
         // A table that rejects its fit is reported when a point is run.
         let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
-        table.iter().map(|row| Parameter::of(table.name(), row)).collect::<Vec<_>>()
+        table.iter().map(|row| ModelConstant::of(table.name(), row)).collect::<Vec<_>>()
     };
     CostTable::all().into_iter().flat_map(parameters).collect()
 }
@@ -194,25 +200,24 @@ pub(crate) fn sensitivity() -> Sensitivity {
 }
 
 /// Returns the cost table of a run, by default that of Dong et al., HPCA 2010.
-pub(crate) fn table(context: &Context) -> Result<CostTable, RunError> {
+pub(crate) fn table(context: &PointContext) -> Result<CostTable, PointRunError> {
     table_or(context, CostTable::nehalem)
 }
 
 /// Returns the cost table of a run, by default `own`, that of the paper's machine.
-pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<CostTable, RunError> {
+pub(crate) fn table_or(context: &PointContext, own: fn() -> CostTable) -> Result<CostTable, PointRunError> {
     let seeds = match context.settings.text(TABLE)? {
         OWN_TABLE => own(),
-        name => {
-            CostTable::named(name).ok_or_else(|| RunError::Refused(format!("unknown cost table {name}")))?
-        }
+        name => CostTable::named(name)
+            .ok_or_else(|| PointRunError::Refused(format!("unknown cost table {name}")))?,
     };
-    let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
+    let mut table = stored::fitted(seeds).map_err(PointRunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {
         let value = context.settings.int(&format!("{CONSTANT}{name}"))?;
         if value != FROM_TABLE {
             let refused =
-                |why: &dyn Display| RunError::Refused(format!("{CONSTANT}{name} is {value}: {why}"));
+                |why: &dyn Display| PointRunError::Refused(format!("{CONSTANT}{name} is {value}: {why}"));
             let value = u64::try_from(value).map_err(|_| refused(&"a constant must not be negative"))?;
             table.set(name, value).map_err(|error| refused(&error))?;
         }
@@ -222,44 +227,46 @@ pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<Cost
 }
 
 /// Returns a setting that must be positive.
-pub(crate) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
+pub(crate) fn amount(context: &PointContext, name: &str) -> Result<u32, PointRunError> {
     let value = context.settings.int(name)?;
-    u32::try_from(value)
-        .ok()
-        .filter(|value| *value > 0)
-        .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
+    u32::try_from(value).ok().filter(|value| *value > 0).ok_or_else(|| {
+        PointRunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX))
+    })
 }
 
 /// Returns the interrupt interval of a VF in microseconds, where no policy is varied.
-pub(crate) fn interval(context: &Context) -> Result<u32, RunError> {
+pub(crate) fn interval(context: &PointContext) -> Result<u32, PointRunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
 /// Returns the interrupt interval as a policy.
-pub(crate) fn fixed(context: &Context) -> Result<Policy, RunError> {
-    Ok(Policy::Fixed(interval(context)?))
+pub(crate) fn fixed(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+    Ok(ModerationPolicy::Fixed(interval(context)?))
 }
 
 /// Returns the driver's initial interrupt policy.
-pub(crate) fn of_driver(context: &Context) -> Result<Policy, RunError> {
-    Ok(Policy::Fixed(interval_of(context, DRIVER_HZ)?))
+pub(crate) fn of_driver(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+    Ok(ModerationPolicy::Fixed(interval_of(context, DRIVER_HZ)?))
 }
 
-fn interval_of(context: &Context, name: &str) -> Result<u32, RunError> {
+fn interval_of(context: &PointContext, name: &str) -> Result<u32, PointRunError> {
     let hertz = amount(context, name)?;
     // The card's interval register holds at most 8,191 us.
     if !(LEAST_HZ..=MOST_HZ).contains(&hertz) {
         let range = format!("it must be from {LEAST_HZ} to {MOST_HZ}, an interval of 1 to 8191 microseconds");
-        return Err(RunError::Refused(format!("{name} is {hertz}; {range}")));
+        return Err(PointRunError::Refused(format!("{name} is {hertz}; {range}")));
     }
     Ok(interval_us(hertz.into()))
 }
 
 /// Applies the load of the clients to a server.
-pub(crate) fn with_clients(mut setup: Setup, context: &Context) -> Result<Setup, RunError> {
+pub(crate) fn with_clients(
+    mut setup: ServerSetup,
+    context: &PointContext,
+) -> Result<ServerSetup, PointRunError> {
     if context.settings.text(CLIENTS)? == "stream" {
         let window = window(context)?;
-        (setup.traffic, setup.spec.load) = (Traffic::Tcp { window }, Load::Tcp);
+        (setup.traffic, setup.spec.load) = (ClientTraffic::Tcp { window }, ProgramWorkload::Tcp);
         setup.spec.stream_segments = window.into();
     }
     Ok(setup)
@@ -267,7 +274,7 @@ pub(crate) fn with_clients(mut setup: Setup, context: &Context) -> Result<Setup,
 
 /// Returns the EOI path when EOIs are not emulated. On a processor whose EOI does not exit, the setting has
 /// no effect and is not read.
-pub(crate) fn fast_eoi(context: &Context, table: &CostTable) -> Result<EoiPath, RunError> {
+pub(crate) fn fast_eoi(context: &PointContext, table: &CostTable) -> Result<EoiPath, PointRunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);
     }
@@ -276,63 +283,64 @@ pub(crate) fn fast_eoi(context: &Context, table: &CostTable) -> Result<EoiPath, 
 }
 
 /// Returns the adaptive policy; the driver's r is in tenths.
-pub(crate) fn adaptive(context: &Context) -> Result<Policy, RunError> {
+pub(crate) fn adaptive(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     let permille = amount(context, AIC_REDUNDANCY)?;
     if permille % 100 != 0 || permille > 100_000 {
         let range = "it must be from 100 to 100000 in steps of 100";
-        return Err(RunError::Refused(format!("{AIC_REDUNDANCY} is {permille}; {range}")));
+        return Err(PointRunError::Refused(format!("{AIC_REDUNDANCY} is {permille}; {range}")));
     }
-    Ok(Policy::Adaptive(Adaptive {
-        redundancy: Redundancy(permille / 100),
+    Ok(ModerationPolicy::Adaptive(AdaptiveModeration {
+        redundancy: BufferRedundancy(permille / 100),
         buffers: amount(context, AIC_BUFFERS)?,
         lowest_hz: amount(context, AIC_LOWEST)?,
     }))
 }
 
 /// Returns a stream's window in whole segments, limited by the segment's window field.
-pub(crate) fn window(context: &Context) -> Result<u16, RunError> {
+pub(crate) fn window(context: &PointContext) -> Result<u16, PointRunError> {
     let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
     if segments == 0 {
-        return Err(RunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
+        return Err(PointRunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
     }
     u16::try_from(segments)
-        .map_err(|_| RunError::Refused(format!("{WINDOW} is more than {} segments", u16::MAX)))
+        .map_err(|_| PointRunError::Refused(format!("{WINDOW} is more than {} segments", u16::MAX)))
 }
 
 /// Returns the bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
-pub(crate) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError> {
+pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, PointRunError> {
     let value = context.settings.int(LOOPBACK)?;
-    let refused = |_| RunError::Refused(format!("{LOOPBACK} is {value}; it must be from 0 to {}", u32::MAX));
+    let refused =
+        |_| PointRunError::Refused(format!("{LOOPBACK} is {value}; it must be from 0 to {}", u32::MAX));
     let mbps = u32::try_from(value).map_err(refused)?;
     Ok(NonZeroU64::new(u64::from(mbps) * 1_000_000))
 }
 
 /// Returns the load between guests.
-pub(crate) fn load(context: &Context) -> Result<Load, RunError> {
-    Ok(if context.settings.text(LOAD)? == "stream" { Load::Tcp } else { Load::Udp })
+pub(crate) fn load(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
+    Ok(if context.settings.text(LOAD)? == "stream" { ProgramWorkload::Tcp } else { ProgramWorkload::Udp })
 }
 
 /// Returns the longest IP packet between functions of a card or over a bridge.
-pub(crate) fn mtu(context: &Context) -> Result<u16, RunError> {
+pub(crate) fn mtu(context: &PointContext) -> Result<u16, PointRunError> {
     let value = context.settings.int(MTU)?;
     u16::try_from(value)
         .ok()
         .filter(|mtu| (576..=9_216).contains(mtu))
-        .ok_or_else(|| RunError::Refused(format!("{MTU} is {value}; it must be from 576 to 9216")))
+        .ok_or_else(|| PointRunError::Refused(format!("{MTU} is {value}; it must be from 576 to 9216")))
 }
 
 /// Returns the scheduler of guests that share a thread.
-pub(crate) fn scheduling(context: &Context) -> Result<Scheduling, RunError> {
+pub(crate) fn scheduling(context: &PointContext) -> Result<VcpuScheduling, PointRunError> {
     let is_credit = context.settings.text(SCHEDULING)? == "credit";
-    Ok(if is_credit { Scheduling::Credit } else { Scheduling::RoundRobin })
+    Ok(if is_credit { VcpuScheduling::Credit } else { VcpuScheduling::RoundRobin })
 }
 
 /// Returns the length of the measured interval.
-pub(crate) fn span(context: &Context) -> Result<Span, RunError> {
-    Ok(Span::from_millis(amount(context, MEASURE)?.into()))
+pub(crate) fn span(context: &PointContext) -> Result<VirtualDuration, PointRunError> {
+    Ok(VirtualDuration::from_millis(amount(context, MEASURE)?.into()))
 }
 
 /// Returns the warm-up time of an adaptive policy.
-pub(crate) fn warm_up(context: &Context) -> Result<Span, RunError> {
-    Ok(Span::from_millis(amount(context, WARM_UP)?.into()))
+pub(crate) fn warm_up(context: &PointContext) -> Result<VirtualDuration, PointRunError> {
+    Ok(VirtualDuration::from_millis(amount(context, WARM_UP)?.into()))
 }

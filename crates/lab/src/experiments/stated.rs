@@ -1,20 +1,20 @@
 //! Values stated by papers for points of experiments, shown in figures beside the rows. Each is a metric of
 //! one point.
 
-use crate::calibrate::target::{Formula, TARGETS};
-use crate::catalogue::Stated;
+use crate::calibrate::target::{TARGETS, TargetFormula};
+use crate::catalogue::StatedValue;
 
 const fn stated(
     experiment: &'static str,
     axes: &'static [(&'static str, &'static str)],
     (metric, value): (&'static str, f64),
     is_calibrated: bool,
-) -> Stated {
-    Stated { experiment, axes, metric, value, is_calibrated }
+) -> StatedValue {
+    StatedValue { experiment, axes, metric, value, is_calibrated }
 }
 
 /// Stated values that are not calibration observations.
-const OTHERS: &[Stated] = &[
+const OTHERS: &[StatedValue] = &[
     // Dong et al., HPCA 2010: the wires stay full from ten to sixty guests.
     stated("fig14", &[("vms", "10")], ("throughput_gbps", 9.57), false),
     stated("fig14", &[("vms", "60")], ("throughput_gbps", 9.57), false),
@@ -34,9 +34,9 @@ const OTHERS: &[Stated] = &[
 ];
 
 /// Returns all values that the papers state.
-pub(crate) fn all() -> Vec<Stated> {
+pub(crate) fn all() -> Vec<StatedValue> {
     let of_targets = TARGETS.iter().filter_map(|target| match (target.points, target.formula) {
-        ([at], Formula::Metric(metric, factor)) => {
+        ([at], TargetFormula::Metric(metric, factor)) => {
             let value = target.value().0 / factor;
             Some(stated(at.experiment, at.axes, (metric, value), target.weight > 0.0))
         }

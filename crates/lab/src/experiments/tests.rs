@@ -3,9 +3,9 @@
 use super::catalogue;
 use crate::named::Metrics;
 use crate::row::Row;
-use crate::runner::plan::Selection;
-use crate::runner::store::Record;
-use crate::runner::{self, LabError, Options};
+use crate::runner::plan::ExperimentSelection;
+use crate::runner::store::RowRecord;
+use crate::runner::{self, ExperimentOptions, LabError};
 use hypervisor::cost::CostTable;
 use std::num::NonZeroUsize;
 
@@ -20,9 +20,10 @@ fn every_experiment_is_reproducible() {
     let set = ["measure_ms=2", "warm_up_ms=5"].map(|text| text.parse().unwrap());
     let run = |jobs, shard: Option<&str>| {
         let (jobs, shard) = (NonZeroUsize::new(jobs).unwrap(), shard.map(|text| text.parse().unwrap()));
-        let options = Options { seed: 3, jobs, shard, set: set.to_vec(), unaffected: true, out: None };
-        let run = runner::run(&catalogue(), &Selection::All, &options, &mut ()).unwrap();
-        let line = |record: &Record| format!("{} {}", record.row.to_json(), record.trace);
+        let options =
+            ExperimentOptions { seed: 3, jobs, shard, set: set.to_vec(), unaffected: true, out: None };
+        let run = runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap();
+        let line = |record: &RowRecord| format!("{} {}", record.row.to_json(), record.trace);
         run.records.iter().map(line).collect::<Vec<_>>()
     };
     let (one, two) = (run(1, None), run(2, None));
@@ -51,8 +52,9 @@ pub(super) fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
 
 fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<Row, LabError> {
     let set = ["measure_ms=20"].iter().chain(set).map(|text| text.parse().unwrap()).collect();
-    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
-    let selection = Selection::Names(vec![experiment.to_owned()]);
+    let options =
+        ExperimentOptions { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
+    let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ())?;
     Ok(run.records.into_iter().next().unwrap().row)
 }

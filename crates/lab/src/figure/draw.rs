@@ -1,10 +1,10 @@
 //! Draws a chart's parts at the positions of `layout`, with the legend of `legend`.
 
-use super::layout::{LINE, Layout, WIDTH};
-use super::legend::{self, Sample};
-use super::svg::{Px, Svg};
-use super::ticks::{Ticks, grouped};
-use super::{Chart, Mark, Series, Stated, X, interval};
+use super::layout::{ChartLayout, LINE, WIDTH};
+use super::legend::{self, LegendSample};
+use super::svg::{PixelCoordinate, Svg};
+use super::ticks::{ScaleTicks, grouped};
+use super::{Chart, Series, SeriesMark, StatedMarker, XPositions, interval};
 
 const STYLE: &str = include_str!("style.css");
 const COLOURS: usize = 8;
@@ -13,10 +13,10 @@ const SPREAD_END: f64 = 3.5;
 const DASHES: [&str; 4] = ["none", "7 4", "2 4", "9 3 2 3"];
 
 pub(super) fn chart(chart: &Chart) -> String {
-    let layout = Layout::of(chart);
+    let layout = ChartLayout::of(chart);
     let mut svg = Svg::default();
     let id = &chart.id;
-    let view = format!("0 0 {} {}", Px(WIDTH), Px(layout.height));
+    let view = format!("0 0 {} {}", PixelCoordinate(WIDTH), PixelCoordinate(layout.height));
     let labels = format!("{id}-title {id}-text");
     svg.open(
         "svg",
@@ -32,7 +32,11 @@ pub(super) fn chart(chart: &Chart) -> String {
     svg.text("desc", &[("id", &format!("{id}-text"))], &chart.description);
     svg.style(STYLE);
     patterns(&mut svg, chart);
-    svg.text("text", &[("class", &"heading"), ("x", &Px(layout.left)), ("y", &Px(24.0))], &chart.title);
+    svg.text(
+        "text",
+        &[("class", &"heading"), ("x", &PixelCoordinate(layout.left)), ("y", &PixelCoordinate(24.0))],
+        &chart.title,
+    );
     draw_legend(&mut svg, chart, &layout);
     scales(&mut svg, chart, &layout);
     x_labels(&mut svg, chart, &layout);
@@ -75,41 +79,55 @@ fn colour(class: &str, colour: usize) -> String {
     format!("{class} c{}", colour % COLOURS)
 }
 
-fn draw_legend(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+fn draw_legend(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     for (row, entries) in layout.legend.iter().enumerate() {
         let y = 48.0 + row as f64 * LINE;
         for entry in entries {
             let x = layout.left + entry.x;
             sample(svg, chart, entry.sample, x, y);
-            svg.text("text", &[("class", &"name"), ("x", &Px(x + 24.0)), ("y", &Px(y))], &entry.label);
+            svg.text(
+                "text",
+                &[("class", &"name"), ("x", &PixelCoordinate(x + 24.0)), ("y", &PixelCoordinate(y))],
+                &entry.label,
+            );
         }
     }
 }
 
-fn sample(svg: &mut Svg, chart: &Chart, sample: Sample, x: f64, y: f64) {
+fn sample(svg: &mut Svg, chart: &Chart, sample: LegendSample, x: f64, y: f64) {
     let square = |svg: &mut Svg, class: &str, fill: Option<String>| {
-        let place: [(&str, &dyn std::fmt::Display); 5] =
-            [("class", &class), ("x", &Px(x + 4.0)), ("y", &Px(y - 10.0)), ("width", &12), ("height", &12)];
+        let place: [(&str, &dyn std::fmt::Display); 5] = [
+            ("class", &class),
+            ("x", &PixelCoordinate(x + 4.0)),
+            ("y", &PixelCoordinate(y - 10.0)),
+            ("width", &12),
+            ("height", &12),
+        ];
         match fill {
             Some(fill) => svg.empty("rect", &[place.as_slice(), &[("fill", &fill)]].concat()),
             None => svg.empty("rect", &place),
         }
     };
     match sample {
-        Sample::Bar { colour: of } => square(svg, &colour("bar", of), None),
-        Sample::Pattern { variant } => {
+        LegendSample::Bar { colour: of } => square(svg, &colour("bar", of), None),
+        LegendSample::Pattern { variant } => {
             square(svg, "sample", None);
             if variant > 0 {
                 square(svg, "over", Some(format!("url(#{})", pattern(chart, variant))));
             }
         }
-        Sample::Stated { is_calibrated } => {
+        LegendSample::Stated { is_calibrated } => {
             let shape = star(x + 10.0, y - 4.0);
             svg.empty("path", &[("class", &stated_class(is_calibrated)), ("d", &shape)]);
         }
-        Sample::Line { colour: of, variant } => {
+        LegendSample::Line { colour: of, variant } => {
             let y = y - 4.0;
-            path(svg, of, variant, &format!("M{} {}H{}", Px(x), Px(y), Px(x + 20.0)));
+            path(
+                svg,
+                of,
+                variant,
+                &format!("M{} {}H{}", PixelCoordinate(x), PixelCoordinate(y), PixelCoordinate(x + 20.0)),
+            );
             let shape = marker_shape(x + 10.0, y, of + variant);
             svg.empty("path", &[("class", &colour("marker", of)), ("d", &shape)]);
         }
@@ -117,11 +135,11 @@ fn sample(svg: &mut Svg, chart: &Chart, sample: Sample, x: f64, y: f64) {
 }
 
 /// Draws grid lines, tick labels and vertical titles.
-fn scales(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+fn scales(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     for value in layout.left_ticks.values() {
-        let y = Px(layout.height_of(&layout.left_ticks, value));
+        let y = PixelCoordinate(layout.height_of(&layout.left_ticks, value));
         let class = if value == 0.0 { "axis" } else { "grid" };
-        let across = format!("M{} {y}H{}", Px(layout.left), Px(layout.right));
+        let across = format!("M{} {y}H{}", PixelCoordinate(layout.left), PixelCoordinate(layout.right));
         svg.empty("path", &[("class", &class), ("d", &across)]);
     }
     numbers(svg, layout, &layout.left_ticks, layout.left - 8.0, "end");
@@ -132,28 +150,32 @@ fn scales(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     }
 }
 
-fn numbers(svg: &mut Svg, layout: &Layout, ticks: &Ticks, x: f64, class: &str) {
+fn numbers(svg: &mut Svg, layout: &ChartLayout, ticks: &ScaleTicks, x: f64, class: &str) {
     for value in ticks.values() {
-        let y = Px(layout.height_of(ticks, value) + 4.0);
-        svg.text("text", &[("class", &class), ("x", &Px(x)), ("y", &y)], &ticks.label(value));
+        let y = PixelCoordinate(layout.height_of(ticks, value) + 4.0);
+        svg.text("text", &[("class", &class), ("x", &PixelCoordinate(x)), ("y", &y)], &ticks.label(value));
     }
 }
 
-fn vertical_title(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
-    let turn = format!("translate({} {})rotate(-90)", Px(x), Px((layout.top + layout.bottom) / 2.0));
+fn vertical_title(svg: &mut Svg, layout: &ChartLayout, x: f64, title: &str) {
+    let turn = format!(
+        "translate({} {})rotate(-90)",
+        PixelCoordinate(x),
+        PixelCoordinate((layout.top + layout.bottom) / 2.0)
+    );
     svg.text("text", &[("class", &"middle"), ("transform", &turn)], title);
 }
 
 /// Draws the labels and the title of the x axis.
-fn x_labels(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+fn x_labels(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     let first = layout.bottom + LINE;
     match &chart.x {
-        X::Numbers(numbers) => {
+        XPositions::Numbers(numbers) => {
             for (at, number) in numbers.iter().enumerate() {
                 label(svg, layout.x(chart, at), first, &grouped(&number.to_string()));
             }
         }
-        X::Names(names) => {
+        XPositions::Names(names) => {
             for level in 0..names.first().map_or(0, Vec::len) {
                 names_of_level(svg, chart, layout, names, level);
             }
@@ -163,7 +185,7 @@ fn x_labels(svg: &mut Svg, chart: &Chart, layout: &Layout) {
 }
 
 /// Draws one level of the x axis's names, the innermost on top. Neighbours with equal outer names share a label.
-fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &Layout, names: &[Vec<String>], level: usize) {
+fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &ChartLayout, names: &[Vec<String>], level: usize) {
     let levels = names[0].len();
     let y = layout.bottom + (levels - level) as f64 * LINE;
     let innermost = level + 1 == levels;
@@ -175,7 +197,12 @@ fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &Layout, names: &[Vec<St
         label(svg, middle, y, names[start].get(level).map_or("", String::as_str));
         if level == 0 && levels > 1 && start > 0 {
             let x = layout.left + start as f64 * layout.band();
-            let cut = format!("M{} {}V{}", Px(x), Px(layout.bottom), Px(y + 4.0));
+            let cut = format!(
+                "M{} {}V{}",
+                PixelCoordinate(x),
+                PixelCoordinate(layout.bottom),
+                PixelCoordinate(y + 4.0)
+            );
             svg.empty("path", &[("class", &"axis"), ("d", &cut)]);
         }
         start += run;
@@ -183,17 +210,17 @@ fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &Layout, names: &[Vec<St
 }
 
 fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
-    svg.text("text", &[("class", &"middle"), ("x", &Px(x)), ("y", &Px(y))], text);
+    svg.text("text", &[("class", &"middle"), ("x", &PixelCoordinate(x)), ("y", &PixelCoordinate(y))], text);
 }
 
 /// Draws the bars of a chart, each stack from zero up.
-fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+fn bars(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     let mut spreads = Vec::new();
     for at in 0..chart.x.len() {
         let middle = layout.x(chart, at);
         let mut tops: Vec<f64> = Vec::new();
         for series in &chart.series {
-            let (Mark::Bar { stack }, Some(Some(value))) = (series.mark, series.values.get(at)) else {
+            let (SeriesMark::Bar { stack }, Some(Some(value))) = (series.mark, series.values.get(at)) else {
                 continue;
             };
             tops.resize(tops.len().max(stack + 1), 0.0);
@@ -201,7 +228,14 @@ fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
             tops[stack] = to;
             let (x, width) = layout.bar(middle, stack);
             let (y, end) = (layout.y(series, from.max(to)), layout.y(series, from.min(to)));
-            let shape = format!("M{} {}h{}V{}h-{}Z", Px(x), Px(y), Px(width), Px(end), Px(width));
+            let shape = format!(
+                "M{} {}h{}V{}h-{}Z",
+                PixelCoordinate(x),
+                PixelCoordinate(y),
+                PixelCoordinate(width),
+                PixelCoordinate(end),
+                PixelCoordinate(width)
+            );
             let label = tooltip(chart, series, at, *value);
             svg.marked("path", &[("class", &colour("bar", series.colour)), ("d", &shape)], &label);
             if series.variant > 0 {
@@ -217,8 +251,8 @@ fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     }
 }
 
-fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
-    for series in chart.series.iter().filter(|series| series.mark == Mark::Line) {
+fn lines(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
+    for series in chart.series.iter().filter(|series| series.mark == SeriesMark::Line) {
         let mut line = String::new();
         let mut pen_up = true;
         for (at, value) in series.values.iter().enumerate() {
@@ -226,7 +260,10 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
                 pen_up = true;
                 continue;
             };
-            let (x, y) = (Px(layout.line_x(chart, series, at)), Px(layout.y(series, *value)));
+            let (x, y) = (
+                PixelCoordinate(layout.line_x(chart, series, at)),
+                PixelCoordinate(layout.y(series, *value)),
+            );
             line += &format!("{}{x} {y}", if pen_up { 'M' } else { 'L' });
             pen_up = false;
         }
@@ -243,12 +280,12 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
 }
 
 /// Draws the interval around a value at `height` as an error bar, if it is known.
-fn spread(svg: &mut Svg, layout: &Layout, series: &Series, at: usize, x: f64, height: f64) {
+fn spread(svg: &mut Svg, layout: &ChartLayout, series: &Series, at: usize, x: f64, height: f64) {
     let Some(half) = series.half(at) else { return };
     let (low, high) = interval(height, half);
-    let (low, high) = (Px(layout.y(series, low)), Px(layout.y(series, high)));
-    let (left, right) = (Px(x - SPREAD_END), Px(x + SPREAD_END));
-    let shape = format!("M{left} {low}H{right}M{left} {high}H{right}M{} {low}V{high}", Px(x));
+    let (low, high) = (PixelCoordinate(layout.y(series, low)), PixelCoordinate(layout.y(series, high)));
+    let (left, right) = (PixelCoordinate(x - SPREAD_END), PixelCoordinate(x + SPREAD_END));
+    let shape = format!("M{left} {low}H{right}M{left} {high}H{right}M{} {low}V{high}", PixelCoordinate(x));
     svg.marked("path", &[("class", &"spread"), ("d", &shape)], &format!("\u{b1} {half}"));
 }
 
@@ -258,9 +295,9 @@ fn path(svg: &mut Svg, of: usize, variant: usize, line: &str) {
 }
 
 /// Draws stated values: filled if the model was calibrated on them, hollow if they are predicted.
-fn stated(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+fn stated(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     for one in &chart.stated {
-        let Stated { series, at, height, value, is_calibrated } = one;
+        let StatedMarker { series, at, height, value, is_calibrated } = one;
         let series = &chart.series[*series];
         let (x, y) = (layout.stated_x(chart, one), layout.y(series, *height));
         let how = if *is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
@@ -275,7 +312,7 @@ fn stated_class(is_calibrated: bool) -> &'static str {
 
 /// Returns a four-pointed star, which no line uses as a marker.
 fn star(x: f64, y: f64) -> String {
-    let at = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
+    let at = |dx: f64, dy: f64| format!("{} {}", PixelCoordinate(x + dx), PixelCoordinate(y + dy));
     let points = [
         (0.0, -8.0),
         (2.2, -2.2),
@@ -292,7 +329,7 @@ fn star(x: f64, y: f64) -> String {
 
 /// Returns a circle, square, diamond or triangle, so that lines can be distinguished without colour.
 fn marker_shape(x: f64, y: f64, which: usize) -> String {
-    let at = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
+    let at = |dx: f64, dy: f64| format!("{} {}", PixelCoordinate(x + dx), PixelCoordinate(y + dy));
     match which % 4 {
         0 => format!("M{}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", at(-4.0, 0.0)),
         1 => format!("M{}h7.4v7.4h-7.4Z", at(-3.7, -3.7)),
@@ -304,8 +341,8 @@ fn marker_shape(x: f64, y: f64, which: usize) -> String {
 /// Returns the tooltip of a drawn value.
 fn tooltip(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
     let place = match &chart.x {
-        X::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),
-        X::Numbers(numbers) => numbers.get(at).map(f64::to_string).unwrap_or_default(),
+        XPositions::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),
+        XPositions::Numbers(numbers) => numbers.get(at).map(f64::to_string).unwrap_or_default(),
     };
     let scale = if series.right { chart.right.as_ref() } else { Some(&chart.left) };
     let unit = scale.map_or("", |scale| scale.unit.as_str());

@@ -1,40 +1,45 @@
 //! Converts an experiment's rows to the charts it declares.
 
-use super::{Chart, Mark, Scale, Series, Stated, X};
+use super::{Chart, ChartScale, Series, SeriesMark, StatedMarker, XPositions};
 use crate::catalogue;
-use crate::experiment::{self, Axis, Experiment, Figure, Kind};
+use crate::experiment::{self, Axis, Experiment, Figure, FigureKind};
 use crate::named::Params;
 use crate::row::Row;
-use crate::value::Value;
+use crate::value::ParameterValue;
 use std::fmt;
 
 /// Creates every figure of an experiment. The rows must be of this experiment and differ only on its axes;
 /// points without a row leave gaps. `id` is the prefix of the charts' identifiers, and `annotations` has stated
 /// values and intervals.
 #[must_use]
-pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, annotations: &Annotations<'_>) -> Vec<Chart> {
+pub fn charts(
+    experiment: &Experiment,
+    rows: &[&Row],
+    id: &str,
+    annotations: &FigureAnnotations<'_>,
+) -> Vec<Chart> {
     let draw = |(at, figure): (usize, &Figure)| {
-        let source = Source { experiment, figure, rows, annotations };
+        let source = FigureSource { experiment, figure, rows, annotations };
         source.chart(format!("{id}-{}", at + 1))
     };
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
 /// Values and intervals drawn beside the rows' values.
-pub struct Annotations<'a> {
+pub struct FigureAnnotations<'a> {
     /// Values that papers state for points of the experiment.
-    pub stated: &'a [catalogue::Stated],
+    pub stated: &'a [catalogue::StatedValue],
     /// Function that returns half the interval of a row's metric, if there are several seeds.
     pub spread: &'a dyn Fn(&Row, &str) -> Option<f64>,
 }
 
-impl fmt::Debug for Annotations<'_> {
+impl fmt::Debug for FigureAnnotations<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").field("stated", &self.stated).finish_non_exhaustive()
     }
 }
 
-impl Annotations<'static> {
+impl FigureAnnotations<'static> {
     /// No stated values and no intervals.
     pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
 }
@@ -46,21 +51,24 @@ const WHOLE: &str = "cpu_total_pct";
 const DOMAINS: &[&[&str]] =
     &[&["cpu_guest"], &["cpu_xen", "cpu_hypervisor"], &["cpu_dom0", "cpu_driver_domain"]];
 
-struct Source<'a> {
+struct FigureSource<'a> {
     experiment: &'a Experiment,
     figure: &'a Figure,
     rows: &'a [&'a Row],
-    annotations: &'a Annotations<'a>,
+    annotations: &'a FigureAnnotations<'a>,
 }
 
-impl Source<'_> {
+impl FigureSource<'_> {
     fn chart(&self, id: String) -> Chart {
         let figure = self.figure;
         let places = self.places();
         let series = self.series(&places);
         let own = self.annotations.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
         let stated = own.filter_map(|stated| self.stated(stated, &places, &series)).collect();
-        let scale = |scale: &experiment::Scale| Scale { title: scale.title.into(), unit: scale.unit.into() };
+        let scale = |scale: &experiment::FigureScale| ChartScale {
+            title: scale.title.into(),
+            unit: scale.unit.into(),
+        };
         Chart {
             id,
             title: figure.title.to_owned(),
@@ -84,7 +92,7 @@ impl Source<'_> {
     }
 
     /// Returns the distinct positions along x, in the order of the rows.
-    fn places(&self) -> Vec<Vec<Value>> {
+    fn places(&self) -> Vec<Vec<ParameterValue>> {
         let mut places = Vec::new();
         for row in self.rows {
             let place = self.place(&row.params);
@@ -95,25 +103,26 @@ impl Source<'_> {
         places
     }
 
-    fn place(&self, params: &Params) -> Vec<Value> {
+    fn place(&self, params: &Params) -> Vec<ParameterValue> {
         self.figure.x.iter().filter_map(|name| params.get(name).cloned()).collect()
     }
 
     /// Returns the positions along x: numbers to scale for lines over integers, and names otherwise.
-    fn x(&self, places: &[Vec<Value>]) -> X {
-        if self.figure.kind == Kind::Lines {
-            let number = |place: &Vec<Value>| match place.as_slice() {
-                [Value::Int(int)] => Some(*int as f64),
+    fn x(&self, places: &[Vec<ParameterValue>]) -> XPositions {
+        if self.figure.kind == FigureKind::Lines {
+            let number = |place: &Vec<ParameterValue>| match place.as_slice() {
+                [ParameterValue::Int(int)] => Some(*int as f64),
                 _ => None,
             };
             if let Some(numbers) = places.iter().map(number).collect() {
-                return X::Numbers(numbers);
+                return XPositions::Numbers(numbers);
             }
         }
         let axes: Vec<_> = self.figure.x.iter().filter_map(|name| self.axis(name)).collect();
-        let names =
-            |place: &Vec<Value>| place.iter().zip(&axes).map(|(value, axis)| axis.label(value)).collect();
-        X::Names(places.iter().map(names).collect())
+        let names = |place: &Vec<ParameterValue>| {
+            place.iter().zip(&axes).map(|(value, axis)| axis.label(value)).collect()
+        };
+        XPositions::Names(places.iter().map(names).collect())
     }
 
     fn axis(&self, name: &str) -> Option<&Axis> {
@@ -121,11 +130,11 @@ impl Source<'_> {
     }
 
     /// Returns the values of the split axis with their labels, or a single unnamed one without such an axis.
-    fn variants(&self) -> Vec<(Option<Value>, String)> {
+    fn variants(&self) -> Vec<(Option<ParameterValue>, String)> {
         let Some(axis) = self.figure.split.and_then(|name| self.axis(name)) else {
             return vec![(None, String::new())];
         };
-        let mut variants: Vec<(Option<Value>, String)> = Vec::new();
+        let mut variants: Vec<(Option<ParameterValue>, String)> = Vec::new();
         for value in self.rows.iter().filter_map(|row| row.params.get(axis.name)) {
             if !variants.iter().any(|(known, _)| known.as_ref() == Some(value)) {
                 variants.push((Some(value.clone()), axis.label(value)));
@@ -134,7 +143,7 @@ impl Source<'_> {
         variants
     }
 
-    fn series(&self, places: &[Vec<Value>]) -> Vec<Series> {
+    fn series(&self, places: &[Vec<ParameterValue>]) -> Vec<Series> {
         let variants = self.variants();
         let scales = [(Some(&self.figure.left), false), (self.figure.right.as_ref(), true)];
         let metrics: Vec<_> = scales
@@ -151,10 +160,10 @@ impl Source<'_> {
             };
             for (at, ((metric, label), right)) in metrics.iter().enumerate() {
                 let mark = match self.figure.kind {
-                    _ if *right => Mark::Line,
-                    Kind::Lines => Mark::Line,
-                    Kind::StackedBars => Mark::Bar { stack: variant },
-                    Kind::GroupedBars => Mark::Bar { stack: variant * left + at },
+                    _ if *right => SeriesMark::Line,
+                    FigureKind::Lines => SeriesMark::Line,
+                    FigureKind::StackedBars => SeriesMark::Bar { stack: variant },
+                    FigureKind::GroupedBars => SeriesMark::Bar { stack: variant * left + at },
                 };
                 series.push(Series {
                     label: (*label).to_owned(),
@@ -185,9 +194,14 @@ impl Source<'_> {
 
     /// Returns the position of a stated value: above its series, or above the stack if it is of the total.
     /// Returns `None` if the figure shows neither.
-    fn stated(&self, stated: &catalogue::Stated, places: &[Vec<Value>], series: &[Series]) -> Option<Stated> {
+    fn stated(
+        &self,
+        stated: &catalogue::StatedValue,
+        places: &[Vec<ParameterValue>],
+        series: &[Series],
+    ) -> Option<StatedMarker> {
         let said = |axis: &str| stated.axes.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value);
-        let is_there = |place: &Vec<Value>| {
+        let is_there = |place: &Vec<ParameterValue>| {
             self.figure
                 .x
                 .iter()
@@ -203,7 +217,7 @@ impl Source<'_> {
         })?;
         let scales = std::iter::once(&self.figure.left).chain(&self.figure.right);
         let shown = scales.flat_map(|scale| scale.series).find(|(metric, _)| *metric == stated.metric);
-        let stacked = self.figure.kind == Kind::StackedBars;
+        let stacked = self.figure.kind == FigureKind::StackedBars;
         let of_variant = |series: &Series| series.variant_label == label;
         let mut own = series.iter().enumerate();
         let found = match shown {
@@ -218,11 +232,11 @@ impl Source<'_> {
         } else {
             0.0
         };
-        let catalogue::Stated { value, is_calibrated, .. } = *stated;
-        Some(Stated { series: which, at, height: below + value, value, is_calibrated })
+        let catalogue::StatedValue { value, is_calibrated, .. } = *stated;
+        Some(StatedMarker { series: which, at, height: below + value, value, is_calibrated })
     }
 
-    fn row(&self, place: &[Value], variant: Option<&Value>) -> Option<&Row> {
+    fn row(&self, place: &[ParameterValue], variant: Option<&ParameterValue>) -> Option<&Row> {
         let of_variant = |row: &Row| self.figure.split.is_none_or(|name| row.params.get(name) == variant);
         self.rows.iter().copied().find(|row| self.place(&row.params) == place && of_variant(row))
     }

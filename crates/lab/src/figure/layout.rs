@@ -1,8 +1,8 @@
 //! Computes the positions of a chart's parts.
 
-use super::legend::{self, Entry};
-use super::ticks::Ticks;
-use super::{Chart, Mark, Series, Stated, X, interval};
+use super::legend::{self, LegendEntry};
+use super::ticks::ScaleTicks;
+use super::{Chart, Series, SeriesMark, StatedMarker, XPositions, interval};
 
 pub(super) const WIDTH: f64 = 760.0;
 /// Height of the plot area in pixels.
@@ -17,15 +17,15 @@ const WIDEST_BAR: f64 = 54.0;
 
 /// Positions of a chart's plot, scales and margins, in pixels.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct ChartLayout {
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
     pub(super) height: f64,
-    pub(super) legend: Vec<Vec<Entry>>,
-    pub(super) left_ticks: Ticks,
-    pub(super) right_ticks: Option<Ticks>,
+    pub(super) legend: Vec<Vec<LegendEntry>>,
+    pub(super) left_ticks: ScaleTicks,
+    pub(super) right_ticks: Option<ScaleTicks>,
     stacks: usize,
     /// Each variant has one stack, and its lines run above it.
     stack_a_variant: bool,
@@ -33,18 +33,20 @@ pub(super) struct Layout {
     places: usize,
 }
 
-impl Layout {
+impl ChartLayout {
     pub(super) fn of(chart: &Chart) -> Self {
         const INTERVALS: usize = 5;
         let right = WIDTH - if chart.right.is_some() { SIDE } else { BARE_SIDE };
         let legend = legend::rows(chart, right - SIDE);
         let top = HEADING + legend.len() as f64 * LINE + 14.0;
         let bottom = top + PLOT_HEIGHT;
-        let levels = if let X::Names(names) = &chart.x { names.first().map_or(1, Vec::len) } else { 1 };
-        let left_ticks = Ticks::cover(extremes(chart, false), INTERVALS);
-        let right_ticks = chart.right.as_ref().map(|_| Ticks::cover_in(extremes(chart, true), &left_ticks));
+        let levels =
+            if let XPositions::Names(names) = &chart.x { names.first().map_or(1, Vec::len) } else { 1 };
+        let left_ticks = ScaleTicks::cover(extremes(chart, false), INTERVALS);
+        let right_ticks =
+            chart.right.as_ref().map(|_| ScaleTicks::cover_in(extremes(chart, true), &left_ticks));
         let stacks = chart.series.iter().filter_map(stack).max().map_or(0, |last| last + 1);
-        let numbers = if let X::Numbers(numbers) = &chart.x { Some(range(numbers)) } else { None };
+        let numbers = if let XPositions::Numbers(numbers) = &chart.x { Some(range(numbers)) } else { None };
         Self {
             left: SIDE,
             right,
@@ -67,7 +69,7 @@ impl Layout {
     /// Returns the x coordinate of a position's centre.
     pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
-            (X::Numbers(numbers), Some((low, high))) => {
+            (XPositions::Numbers(numbers), Some((low, high))) => {
                 let part = numbers.get(at).map_or(0.5, |number| (number - low) / (high - low));
                 self.left + part * (self.right - self.left)
             }
@@ -89,7 +91,7 @@ impl Layout {
     }
 
     /// Returns the x coordinate of a stated value: above its bar, or at its line's point.
-    pub(super) fn stated_x(&self, chart: &Chart, stated: &Stated) -> f64 {
+    pub(super) fn stated_x(&self, chart: &Chart, stated: &StatedMarker) -> f64 {
         let series = &chart.series[stated.series];
         match stack(series) {
             None => self.line_x(chart, series, stated.at),
@@ -118,15 +120,15 @@ impl Layout {
         self.height_of(ticks, value)
     }
 
-    pub(super) fn height_of(&self, ticks: &Ticks, value: f64) -> f64 {
+    pub(super) fn height_of(&self, ticks: &ScaleTicks, value: f64) -> f64 {
         self.bottom - ticks.place(value) * (self.bottom - self.top)
     }
 }
 
 fn stack(series: &Series) -> Option<usize> {
     match series.mark {
-        Mark::Bar { stack } => Some(stack),
-        Mark::Line => None,
+        SeriesMark::Bar { stack } => Some(stack),
+        SeriesMark::Line => None,
     }
 }
 
@@ -149,7 +151,7 @@ fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '
     };
     let stacks = series().filter_map(stack);
     let tops = stacks.flat_map(move |of| (0..chart.x.len()).map(move |at| sum(of, at) + half(of, at)));
-    let is_here = move |stated: &&Stated| chart.series[stated.series].right == right;
+    let is_here = move |stated: &&StatedMarker| chart.series[stated.series].right == right;
     let stated = chart.stated.iter().filter(is_here).map(|stated| stated.height);
     points.chain(tops).chain(stated)
 }

@@ -1,11 +1,11 @@
 //! Computes the legend: the meaning of each colour, pattern and marker.
 
-use super::{Chart, Mark, Series};
+use super::{Chart, Series, SeriesMark};
 
 /// Entry of the legend: a sample with its label.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) sample: Sample,
+pub(super) struct LegendEntry {
+    pub(super) sample: LegendSample,
     pub(super) label: String,
     /// Distance of the entry from the left edge of the plot, in pixels.
     pub(super) x: f64,
@@ -13,7 +13,7 @@ pub(super) struct Entry {
 
 /// Sample that the legend shows before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sample {
+pub(super) enum LegendSample {
     /// Legend key: square filled with a colour.
     Bar { colour: usize },
     /// Square with a pattern, without colour.
@@ -30,8 +30,8 @@ const SAMPLE: f64 = 24.0;
 const GAP: f64 = 22.0;
 
 /// Arranges the entries in rows that fit the width.
-pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
-    let mut rows: Vec<Vec<Entry>> = Vec::new();
+pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<LegendEntry>> {
+    let mut rows: Vec<Vec<LegendEntry>> = Vec::new();
     let mut x = 0.0;
     for (sample, label) in entries(chart) {
         let needed = SAMPLE + label.chars().count() as f64 * CHARACTER;
@@ -40,7 +40,7 @@ pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
             x = 0.0;
         }
         if let Some(row) = rows.last_mut() {
-            row.push(Entry { sample, label, x });
+            row.push(LegendEntry { sample, label, x });
         }
         x += needed + GAP;
     }
@@ -48,28 +48,28 @@ pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
 }
 
 /// Returns the legend's entries: bars by colour and, if several have one colour, by pattern; each line separately.
-fn entries(chart: &Chart) -> Vec<(Sample, String)> {
-    let mut entries: Vec<(Sample, String)> = Vec::new();
+fn entries(chart: &Chart) -> Vec<(LegendSample, String)> {
+    let mut entries: Vec<(LegendSample, String)> = Vec::new();
     let mut add = |sample, label: String| {
         if !entries.iter().any(|(known, _)| *known == sample) {
             entries.push((sample, label));
         }
     };
-    let bars = || chart.series.iter().filter(|series| series.mark != Mark::Line);
-    bars().for_each(|series| add(Sample::Bar { colour: series.colour }, series.label.clone()));
+    let bars = || chart.series.iter().filter(|series| series.mark != SeriesMark::Line);
+    bars().for_each(|series| add(LegendSample::Bar { colour: series.colour }, series.label.clone()));
     for series in bars().filter(|series| !series.variant_label.is_empty()) {
-        add(Sample::Pattern { variant: series.variant }, series.variant_label.clone());
+        add(LegendSample::Pattern { variant: series.variant }, series.variant_label.clone());
     }
-    for series in chart.series.iter().filter(|series| series.mark == Mark::Line) {
+    for series in chart.series.iter().filter(|series| series.mark == SeriesMark::Line) {
         let scale = match (&chart.right, series.right) {
             (Some(right), true) => format!(" ({}, right)", right.unit),
             _ => String::new(),
         };
-        add(Sample::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
+        add(LegendSample::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
     }
     for (is_calibrated, label) in [(true, "stated, calibrated on"), (false, "stated, predicted")] {
         if chart.stated.iter().any(|stated| stated.is_calibrated == is_calibrated) {
-            add(Sample::Stated { is_calibrated }, label.to_owned());
+            add(LegendSample::Stated { is_calibrated }, label.to_owned());
         }
     }
     entries

@@ -32,20 +32,20 @@ pub struct Chart {
     /// Title of the chart's x axis.
     pub x_title: String,
     /// Positions of the chart's values along x.
-    pub x: X,
+    pub x: XPositions,
     /// Vertical scale at the chart's left side.
-    pub left: Scale,
+    pub left: ChartScale,
     /// Right scale of the chart, if any.
-    pub right: Option<Scale>,
+    pub right: Option<ChartScale>,
     /// Series of the chart, in the order of the legend.
     pub series: Vec<Series>,
     /// Values stated by papers, drawn beside the series.
-    pub stated: Vec<Stated>,
+    pub stated: Vec<StatedMarker>,
 }
 
 /// Value stated by a paper, drawn beside the model's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stated {
+pub struct StatedMarker {
     /// Index of the series of the stated value; for the total of a stack, that of the topmost series.
     pub series: usize,
     /// Index of the stated value's position along x.
@@ -60,14 +60,14 @@ pub struct Stated {
 
 /// Positions of values along the chart's horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
-pub enum X {
+pub enum XPositions {
     /// Names at equal distances, with levels from the outermost in.
     Names(Vec<Vec<String>>),
     /// Numbers along x, drawn to scale.
     Numbers(Vec<f64>),
 }
 
-impl X {
+impl XPositions {
     fn len(&self) -> usize {
         match self {
             Self::Names(names) => names.len(),
@@ -78,7 +78,7 @@ impl X {
 
 /// Vertical scale of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct ChartScale {
     /// Quantity that the scale measures.
     pub title: String,
     /// Unit of the vertical scale.
@@ -97,7 +97,7 @@ pub struct Series {
     /// Index of the series' pattern or dash, from 0.
     pub variant: usize,
     /// Drawing style of the series.
-    pub mark: Mark,
+    pub mark: SeriesMark,
     /// The values of the series are on the right scale.
     pub right: bool,
     /// Values of the series; `None` leaves a gap.
@@ -120,7 +120,7 @@ fn interval(value: f64, half: f64) -> (f64, f64) {
 
 /// Drawing style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum SeriesMark {
     /// Line with a marker at each value.
     Line,
     /// Series drawn as bars of a stack. Series of one stack are on top of each other, stacks side by side.

@@ -4,9 +4,9 @@ use std::fmt::{self, Display, Write};
 
 /// Pixel coordinate, written to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Px(pub(super) f64);
+pub(super) struct PixelCoordinate(pub(super) f64);
 
-impl Display for Px {
+impl Display for PixelCoordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.0 * 10.0).round();
         let tenths = if tenths == 0.0 { 0.0 } else { tenths / 10.0 };
@@ -15,7 +15,7 @@ impl Display for Px {
 }
 
 /// Attributes of an SVG element, by name.
-pub(super) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
+pub(super) type SvgAttributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
 /// SVG markup under construction.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Svg {
 
 impl Svg {
     /// Begins an SVG element with children.
-    pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) {
+    pub(super) fn open(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
         self.start(name, attributes);
         self.text.push_str(">\n");
         self.open.push(name);
@@ -41,21 +41,21 @@ impl Svg {
     }
 
     /// Writes an SVG element without children.
-    pub(super) fn empty(&mut self, name: &'static str, attributes: Attributes<'_>) {
+    pub(super) fn empty(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
         self.start(name, attributes);
         self.text.push_str("/>\n");
     }
 
     /// Writes an SVG element that contains text.
-    pub(super) fn text(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
+    pub(super) fn text(&mut self, name: &'static str, attributes: SvgAttributes<'_>, text: &str) {
         self.start(name, attributes);
-        let _ = writeln!(self.text, ">{}</{name}>", Escaped(text));
+        let _ = writeln!(self.text, ">{}</{name}>", EscapedText(text));
     }
 
     /// Writes an SVG element with a tooltip.
-    pub(super) fn marked(&mut self, name: &'static str, attributes: Attributes<'_>, title: &str) {
+    pub(super) fn marked(&mut self, name: &'static str, attributes: SvgAttributes<'_>, title: &str) {
         self.start(name, attributes);
-        let _ = writeln!(self.text, "><title>{}</title></{name}>", Escaped(title));
+        let _ = writeln!(self.text, "><title>{}</title></{name}>", EscapedText(title));
     }
 
     /// Writes an SVG style sheet. The text is not escaped, so it must not contain `<`.
@@ -71,11 +71,11 @@ impl Svg {
         self.text
     }
 
-    fn start(&mut self, name: &str, attributes: Attributes<'_>) {
+    fn start(&mut self, name: &str, attributes: SvgAttributes<'_>) {
         self.indent();
         let _ = write!(self.text, "<{name}");
         for (key, value) in attributes {
-            let _ = write!(self.text, " {key}=\"{}\"", Escaped(&value.to_string()));
+            let _ = write!(self.text, " {key}=\"{}\"", EscapedText(&value.to_string()));
         }
     }
 
@@ -86,9 +86,9 @@ impl Svg {
     }
 }
 
-struct Escaped<'a>(&'a str);
+struct EscapedText<'a>(&'a str);
 
-impl Display for Escaped<'_> {
+impl Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for character in self.0.chars() {
             match character {
@@ -107,13 +107,13 @@ impl Display for Escaped<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Px, Svg};
+    use super::{PixelCoordinate, Svg};
 
     #[test]
     fn svg_elements_nest_and_their_text_is_escaped() {
         let mut svg = Svg::default();
         svg.open("g", &[("class", &"a\"b")]);
-        svg.text("text", &[("x", &Px(1.25)), ("y", &Px(-0.04))], "a < b & \u{7}c");
+        svg.text("text", &[("x", &PixelCoordinate(1.25)), ("y", &PixelCoordinate(-0.04))], "a < b & \u{7}c");
         svg.marked("rect", &[], "7 > 6");
         assert_eq!(
             svg.finish(),

@@ -2,15 +2,15 @@
 
 use std::num::NonZeroUsize;
 
-use super::from_rows::{Annotations, charts};
-use super::{Chart, Mark, X};
+use super::from_rows::{FigureAnnotations, charts};
+use super::{Chart, SeriesMark, XPositions};
 use crate::row::Row;
-use crate::runner::plan::Selection;
-use crate::runner::{self, Options};
+use crate::runner::plan::ExperimentSelection;
+use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
 
 fn drawn(experiment: &str) -> Vec<Chart> {
-    let options = Options {
+    let options = ExperimentOptions {
         seed: 1,
         jobs: NonZeroUsize::MIN,
         shard: None,
@@ -18,10 +18,10 @@ fn drawn(experiment: &str) -> Vec<Chart> {
         unaffected: false,
         out: None,
     };
-    let selection = Selection::Names(vec![experiment.to_owned()]);
+    let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();
-    let annotations = Annotations { stated: &catalogue().stated, ..Annotations::NONE };
+    let annotations = FigureAnnotations { stated: &catalogue().stated, ..FigureAnnotations::NONE };
     charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &annotations)
 }
 
@@ -49,10 +49,10 @@ fn figures_match_their_golden_files() {
 #[test]
 fn chart_bars_of_two_variants_stand_side_by_side() {
     let chart = &drawn("queue")[0];
-    assert_eq!(chart.x, X::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
+    assert_eq!(chart.x, XPositions::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
     let marks: Vec<_> =
         chart.series.iter().map(|series| (series.mark, series.variant_label.as_str())).collect();
-    let (bar, line) = (|stack| Mark::Bar { stack }, Mark::Line);
+    let (bar, line) = (|stack| SeriesMark::Bar { stack }, SeriesMark::Line);
     let expected =
         |stack, label| vec![(bar(stack), label), (bar(stack), label), (bar(stack), label), (line, label)];
     assert_eq!(marks, [expected(0, "without"), expected(1, "with the short cut")].concat());
@@ -68,7 +68,7 @@ fn xen_domain_has_one_colour_in_all_figures() {
     let all = catalogue
         .experiments
         .iter()
-        .flat_map(|experiment| charts(experiment, &[], "all", &Annotations::NONE));
+        .flat_map(|experiment| charts(experiment, &[], "all", &FigureAnnotations::NONE));
     for series in all.flat_map(|chart| chart.series) {
         let of = ["guests", "hypervisor", "dom0"].iter().position(|domain| *domain == series.label);
         assert!(of.is_none_or(|of| series.colour == of), "{}", series.label);
@@ -78,10 +78,10 @@ fn xen_domain_has_one_colour_in_all_figures() {
 
 #[test]
 fn chart_lines_over_integers_are_drawn_to_scale() {
-    assert_eq!(drawn("sizes")[0].x, X::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
+    assert_eq!(drawn("sizes")[0].x, XPositions::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
     assert_eq!(
         drawn("sizes")[1].x,
-        X::Names(["1500", "2000", "3000", "4000"].map(|name| vec![name.into()]).into())
+        XPositions::Names(["1500", "2000", "3000", "4000"].map(|name| vec![name.into()]).into())
     );
 }
 
@@ -93,7 +93,7 @@ fn points_without_a_row_leave_gaps_in_a_chart() {
     let line = svg.lines().filter(|line| line.contains("class=\"line c3\"")).nth(1).unwrap();
     assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
     let experiment = catalogue().experiment("ladder").unwrap();
-    for chart in charts(experiment, &[], "none", &Annotations::NONE) {
+    for chart in charts(experiment, &[], "none", &FigureAnnotations::NONE) {
         assert!(!chart.to_svg().contains("NaN"), "{}", chart.to_svg());
     }
 }

@@ -2,7 +2,7 @@
 
 /// Ticks of a scale, from the first to the last.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ticks {
+pub(super) struct ScaleTicks {
     pub(super) step: f64,
     /// Index of the first tick, in steps from zero.
     first: i64,
@@ -10,7 +10,7 @@ pub(super) struct Ticks {
     last: i64,
 }
 
-impl Ticks {
+impl ScaleTicks {
     /// Creates a scale of about `wanted` intervals that includes all values and zero.
     pub(super) fn cover(values: impl Iterator<Item = f64> + Clone, wanted: usize) -> Self {
         let low = values.clone().fold(0.0, f64::min);
@@ -95,10 +95,10 @@ pub(super) fn grouped(number: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ticks, grouped};
+    use super::{ScaleTicks, grouped};
 
     fn labels(values: &[f64], wanted: usize) -> Vec<String> {
-        let ticks = Ticks::cover(values.iter().copied(), wanted);
+        let ticks = ScaleTicks::cover(values.iter().copied(), wanted);
         ticks.values().map(|value| ticks.label(value)).collect()
     }
 
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn second_axis_of_a_chart_shares_the_grid_of_the_first() {
-        let left = Ticks::cover([957.1].into_iter(), 5);
-        let right = Ticks::cover_in([227.0].into_iter(), &left);
+        let left = ScaleTicks::cover([957.1].into_iter(), 5);
+        let right = ScaleTicks::cover_in([227.0].into_iter(), &left);
         assert_eq!(right.values().collect::<Vec<_>>(), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
         assert_eq!((left.place(500.0), right.place(125.0)), (0.5, 0.5));
     }

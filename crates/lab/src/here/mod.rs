@@ -13,23 +13,23 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use hypervisor::cost::{CostTable, Kind};
+use hypervisor::cost::{CostTable, EvidenceKind};
 
-pub use predict::{Prediction, predict};
+pub use predict::{HostPrediction, predict};
 
-use crate::calibrate::sensitivity::Constants;
-use crate::catalogue::Parameter;
+use crate::calibrate::sensitivity::RunConstants;
+use crate::catalogue::ModelConstant;
 use crate::runner::plan::Assignment;
 
 /// Measured value by name: nanoseconds, nanoseconds per 1,000 bytes, or events per second.
-pub type Reading<'a> = (&'a str, f64);
+pub type HostMeasurement<'a> = (&'a str, f64);
 
 /// Name of the cost table that supplies the constants not measured here.
 const BASE: &str = "modern";
 
 /// Creates the cost table of this machine.
 #[must_use]
-pub fn table(readings: &[Reading]) -> CostTable {
+pub fn table(readings: &[HostMeasurement]) -> CostTable {
     let mut table = CostTable::modern();
     rules::apply(&mut table, readings);
     table
@@ -38,18 +38,20 @@ pub fn table(readings: &[Reading]) -> CostTable {
 /// Returns the settings for runs with this table: the base table and every measured constant.
 #[must_use]
 pub fn settings(table: &CostTable) -> Vec<Assignment> {
-    let measured = table.iter().filter(|row| row.kind == Kind::Measured);
+    let measured = table.iter().filter(|row| row.kind == EvidenceKind::Measured);
     let constants = measured.map(|row| Assignment::from((format!("cost.{}", row.name), row.value)));
     std::iter::once(Assignment::from(("table", BASE))).chain(constants).collect()
 }
 
 /// Returns the constants for display, marking those measured on this machine.
 #[must_use]
-pub fn parameters(table: &CostTable) -> Vec<Parameter> {
-    let of = |row: &hypervisor::cost::Row| if row.kind == Kind::Measured { "this machine" } else { BASE };
-    table.iter().map(|row| Parameter::of(of(row), row)).collect()
+pub fn parameters(table: &CostTable) -> Vec<ModelConstant> {
+    let of = |row: &hypervisor::cost::CostRow| {
+        if row.kind == EvidenceKind::Measured { "this machine" } else { BASE }
+    };
+    table.iter().map(|row| ModelConstant::of(of(row), row)).collect()
 }
 
-fn constants(table: &CostTable) -> Constants {
-    Constants { table: table.clone(), set: settings(table) }
+fn constants(table: &CostTable) -> RunConstants {
+    RunConstants { table: table.clone(), set: settings(table) }
 }

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::constants;
 use crate::calibrate::sensitivity::sensitivity;
-use crate::calibrate::target::{Formula, PointRef, Target, reported};
-use crate::catalogue::{Dependence, Effect};
+use crate::calibrate::target::{CalibrationTarget, PointRef, TargetFormula, reported};
+use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::experiments;
 use crate::runner::LabError;
 
-const THROUGHPUT: Formula = Formula::Metric("throughput_gbps", 1.0);
-const CPU: Formula = Formula::Metric("cpu_total_pct", 1.0);
+const THROUGHPUT: TargetFormula = TargetFormula::Metric("throughput_gbps", 1.0);
+const CPU: TargetFormula = TargetFormula::Metric("cpu_total_pct", 1.0);
 
 const SR_IOV: &[PointRef] = &[PointRef { experiment: "fig14", axes: &[("vms", "10")] }];
 const ONE_THREAD: &[PointRef] =
@@ -23,7 +23,7 @@ const THREADS: &[PointRef] =
     &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
 /// Throughput and processor use of each set-up.
-static COMPARED: [[Target; 2]; 3] = [
+static COMPARED: [[CalibrationTarget; 2]; 3] = [
     [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
     [
         reported("PV, 1 backend thread", ONE_THREAD, THROUGHPUT),
@@ -34,7 +34,7 @@ static COMPARED: [[Target; 2]; 3] = [
 
 /// Predicted performance of a set-up on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Prediction {
+pub struct HostPrediction {
     /// Description of the set-up, of ten guests on ten ports.
     pub what: String,
     /// Experiment and point of the set-up.
@@ -46,9 +46,9 @@ pub struct Prediction {
     /// Processor use per gigabit of throughput.
     pub cpu_pct_per_gbps: f64,
     /// Effects of constants on the throughput, the largest first.
-    pub throughput_hangs_on: Vec<Effect>,
+    pub throughput_hangs_on: Vec<ConstantEffect>,
     /// Effects of constants on the total processor use, the largest first.
-    pub cpu_hangs_on: Vec<Effect>,
+    pub cpu_hangs_on: Vec<ConstantEffect>,
 }
 
 /// Runs the set-ups whose experiments exist. `tell` is called with progress messages.
@@ -59,18 +59,19 @@ pub fn predict(
     table: &CostTable,
     jobs: NonZeroUsize,
     tell: &dyn Fn(&str),
-) -> Result<Vec<Prediction>, LabError> {
+) -> Result<Vec<HostPrediction>, LabError> {
     let catalogue = experiments::catalogue();
-    let is_there = |pair: &&[Target; 2]| catalogue.experiment(pair[0].points[0].experiment).is_some();
+    let is_there =
+        |pair: &&[CalibrationTarget; 2]| catalogue.experiment(pair[0].points[0].experiment).is_some();
     let compared: Vec<_> = COMPARED.iter().filter(is_there).collect();
     let targets = compared.iter().copied().flatten().collect();
     let found = sensitivity(targets, &constants(table), jobs, tell)?;
     Ok(compared.iter().zip(found.chunks_exact(2)).map(|(pair, found)| prediction(&pair[0], found)).collect())
 }
 
-fn prediction(target: &Target, found: &[Dependence]) -> Prediction {
+fn prediction(target: &CalibrationTarget, found: &[ValueSensitivity]) -> HostPrediction {
     let (throughput, cpu) = (&found[0], &found[1]);
-    Prediction {
+    HostPrediction {
         what: target.name.to_owned(),
         point: target.points[0].to_string(),
         throughput_gbps: throughput.value,

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{Cost, CostTable, Kind};
+use hypervisor::cost::{CostConstant, CostTable, EvidenceKind};
 
 use super::{parameters, settings, table};
 use crate::experiments;
-use crate::runner::plan::{Assignment, Selection};
-use crate::runner::{self, Options};
+use crate::runner::plan::{Assignment, ExperimentSelection};
+use crate::runner::{self, ExperimentOptions};
 
 const READINGS: &[(&str, f64)] = &[
     ("clock", 2e9),
@@ -21,14 +21,17 @@ const READINGS: &[(&str, f64)] = &[
 #[test]
 fn host_measurements_become_cycles_of_the_measured_clock() {
     let table = table(READINGS);
-    assert_eq!(table[Cost::ClockHertz], 2_000_000_000);
-    assert_eq!(table[Cost::ContextSwitch], 2_000, "1,250 ns less 150 and 100");
-    assert_eq!((table[Cost::CopyWarm], table[Cost::ExitMsixMmio], table[Cost::TxSyscall]), (40, 1_600, 300));
-    let row = table.row(Cost::ContextSwitch);
-    assert_eq!(row.kind, Kind::Measured);
+    assert_eq!(table[CostConstant::ClockHertz], 2_000_000_000);
+    assert_eq!(table[CostConstant::ContextSwitch], 2_000, "1,250 ns less 150 and 100");
+    assert_eq!(
+        (table[CostConstant::CopyWarm], table[CostConstant::ExitMsixMmio], table[CostConstant::TxSyscall]),
+        (40, 1_600, 300)
+    );
+    let row = table.row(CostConstant::ContextSwitch);
+    assert_eq!(row.kind, EvidenceKind::Measured);
     assert!(row.source.contains("on one processor"));
     let modern = CostTable::modern();
-    for cost in [Cost::DeviceModel, Cost::RxUdp, Cost::HypercallHvm] {
+    for cost in [CostConstant::DeviceModel, CostConstant::RxUdp, CostConstant::HypercallHvm] {
         assert_eq!(table.row(cost), modern.row(cost), "one of its readings is missing");
     }
 }
@@ -36,7 +39,10 @@ fn host_measurements_become_cycles_of_the_measured_clock() {
 #[test]
 fn negative_difference_of_host_measurements_is_ignored() {
     let backwards = table(&[("switch", 100.0), ("eventfd_write", 150.0), ("eventfd_read", 100.0)]);
-    assert_eq!(backwards.row(Cost::ContextSwitch), CostTable::modern().row(Cost::ContextSwitch));
+    assert_eq!(
+        backwards.row(CostConstant::ContextSwitch),
+        CostTable::modern().row(CostConstant::ContextSwitch)
+    );
 }
 
 #[test]
@@ -55,9 +61,15 @@ fn twice_the_clock_frequency_halves_processor_use() {
     let busy = |hertz| {
         let mut set = settings(&table(&[("clock", hertz)]));
         set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(Assignment::from));
-        let options =
-            Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
-        let selection = Selection::Names(vec!["fig14".to_owned()]);
+        let options = ExperimentOptions {
+            seed: 1,
+            jobs: NonZeroUsize::MIN,
+            shard: None,
+            set,
+            unaffected: true,
+            out: None,
+        };
+        let selection = ExperimentSelection::Names(vec!["fig14".to_owned()]);
         let run = runner::run(&experiments::catalogue(), &selection, &options, &mut ()).unwrap();
         *run.records[0].row.metrics.get("cpu_total_pct").unwrap()
     };

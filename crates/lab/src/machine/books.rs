@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Two counts that must be equal differ: a defect of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the counts of {what} differ: expected {owed}, found {found}")]
-pub struct Unbalanced {
+pub struct CountMismatch {
     /// Quantity whose two counts must be equal.
     pub what: String,
     /// Expected count of the quantity.
@@ -17,15 +17,15 @@ pub struct Unbalanced {
 
 /// Conservation equations of a run, with the first equation that was violated.
 #[derive(Debug, Default)]
-pub struct Books {
-    open: Option<Unbalanced>,
+pub struct ConservationChecks {
+    open: Option<CountMismatch>,
 }
 
-impl Books {
+impl ConservationChecks {
     /// Checks that `found` equals `owed`.
     pub fn balance(&mut self, what: &str, owed: u64, found: u64) {
         if owed != found {
-            self.open.get_or_insert_with(|| Unbalanced { what: what.to_owned(), owed, found });
+            self.open.get_or_insert_with(|| CountMismatch { what: what.to_owned(), owed, found });
         }
     }
 
@@ -35,18 +35,18 @@ impl Books {
     }
 
     /// Returns the first violated equation as an error.
-    pub(crate) fn close(self) -> Result<(), Unbalanced> {
+    pub(crate) fn close(self) -> Result<(), CountMismatch> {
         self.open.map_or(Ok(()), Err)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Books;
+    use super::ConservationChecks;
 
     #[test]
     fn first_unequal_pair_of_model_counters_is_reported() {
-        let mut books = Books::default();
+        let mut books = ConservationChecks::default();
         books.balance("frames", 3, 3);
         books.balance("pages", 2, 1);
         books.never("interrupts lost", 1);

@@ -5,15 +5,17 @@
 //! too few for the PFs of ten ports, the service domain's disk and its console. Therefore every processor has
 //! its own table here, as in Xen 4.
 
-use super::invariant::Broken;
-use super::memory::{GUEST_MEMORY, Region};
+use super::invariant::InvariantViolation;
+use super::memory::{DomainMemoryRegion, GUEST_MEMORY};
 use super::vectors;
 use hypervisor::domain::DomainId;
-use hypervisor::evtchn::Channels;
-use hypervisor::iommu::{Access, Iommu, Rights, Tlb};
+use hypervisor::evtchn::EventChannels;
+use hypervisor::iommu::{DmaRights, Iommu, IommuAccess, Iotlb};
 use hypervisor::memory::HostMemory;
-use hypervisor::remap::{Interrupt, Owner, PhysicalVector, Remapper, VectorSpace};
-use pcie::msix::Message;
+use hypervisor::remap::{
+    InterruptRemapper, PhysicalVector, PhysicalVectorSpace, RemappedInterrupt, VectorOwner,
+};
+use pcie::msix::InterruptMessage;
 use pcie::{Iova, Rid};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,11 +26,11 @@ const IOTLB: (usize, usize) = (64, 4);
 
 /// Function that is assigned to a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Assigned {
+pub(crate) struct AssignedFunction {
     /// Routing id of the function on the host's bus.
     pub(crate) rid: Rid,
     /// Memory of the guest that owns the function.
-    pub(crate) region: Region,
+    pub(crate) region: DomainMemoryRegion,
 }
 
 /// Error of a memory request that the IOMMU blocked.
@@ -41,13 +43,13 @@ pub(crate) struct Chipset {
     pub(crate) iommu: Iommu,
     /// Number of requests that the IOMMU allowed outside the guest's memory.
     pub(crate) escaped: u64,
-    pub(crate) remapper: Remapper,
+    pub(crate) remapper: InterruptRemapper,
     /// Event channels of all domains.
-    pub(crate) channels: Channels,
+    pub(crate) channels: EventChannels,
     /// First domain that received each physical vector.
     first_owners: BTreeMap<PhysicalVector, DomainId>,
     /// First invariant that the chipset found violated.
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<InvariantViolation>,
 }
 
 impl Chipset {
@@ -55,10 +57,10 @@ impl Chipset {
     pub(crate) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
         Self {
             memory: HostMemory::new((guests + usize::from(ports)) * GUEST_MEMORY as usize),
-            iommu: Iommu::new(Tlb::new(IOTLB.0, IOTLB.1)),
+            iommu: Iommu::new(Iotlb::new(IOTLB.0, IOTLB.1)),
             escaped: 0,
-            channels: Channels::new(),
-            remapper: Remapper::new(VectorSpace::per_cpu(cpus)),
+            channels: EventChannels::new(),
+            remapper: InterruptRemapper::new(PhysicalVectorSpace::per_cpu(cpus)),
             first_owners: BTreeMap::new(),
             broken: None,
         }
@@ -69,20 +71,20 @@ impl Chipset {
     /// remapped to physical vectors of the domain. Returns these messages.
     pub(crate) fn assign(
         &mut self,
-        assigned: Assigned,
+        assigned: AssignedFunction,
         domain: DomainId,
         part: Range<u64>,
         vectors: u16,
-    ) -> Result<Vec<Message>, String> {
-        let Assigned { rid, region } = assigned;
+    ) -> Result<Vec<InterruptMessage>, String> {
+        let AssignedFunction { rid, region } = assigned;
         self.iommu.attach(rid, domain);
         let tables = self.iommu.domain(domain);
         let length = part.end - part.start;
         tables
-            .map_range(part.start, region.host + part.start, length, Rights::ALL)
+            .map_range(part.start, region.host + part.start, length, DmaRights::ALL)
             .map_err(|error| error.to_string())?;
         let mut program = |entry| {
-            let owner = Owner { domain, rid, entry };
+            let owner = VectorOwner { domain, rid, entry };
             self.remapper.program(owner, vectors::message(entry)).map_err(|refused| refused.to_string())
         };
         (0..vectors).map(&mut program).collect()
@@ -90,11 +92,15 @@ impl Chipset {
 
     /// Delivers a PCI function's interrupt message. Returns the interrupt with its owner; a blocked message is
     /// counted.
-    pub(crate) fn deliver_message(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
+    pub(crate) fn deliver_message(
+        &mut self,
+        rid: Rid,
+        message: InterruptMessage,
+    ) -> Option<RemappedInterrupt> {
         let interrupt = self.remapper.deliver(rid, message).ok()?;
         let first = *self.first_owners.entry(interrupt.vector).or_insert(interrupt.owner.domain);
         if first != interrupt.owner.domain {
-            self.broken.get_or_insert(Broken::SharedVector(interrupt.vector));
+            self.broken.get_or_insert(InvariantViolation::SharedVector(interrupt.vector));
         }
         Some(interrupt)
     }
@@ -102,13 +108,13 @@ impl Chipset {
     /// Reads memory by DMA for a PCI function.
     pub(crate) fn dma_read(
         &mut self,
-        function: Assigned,
+        function: AssignedFunction,
         iova: Iova,
         into: &mut [u8],
     ) -> Result<(), DmaBlocked> {
         let (mut at, mut rest) = (iova, into);
         while !rest.is_empty() {
-            let (host, room) = self.translate(function, at, rest.len(), Access::Read)?;
+            let (host, room) = self.translate(function, at, rest.len(), IommuAccess::Read)?;
             let (part, later) = rest.split_at_mut(room);
             self.memory.read(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
@@ -119,13 +125,13 @@ impl Chipset {
     /// Writes memory by DMA for a PCI function.
     pub(crate) fn dma_write(
         &mut self,
-        function: Assigned,
+        function: AssignedFunction,
         iova: Iova,
         from: &[u8],
     ) -> Result<(), DmaBlocked> {
         let (mut at, mut rest) = (iova, from);
         while !rest.is_empty() {
-            let (host, room) = self.translate(function, at, rest.len(), Access::Write)?;
+            let (host, room) = self.translate(function, at, rest.len(), IommuAccess::Write)?;
             let (part, later) = rest.split_at(room);
             self.memory.write(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
@@ -137,10 +143,10 @@ impl Chipset {
     /// the page. Checks without the tables that the result is the guest's own memory.
     fn translate(
         &mut self,
-        function: Assigned,
+        function: AssignedFunction,
         iova: Iova,
         length: usize,
-        access: Access,
+        access: IommuAccess,
     ) -> Result<(u64, usize), DmaBlocked> {
         let found = self.iommu.translate(function.rid, iova, access).map_err(|_| DmaBlocked)?;
         let room = found.room.min(length as u64) as usize;

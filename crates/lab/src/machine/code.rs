@@ -1,15 +1,17 @@
 //! Guest code that a hypervisor may have to emulate: instructions that write registers of the APIC page, as
 //! 64-bit Linux 2.6 compiles them, in guest memory behind page tables.
 
-use super::invariant::Broken;
-use super::memory::Region;
-use hypervisor::decode::apic_access::{ApicAccess, ApicEffect, EoiPolicy, GuestContext, apic_access};
+use super::invariant::InvariantViolation;
+use super::memory::DomainMemoryRegion;
+use hypervisor::decode::apic_access::{
+    AccessibleGuestState, ApicAccessExit, ApicEffect, EoiPolicy, apic_access,
+};
 use hypervisor::decode::cpu::RAX;
-use hypervisor::decode::paging::{NO_EXECUTE, PageSize, WRITE};
-use hypervisor::decode::{Cpu, GuestMemory, GuestTables};
-use hypervisor::lapic::{Lapic, WriteEffect, registers};
+use hypervisor::decode::paging::{GuestPageSize, NO_EXECUTE, WRITE};
+use hypervisor::decode::{GuestMemory, PageTableBuilder, VcpuRegisters};
+use hypervisor::lapic::{ApicWriteEffect, Lapic, registers};
 use hypervisor::memory::HostMemory;
-use sim::Instant;
+use sim::VirtualInstant;
 
 /// Virtual address of the kernel text, mapped with a 2 MiB page to physical address 0.
 const TEXT: u64 = 0xffff_ffff_8000_0000;
@@ -23,7 +25,7 @@ const TABLES_AT: u64 = 0x2000;
 
 /// Guest instruction that writes an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Store {
+pub(crate) struct ApicStore {
     /// Offset of the instruction from the guest's first instruction.
     at: u64,
     bytes: &'static [u8],
@@ -31,48 +33,51 @@ pub(crate) struct Store {
 }
 
 /// Instruction `movl $0, APIC + 0xb0`, the EOI write of ack_APIC_irq().
-pub(crate) const END: Store =
-    Store { at: 0, bytes: &[0xc7, 0x04, 0x25, 0xb0, 0xc0, 0x5f, 0xff, 0, 0, 0, 0], register: registers::EOI };
+pub(crate) const END: ApicStore = ApicStore {
+    at: 0,
+    bytes: &[0xc7, 0x04, 0x25, 0xb0, 0xc0, 0x5f, 0xff, 0, 0, 0, 0],
+    register: registers::EOI,
+};
 /// Instruction `movl %eax, APIC + 0x380`, the write of the timer's initial count.
-pub(crate) const START_TIMER: Store =
-    Store { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
+pub(crate) const START_TIMER: ApicStore =
+    ApicStore { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
 /// Processor state of a guest that executes the timer and EOI instructions.
 #[derive(Debug)]
-pub(crate) struct Code {
-    cpu: Cpu,
-    region: Region,
+pub(crate) struct GuestApicCode {
+    cpu: VcpuRegisters,
+    region: DomainMemoryRegion,
 }
 
-impl Code {
+impl GuestApicCode {
     /// Writes code and page tables into a guest's memory. Returns `None` if there is no room.
-    pub(crate) fn load(memory: &mut HostMemory, region: Region) -> Option<Self> {
-        let mut view = View { memory, region };
-        let mut tables = GuestTables::new(TABLES_AT);
-        let mapped = tables.map(&mut view, TEXT, 0, PageSize::Large, 0)
-            && tables.map(&mut view, APIC, APIC_PAGE, PageSize::Small, WRITE | NO_EXECUTE)
+    pub(crate) fn load(memory: &mut HostMemory, region: DomainMemoryRegion) -> Option<Self> {
+        let mut view = GuestMemoryView { memory, region };
+        let mut tables = PageTableBuilder::new(TABLES_AT);
+        let mapped = tables.map(&mut view, TEXT, 0, GuestPageSize::Large, 0)
+            && tables.map(&mut view, APIC, APIC_PAGE, GuestPageSize::Small, WRITE | NO_EXECUTE)
             && [END, START_TIMER].iter().all(|store| view.write(CODE_AT + store.at, store.bytes));
-        mapped.then(|| Self { cpu: Cpu { cr3: tables.cr3(), ..Cpu::default() }, region })
+        mapped.then(|| Self { cpu: VcpuRegisters { cr3: tables.cr3(), ..VcpuRegisters::default() }, region })
     }
 
     /// Executes an instruction that exits, which is handled by the policy for ends of interrupt.
     pub(crate) fn exit(
         &mut self,
-        store: Store,
+        store: ApicStore,
         value: u32,
         policy: EoiPolicy,
         (lapic, memory): (&mut Lapic, &mut HostMemory),
-        now: Instant,
-    ) -> Result<WriteEffect, Broken> {
+        now: VirtualInstant,
+    ) -> Result<ApicWriteEffect, InvariantViolation> {
         let rip = TEXT + CODE_AT + store.at;
         self.cpu.rip = rip;
         self.cpu.registers[RAX] = value.into();
-        let exit = ApicAccess::new(u64::from(store.register) | LINEAR_WRITE, store.bytes.len() as u8);
-        let view = &mut View { memory, region: self.region };
-        let guest = GuestContext { memory: view, lapic, apic_page: APIC_PAGE, now };
+        let exit = ApicAccessExit::new(u64::from(store.register) | LINEAR_WRITE, store.bytes.len() as u8);
+        let view = &mut GuestMemoryView { memory, region: self.region };
+        let guest = AccessibleGuestState { memory: view, lapic, apic_page: APIC_PAGE, now };
         match apic_access(policy, exit, &mut self.cpu, guest).result {
             Ok(ApicEffect::Write(write)) if self.cpu.rip == rip + store.bytes.len() as u64 => Ok(write),
-            _ => Err(Broken::Instruction(store.register)),
+            _ => Err(InvariantViolation::Instruction(store.register)),
         }
     }
 }
@@ -82,12 +87,12 @@ const LINEAR_WRITE: u64 = 1 << 12;
 
 /// Host memory in guest-physical addresses.
 #[derive(Debug)]
-struct View<'a> {
+struct GuestMemoryView<'a> {
     memory: &'a mut HostMemory,
-    region: Region,
+    region: DomainMemoryRegion,
 }
 
-impl GuestMemory for View<'_> {
+impl GuestMemory for GuestMemoryView<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         let host = self.region.at(address, into.len());
         host.is_some_and(|host| self.memory.read(host, into).is_ok())
@@ -101,17 +106,17 @@ impl GuestMemory for View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Broken, CODE_AT, Code, END, EoiPolicy, HostMemory, START_TIMER};
-    use crate::machine::memory::{GUEST_MEMORY, Region};
+    use super::{CODE_AT, END, EoiPolicy, GuestApicCode, HostMemory, InvariantViolation, START_TIMER};
+    use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
     use hypervisor::lapic::registers::{SVR, TMICT};
-    use hypervisor::lapic::{Lapic, WriteEffect};
-    use sim::{Instant, Span};
+    use hypervisor::lapic::{ApicWriteEffect, Lapic};
+    use sim::{VirtualDuration, VirtualInstant};
 
-    fn guest() -> (HostMemory, Code, Lapic) {
+    fn guest() -> (HostMemory, GuestApicCode, Lapic) {
         let mut memory = HostMemory::new(2 * GUEST_MEMORY as usize);
-        let code = Code::load(&mut memory, Region::of(1)).unwrap();
-        let mut lapic = Lapic::new(0, Span::from_nanos(10));
-        lapic.write(Instant::ZERO, SVR, 0x1ff);
+        let code = GuestApicCode::load(&mut memory, DomainMemoryRegion::of(1)).unwrap();
+        let mut lapic = Lapic::new(0, VirtualDuration::from_nanos(10));
+        lapic.write(VirtualInstant::ZERO, SVR, 0x1ff);
         (memory, code, lapic)
     }
 
@@ -121,9 +126,9 @@ mod tests {
         for policy in [EoiPolicy::Emulate, EoiPolicy::FastChecked, EoiPolicy::Fast] {
             lapic.accept(0x41);
             lapic.inject();
-            let ended = code.exit(END, 0, policy, (&mut lapic, &mut memory), Instant::ZERO);
+            let ended = code.exit(END, 0, policy, (&mut lapic, &mut memory), VirtualInstant::ZERO);
             assert!(
-                matches!(ended, Ok(WriteEffect::Eoi(eoi)) if eoi.ended == Some(0x41)),
+                matches!(ended, Ok(ApicWriteEffect::Eoi(eoi)) if eoi.ended == Some(0x41)),
                 "{policy:?}: {ended:?}"
             );
         }
@@ -132,9 +137,10 @@ mod tests {
     #[test]
     fn apic_timer_count_is_the_value_of_the_guests_eax_register() {
         let (mut memory, mut code, mut lapic) = guest();
-        let set = code.exit(START_TIMER, 6_250, EoiPolicy::Fast, (&mut lapic, &mut memory), Instant::ZERO);
-        assert_eq!(set, Ok(WriteEffect::Timer));
-        assert_eq!(lapic.read(Instant::ZERO, TMICT), 6_250);
+        let set =
+            code.exit(START_TIMER, 6_250, EoiPolicy::Fast, (&mut lapic, &mut memory), VirtualInstant::ZERO);
+        assert_eq!(set, Ok(ApicWriteEffect::Timer));
+        assert_eq!(lapic.read(VirtualInstant::ZERO, TMICT), 6_250);
     }
 
     /// Checks that a policy that trusts the exit does not notice overwritten code, and that one that fetches the
@@ -143,9 +149,9 @@ mod tests {
     fn eoi_policy_detects_overwritten_code_only_if_it_fetches() {
         let (mut memory, mut code, mut lapic) = guest();
         memory.write(GUEST_MEMORY + CODE_AT, &[0x0f, 0x0b]).unwrap();
-        let mut exit = |policy| code.exit(END, 0, policy, (&mut lapic, &mut memory), Instant::ZERO);
-        assert_eq!(exit(EoiPolicy::Emulate), Err(Broken::Instruction(0xb0)));
-        assert_eq!(exit(EoiPolicy::FastChecked), Err(Broken::Instruction(0xb0)));
+        let mut exit = |policy| code.exit(END, 0, policy, (&mut lapic, &mut memory), VirtualInstant::ZERO);
+        assert_eq!(exit(EoiPolicy::Emulate), Err(InvariantViolation::Instruction(0xb0)));
+        assert_eq!(exit(EoiPolicy::FastChecked), Err(InvariantViolation::Instruction(0xb0)));
         assert!(exit(EoiPolicy::Fast).is_ok());
     }
 }

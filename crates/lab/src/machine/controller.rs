@@ -5,26 +5,26 @@
 //!
 //! Exits and hypercalls are charged by the caller.
 
-use super::code::{Code, END, START_TIMER, Store};
-use super::invariant::Broken;
+use super::code::{ApicStore, END, GuestApicCode, START_TIMER};
+use super::invariant::InvariantViolation;
 use super::vectors::{DEVICE_VECTOR, TIMER_VECTOR};
-use guest::{Interrupt, Tick};
+use guest::{InterruptSource, TickMode};
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::{DomainId, DomainKind};
-use hypervisor::evtchn::{Binding, Channels};
+use hypervisor::evtchn::{EventChannels, EventPortBinding};
 use hypervisor::lapic::registers::{LVT_TIMER, MSR_BASE, SVR, TDCR, TMICT};
-use hypervisor::lapic::{Eoi, Lapic, WriteEffect};
+use hypervisor::lapic::{ApicWriteEffect, EoiEffect, Lapic};
 use hypervisor::memory::HostMemory;
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
 /// Number of the timer's virtual interrupt.
 const VIRQ_TIMER: u8 = 0;
 
 /// Clock of the APIC timer: a bus of 100 MHz (Xen's virtual one; a real Nehalem has 133), divided by 16 as in
 /// Linux.
-const BUS_TICK: Span = Span::from_nanos(10);
+const BUS_TICK: VirtualDuration = VirtualDuration::from_nanos(10);
 const DIVIDE_BY_16: u32 = 3;
-const COUNT: Span = BUS_TICK.times(16);
+const COUNT: VirtualDuration = BUS_TICK.times(16);
 /// Value of the spurious-interrupt register that enables the APIC, and the periodic bit of the timer's LVT
 /// entry.
 const ENABLE: u32 = 0x1ff;
@@ -34,21 +34,21 @@ const PERIODIC: u32 = 1 << 17;
 #[derive(Debug)]
 pub(crate) struct Apic {
     pub(crate) lapic: Lapic,
-    code: Code,
+    code: GuestApicCode,
     /// Domain of the event channels behind the platform device, if there is one.
     platform: Option<DomainId>,
 }
 
 /// Timer of a paravirtualized guest, kept by the hypervisor.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SoftTimer {
-    due: Option<Instant>,
-    period: Option<Span>,
+pub(crate) struct ParavirtualTimer {
+    due: Option<VirtualInstant>,
+    period: Option<VirtualDuration>,
 }
 
 /// Interrupt controller of a guest: local APIC or event channels.
 #[derive(Debug)]
-pub(crate) enum Controller {
+pub(crate) enum InterruptController {
     /// Local APIC of the guest, virtual or not.
     Apic(Box<Apic>),
     /// Event channels of the guest: a port for the timer and for each interrupt of the device.
@@ -56,7 +56,7 @@ pub(crate) enum Controller {
         domain: DomainId,
         /// Event-channel ports of the timer, then of the device's vectors.
         ports: Vec<u16>,
-        timer: SoftTimer,
+        timer: ParavirtualTimer,
     },
 }
 
@@ -71,68 +71,68 @@ pub(crate) enum ApicWritePath {
     Exit(EoiPolicy),
 }
 
-impl Controller {
+impl InterruptController {
     /// Creates the controller of a guest with a VF, as its kernel has set it up.
     pub(crate) fn direct(
         kind: DomainKind,
         domain: DomainId,
-        (code, tick): (Code, Tick),
-        channels: &mut Channels,
+        (code, tick): (GuestApicCode, TickMode),
+        channels: &mut EventChannels,
     ) -> Self {
         if kind != DomainKind::Pvm {
             return Self::apic(code, tick, None);
         }
         channels.add_domain(domain, 1);
-        let timer = Binding::Virq(VIRQ_TIMER);
-        let device = (0..i82576::ids::VF_VECTORS as u16).map(Binding::Pirq);
+        let timer = EventPortBinding::Virq(VIRQ_TIMER);
+        let device = (0..i82576::ids::VF_VECTORS as u16).map(EventPortBinding::Pirq);
         let wanted = [timer].into_iter().chain(device);
         let ports = wanted.filter_map(|binding| channels.bind(domain, binding, 0).ok()).collect();
-        Self::Events { domain, ports, timer: SoftTimer::default() }
+        Self::Events { domain, ports, timer: ParavirtualTimer::default() }
     }
 
     /// Creates the controller of a guest with a front end and its event channel.
     pub(crate) fn split(
         kind: DomainKind,
         (domain, event): (DomainId, u16),
-        (code, tick): (Code, Tick),
-        channels: &mut Channels,
+        (code, tick): (GuestApicCode, TickMode),
+        channels: &mut EventChannels,
     ) -> Self {
         if kind != DomainKind::Pvm {
             return Self::apic(code, tick, Some(domain));
         }
-        let timer = channels.bind(domain, Binding::Virq(VIRQ_TIMER), 0);
+        let timer = channels.bind(domain, EventPortBinding::Virq(VIRQ_TIMER), 0);
         Self::Events {
             domain,
             ports: timer.into_iter().chain([event]).collect(),
-            timer: SoftTimer::default(),
+            timer: ParavirtualTimer::default(),
         }
     }
 
-    fn apic(code: Code, tick: Tick, platform: Option<DomainId>) -> Self {
+    fn apic(code: GuestApicCode, tick: TickMode, platform: Option<DomainId>) -> Self {
         let mut lapic = Lapic::new(0, BUS_TICK);
-        let mode = if matches!(tick, Tick::Periodic(_)) { PERIODIC } else { 0 };
+        let mode = if matches!(tick, TickMode::Periodic(_)) { PERIODIC } else { 0 };
         for (register, value) in
             [(SVR, ENABLE), (TDCR, DIVIDE_BY_16), (LVT_TIMER, u32::from(TIMER_VECTOR) | mode)]
         {
-            lapic.write(Instant::ZERO, register, value);
+            lapic.write(VirtualInstant::ZERO, register, value);
         }
         Self::Apic(Box::new(Apic { lapic, code, platform }))
     }
 
     /// Starts the periodic tick, whose first period begins at `phase`.
-    pub(crate) fn start_periodic(&mut self, phase: Instant, period: Span) {
+    pub(crate) fn start_periodic(&mut self, phase: VirtualInstant, period: VirtualDuration) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.write(phase, TMICT, counts(period));
             }
             Self::Events { timer, .. } => {
-                *timer = SoftTimer { due: Some(phase + period), period: Some(period) };
+                *timer = ParavirtualTimer { due: Some(phase + period), period: Some(period) };
             }
         }
     }
 
     /// Requests the device's interrupt of a vector.
-    pub(crate) fn request(&mut self, vector: u8, channels: &mut Channels) {
+    pub(crate) fn request(&mut self, vector: u8, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.accept(vector);
@@ -149,7 +149,7 @@ impl Controller {
         }
     }
 
-    fn raise(&mut self, index: usize, channels: &mut Channels) {
+    fn raise(&mut self, index: usize, channels: &mut EventChannels) {
         if let Self::Events { domain, ports, .. } = self
             && let Some(port) = ports.get(index)
         {
@@ -159,7 +159,7 @@ impl Controller {
     }
 
     /// Returns the time at which the guest's timer expires.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<VirtualInstant> {
         match self {
             Self::Apic(apic) => apic.lapic.deadline(),
             Self::Events { timer, .. } => timer.due,
@@ -167,7 +167,7 @@ impl Controller {
     }
 
     /// Advances the guest's timer to `now`.
-    pub(crate) fn run_timer(&mut self, now: Instant, channels: &mut Channels) {
+    pub(crate) fn run_timer(&mut self, now: VirtualInstant, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.run_timer(now);
@@ -183,11 +183,11 @@ impl Controller {
     /// Sets the guest's timer for `at`, or stops it: by hypercall, or by a write of the APIC's initial count.
     pub(crate) fn set_timer(
         &mut self,
-        at: Option<Instant>,
+        at: Option<VirtualInstant>,
         path: ApicWritePath,
         memory: &mut HostMemory,
-        now: Instant,
-    ) -> Result<(), Broken> {
+        now: VirtualInstant,
+    ) -> Result<(), InvariantViolation> {
         match self {
             Self::Apic(apic) => {
                 // At least 1: a count of zero would stop the timer.
@@ -202,7 +202,7 @@ impl Controller {
     }
 
     /// Returns `true` if an interrupt is pending that the kernel could take.
-    pub(crate) fn deliverable(&mut self, channels: &mut Channels) -> bool {
+    pub(crate) fn deliverable(&mut self, channels: &mut EventChannels) -> bool {
         match self {
             Self::Apic(apic) => apic.lapic.deliverable().is_some(),
             Self::Events { domain, .. } => channels.domain(*domain).is_ok_and(|own| own.upcall_due(0)),
@@ -210,11 +210,11 @@ impl Controller {
     }
 
     /// Takes the next interrupt for the guest's kernel. Returns whether taking it began an upcall.
-    pub(crate) fn take(&mut self, channels: &mut Channels) -> Option<(Interrupt, bool)> {
+    pub(crate) fn take(&mut self, channels: &mut EventChannels) -> Option<(InterruptSource, bool)> {
         match self {
             Self::Apic(apic) => {
                 let interrupt = interrupt(apic.lapic.inject()?);
-                if let (Interrupt::Device(_), Some(domain)) = (interrupt, apic.platform) {
+                if let (InterruptSource::Device(_), Some(domain)) = (interrupt, apic.platform) {
                     // The platform device's handler takes the pending event of its only channel.
                     let own = channels.domain(domain).ok()?;
                     own.enter_upcall(0);
@@ -231,8 +231,8 @@ impl Controller {
                     return None;
                 };
                 let index = ports.iter().position(|known| *known == port)?;
-                let device = |index: usize| Interrupt::Device(index as u16 - 1);
-                Some((if index == 0 { Interrupt::Timer } else { device(index) }, entered))
+                let device = |index: usize| InterruptSource::Device(index as u16 - 1);
+                Some((if index == 0 { InterruptSource::Timer } else { device(index) }, entered))
             }
         }
     }
@@ -242,33 +242,36 @@ impl Controller {
         &mut self,
         path: ApicWritePath,
         memory: &mut HostMemory,
-        now: Instant,
-    ) -> Result<(), Broken> {
+        now: VirtualInstant,
+    ) -> Result<(), InvariantViolation> {
         let Self::Apic(apic) = self else { return Ok(()) };
         let (highest, count) = (apic.lapic.in_service().highest(), apic.lapic.in_service().count());
-        let WriteEffect::Eoi(Eoi { ended, next, .. }) = apic.write(END, 0, path, memory, now)? else {
-            return Err(Broken::EndOfInterrupt);
+        let ApicWriteEffect::Eoi(EoiEffect { ended, next, .. }) = apic.write(END, 0, path, memory, now)?
+        else {
+            return Err(InvariantViolation::EndOfInterrupt);
         };
         let one = ended.is_some() && ended == highest && apic.lapic.in_service().count() + 1 == count;
-        if one && next == apic.lapic.deliverable() { Ok(()) } else { Err(Broken::EndOfInterrupt) }
+        if one && next == apic.lapic.deliverable() { Ok(()) } else { Err(InvariantViolation::EndOfInterrupt) }
     }
 }
 
 impl Apic {
     fn write(
         &mut self,
-        store: Store,
+        store: ApicStore,
         value: u32,
         path: ApicWritePath,
         memory: &mut HostMemory,
-        now: Instant,
-    ) -> Result<WriteEffect, Broken> {
+        now: VirtualInstant,
+    ) -> Result<ApicWriteEffect, InvariantViolation> {
         let Self { lapic, code, .. } = self;
         match path {
             ApicWritePath::Direct => Ok(lapic.write(now, store.register, value)),
             ApicWritePath::Msr => {
                 let msr = MSR_BASE + u32::from(store.register) / 16;
-                lapic.write_msr(now, msr, value.into()).map_err(|_| Broken::Instruction(store.register))
+                lapic
+                    .write_msr(now, msr, value.into())
+                    .map_err(|_| InvariantViolation::Instruction(store.register))
             }
             ApicWritePath::Exit(policy) => code.exit(store, value, policy, (lapic, memory), now),
         }
@@ -276,13 +279,13 @@ impl Apic {
 }
 
 /// Returns the number of timer counts until `span` is over.
-fn counts(span: Span) -> u32 {
+fn counts(span: VirtualDuration) -> u32 {
     u32::try_from(span.picos().div_ceil(COUNT.picos())).unwrap_or(u32::MAX)
 }
 
-fn interrupt(vector: u8) -> Interrupt {
+fn interrupt(vector: u8) -> InterruptSource {
     match vector {
-        TIMER_VECTOR => Interrupt::Timer,
-        vector => Interrupt::Device(u16::from(vector.wrapping_sub(DEVICE_VECTOR))),
+        TIMER_VECTOR => InterruptSource::Timer,
+        vector => InterruptSource::Device(u16::from(vector.wrapping_sub(DEVICE_VECTOR))),
     }
 }

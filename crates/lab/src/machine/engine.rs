@@ -2,12 +2,14 @@
 //! [`Actor`]: it defines its events, handles them, and executes the steps of its virtual CPUs. Actors can be
 //! composed, with the inner ones' events wrapped in the outer one's.
 
-use super::books::{Books, Unbalanced};
-use hypervisor::account::{Category, ConservationError, Usage};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, Machine, Step, ThreadAction, ThreadId, VcpuId, Visit};
+use super::books::{ConservationChecks, CountMismatch};
+use hypervisor::account::{CycleCategory, CycleConservationError, CycleUsage};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{
+    HardwareThreadId, HostMachine, ThreadAction, ThreadVisit, VcpuId, VcpuStep, VcpuStepOutcome,
+};
 use hypervisor::domain::DomainKind;
-use sim::{EventKey, EventQueue, Instant, Label, Span, Trace};
+use sim::{EventKey, EventQueue, EventTrace, TraceLabel, VirtualDuration, VirtualInstant};
 use std::fmt::Debug;
 use thiserror::Error;
 
@@ -17,20 +19,20 @@ pub trait Actor: Sized {
     type Event: Copy + Debug;
 
     /// Handles an event of the actor at its time.
-    fn handle(&mut self, event: Self::Event, now: Instant, core: &mut Core<Self::Event>);
+    fn handle(&mut self, event: Self::Event, now: VirtualInstant, core: &mut SimulationCore<Self::Event>);
 
-    /// Executes a step of a virtual CPU, and finishes it with [`Core`].
-    fn execute(&mut self, step: Step, core: &mut Core<Self::Event>);
+    /// Executes a step of a virtual CPU, and finishes it with [`SimulationCore`].
+    fn execute(&mut self, step: VcpuStep, core: &mut SimulationCore<Self::Event>);
 
     /// Checks equations that hold at any time, such as frames sent and frames found.
-    fn check_books(&self, books: &mut Books);
+    fn check_books(&self, books: &mut ConservationChecks);
 }
 
 /// Event in the simulation engine's queue.
 #[derive(Debug, Clone, Copy)]
-enum Event<E> {
+enum QueuedEvent<E> {
     /// The scheduler has to visit this thread.
-    Visit(ThreadId),
+    Visit(HardwareThreadId),
     /// The scheduler's clocks have reached a deadline.
     Scheduler,
     /// Event of the simulated system, not of the processors.
@@ -39,71 +41,71 @@ enum Event<E> {
 
 /// Processors, event queue, cost table and trace, on which actors operate.
 #[derive(Debug)]
-pub struct Core<E> {
+pub struct SimulationCore<E> {
     pub(crate) table: CostTable,
-    pub(crate) processors: Machine,
-    queue: EventQueue<Event<E>>,
+    pub(crate) processors: HostMachine,
+    queue: EventQueue<QueuedEvent<E>>,
     /// Time of the scheduler's next call, and the key of its event.
-    due: Option<Instant>,
+    due: Option<VirtualInstant>,
     time: Option<EventKey>,
-    pub(crate) trace: Trace,
+    pub(crate) trace: EventTrace,
 }
 
 /// System that runs in virtual time.
 #[derive(Debug)]
-pub struct Engine<A: Actor> {
-    pub(crate) core: Core<A::Event>,
+pub struct Simulation<A: Actor> {
+    pub(crate) core: SimulationCore<A::Event>,
     pub(crate) system: A,
 }
 
 /// Defect of the model: the run's results are invalid.
 #[derive(Debug, Error)]
-pub enum Defect {
+pub enum ModelDefect {
     /// Processor cycles were not conserved.
     #[error(transparent)]
-    Cycles(#[from] ConservationError),
+    Cycles(#[from] CycleConservationError),
     /// A count other than cycles was not conserved.
     #[error(transparent)]
-    Books(#[from] Unbalanced),
+    Books(#[from] CountMismatch),
 }
 
-const WORLD: Label = Label::new("world");
-const STEP: Label = Label::new("step");
+const WORLD: TraceLabel = TraceLabel::new("world");
+const STEP: TraceLabel = TraceLabel::new("step");
 
-impl<E: Copy> Core<E> {
+impl<E: Copy> SimulationCore<E> {
     /// Creates idle processors without events.
-    pub(crate) fn new(table: CostTable, processors: Machine) -> Self {
-        Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: Trace::new() }
+    pub(crate) fn new(table: CostTable, processors: HostMachine) -> Self {
+        Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: EventTrace::new() }
     }
 
     /// Returns the current simulated time.
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> VirtualInstant {
         self.queue.now()
     }
 
     /// Schedules an event of the actor.
-    pub(crate) fn schedule(&mut self, at: Instant, event: E) -> EventKey {
-        self.queue.schedule(at, Event::Own(event))
+    pub(crate) fn schedule(&mut self, at: VirtualInstant, event: E) -> EventKey {
+        self.queue.schedule(at, QueuedEvent::Own(event))
     }
 
     /// Replaces an event by another, or by none.
     pub(crate) fn replace(
         &mut self,
         old: Option<EventKey>,
-        at: Option<Instant>,
+        at: Option<VirtualInstant>,
         event: E,
     ) -> Option<EventKey> {
-        self.queue.replace(old, at, Event::Own(event))
+        self.queue.replace(old, at, QueuedEvent::Own(event))
     }
 
     /// Wakes a virtual CPU, and schedules the visit of its thread.
-    pub(crate) fn wake(&mut self, vcpu: VcpuId, now: Instant) {
+    pub(crate) fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) {
         let visit = self.processors.wake(vcpu, now);
         self.expect(visit);
     }
 
     /// Finishes an executed step, and schedules the visit that follows.
-    pub(crate) fn finish(&mut self, step: Step, then: AfterStep) {
+    pub(crate) fn finish(&mut self, step: VcpuStep, then: VcpuStepOutcome) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);
         self.expect(Some(visit));
@@ -111,7 +113,7 @@ impl<E: Copy> Core<E> {
 
     /// Charges the hypervisor for notifying a virtual CPU of an event, including `sending` cycles. A running
     /// hardware-virtualized guest is made to exit; another is woken if it sleeps.
-    pub(crate) fn tell(&mut self, vcpu: VcpuId, kind: DomainKind, sending: u64, now: Instant) {
+    pub(crate) fn tell(&mut self, vcpu: VcpuId, kind: DomainKind, sending: u64, now: VirtualInstant) {
         let (thread, domain) = (self.processors.home(vcpu), self.processors.domain_of(vcpu));
         match kind {
             DomainKind::Hvm => {
@@ -119,14 +121,14 @@ impl<E: Copy> Core<E> {
                     && let Some(exit) = self.table.features().on_device_interrupt()
                 {
                     self.processors.steal(thread, domain, exit.category(), exit.price(&self.table), now);
-                    let gone = self.table[Cost::ExitPollution];
-                    self.processors.steal(thread, domain, Category::Refill, gone, now);
+                    let gone = self.table[CostConstant::ExitPollution];
+                    self.processors.steal(thread, domain, CycleCategory::Refill, gone, now);
                 }
             }
             DomainKind::Pvm | DomainKind::Dom0 => {
                 let blocked =
-                    if self.processors.is_blocked(vcpu) { self.table[Cost::EventBlocked] } else { 0 };
-                self.processors.steal(thread, domain, Category::EventChannel, sending + blocked, now);
+                    if self.processors.is_blocked(vcpu) { self.table[CostConstant::EventBlocked] } else { 0 };
+                self.processors.steal(thread, domain, CycleCategory::EventChannel, sending + blocked, now);
             }
             DomainKind::Hypervisor | DomainKind::Native => {}
         }
@@ -139,35 +141,35 @@ impl<E: Copy> Core<E> {
         if due != self.due {
             self.due = due;
             let at = due.map(|at| at.max(self.queue.now()));
-            self.time = self.queue.replace(self.time, at, Event::Scheduler);
+            self.time = self.queue.replace(self.time, at, QueuedEvent::Scheduler);
         }
     }
 
     /// Runs the scheduler at its wake-up.
-    fn run_scheduler(&mut self, now: Instant) {
+    fn run_scheduler(&mut self, now: VirtualInstant) {
         (self.due, self.time) = (None, None);
         for visit in self.processors.run_scheduler(now) {
             self.expect(Some(visit));
         }
     }
 
-    fn expect(&mut self, visit: Option<Visit>) {
-        if let Some(Visit { thread, at }) = visit {
-            self.queue.schedule(at, Event::Visit(thread));
+    fn expect(&mut self, visit: Option<ThreadVisit>) {
+        if let Some(ThreadVisit { thread, at }) = visit {
+            self.queue.schedule(at, QueuedEvent::Visit(thread));
         }
     }
 }
 
-impl<A: Actor> Engine<A> {
+impl<A: Actor> Simulation<A> {
     /// Runs all events before `end`.
-    pub fn run(&mut self, end: Instant) {
+    pub fn run(&mut self, end: VirtualInstant) {
         let Self { core, system } = self;
         core.schedule_wake_up();
         while let Some((now, event)) = core.queue.pop_before(end) {
             match event {
-                Event::Own(event) => system.handle(event, now, core),
-                Event::Scheduler => core.run_scheduler(now),
-                Event::Visit(thread) => match core.processors.visit(thread, now) {
+                QueuedEvent::Own(event) => system.handle(event, now, core),
+                QueuedEvent::Scheduler => core.run_scheduler(now),
+                QueuedEvent::Visit(thread) => match core.processors.visit(thread, now) {
                     ThreadAction::Run(step) => system.execute(step, core),
                     ThreadAction::Later(visit) => core.expect(Some(visit)),
                     ThreadAction::Idle => {}
@@ -181,9 +183,9 @@ impl<A: Actor> Engine<A> {
     /// `span`. Violated conservation is an error.
     pub(crate) fn observe<C>(
         &mut self,
-        (warm_up, span): (Span, Span),
+        (warm_up, span): (VirtualDuration, VirtualDuration),
         counts: impl FnOnce(&A) -> C,
-    ) -> Result<(C, Usage), Defect> {
+    ) -> Result<(C, CycleUsage), ModelDefect> {
         let begin = self.core.now() + warm_up;
         self.run(begin);
         let (before, counted) = (self.core.processors.snapshot(begin), counts(&self.system));
@@ -191,7 +193,7 @@ impl<A: Actor> Engine<A> {
         self.run(end);
         let after = self.core.processors.snapshot(end);
         after.check()?;
-        let mut books = Books::default();
+        let mut books = ConservationChecks::default();
         self.system.check_books(&mut books);
         books.close()?;
         let usage = after.since(&before);

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Invariant that a run violated: a defect of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Broken {
+pub enum InvariantViolation {
     /// A physical vector was delivered to two domains.
     #[error("two domains share physical interrupt vector {0:?}")]
     SharedVector(PhysicalVector),

@@ -5,12 +5,12 @@ pub(crate) const GUEST_MEMORY: u64 = 6 << 20;
 
 /// Memory of a domain, whose physical address 0 is at `host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Region {
+pub(crate) struct DomainMemoryRegion {
     pub(crate) host: u64,
     length: u64,
 }
 
-impl Region {
+impl DomainMemoryRegion {
     /// Returns the region of guest `guest`.
     pub(crate) const fn of(guest: usize) -> Self {
         Self { host: guest as u64 * GUEST_MEMORY, length: GUEST_MEMORY }

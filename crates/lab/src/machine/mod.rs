@@ -1,5 +1,5 @@
 //! Modelled machines: real cards and real drivers with modelled processors, hypervisors, kernels and clients.
-//! [`World::run`] advances time; [`World::measure`] returns the results of an interval.
+//! [`ServerSimulation::run`] advances time; [`ServerSimulation::measure`] returns the results of an interval.
 //!
 //! | module | contents |
 //! |---|---|
@@ -38,12 +38,15 @@ pub mod thin;
 pub mod topology;
 mod vectors;
 
-pub use books::Unbalanced;
-pub use engine::{Actor, Core, Defect, Engine};
-pub use invariant::Broken;
-pub use parts::card::Limits;
+pub use books::CountMismatch;
+pub use engine::{Actor, ModelDefect, Simulation, SimulationCore};
+pub use invariant::InvariantViolation;
+pub use parts::card::TrafficLimits;
 pub use parts::quality;
-pub use parts::wire::Traffic;
-pub use server::setup::{BuildError, Inside, Netback, Network, Origin, Scheduling, Setup};
-pub use server::{Measured, Server, World};
+pub use parts::wire::ClientTraffic;
+pub use server::setup::{
+    InternalSender, InternalTraffic, NetbackOptions, NetworkPath, ServerBuildError, ServerSetup,
+    VcpuScheduling,
+};
+pub use server::{ServerMachine, ServerResults, ServerSimulation};
 pub use topology::Topology;

@@ -1,8 +1,8 @@
 //! Topology of a server as data: sockets, cores and threads, placement of virtual CPUs, the wires of its
 //! ports, and the burst sizes of clients. Costs are in the cost table.
 
-use hypervisor::cpu::ThreadId;
-use sim::Span;
+use hypervisor::cpu::HardwareThreadId;
+use sim::VirtualDuration;
 
 /// Topology of a server and its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +20,11 @@ pub struct Topology {
     /// Threads of the guests' virtual CPUs.
     pub guest_home: ThreadAssignment,
     /// Period of the service domain's timer tick.
-    pub service_tick: Span,
+    pub service_tick: VirtualDuration,
     /// Number of guests per port, at most.
     pub guests_per_port: u8,
     /// Wire of each port, with its clients.
-    pub wire: Wire,
+    pub wire: WireProperties,
 }
 
 /// Threads that virtual CPUs are assigned to in turn.
@@ -43,7 +43,7 @@ pub enum ThreadAssignment {
 
 /// Wire of a port, with the burst sizes of its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wire {
+pub struct WireProperties {
     /// Speed of the wire in bits per second.
     pub bits_per_second: u64,
     /// Segments of a stream that a client's stack gives to its card at a time, at most.
@@ -53,10 +53,10 @@ pub struct Wire {
     /// Datagrams that the transmit ring of the clients' card holds.
     pub ring: u32,
     /// Time from a frame at a client to its next segment or request: card, interrupt and stack.
-    pub turnaround: Span,
+    pub turnaround: VirtualDuration,
 }
 
-impl Wire {
+impl WireProperties {
     /// Gigabit wire with clients of the time. A stream is passed down in up to 64 KB, which the card
     /// segments. A client's socket is as large as a receiver's. A ring has 256 descriptors (igb), and a
     /// datagram takes three: checksum context, headers and page.
@@ -65,7 +65,7 @@ impl Wire {
         segments: 44,
         socket: 64,
         ring: 256 / 3,
-        turnaround: Span::from_micros(30),
+        turnaround: VirtualDuration::from_micros(30),
     };
 
     /// Returns the mean number of datagrams a client sends in its turn. A client with a full socket sleeps
@@ -89,9 +89,9 @@ impl Topology {
         service_cpus: 8,
         service_home: ThreadAssignment::Sibling(0),
         guest_home: ThreadAssignment::Sibling(1),
-        service_tick: Span::from_millis(1),
+        service_tick: VirtualDuration::from_millis(1),
         guests_per_port: 7,
-        wire: Wire::GIGABIT,
+        wire: WireProperties::GIGABIT,
     };
 
     /// Server of Zhang et al., multi-core netback: eight cores without siblings, in pairs that share a cache;
@@ -120,32 +120,32 @@ impl Topology {
 
     /// Returns the thread of the service domain's virtual CPU `n`.
     #[must_use]
-    pub fn service(&self, n: u16) -> ThreadId {
+    pub fn service(&self, n: u16) -> HardwareThreadId {
         self.thread_of(self.service_home, n)
     }
 
     /// Returns the thread of guest `n`.
     #[must_use]
-    pub fn guest(&self, n: u16) -> ThreadId {
+    pub fn guest(&self, n: u16) -> HardwareThreadId {
         self.thread_of(self.guest_home, n)
     }
 
     /// Returns the thread of program `n` of a bare machine. Without a service domain, programs use the second
     /// threads once every core has one.
     #[must_use]
-    pub fn bare(&self, n: u16) -> ThreadId {
+    pub fn bare(&self, n: u16) -> HardwareThreadId {
         let round = n / self.cores() + self.threads_per_core / 2;
         self.thread_of(ThreadAssignment::Sibling(round % self.threads_per_core), n)
     }
 
     /// Returns the index of the socket of a thread.
     #[must_use]
-    pub fn socket(&self, thread: ThreadId) -> usize {
+    pub fn socket(&self, thread: HardwareThreadId) -> usize {
         thread.index() / usize::from(self.cores_per_socket * self.threads_per_core)
     }
 
-    fn thread_of(&self, home: ThreadAssignment, n: u16) -> ThreadId {
-        ThreadId::new(match home {
+    fn thread_of(&self, home: ThreadAssignment, n: u16) -> HardwareThreadId {
+        HardwareThreadId::new(match home {
             ThreadAssignment::Sibling(sibling) => n % self.cores() * self.threads_per_core + sibling,
             ThreadAssignment::Cores { first, count } => (first + n % count) * self.threads_per_core,
         })
@@ -154,14 +154,15 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::{ThreadAssignment, Topology, Wire};
+    use super::{ThreadAssignment, Topology, WireProperties};
 
     #[test]
     fn guests_share_cores_but_no_threads_with_dom0() {
         let topology = Topology::HPCA2010;
         let threads =
             |place: fn(&Topology, u16) -> _| (0..10).map(|n| place(&topology, n)).collect::<Vec<_>>();
-        let indices = |all: Vec<hypervisor::cpu::ThreadId>| all.iter().map(|t| t.index()).collect::<Vec<_>>();
+        let indices =
+            |all: Vec<hypervisor::cpu::HardwareThreadId>| all.iter().map(|t| t.index()).collect::<Vec<_>>();
         assert_eq!(indices(threads(Topology::service)), [0, 2, 4, 6, 8, 10, 12, 14, 0, 2]);
         assert_eq!(indices(threads(Topology::guest)), [1, 3, 5, 7, 9, 11, 13, 15, 1, 3]);
         assert_eq!(indices(threads(Topology::bare)), [1, 3, 5, 7, 9, 11, 13, 15, 0, 2]);
@@ -173,7 +174,7 @@ mod tests {
     /// clients each has fewer.
     #[test]
     fn frame_burst_is_half_a_socket_or_a_share_of_the_ring() {
-        let bursts: Vec<_> = (1..=7).map(|clients| Wire::GIGABIT.burst(clients)).collect();
+        let bursts: Vec<_> = (1..=7).map(|clients| WireProperties::GIGABIT.burst(clients)).collect();
         assert_eq!(bursts, [32, 32, 28, 21, 17, 14, 12]);
     }
 

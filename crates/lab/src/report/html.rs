@@ -3,17 +3,17 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Report, Section, model};
+use super::{ExperimentReport, ReportSection, model};
 use crate::experiments::why_nothing;
-use crate::figure::from_rows::{Annotations, charts};
+use crate::figure::from_rows::{FigureAnnotations, charts};
 use crate::row::Row;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 const STYLE: &str = include_str!("style.css");
 /// Content security policy: the browser loads and runs nothing, whatever a row's names contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &ExperimentReport) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,7 +40,7 @@ pub(super) fn page(report: &Report) -> String {
     page.into_string()
 }
 
-fn head(report: &Report) -> Markup {
+fn head(report: &ExperimentReport) -> Markup {
     let rows: usize = report.sections.iter().map(|section| section.rows.len()).sum();
     html! {
         header {
@@ -77,10 +77,10 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-fn experiment(report: &Report, section: &Section) -> Markup {
+fn experiment(report: &ExperimentReport, section: &ReportSection) -> Markup {
     let id = section.id();
     let spread = |row: &Row, metric: &str| report.half(row, metric);
-    let annotations = Annotations { stated: report.stated_of(section), spread: &spread };
+    let annotations = FigureAnnotations { stated: report.stated_of(section), spread: &spread };
     html! {
         section id=(id) {
             h2 { span.name { (section.experiment.name) } " " (section.experiment.title) }
@@ -109,7 +109,7 @@ fn experiment(report: &Report, section: &Section) -> Markup {
     }
 }
 
-fn rows(report: &Report, section: &Section) -> Markup {
+fn rows(report: &ExperimentReport, section: &ReportSection) -> Markup {
     let experiment = section.experiment;
     html! {
         div.scroll { table {
@@ -136,7 +136,7 @@ fn rows(report: &Report, section: &Section) -> Markup {
     }
 }
 
-fn reproduce(report: &Report) -> Markup {
+fn reproduce(report: &ExperimentReport) -> Markup {
     html! {
         section #reproduce {
             h2 { "How to reproduce" }
@@ -152,5 +152,5 @@ fn reproduce(report: &Report) -> Markup {
 
 /// Formats a number as in the rows, without a needless decimal point.
 pub(super) fn number(value: f64) -> String {
-    Value::Real(value).to_string().replace('-', "\u{2212}")
+    ParameterValue::Real(value).to_string().replace('-', "\u{2212}")
 }

@@ -23,34 +23,34 @@ use std::{fs, io};
 
 use thiserror::Error;
 
-use crate::catalogue::{Catalogue, Parameter, Residual, Sensitivity, Stated};
-use crate::experiment::{Experiment, Points};
+use crate::catalogue::{Catalogue, ModelConstant, Residual, Sensitivity, StatedValue};
+use crate::experiment::{Experiment, PointCombinations};
 use crate::named::{Metrics, Params};
 use crate::row::Row;
 use crate::runner::plan;
-use crate::runner::store::Record;
-use crate::value::Value;
-use seeds::Spread;
+use crate::runner::store::RowRecord;
+use crate::value::ParameterValue;
+use seeds::ConfidenceIntervals;
 
 /// Report of a set of rows.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ExperimentReport {
     version: String,
     /// First of the seeds of the report's rows.
     seed: u64,
     seeds: usize,
-    sections: Vec<Section>,
+    sections: Vec<ReportSection>,
     /// Intervals of each row's metrics, if there are several seeds.
-    spreads: Vec<Spread>,
-    stated: Vec<Stated>,
-    parameters: Vec<Parameter>,
+    spreads: Vec<ConfidenceIntervals>,
+    stated: Vec<StatedValue>,
+    parameters: Vec<ModelConstant>,
     residuals: Vec<Residual>,
     sensitivity: Sensitivity,
 }
 
 /// Section of the report: an experiment with one choice of settings.
 #[derive(Clone, Debug)]
-struct Section {
+struct ReportSection {
     experiment: &'static Experiment,
     changed: Params,
     /// Rows of the section, in the order of the points.
@@ -93,7 +93,7 @@ pub enum ReportError {
     },
 }
 
-impl Report {
+impl ExperimentReport {
     /// Sorts result rows into a report. Rows of several seeds are merged to their means, unless one seed is
     /// selected.
     ///
@@ -102,7 +102,7 @@ impl Report {
     /// experiments.
     pub fn new(
         catalogue: &Catalogue,
-        mut records: Vec<Record>,
+        mut records: Vec<RowRecord>,
         seed: Option<u64>,
     ) -> Result<Self, ReportError> {
         if records.is_empty() {
@@ -169,12 +169,12 @@ impl Report {
     }
 
     /// Returns the seeds of the rows, for the command line.
-    fn seeds(&self) -> Seeds {
-        Seeds { first: self.seed, count: self.seeds }
+    fn seeds(&self) -> SeedRange {
+        SeedRange { first: self.seed, count: self.seeds }
     }
 
     /// Returns the stated values of a section. They apply only to unchanged settings.
-    fn stated_of(&self, section: &Section) -> &[Stated] {
+    fn stated_of(&self, section: &ReportSection) -> &[StatedValue] {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
 
@@ -217,7 +217,7 @@ impl Report {
     }
 }
 
-impl Section {
+impl ReportSection {
     /// Returns the identifier of the section in the page.
     fn id(&self) -> String {
         let name = format!("{} {}", self.experiment.name, self.changed);
@@ -226,7 +226,7 @@ impl Section {
     }
 
     /// Returns the commands that reproduce the section's rows.
-    fn commands(&self, seeds: Seeds) -> Vec<String> {
+    fn commands(&self, seeds: SeedRange) -> Vec<String> {
         let sweep = self.sweeps().then(|| command(self.experiment.name, seeds, &self.changed));
         sweep.into_iter().chain(self.beyond(seeds)).collect()
     }
@@ -237,7 +237,7 @@ impl Section {
     }
 
     /// Returns the commands for rows whose points are beyond the sweep.
-    fn beyond(&self, seeds: Seeds) -> Vec<String> {
+    fn beyond(&self, seeds: SeedRange) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
         beyond.map(|row| command(self.experiment.name, seeds, &row.params)).collect()
@@ -249,7 +249,7 @@ impl Section {
 }
 
 /// Returns the command that runs the experiments `names`.
-fn command(names: &str, Seeds { first, count }: Seeds, changed: &Params) -> String {
+fn command(names: &str, SeedRange { first, count }: SeedRange, changed: &Params) -> String {
     let set = changed.iter().map(|(name, value)| format!(" --set {name}={value}")).collect::<String>();
     let several = if count > 1 { format!(" --seeds {count}") } else { String::new() };
     format!("softiov lab run {names} --seed {first}{several}{set}")
@@ -257,7 +257,7 @@ fn command(names: &str, Seeds { first, count }: Seeds, changed: &Params) -> Stri
 
 /// Range of consecutive seeds.
 #[derive(Clone, Copy, Debug)]
-struct Seeds {
+struct SeedRange {
     first: u64,
     count: usize,
 }
@@ -274,15 +274,15 @@ fn listed<T: ToString>(values: &[T]) -> String {
 }
 
 /// Groups the rows of an experiment by changed settings, unchanged ones first.
-fn sections(experiment: &'static Experiment, records: &[Record]) -> Vec<Section> {
+fn sections(experiment: &'static Experiment, records: &[RowRecord]) -> Vec<ReportSection> {
     let points = plan::points(experiment);
-    let mut sections: Vec<Section> = Vec::new();
+    let mut sections: Vec<ReportSection> = Vec::new();
     for record in records.iter().filter(|record| record.row.experiment == experiment.name) {
         let changed = changed(experiment, &record.row.params);
         let row = record.row.clone();
         match sections.iter_mut().find(|section| section.changed == changed) {
             Some(section) => section.rows.push(row),
-            None => sections.push(Section { experiment, changed, rows: vec![row], missing: 0 }),
+            None => sections.push(ReportSection { experiment, changed, rows: vec![row], missing: 0 }),
         }
     }
     for section in &mut sections {
@@ -317,14 +317,14 @@ fn changed(experiment: &Experiment, params: &Params) -> Params {
 /// beyond the sweep.
 fn order(experiment: &Experiment, points: &[Params], params: &Params) -> (usize, Vec<i64>) {
     let listed = match experiment.points {
-        Points::All => 0,
-        Points::Listed(_) => {
+        PointCombinations::All => 0,
+        PointCombinations::Listed(_) => {
             let axes = axes(experiment, params);
             points.iter().position(|point| *point == axes).unwrap_or(points.len())
         }
     };
     let place = |axis: &crate::experiment::Axis| match params.get(axis.name) {
-        Some(Value::Int(int)) => *int,
+        Some(ParameterValue::Int(int)) => *int,
         value => {
             let at = axis.values.list().iter().position(|known| Some(known) == value);
             at.and_then(|at| i64::try_from(at).ok()).unwrap_or(i64::MAX)

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::Report;
+use super::ExperimentReport;
 use super::html::number;
-use crate::catalogue::{Parameter, Residual};
+use crate::catalogue::{ModelConstant, Residual};
 
 /// Relative residual above which a row is marked.
 const FAR: f64 = 0.10;
@@ -50,7 +50,7 @@ fn difference(residual: &Residual) -> Markup {
 
 /// Renders the sensitivity of predictions. It is computed beforehand, so its version may differ from the
 /// rows'.
-pub(super) fn sensitivity(report: &Report) -> Markup {
+pub(super) fn sensitivity(report: &ExperimentReport) -> Markup {
     let sensitivity = &report.sensitivity;
     html! {
         section #sensitivity {
@@ -85,7 +85,7 @@ pub(super) fn sensitivity(report: &Report) -> Markup {
     }
 }
 
-pub(super) fn parameters(parameters: &[Parameter]) -> Markup {
+pub(super) fn parameters(parameters: &[ModelConstant]) -> Markup {
     html! {
         section #parameters {
             h2 { "Parameters" }

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::Report;
-use crate::catalogue::{Parameter, Residual, Sensitivity};
-use crate::named::{Metrics, Named};
+use super::ExperimentReport;
+use crate::catalogue::{ModelConstant, Residual, Sensitivity};
+use crate::named::{Metrics, NamedValues};
 use crate::row::Row;
 
-pub(super) fn csv(report: &Report) -> String {
+pub(super) fn csv(report: &ExperimentReport) -> String {
     let rows = || report.sections.iter().flat_map(|section| &section.rows);
     let params = union(rows().flat_map(|row| row.params.names()));
     let metrics = union(rows().flat_map(|row| row.metrics.names()));
@@ -37,7 +37,7 @@ fn union<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     union
 }
 
-fn cells<T: ToString>(text: &mut String, names: &[&str], values: &Named<T>) {
+fn cells<T: ToString>(text: &mut String, names: &[&str], values: &NamedValues<T>) {
     for name in names {
         let value = values.get(name).map(T::to_string).unwrap_or_default();
         let _ = write!(text, ",{}", field(&value));
@@ -62,7 +62,7 @@ struct ReportData<'a> {
     rows: Vec<&'a Row>,
     /// Half of each metric's 95 % interval, per row; empty with one seed.
     intervals: Vec<&'a Metrics>,
-    parameters: &'a [Parameter],
+    parameters: &'a [ModelConstant],
     residuals: &'a [Residual],
     sensitivity: &'a Sensitivity,
 }
@@ -72,12 +72,12 @@ struct ExperimentInfo<'a> {
     experiment: &'a str,
     title: &'a str,
     shows: &'a str,
-    units: Named<&'a str>,
+    units: NamedValues<&'a str>,
     commands: Vec<String>,
     missing_points: usize,
 }
 
-pub(super) fn json(report: &Report) -> String {
+pub(super) fn json(report: &ExperimentReport) -> String {
     let rows = || report.sections.iter().flat_map(|section| &section.rows);
     let about = report.sections.iter().map(|section| ExperimentInfo {
         experiment: section.experiment.name,

@@ -3,7 +3,7 @@
 
 use crate::named::{Metrics, Params};
 use crate::row::{Row, rounded};
-use crate::runner::store::Record;
+use crate::runner::store::RowRecord;
 
 /// Student's t, two-sided 95 %, for 1 and more degrees of freedom; the normal distribution's beyond.
 const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
@@ -11,13 +11,13 @@ const NORMAL: f64 = 1.960;
 
 /// Half of each metric's 95 % interval, for a row of several seeds.
 #[derive(Clone, Debug)]
-pub(super) struct Spread {
+pub(super) struct ConfidenceIntervals {
     experiment: String,
     params: Params,
     pub(super) half: Metrics,
 }
 
-impl Spread {
+impl ConfidenceIntervals {
     /// Returns `true` if the intervals belong to that row.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         self.experiment == row.experiment && self.params == row.params
@@ -25,10 +25,10 @@ impl Spread {
 }
 
 /// Returns one record per point, in the order of the first seed.
-pub(super) fn merge(records: Vec<Record>) -> (Vec<Record>, Vec<Spread>) {
-    let mut points: Vec<Vec<Record>> = Vec::new();
+pub(super) fn merge(records: Vec<RowRecord>) -> (Vec<RowRecord>, Vec<ConfidenceIntervals>) {
+    let mut points: Vec<Vec<RowRecord>> = Vec::new();
     for record in records {
-        let is_same = |known: &&mut Vec<Record>| {
+        let is_same = |known: &&mut Vec<RowRecord>| {
             let row = &known[0].row;
             row.experiment == record.row.experiment && row.params == record.row.params
         };
@@ -41,7 +41,7 @@ pub(super) fn merge(records: Vec<Record>) -> (Vec<Record>, Vec<Spread>) {
     points.into_iter().map(one).unzip()
 }
 
-fn one(mut all: Vec<Record>) -> (Record, Spread) {
+fn one(mut all: Vec<RowRecord>) -> (RowRecord, ConfidenceIntervals) {
     all.sort_by_key(|record| record.seed);
     let values = |name: &str| -> Vec<f64> {
         all.iter().filter_map(|record| record.row.metrics.get(name).copied()).collect()
@@ -53,7 +53,7 @@ fn one(mut all: Vec<Record>) -> (Record, Spread) {
     let mut record = all.swap_remove(0);
     record.row.metrics = mean;
     let Row { experiment, params, .. } = &record.row;
-    let spread = Spread { experiment: experiment.clone(), params: params.clone(), half };
+    let spread = ConfidenceIntervals { experiment: experiment.clone(), params: params.clone(), half };
     (record, spread)
 }
 

@@ -2,24 +2,25 @@
 
 use std::num::NonZeroUsize;
 
-use super::{Report, ReportError, Seeds};
-use crate::runner::plan::Selection;
-use crate::runner::store::Record;
-use crate::runner::{self, Options};
+use super::{ExperimentReport, ReportError, SeedRange};
+use crate::runner::plan::ExperimentSelection;
+use crate::runner::store::RowRecord;
+use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
 
-pub(super) fn records(seed: u64, set: &[&str]) -> Vec<Record> {
+pub(super) fn records(seed: u64, set: &[&str]) -> Vec<RowRecord> {
     let set = set.iter().map(|text| text.parse().unwrap()).collect();
-    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
-    runner::run(&catalogue(), &Selection::All, &options, &mut ()).unwrap().records
+    let options =
+        ExperimentOptions { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
+    runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap().records
 }
 
-pub(super) fn report(records: Vec<Record>) -> Report {
-    Report::new(&catalogue(), records, None).unwrap()
+pub(super) fn report(records: Vec<RowRecord>) -> ExperimentReport {
+    ExperimentReport::new(&catalogue(), records, None).unwrap()
 }
 
-fn refusal(records: Vec<Record>, seed: Option<u64>) -> ReportError {
-    Report::new(&catalogue(), records, seed).unwrap_err()
+fn refusal(records: Vec<RowRecord>, seed: Option<u64>) -> ReportError {
+    ExperimentReport::new(&catalogue(), records, seed).unwrap_err()
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn report_page_has_every_figure_table_and_command() {
 fn report_marks_a_sensitivity_of_another_version() {
     let records = records(1, &[]);
     let mut catalogue = catalogue();
-    let page = |catalogue: &_| Report::new(catalogue, records.clone(), None).unwrap().to_html();
+    let page = |catalogue: &_| ExperimentReport::new(catalogue, records.clone(), None).unwrap().to_html();
     assert!(page(&catalogue).contains("<code>eoi_full</code>: \u{2212}12.3 %, +12.4 %"));
     assert!(page(&catalogue).contains("may be out of date"));
     catalogue.sensitivity.version = records[0].version.clone();
@@ -94,7 +95,7 @@ fn report_has_a_section_for_each_set_of_changed_settings() {
         ]
     );
     assert_eq!(
-        report.sections[1].commands(Seeds { first: 1, count: 1 }),
+        report.sections[1].commands(SeedRange { first: 1, count: 1 }),
         ["softiov lab run queue --seed 1 --set cpu=modern"]
     );
     assert_eq!(
@@ -156,17 +157,17 @@ fn report_has_a_command_for_a_point_beyond_the_sweep() {
     let both = report([only(&["cpu=modern"]), only(&set)].concat());
     let sweep = "softiov lab run queue --seed 1 --set cpu=modern";
     assert_eq!(both.commands(), [sweep, nine]);
-    assert_eq!(both.sections[0].commands(Seeds { first: 1, count: 1 }), [sweep, nine]);
+    assert_eq!(both.sections[0].commands(SeedRange { first: 1, count: 1 }), [sweep, nine]);
     assert!(both.to_html().contains(nine));
 }
 
 #[test]
 fn report_shows_means_and_intervals_of_several_seeds() {
     let seeds = [records(1, &[]), records(2, &[]), records(3, &[])];
-    let first = |records: &[Record]| *records[0].row.metrics.get("throughput_mbps").unwrap();
+    let first = |records: &[RowRecord]| *records[0].row.metrics.get("throughput_mbps").unwrap();
     let mean = seeds.iter().map(|records| first(records)).sum::<f64>() / 3.0;
     let all = seeds.concat();
-    assert_eq!(Report::new(&catalogue(), all.clone(), Some(2)).unwrap().seed, 2);
+    assert_eq!(ExperimentReport::new(&catalogue(), all.clone(), Some(2)).unwrap().seed, 2);
     let several = report(all);
     assert_eq!((several.sections[0].rows.len(), several.seeds), (14, 3));
     let row = &several.sections[0].rows[0];

@@ -24,14 +24,14 @@ use std::{io, thread};
 use thiserror::Error;
 
 use crate::catalogue::Catalogue;
-use crate::experiment::{Outcome, Point, RunError};
+use crate::experiment::{Point, PointOutcome, PointRunError};
 use crate::row::{Row, rounded};
-use plan::{Assignment, PlanError, Planned, Selection, Shard};
-use store::{Record, Store, StoreError};
+use plan::{Assignment, ExperimentSelection, PlannedPoint, RunPlanError, Shard};
+use store::{RowRecord, RowStore, RowStoreError};
 
 /// Options of an experiment run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExperimentOptions {
     /// Seed from which every point's seed is derived.
     pub seed: u64,
     /// Number of threads that run points; the rows do not depend on it.
@@ -48,9 +48,9 @@ pub struct Options {
 
 /// Result of an experiment run.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct RunResult {
     /// Records of all points, in the order of the points.
-    pub records: Vec<Record>,
+    pub records: Vec<RowRecord>,
     /// Number of records that were taken from the folder instead of run.
     pub reused: usize,
     /// Virtual time simulated by the points that were run, in picoseconds.
@@ -60,7 +60,7 @@ pub struct Run {
 }
 
 /// Observer of an experiment run's rows and failures.
-pub trait Watch {
+pub trait RunObserver {
     /// Reports the number of points before the run.
     fn planned(&mut self, points: usize) {
         let _ = points;
@@ -80,16 +80,16 @@ pub trait Watch {
 }
 
 /// Observer that ignores all progress and rows.
-impl Watch for () {}
+impl RunObserver for () {}
 
 /// Point that could not be run, with its error.
 #[derive(Debug, Error)]
 #[error("{point}: {error}")]
-pub struct Failure {
+pub struct FailedPoint {
     /// Experiment point that failed.
     pub point: Point,
     /// Error that made the point fail.
-    pub error: RunError,
+    pub error: PointRunError,
 }
 
 /// Error of an experiment run.
@@ -97,19 +97,19 @@ pub struct Failure {
 pub enum LabError {
     /// The run could not be planned.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] RunPlanError),
     /// Result rows cannot be stored.
     #[error("cannot store the rows of the run: {0}")]
-    Store(#[from] StoreError),
+    Store(#[from] RowStoreError),
     /// Some experiment points failed. The others were run, and stored if requested.
     #[error("{} of {points} points failed: {}", .failures.len(), first(.failures))]
     Failed {
         /// Failed points, in the order of the points.
-        failures: Vec<Failure>,
+        failures: Vec<FailedPoint>,
         /// Number of points that were to be run.
         points: usize,
         /// Result of the other points.
-        run: Box<Run>,
+        run: Box<RunResult>,
     },
     /// Result rows cannot be written to the output.
     #[error("cannot write rows: {0}")]
@@ -117,11 +117,11 @@ pub enum LabError {
 }
 
 /// Returns one line per experiment and error with the first such point, up to 20 lines.
-fn first(failures: &[Failure]) -> String {
+fn first(failures: &[FailedPoint]) -> String {
     const SHOWN: usize = 20;
-    let mut reasons: Vec<(&Failure, usize)> = Vec::new();
+    let mut reasons: Vec<(&FailedPoint, usize)> = Vec::new();
     for failure in failures {
-        let is_same = |(known, _): &&mut (&Failure, usize)| {
+        let is_same = |(known, _): &&mut (&FailedPoint, usize)| {
             known.point.experiment == failure.point.experiment && known.error == failure.error
         };
         match reasons.iter_mut().find(is_same) {
@@ -129,7 +129,7 @@ fn first(failures: &[Failure]) -> String {
             None => reasons.push((failure, 0)),
         }
     }
-    let line = |(failure, more): &(&Failure, usize)| match more {
+    let line = |(failure, more): &(&FailedPoint, usize)| match more {
         0 => format!("\n  {failure}"),
         more => format!("\n  {failure} (and {more} more of its points)"),
     };
@@ -147,12 +147,12 @@ fn first(failures: &[Failure]) -> String {
 /// [`LabError`] if the plan is invalid, a point fails, or rows cannot be stored or written.
 pub fn run(
     catalogue: &Catalogue,
-    selection: &Selection,
-    options: &Options,
-    observer: &mut dyn Watch,
-) -> Result<Run, LabError> {
+    selection: &ExperimentSelection,
+    options: &ExperimentOptions,
+    observer: &mut dyn RunObserver,
+) -> Result<RunResult, LabError> {
     let points = plan::plan(catalogue, selection, options)?;
-    let store = options.out.as_deref().map(Store::open).transpose()?;
+    let store = options.out.as_deref().map(RowStore::open).transpose()?;
     observer.planned(points.len());
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -170,20 +170,20 @@ pub fn run(
 }
 
 /// Result of a point: its record, with the outcome if it was run now.
-type PointResult = Result<(Record, Option<Outcome>), PointError>;
+type PointResult = Result<(RowRecord, Option<PointOutcome>), PointError>;
 
 #[derive(Debug)]
 enum PointError {
-    Run(RunError),
-    Store(StoreError),
+    Run(PointRunError),
+    Store(RowStoreError),
 }
 
 /// Runs points until none is left.
 fn work(
-    points: &[Planned],
+    points: &[PlannedPoint],
     next: &AtomicUsize,
-    store: Option<&Store>,
-    options: &Options,
+    store: Option<&RowStore>,
+    options: &ExperimentOptions,
     done: &Sender<(usize, PointResult)>,
 ) {
     loop {
@@ -196,13 +196,13 @@ fn work(
 }
 
 /// Returns the record of a point, from the folder or by running the point.
-fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> PointResult {
+fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOptions) -> PointResult {
     let seed = options.seed;
     if let Some(record) = store.and_then(|store| store.find(seed, planned)) {
         return Ok((record, None));
     }
     let outcome = run_one(planned, options.unaffected).map_err(PointError::Run)?;
-    let record = Record::new(seed, planned, &outcome);
+    let record = RowRecord::new(seed, planned, &outcome);
     if let Some(store) = store {
         store.keep(&record).map_err(PointError::Store)?;
     }
@@ -210,20 +210,20 @@ fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> PointRes
 }
 
 /// Runs a point and checks the outcome against the experiment's declaration.
-fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
+fn run_one(planned: &PlannedPoint, unaffected: bool) -> Result<PointOutcome, PointRunError> {
     let mut outcome = (planned.experiment.run)(&planned.point, &planned.context)?;
     let unread = |name: &&str| !planned.context.settings.was_read(name);
     let unread: Vec<_> = planned.point.changed.names().filter(unread).collect();
     if !unread.is_empty() && !unaffected {
-        return Err(RunError::NoEffect(unread.join(", ")));
+        return Err(PointRunError::NoEffect(unread.join(", ")));
     }
     let declared = planned.experiment.metrics.iter().map(|metric| metric.name);
     if !outcome.metrics.names().eq(declared) {
         let names: Vec<_> = outcome.metrics.names().collect();
-        return Err(RunError::Invariant(format!("the metrics differ from those declared: {names:?}")));
+        return Err(PointRunError::Invariant(format!("the metrics differ from those declared: {names:?}")));
     }
     if let Some((name, value)) = outcome.metrics.iter().find(|(_, value)| !value.is_finite()) {
-        return Err(RunError::Invariant(format!("{name} is {value}")));
+        return Err(PointRunError::Invariant(format!("{name} is {value}")));
     }
     let metrics = outcome.metrics.iter();
     outcome.metrics = metrics.map(|(name, &value)| (name.to_owned(), rounded(value))).collect();
@@ -232,11 +232,11 @@ fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
 
 /// Collects the workers' results in the order of the points.
 fn collect(
-    points: &[Planned],
+    points: &[PlannedPoint],
     done: &Receiver<(usize, PointResult)>,
-    observer: &mut dyn Watch,
-) -> Result<Run, LabError> {
-    let mut run = Run::default();
+    observer: &mut dyn RunObserver,
+) -> Result<RunResult, LabError> {
+    let mut run = RunResult::default();
     let mut failures = BTreeMap::new();
     let mut early = BTreeMap::new();
     let mut due = 0;
@@ -255,7 +255,7 @@ fn collect(
             }
             Err(PointError::Store(error)) => return Err(error.into()),
             Err(PointError::Run(error)) => {
-                failures.insert(at, Failure { point: points[at].point.clone(), error });
+                failures.insert(at, FailedPoint { point: points[at].point.clone(), error });
             }
         }
         // A failed point has no row and does not hold back those of later points.

@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::Options;
-use crate::catalogue::{Catalogue, Setting};
-use crate::experiment::{Axis, Context, Experiment, Point, Points, Settings, Values};
+use super::ExperimentOptions;
+use crate::catalogue::{Catalogue, SettingDefinition};
+use crate::experiment::{Axis, AxisValues, Experiment, Point, PointCombinations, PointContext, RunSettings};
 use crate::hash;
-use crate::named::{Named, Params};
-use crate::value::Value;
+use crate::named::{NamedValues, Params};
+use crate::value::ParameterValue;
 
 /// Experiments that a run is to include.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub enum ExperimentSelection {
     /// All experiments of the catalogue.
     All,
     /// Experiments by name; they run in catalogue order.
@@ -83,7 +83,7 @@ impl fmt::Display for Shard {
 
 /// Error of planning an experiment run.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum PlanError {
+pub enum RunPlanError {
     /// The requested experiment does not exist.
     #[error("unknown experiment `{name}`; known: {known}")]
     UnknownExperiment {
@@ -120,10 +120,10 @@ pub enum PlanError {
 
 /// Experiment point with its context, ready to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedPoint {
     pub(crate) experiment: &'static Experiment,
     pub(crate) point: Point,
-    pub(crate) context: Context,
+    pub(crate) context: PointContext,
 }
 
 /// Returns all points of an experiment without assignments, in order.
@@ -135,9 +135,9 @@ pub fn points(experiment: &'static Experiment) -> Vec<Params> {
 /// Returns the points to run, in order.
 pub(super) fn plan(
     catalogue: &Catalogue,
-    selection: &Selection,
-    options: &Options,
-) -> Result<Vec<Planned>, PlanError> {
+    selection: &ExperimentSelection,
+    options: &ExperimentOptions,
+) -> Result<Vec<PlannedPoint>, RunPlanError> {
     let experiments = select(catalogue, selection)?;
     check_keys(catalogue, &experiments, &options.set)?;
     let (settings, changed) = apply(&catalogue.settings, &options.set)?;
@@ -146,17 +146,17 @@ pub(super) fn plan(
         let held = hold(experiment, &options.set)?;
         let values = combinations(experiment, &held);
         if values.is_empty() {
-            return Err(PlanError::NoPoint { experiment: experiment.name });
+            return Err(RunPlanError::NoPoint { experiment: experiment.name });
         }
         for values in values {
             let axes = name_values(experiment, values);
             let (settings, changed) = vary(&axes, &settings, &changed);
             let seed = seed(options.seed, experiment.name, &without(&axes, &settings));
             let point = Point { experiment: experiment.name, axes, changed };
-            planned.push(Planned {
+            planned.push(PlannedPoint {
                 experiment,
                 point,
-                context: Context { seed, settings: Settings::new(settings) },
+                context: PointContext { seed, settings: RunSettings::new(settings) },
             });
         }
     }
@@ -167,12 +167,15 @@ pub(super) fn plan(
     Ok(planned)
 }
 
-fn select(catalogue: &Catalogue, selection: &Selection) -> Result<Vec<&'static Experiment>, PlanError> {
+fn select(
+    catalogue: &Catalogue,
+    selection: &ExperimentSelection,
+) -> Result<Vec<&'static Experiment>, RunPlanError> {
     let all = catalogue.experiments.iter();
-    let Selection::Names(names) = selection else { return Ok(all.collect()) };
+    let ExperimentSelection::Names(names) = selection else { return Ok(all.collect()) };
     if let Some(name) = names.iter().find(|name| catalogue.experiment(name).is_none()) {
         let known: Vec<_> = all.map(|experiment| experiment.name).collect();
-        return Err(PlanError::UnknownExperiment { name: name.clone(), known: known.join(", ") });
+        return Err(RunPlanError::UnknownExperiment { name: name.clone(), known: known.join(", ") });
     }
     Ok(all.filter(|experiment| names.iter().any(|name| name == experiment.name)).collect())
 }
@@ -182,7 +185,7 @@ fn check_keys(
     catalogue: &Catalogue,
     experiments: &[&'static Experiment],
     set: &[Assignment],
-) -> Result<(), PlanError> {
+) -> Result<(), RunPlanError> {
     let axes = experiments.iter().flat_map(|experiment| experiment.axes).map(|axis| axis.name);
     let mut known: Vec<&str> =
         axes.chain(catalogue.settings.iter().map(|setting| setting.name.as_str())).collect();
@@ -190,7 +193,7 @@ fn check_keys(
     known.dedup();
     match set.iter().find(|assignment| !known.contains(&assignment.key.as_str())) {
         Some(Assignment { key, .. }) => {
-            Err(PlanError::UnknownKey { key: key.clone(), hint: hint(key, &known) })
+            Err(RunPlanError::UnknownKey { key: key.clone(), hint: hint(key, &known) })
         }
         None => Ok(()),
     }
@@ -214,8 +217,8 @@ fn hint(key: &str, known: &[&str]) -> String {
 }
 
 /// Returns all settings, and those that differ from their defaults. The last assignment of a key counts.
-fn apply(settings: &[Setting], set: &[Assignment]) -> Result<(Params, Params), PlanError> {
-    let (mut all, mut changed) = (Named::new(), Named::new());
+fn apply(settings: &[SettingDefinition], set: &[Assignment]) -> Result<(Params, Params), RunPlanError> {
+    let (mut all, mut changed) = (NamedValues::new(), NamedValues::new());
     for setting in settings {
         let value = match set.iter().rfind(|assignment| assignment.key == setting.name) {
             Some(assignment) => setting_value(setting, assignment)?,
@@ -229,13 +232,19 @@ fn apply(settings: &[Setting], set: &[Assignment]) -> Result<(Params, Params), P
     Ok((all, changed))
 }
 
-fn setting_value(setting: &Setting, assignment: &Assignment) -> Result<Value, PlanError> {
-    let choices: Vec<_> = setting.choices.iter().map(|&choice| Value::name(choice)).collect();
+fn setting_value(
+    setting: &SettingDefinition,
+    assignment: &Assignment,
+) -> Result<ParameterValue, RunPlanError> {
+    let choices: Vec<_> = setting.choices.iter().map(|&choice| ParameterValue::name(choice)).collect();
     parse(assignment, &setting.default, &choices)
 }
 
 /// Returns the experiment axes that assignments fix at one value.
-fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str, Value)>, PlanError> {
+fn hold(
+    experiment: &Experiment,
+    set: &[Assignment],
+) -> Result<Vec<(&'static str, ParameterValue)>, RunPlanError> {
     let mut held = Vec::new();
     for axis in experiment.axes {
         if let Some(assignment) = set.iter().rfind(|assignment| assignment.key == axis.name) {
@@ -246,40 +255,47 @@ fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str
 }
 
 /// Parses a value of an axis. A count may be beyond the sweep; a name or switch must be in it.
-fn axis_value(axis: &Axis, assignment: &Assignment) -> Result<Value, PlanError> {
+fn axis_value(axis: &Axis, assignment: &Assignment) -> Result<ParameterValue, RunPlanError> {
     let values = axis.values.list();
     match (axis.values, values.first()) {
-        (Values::List(names), Some(Value::Text(_))) => parse(assignment, &names[0], names),
+        (AxisValues::List(names), Some(ParameterValue::Text(_))) => parse(assignment, &names[0], names),
         (_, Some(like)) => parse(assignment, like, &[]),
-        (_, None) => parse(assignment, &Value::Bool(false), &[]),
+        (_, None) => parse(assignment, &ParameterValue::Bool(false), &[]),
     }
 }
 
-fn parse(assignment: &Assignment, like: &Value, choices: &[Value]) -> Result<Value, PlanError> {
+fn parse(
+    assignment: &Assignment,
+    like: &ParameterValue,
+    choices: &[ParameterValue],
+) -> Result<ParameterValue, RunPlanError> {
     let Assignment { key, value } = assignment;
-    let bad = |expected: String| PlanError::BadValue { key: key.clone(), value: value.clone(), expected };
+    let bad = |expected: String| RunPlanError::BadValue { key: key.clone(), value: value.clone(), expected };
     let parsed = like.parse_alike(value).ok_or_else(|| bad(like.kind().to_owned()))?;
     if choices.is_empty() || choices.contains(&parsed) {
         return Ok(parsed);
     }
-    let names: Vec<_> = choices.iter().map(Value::to_string).collect();
+    let names: Vec<_> = choices.iter().map(ParameterValue::to_string).collect();
     Err(bad(format!("one of {}", names.join(", "))))
 }
 
 /// Returns the value combinations that are points, in order.
-fn combinations(experiment: &Experiment, held: &[(&'static str, Value)]) -> Vec<Vec<Value>> {
+fn combinations(
+    experiment: &Experiment,
+    held: &[(&'static str, ParameterValue)],
+) -> Vec<Vec<ParameterValue>> {
     let held = |axis: &Axis| held.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
     match experiment.points {
-        Points::Listed(points) => {
-            let fits = |point: &&[Value]| {
+        PointCombinations::Listed(points) => {
+            let fits = |point: &&[ParameterValue]| {
                 let mut pairs = point.iter().zip(experiment.axes);
                 pairs.all(|(value, axis)| held(axis).is_none_or(|held| held == value))
             };
-            points.iter().copied().filter(|point| fits(point)).map(<[Value]>::to_vec).collect()
+            points.iter().copied().filter(|point| fits(point)).map(<[ParameterValue]>::to_vec).collect()
         }
-        Points::All => experiment.axes.iter().fold(vec![Vec::new()], |begun, axis| {
+        PointCombinations::All => experiment.axes.iter().fold(vec![Vec::new()], |begun, axis| {
             let values = held(axis).map_or_else(|| axis.values.list(), |value| vec![value.clone()]);
-            let extend = |begun: &Vec<Value>| {
+            let extend = |begun: &Vec<ParameterValue>| {
                 let begun = begun.clone();
                 values.iter().map(move |value| [begun.as_slice(), std::slice::from_ref(value)].concat())
             };
@@ -288,14 +304,15 @@ fn combinations(experiment: &Experiment, held: &[(&'static str, Value)]) -> Vec<
     }
 }
 
-fn name_values(experiment: &Experiment, values: Vec<Value>) -> Params {
+fn name_values(experiment: &Experiment, values: Vec<ParameterValue>) -> Params {
     experiment.axes.iter().map(|axis| axis.name.to_owned()).zip(values).collect()
 }
 
 /// Applies axes that vary settings: such a setting has its value on the axis and is not listed as changed.
 /// Returns all settings and the changed ones.
 fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) {
-    let at = |(name, value): (&str, &Value)| (name.to_owned(), axes.get(name).unwrap_or(value).clone());
+    let at =
+        |(name, value): (&str, &ParameterValue)| (name.to_owned(), axes.get(name).unwrap_or(value).clone());
     (settings.iter().map(at).collect(), without(changed, axes))
 }
 

@@ -11,7 +11,7 @@ use crate::experiment::Point;
 
 /// Progress report of one experiment run.
 #[derive(Debug)]
-pub struct Progress {
+pub struct RunProgress {
     bar: ProgressBar,
     visible: bool,
 }
@@ -21,7 +21,7 @@ fn style() -> Result<ProgressStyle, TemplateError> {
     Ok(ProgressStyle::with_template(template)?.progress_chars("━╸─"))
 }
 
-impl Default for Progress {
+impl Default for RunProgress {
     fn default() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         // The template is constant; a test checks it.
@@ -32,7 +32,7 @@ impl Default for Progress {
     }
 }
 
-impl Progress {
+impl RunProgress {
     /// Sets the number of points to run.
     pub fn planned(&self, points: usize) {
         self.bar.set_length(points as u64);

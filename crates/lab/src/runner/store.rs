@@ -7,15 +7,15 @@ use std::{fs, io, process};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::plan::Planned;
-use crate::experiment::Outcome;
+use super::plan::PlannedPoint;
+use crate::experiment::PointOutcome;
 use crate::row::Row;
 use crate::{VERSION, hash};
 
 /// Row of a point, with its inputs and the data of its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct RowRecord {
     /// Version of the model that produced the row ([`VERSION`]).
     pub version: String,
     /// Seed of the run that produced the row.
@@ -30,9 +30,9 @@ pub struct Record {
     pub events: u64,
 }
 
-impl Record {
+impl RowRecord {
     /// Creates the record of a point run by this version with this seed.
-    pub(super) fn new(seed: u64, planned: &Planned, outcome: &Outcome) -> Self {
+    pub(super) fn new(seed: u64, planned: &PlannedPoint, outcome: &PointOutcome) -> Self {
         Self {
             version: VERSION.to_owned(),
             seed,
@@ -50,7 +50,7 @@ impl Record {
 
 /// Error of using a folder of rows.
 #[derive(Debug, Error)]
-pub enum StoreError {
+pub enum RowStoreError {
     /// A file or the folder cannot be read or written.
     #[error("cannot read or write {}: {error}", .path.display())]
     Io {
@@ -71,13 +71,13 @@ pub enum StoreError {
 
 /// Folder in which rows are stored.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct RowStore {
     folder: PathBuf,
 }
 
-impl Store {
+impl RowStore {
     /// Opens a folder of stored rows, and creates the folder if necessary.
-    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(folder: &Path) -> Result<Self, RowStoreError> {
         let folder = folder.join("rows");
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         Ok(Self { folder })
@@ -85,16 +85,16 @@ impl Store {
 
     /// Returns the stored row of a point if this program version produced the row. A damaged file or one of another
     /// version is ignored, and replaced later.
-    pub(super) fn find(&self, seed: u64, planned: &Planned) -> Option<Record> {
+    pub(super) fn find(&self, seed: u64, planned: &PlannedPoint) -> Option<RowRecord> {
         let (experiment, params) = (planned.experiment.name, planned.point.params());
         let path = self.path(seed, experiment, &params.to_string());
-        let record: Record = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let record: RowRecord = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
         let inputs = (record.version.as_str(), record.seed, record.row.experiment.as_str());
         (inputs == (VERSION, seed, experiment) && record.row.params == params).then_some(record)
     }
 
     /// Stores a row atomically, as another process may be reading.
-    pub(super) fn keep(&self, record: &Record) -> Result<(), StoreError> {
+    pub(super) fn keep(&self, record: &RowRecord) -> Result<(), RowStoreError> {
         let path = self.path(record.seed, &record.row.experiment, &record.row.params.to_string());
         let mut text = serde_json::to_vec(record).map_err(|error| not_a_row(&path, error))?;
         text.push(b'\n');
@@ -114,8 +114,8 @@ impl Store {
 /// that is no row.
 ///
 /// # Errors
-/// [`StoreError`] if the folder cannot be read.
-pub fn read(folder: &Path) -> Result<(Vec<Record>, Vec<StoreError>), StoreError> {
+/// [`RowStoreError`] if the folder cannot be read.
+pub fn read(folder: &Path) -> Result<(Vec<RowRecord>, Vec<RowStoreError>), RowStoreError> {
     let folder = folder.join("rows");
     let entries = fs::read_dir(&folder).map_err(at(&folder))?;
     let mut paths = entries
@@ -134,16 +134,16 @@ pub fn read(folder: &Path) -> Result<(Vec<Record>, Vec<StoreError>), StoreError>
     Ok((records, broken))
 }
 
-fn read_one(path: &Path) -> Result<Record, StoreError> {
+fn read_one(path: &Path) -> Result<RowRecord, RowStoreError> {
     let text = fs::read(path).map_err(at(path))?;
     serde_json::from_slice(&text).map_err(|error| not_a_row(path, error))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> RowStoreError {
     let path = path.to_owned();
-    |error| StoreError::Io { path, error }
+    |error| RowStoreError::Io { path, error }
 }
 
-fn not_a_row(path: &Path, error: serde_json::Error) -> StoreError {
-    StoreError::NotARow { path: path.to_owned(), error }
+fn not_a_row(path: &Path, error: serde_json::Error) -> RowStoreError {
+    RowStoreError::NotARow { path: path.to_owned(), error }
 }

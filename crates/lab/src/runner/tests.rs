@@ -3,17 +3,17 @@
 use std::num::NonZeroUsize;
 use std::{fs, io};
 
-use super::plan::{Assignment, PlanError, Selection, Shard};
-use super::store::{self, Record};
-use super::{LabError, Options, Run, Watch, run};
+use super::plan::{Assignment, ExperimentSelection, RunPlanError, Shard};
+use super::store::{self, RowRecord};
+use super::{ExperimentOptions, LabError, RunObserver, RunResult, run};
 use crate::catalogue::Catalogue;
-use crate::experiment::{Axis, Experiment, Point, Values};
+use crate::experiment::{Axis, AxisValues, Experiment, Point};
 use crate::row::Row;
 use crate::synthetic::catalogue;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
-fn options(jobs: usize) -> Options {
-    Options {
+fn options(jobs: usize) -> ExperimentOptions {
+    ExperimentOptions {
         seed: 1,
         jobs: NonZeroUsize::new(jobs).unwrap(),
         shard: None,
@@ -23,32 +23,32 @@ fn options(jobs: usize) -> Options {
     }
 }
 
-fn set(assignments: &[&str]) -> Options {
-    Options { set: assignments.iter().map(|text| text.parse().unwrap()).collect(), ..options(2) }
+fn set(assignments: &[&str]) -> ExperimentOptions {
+    ExperimentOptions { set: assignments.iter().map(|text| text.parse().unwrap()).collect(), ..options(2) }
 }
 
-fn names(names: &[&str]) -> Selection {
-    Selection::Names(names.iter().map(|&name| name.to_owned()).collect())
+fn names(names: &[&str]) -> ExperimentSelection {
+    ExperimentSelection::Names(names.iter().map(|&name| name.to_owned()).collect())
 }
 
-fn go(selection: &Selection, options: &Options) -> Result<Run, LabError> {
+fn go(selection: &ExperimentSelection, options: &ExperimentOptions) -> Result<RunResult, LabError> {
     run(&catalogue(), selection, options, &mut ())
 }
 
-fn lines(run: &Run) -> Vec<String> {
+fn lines(run: &RunResult) -> Vec<String> {
     run.records.iter().map(|record| record.row.to_json()).collect()
 }
 
-fn params(run: &Run) -> Vec<String> {
+fn params(run: &RunResult) -> Vec<String> {
     run.records.iter().map(|record| record.row.params.to_string()).collect()
 }
 
 #[test]
 fn result_rows_are_equal_for_any_number_of_jobs() {
-    let one = go(&Selection::All, &options(1)).unwrap();
-    let four = go(&Selection::All, &options(4)).unwrap();
+    let one = go(&ExperimentSelection::All, &options(1)).unwrap();
+    let four = go(&ExperimentSelection::All, &options(4)).unwrap();
     assert_eq!(one.records, four.records, "rows and traces");
-    let other = go(&Selection::All, &Options { seed: 2, ..options(1) }).unwrap();
+    let other = go(&ExperimentSelection::All, &ExperimentOptions { seed: 2, ..options(1) }).unwrap();
     assert!(one.records.iter().zip(&other.records).all(|(one, other)| one.trace != other.trace));
 }
 
@@ -64,7 +64,7 @@ fn result_rows_are_in_the_order_of_the_points() {
 
 #[test]
 fn result_row_of_a_point_is_independent_of_other_points() {
-    let all = lines(&go(&Selection::All, &options(2)).unwrap());
+    let all = lines(&go(&ExperimentSelection::All, &options(2)).unwrap());
     let one = lines(&go(&names(&["queue"]), &set(&["vms=3", "accel=true"])).unwrap());
     assert_eq!(one, [all[5].clone()]);
 }
@@ -74,7 +74,7 @@ fn experiment_axis_may_vary_a_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
-        values: Values::List(&[Value::Int(8_400), Value::Int(2_500)]),
+        values: AxisValues::List(&[ParameterValue::Int(8_400), ParameterValue::Int(2_500)]),
         labels: &[],
     };
     let catalogue = catalogue();
@@ -82,24 +82,26 @@ fn experiment_axis_may_vary_a_setting() {
     let catalogue =
         Catalogue { experiments: Box::leak(Box::new([experiment])), stated: Vec::new(), ..catalogue };
     assert_eq!(catalogue.problems(), Vec::<String>::new());
-    let both = run(&catalogue, &Selection::All, &options(1), &mut ()).unwrap();
+    let both = run(&catalogue, &ExperimentSelection::All, &options(1), &mut ()).unwrap();
     assert_eq!(params(&both), ["cost.eoi_full=8400", "cost.eoi_full=2500"]);
     let found = |name| {
         both.records.iter().map(|record| record.row.metrics.get(name).copied().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(found("cpu_xen_pct"), [39.0, 11.6071]);
     assert_eq!(found("cpu_guest_pct")[0], found("cpu_guest_pct")[1], "the same random numbers");
-    let one = run(&catalogue, &Selection::All, &set(&["cost.eoi_full=2500"]), &mut ()).unwrap();
+    let one = run(&catalogue, &ExperimentSelection::All, &set(&["cost.eoi_full=2500"]), &mut ()).unwrap();
     assert_eq!(lines(&one), lines(&both)[1..]);
 }
 
 #[test]
 fn shards_of_a_run_together_contain_every_point() {
-    let whole = lines(&go(&Selection::All, &options(2)).unwrap());
+    let whole = lines(&go(&ExperimentSelection::All, &options(2)).unwrap());
     let mut parts = Vec::new();
     for part in ["1/3", "2/3", "3/3"] {
         let shard: Shard = part.parse().unwrap();
-        parts.push(lines(&go(&Selection::All, &Options { shard: Some(shard), ..options(2) }).unwrap()));
+        parts.push(lines(
+            &go(&ExperimentSelection::All, &ExperimentOptions { shard: Some(shard), ..options(2) }).unwrap(),
+        ));
     }
     let dealt: Vec<_> = (0..whole.len()).map(|at| parts[at % 3][at / 3].clone()).collect();
     assert_eq!(dealt, whole);
@@ -119,7 +121,7 @@ fn experiment_axis_can_be_fixed_beyond_its_sweep() {
         ["guest=new opts=none", "guest=new opts=eoi"]
     );
     let error = go(&names(&["ladder"]), &set(&["guest=native", "opts=eoi"])).unwrap_err();
-    assert!(matches!(error, LabError::Plan(PlanError::NoPoint { experiment: "ladder" })), "{error}");
+    assert!(matches!(error, LabError::Plan(RunPlanError::NoPoint { experiment: "ladder" })), "{error}");
 }
 
 #[test]
@@ -128,7 +130,7 @@ fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
     let changed = changed.unwrap();
     assert_eq!(params(&changed), ["vms=1 accel=true contention=1.5"], "cpu is at its default");
     let plain = go(&names(&["queue"]), &set(&["vms=1", "accel=true"])).unwrap();
-    let metric = |run: &Run, name| *run.records[0].row.metrics.get(name).unwrap();
+    let metric = |run: &RunResult, name| *run.records[0].row.metrics.get(name).unwrap();
     assert_eq!(metric(&changed, "throughput_mbps"), metric(&plain, "throughput_mbps"));
     assert!(metric(&changed, "cpu_xen_pct") > metric(&plain, "cpu_xen_pct"));
 }
@@ -137,7 +139,7 @@ fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
 fn changed_setting_without_effect_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path().to_owned());
-    let changed = Options { out, ..set(&["cpu=modern", "contention=1.5"]) };
+    let changed = ExperimentOptions { out, ..set(&["cpu=modern", "contention=1.5"]) };
     for _ in 0..2 {
         let error = go(&names(&["queue"]), &changed).unwrap_err();
         let text = error.to_string();
@@ -146,7 +148,7 @@ fn changed_setting_without_effect_is_reported_once() {
         let LabError::Failed { run, .. } = error else { panic!("{error}") };
         assert!(run.records.is_empty(), "such rows are not kept either");
     }
-    let all = go(&names(&["queue"]), &Options { unaffected: true, ..changed }).unwrap();
+    let all = go(&names(&["queue"]), &ExperimentOptions { unaffected: true, ..changed }).unwrap();
     assert_eq!(all.records.len(), 14);
     assert!(go(&names(&["queue"]), &set(&["cpu=nehalem"])).is_ok(), "that is the default");
 }
@@ -156,20 +158,24 @@ fn unknown_experiment_is_rejected_with_the_known_names() {
     for (selection, assignment, message) in [
         (names(&["quue"]), "vms=1", "unknown experiment `quue`; known: queue, ladder, sizes"),
         (
-            Selection::All,
+            ExperimentSelection::All,
             "cost.eoi_ful=1",
             "unknown axis or setting `cost.eoi_ful`; did you mean cost.eoi_full?",
         ),
-        (Selection::All, "eoi=1", "unknown axis or setting `eoi`; did you mean cost.eoi_full?"),
+        (ExperimentSelection::All, "eoi=1", "unknown axis or setting `eoi`; did you mean cost.eoi_full?"),
         (
-            Selection::All,
+            ExperimentSelection::All,
             "zzz=1",
             "unknown axis or setting `zzz`: `softiov lab list` shows all, such as accel",
         ),
         (names(&["sizes"]), "vms=one", "unknown axis or setting `vms`"),
-        (Selection::All, "vms=one", "invalid value `one` of vms: expected an integer"),
-        (Selection::All, "cpu=z80", "invalid value `z80` of cpu: expected one of nehalem, modern"),
-        (Selection::All, "guest=dos", "invalid value `dos` of guest: expected one of old, new, native"),
+        (ExperimentSelection::All, "vms=one", "invalid value `one` of vms: expected an integer"),
+        (ExperimentSelection::All, "cpu=z80", "invalid value `z80` of cpu: expected one of nehalem, modern"),
+        (
+            ExperimentSelection::All,
+            "guest=dos",
+            "invalid value `dos` of guest: expected one of old, new, native",
+        ),
     ] {
         let error = go(&selection, &set(&[assignment])).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
@@ -180,7 +186,8 @@ fn unknown_experiment_is_rejected_with_the_known_names() {
 #[test]
 fn failed_experiment_point_is_named_and_others_are_run() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
+    let options =
+        ExperimentOptions { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
     let error = go(&names(&["queue"]), &options).unwrap_err();
     let text = error.to_string();
     let start = "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant of the model violated: the sum";
@@ -195,27 +202,27 @@ fn failed_experiment_point_is_named_and_others_are_run() {
 #[test]
 fn stored_result_row_with_equal_inputs_is_reused() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
+    let options = ExperimentOptions { out: Some(folder.path().to_owned()), ..options(2) };
     let first = go(&names(&["queue"]), &options).unwrap();
-    let again = go(&Selection::All, &options).unwrap();
+    let again = go(&ExperimentSelection::All, &options).unwrap();
     assert_eq!((first.reused, again.reused), (0, 14));
     assert_eq!(again.records[..14], first.records);
     assert_eq!(store::read(folder.path()).unwrap().0.len(), again.records.len());
-    let other_seed = go(&names(&["queue"]), &Options { seed: 2, ..options.clone() }).unwrap();
-    let other_set = Options { set: vec!["contention=2".parse().unwrap()], ..options };
+    let other_seed = go(&names(&["queue"]), &ExperimentOptions { seed: 2, ..options.clone() }).unwrap();
+    let other_set = ExperimentOptions { set: vec!["contention=2".parse().unwrap()], ..options };
     assert_eq!((other_seed.reused, go(&names(&["queue"]), &other_set).unwrap().reused), (0, 0));
 }
 
 #[test]
 fn damaged_or_outdated_stored_rows_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
+    let options = ExperimentOptions { out: Some(folder.path().to_owned()), ..options(2) };
     go(&names(&["sizes"]), &options).unwrap();
     let mut files: Vec<_> =
         fs::read_dir(folder.path().join("rows")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let text = fs::read_to_string(&files[0]).unwrap();
-    let mut old: Record = serde_json::from_str(&text).unwrap();
+    let mut old: RowRecord = serde_json::from_str(&text).unwrap();
     old.version = "0.0.9+0".to_owned();
     fs::write(&files[0], serde_json::to_string(&old).unwrap()).unwrap();
     fs::write(&files[1], &text[..40]).unwrap();
@@ -228,9 +235,9 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
 }
 
 /// Observer that accepts two rows and then fails.
-struct Full(Vec<String>);
+struct FailingObserver(Vec<String>);
 
-impl Watch for Full {
+impl RunObserver for FailingObserver {
     fn done(&mut self, point: &Point) {
         assert_eq!(point.experiment, "queue");
     }
@@ -243,7 +250,7 @@ impl Watch for Full {
 
 #[test]
 fn experiment_run_stops_when_the_observer_takes_no_more_rows() {
-    let mut full = Full(Vec::new());
+    let mut full = FailingObserver(Vec::new());
     let error = run(&catalogue(), &names(&["queue"]), &options(2), &mut full).unwrap_err();
     assert!(matches!(error, LabError::Output(_)), "{error}");
     assert_eq!(full.0.len(), 2);

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::error::{AssetError, AtPath, Result, failure, run};
+use super::error::{AssetError, PathContext, Result, failure, run};
 use super::output;
-use super::progress::Progress;
-use super::sources::{Archive, Mirror};
+use super::progress::ProgressReporter;
+use super::sources::{DebianMirror, DebianRelease};
 
 const KEYRINGS: [&str; 2] =
     ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
@@ -21,16 +21,16 @@ const KEYRINGS: [&str; 2] =
 #[derive(Clone, Debug)]
 pub(super) struct AptRoot {
     folder: PathBuf,
-    archive: Archive,
+    archive: DebianRelease,
 }
 
 impl AptRoot {
     /// Fetches the package lists of `archive` into a folder under `work`.
     pub(super) fn open(
         work: &Path,
-        archive: Archive,
-        mirror: &Mirror,
-        progress: &mut Progress,
+        archive: DebianRelease,
+        mirror: &DebianMirror,
+        progress: &mut ProgressReporter,
     ) -> Result<Self> {
         check_host()?;
         let root = Self { folder: work.join(format!("apt-{}", archive.name())), archive };
@@ -54,7 +54,7 @@ impl AptRoot {
         Ok(root)
     }
 
-    pub(super) fn archive(&self) -> Archive {
+    pub(super) fn archive(&self) -> DebianRelease {
         self.archive
     }
 
@@ -63,7 +63,7 @@ impl AptRoot {
         self.folder.join("etc/sources.list")
     }
 
-    fn update(&self, mirror: &Mirror, keyring: &Path) -> Result<()> {
+    fn update(&self, mirror: &DebianMirror, keyring: &Path) -> Result<()> {
         configure(&self.folder, Some(&self.archive.sources_list(mirror, keyring)))?;
         run(self.tool("apt-get").args(["-q", "update"])).map(drop)
     }
@@ -73,7 +73,7 @@ impl AptRoot {
         &self,
         what: &str,
         packages: &[&str],
-        progress: &mut Progress,
+        progress: &mut ProgressReporter,
     ) -> Result<Vec<PathBuf>> {
         let mut command = self.tool("apt-get");
         command.args(["-q", "-y", "--download-only", "-t", self.archive.target_release(), "install"]);
@@ -199,7 +199,7 @@ fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
 }
 
 /// Returns the newest Debian archive keyring that the host's own, signed archive offers.
-fn keyring_from_host_archive(work: &Path, progress: &mut Progress) -> Result<PathBuf> {
+fn keyring_from_host_archive(work: &Path, progress: &mut ProgressReporter) -> Result<PathBuf> {
     progress.step("fetching a newer debian-archive-keyring from the host's own apt sources");
     let folder = work.join("apt-keyring");
     configure(&folder, None)?;

@@ -4,25 +4,25 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::{AtPath, Result};
-use super::progress::Progress;
+use super::error::{PathContext, Result};
+use super::progress::ProgressReporter;
 
 /// Cache folder of finished guest parts (kernels, programs). Building in the folder takes its lock, which is held
 /// until this is dropped; reading does not, since finished parts are complete.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct AssetCache {
     folder: PathBuf,
     lock: Option<File>,
 }
 
-impl Cache {
+impl AssetCache {
     pub(super) fn open(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).at(folder)?;
         Ok(Self { folder: folder.to_path_buf(), lock: None })
     }
 
     /// Returns true if this process has to build a part; waits while another process may be building the part.
-    pub(super) fn needs_build(&mut self, part: &Path, progress: &mut Progress) -> Result<bool> {
+    pub(super) fn needs_build(&mut self, part: &Path, progress: &mut ProgressReporter) -> Result<bool> {
         if part.exists() {
             return Ok(false);
         }
@@ -100,18 +100,18 @@ mod tests {
     #[test]
     fn cached_part_exists_only_once_published_with_its_recipe() {
         let folder = tempfile::tempdir().unwrap();
-        let mut cache = Cache::open(folder.path()).unwrap();
+        let mut cache = AssetCache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");
         assert_ne!(part, cache.part("thing", "rice"));
 
-        assert!(cache.needs_build(&part, &mut Progress::new()).unwrap());
+        assert!(cache.needs_build(&part, &mut ProgressReporter::new()).unwrap());
         let build_folder = cache.build_folder("thing").unwrap();
         fs::write(build_folder.join("crumb"), "x").unwrap();
         assert!(!part.exists());
         let build_folder = cache.build_folder("thing").unwrap();
         assert!(!build_folder.join("crumb").exists(), "an interrupted attempt is not built upon");
         cache.publish(&build_folder, &part).unwrap();
-        assert!(!cache.needs_build(&part, &mut Progress::new()).unwrap());
+        assert!(!cache.needs_build(&part, &mut ProgressReporter::new()).unwrap());
         let work = cache.work_folder();
         cache.close().unwrap();
         assert!(part.is_dir() && !work.exists());

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::AssetBuilder;
 use super::error::{Result, run};
-use super::sources::Archive;
+use super::sources::DebianRelease;
 
 const PACKAGES: [&str; 7] = [
     "cpio",
@@ -36,7 +36,7 @@ impl DebianRoot {
         let mut builder = AssetBuilder::open()?;
         let part = builder.cache.part("debian", &format!("1 trixie {PACKAGES:?} {LEFT_OUT:?}"));
         if builder.needs_build(&part)? {
-            let sources = builder.apt(Archive::Trixie)?.sources();
+            let sources = builder.apt(DebianRelease::Trixie)?.sources();
             builder.progress.step("installing Debian 13 into a folder for the guest");
             let build_folder = builder.cache.build_folder("debian")?;
             run(mmdebstrap(&build_folder).arg(sources))?;
@@ -58,6 +58,6 @@ fn mmdebstrap(folder: &Path) -> Command {
     command.arg(format!("--include={}", PACKAGES.join(",")));
     command.args(["--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\""]);
     command.args(LEFT_OUT.map(|what| format!("--dpkgopt=path-exclude={what}")));
-    command.arg(Archive::Trixie.name()).arg(folder);
+    command.arg(DebianRelease::Trixie.name()).arg(folder);
     command
 }

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::error::{AssetError, Result};
-use super::sources::Archive;
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
 /// Debian package, and the path of its program.
-struct Tool {
+struct DebianTool {
     package: &'static str,
     program: &'static str,
 }
 
-const TSHARK: Tool = Tool { package: "tshark", program: "usr/bin/tshark" };
-const APPARMOR: Tool = Tool { package: "apparmor", program: "sbin/apparmor_parser" };
+const TSHARK: DebianTool = DebianTool { package: "tshark", program: "usr/bin/tshark" };
+const APPARMOR: DebianTool = DebianTool { package: "apparmor", program: "sbin/apparmor_parser" };
 
 /// Returns a command that runs Debian's tshark, Wireshark on the command line, from the cache. Fetches 45 MB the
 /// first time.
@@ -44,12 +44,12 @@ pub fn apparmor_parser() -> Result<Command> {
 }
 
 /// Unpacks a tool's packages into the cache, if they are missing; returns the folder of the tool.
-fn unpacked(tool: &Tool) -> Result<PathBuf> {
-    let &Tool { package: name, program } = tool;
+fn unpacked(tool: &DebianTool) -> Result<PathBuf> {
+    let &DebianTool { package: name, program } = tool;
     let mut builder = AssetBuilder::open()?;
     let part = builder.cache.part(name, &format!("1 bookworm {name}"));
     if builder.needs_build(&part)? {
-        let apt = builder.apt(Archive::Bookworm)?;
+        let apt = builder.apt(DebianRelease::Bookworm)?;
         let packages = apt.fetch(name, &[name], &mut builder.progress)?;
         let root = builder.cache.build_folder(name)?;
         for package in &packages {

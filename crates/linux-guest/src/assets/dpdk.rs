@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cpio::CpioWriter;
-use super::error::{AtPath, Result};
-use super::sources::Archive;
+use super::error::{PathContext, Result};
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
 /// Version of DPDK, by the Debian release that has it.
@@ -21,10 +21,10 @@ pub enum DpdkSeries {
 }
 
 impl DpdkSeries {
-    fn archive(self) -> Archive {
+    fn archive(self) -> DebianRelease {
         match self {
-            Self::Bookworm2211 => Archive::Bookworm,
-            Self::Trixie2411 => Archive::Trixie,
+            Self::Bookworm2211 => DebianRelease::Bookworm,
+            Self::Trixie2411 => DebianRelease::Trixie,
         }
     }
 

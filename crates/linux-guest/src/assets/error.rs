@@ -58,11 +58,11 @@ pub enum AssetError {
 pub(super) type Result<T> = std::result::Result<T, AssetError>;
 
 /// Extension of I/O results that attaches the path to an error.
-pub(super) trait AtPath<T> {
+pub(super) trait PathContext<T> {
     fn at(self, path: &Path) -> Result<T>;
 }
 
-impl<T> AtPath<T> for io::Result<T> {
+impl<T> PathContext<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T> {
         self.map_err(|source| AssetError::File { path: path.display().to_string(), source })
     }

@@ -3,13 +3,13 @@
 use std::process::Command;
 
 use super::error::Result;
-use super::tools::{self, Tools};
+use super::tools::{self, GuestTools};
 use super::{AssetBuilder, libraries};
 
 /// Debian's busybox and iperf3, from the cache, for the host.
 #[derive(Debug)]
 pub struct HostTools {
-    tools: Tools,
+    tools: GuestTools,
 }
 
 impl HostTools {

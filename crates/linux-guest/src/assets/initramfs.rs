@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::cpio::CpioWriter;
-use super::error::{AssetError, AtPath, Result, run};
-use super::kernel::Kernel;
-use super::tools::{PROGRAMS, Tools};
+use super::error::{AssetError, PathContext, Result, run};
+use super::kernel::CachedKernel;
+use super::tools::{GuestTools, PROGRAMS};
 use super::{AssetBuilder, KernelSeries, libraries};
 
 const INIT: &str = include_str!("init.sh");
@@ -33,8 +33,8 @@ const FOLDERS: [&str; 13] = [
 pub(super) fn prepare(
     builder: &mut AssetBuilder,
     series: KernelSeries,
-    tools: &Tools,
-    kernel: &Kernel,
+    tools: &GuestTools,
+    kernel: &CachedKernel,
 ) -> Result<PathBuf> {
     let parts = [tools.root().to_string_lossy(), kernel.image().to_string_lossy()].join(" ");
     let name = format!("initramfs-{}", series.name());
@@ -48,7 +48,7 @@ pub(super) fn prepare(
     Ok(part)
 }
 
-fn build(tools: &Tools, kernel: &Kernel) -> Result<Vec<u8>> {
+fn build(tools: &GuestTools, kernel: &CachedKernel) -> Result<Vec<u8>> {
     let mut cpio = CpioWriter::new(Vec::new());
     for folder in FOLDERS {
         cpio.directory(folder).at(Path::new(folder))?;
@@ -60,7 +60,7 @@ fn build(tools: &Tools, kernel: &Kernel) -> Result<Vec<u8>> {
     cpio.finish().at(Path::new("initramfs"))
 }
 
-fn add_programs<W: Write>(cpio: &mut CpioWriter<W>, tools: &Tools) -> Result<()> {
+fn add_programs<W: Write>(cpio: &mut CpioWriter<W>, tools: &GuestTools) -> Result<()> {
     let base = |program: &str| program.rsplit('/').next().unwrap_or(program).to_owned();
     let mut names: Vec<String> = PROGRAMS.iter().map(|program| base(program)).collect();
     let mut needed = Vec::new();

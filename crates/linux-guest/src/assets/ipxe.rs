@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::error::{AssetError, Result};
-use super::sources::Archive;
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt};
 
 const PACKAGE: &str = "ipxe";
@@ -14,7 +14,7 @@ const IMAGE: &str = "usr/lib/ipxe/ipxe.lkrn";
 pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<PathBuf> {
     let part = builder.cache.part("ipxe", &format!("1 trixie {PACKAGE} {IMAGE}"));
     if builder.needs_build(&part)? {
-        let package = builder.apt(Archive::Trixie)?.fetch_alone(PACKAGE)?;
+        let package = builder.apt(DebianRelease::Trixie)?.fetch_alone(PACKAGE)?;
         let root = builder.cache.build_folder("ipxe")?;
         apt::unpack(&package, &root)?;
         let image = root.join(IMAGE);

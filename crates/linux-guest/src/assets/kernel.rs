@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::apt::{self, AptRoot};
-use super::error::{AssetError, AtPath, Result};
-use super::tools::Tools;
+use super::error::{AssetError, PathContext, Result};
+use super::tools::GuestTools;
 use super::{AssetBuilder, KernelSeries, modules};
 
 const META_PACKAGE: &str = "linux-image-amd64";
@@ -28,11 +28,11 @@ const MODULES: [&str; 10] = [
 
 /// Kernel of a guest in the cache.
 #[derive(Debug)]
-pub(super) struct Kernel {
+pub(super) struct CachedKernel {
     folder: PathBuf,
 }
 
-impl Kernel {
+impl CachedKernel {
     /// Returns the path of the image that QEMU boots.
     pub(super) fn image(&self) -> PathBuf {
         self.folder.join("image")
@@ -45,7 +45,11 @@ impl Kernel {
 }
 
 /// Returns the kernel from the cache, or fetches and unpacks it if it is missing.
-pub(super) fn prepare(builder: &mut AssetBuilder, series: KernelSeries, tools: &Tools) -> Result<Kernel> {
+pub(super) fn prepare(
+    builder: &mut AssetBuilder,
+    series: KernelSeries,
+    tools: &GuestTools,
+) -> Result<CachedKernel> {
     let name = format!("kernel-{}", series.name());
     let folder = builder.cache.part(&name, &format!("2 {MODULES:?}"));
     if builder.needs_build(&folder)? {
@@ -61,7 +65,7 @@ pub(super) fn prepare(builder: &mut AssetBuilder, series: KernelSeries, tools: &
         install(&root, &build_folder, tools)?;
         builder.cache.publish(&build_folder, &folder)?;
     }
-    Ok(Kernel { folder })
+    Ok(CachedKernel { folder })
 }
 
 /// Returns the kernel's package, and the further parts of the same release that newer kernels consist of.
@@ -76,7 +80,7 @@ fn packages(apt: &AptRoot, series: KernelSeries) -> Result<Vec<String>> {
     Ok([vec![image], parts].concat())
 }
 
-fn install(root: &Path, build_folder: &Path, tools: &Tools) -> Result<()> {
+fn install(root: &Path, build_folder: &Path, tools: &GuestTools) -> Result<()> {
     let modules = [root.join("lib/modules"), root.join("usr/lib/modules")];
     let absent = || AssetError::Contents("the kernel package has no modules".into());
     let from = only_entry(modules.iter().find(|path| path.is_dir()).ok_or_else(absent)?, "")?;

@@ -56,10 +56,10 @@ pub use prometheus::{Prometheus, prometheus};
 pub use qemu::Qemu;
 
 use apt::AptRoot;
-use cache::Cache;
+use cache::AssetCache;
 use error::Result;
-use progress::Progress;
-use sources::{Archive, Mirror};
+use progress::ProgressReporter;
+use sources::{DebianMirror, DebianRelease};
 
 /// Debian kernel that a guest boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,10 +82,10 @@ impl KernelSeries {
         }
     }
 
-    fn archive(self) -> Archive {
+    fn archive(self) -> DebianRelease {
         match self {
-            Self::Bookworm61 => Archive::Bookworm,
-            Self::Trixie612 | Self::TrixieBackports => Archive::Trixie,
+            Self::Bookworm61 => DebianRelease::Bookworm,
+            Self::Trixie612 | Self::TrixieBackports => DebianRelease::Trixie,
         }
     }
 
@@ -93,7 +93,7 @@ impl KernelSeries {
     fn suite(self) -> Option<&'static str> {
         match self {
             Self::Bookworm61 | Self::Trixie612 => None,
-            Self::TrixieBackports => Some(Archive::Trixie.target_release()),
+            Self::TrixieBackports => Some(DebianRelease::Trixie.target_release()),
         }
     }
 }
@@ -193,21 +193,26 @@ impl Assets {
 
 /// Tools of the recipes: the cache, the mirror, and the report of progress.
 struct AssetBuilder {
-    cache: Cache,
-    mirror: Mirror,
-    progress: Progress,
+    cache: AssetCache,
+    mirror: DebianMirror,
+    progress: ProgressReporter,
     /// Archives whose package lists are up to date.
     open: Vec<AptRoot>,
 }
 
 impl AssetBuilder {
     fn open() -> Result<Self> {
-        let cache = Cache::open(&cache_folder()?)?;
-        Ok(Self { cache, mirror: Mirror::of_host(), progress: Progress::new(), open: Vec::new() })
+        let cache = AssetCache::open(&cache_folder()?)?;
+        Ok(Self {
+            cache,
+            mirror: DebianMirror::of_host(),
+            progress: ProgressReporter::new(),
+            open: Vec::new(),
+        })
     }
 
     /// Returns a private apt that sees one Debian release and none of the host's packages.
-    fn apt(&mut self, archive: Archive) -> Result<AptRoot> {
+    fn apt(&mut self, archive: DebianRelease) -> Result<AptRoot> {
         if let Some(open) = self.open.iter().find(|root| root.archive() == archive) {
             return Ok(open.clone());
         }

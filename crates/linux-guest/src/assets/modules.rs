@@ -7,27 +7,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::elf;
-use super::error::{AssetError, AtPath, Result};
-use super::tools::Tools;
+use super::error::{AssetError, PathContext, Result};
+use super::tools::GuestTools;
 
 /// Module of the kernel package, decompressed.
 #[derive(Debug)]
-struct Module {
+struct KernelModule {
     /// Path of the module relative to `/lib/modules/RELEASE`, ending in `.ko`.
     path: String,
     contents: Vec<u8>,
-    info: Info,
+    info: ModuleInfo,
 }
 
 /// Contents of a kernel module's `.modinfo` section.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Info {
+struct ModuleInfo {
     depends: Vec<String>,
     aliases: Vec<String>,
 }
 
 /// Copies `wanted` with their dependencies from `from` (a `/lib/modules/RELEASE`) to `to`.
-pub(super) fn pick(wanted: &[&str], from: &Path, to: &Path, tools: &Tools) -> Result<()> {
+pub(super) fn pick(wanted: &[&str], from: &Path, to: &Path, tools: &GuestTools) -> Result<()> {
     let mut files = BTreeMap::new();
     index(from, &mut files)?;
     let builtin_list = from.join("modules.builtin");
@@ -68,7 +68,7 @@ fn module_name(path: &Path) -> String {
     name.split(".ko").next().unwrap_or_default().replace('-', "_")
 }
 
-fn read(file: &Path, from: &Path, build_folder: &Path, tools: &Tools) -> Result<Module> {
+fn read(file: &Path, from: &Path, build_folder: &Path, tools: &GuestTools) -> Result<KernelModule> {
     let relative = file.strip_prefix(from).unwrap_or(file).to_string_lossy();
     let path = relative.split(".ko").next().unwrap_or_default().to_owned() + ".ko";
     let mut contents = fs::read(file).at(file)?;
@@ -79,11 +79,11 @@ fn read(file: &Path, from: &Path, build_folder: &Path, tools: &Tools) -> Result<
     }
     let modinfo = elf::section(&contents, ".modinfo");
     let info = info(modinfo.ok_or_else(|| AssetError::Contents(format!("{path} is not a kernel module")))?);
-    Ok(Module { path, contents, info })
+    Ok(KernelModule { path, contents, info })
 }
 
-fn info(modinfo: &[u8]) -> Info {
-    let mut info = Info::default();
+fn info(modinfo: &[u8]) -> ModuleInfo {
+    let mut info = ModuleInfo::default();
     for entry in modinfo.split(|&byte| byte == 0).filter_map(|entry| str::from_utf8(entry).ok()) {
         match entry.split_once('=') {
             Some(("depends", names)) => {
@@ -97,7 +97,7 @@ fn info(modinfo: &[u8]) -> Info {
     info
 }
 
-fn write(modules: &BTreeMap<String, Module>, to: &Path) -> Result<()> {
+fn write(modules: &BTreeMap<String, KernelModule>, to: &Path) -> Result<()> {
     let mut dep = String::new();
     let mut alias = String::new();
     for (name, module) in modules {
@@ -118,7 +118,7 @@ fn write(modules: &BTreeMap<String, Module>, to: &Path) -> Result<()> {
 }
 
 /// Returns a module's line `path: dependency ...`, in the reverse of the order in which modprobe loads them.
-fn dep_line(name: &str, modules: &BTreeMap<String, Module>) -> String {
+fn dep_line(name: &str, modules: &BTreeMap<String, KernelModule>) -> String {
     let mut order = Vec::new();
     load_order(name, modules, &mut BTreeSet::new(), &mut order);
     let mut paths = order.into_iter().rev();
@@ -129,7 +129,7 @@ fn dep_line(name: &str, modules: &BTreeMap<String, Module>) -> String {
 /// Appends the module's path after those of all its dependencies.
 fn load_order<'a>(
     name: &'a str,
-    modules: &'a BTreeMap<String, Module>,
+    modules: &'a BTreeMap<String, KernelModule>,
     seen: &mut BTreeSet<&'a str>,
     order: &mut Vec<&'a str>,
 ) {
@@ -148,9 +148,10 @@ fn load_order<'a>(
 mod tests {
     use super::*;
 
-    fn module(path: &str, depends: &[&str]) -> (String, Module) {
-        let info = Info { depends: depends.iter().map(|&name| name.to_owned()).collect(), aliases: vec![] };
-        (module_name(Path::new(path)), Module { path: path.into(), contents: vec![], info })
+    fn module(path: &str, depends: &[&str]) -> (String, KernelModule) {
+        let info =
+            ModuleInfo { depends: depends.iter().map(|&name| name.to_owned()).collect(), aliases: vec![] };
+        (module_name(Path::new(path)), KernelModule { path: path.into(), contents: vec![], info })
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::error::{AssetError, Result};
-use super::sources::Archive;
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
 /// Packages of Open vSwitch, fetched alone: they depend on an interpreter, and on services that would start.
@@ -34,7 +34,7 @@ impl OpenVSwitch {
         let recipe = format!("1 bookworm {PACKAGES:?} {LIBRARY_PACKAGES:?}");
         let part = builder.cache.part("openvswitch", &recipe);
         if builder.needs_build(&part)? {
-            let apt = builder.apt(Archive::Bookworm)?;
+            let apt = builder.apt(DebianRelease::Bookworm)?;
             let mut packages = apt.fetch("Open vSwitch", &LIBRARY_PACKAGES, &mut builder.progress)?;
             for package in PACKAGES {
                 packages.push(apt.fetch_alone(package)?);

@@ -5,12 +5,12 @@ use std::io::{IsTerminal, Write, stderr};
 
 /// Report of progress: one line per step; a terminal redraws the running step's line.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ProgressReporter {
     terminal: bool,
     drawn: bool,
 }
 
-impl Progress {
+impl ProgressReporter {
     pub(super) fn new() -> Self {
         Self { terminal: stderr().is_terminal(), drawn: false }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::{AssetError, Result};
-use super::sources::Archive;
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt};
 
 const PACKAGE: &str = "prometheus";
@@ -27,7 +27,7 @@ pub fn prometheus() -> Result<Prometheus> {
     let mut builder = AssetBuilder::open()?;
     let part = builder.cache.part("prometheus", &format!("1 bookworm {PACKAGE} {FOLDER}"));
     if builder.needs_build(&part)? {
-        let package = builder.apt(Archive::Bookworm)?.fetch_alone(PACKAGE)?;
+        let package = builder.apt(DebianRelease::Bookworm)?.fetch_alone(PACKAGE)?;
         let root = builder.cache.build_folder("prometheus")?;
         apt::unpack(&package, &root)?;
         let programs = root.join(FOLDER);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::error::{AssetError, Result};
-use super::sources::Archive;
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt};
 
 const NEEDED: (u32, u32) = (10, 1);
@@ -67,7 +67,7 @@ impl Qemu {
 pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Qemu> {
     let part = builder.cache.part("qemu", &format!("1 trixie-backports {PACKAGE}"));
     if builder.needs_build(&part)? {
-        let apt = builder.apt(Archive::Trixie)?;
+        let apt = builder.apt(DebianRelease::Trixie)?;
         let packages = apt.fetch("QEMU", &[PACKAGE], &mut builder.progress)?;
         builder.progress.step("unpacking QEMU");
         let build_folder = builder.cache.build_folder("qemu")?;

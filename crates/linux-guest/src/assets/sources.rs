@@ -13,14 +13,14 @@ const SUITES: [&str; 8] =
 
 /// Debian release with the suites that this crate takes packages from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Archive {
+pub(super) enum DebianRelease {
     /// Debian 12 with security updates: the guest's tools and Linux 6.1.
     Bookworm,
     /// Debian 13 with security updates and backports: QEMU, Linux 6.12 and the newest.
     Trixie,
 }
 
-impl Archive {
+impl DebianRelease {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Bookworm => "bookworm",
@@ -37,7 +37,7 @@ impl Archive {
     }
 
     /// Returns the sources.list of a private apt that trusts only `keyring`.
-    pub(super) fn sources_list(self, mirror: &Mirror, keyring: &Path) -> String {
+    pub(super) fn sources_list(self, mirror: &DebianMirror, keyring: &Path) -> String {
         let name = self.name();
         let options = format!("[arch=amd64 signed-by={}]", keyring.display());
         let mut list = format!("deb {options} {} {name} main\n", mirror.main);
@@ -51,12 +51,12 @@ impl Archive {
 
 /// Addresses of a Debian archive's mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mirror {
+pub(super) struct DebianMirror {
     main: String,
     security: String,
 }
 
-impl Mirror {
+impl DebianMirror {
     /// Returns the mirror that `SOFTIOV_DEBIAN_MIRROR` or the host's sources name, else deb.debian.org.
     pub(super) fn of_host() -> Self {
         let texts = source_files().into_iter().filter_map(|path| {
@@ -74,10 +74,10 @@ impl Mirror {
         mirror
     }
 
-    fn of_entries(entries: &[Entry]) -> Self {
+    fn of_entries(entries: &[AptSource]) -> Self {
         let find = |wanted: &dyn Fn(&str) -> bool| {
             let remote =
-                |entry: &&Entry| entry.uri.starts_with("http://") || entry.uri.starts_with("https://");
+                |entry: &&AptSource| entry.uri.starts_with("http://") || entry.uri.starts_with("https://");
             entries.iter().filter(remote).find(|entry| wanted(&entry.suite)).map(|entry| entry.uri.clone())
         };
         let security = |suite: &str| suite.strip_suffix("-security").is_some_and(|s| SUITES.contains(&s));
@@ -90,7 +90,7 @@ impl Mirror {
 
 /// Archive and suite that the host's apt uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct AptSource {
     uri: String,
     suite: String,
 }
@@ -107,19 +107,19 @@ fn source_files() -> Vec<PathBuf> {
 }
 
 /// Parses lines of `deb [ option=value ... ] uri suite component ...`.
-fn one_line_entries(text: &str) -> Vec<Entry> {
+fn one_line_entries(text: &str) -> Vec<AptSource> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("deb "));
     let entry = |line: &str| {
         let line = line.trim_start();
         let words = if line.starts_with('[') { line.split_once(']')?.1 } else { line };
         let mut words = words.split_whitespace();
-        Some(Entry { uri: words.next()?.into(), suite: words.next()?.into() })
+        Some(AptSource { uri: words.next()?.into(), suite: words.next()?.into() })
     };
     lines.filter_map(entry).collect()
 }
 
 /// Parses stanzas of `Key: value ...`, of which it uses `URIs` and `Suites`.
-fn deb822_entries(text: &str) -> Vec<Entry> {
+fn deb822_entries(text: &str) -> Vec<AptSource> {
     let mut entries = Vec::new();
     for stanza in text.split("\n\n") {
         let field = |name: &str| {
@@ -131,7 +131,7 @@ fn deb822_entries(text: &str) -> Vec<Entry> {
         }
         for uri in field("URIs").unwrap_or_default().split_whitespace() {
             let suites = field("Suites").unwrap_or_default().split_whitespace();
-            entries.extend(suites.map(|suite| Entry { uri: uri.into(), suite: suite.into() }));
+            entries.extend(suites.map(|suite| AptSource { uri: uri.into(), suite: suite.into() }));
         }
     }
     entries
@@ -152,7 +152,7 @@ mod tests {
         let mut entries = one_line_entries(list);
         entries.extend(deb822_entries(sources));
 
-        let mirror = Mirror::of_entries(&entries);
+        let mirror = DebianMirror::of_entries(&entries);
         assert_eq!(mirror.main, "http://mirror.example/debian");
         assert_eq!(mirror.security, "http://security.example/debian-security");
     }
@@ -161,8 +161,8 @@ mod tests {
     fn host_without_a_usable_debian_source_gets_the_default_mirror() {
         let entries =
             one_line_entries("deb cdrom:[Debian 12]/ bookworm main\ndeb file:/srv/debian trixie main\n");
-        let mirror = Mirror::of_entries(&entries);
-        assert_eq!(mirror, Mirror { main: DEFAULT_MIRROR.into(), security: DEFAULT_SECURITY.into() });
+        let mirror = DebianMirror::of_entries(&entries);
+        assert_eq!(mirror, DebianMirror { main: DEFAULT_MIRROR.into(), security: DEFAULT_SECURITY.into() });
     }
 
     #[test]
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn every_line_of_a_sources_list_names_its_keyring() {
-        let mirror = Mirror::of_entries(&[]);
-        let list = Archive::Trixie.sources_list(&mirror, Path::new("/keys/debian.gpg"));
+        let mirror = DebianMirror::of_entries(&[]);
+        let list = DebianRelease::Trixie.sources_list(&mirror, Path::new("/keys/debian.gpg"));
         assert_eq!(list.lines().count(), 3);
         assert!(
             list.lines().all(|line| line.starts_with("deb [arch=amd64 signed-by=/keys/debian.gpg] http"))

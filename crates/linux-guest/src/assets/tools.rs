@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::error::{AssetError, AtPath, Result, failure};
-use super::sources::Archive;
+use super::error::{AssetError, PathContext, Result, failure};
+use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
 const PACKAGES: [&str; 8] =
@@ -19,11 +19,11 @@ pub(super) const PROGRAMS: [&str; 6] =
 
 /// Programs and decompressors of a guest, unpacked into the cache.
 #[derive(Debug)]
-pub(super) struct Tools {
+pub(super) struct GuestTools {
     root: PathBuf,
 }
 
-impl Tools {
+impl GuestTools {
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -47,10 +47,10 @@ impl Tools {
 }
 
 /// Returns the guest's programs from the cache, or fetches and unpacks them if they are missing.
-pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Tools> {
+pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<GuestTools> {
     let part = builder.cache.part("tools", &format!("1 bookworm {PACKAGES:?}"));
     if builder.needs_build(&part)? {
-        let apt = builder.apt(Archive::Bookworm)?;
+        let apt = builder.apt(DebianRelease::Bookworm)?;
         let packages = apt.fetch("the guest's tools", &PACKAGES, &mut builder.progress)?;
         builder.progress.step("unpacking the guest's tools");
         let build_folder = builder.cache.build_folder("tools")?;
@@ -62,5 +62,5 @@ pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Tools> {
         }
         builder.cache.publish(&build_folder, &part)?;
     }
-    Ok(Tools { root: part })
+    Ok(GuestTools { root: part })
 }

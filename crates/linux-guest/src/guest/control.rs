@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::frame::{Frame, FrameReader, Request};
+use super::frame::{GuestMessage, GuestMessageReader, GuestRequest};
 
 /// Result of a command that ran in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct GuestCommandOutput {
     /// Exit status of the command as the shell reports it: 128 + N for a command that signal N ended.
     pub status: i32,
     /// Standard output of the command; bytes that are not UTF-8 are replaced.
@@ -21,7 +21,7 @@ pub struct Output {
     pub stderr: String,
 }
 
-impl Output {
+impl GuestCommandOutput {
     /// Returns true if the command's exit status was zero.
     pub fn success(&self) -> bool {
         self.status == 0
@@ -30,7 +30,7 @@ impl Output {
 
 /// Reason why a command's answer did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoAnswer {
+pub(super) enum CommandError {
     /// The virtual machine has ended before the answer.
     Closed,
     /// The guest has booted again since the command was sent.
@@ -41,34 +41,34 @@ pub(super) enum NoAnswer {
 
 /// Host's end of the control channel to one guest.
 #[derive(Debug)]
-pub(super) struct Channel {
+pub(super) struct ControlChannel {
     writer: Mutex<UnixStream>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedChannelState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedChannelState {
+    state: Mutex<ChannelState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ChannelState {
     closed: bool,
     boots: u64,
     boot_id: String,
     release: String,
     last_id: u64,
     /// Guest commands that a caller waits for, with their results once finished. An answer to any other is dropped.
-    jobs: BTreeMap<u64, Option<Output>>,
+    jobs: BTreeMap<u64, Option<GuestCommandOutput>>,
 }
 
-impl Channel {
+impl ControlChannel {
     pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
         let reader = stream.try_clone()?;
         // The timeout prevents that a guest which does not read blocks its host forever.
         stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedChannelState::default());
         let theirs = Arc::clone(&shared);
         thread::Builder::new().name("guest-control".into()).spawn(move || theirs.read(reader))?;
         Ok(Self { writer: Mutex::new(stream), shared })
@@ -85,20 +85,20 @@ impl Channel {
     }
 
     /// Waits until the guest has booted `boots` times.
-    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), NoAnswer> {
+    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), CommandError> {
         self.shared.wait(timeout, |state| (state.boots >= boots).then_some(()))
     }
 
     /// Starts a command in the guest; [`wait`](Self::wait) returns its answer.
-    pub(super) fn start(&self, script: &str) -> io::Result<Job> {
+    pub(super) fn start(&self, script: &str) -> io::Result<PendingCommand> {
         let job = {
             let mut state = self.shared.lock();
             state.last_id += 1;
             let id = state.last_id;
             state.jobs.insert(id, None);
-            Job { id, boots: state.boots }
+            PendingCommand { id, boots: state.boots }
         };
-        let sent = self.send(Request::Run { id: job.id, script });
+        let sent = self.send(GuestRequest::Run { id: job.id, script });
         if sent.is_err() {
             self.discard(job);
         }
@@ -106,25 +106,29 @@ impl Channel {
     }
 
     /// Waits for a command in the guest to end. After a timeout the caller may wait again.
-    pub(super) fn wait(&self, job: Job, timeout: Duration) -> Result<Output, NoAnswer> {
+    pub(super) fn wait(
+        &self,
+        job: PendingCommand,
+        timeout: Duration,
+    ) -> Result<GuestCommandOutput, CommandError> {
         let answer = self.shared.wait(timeout, |state| match state.jobs.get(&job.id) {
             Some(Some(output)) => Some(Ok(output.clone())),
-            _ if state.boots != job.boots => Some(Err(NoAnswer::Rebooted)),
+            _ if state.boots != job.boots => Some(Err(CommandError::Rebooted)),
             _ => None,
         });
         let answer = answer.and_then(|answer| answer);
-        if answer != Err(NoAnswer::Late) {
+        if answer != Err(CommandError::Late) {
             self.discard(job);
         }
         answer
     }
 
     /// Drops a command's answer, now or in the future.
-    pub(super) fn discard(&self, job: Job) {
+    pub(super) fn discard(&self, job: PendingCommand) {
         self.shared.lock().jobs.remove(&job.id);
     }
 
-    pub(super) fn send(&self, request: Request<'_>) -> io::Result<()> {
+    pub(super) fn send(&self, request: GuestRequest<'_>) -> io::Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.write_all(request.line().as_bytes())
     }
@@ -132,19 +136,19 @@ impl Channel {
 
 /// Command that was sent to the guest.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
+pub(super) struct PendingCommand {
     pub(super) id: u64,
     boots: u64,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedChannelState {
+    fn lock(&self) -> MutexGuard<'_, ChannelState> {
         // A panic of another thread does not leave the state incomplete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self, mut stream: UnixStream) {
-        let mut frames = FrameReader::default();
+        let mut frames = GuestMessageReader::default();
         let mut buffer = vec![0; 64 << 10];
         loop {
             match stream.read(&mut buffer) {
@@ -158,26 +162,31 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn take(&self, frame: Frame) {
+    fn take(&self, frame: GuestMessage) {
         let mut state = self.lock();
         match frame {
-            Frame::Ready { boot_id, release } if boot_id != state.boot_id => {
+            GuestMessage::Ready { boot_id, release } if boot_id != state.boot_id => {
                 state.boots += 1;
                 state.boot_id = boot_id;
                 state.release = release;
             }
-            Frame::Ready { .. } => {}
-            Frame::Done { id, status, stdout, stderr } => {
+            GuestMessage::Ready { .. } => {}
+            GuestMessage::Done { id, status, stdout, stderr } => {
                 if let Some(answer) = state.jobs.get_mut(&id) {
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    *answer = Some(Output { status, stdout: text(&stdout), stderr: text(&stderr) });
+                    *answer =
+                        Some(GuestCommandOutput { status, stdout: text(&stdout), stderr: text(&stderr) });
                 }
             }
         }
         self.changed.notify_all();
     }
 
-    fn wait<T>(&self, timeout: Duration, mut ready: impl FnMut(&State) -> Option<T>) -> Result<T, NoAnswer> {
+    fn wait<T>(
+        &self,
+        timeout: Duration,
+        mut ready: impl FnMut(&ChannelState) -> Option<T>,
+    ) -> Result<T, CommandError> {
         let deadline = Instant::now() + timeout;
         let mut state = self.lock();
         loop {
@@ -185,11 +194,11 @@ impl Shared {
                 return Ok(value);
             }
             if state.closed {
-                return Err(NoAnswer::Closed);
+                return Err(CommandError::Closed);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(NoAnswer::Late);
+                return Err(CommandError::Late);
             }
             state = self
                 .changed
@@ -206,9 +215,9 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(60);
 
-    fn pair() -> (Channel, UnixStream) {
+    fn pair() -> (ControlChannel, UnixStream) {
         let (host, guest) = UnixStream::pair().unwrap();
-        (Channel::new(host).unwrap(), guest)
+        (ControlChannel::new(host).unwrap(), guest)
     }
 
     fn read_command(guest: &UnixStream) -> String {
@@ -234,7 +243,7 @@ mod tests {
     fn late_answer_to_a_command_may_be_waited_for_again() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
-        assert_eq!(host.wait(job, Duration::ZERO), Err(NoAnswer::Late));
+        assert_eq!(host.wait(job, Duration::ZERO), Err(CommandError::Late));
         guest.write_all(b"\ndone 1 0 o e .\n").unwrap();
         assert!(host.wait(job, SOON).is_ok());
     }
@@ -246,7 +255,7 @@ mod tests {
         host.wait_boots(1, SOON).unwrap();
         let job = host.start("reboot -f").unwrap();
         guest.write_all(b"\nready one 6.1 .\n\nready two 6.1 .\n").unwrap();
-        assert_eq!(host.wait(job, SOON), Err(NoAnswer::Rebooted));
+        assert_eq!(host.wait(job, SOON), Err(CommandError::Rebooted));
         assert_eq!((host.boots(), host.release().as_str()), (2, "6.1"));
     }
 
@@ -256,7 +265,7 @@ mod tests {
         let job = host.start("x").unwrap();
         guest.write_all(b"\ndone 99 0 o e .\n").unwrap();
         drop(guest);
-        assert_eq!(host.wait(job, SOON), Err(NoAnswer::Closed));
+        assert_eq!(host.wait(job, SOON), Err(CommandError::Closed));
         assert!(host.shared.lock().jobs.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::control::Output;
+use super::control::GuestCommandOutput;
 
 /// Error of starting or running a Linux guest.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum GuestError {
         /// Text of the failed command.
         what: String,
         /// Result of the failed command.
-        output: Output,
+        output: GuestCommandOutput,
     },
 }
 

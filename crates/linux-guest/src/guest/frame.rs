@@ -6,7 +6,7 @@ const LONGEST_LINE: usize = 32 << 20;
 
 /// Message that the guest sends over the control channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum GuestMessage {
     /// The guest has booted and takes commands.
     Ready { boot_id: String, release: String },
     /// A command of the host has ended.
@@ -15,14 +15,14 @@ pub(super) enum Frame {
 
 /// Request that the host sends to the guest, as one line.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Request<'a> {
+pub(super) enum GuestRequest<'a> {
     Run { id: u64, script: &'a str },
     Kill { id: u64 },
     Reboot,
     PowerOff,
 }
 
-impl Request<'_> {
+impl GuestRequest<'_> {
     pub(super) fn line(self) -> String {
         match self {
             Self::Run { id, script } => format!("run {id} {}.\n", to_line(script)),
@@ -35,14 +35,14 @@ impl Request<'_> {
 
 /// Reader that cuts the control channel's bytes into messages.
 #[derive(Debug, Default)]
-pub(super) struct FrameReader {
+pub(super) struct GuestMessageReader {
     line: Vec<u8>,
     too_long: bool,
 }
 
-impl FrameReader {
+impl GuestMessageReader {
     /// Takes received bytes and passes on the messages that are now complete.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(GuestMessage)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.append(&bytes[..end]);
             if let Some(frame) = (!self.too_long).then(|| parse(&self.line)).flatten() {
@@ -65,14 +65,14 @@ impl FrameReader {
     }
 }
 
-fn parse(line: &[u8]) -> Option<Frame> {
+fn parse(line: &[u8]) -> Option<GuestMessage> {
     let line = str::from_utf8(line).ok()?.strip_suffix(" .")?;
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
         ["ready", boot_id, release] => {
-            Some(Frame::Ready { boot_id: boot_id.to_owned(), release: release.to_owned() })
+            Some(GuestMessage::Ready { boot_id: boot_id.to_owned(), release: release.to_owned() })
         }
-        ["done", id, status, stdout, stderr] => Some(Frame::Done {
+        ["done", id, status, stdout, stderr] => Some(GuestMessage::Done {
             id: id.parse().ok()?,
             status: status.parse().ok()?,
             stdout: from_hex(stdout.strip_prefix('o')?)?,
@@ -98,8 +98,8 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn frames(chunks: &[&[u8]]) -> Vec<Frame> {
-        let mut reader = FrameReader::default();
+    fn frames(chunks: &[&[u8]]) -> Vec<GuestMessage> {
+        let mut reader = GuestMessageReader::default();
         let mut frames = Vec::new();
         for chunk in chunks {
             reader.feed(chunk, |frame| frames.push(frame));
@@ -107,21 +107,21 @@ mod tests {
         frames
     }
 
-    fn done(id: u64, status: i32, stdout: &str, stderr: &str) -> Frame {
-        Frame::Done { id, status, stdout: stdout.into(), stderr: stderr.into() }
+    fn done(id: u64, status: i32, stdout: &str, stderr: &str) -> GuestMessage {
+        GuestMessage::Done { id, status, stdout: stdout.into(), stderr: stderr.into() }
     }
 
     #[test]
     fn any_script_is_sent_to_the_guest_as_one_line() {
-        assert_eq!(Request::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 a\\n\"b\".\n");
-        assert_eq!(Request::Run { id: 7, script: " printf '\\n' " }.line(), "run 7 printf '\\\\n' .\n");
-        assert_eq!(Request::Kill { id: 7 }.line(), "kill 7\n");
+        assert_eq!(GuestRequest::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 a\\n\"b\".\n");
+        assert_eq!(GuestRequest::Run { id: 7, script: " printf '\\n' " }.line(), "run 7 printf '\\\\n' .\n");
+        assert_eq!(GuestRequest::Kill { id: 7 }.line(), "kill 7\n");
     }
 
     #[test]
     fn guest_answers_received_in_pieces_are_read() {
         let stream = b"\nready 5f-1 6.1.0-56-amd64 .\n\ndone 1 0 o6869 e .\n\ndone 2 130 o e6e6f .\n";
-        let ready = Frame::Ready { boot_id: "5f-1".into(), release: "6.1.0-56-amd64".into() };
+        let ready = GuestMessage::Ready { boot_id: "5f-1".into(), release: "6.1.0-56-amd64".into() };
         let expected = [ready, done(1, 0, "hi", ""), done(2, 130, "", "no")];
         assert_eq!(frames(&[stream]), expected);
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();
@@ -131,7 +131,10 @@ mod tests {
     #[test]
     fn guest_answer_cut_short_by_a_reboot_is_ignored() {
         let stream: &[u8] = b"\ndone 1 0 o686\nready 5f-2 6.1 .\n\ndone 2 0 o68 e .\n";
-        assert!(matches!(frames(&[stream])[..], [Frame::Ready { .. }, Frame::Done { id: 2, .. }]));
+        assert!(matches!(
+            frames(&[stream])[..],
+            [GuestMessage::Ready { .. }, GuestMessage::Done { id: 2, .. }]
+        ));
     }
 
     #[test]
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn endless_line_of_the_guest_is_not_stored() {
-        let mut reader = FrameReader::default();
+        let mut reader = GuestMessageReader::default();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..40 {
             reader.feed(&chunk, |_| {});

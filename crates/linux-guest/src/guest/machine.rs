@@ -23,7 +23,7 @@ const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 
 /// Properties of a guest's machine.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(super) struct MachineConfig {
     pub(super) memory_mib: u32,
     pub(super) cpus: u32,
     pub(super) shared_memory: bool,
@@ -34,7 +34,7 @@ pub(super) struct Machine {
     pub(super) extra: Vec<OsString>,
 }
 
-impl Machine {
+impl MachineConfig {
     /// Returns QEMU's arguments; `folder` holds the console's log and the socket of the control channel.
     pub(super) fn arguments(&self, assets: &Assets, accel: Accel, folder: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-nodefaults".into(), "-no-user-config".into()];

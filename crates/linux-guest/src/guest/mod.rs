@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use crate::assets::Assets;
 use accel::Accel;
-use control::{Channel, Job, NoAnswer, Output};
+use control::{CommandError, ControlChannel, GuestCommandOutput, PendingCommand};
 pub use error::GuestError;
 use error::Result;
-use frame::Request;
-use machine::Machine;
-use process::{Process, StartError};
+use frame::GuestRequest;
+use machine::MachineConfig;
+use process::{QemuProcess, QemuStartError};
 
 /// Configuration of a guest before its start.
 #[derive(Clone, Debug)]
 pub struct GuestBuilder {
     name: String,
     accel: Option<Accel>,
-    machine: Machine,
+    machine: MachineConfig,
 }
 
 impl GuestBuilder {
@@ -97,17 +97,17 @@ impl GuestBuilder {
     pub fn spawn(self, assets: &Assets) -> Result<LinuxGuest> {
         let accel = self.accel.unwrap_or_else(|| Accel::choose(assets));
         let machine = &self.machine;
-        let started = Process::start(assets.qemu().command(), machine.user, |folder| {
+        let started = QemuProcess::start(assets.qemu().command(), machine.user, |folder| {
             machine.arguments(assets, accel, folder)
         });
         let (process, stream) = started.map_err(|failed| match failed {
-            StartError::System(source) => GuestError::Start { name: self.name.clone(), source },
-            StartError::Ended { status, tail } => {
+            QemuStartError::System(source) => GuestError::Start { name: self.name.clone(), source },
+            QemuStartError::Ended { status, tail } => {
                 GuestError::Ended { name: self.name.clone(), status: status.to_string(), tail }
             }
         })?;
         let start = |source| GuestError::Start { name: self.name.clone(), source };
-        let channel = Arc::new(Channel::new(stream).map_err(start)?);
+        let channel = Arc::new(ControlChannel::new(stream).map_err(start)?);
         Ok(LinuxGuest { name: self.name, accel, process, channel, boots: 1 })
     }
 }
@@ -117,8 +117,8 @@ impl GuestBuilder {
 pub struct LinuxGuest {
     name: String,
     accel: Accel,
-    process: Process,
-    channel: Arc<Channel>,
+    process: QemuProcess,
+    channel: Arc<ControlChannel>,
     /// Number of the boot that [`wait_ready`](Self::wait_ready) waits for.
     boots: u64,
 }
@@ -126,7 +126,7 @@ pub struct LinuxGuest {
 impl LinuxGuest {
     /// Returns the configuration of a guest with 256 MiB, one CPU and no VF.
     pub fn builder(name: impl Into<String>) -> GuestBuilder {
-        let machine = Machine {
+        let machine = MachineConfig {
             memory_mib: 256,
             cpus: 1,
             shared_memory: true,
@@ -176,10 +176,10 @@ impl LinuxGuest {
     ///
     /// The guest ends, reboots, or takes longer than `timeout`. A status other than zero is no error here: see
     /// [`check`](Self::check).
-    pub fn run(&self, script: &str, timeout: Duration) -> Result<Output> {
+    pub fn run(&self, script: &str, timeout: Duration) -> Result<GuestCommandOutput> {
         let running = self.spawn_background(script)?;
         let output = self.channel.wait(running.job, timeout);
-        if output == Err(NoAnswer::Late) {
+        if output == Err(CommandError::Late) {
             running.kill();
         }
         output.map_err(|lost| self.lost(lost, script, timeout))
@@ -203,10 +203,12 @@ impl LinuxGuest {
     /// # Errors
     ///
     /// The guest is gone.
-    pub fn spawn_background(&self, script: &str) -> Result<Background> {
-        let job =
-            self.channel.start(script).map_err(|_| self.lost(NoAnswer::Closed, script, Duration::ZERO))?;
-        Ok(Background { job, channel: Arc::clone(&self.channel) })
+    pub fn spawn_background(&self, script: &str) -> Result<BackgroundScript> {
+        let job = self
+            .channel
+            .start(script)
+            .map_err(|_| self.lost(CommandError::Closed, script, Duration::ZERO))?;
+        Ok(BackgroundScript { job, channel: Arc::clone(&self.channel) })
     }
 
     /// Waits for a script in the background. After a timeout the script continues, and the caller may wait again.
@@ -214,7 +216,7 @@ impl LinuxGuest {
     /// # Errors
     ///
     /// Those of [`run`](Self::run).
-    pub fn wait(&self, running: &Background, timeout: Duration) -> Result<Output> {
+    pub fn wait(&self, running: &BackgroundScript, timeout: Duration) -> Result<GuestCommandOutput> {
         let output = self.channel.wait(running.job, timeout);
         output.map_err(|lost| self.lost(lost, "a command in the background", timeout))
     }
@@ -227,7 +229,7 @@ impl LinuxGuest {
     /// The guest is gone.
     pub fn reboot(&mut self) -> Result<()> {
         self.boots = self.channel.boots() + 1;
-        self.request(Request::Reboot)
+        self.request(GuestRequest::Reboot)
     }
 
     /// Turns the guest off and waits for QEMU to end.
@@ -236,14 +238,14 @@ impl LinuxGuest {
     ///
     /// It takes longer than `timeout` (it is killed then), or QEMU fails.
     pub fn shutdown(mut self, timeout: Duration) -> Result<()> {
-        self.request(Request::PowerOff)?;
+        self.request(GuestRequest::PowerOff)?;
         match self.process.wait(timeout) {
             Some(status) if status.success() => Ok(()),
             Some(status) => {
                 let (name, tail) = (self.name.clone(), self.process.tail());
                 Err(GuestError::Ended { name, status: status.to_string(), tail })
             }
-            None => Err(self.lost(NoAnswer::Late, "the power-off of the guest", timeout)),
+            None => Err(self.lost(CommandError::Late, "the power-off of the guest", timeout)),
         }
     }
 
@@ -262,39 +264,39 @@ impl LinuxGuest {
         self.process.tail()
     }
 
-    fn request(&self, request: Request<'_>) -> Result<()> {
-        self.channel.send(request).map_err(|_| self.lost(NoAnswer::Closed, "", Duration::ZERO))
+    fn request(&self, request: GuestRequest<'_>) -> Result<()> {
+        self.channel.send(request).map_err(|_| self.lost(CommandError::Closed, "", Duration::ZERO))
     }
 
-    fn lost(&self, lost: NoAnswer, what: &str, waited: Duration) -> GuestError {
+    fn lost(&self, lost: CommandError, what: &str, waited: Duration) -> GuestError {
         let (name, what, tail) = (self.name.clone(), what.to_owned(), self.process.tail());
         match lost {
-            NoAnswer::Closed => {
+            CommandError::Closed => {
                 GuestError::Ended { name, status: "QEMU has closed the control channel".into(), tail }
             }
-            NoAnswer::Rebooted => GuestError::Rebooted { name, what, tail },
-            NoAnswer::Late => GuestError::Late { name, what, waited, tail },
+            CommandError::Rebooted => GuestError::Rebooted { name, what, tail },
+            CommandError::Late => GuestError::Late { name, what, waited, tail },
         }
     }
 }
 
 /// Script that runs in the guest. Dropping it lets the script run and discards its output.
 #[derive(Debug)]
-pub struct Background {
-    job: Job,
-    channel: Arc<Channel>,
+pub struct BackgroundScript {
+    job: PendingCommand,
+    channel: Arc<ControlChannel>,
 }
 
-impl Background {
+impl BackgroundScript {
     /// Kills the script with all its child processes. Its output so far is still available to
     /// [`wait`](LinuxGuest::wait).
     pub fn kill(&self) {
         // An error means that the guest is gone, and the script with it.
-        let _ = self.channel.send(Request::Kill { id: self.job.id });
+        let _ = self.channel.send(GuestRequest::Kill { id: self.job.id });
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundScript {
     fn drop(&mut self) {
         self.channel.discard(self.job);
     }

@@ -20,7 +20,7 @@ const TAIL_LINES: usize = 40;
 
 /// Reason why QEMU did not start.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StartError {
+pub(super) enum QemuStartError {
     #[error(transparent)]
     System(#[from] io::Error),
     #[error("the program ended at once ({status}): {tail}")]
@@ -29,18 +29,18 @@ pub(super) enum StartError {
 
 /// QEMU process of a guest, and its folder of files.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct QemuProcess {
     child: Child,
     folder: TempDir,
 }
 
-impl Process {
+impl QemuProcess {
     /// Starts QEMU with the arguments for its folder; also returns the host's end of the control channel to the guest.
     pub(super) fn start(
         command: Command,
         user: Option<(u32, u32)>,
         arguments: impl FnOnce(&Path) -> Vec<OsString>,
-    ) -> Result<(Self, UnixStream), StartError> {
+    ) -> Result<(Self, UnixStream), QemuStartError> {
         let folder = tempfile::Builder::new().prefix("softiov-guest-").tempdir()?;
         let socket = machine::control_socket(folder.path());
         let listener = UnixListener::bind(&socket)?;
@@ -69,7 +69,7 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    fn accept(&mut self, listener: &UnixListener) -> Result<UnixStream, StartError> {
+    fn accept(&mut self, listener: &UnixListener) -> Result<UnixStream, QemuStartError> {
         listener.set_nonblocking(true)?;
         let deadline = Instant::now() + CONNECT;
         loop {
@@ -79,7 +79,7 @@ impl Process {
                 Err(error) => return Err(error.into()),
             }
             if let Some(status) = self.child.try_wait()? {
-                return Err(StartError::Ended { status, tail: self.tail() });
+                return Err(QemuStartError::Ended { status, tail: self.tail() });
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -112,7 +112,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for QemuProcess {
     fn drop(&mut self) {
         self.kill();
     }

@@ -10,7 +10,8 @@ const UNIT: u64 = 16;
 
 /// Clock of the card (SYSTIM), and its high half as it was when software read the low half.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Clock {
+#[serde(rename = "Clock")]
+pub(crate) struct SystimClock {
     /// Count of the clock at the time `since`.
     base: u64,
     since: Time,
@@ -18,7 +19,7 @@ pub(crate) struct Clock {
     high: u32,
 }
 
-impl Clock {
+impl SystimClock {
     /// Returns the count of the clock (SYSTIM) at a time.
     pub(crate) fn at(&self, now: Time) -> u64 {
         let period = UNIT * u64::from(self.increment >> 24);

@@ -11,15 +11,15 @@ const ERASED: u16 = 0xffff;
 
 /// All words of the NVM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "Rows", from = "Rows")]
+#[serde(into = "NvmRows", from = "NvmRows")]
 pub(crate) struct Nvm {
     words: Box<[u16; nvm::WORDS]>,
 }
 
 /// Saved form of the NVM's words, in rows of 32: the largest array that serde supports.
-type Rows = [[u16; 32]; nvm::WORDS / 32];
+type NvmRows = [[u16; 32]; nvm::WORDS / 32];
 
-impl From<Nvm> for Rows {
+impl From<Nvm> for NvmRows {
     fn from(nvm: Nvm) -> Self {
         let mut rows = [[0; 32]; nvm::WORDS / 32];
         rows.as_flattened_mut().copy_from_slice(&nvm.words[..]);
@@ -27,8 +27,8 @@ impl From<Nvm> for Rows {
     }
 }
 
-impl From<Rows> for Nvm {
-    fn from(rows: Rows) -> Self {
+impl From<NvmRows> for Nvm {
+    fn from(rows: NvmRows) -> Self {
         let mut words = Box::new([0; nvm::WORDS]);
         words.copy_from_slice(rows.as_flattened());
         Self { words }

@@ -1,6 +1,6 @@
 //! Tests the board's parts alone: NVM words, PHY registers, and a clock under a moved time.
 
-use super::clock::{Clock, free_running};
+use super::clock::{SystimClock, free_running};
 use super::nvm::Nvm;
 use super::phy::Phy;
 use i82576::bits::mdic;
@@ -78,7 +78,7 @@ fn phy_page_select_replaces_only_the_upper_phy_registers() {
 
 #[test]
 fn systim_clock_stands_still_while_timinca_is_zero() {
-    let mut clock = Clock::default();
+    let mut clock = SystimClock::default();
     assert_eq!(clock.low(Time::from_micros(5)), 0);
     clock.set_increment(1 << 24 | 16 << 19, Time::from_micros(5));
     assert_eq!(clock.low(Time::from_micros(6)), 1000 / 16 * (16 << 19));
@@ -88,7 +88,7 @@ fn systim_clock_stands_still_while_timinca_is_zero() {
 
 #[test]
 fn read_of_clock_register_systiml_latches_systimh() {
-    let mut clock = Clock::default();
+    let mut clock = SystimClock::default();
     clock.set_increment(1 << 24 | 1, Time::ZERO);
     clock.set_low(0xffff_ffff, Time::ZERO);
     assert_eq!((clock.low(Time::ZERO), clock.high()), (0xffff_ffff, 0));
@@ -103,7 +103,7 @@ fn read_of_clock_register_systiml_latches_systimh() {
 
 #[test]
 fn systim_clock_at_the_largest_time_does_not_panic() {
-    let mut clock = Clock::default();
+    let mut clock = SystimClock::default();
     clock.set_increment(u32::MAX, Time::ZERO);
     clock.low(Time::from_nanos(u64::MAX));
     clock.set_low(1, Time::from_nanos(u64::MAX));

@@ -12,10 +12,10 @@ pub(crate) mod saved;
 pub(crate) mod wait;
 
 use crate::file::RegisterFile;
-use crate::queue::receive::Description;
+use crate::queue::receive::RxDescriptorFields;
 use alloc::boxed::Box;
 use alloc::vec;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::ids::QUEUES;
 use i82576::register::RXPBS;
 
@@ -30,9 +30,9 @@ const SIZE: u32 = 0x7f;
 
 /// A frame that waits, without its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingFrame {
     /// Receive queue that the frame waits for.
-    pub(crate) queue: Queue,
+    pub(crate) queue: QueueIndex,
     /// Number of bytes in the frame as it will be delivered.
     length: usize,
     /// Number of these bytes that are the frame check sequence.
@@ -42,10 +42,10 @@ pub(crate) struct Waiting {
     /// True if the frame interrupts at once.
     pub(crate) urgent: bool,
     /// Contents of the frame's receive descriptor.
-    pub(crate) description: Description,
+    pub(crate) description: RxDescriptorFields,
 }
 
-impl Waiting {
+impl WaitingFrame {
     /// Returns the room that the frame takes in the buffer, in bytes.
     fn size(&self) -> usize {
         self.length.next_multiple_of(BLOCK)
@@ -60,7 +60,7 @@ pub(crate) struct PacketBuffer {
     /// Number of bytes of the buffer in use.
     used: usize,
     /// Waiting frames in the order of their arrival.
-    frames: Box<[Option<Waiting>]>,
+    frames: Box<[Option<WaitingFrame>]>,
     count: usize,
     /// Number of bytes that the frames of each queue use.
     held: [usize; QUEUES],
@@ -85,19 +85,19 @@ impl PacketBuffer {
     }
 
     /// Returns true if frames wait for a queue.
-    pub(crate) fn has(&self, queue: Queue) -> bool {
+    pub(crate) fn has(&self, queue: QueueIndex) -> bool {
         self.held[queue.index()] > 0
     }
 
     /// Returns the number of frames that wait for a queue, and their bytes.
-    pub(crate) fn of(&self, queue: Queue) -> (usize, usize) {
+    pub(crate) fn of(&self, queue: QueueIndex) -> (usize, usize) {
         let frames = self.frames[..self.count].iter().flatten().filter(|frame| frame.queue == queue);
         frames.fold((0, 0), |(frames, bytes), frame| (frames + 1, bytes + frame.length))
     }
 
     /// Puts a frame into the buffer behind the others. Returns `false` if it does not fit: RXPBS limits the buffer, and
     /// the queue may hold no more than remains free afterwards.
-    fn keep(&mut self, frame: Waiting, bytes: &[u8], file: &RegisterFile) -> bool {
+    fn keep(&mut self, frame: WaitingFrame, bytes: &[u8], file: &RegisterFile) -> bool {
         let (most, size) = (BYTES.min((file.get(RXPBS) & SIZE) as usize * 1024), frame.size());
         let held = self.held[frame.queue.index()] + size;
         if self.used + size + held > most {
@@ -108,7 +108,7 @@ impl PacketBuffer {
     }
 
     /// Puts a frame into the buffer behind the others. The caller has checked the room.
-    fn push(&mut self, frame: Waiting, bytes: &[u8]) {
+    fn push(&mut self, frame: WaitingFrame, bytes: &[u8]) {
         self.bytes[self.used..self.used + frame.length].copy_from_slice(bytes);
         self.frames[self.count] = Some(frame);
         self.count += 1;
@@ -117,7 +117,7 @@ impl PacketBuffer {
     }
 
     /// Calls `stays` for each frame in the order of arrival, and removes those for which it returns `false`.
-    fn sift(&mut self, mut stays: impl FnMut(&Waiting, &[u8]) -> bool) {
+    fn sift(&mut self, mut stays: impl FnMut(&WaitingFrame, &[u8]) -> bool) {
         let (count, mut from) = (self.count, 0);
         (self.count, self.used) = (0, 0);
         for place in 0..count {
@@ -138,7 +138,7 @@ impl PacketBuffer {
     }
 
     /// Drops the frames that wait for a queue, and returns their number.
-    pub(crate) fn drop_of(&mut self, queue: Queue) -> usize {
+    pub(crate) fn drop_of(&mut self, queue: QueueIndex) -> usize {
         let before = self.count;
         if self.has(queue) {
             self.sift(|frame, _| frame.queue != queue);

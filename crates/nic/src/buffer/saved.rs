@@ -1,10 +1,10 @@
 //! Saved form of the frames that wait. The rest of a port's state is in `crate::saved`.
 
-use super::{BYTES, PacketBuffer, Waiting};
-use crate::damaged::Damaged;
-use crate::queue::receive::Description;
+use super::{BYTES, PacketBuffer, WaitingFrame};
+use crate::damaged::InvalidStateError;
+use crate::queue::receive::RxDescriptorFields;
 use alloc::vec::Vec;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::ids::{FCS, MAX_FRAME};
 use plane::frame::HEADER;
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "WaitingFrame")]
 pub(crate) struct SavedFrame {
-    queue: Queue,
+    queue: QueueIndex,
     from_uplink: bool,
     urgent: bool,
     /// Number of bytes of the frame check sequence at the frame's end.
     trailer: u8,
-    description: Description,
+    description: RxDescriptorFields,
     bytes: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ impl PacketBuffer {
         let saved = self.frames[..self.count].iter().flatten().map(|frame| {
             let bytes = self.bytes[from..from + frame.length].to_vec();
             from += frame.size();
-            let Waiting { queue, trailer, from_uplink, urgent, description, .. } = *frame;
+            let WaitingFrame { queue, trailer, from_uplink, urgent, description, .. } = *frame;
             SavedFrame { queue, from_uplink, urgent, trailer: trailer as u8, description, bytes }
         });
         saved.collect()
@@ -38,13 +38,13 @@ impl PacketBuffer {
     /// Creates a packet buffer with saved frames.
     ///
     /// # Errors
-    /// [`Damaged`] if a frame has an impossible length or the frames do not fit.
-    pub(crate) fn restore(frames: &[SavedFrame]) -> Result<Self, Damaged> {
+    /// [`InvalidStateError`] if a frame has an impossible length or the frames do not fit.
+    pub(crate) fn restore(frames: &[SavedFrame]) -> Result<Self, InvalidStateError> {
         let mut buffer = Self::new();
         for SavedFrame { queue, from_uplink, urgent, trailer, description, bytes } in frames {
             let (queue, trailer, from_uplink, urgent) =
                 (*queue, usize::from(*trailer), *from_uplink, *urgent);
-            let frame = Waiting {
+            let frame = WaitingFrame {
                 queue,
                 length: bytes.len(),
                 trailer,
@@ -53,10 +53,10 @@ impl PacketBuffer {
                 description: *description,
             };
             if trailer > FCS || !(HEADER + trailer..=MAX_FRAME).contains(&frame.length) {
-                return Err(Damaged("the length of a frame in the packet buffer is out of range"));
+                return Err(InvalidStateError("the length of a frame in the packet buffer is out of range"));
             }
             if buffer.used + frame.size() > BYTES {
-                return Err(Damaged("the saved frames exceed the packet buffer"));
+                return Err(InvalidStateError("the saved frames exceed the packet buffer"));
             }
             buffer.push(frame, bytes);
         }

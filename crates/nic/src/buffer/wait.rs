@@ -1,25 +1,25 @@
 //! Frames that their queue has not taken: which of them wait in the packet buffer, which are dropped, and their delivery
 //! once software has posted descriptors.
 
-use super::{PacketBuffer, Waiting};
+use super::{PacketBuffer, WaitingFrame};
 use crate::counters::RQDPC_END;
 use crate::policy::{self, port};
 use crate::queue::QueueIo;
-use crate::queue::receive::{Description, Lost};
-use crate::scratch::Receiving;
-use crate::work::Work;
-use i82576::Queue;
+use crate::queue::receive::{ReceiveError, RxDescriptorFields};
+use crate::scratch::CachedReceiveQueue;
+use crate::work::FramePath;
+use i82576::QueueIndex;
 use i82576::bits::{icr, srrctl};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, rx_block};
 use pcie::Bus;
-use plane::Missed;
-use plane::frame::Ends;
+use plane::DeliveryError;
+use plane::frame::AddressPair;
 
 /// A frame that its receive queue has not taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct UntakenFrame<'a> {
-    pub(crate) queue: Queue,
+pub(crate) struct UndeliveredFrame<'a> {
+    pub(crate) queue: QueueIndex,
     /// Bytes of the frame as it will be delivered.
     pub(crate) bytes: &'a [u8],
     /// Number of bytes of the frame check sequence at the end of `bytes`.
@@ -28,66 +28,66 @@ pub(crate) struct UntakenFrame<'a> {
     pub(crate) urgent: bool,
     /// Contents of the frame's receive descriptor, by value: a reference would force the description of every frame out
     /// of CPU registers.
-    pub(crate) description: Description,
+    pub(crate) description: RxDescriptorFields,
 }
 
-impl<B: Bus> Work<'_, B> {
+impl<B: Bus> FramePath<'_, B> {
     /// Handles a frame that its queue has not taken: it lacks descriptors, has other frames waiting, or is disabled. A queue
     /// that drops such frames (QDE, SRRCTL.DROP_EN) counts them in RQDPC. Otherwise the frame waits, or counts as missed by the
     /// port (MPC) if the buffer is full. RNBC counts all of these frames but those of a disabled queue.
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait_or_drop(&mut self, lost: Lost, frame: &UntakenFrame<'_>) -> Missed {
+    pub(crate) fn wait_or_drop(&mut self, lost: ReceiveError, frame: &UndeliveredFrame<'_>) -> DeliveryError {
         let queue = frame.queue;
-        if lost != Lost::NoDescriptors && !(self.queues.buffer.has(queue) && self.is_running(queue)) {
-            return Missed::Disabled;
+        if lost != ReceiveError::NoDescriptors && !(self.queues.buffer.has(queue) && self.is_running(queue)) {
+            return DeliveryError::Disabled;
         }
         self.file.count(r::RNBC, 1);
         if self.drops(queue) {
             let counter = rx_block(queue) + rx::RQDPC;
             self.file.set(counter, self.file.get(counter).saturating_add(1).min(RQDPC_END));
             self.report_overrun(queue);
-            return Missed::Dropped;
+            return DeliveryError::Dropped;
         }
         if self.keep(frame) {
             // The queue has to be opened again, which it refuses while frames wait: later frames must not overtake this one.
             self.scratch.opened &= !(1 << queue.get());
-            return Missed::Waits;
+            return DeliveryError::Waits;
         }
         self.miss(queue);
-        Missed::Full
+        DeliveryError::Full
     }
 
     /// Returns true if a queue drops frames that find no receive descriptors.
-    fn drops(&self, queue: Queue) -> bool {
+    fn drops(&self, queue: QueueIndex) -> bool {
         let file = &self.file;
         file.get(r::QDE) & 1 << queue.get() != 0
             || file.get(rx_block(queue) + rx::SRRCTL) & srrctl::DROP_EN != 0
     }
 
     /// Returns true if a queue takes frames once it has descriptors.
-    fn is_running(&self, queue: Queue) -> bool {
+    fn is_running(&self, queue: QueueIndex) -> bool {
         self.may_receive(queue) && self.queues.rx[queue.index()].open(self.file, false).is_some()
     }
 
     /// Puts a frame into the packet buffer. Returns `false` if the buffer is full, or if the frame would never fit the
     /// queue's ring and would block the queue for ever.
-    fn keep(&mut self, frame: &UntakenFrame<'_>) -> bool {
-        let UntakenFrame { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
+    fn keep(&mut self, frame: &UndeliveredFrame<'_>) -> bool {
+        let UndeliveredFrame { queue, bytes, trailer, from_uplink, urgent, description } = *frame;
         let fits = self.queues.rx[queue.index()].may_fit(self.file, bytes.len(), &description);
-        let description = Description { status: description.status & !status::DYNINT, ..description };
-        let waiting = Waiting { queue, length: bytes.len(), trailer, from_uplink, urgent, description };
+        let description = RxDescriptorFields { status: description.status & !status::DYNINT, ..description };
+        let waiting = WaitingFrame { queue, length: bytes.len(), trailer, from_uplink, urgent, description };
         fits && self.queues.buffer.keep(waiting, bytes, self.file)
     }
 
     /// Counts a frame that the port missed for want of receive descriptors.
-    fn miss(&mut self, queue: Queue) {
+    fn miss(&mut self, queue: QueueIndex) {
         self.file.count(r::MPC, 1);
         self.report_overrun(queue);
     }
 
     /// Raises the overrun cause RXO if the frame was for a queue of the PF. VFs have no such cause.
-    fn report_overrun(&mut self, queue: Queue) {
+    fn report_overrun(&mut self, queue: QueueIndex) {
         if self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
             self.interrupts.raise_other(self.file, icr::RXO);
         }
@@ -97,7 +97,7 @@ impl<B: Bus> Work<'_, B> {
     /// before the frames did.
     #[cold]
     #[inline(never)]
-    pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut policy::Plane) -> bool {
+    pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut policy::PoolPlane) -> bool {
         let mut buffer = core::mem::take(&mut self.queues.buffer);
         let (mut left, mut stuck) = (budget, 0u16);
         buffer.sift(|frame, bytes| {
@@ -117,12 +117,13 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Delivers a waiting frame to its queue. Returns `false` if it has to wait further.
-    fn give(&mut self, frame: &Waiting, bytes: &[u8], plane: &mut policy::Plane) -> bool {
+    fn give(&mut self, frame: &WaitingFrame, bytes: &[u8], plane: &mut policy::PoolPlane) -> bool {
         let (queue, mut description) = (frame.queue, frame.description);
         let port = port(queue.pool());
         self.open(queue);
         let rx = &mut self.queues.rx[queue.index()];
-        let Receiving { opened: Some(opened), function } = &self.scratch.receiving[queue.index()] else {
+        let CachedReceiveQueue { opened: Some(opened), function } = &self.scratch.receiving[queue.index()]
+        else {
             return false;
         };
         let urgent = frame.urgent && !opened.is_legacy();
@@ -132,11 +133,11 @@ impl<B: Bus> Work<'_, B> {
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         match outcome {
             Ok(()) => {
-                plane.came_late(port, frame.from_uplink, Ends::of(bytes), bytes.len() - frame.trailer);
+                plane.came_late(port, frame.from_uplink, AddressPair::of(bytes), bytes.len() - frame.trailer);
             }
-            Err(Lost::Fault) => plane.ledger.of(port).dma_faults += 1,
-            Err(Lost::Disabled) => plane.ledger.of(port).rx_disabled += 1,
-            Err(Lost::NoDescriptors) => {
+            Err(ReceiveError::Fault) => plane.ledger.of(port).dma_faults += 1,
+            Err(ReceiveError::Disabled) => plane.ledger.of(port).rx_disabled += 1,
+            Err(ReceiveError::NoDescriptors) => {
                 let rx = &self.queues.rx[queue.index()];
                 if rx.may_fit(self.file, bytes.len(), &description) {
                     return false;
@@ -153,6 +154,6 @@ impl<B: Bus> Work<'_, B> {
 impl PacketBuffer {
     /// Returns the queues that frames wait for, a bit each.
     fn waiting(&self) -> u16 {
-        Queue::all().filter(|queue| self.has(*queue)).fold(0, |set, queue| set | 1 << queue.get())
+        QueueIndex::all().filter(|queue| self.has(*queue)).fold(0, |set, queue| set | 1 << queue.get())
     }
 }

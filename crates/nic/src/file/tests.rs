@@ -2,19 +2,19 @@
 
 extern crate std;
 
-use super::{Map, Place, RegisterFile, Slot};
+use super::{RegisterEntry, RegisterFile, RegisterMap, ResolvedVfRegister};
 use i82576::register::{GORCH, GORCL, GPRC};
-use i82576::table::{self, Access, Register};
+use i82576::table::{self, PfRegister, RegisterAccess};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
 /// The map of the register table, which is the same for every file.
-static MAP: LazyLock<Map> = LazyLock::new(Map::new);
+static MAP: LazyLock<RegisterMap> = LazyLock::new(RegisterMap::new);
 
 const ALL: u32 = u32::MAX;
 
 /// Returns every row with the offset of each of its registers, the canonical offset, and the reset value.
-fn places() -> impl Iterator<Item = (&'static Register, u32, u32, u32)> {
+fn places() -> impl Iterator<Item = (&'static PfRegister, u32, u32, u32)> {
     table::rows().flat_map(|row| {
         let own = row.resets().map(move |(home, value)| (row, home, home, value));
         own.chain(row.resets().zip(row.aliases()).map(move |((home, value), at)| (row, at, home, value)))
@@ -24,7 +24,7 @@ fn places() -> impl Iterator<Item = (&'static Register, u32, u32, u32)> {
 /// Returns a register file in which every register has this value.
 fn filled(value: u32) -> RegisterFile {
     let mut file = RegisterFile::new();
-    table::rows().flat_map(Register::offsets).for_each(|offset| file.set(offset, value));
+    table::rows().flat_map(PfRegister::offsets).for_each(|offset| file.set(offset, value));
     file
 }
 
@@ -39,8 +39,8 @@ fn write(file: &mut RegisterFile, at: u32, value: u32) {
 #[test]
 fn alias_offset_of_a_register_finds_its_canonical_offset() {
     for (row, at, home, _) in places() {
-        let Register { access, effect, forms, .. } = *row;
-        assert_eq!(MAP.find(at), Some(Place { offset: home, access, effect, forms }), "{}", row.name);
+        let PfRegister { access, effect, forms, .. } = *row;
+        assert_eq!(MAP.find(at), Some(RegisterEntry { offset: home, access, effect, forms }), "{}", row.name);
     }
 }
 
@@ -78,7 +78,7 @@ fn reset_of_a_register_range_copies_its_reset_values() {
 
 #[test]
 fn read_clears_a_statistics_counter() {
-    for (row, at, ..) in places().filter(|(row, ..)| row.access == Access::Rc) {
+    for (row, at, ..) in places().filter(|(row, ..)| row.access == RegisterAccess::Rc) {
         let mut file = filled(0x1234_5678);
         write(&mut file, at, ALL);
         assert_eq!((read(&mut file, at), read(&mut file, at)), (0x1234_5678, 0), "{}", row.name);
@@ -115,18 +115,18 @@ proptest! {
             file.set(home, before);
             write(&mut file, at, written);
             let expected = match row.access {
-                Access::Rw(bits) => before & !bits | written & bits,
-                Access::W1c(bits) => before & !(written & bits),
-                Access::W1s(bits) => before | written & bits,
-                Access::Ro | Access::Rc | Access::Wo => before,
+                RegisterAccess::Rw(bits) => before & !bits | written & bits,
+                RegisterAccess::W1c(bits) => before & !(written & bits),
+                RegisterAccess::W1s(bits) => before | written & bits,
+                RegisterAccess::Ro | RegisterAccess::Rc | RegisterAccess::Wo => before,
             };
             prop_assert_eq!(file.get(home), expected, "{} {:#x}", row.name, at);
-            let shown = if row.access == Access::Wo { 0 } else { expected };
+            let shown = if row.access == RegisterAccess::Wo { 0 } else { expected };
             prop_assert_eq!(read(&mut file, at), shown);
-            prop_assert_eq!(file.get(home), if row.access == Access::Rc { 0 } else { expected });
+            prop_assert_eq!(file.get(home), if row.access == RegisterAccess::Rc { 0 } else { expected });
             file.set(home, before);
         }
-        prop_assert!(table::rows().flat_map(Register::offsets).all(|offset| file.get(offset) == before));
+        prop_assert!(table::rows().flat_map(PfRegister::offsets).all(|offset| file.get(offset) == before));
     }
 
     #[test]
@@ -135,7 +135,7 @@ proptest! {
     ) {
         let (mask, mut file) = (0b111, filled(before));
         for (row, _, home, _) in places() {
-            let slot = Slot { offset: home, shift, mask, access: row.access };
+            let slot = ResolvedVfRegister { offset: home, shift, mask, access: row.access };
             file.set(home, before);
             file.write(slot, written);
             prop_assert_eq!(file.get(home) & !(mask << shift), before & !(mask << shift), "{}", row.name);

@@ -5,8 +5,8 @@ use super::interrupts::throttle_of;
 use super::pf;
 use crate::Nic;
 use i82576::bits::eitr;
-use i82576::table::Access;
-use i82576::window::{self, Slot};
+use i82576::table::RegisterAccess;
+use i82576::window::{self, ResolvedVfRegister};
 use i82576::{Time, VfIndex};
 use pcie::Function;
 
@@ -35,13 +35,13 @@ impl Nic {
             Function::Pf => pf::own_place(&self.derived.map, offset),
             Function::Vf(n) => VfIndex::new(n).and_then(|vf| window::resolve(vf, offset)),
         };
-        let Some(Slot { offset, shift, mask, access }) = slot else { return 0 };
+        let Some(ResolvedVfRegister { offset, shift, mask, access }) = slot else { return 0 };
         let stored = self.state.file.get(offset) >> shift & mask;
         match access {
             // The counter of EITR keeps running unless the driver writes it, so the write must not touch it.
-            Access::Rw(_) if throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
-            Access::Rw(_) | Access::Ro => stored,
-            Access::Rc | Access::W1c(_) | Access::W1s(_) | Access::Wo => 0,
+            RegisterAccess::Rw(_) if throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
+            RegisterAccess::Rw(_) | RegisterAccess::Ro => stored,
+            RegisterAccess::Rc | RegisterAccess::W1c(_) | RegisterAccess::W1s(_) | RegisterAccess::Wo => 0,
         }
     }
 }

@@ -5,11 +5,11 @@ use crate::{Nic, mailbox};
 use i82576::Time;
 use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status, tsync};
 use i82576::register as r;
-use i82576::window::Slot;
+use i82576::window::ResolvedVfRegister;
 
 impl Nic {
     /// Reads a register of the board.
-    pub(crate) fn board_read(&mut self, slot: Slot, now: Time) -> u32 {
+    pub(crate) fn board_read(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
         match slot.offset {
             r::STATUS => self.status(self.state.link),
             r::FRTIMER => clock::free_running(now),
@@ -31,7 +31,7 @@ impl Nic {
     }
 
     /// Applies the PF's write to a register of the board.
-    pub(crate) fn board_written(&mut self, slot: Slot, value: u32, now: Time) {
+    pub(crate) fn board_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         match slot.offset {
             r::CTRL => return self.control_written(slot, value),
             r::STATUS => return self.state.file.update(r::STATUS, status::PHYRA & !value, 0),
@@ -58,7 +58,7 @@ impl Nic {
         }
     }
 
-    fn control_written(&mut self, slot: Slot, value: u32) {
+    fn control_written(&mut self, slot: ResolvedVfRegister, value: u32) {
         if value & ctrl::RST != 0 {
             self.reset_port(false);
         } else {

@@ -2,12 +2,12 @@
 
 use crate::Nic;
 use crate::interrupt::master_bit;
-use crate::interrupt::single::{Form, is_due};
+use crate::interrupt::single::{InterruptMode, is_due};
 use crate::spaces::active;
 use i82576::VfIndex;
-use i82576::table::Forms;
+use i82576::table::DecodedFormSet;
 use pcie::capability::power::PowerState;
-use pcie::{ConfigAccess, Effects, Endpoint, Function};
+use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 
 impl Nic {
     /// Returns the function's configuration space, or `None` if the function does not exist.
@@ -18,7 +18,7 @@ impl Nic {
     /// Updates the interrupt status in the PF's configuration space.
     fn show_interrupt(&mut self) {
         let due = is_due(&self.state.file, &self.state.owners);
-        let silent = self.state.form() == Form::Silent;
+        let silent = self.state.form() == InterruptMode::Silent;
         self.state.spaces.show_interrupt(due, silent);
     }
 
@@ -32,13 +32,13 @@ impl Nic {
     }
 
     /// Writes a function's configuration space, carries out the effects of the write, and returns them.
-    pub fn config_write_bytes(&mut self, function: Function, offset: u64, from: &[u8]) -> Effects {
+    pub fn config_write_bytes(&mut self, function: Function, offset: u64, from: &[u8]) -> ConfigWriteEffects {
         let effects = self.space(function).map(|space| space.write_bytes(offset, from)).unwrap_or_default();
         self.follow(function, effects);
         effects
     }
 
-    fn follow(&mut self, function: Function, effects: Effects) {
+    fn follow(&mut self, function: Function, effects: ConfigWriteEffects) {
         if effects.function_reset {
             self.reset_function(function);
         }
@@ -66,7 +66,7 @@ impl Nic {
             self.state.spaces.reset_vfs();
             self.state.owners.vfs = vfs;
             self.state.owners.masters &= master_bit(Function::Pf);
-            self.derived.stale.add(Forms::SWITCH);
+            self.derived.stale.add(DecodedFormSet::SWITCH);
         }
     }
 

@@ -23,10 +23,10 @@ use crate::Nic;
 use crate::board::clock;
 use i82576::register::vf::{QUEUE_STRIDE, RX_BLOCK, TX_BLOCK, VTEICS, VTEIMC, VTEIMS};
 use i82576::register::{self as r, rx, tx};
-use i82576::window::{self, MAPPED, Slot, TABLE, VECTOR_BITS};
+use i82576::window::{self, MAPPED, ResolvedVfRegister, TABLE, VECTOR_BITS};
 use i82576::{Time, VfIndex};
 use pcie::Function;
-use pcie::pages::{Pages, Places};
+use pcie::pages::{GuestPages, PageRegisters};
 
 /// Reserved bit that marks a published value of VTEICS, VTEIMS and VTEIMC. Drivers write it as zero.
 pub const SEEN: u32 = 1 << 31;
@@ -103,8 +103,8 @@ const fn rank(offset: u32) -> u8 {
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: VfIndex,
-    slots: [Slot; COUNT],
-    places: Places<COUNT>,
+    slots: [ResolvedVfRegister; COUNT],
+    places: PageRegisters<COUNT>,
     /// Vectors that the guest has enabled, a bit each; the card may have masked them since (VTEIAM).
     enabled: u32,
 }
@@ -116,13 +116,13 @@ impl Doorbells {
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
         let slots = REGISTERS.map(slot);
-        let places = Places::adopt(&REGISTERS, TAILS, |place| nic.load(vf, slots[place], now));
+        let places = PageRegisters::adopt(&REGISTERS, TAILS, |place| nic.load(vf, slots[place], now));
         Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 
     /// Takes over mapped pages with arbitrary contents: publishes all registers, and discards earlier stores.
     #[must_use]
-    pub fn renew<P: Pages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
+    pub fn renew<P: GuestPages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
         let doorbells = Self::adopt(nic, vf, now);
         doorbells.places.fill(pages);
         doorbells
@@ -130,7 +130,7 @@ impl Doorbells {
 
     /// Returns true if the guest has stored anything since the last [`Nic::read_doorbells`].
     #[must_use]
-    pub fn has_stores<P: Pages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         self.places.has_stores(pages)
     }
 }
@@ -152,11 +152,12 @@ fn value_to_write(enabled: &mut u32, offset: u32, value: u32) -> u32 {
 }
 
 /// Description of an offset without a register, which reads zero and ignores writes.
-const NOTHING: Slot = Slot { offset: 0, shift: 0, mask: 0, access: window::TABLE[0].access };
+const NOTHING: ResolvedVfRegister =
+    ResolvedVfRegister { offset: 0, shift: 0, mask: 0, access: window::TABLE[0].access };
 
 impl Nic {
     /// Applies the guest's stores since the last call. Returns true if there were any.
-    pub fn read_doorbells<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
+    pub fn read_doorbells<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
         let Doorbells { vf, places, enabled, .. } = doorbells;
         // The card itself masks only vectors in VTEIAM. Any other masked vector was disabled by a reset or through the PF's view.
         *enabled &= self.vectors(*vf, r::EIMS) | self.vectors(*vf, r::EIAM);
@@ -168,7 +169,7 @@ impl Nic {
 
     /// Publishes the registers in the mapped pages. A store of the guest since the last [`Nic::read_doorbells`] stays
     /// for the next one.
-    pub fn publish_registers<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
+    pub fn publish_registers<P: GuestPages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
         if self.answering(vf.get()).is_none() {
             places.publish(pages, 0..COUNT, |_| u32::MAX);
@@ -178,7 +179,7 @@ impl Nic {
     }
 
     /// Returns the value that a load of a register returns: all ones from a VF that does not answer.
-    fn load(&self, vf: VfIndex, slot: Slot, now: Time) -> u32 {
+    fn load(&self, vf: VfIndex, slot: ResolvedVfRegister, now: Time) -> u32 {
         if self.answering(vf.get()).is_none() {
             return u32::MAX;
         }
@@ -187,7 +188,7 @@ impl Nic {
 
     /// Returns the value that a load of a register returns from a VF that answers.
     #[inline]
-    fn value_of(&self, slot: Slot, vf: VfIndex, now: Time) -> u32 {
+    fn value_of(&self, slot: ResolvedVfRegister, vf: VfIndex, now: Time) -> u32 {
         match slot.offset {
             r::FRTIMER => clock::free_running(now),
             r::EICS => self.vectors(vf, r::EICR) | SEEN,

@@ -1,43 +1,43 @@
 //! Effects of accesses to the interrupt registers. Frames and events raise causes in `interrupt`.
 
 use crate::Nic;
-use crate::interrupt::single::Form;
+use crate::interrupt::single::InterruptMode;
 use crate::interrupt::{ALL_VECTORS, Interrupts};
 use i82576::bits::icr;
 use i82576::register as r;
-use i82576::window::Slot;
-use i82576::{Time, Vector, ids};
+use i82576::window::ResolvedVfRegister;
+use i82576::{Time, VectorIndex, ids};
 
 impl Nic {
     /// Reads an interrupt register of the PF.
-    pub(crate) fn interrupt_read(&mut self, slot: Slot, now: Time) -> u32 {
+    pub(crate) fn interrupt_read(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
         match slot.offset {
             r::IMC => self.state.file.get(r::IMS),
             r::ICR => Interrupts::others_read(&mut self.state.file),
             r::ICS => Interrupts::others(&self.state.file),
             r::EICR | r::EICS => {
                 let others = Interrupts::others_in_eicr(&self.state.file);
-                others | self.vectors_read(Slot { mask: self.own(r::EICR), ..slot }, now)
+                others | self.vectors_read(ResolvedVfRegister { mask: self.own(r::EICR), ..slot }, now)
             }
             _ => self.vectors_read(slot, now),
         }
     }
 
     /// Applies the PF's write to an interrupt register.
-    pub(crate) fn interrupt_written(&mut self, slot: Slot, value: u32, now: Time) {
+    pub(crate) fn interrupt_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         match slot.offset {
             r::ICS => self.state.interrupts.raise_other(&mut self.state.file, value & icr::SETTABLE),
             r::IMS => self.state.interrupts.unmask_others(&mut self.state.file, value),
             r::ICR => Interrupts::others_written(&mut self.state.file, value),
             r::IMC => self.state.file.update(r::IMS, value, 0),
             at if self.refuses_vectors(at) => {}
-            at => self.vectors_written(Slot { mask: self.own(at), ..slot }, value, now),
+            at => self.vectors_written(ResolvedVfRegister { mask: self.own(at), ..slot }, value, now),
         }
     }
 
     /// Reads a function's bits of a vector register.
-    pub(crate) fn vectors_read(&mut self, slot: Slot, now: Time) -> u32 {
-        let Slot { offset, shift, mask, .. } = slot;
+    pub(crate) fn vectors_read(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
+        let ResolvedVfRegister { offset, shift, mask, .. } = slot;
         let value = self.state.file.read(slot);
         match offset {
             r::EIMC => return self.state.file.get(r::EIMS) >> shift & mask,
@@ -52,7 +52,7 @@ impl Nic {
     }
 
     /// Applies a function's write to its bits of a vector register.
-    pub(crate) fn vectors_written(&mut self, slot: Slot, value: u32, now: Time) {
+    pub(crate) fn vectors_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         let bits = (value & slot.mask) << slot.shift;
         match slot.offset {
             r::EICS => self.state.interrupts.set(&mut self.state.file, bits),
@@ -83,13 +83,13 @@ impl Nic {
     /// GPIE.MULTIPLE_MSIX was set, which Linux igb does first.
     fn refuses_vectors(&self, offset: u32) -> bool {
         let allocation = (r::ivar(0)..=r::ivar(7)).contains(&offset) || offset == r::IVAR_MISC;
-        allocation && self.state.form() == Form::OneVector
+        allocation && self.state.form() == InterruptMode::OneVector
     }
 }
 
 /// Returns the vector whose EITR is at an offset.
-pub(crate) fn throttle_of(offset: u32) -> Option<Vector> {
+pub(crate) fn throttle_of(offset: u32) -> Option<VectorIndex> {
     let first = 0x1680;
     let index = offset.checked_sub(first)? / 4;
-    Vector::new(u8::try_from(index).ok()?).filter(|_| offset < first + 4 * ids::VECTORS as u32)
+    VectorIndex::new(u8::try_from(index).ok()?).filter(|_| offset < first + 4 * ids::VECTORS as u32)
 }

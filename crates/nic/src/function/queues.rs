@@ -4,7 +4,7 @@ use crate::Nic;
 use crate::policy::port;
 use crate::sizes::PACKET;
 use i82576::register::{self as r, rx, tx};
-use i82576::{Pool, Queue};
+use i82576::{PoolIndex, QueueIndex};
 use pcie::Function;
 
 /// First register block of the receive queues: 16 blocks of 64 bytes.
@@ -19,7 +19,7 @@ impl Nic {
         let queue = usize::from((offset >> 6) as u8 & 0xf);
         match (offset & !0x3ff, offset & 0x3f) {
             (RX_BLOCKS, rx::RDBAL | rx::RDBAH | rx::RDLEN | rx::RDH | rx::RXDCTL) => {
-                self.restart_receive(Queue::of_field(queue as u32));
+                self.restart_receive(QueueIndex::of_field(queue as u32));
             }
             (RX_BLOCKS, rx::RDT) => self.state.queues.rx[queue].decode(&self.state.file),
             // Drivers write TXDCTL of an enabled queue, for its thresholds. The queue resumes at its unfinished packet.
@@ -47,7 +47,7 @@ impl Nic {
     /// Reserves memory for an unfinished packet in each queue that may have to stop between segments: the frame path does
     /// not allocate.
     pub(crate) fn prepare_to_hold(&mut self) {
-        for (tx, queue) in self.state.queues.tx.iter_mut().zip(Queue::all()) {
+        for (tx, queue) in self.state.queues.tx.iter_mut().zip(QueueIndex::all()) {
             if !tx.held.is_empty() || self.plane.pacing.may_delay(port(queue.pool())) {
                 tx.held.reserve(PACKET);
             }
@@ -55,7 +55,7 @@ impl Nic {
     }
 
     /// Restarts a receive queue at its head register, and drops the frames that wait for it.
-    pub(crate) fn restart_receive(&mut self, queue: Queue) {
+    pub(crate) fn restart_receive(&mut self, queue: QueueIndex) {
         self.drop_waiting(queue);
         self.state.queues.rx[queue.index()].restart(&self.state.file);
     }
@@ -63,19 +63,19 @@ impl Nic {
     /// Drops the frames that wait for queues of a function, which may no longer master the bus.
     pub(crate) fn drop_waiting_of(&mut self, function: Function) {
         let owners = self.state.owners;
-        Queue::all()
+        QueueIndex::all()
             .filter(|queue| owners.of_queue(*queue) == function)
             .for_each(|queue| self.drop_waiting(queue));
     }
 
-    fn drop_waiting(&mut self, queue: Queue) {
+    fn drop_waiting(&mut self, queue: QueueIndex) {
         let dropped = self.state.queues.buffer.drop_of(queue) as u64;
         self.plane.ledger.of(port(queue.pool())).rx_disabled += dropped;
     }
 
     /// Returns the number of frames in the receive packet buffer that wait for queues of a pool, and their bytes.
     #[must_use]
-    pub fn waiting(&self, pool: Pool) -> (usize, usize) {
+    pub fn waiting(&self, pool: PoolIndex) -> (usize, usize) {
         let [(frames, bytes), (more_frames, more_bytes)] =
             [0, 1].map(|which| self.state.queues.buffer.of(pool.queue(which)));
         (frames + more_frames, bytes + more_bytes)

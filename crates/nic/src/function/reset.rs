@@ -1,17 +1,17 @@
 //! The resets: the state that each clears and keeps, and the functions that are notified. No frame is in flight during a
 //! reset, because the card moves frames only in a poll.
 
-use crate::board::clock::Clock;
+use crate::board::clock::SystimClock;
 use crate::board::timer::TcpTimer;
 use crate::interrupt::ALL_VECTORS;
-use crate::moderation::Throttle;
-use crate::policy::Rates;
+use crate::moderation::InterruptThrottle;
+use crate::policy::PoolRates;
 use crate::{Nic, mailbox};
 use i82576::bits::dctl;
 use i82576::mailbox::WORDS;
 use i82576::register::{self as r, rx, rx_block, tx, tx_block};
-use i82576::table::Forms;
-use i82576::{Queue, Vector, VfIndex, window};
+use i82576::table::DecodedFormSet;
+use i82576::{QueueIndex, VectorIndex, VfIndex, window};
 use pcie::Function;
 
 const VF0: VfIndex = match VfIndex::new(0) {
@@ -47,22 +47,22 @@ impl Nic {
         self.state.interrupts.reset(&mut self.state.file, ALL_VECTORS);
         self.state.file.reset(power_on);
         if power_on {
-            self.state.throttle = Throttle::new();
+            self.state.throttle = InterruptThrottle::new();
             self.state.io_address = 0;
             self.state.phy.reset();
             self.renew_link();
         }
-        (self.state.clock, self.state.timer) = (Clock::default(), TcpTimer::default());
+        (self.state.clock, self.state.timer) = (SystimClock::default(), TcpTimer::default());
         self.state.load_address();
         // Reset enables queue 0 for firmware. While there are VFs the queue is VF 0's, and must not run.
         if self.state.owners.vfs > 0 {
             self.stop_queue(VF0.queue(0));
         }
         self.plane.pacing.reset();
-        self.state.rates = Rates::default();
+        self.state.rates = PoolRates::default();
         self.load_storm();
         self.restart_queues();
-        self.derived.stale = Forms::ALL;
+        self.derived.stale = DecodedFormSet::ALL;
     }
 
     /// Resets a VF: by VFLR, by VTCTRL.RST or by the VF's own CTRL.RST. Also clears settings that silicon keeps (SRRCTL,
@@ -71,7 +71,7 @@ impl Nic {
         let vectors = window::VECTOR_BITS << vf.first_vector();
         self.state.interrupts.reset(&mut self.state.file, vectors);
         for local in 0..i82576::ids::VF_VECTORS as u8 {
-            if let Some(vector) = Vector::new(vf.first_vector() + local) {
+            if let Some(vector) = VectorIndex::new(vf.first_vector() + local) {
                 self.state.file.set(r::eitr(vector), 0);
                 self.state.throttle.reset(vector);
             }
@@ -93,7 +93,7 @@ impl Nic {
         for gate in [r::VFRE, r::VFTE] {
             self.state.file.update(gate, vf.bit(), 0);
         }
-        self.derived.stale.add(Forms::SWITCH);
+        self.derived.stale.add(DecodedFormSet::SWITCH);
         mailbox::vf_reset(&mut self.state.file, &mut self.state.interrupts, vf);
     }
 
@@ -108,7 +108,7 @@ impl Nic {
         self.state.file.reset_range(r::vmbmem(vf, 0)..r::vmbmem(vf, 0) + 4 * WORDS as u32);
     }
 
-    fn stop_queue(&mut self, queue: Queue) {
+    fn stop_queue(&mut self, queue: QueueIndex) {
         for control in [rx_block(queue) + rx::RXDCTL, tx_block(queue) + tx::TXDCTL] {
             self.state.file.update(control, dctl::ENABLE, 0);
         }
@@ -116,7 +116,7 @@ impl Nic {
 
     /// Restarts every queue: discards fetched descriptors and, in transmit queues, contexts.
     pub(super) fn restart_queues(&mut self) {
-        Queue::all().for_each(|queue| self.restart_receive(queue));
+        QueueIndex::all().for_each(|queue| self.restart_receive(queue));
         self.state.queues.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));
     }
 }

@@ -3,48 +3,50 @@
 
 use crate::Nic;
 use i82576::Time;
-use i82576::table::{Effect, Part};
-use i82576::window::Slot;
+use i82576::table::{CardPart, RegisterEffect};
+use i82576::window::ResolvedVfRegister;
 
 impl Nic {
-    pub(super) fn read_slot(&mut self, slot: Slot, now: Time) -> u32 {
+    pub(super) fn read_slot(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
         match self.effect(slot) {
-            Effect::Acts(Part::Board) => self.board_read(slot, now),
-            Effect::Acts(Part::Interrupt) => self.vectors_read(slot, now),
-            Effect::Acts(Part::Police) => {
+            RegisterEffect::Acts(CardPart::Board) => self.board_read(slot, now),
+            RegisterEffect::Acts(CardPart::Interrupt) => self.vectors_read(slot, now),
+            RegisterEffect::Acts(CardPart::Police) => {
                 self.pass_storm_windows(now);
                 self.state.file.read(slot)
             }
-            Effect::Acts(Part::Statistics) => self.pair_read(slot),
-            Effect::Acts(Part::Vf | Part::Queue | Part::Pacing) | Effect::Stores | Effect::Never => {
-                self.state.file.read(slot)
-            }
+            RegisterEffect::Acts(CardPart::Statistics) => self.pair_read(slot),
+            RegisterEffect::Acts(CardPart::Vf | CardPart::Queue | CardPart::Pacing)
+            | RegisterEffect::Stores
+            | RegisterEffect::Never => self.state.file.read(slot),
         }
     }
 
-    pub(super) fn write_slot(&mut self, slot: Slot, value: u32, now: Time) {
+    pub(super) fn write_slot(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         let effect = self.effect(slot);
-        if effect == Effect::Acts(Part::Interrupt) {
+        if effect == RegisterEffect::Acts(CardPart::Interrupt) {
             return self.vectors_written(slot, value, now);
         }
         self.state.file.write(slot, value);
         match effect {
-            Effect::Acts(Part::Queue) => self.queue_written(slot.offset),
-            Effect::Acts(Part::Pacing) => self.pacing_written(slot.offset),
-            Effect::Acts(Part::Police) => self.police_written(slot.offset, value, now),
+            RegisterEffect::Acts(CardPart::Queue) => self.queue_written(slot.offset),
+            RegisterEffect::Acts(CardPart::Pacing) => self.pacing_written(slot.offset),
+            RegisterEffect::Acts(CardPart::Police) => self.police_written(slot.offset, value, now),
             // VFs reach the board's registers read-only, and the PF's writes do not come here.
-            Effect::Acts(Part::Board | Part::Interrupt | Part::Vf | Part::Statistics)
-            | Effect::Stores
-            | Effect::Never => {}
+            RegisterEffect::Acts(
+                CardPart::Board | CardPart::Interrupt | CardPart::Vf | CardPart::Statistics,
+            )
+            | RegisterEffect::Stores
+            | RegisterEffect::Never => {}
         }
     }
 
-    fn effect(&self, slot: Slot) -> Effect {
-        self.derived.map.find(slot.offset).map_or(Effect::Never, |place| place.effect)
+    fn effect(&self, slot: ResolvedVfRegister) -> RegisterEffect {
+        self.derived.map.find(slot.offset).map_or(RegisterEffect::Never, |place| place.effect)
     }
 
     /// Reads the high half of a wide counter, which clears both halves. Drivers read the low half first.
-    fn pair_read(&mut self, slot: Slot) -> u32 {
+    fn pair_read(&mut self, slot: ResolvedVfRegister) -> u32 {
         self.state.file.set(slot.offset - 4, 0);
         self.state.file.read(slot)
     }

@@ -7,20 +7,20 @@
 mod owners;
 pub mod single;
 
-pub use owners::{ALL_VECTORS, Owners, master_bit};
+pub use owners::{ALL_VECTORS, ResourceOwners, master_bit};
 
 use crate::file::RegisterFile;
-use crate::moderation::Throttle;
+use crate::moderation::InterruptThrottle;
 use i82576::bits::{eicr, gpie, icr, ivar};
 use i82576::register as r;
-use i82576::{Queue, Time, Vector, VfIndex};
+use i82576::{QueueIndex, Time, VectorIndex, VfIndex};
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
-use single::{Form, unmasked_others};
+use single::{InterruptMode, unmasked_others};
 
 /// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum CauseDirection {
     /// Interrupt cause: a receive queue.
     Rx,
     /// Interrupt cause: a transmit queue.
@@ -33,8 +33,8 @@ pub struct Interrupts {
     /// Vectors whose EICR bits were set, or unmasked, since their last message.
     unsent: u32,
     /// Kind of interrupt that the PF used at the last call of [`Interrupts::send`].
-    form: Form,
-    single: single::Single,
+    form: InterruptMode,
+    single: single::SingleInterrupt,
 }
 
 impl Interrupts {
@@ -72,8 +72,8 @@ impl Interrupts {
     pub fn raise_queue(
         &mut self,
         file: &mut RegisterFile,
-        queue: Queue,
-        direction: Direction,
+        queue: QueueIndex,
+        direction: CauseDirection,
         causes: u32,
         vfs: u8,
     ) {
@@ -186,23 +186,23 @@ impl Interrupts {
     pub fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
-        throttle: &mut Throttle,
-        owners: &Owners,
-        form: Form,
+        throttle: &mut InterruptThrottle,
+        owners: &ResourceOwners,
+        form: InterruptMode,
         now: Time,
         bus: &mut B,
     ) -> Option<Time> {
         // Causes that were set before the PF enabled MSI-X, by firmware or another driver, send their message now.
-        if form == Form::Vectors && self.form != form {
+        if form == InterruptMode::Vectors && self.form != form {
             self.unsent |= file.get(r::EICR) & owners.pf_vectors();
         }
         self.form = form;
         let mut due = self.unsent & file.get(r::EICR) & file.get(r::EIMS);
-        if form != Form::Vectors {
+        if form != InterruptMode::Vectors {
             due = self.hand_over(due, owners);
         }
         let mut deadline = self.single.send(file, throttle, owners, form, now, bus);
-        while let Some(vector) = Vector::new(due.trailing_zeros() as u8) {
+        while let Some(vector) = VectorIndex::new(due.trailing_zeros() as u8) {
             due &= !vector.bit();
             let (function, local) = owners.of(vector);
             if !owners.may_master(function) {
@@ -221,7 +221,7 @@ impl Interrupts {
     }
 
     /// Moves the PF's vectors among `due` to the single interrupt, and returns the VFs' vectors.
-    fn hand_over(&mut self, due: u32, owners: &Owners) -> u32 {
+    fn hand_over(&mut self, due: u32, owners: &ResourceOwners) -> u32 {
         let pf = due & owners.pf_vectors();
         if pf != 0 {
             self.single.owe();
@@ -232,7 +232,7 @@ impl Interrupts {
 
     /// Updates the registers after a message: counts it in IAC, clears the cause by EIAC, and masks the vector by EIAM. For
     /// the PF's vectors EIAM needs GPIE.EIAME.
-    fn sent(&mut self, file: &mut RegisterFile, vector: Vector, function: Function) {
+    fn sent(&mut self, file: &mut RegisterFile, vector: VectorIndex, function: Function) {
         file.count(r::IAC, 1);
         let automask = function != Function::Pf || file.get(r::GPIE) & gpie::EIAME != 0;
         file.update(r::EICR, vector.bit() & file.get(r::EIAC), 0);
@@ -251,28 +251,28 @@ fn others_automask(file: &mut RegisterFile, counts: bool) {
 }
 
 /// Returns the vector that an IVAR entry of the PF names, or `None` if the entry is not valid.
-fn pf_entry(entry: u8) -> Option<Vector> {
-    (entry & ivar::VALID != 0).then(|| Vector::new(entry & ivar::VECTOR)).flatten()
+fn pf_entry(entry: u8) -> Option<VectorIndex> {
+    (entry & ivar::VALID != 0).then(|| VectorIndex::new(entry & ivar::VECTOR)).flatten()
 }
 
 /// Returns the vector that a VTIVAR entry names, or `None` if the entry is not valid. Vector 3 does not exist: it would be
 /// a vector of the neighbouring VF.
-fn vf_entry(vf: VfIndex, entry: u8) -> Option<Vector> {
+fn vf_entry(vf: VfIndex, entry: u8) -> Option<VectorIndex> {
     let local = entry & ivar::VF_VECTOR;
     if entry & ivar::VALID == 0 || usize::from(local) >= i82576::ids::VF_VECTORS {
         return None;
     }
-    Vector::new(vf.first_vector() + local)
+    VectorIndex::new(vf.first_vector() + local)
 }
 
 /// Returns the vector of a queue, or `None` if IVAR or VTIVAR names none.
 pub(crate) fn queue_vector(
     file: &RegisterFile,
-    queue: Queue,
-    direction: Direction,
+    queue: QueueIndex,
+    direction: CauseDirection,
     vfs: u8,
-) -> Option<Vector> {
-    let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == Direction::Tx);
+) -> Option<VectorIndex> {
+    let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == CauseDirection::Tx);
     match VfIndex::new(queue.pool().get()).filter(|vf| vf.get() < vfs) {
         Some(vf) => vf_entry(vf, file.get(r::vtivar(vf)).to_le_bytes()[byte]),
         None => pf_entry(file.get(r::ivar(queue.pool().get().into())).to_le_bytes()[byte]),
@@ -282,12 +282,12 @@ pub(crate) fn queue_vector(
 #[cfg(test)]
 mod tests {
     use super::vf_entry;
-    use i82576::{Vector, VfIndex};
+    use i82576::{VectorIndex, VfIndex};
 
     #[test]
     fn vf_has_no_interrupt_vector_3() {
         let vf = VfIndex::new(1).unwrap();
-        assert_eq!(vf_entry(vf, 0x82), Vector::new(21));
+        assert_eq!(vf_entry(vf, 0x82), VectorIndex::new(21));
         assert_eq!(vf_entry(vf, 0x83), None);
         assert_eq!(vf_entry(vf, 0x02), None);
     }

@@ -1,6 +1,6 @@
 //! The functions that own vectors and queues, and those that may master the bus. `function` changes them.
 
-use i82576::{Pool, Queue, Vector, VfIndex};
+use i82576::{PoolIndex, QueueIndex, VectorIndex, VfIndex};
 use pcie::Function;
 use serde::{Deserialize, Serialize};
 
@@ -9,18 +9,19 @@ pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 
 /// Owners of vectors and queues, and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owners {
+#[serde(rename = "Owners")]
+pub struct ResourceOwners {
     /// Number of enabled VFs. Queues and vectors beyond the last VF's are the PF's.
     pub vfs: u8,
     /// Functions that may master the bus, a bit each: bit 0 of the PF, bit n + 1 of VF n.
     pub masters: u16,
 }
 
-impl Owners {
+impl ResourceOwners {
     /// Returns the function that owns a vector, and the vector's number in that function. VF n has vectors 22-3n to
     /// 24-3n.
     #[must_use]
-    pub fn of(&self, vector: Vector) -> (Function, u16) {
+    pub fn of(&self, vector: VectorIndex) -> (Function, u16) {
         let from_top = 24 - vector.get();
         let vf = from_top / 3;
         if vf < self.vfs {
@@ -38,13 +39,13 @@ impl Owners {
 
     /// Returns the function whose requester id the queue's memory requests carry.
     #[must_use]
-    pub fn of_queue(&self, queue: Queue) -> Function {
+    pub fn of_queue(&self, queue: QueueIndex) -> Function {
         self.vf_of(queue.pool()).map_or(Function::Pf, |vf| Function::Vf(vf.get()))
     }
 
     /// Returns the VF that owns a pool, or `None` if the PF does.
     #[must_use]
-    pub fn vf_of(&self, pool: Pool) -> Option<VfIndex> {
+    pub fn vf_of(&self, pool: PoolIndex) -> Option<VfIndex> {
         VfIndex::new(pool.get()).filter(|vf| vf.get() < self.vfs)
     }
 
@@ -55,7 +56,7 @@ impl Owners {
     }
 }
 
-/// Returns a function's bit in [`Owners::masters`].
+/// Returns a function's bit in [`ResourceOwners::masters`].
 #[must_use]
 pub fn master_bit(function: Function) -> u16 {
     match function {
@@ -66,18 +67,18 @@ pub fn master_bit(function: Function) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::Owners;
-    use i82576::Vector;
+    use super::ResourceOwners;
+    use i82576::VectorIndex;
     use pcie::Function;
 
     #[test]
     fn highest_interrupt_vectors_belong_to_vf_0() {
-        let owners = Owners { vfs: 7, masters: 0 };
-        let of = |n| owners.of(Vector::new(n).unwrap());
+        let owners = ResourceOwners { vfs: 7, masters: 0 };
+        let of = |n| owners.of(VectorIndex::new(n).unwrap());
         assert_eq!(of(22), (Function::Vf(0), 0));
         assert_eq!(of(24), (Function::Vf(0), 2));
         assert_eq!(of(4), (Function::Vf(6), 0));
         assert_eq!(of(3), (Function::Pf, 3));
-        assert_eq!(Owners { vfs: 8, masters: 0 }.of(Vector::new(0).unwrap()), (Function::Pf, 0));
+        assert_eq!(ResourceOwners { vfs: 8, masters: 0 }.of(VectorIndex::new(0).unwrap()), (Function::Pf, 0));
     }
 }

@@ -1,17 +1,18 @@
 //! The PF's single interrupt, while it does not use several MSI-X vectors: MSI-X vector 0, the MSI message, or the pin.
 //! It signals unmasked causes of ICR and of EICR, and EITR 0 throttles it.
 
-use super::owners::Owners;
+use super::owners::ResourceOwners;
 use crate::file::RegisterFile;
-use crate::moderation::Throttle;
+use crate::moderation::InterruptThrottle;
 use i82576::register as r;
-use i82576::{Time, Vector};
+use i82576::{Time, VectorIndex};
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 
 /// Kind of interrupt that the PF uses, by its configuration space and GPIE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Form {
+#[serde(rename = "Form")]
+pub enum InterruptMode {
     /// The PF sends an MSI-X message for each vector.
     Vectors,
     /// The PF sends MSI-X vector 0 for all causes: MSI-X is enabled, and GPIE.MULTIPLE_MSIX is clear.
@@ -27,7 +28,8 @@ pub enum Form {
 
 /// State of the single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Single {
+#[serde(rename = "Single")]
+pub(super) struct SingleInterrupt {
     /// True if a message is pending: a cause came since the last one.
     owed: bool,
     /// True if the bus sees the pin asserted.
@@ -35,12 +37,12 @@ pub(super) struct Single {
 }
 
 /// Vector of the single interrupt, whose EITR throttles it.
-pub(crate) const VECTOR_0: Vector = match Vector::new(0) {
+pub(crate) const VECTOR_0: VectorIndex = match VectorIndex::new(0) {
     Some(vector) => vector,
     None => panic!(),
 };
 
-impl Single {
+impl SingleInterrupt {
     /// Marks the single interrupt's message as pending for a new cause.
     pub(super) fn owe(&mut self) {
         self.owed = true;
@@ -50,23 +52,23 @@ impl Single {
     pub(super) fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
-        throttle: &mut Throttle,
-        owners: &Owners,
-        form: Form,
+        throttle: &mut InterruptThrottle,
+        owners: &ResourceOwners,
+        form: InterruptMode,
         now: Time,
         bus: &mut B,
     ) -> Option<Time> {
         let interrupts = is_due(file, owners);
         // A pending message whose cause was cleared or masked meanwhile is not sent.
-        self.owed &= interrupts && form != Form::Vectors;
-        if self.raised && !(interrupts && form == Form::Pin) {
+        self.owed &= interrupts && form != InterruptMode::Vectors;
+        if self.raised && !(interrupts && form == InterruptMode::Pin) {
             self.raised = false;
             bus.intx(Function::Pf, false);
         }
         let wants = match form {
-            Form::Pin => interrupts && !self.raised,
-            Form::OneVector | Form::Msi => self.owed && owners.may_master(Function::Pf),
-            Form::Vectors | Form::Silent => false,
+            InterruptMode::Pin => interrupts && !self.raised,
+            InterruptMode::OneVector | InterruptMode::Msi => self.owed && owners.may_master(Function::Pf),
+            InterruptMode::Vectors | InterruptMode::Silent => false,
         };
         if !wants {
             return None;
@@ -79,8 +81,8 @@ impl Single {
         file.count(r::IAC, 1);
         self.owed = false;
         match form {
-            Form::OneVector => bus.msix(Function::Pf, 0),
-            Form::Msi => bus.msi(Function::Pf),
+            InterruptMode::OneVector => bus.msix(Function::Pf, 0),
+            InterruptMode::Msi => bus.msi(Function::Pf),
             _ => {
                 self.raised = true;
                 bus.intx(Function::Pf, true);
@@ -91,7 +93,7 @@ impl Single {
 }
 
 /// Returns true if an unmasked cause of the PF is set.
-pub(crate) fn is_due(file: &RegisterFile, owners: &Owners) -> bool {
+pub(crate) fn is_due(file: &RegisterFile, owners: &ResourceOwners) -> bool {
     let extended = file.get(r::EICR) & file.get(r::EIMS) & owners.pf_vectors();
     unmasked_others(file) != 0 || extended != 0
 }

@@ -7,25 +7,27 @@
 use core::time::Duration;
 use i82576::bits::{eitr, gpie};
 use i82576::ids::VECTORS;
-use i82576::{Time, Vector};
+use i82576::{Time, VectorIndex};
 use serde::{Deserialize, Serialize};
 
 /// Time from which each vector may send its next message, and the vector's credits for urgent frames.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Throttle {
+#[serde(rename = "Throttle")]
+pub struct InterruptThrottle {
     silent_until: [Time; VECTORS],
-    credits: [Credits; VECTORS],
+    credits: [LowLatencyCredits; VECTORS],
 }
 
 /// Low-latency credits of a vector.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Credits {
+#[serde(rename = "Credits")]
+struct LowLatencyCredits {
     count: u32,
     /// Time from which the vector's next credit accrues.
     since: Time,
 }
 
-impl Credits {
+impl LowLatencyCredits {
     const NONE: Self = Self { count: 0, since: Time::ZERO };
 
     /// Returns the vector's credits at `now`, with those gained since `since`.
@@ -43,39 +45,39 @@ impl Credits {
     }
 }
 
-impl Throttle {
+impl InterruptThrottle {
     /// Creates a throttle under which every vector may send a message at once.
     #[must_use]
     pub fn new() -> Self {
-        Self { silent_until: [Time::ZERO; VECTORS], credits: [Credits::NONE; VECTORS] }
+        Self { silent_until: [Time::ZERO; VECTORS], credits: [LowLatencyCredits::NONE; VECTORS] }
     }
 
     /// Returns the time from which the vector may send its next message.
     #[must_use]
-    pub fn silent_until(&self, vector: Vector) -> Time {
+    pub fn silent_until(&self, vector: VectorIndex) -> Time {
         self.silent_until[vector.index()]
     }
 
     /// Starts the throttling interval of `eitr` after a vector's message.
-    pub fn fired(&mut self, vector: Vector, eitr: u32, now: Time) {
+    pub fn fired(&mut self, vector: VectorIndex, eitr: u32, now: Time) {
         self.silent_until[vector.index()] = now + Duration::from_micros(u64::from(eitr::interval_us(eitr)));
     }
 
     /// Applies a write of the throttle register EITR: unless CNT_IGNR is set, the written counter and credits replace
     /// the current ones.
-    pub fn written(&mut self, vector: Vector, value: u32, now: Time) {
+    pub fn written(&mut self, vector: VectorIndex, value: u32, now: Time) {
         if value & eitr::CNT_IGNR == 0 {
             let counter = u64::from((value >> eitr::COUNTER_SHIFT) & eitr::COUNTER_END);
             let micros = counter * u64::from(eitr::COUNTER_STEP_US);
             self.silent_until[vector.index()] = now + Duration::from_micros(micros);
             let count = value >> eitr::CREDITS_SHIFT & eitr::MOST_CREDITS;
-            self.credits[vector.index()] = Credits { count, since: now };
+            self.credits[vector.index()] = LowLatencyCredits { count, since: now };
         }
     }
 
     /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the
     /// interval stays.
-    pub fn hurry(&mut self, vector: Vector, eitr: u32, gpie: u32, now: Time) {
+    pub fn hurry(&mut self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) {
         let silent_until = &mut self.silent_until[vector.index()];
         if *silent_until <= now {
             return;
@@ -91,7 +93,7 @@ impl Throttle {
 
     /// Returns the throttle register EITR as it reads now: the stored `eitr` with the current counter and credits.
     #[must_use]
-    pub fn shown(&self, vector: Vector, eitr: u32, gpie: u32, now: Time) -> u32 {
+    pub fn shown(&self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) -> u32 {
         let credits = self.credits[vector.index()].at(eitr, gpie, now).count;
         let stored = eitr & !(eitr::MOST_CREDITS << eitr::CREDITS_SHIFT);
         stored | credits << eitr::CREDITS_SHIFT | self.counter(vector, now)
@@ -99,20 +101,20 @@ impl Throttle {
 
     /// Returns the counter field of the throttle register EITR as it reads now.
     #[must_use]
-    fn counter(&self, vector: Vector, now: Time) -> u32 {
+    fn counter(&self, vector: VectorIndex, now: Time) -> u32 {
         let left = self.silent_until(vector).since(now).as_micros() as u64;
         let steps = left / u64::from(eitr::COUNTER_STEP_US);
         (steps.min(eitr::COUNTER_END.into()) as u32) << eitr::COUNTER_SHIFT
     }
 
     /// Ends the vector's interval and clears its credits, when its function is reset.
-    pub fn reset(&mut self, vector: Vector) {
+    pub fn reset(&mut self, vector: VectorIndex) {
         self.silent_until[vector.index()] = Time::ZERO;
-        self.credits[vector.index()] = Credits::NONE;
+        self.credits[vector.index()] = LowLatencyCredits::NONE;
     }
 }
 
-impl Default for Throttle {
+impl Default for InterruptThrottle {
     fn default() -> Self {
         Self::new()
     }
@@ -120,20 +122,20 @@ impl Default for Throttle {
 
 #[cfg(test)]
 mod tests {
-    use super::Throttle;
+    use super::InterruptThrottle;
     use i82576::bits::eitr;
-    use i82576::{Time, Vector};
+    use i82576::{Time, VectorIndex};
 
     #[test]
     fn vector_sends_no_second_interrupt_within_its_eitr_interval() {
-        let (mut throttle, vector) = (Throttle::new(), Vector::new(22).unwrap());
+        let (mut throttle, vector) = (InterruptThrottle::new(), VectorIndex::new(22).unwrap());
         throttle.fired(vector, 125 << 2, Time::from_micros(10));
         assert_eq!(throttle.silent_until(vector), Time::from_micros(135));
     }
 
     #[test]
     fn eitr_write_sets_the_throttle_counter_unless_cnt_ignr() {
-        let (mut throttle, vector) = (Throttle::new(), Vector::new(1).unwrap());
+        let (mut throttle, vector) = (InterruptThrottle::new(), VectorIndex::new(1).unwrap());
         throttle.fired(vector, 1000 << 2, Time::ZERO);
         throttle.written(vector, 8 << 2 | eitr::CNT_IGNR, Time::from_micros(1));
         assert_eq!(throttle.silent_until(vector), Time::from_micros(1000));

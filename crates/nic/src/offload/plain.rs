@@ -7,15 +7,15 @@ use core::ops::RangeInclusive;
 use i82576::bits::rxcsum::{IPOFL, TUOFL};
 use i82576::descriptor::rx::{packet_type, status};
 use i82576::descriptor::{DD, tx};
-use offload::plain::PlainKind;
+use offload::plain::PlainFrameKind;
 use plane::frame::HEADER;
-use rings::{RxFormat, Terms, TxFormat};
+use rings::{RunProperties, RxFormat, TxFormat};
 
 /// Transmit format: advanced data descriptors of the 82576.
 #[derive(Debug)]
-pub(crate) struct Advanced;
+pub(crate) struct DataTxFormat;
 
-impl TxFormat for Advanced {
+impl TxFormat for DataTxFormat {
     /// Lengths of a plain frame in bytes. The longest costs no more than one frame of the budget.
     const LENGTHS: RangeInclusive<u32> = HEADER as u32..=4095;
 
@@ -31,17 +31,17 @@ impl TxFormat for Advanced {
 }
 
 /// Words of a receive descriptor by the properties of a plain frame: packet type in the first, status in the second.
-const WORDS: [[u64; 2]; PlainKind::ALL] = {
-    let mut words = [[0; 2]; PlainKind::ALL];
+const WORDS: [[u64; 2]; PlainFrameKind::ALL] = {
+    let mut words = [[0; 2]; PlainFrameKind::ALL];
     let mut index = 0;
-    while index < PlainKind::ALL {
-        words[index] = words_of(PlainKind::of(index));
+    while index < PlainFrameKind::ALL {
+        words[index] = words_of(PlainFrameKind::of(index));
         index += 1;
     }
     words
 };
 
-const fn words_of(found: PlainKind) -> [u64; 2] {
+const fn words_of(found: PlainFrameKind) -> [u64; 2] {
     let (kind, looked_at) = if found.is_udp() {
         (packet_type::IPV4 | packet_type::UDP, status::L4CS | status::UDPCS)
     } else {
@@ -58,17 +58,17 @@ const fn words_of(found: PlainKind) -> [u64; 2] {
 
 /// Receive format of a run of frames: the words that its descriptors share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plain {
+pub(crate) struct PlainRxFormat {
     /// Bits of the second word that RXCSUM selects.
     asked: u64,
     /// Bits that all descriptors of the run have in the second word.
     common: u64,
 }
 
-impl Plain {
+impl PlainRxFormat {
     /// Creates the descriptor words of a run for a value of RXCSUM.
     #[inline]
-    pub(crate) fn new(rxcsum: u32, terms: Terms) -> Self {
+    pub(crate) fn new(rxcsum: u32, terms: RunProperties) -> Self {
         let unasked = |bit: u32, bits: u32| if rxcsum & bit != 0 { 0 } else { bits };
         let network = unasked(IPOFL, status::IPCS | status::IPE);
         let transport = unasked(TUOFL, status::L4CS | status::UDPCS | status::L4E);
@@ -78,9 +78,9 @@ impl Plain {
     }
 }
 
-impl RxFormat for Plain {
+impl RxFormat for PlainRxFormat {
     #[inline(always)]
-    fn words(self, found: PlainKind, _hash: Option<u32>, length: u32) -> [u64; 4] {
+    fn words(self, found: PlainFrameKind, _hash: Option<u32>, length: u32) -> [u64; 4] {
         let [first, second] = WORDS[found.index()];
         [first, second & self.asked | self.common | u64::from(length) << 32, 0, 0]
     }

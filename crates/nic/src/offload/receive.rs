@@ -6,15 +6,15 @@
 
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
-use offload::checksum::Sum;
-use offload::headers::{Headers, L3, L4, protocol};
+use offload::checksum::PartialChecksum;
+use offload::headers::{Headers, NetworkHeader, TransportHeader, protocol};
 use offload::verify;
 use plane::bytes::be16;
-use plane::frame::Sealed;
+use plane::frame::TrustedChecksum;
 
 /// Fields of a receive descriptor that depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Receive {
+pub struct FrameContents {
     /// Headers found in the frame: bits of `rx::packet_type`.
     pub packet_type: u16,
     /// Checksum results of the frame: bits of `rx::status`.
@@ -25,21 +25,26 @@ pub struct Receive {
 /// payload of a checksum that the sending card has `sealed` is not summed up again.
 #[must_use]
 #[inline]
-pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Receive {
+pub fn classify(
+    frame: &[u8],
+    headers: &Headers,
+    rxcsum: u32,
+    sealed: Option<TrustedChecksum>,
+) -> FrameContents {
     let mut status = 0;
     if rxcsum & IPOFL != 0
         && let Some(good) = verify::network(frame, headers)
     {
         status |= status::IPCS | if good { 0 } else { status::IPE };
     }
-    let asked = if headers.l4 == L4::Sctp { CRCOFL } else { TUOFL };
+    let asked = if headers.l4 == TransportHeader::Sctp { CRCOFL } else { TUOFL };
     if rxcsum & asked != 0
         && let Some(good) = verify::transport(frame, headers, sealed)
     {
         status |= status::L4CS | if good { 0 } else { status::L4E };
-        status |= if headers.l4 == L4::Udp { status::UDPCS } else { 0 };
+        status |= if headers.l4 == TransportHeader::Udp { status::UDPCS } else { 0 };
     }
-    Receive { packet_type: packet_type(headers), status }
+    FrameContents { packet_type: packet_type(headers), status }
 }
 
 /// Returns the packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does
@@ -51,12 +56,12 @@ pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
         return None;
     }
     let summed = frame.get((rxcsum & PCSS_MASK) as usize..).unwrap_or_default();
-    Some(Sum::of(summed).value())
+    Some(PartialChecksum::of(summed).value())
 }
 
 /// Description of an IPv4 packet that a descriptor has in the place of the RSS hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Fragment {
+pub struct FragmentFields {
     /// Identification of the IPv4 packet.
     pub identification: u16,
     /// Sum of the packet's payload, if the packet is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
@@ -68,36 +73,36 @@ pub struct Fragment {
 /// Returns the description of a packet as a fragment. All fragments of a datagram and its pseudo header sum up to
 /// 0xffff, if the first says that it has a checksum.
 #[must_use]
-pub fn fragment(frame: &[u8], headers: &Headers, rxcsum: u32) -> Fragment {
+pub fn fragment(frame: &[u8], headers: &Headers, rxcsum: u32) -> FragmentFields {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
-    let identification = if headers.l3 == L3::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
-    let plain = Fragment { identification, ..Fragment::default() };
+    let identification = if headers.l3 == NetworkHeader::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
+    let plain = FragmentFields { identification, ..FragmentFields::default() };
     let udp = packet.get(9) == Some(&protocol::UDP);
     let payload = frame.get(headers.l3_offset + headers.l3_length..headers.l3_end.unwrap_or(0));
-    let Some(payload) =
-        payload.filter(|_| rxcsum & IPPCSE != 0 && headers.l3 == L3::Ipv4 && headers.fragment && udp)
+    let Some(payload) = payload
+        .filter(|_| rxcsum & IPPCSE != 0 && headers.l3 == NetworkHeader::Ipv4 && headers.fragment && udp)
     else {
         return plain;
     };
     let first = be16(packet, 6).is_some_and(|field| field & 0x1fff == 0);
     let summed = first && be16(payload, 6).is_some_and(|checksum| checksum != 0);
     let status = status::UDPCS | if summed { status::UDPV } else { 0 };
-    Fragment { sum: Sum::of(payload).value(), status, ..plain }
+    FragmentFields { sum: PartialChecksum::of(payload).value(), status, ..plain }
 }
 
 fn packet_type(headers: &Headers) -> u16 {
     let network = match (headers.l3, headers.extended) {
-        (L3::None, _) => 0,
-        (L3::Ipv4, false) => kind::IPV4,
-        (L3::Ipv4, true) => kind::IPV4 | kind::IPV4_OPTIONS,
-        (L3::Ipv6, false) => kind::IPV6,
-        (L3::Ipv6, true) => kind::IPV6 | kind::IPV6_EXTENSIONS,
+        (NetworkHeader::None, _) => 0,
+        (NetworkHeader::Ipv4, false) => kind::IPV4,
+        (NetworkHeader::Ipv4, true) => kind::IPV4 | kind::IPV4_OPTIONS,
+        (NetworkHeader::Ipv6, false) => kind::IPV6,
+        (NetworkHeader::Ipv6, true) => kind::IPV6 | kind::IPV6_EXTENSIONS,
     };
     network
         | match headers.l4 {
-            L4::None => 0,
-            L4::Tcp => kind::TCP,
-            L4::Udp => kind::UDP,
-            L4::Sctp => kind::SCTP,
+            TransportHeader::None => 0,
+            TransportHeader::Tcp => kind::TCP,
+            TransportHeader::Udp => kind::UDP,
+            TransportHeader::Sctp => kind::SCTP,
         }
 }

@@ -6,7 +6,7 @@ use core::ops::Range;
 use i82576::bits::mrqc;
 use i82576::descriptor::rx::rss_type;
 use i82576::register as r;
-use offload::headers::{Headers, L3, L4};
+use offload::headers::{Headers, NetworkHeader, TransportHeader};
 use offload::toeplitz::Toeplitz;
 
 /// Number of bytes in the RSS hash key.
@@ -20,7 +20,7 @@ const UDP_IPV6_EX: u8 = 9;
 
 /// Hash of a frame, and the type of the hashed bytes. Both are zero if the frame is not hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hash {
+pub struct FrameHash {
     /// Value of the RSS hash.
     pub value: u32,
     /// Type of the hashed bytes: a number of `rx::rss_type`.
@@ -52,10 +52,10 @@ impl Rss {
 
     /// Returns the hash of a frame whose headers were parsed from the same bytes.
     #[must_use]
-    pub fn hash(&self, frame: &[u8], headers: &Headers) -> Hash {
-        let Some((rss_type, with_ports)) = self.select(headers) else { return Hash::default() };
+    pub fn hash(&self, frame: &[u8], headers: &Headers) -> FrameHash {
+        let Some((rss_type, with_ports)) = self.select(headers) else { return FrameHash::default() };
         let addresses = match headers.l3 {
-            L3::Ipv4 => 12..20,
+            NetworkHeader::Ipv4 => 12..20,
             _ => 8..40,
         };
         let ports = if with_ports { headers.l4_offset..headers.l4_offset + 4 } else { 0..0 };
@@ -63,10 +63,10 @@ impl Rss {
         let start = headers.l3_offset;
         if headers.is_readdressed() && matches!(rss_type, IPV6_EX | TCP_IPV6_EX | UDP_IPV6_EX) {
             let value = self.toeplitz.hash(&ends(frame, headers), part(ports));
-            return Hash { value, rss_type };
+            return FrameHash { value, rss_type };
         }
         let value = self.toeplitz.hash(part(start + addresses.start..start + addresses.end), part(ports));
-        Hash { value, rss_type }
+        FrameHash { value, rss_type }
     }
 
     /// Returns the redirection table's entry for a hash: the low four bits name a queue, or within a pool the lowest
@@ -82,16 +82,20 @@ impl Rss {
         let on = |bit: u32| self.types & bit != 0;
         let plain = !headers.extended;
         let choice = match (headers.l3, headers.l4) {
-            (L3::Ipv4, L4::Tcp) if on(mrqc::TCP_IPV4) => (rss_type::TCP_IPV4, true),
-            (L3::Ipv4, L4::Udp) if on(mrqc::UDP_IPV4) => (rss_type::UDP_IPV4, true),
-            (L3::Ipv4, _) if on(mrqc::IPV4) => (rss_type::IPV4, false),
-            (L3::Ipv6, L4::Tcp) if plain && on(mrqc::TCP_IPV6) => (rss_type::TCP_IPV6, true),
-            (L3::Ipv6, L4::Tcp) if on(mrqc::TCP_IPV6_EX) => (TCP_IPV6_EX, true),
-            (L3::Ipv6, L4::Udp) if plain && on(mrqc::UDP_IPV6) => (rss_type::UDP_IPV6, true),
-            (L3::Ipv6, L4::Udp) if on(mrqc::UDP_IPV6_EX) => (UDP_IPV6_EX, true),
-            (L3::Ipv6, _) if plain && on(mrqc::IPV6) => (rss_type::IPV6, false),
-            (L3::Ipv6, _) if on(mrqc::IPV6_EX) => (IPV6_EX, false),
-            (L3::Ipv6, _) if on(mrqc::IPV6) => (rss_type::IPV6, false),
+            (NetworkHeader::Ipv4, TransportHeader::Tcp) if on(mrqc::TCP_IPV4) => (rss_type::TCP_IPV4, true),
+            (NetworkHeader::Ipv4, TransportHeader::Udp) if on(mrqc::UDP_IPV4) => (rss_type::UDP_IPV4, true),
+            (NetworkHeader::Ipv4, _) if on(mrqc::IPV4) => (rss_type::IPV4, false),
+            (NetworkHeader::Ipv6, TransportHeader::Tcp) if plain && on(mrqc::TCP_IPV6) => {
+                (rss_type::TCP_IPV6, true)
+            }
+            (NetworkHeader::Ipv6, TransportHeader::Tcp) if on(mrqc::TCP_IPV6_EX) => (TCP_IPV6_EX, true),
+            (NetworkHeader::Ipv6, TransportHeader::Udp) if plain && on(mrqc::UDP_IPV6) => {
+                (rss_type::UDP_IPV6, true)
+            }
+            (NetworkHeader::Ipv6, TransportHeader::Udp) if on(mrqc::UDP_IPV6_EX) => (UDP_IPV6_EX, true),
+            (NetworkHeader::Ipv6, _) if plain && on(mrqc::IPV6) => (rss_type::IPV6, false),
+            (NetworkHeader::Ipv6, _) if on(mrqc::IPV6_EX) => (IPV6_EX, false),
+            (NetworkHeader::Ipv6, _) if on(mrqc::IPV6) => (rss_type::IPV6, false),
             _ => return None,
         };
         Some(choice)

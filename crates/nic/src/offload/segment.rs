@@ -4,11 +4,11 @@
 //!
 //! The crate `offload` cuts the packet.
 
-use offload::segment::FlagMasks;
+use offload::segment::TcpFlagMasks;
 
 /// Returns the masks of TCP flags in the registers DTXTCPFLGL and DTXTCPFLGH.
 #[must_use]
-pub const fn flag_masks(low: u32, high: u32) -> FlagMasks {
+pub const fn flag_masks(low: u32, high: u32) -> TcpFlagMasks {
     let (first, middle) = (low & 0xfff, low >> 16 & 0xfff);
-    FlagMasks { first: first as u16, middle: middle as u16, last: (high & 0xfff) as u16 }
+    TcpFlagMasks { first: first as u16, middle: middle as u16, last: (high & 0xfff) as u16 }
 }

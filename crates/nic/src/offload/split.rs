@@ -6,13 +6,14 @@
 //! NFS packets count as TCP or UDP here. IPv6 within IPv4 is not split.
 
 use i82576::bits::psrtype;
-use offload::headers::{Headers, L3, L4};
+use offload::headers::{Headers, NetworkHeader, TransportHeader};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
 /// Offsets at which a frame may be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Split {
+#[serde(rename = "Split")]
+pub struct HeaderSplit {
     /// Bit of PSRTYPE for the frame's kind; 0 if there is none.
     kind: u32,
     /// Number of bytes in the Ethernet header, tags included; 0 if it was not parsed.
@@ -21,17 +22,17 @@ pub struct Split {
     headers: u16,
 }
 
-impl Split {
+impl HeaderSplit {
     /// Returns the offsets at which a frame with these headers may be split.
     #[must_use]
     pub fn of(headers: &Headers) -> Self {
         let kind = match (headers.l3, headers.l4) {
-            (L3::Ipv4, L4::Tcp) => psrtype::IPV4_TCP,
-            (L3::Ipv4, L4::Udp) => psrtype::IPV4_UDP,
-            (L3::Ipv4, _) if headers.fragment => psrtype::IPV4,
-            (L3::Ipv6, L4::Tcp) => psrtype::IPV6_TCP,
-            (L3::Ipv6, L4::Udp) => psrtype::IPV6_UDP,
-            (L3::Ipv6, _) if headers.fragment => psrtype::IPV6,
+            (NetworkHeader::Ipv4, TransportHeader::Tcp) => psrtype::IPV4_TCP,
+            (NetworkHeader::Ipv4, TransportHeader::Udp) => psrtype::IPV4_UDP,
+            (NetworkHeader::Ipv4, _) if headers.fragment => psrtype::IPV4,
+            (NetworkHeader::Ipv6, TransportHeader::Tcp) => psrtype::IPV6_TCP,
+            (NetworkHeader::Ipv6, TransportHeader::Udp) => psrtype::IPV6_UDP,
+            (NetworkHeader::Ipv6, _) if headers.fragment => psrtype::IPV6,
             _ => 0,
         };
         Self::at(kind, headers.l3_offset, headers.header_length)

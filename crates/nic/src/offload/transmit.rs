@@ -1,28 +1,28 @@
 //! Checksum insertion: the context gives the lengths of the headers, and the options of the data descriptor select the
 //! checksums (datasheet 7.2.5). The crate `offload` computes them.
 
-use i82576::descriptor::legacy::Checksum;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Context, L4};
-use offload::Request;
-use offload::checksum::Sum;
-use offload::insert::Error;
+use i82576::descriptor::legacy::LegacyChecksumInsertion;
+use i82576::descriptor::orders::RawDataDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, L4PacketType};
+use offload::OffloadRequest;
+use offload::checksum::PartialChecksum;
+use offload::insert::ChecksumError;
 use plane::bytes::put16;
-use plane::frame::{Sealed, Transport};
+use plane::frame::{Transport, TrustedChecksum};
 
 /// Returns the checksum request of a data descriptor and its context.
 #[inline]
-pub(crate) fn request(orders: Orders, context: &Context) -> Request {
-    Request {
+pub(crate) fn request(orders: RawDataDescriptor, context: &AdvancedContextDescriptor) -> OffloadRequest {
+    OffloadRequest {
         mac_length: context.mac_length.into(),
         ip_length: context.ip_length.into(),
         l4_length: context.l4_length.into(),
         ipv4: context.ipv4,
         l4: match context.l4 {
-            L4::Tcp => Some(Transport::Tcp),
-            L4::Udp => Some(Transport::Udp),
-            L4::Sctp => Some(Transport::Sctp),
-            L4::Reserved => None,
+            L4PacketType::Tcp => Some(Transport::Tcp),
+            L4PacketType::Udp => Some(Transport::Udp),
+            L4PacketType::Sctp => Some(Transport::Sctp),
+            L4PacketType::Reserved => None,
         },
         ip_checksum: orders.insert_ip_checksum(),
         l4_checksum: orders.insert_l4_checksum(),
@@ -37,9 +37,9 @@ pub(crate) fn request(orders: Orders, context: &Context) -> Request {
 #[inline]
 pub fn insert(
     frame: &mut [u8],
-    orders: impl Into<Orders>,
-    context: &Context,
-) -> Result<Option<Sealed>, Error> {
+    orders: impl Into<RawDataDescriptor>,
+    context: &AdvancedContextDescriptor,
+) -> Result<Option<TrustedChecksum>, ChecksumError> {
     let orders = orders.into();
     if orders.insert_checksum() {
         offload::insert::insert(frame, &request(orders, context))
@@ -51,10 +51,10 @@ pub fn insert(
 /// Inserts the checksum that a legacy descriptor requests: the sum from its start to the end of the frame, including
 /// the checksum field's old value. A zero stays a zero, because the card does not know whether this is UDP. A request
 /// that does not fit the frame is ignored (datasheet 7.2.2.1.3).
-pub fn insert_legacy(frame: &mut [u8], checksum: &Checksum) {
+pub fn insert_legacy(frame: &mut [u8], checksum: &LegacyChecksumInsertion) {
     let field = usize::from(checksum.field);
     if let Some(summed) = frame.get(checksum.start.into()..).filter(|summed| !summed.is_empty()) {
-        let value = Sum::of(summed).checksum();
+        let value = PartialChecksum::of(summed).checksum();
         put16(frame, field, value);
     }
 }

@@ -9,11 +9,11 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pools::{Plane, Tables, pool, port, queue, sender};
-pub(crate) use rates::{Rates, factor};
-pub(crate) use tables::{Receive, load};
+pub(crate) use pools::{PoolPlane, PoolTables, pool, port, queue, sender};
+pub(crate) use rates::{PoolRates, factor};
+pub(crate) use tables::{ReceiveSettings, load};
 
-use crate::counters::Counters;
+use crate::counters::PoolCounterArray;
 use crate::file::RegisterFile;
 use i82576::Time;
 use i82576::ids::MAX_VFS;
@@ -26,7 +26,7 @@ pub(crate) fn resume(
     vfs: u8,
     pacing: Pacing<MAX_VFS>,
     began: Time,
-    counters: Counters,
-) -> Plane {
-    Plane::new(load(file, vfs).0, pacing, storm::load(file, began), counters)
+    counters: PoolCounterArray,
+) -> PoolPlane {
+    PoolPlane::new(load(file, vfs).0, pacing, storm::load(file, began), counters)
 }

@@ -3,31 +3,31 @@
 //!
 //! The status and drift registers of the rate scheduler are not implemented, since no driver uses them.
 
-use super::pools::{Plane, port};
+use super::pools::{PoolPlane, port};
 use crate::file::RegisterFile;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::rttbcnrc;
 use i82576::ids::MAX_VFS;
 use i82576::register as r;
 
 /// Transmit rate of each pool, as in RTTBCNRC.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rates([u32; MAX_VFS]);
+pub(crate) struct PoolRates([u32; MAX_VFS]);
 
-impl Rates {
+impl PoolRates {
     /// Creates the rates from saved registers.
     pub(crate) const fn new(controls: [u32; MAX_VFS]) -> Self {
         Self(controls)
     }
 
     /// Returns the transmit rate of a pool, as in RTTBCNRC.
-    pub(crate) const fn control(&self, pool: Pool) -> u32 {
+    pub(crate) const fn control(&self, pool: PoolIndex) -> u32 {
         self.0[pool.index()]
     }
 
     /// Applies the effect of a write to a rate register. RTTBCNRC shows the rate of the pool that RTTDQSEL selects.
-    pub(crate) fn written(&mut self, file: &mut RegisterFile, plane: &mut Plane, offset: u32) {
-        let pool = Pool::of_field(file.get(r::RTTDQSEL));
+    pub(crate) fn written(&mut self, file: &mut RegisterFile, plane: &mut PoolPlane, offset: u32) {
+        let pool = PoolIndex::of_field(file.get(r::RTTDQSEL));
         match offset {
             r::RTTDQSEL => file.set(r::RTTBCNRC, self.control(pool)),
             r::RTTBCNRC => {

@@ -4,7 +4,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
-use plane::switch::{Limit, Limits, Storm, Window};
+use plane::switch::{StormLimit, StormLimits, StormState, StormWindow};
 
 /// Largest value of the counters BSCCNT and MSCCNT (25 bits), where they stop.
 const COUNT_END: u32 = 0x01ff_ffff;
@@ -12,22 +12,22 @@ const COUNT_END: u32 = 0x01ff_ffff;
 const INTERVALS_MASK: u64 = 0x3ff;
 
 /// Registers of a kind of traffic: counter, threshold, and the bits of SCCRL and SCSTS for this window and the previous one.
-type Kind = (u32, u32, [u32; 2], [u32; 2]);
+type StormRegisters = (u32, u32, [u32; 2], [u32; 2]);
 
-const KINDS: [Kind; 2] = [
+const KINDS: [StormRegisters; 2] = [
     (r::BSCCNT, r::BSCTRH, [sccrl::BDICW, sccrl::BDIPW], [scsts::BSCA, scsts::BSCAP]),
     (r::MSCCNT, r::MSCTRH, [sccrl::MDICW, sccrl::MDIPW], [scsts::MSCA, scsts::MSCAP]),
 ];
 
 /// Loads storm control from the registers, in a window that began at `began`.
-pub(crate) fn load(file: &RegisterFile, began: Time) -> Storm {
+pub(crate) fn load(file: &RegisterFile, began: Time) -> StormState {
     let (control, status) = (file.get(r::SCCRL), file.get(r::SCSTS));
-    let kinds = KINDS.map(|(_, threshold, [drops, drops_next], _)| Limit {
+    let kinds = KINDS.map(|(_, threshold, [drops, drops_next], _)| StormLimit {
         threshold: file.get(threshold),
         drops: control & drops != 0,
         drops_next: control & drops_next != 0,
     });
-    let windows = KINDS.map(|(count, _, _, [over, was_over])| Window {
+    let windows = KINDS.map(|(count, _, _, [over, was_over])| StormWindow {
         count: file.get(count),
         over: status & over != 0,
         was_over: status & was_over != 0,
@@ -35,11 +35,11 @@ pub(crate) fn load(file: &RegisterFile, began: Time) -> Storm {
     let intervals = (control & sccrl::INTERVAL_MASK) >> sccrl::INTERVAL_SHIFT;
     let window = interval(file) * u64::from(intervals.max(1));
     let counts_unknown = control & sccrl::BIDU != 0;
-    Storm { limits: Limits { kinds, window, counts_unknown }, windows, began }
+    StormState { limits: StormLimits { kinds, window, counts_unknown }, windows, began }
 }
 
 /// Writes counters and states to the status registers.
-pub(crate) fn show(storm: &Storm, file: &mut RegisterFile) {
+pub(crate) fn show(storm: &StormState, file: &mut RegisterFile) {
     let mut status = 0;
     for ((count, _, _, [over, was_over]), window) in KINDS.into_iter().zip(&storm.windows) {
         file.set(count, window.count.min(COUNT_END));
@@ -49,7 +49,7 @@ pub(crate) fn show(storm: &Storm, file: &mut RegisterFile) {
 }
 
 /// Writes the number of basic intervals since the start of the window to the register SCTC.
-pub(crate) fn show_intervals(storm: &Storm, file: &mut RegisterFile, now: Time) {
+pub(crate) fn show_intervals(storm: &StormState, file: &mut RegisterFile, now: Time) {
     let since = u64::try_from(now.since(storm.began).as_nanos()).unwrap_or(u64::MAX);
     file.set(r::SCTC, ((since / interval(file)) & INTERVALS_MASK) as u32);
 }

@@ -3,19 +3,21 @@
 //!
 //! The register table names the registers whose writes have the tables loaded again.
 
-use super::Tables;
+use super::PoolTables;
 use crate::file::RegisterFile;
 use i82576::bits::{ctrl, ctrl_ext, dtxswc, mrqc, rah, rctl, rplolr, vlvf, vmolr, vmrctl, vmvir, vt_ctl};
 use i82576::ids::{FCS, MAX_FRAME, MAX_VFS, MIRROR_RULES, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
-use i82576::{MacAddress, Pool};
-use plane::Ports;
-use plane::switch::{Exact, Fit, Ids, Inexact, PortTag, Rule, Vlans};
+use i82576::{MacAddress, PoolIndex};
+use plane::PortSet;
+use plane::switch::{
+    ExactFilter, HashFilter, MaxFrameLength, PortMirrorRule, TagInsertion, VlanIdSet, VlanTable,
+};
 use plane::tag;
 
 /// Settings of reception in the filter registers, which the switch does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Receive {
+pub(crate) struct ReceiveSettings {
     /// Pools that choose among their queues by RSS, a bit each. Without VMDq bit 0 stands for all queues.
     pub(crate) scales: u8,
     /// True if frames from the wire are delivered with their check sequence (RCTL.SECRC is clear). Pools never get it.
@@ -26,7 +28,7 @@ pub(crate) struct Receive {
 
 /// Decodes the filter registers of a port whose first `vfs` pools belong to VFs.
 #[must_use]
-pub(crate) fn load(file: &RegisterFile, vfs: u8) -> (Tables, Receive) {
+pub(crate) fn load(file: &RegisterFile, vfs: u8) -> (PoolTables, ReceiveSettings) {
     let mode = file.get(r::MRQC) & mrqc::MODE_MASK;
     let shared = mode == mrqc::VMDQ || mode == mrqc::VMDQ_RSS;
     let receive = file.get(r::RCTL);
@@ -39,22 +41,22 @@ pub(crate) fn load(file: &RegisterFile, vfs: u8) -> (Tables, Receive) {
     };
     let scales = if matches!(mode, mrqc::VMDQ_RSS | mrqc::RSS) { scales } else { 0 };
     let keeps_check_sequence = !shared && receive & rctl::SECRC == 0;
-    let receive = Receive { scales, keeps_check_sequence, inner: tables.inner };
+    let receive = ReceiveSettings { scales, keeps_check_sequence, inner: tables.inner };
     (tables, receive)
 }
 
 /// Returns the ports of the pools in a register's low byte.
-fn ports(bits: u32) -> Ports {
-    Ports::new((bits & 0xff).into())
+fn ports(bits: u32) -> PortSet {
+    PortSet::new((bits & 0xff).into())
 }
 
 /// Returns the tables with the settings of both modes. No pool accepts frames yet.
-fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
+fn common(file: &RegisterFile, receive: u32, shared: bool) -> PoolTables {
     let outer = file.get(r::CTRL_EXT) & ctrl_ext::EXT_VLAN != 0;
-    let mut tables = Tables::closed(RECEIVE_ADDRESSES);
+    let mut tables = PoolTables::closed(RECEIVE_ADDRESSES);
     addresses(&mut tables.exact, file, shared);
-    tables.multicast = Inexact::from_words(|word| file.get(r::mta(word)));
-    tables.unicast = Inexact::from_words(|word| file.get(r::uta(word)));
+    tables.multicast = HashFilter::from_words(|word| file.get(r::mta(word)));
+    tables.unicast = HashFilter::from_words(|word| file.get(r::uta(word)));
     // RCTL.MO selects twelve bits of the address for the multicast and unicast tables: 47:36, 46:35, 45:34 or 43:32.
     tables.hash_shift = [36, 35, 34, 32][(receive >> rctl::MO_SHIFT & 3) as usize];
     vlans(&mut tables.vlans, file);
@@ -69,13 +71,13 @@ fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
 }
 
 /// Returns the longest frame without long packet enable (LPE).
-fn usual(tables: &Tables) -> Fit {
-    if tables.outer.is_some() { Fit::WITH_OUTER } else { Fit::STANDARD }
+fn usual(tables: &PoolTables) -> MaxFrameLength {
+    if tables.outer.is_some() { MaxFrameLength::WITH_OUTER } else { MaxFrameLength::STANDARD }
 }
 
 /// Sets each pool's options by its VMOLR (VMDq). Returns the pools with RSS enable (RSSE).
-fn pools(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
-    let options = Pool::EVERY.map(|pool| file.get(r::vmolr(pool)));
+fn pools(tables: &mut PoolTables, file: &RegisterFile, receive: u32) -> u8 {
+    let options = PoolIndex::EVERY.map(|pool| file.get(r::vmolr(pool)));
     let with = |bit: u32| options.iter().rev().fold(0, |set, o| set << 1 | u32::from(o & bit != 0));
     tables.all = ports(0xff);
     tables.untagged = ports(with(vmolr::AUPE));
@@ -84,27 +86,27 @@ fn pools(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
     tables.unicast_hits = ports(with(vmolr::ROPE));
     tables.every_multicast = ports(with(vmolr::MPME));
     tables.strips = ports(with(vmolr::STRVLAN));
-    tables.enabled = if receive & rctl::EN != 0 { ports(file.get(r::VFRE)) } else { Ports::NONE };
+    tables.enabled = if receive & rctl::EN != 0 { ports(file.get(r::VFRE)) } else { PortSet::NONE };
     tables.set_fits(options.map(|option| match receive & rctl::LPE != 0 && option & vmolr::LPE != 0 {
-        true => Fit::whole((option & vmolr::RLPML_MASK) as usize),
+        true => MaxFrameLength::whole((option & vmolr::RLPML_MASK) as usize),
         false => usual(tables),
     }));
-    tables.tags = Pool::EVERY.map(|pool| port_tag(file.get(r::vmvir(pool))));
+    tables.tags = PoolIndex::EVERY.map(|pool| port_tag(file.get(r::vmvir(pool))));
     switching(tables, file);
     with(vmolr::RSSE) as u8
 }
 
 /// Returns the pool's rule for tags by VMVIR: a default tag replaces the descriptor's, or tags are forbidden.
-fn port_tag(port_vlan: u32) -> PortTag {
+fn port_tag(port_vlan: u32) -> TagInsertion {
     match port_vlan & (3 << vmvir::VLANA_SHIFT) {
-        vmvir::DEFAULT => PortTag::Always((port_vlan & vmvir::TAG_MASK) as u16),
-        vmvir::NEVER => PortTag::Never,
-        _ => PortTag::Asked,
+        vmvir::DEFAULT => TagInsertion::Always((port_vlan & vmvir::TAG_MASK) as u16),
+        vmvir::NEVER => TagInsertion::Never,
+        _ => TagInsertion::Asked,
     }
 }
 
 /// Sets the connections between pools and the wire (VMDq).
-fn switching(tables: &mut Tables, file: &RegisterFile) {
+fn switching(tables: &mut PoolTables, file: &RegisterFile) {
     let control = file.get(r::VT_CTL);
     tables.ignore_address = control & vt_ctl::IGNORE_MAC != 0;
     tables.replicate = control & vt_ctl::REPL_EN != 0;
@@ -124,7 +126,7 @@ fn switching(tables: &mut Tables, file: &RegisterFile) {
 }
 
 /// Sets the options of the port as pool 0 (without VMDq). Returns pool 0's bit, since RSS applies to it.
-fn single(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
+fn single(tables: &mut PoolTables, file: &RegisterFile, receive: u32) -> u8 {
     let flag = |bit: u32| ports(u32::from(receive & bit != 0));
     tables.all = ports(1);
     tables.untagged = ports(1);
@@ -135,7 +137,7 @@ fn single(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
     tables.default_ports = flag(rctl::UPE);
     tables.enabled = flag(rctl::EN);
     if receive & rctl::LPE != 0 {
-        tables.set_fits([Fit::whole(file.get(r::RLPML) as usize); MAX_VFS]);
+        tables.set_fits([MaxFrameLength::whole(file.get(r::RLPML) as usize); MAX_VFS]);
     }
     tables.strips = ports(u32::from(file.get(r::CTRL) & ctrl::VME != 0));
     1
@@ -148,7 +150,7 @@ fn canonical(receive: u32) -> (u16, u16) {
 }
 
 /// Adds the valid receive addresses. Without VMDq their pool bits have no meaning, and all belong to pool 0.
-fn addresses(exact: &mut Exact, file: &RegisterFile, shared: bool) {
+fn addresses(exact: &mut ExactFilter, file: &RegisterFile, shared: bool) {
     for i in 0..RECEIVE_ADDRESSES as u32 {
         let (low, high) = (file.get(r::ral(i)), file.get(r::rah(i)));
         if high & rah::AV != 0 {
@@ -159,8 +161,8 @@ fn addresses(exact: &mut Exact, file: &RegisterFile, shared: bool) {
 }
 
 /// Sets the members of VLANs (VLVF), and the VLANs that the port accepts (VFTA).
-fn vlans(vlans: &mut Vlans, file: &RegisterFile) {
-    vlans.accept(Ids::from_words(|word| file.get(r::vfta(word))));
+fn vlans(vlans: &mut VlanTable, file: &RegisterFile) {
+    vlans.accept(VlanIdSet::from_words(|word| file.get(r::vfta(word))));
     for filter in (0..VLAN_FILTERS as u32).map(|i| file.get(r::vlvf(i))) {
         if filter & vlvf::VLANID_EN != 0 {
             let members = ports(filter >> vlvf::POOLSEL_SHIFT);
@@ -170,18 +172,18 @@ fn vlans(vlans: &mut Vlans, file: &RegisterFile) {
 }
 
 /// Returns mirror rule `i` (VMRCTL, VMRVM, VMRVLAN), or `None` if it copies nothing.
-fn mirror(file: &RegisterFile, i: u32) -> Option<Rule> {
+fn mirror(file: &RegisterFile, i: u32) -> Option<PortMirrorRule> {
     let control = file.get(r::vmrctl(i));
     let on = |kind: u32| control & kind != 0;
     if !on(vmrctl::VPME | vmrctl::UPME | vmrctl::DPME | vmrctl::VLME) {
         return None;
     }
-    let mut rule = Rule {
-        to: super::port(Pool::of_field(control >> vmrctl::POOL_SHIFT)).only(),
-        ports: if on(vmrctl::VPME) { ports(file.get(r::vmrvm(i))) } else { Ports::NONE },
+    let mut rule = PortMirrorRule {
+        to: super::port(PoolIndex::of_field(control >> vmrctl::POOL_SHIFT)).only(),
+        ports: if on(vmrctl::VPME) { ports(file.get(r::vmrvm(i))) } else { PortSet::NONE },
         from_uplink: on(vmrctl::UPME),
         to_uplink: on(vmrctl::DPME),
-        vlans: Ids::NONE,
+        vlans: VlanIdSet::NONE,
     };
     let named = if on(vmrctl::VLME) { file.get(r::vmrvlan(i)) } else { 0 };
     for filter in (0..VLAN_FILTERS as u32).filter(|filter| named & 1 << filter != 0) {

@@ -5,7 +5,7 @@
 //! buffers only and leaves SPH clear.
 
 use crate::file::RegisterFile;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::bits::{rctl, srrctl};
 use i82576::register::{RCTL, psrtype, rx, rx_block};
 
@@ -14,7 +14,7 @@ const MAX_HEADER: usize = 0x3ff;
 
 /// Descriptor format of a queue, with its treatment of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum DescriptorFormat {
     Legacy,
     OneBuffer,
     /// The header buffer gets headers that the parser knows and that fit.
@@ -25,19 +25,19 @@ enum Format {
 
 /// Sizes and format of a receive queue's buffers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Buffers {
+pub(super) struct BufferSettings {
     /// Size of a packet buffer in bytes, never 0.
     pub(super) packet: usize,
     /// Size of a header buffer in bytes.
     header: usize,
-    format: Format,
+    format: DescriptorFormat,
     /// Kinds of frames whose headers are split off (PSRTYPE).
     pub(super) split: u32,
 }
 
 /// Division of a frame between header and packet buffers, and the header fields of its first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Layout {
+pub(super) struct FrameLayout {
     /// Number of bytes in the header buffer.
     pub(super) header: usize,
     /// Header length that the descriptor reports (HDRLEN).
@@ -48,10 +48,10 @@ pub(super) struct Layout {
     pub(super) overflow: bool,
 }
 
-impl Buffers {
+impl BufferSettings {
     /// Reads the buffers from the registers.
     #[must_use]
-    pub(super) fn of(file: &RegisterFile, queue: Queue) -> Self {
+    pub(super) fn of(file: &RegisterFile, queue: QueueIndex) -> Self {
         let control = file.get(rx_block(queue) + rx::SRRCTL);
         let packet = match srrctl::packet_buffer(control) {
             0 => rctl::buffer_size(file.get(RCTL)),
@@ -59,12 +59,12 @@ impl Buffers {
         };
         let header = srrctl::header_buffer(control).min(MAX_HEADER);
         let format = match srrctl::descriptor_type(control) {
-            srrctl::LEGACY => Format::Legacy,
-            srrctl::HEADER_SPLIT if header > 0 => Format::Split,
-            srrctl::ALWAYS_SPLIT if header > 0 => Format::AlwaysSplit,
-            _ => Format::OneBuffer,
+            srrctl::LEGACY => DescriptorFormat::Legacy,
+            srrctl::HEADER_SPLIT if header > 0 => DescriptorFormat::Split,
+            srrctl::ALWAYS_SPLIT if header > 0 => DescriptorFormat::AlwaysSplit,
+            _ => DescriptorFormat::OneBuffer,
         };
-        let splits = matches!(format, Format::Split | Format::AlwaysSplit);
+        let splits = matches!(format, DescriptorFormat::Split | DescriptorFormat::AlwaysSplit);
         let split = if splits { file.get(psrtype(queue.pool())) } else { 0 };
         Self { packet, header, format, split }
     }
@@ -72,14 +72,14 @@ impl Buffers {
     /// Returns true if descriptors are written back in the legacy format.
     #[must_use]
     pub(super) fn is_legacy(&self) -> bool {
-        self.format == Format::Legacy
+        self.format == DescriptorFormat::Legacy
     }
 
     /// Returns the longest frame that needs one packet buffer, no look at its headers and an advanced descriptor, in bytes;
     /// 0 in the other formats.
     #[must_use]
     pub(super) fn whole(&self) -> usize {
-        if self.format == Format::OneBuffer { self.packet } else { 0 }
+        if self.format == DescriptorFormat::OneBuffer { self.packet } else { 0 }
     }
 
     /// Returns the number of packet buffers for `bytes`: at least one, since an empty part needs a descriptor too.
@@ -90,78 +90,78 @@ impl Buffers {
 
     /// Divides a frame of `frame` bytes of which `headers` bytes may be split off (0 for none).
     #[must_use]
-    pub(super) fn lay(&self, frame: usize, headers: usize) -> Layout {
+    pub(super) fn lay(&self, frame: usize, headers: usize) -> FrameLayout {
         let always = match self.format {
-            Format::Legacy | Format::OneBuffer => return Layout::default(),
-            Format::Split => false,
-            Format::AlwaysSplit => true,
+            DescriptorFormat::Legacy | DescriptorFormat::OneBuffer => return FrameLayout::default(),
+            DescriptorFormat::Split => false,
+            DescriptorFormat::AlwaysSplit => true,
         };
         let filled = if always { self.header.min(frame) } else { 0 };
         let split = (1..=MAX_HEADER).contains(&headers);
         // A frame that fits the header buffer whole is not divided, though its headers are known.
         if always && frame <= self.header || !split {
-            return Layout { header: filled, header_length: filled as u16, ..Layout::default() };
+            return FrameLayout { header: filled, header_length: filled as u16, ..FrameLayout::default() };
         }
         let overflow = headers > self.header;
         let header = if overflow { filled } else { headers.min(frame) };
-        Layout { header, header_length: headers as u16, split, overflow }
+        FrameLayout { header, header_length: headers as u16, split, overflow }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Buffers, Format, Layout};
+    use super::{BufferSettings, DescriptorFormat, FrameLayout};
 
     /// Returns buffers with header buffers of 128 bytes.
-    fn buffers(format: Format) -> Buffers {
-        Buffers { packet: 2048, header: 128, format, split: 0 }
+    fn buffers(format: DescriptorFormat) -> BufferSettings {
+        BufferSettings { packet: 2048, header: 128, format, split: 0 }
     }
 
-    const NONE: Layout = Layout { header: 0, header_length: 0, split: false, overflow: false };
+    const NONE: FrameLayout = FrameLayout { header: 0, header_length: 0, split: false, overflow: false };
 
     #[test]
     fn descriptor_formats_without_header_buffer_fill_one_buffer() {
-        for format in [Format::Legacy, Format::OneBuffer] {
+        for format in [DescriptorFormat::Legacy, DescriptorFormat::OneBuffer] {
             assert_eq!(buffers(format).lay(1500, 54), NONE);
         }
     }
 
     #[test]
     fn header_split_moves_known_headers_that_fit() {
-        let split = buffers(Format::Split);
+        let split = buffers(DescriptorFormat::Split);
         assert_eq!(split.lay(1500, 0), NONE);
         assert_eq!(
             split.lay(1500, 54),
-            Layout { header: 54, header_length: 54, split: true, overflow: false }
+            FrameLayout { header: 54, header_length: 54, split: true, overflow: false }
         );
         assert_eq!(
             split.lay(1500, 128),
-            Layout { header: 128, header_length: 128, split: true, overflow: false }
+            FrameLayout { header: 128, header_length: 128, split: true, overflow: false }
         );
         assert_eq!(
             split.lay(1500, 129),
-            Layout { header: 0, header_length: 129, split: true, overflow: true }
+            FrameLayout { header: 0, header_length: 129, split: true, overflow: true }
         );
         assert_eq!(split.lay(1500, 1024), NONE, "HDRLEN has ten bits");
     }
 
     #[test]
     fn always_split_format_fills_the_header_buffer_first() {
-        let always = buffers(Format::AlwaysSplit);
+        let always = buffers(DescriptorFormat::AlwaysSplit);
         assert_eq!(
             always.lay(128, 54),
-            Layout { header: 128, header_length: 128, ..NONE },
+            FrameLayout { header: 128, header_length: 128, ..NONE },
             "the whole frame fits"
         );
-        assert_eq!(always.lay(60, 0), Layout { header: 60, header_length: 60, ..NONE });
-        assert_eq!(always.lay(129, 0), Layout { header: 128, header_length: 128, ..NONE });
+        assert_eq!(always.lay(60, 0), FrameLayout { header: 60, header_length: 60, ..NONE });
+        assert_eq!(always.lay(129, 0), FrameLayout { header: 128, header_length: 128, ..NONE });
         assert_eq!(
             always.lay(129, 54),
-            Layout { header: 54, header_length: 54, split: true, overflow: false }
+            FrameLayout { header: 54, header_length: 54, split: true, overflow: false }
         );
         assert_eq!(
             always.lay(500, 200),
-            Layout { header: 128, header_length: 200, split: true, overflow: true }
+            FrameLayout { header: 128, header_length: 200, split: true, overflow: true }
         );
     }
 }

@@ -1,31 +1,31 @@
 //! Offload requests of a transmit queue's packets, from their descriptors. `transmit` reads the descriptors.
 
 use crate::offload::transmit::request;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Context, Transmit, parse};
+use i82576::descriptor::orders::RawDataDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AnyTxDescriptor, parse};
 use i82576::descriptor::{SIZE, legacy};
-use offload::Request;
-use rings::{Flaw, Taken};
+use offload::OffloadRequest;
+use rings::{NextPacket, PacketDropReason};
 
 /// Offload requests of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PacketOrders {
+pub struct DescriptorOffloads {
     /// Requests of the packet's first data descriptor: VLAN, segmentation, checksums.
-    pub first: Orders,
+    pub first: RawDataDescriptor,
     /// Context that the packet refers to. A legacy descriptor brings its own tag.
-    pub context: Context,
+    pub context: AdvancedContextDescriptor,
     /// Checksum that a legacy descriptor requests.
-    pub checksum: Option<legacy::Checksum>,
+    pub checksum: Option<legacy::LegacyChecksumInsertion>,
 }
 
-impl rings::Orders for PacketOrders {
+impl rings::PacketOffloads for DescriptorOffloads {
     #[inline]
     fn tag(&self) -> Option<u16> {
         self.first.insert_vlan().then_some(self.context.vlan_tag)
     }
 
     #[inline]
-    fn request(&self) -> Request {
+    fn request(&self) -> OffloadRequest {
         request(self.first, &self.context)
     }
 
@@ -44,14 +44,17 @@ impl rings::Orders for PacketOrders {
 /// Returns the packet of `length` bytes whose first descriptor is not in the advanced format. A legacy packet brings its
 /// own tag and names no context. A reserved descriptor names no buffer, so its packet is dropped.
 #[cold]
-pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
+pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> NextPacket<DescriptorOffloads> {
     match parse(first) {
-        Transmit::Legacy(_) if length == 0 => Taken::Empty,
-        Transmit::Legacy(legacy) => {
-            let context = Context { vlan_tag: legacy.vlan_tag.unwrap_or(0), ..Context::default() };
-            let first = Orders::from(&legacy.as_data());
-            Taken::Packet(PacketOrders { first, context, checksum: legacy.checksum })
+        AnyTxDescriptor::Legacy(_) if length == 0 => NextPacket::Empty,
+        AnyTxDescriptor::Legacy(legacy) => {
+            let context = AdvancedContextDescriptor {
+                vlan_tag: legacy.vlan_tag.unwrap_or(0),
+                ..AdvancedContextDescriptor::default()
+            };
+            let first = RawDataDescriptor::from(&legacy.as_data());
+            NextPacket::Packet(DescriptorOffloads { first, context, checksum: legacy.checksum })
         }
-        _ => Taken::Dropped(Flaw::Size),
+        _ => NextPacket::Dropped(PacketDropReason::Size),
     }
 }

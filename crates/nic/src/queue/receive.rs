@@ -3,22 +3,23 @@
 
 mod saved;
 
-use super::buffers::{Buffers, Layout};
+use super::buffers::{BufferSettings, FrameLayout};
 use super::io::QueueIo;
 use super::ring;
 use crate::file::RegisterFile;
-use crate::offload::split::Split;
-use i82576::Queue;
-use i82576::descriptor::rx::{self as descriptor, WriteBack, status};
+use crate::offload::split::HeaderSplit;
+use i82576::QueueIndex;
+use i82576::descriptor::rx::{self as descriptor, AdvancedRxWriteBack, status};
 use i82576::descriptor::{SIZE, legacy};
 use i82576::register::{rx, rx_block};
 use pcie::{Bus, DmaFault, Function, Iova};
-use rings::{Posted, Receiver, Ring};
+use rings::{PlainReceiver, PostedDescriptors, Ring};
 use serde::{Deserialize, Serialize};
 
 /// Fields of a frame's receive descriptor, except lengths.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Description {
+#[serde(rename = "Description")]
+pub struct RxDescriptorFields {
     /// RSS type and hash of the frame.
     pub rss: (u8, u32),
     /// Headers found in the frame (PKTTYPE).
@@ -28,22 +29,22 @@ pub struct Description {
     /// VLAN tag that was stripped from the frame.
     pub vlan_tag: u16,
     /// Headers of the frame that may be split off.
-    pub split: Split,
+    pub split: HeaderSplit,
     /// Packet checksum of the frame, for descriptors in the legacy format.
     pub checksum: u16,
 }
 
 /// Decoded registers of a receive queue. They hold for many frames, until the next write of a register.
 #[derive(Debug, Clone, Copy)]
-pub struct Opened {
+pub struct ReceiveQueueSetup {
     ring: Ring,
-    buffers: Buffers,
+    buffers: BufferSettings,
     /// Length in bytes of the longest frame that is written to one buffer without a look at its headers; 0 if every
     /// header is parsed.
     one_buffer: usize,
 }
 
-impl Opened {
+impl ReceiveQueueSetup {
     /// Returns true if descriptors are in the legacy format.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
@@ -52,16 +53,16 @@ impl Opened {
 }
 
 /// A frame, and its division between receive descriptors.
-struct Delivery<'a> {
+struct FrameDelivery<'a> {
     frame: &'a [u8],
-    description: &'a Description,
-    buffers: &'a Buffers,
-    layout: Layout,
+    description: &'a RxDescriptorFields,
+    buffers: &'a BufferSettings,
+    layout: FrameLayout,
 }
 
 /// Reason why a queue did not receive a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum ReceiveError {
     /// The queue is disabled, or the registers of its ring are invalid.
     Disabled,
     /// The queue has too few descriptors for the whole frame.
@@ -72,11 +73,11 @@ pub enum Lost {
 
 /// State of a receive queue beside its registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "saved::Saved", try_from = "saved::Saved")]
+#[serde(into = "saved::SavedReceive", try_from = "saved::SavedReceive")]
 pub struct ReceiveQueue {
-    queue: Queue,
+    queue: QueueIndex,
     /// Receive descriptors fetched ahead, and those filled and not written back.
-    posted: Posted,
+    posted: PostedDescriptors,
     /// True if an access to the receive ring has failed. The queue stops until software sets the ring up again.
     halted: bool,
     /// Ring decoded from the registers, or `None` if the queue receives nothing. It is not saved.
@@ -85,14 +86,14 @@ pub struct ReceiveQueue {
 
 impl ReceiveQueue {
     /// Returns the queue's number.
-    pub(crate) fn queue(&self) -> Queue {
+    pub(crate) fn queue(&self) -> QueueIndex {
         self.queue
     }
 
     /// Creates a queue without descriptors.
     #[must_use]
-    pub fn new(queue: Queue) -> Self {
-        Self { queue, posted: Posted::at(0), halted: false, ring: None }
+    pub fn new(queue: QueueIndex) -> Self {
+        Self { queue, posted: PostedDescriptors::at(0), halted: false, ring: None }
     }
 
     /// Decodes the ring, after a write to one of its registers or from a saved state.
@@ -104,77 +105,82 @@ impl ReceiveQueue {
     /// enabled or got another ring.
     pub fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
-        *self = Self { posted: Posted::at(head), ..Self::new(self.queue) };
+        *self = Self { posted: PostedDescriptors::at(head), ..Self::new(self.queue) };
         self.decode(file);
     }
 
     /// Returns the ring and the buffers, or `None` if the queue receives nothing. With `shortcuts` a frame that fits one
     /// buffer is written without a look at its headers.
     #[must_use]
-    pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<Opened> {
+    pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<ReceiveQueueSetup> {
         debug_assert_eq!(self.ring, ring::receive(file, self.queue));
         let ring = self.ring?;
-        let buffers = Buffers::of(file, self.queue);
+        let buffers = BufferSettings::of(file, self.queue);
         let one_buffer = if shortcuts { buffers.whole() } else { 0 };
         // A queue at positions beyond a ring that has become shorter waits for a restart.
         let known = ring.contains(self.posted.fetch_at()) && ring.contains(self.posted.head());
-        known.then_some(Opened { ring, buffers, one_buffer })
+        known.then_some(ReceiveQueueSetup { ring, buffers, one_buffer })
     }
 
     /// Returns the queue's receiver for bursts in a descriptor `format`, or `None` if the ring has faulted.
     #[inline(always)]
     pub(crate) fn receiver<'a, B, S>(
         &'a mut self,
-        opened: &Opened,
+        opened: &ReceiveQueueSetup,
         function: Function,
         bus: &'a mut B,
         format: S,
-    ) -> Option<Receiver<'a, B, S>> {
-        let Opened { ring, one_buffer: longest, .. } = *opened;
+    ) -> Option<PlainReceiver<'a, B, S>> {
+        let ReceiveQueueSetup { ring, one_buffer: longest, .. } = *opened;
         let room = (ring.most() as usize).saturating_sub(self.posted.used());
         let posted = &mut self.posted;
-        (!self.halted).then_some(Receiver { posted, ring, room, longest, function, bus, format })
+        (!self.halted).then_some(PlainReceiver { posted, ring, room, longest, function, bus, format })
     }
 
     /// Puts a frame into the buffers that it needs, or into none. The caller has `opened` the queue since the last write of a
     /// register.
     ///
     /// # Errors
-    /// [`Lost`]: software does not receive the frame.
+    /// [`ReceiveError`]: software does not receive the frame.
     pub fn deliver<B: Bus>(
         &mut self,
-        opened: &Opened,
+        opened: &ReceiveQueueSetup,
         io: &mut QueueIo<'_, B>,
         frame: &[u8],
-        description: Description,
-    ) -> Result<(), Lost> {
+        description: RxDescriptorFields,
+    ) -> Result<(), ReceiveError> {
         if self.halted {
-            return Err(Lost::Disabled);
+            return Err(ReceiveError::Disabled);
         }
-        let delivery = Delivery::new(frame, &description, &opened.buffers);
+        let delivery = FrameDelivery::new(frame, &description, &opened.buffers);
         if self.left(&opened.ring) < delivery.needed() {
-            return Err(Lost::NoDescriptors);
+            return Err(ReceiveError::NoDescriptors);
         }
         match self.fill(&opened.ring, io, &delivery) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Lost::Fault),
+            Ok(false) => Err(ReceiveError::Fault),
             Err(_) => Err(self.halt()),
         }
     }
 
     /// Returns true if a ring full of posted descriptors would hold a frame of `length` bytes.
-    pub(crate) fn may_fit(&self, file: &RegisterFile, length: usize, description: &Description) -> bool {
-        let buffers = Buffers::of(file, self.queue);
+    pub(crate) fn may_fit(
+        &self,
+        file: &RegisterFile,
+        length: usize,
+        description: &RxDescriptorFields,
+    ) -> bool {
+        let buffers = BufferSettings::of(file, self.queue);
         let layout = buffers.lay(length, description.split.length(buffers.split));
         self.ring.is_some_and(|ring| buffers.needed(length - layout.header) <= ring.most() as usize)
     }
 
     /// Stops the queue after a fault of its ring, and returns the reason of the loss.
     #[cold]
-    fn halt(&mut self) -> Lost {
+    fn halt(&mut self) -> ReceiveError {
         self.halted = true;
         self.posted.drop_filled();
-        Lost::Fault
+        ReceiveError::Fault
     }
 
     /// Returns the number of descriptors that may be filled. They and the filled ones never exceed the ring: software could
@@ -190,12 +196,12 @@ impl ReceiveQueue {
         &mut self,
         ring: &Ring,
         io: &mut QueueIo<'_, B>,
-        delivery: &Delivery<'_>,
+        delivery: &FrameDelivery<'_>,
     ) -> Result<bool, DmaFault> {
         let (header, mut rest) = delivery.frame.split_at(delivery.layout.header);
         let mut posted = self.take(ring, io)?;
         let mut whole = write(io, posted.header, header);
-        let mut back = WriteBack::default();
+        let mut back = AdvancedRxWriteBack::default();
         delivery.layout.tell(&mut back);
         loop {
             let (part, later) = rest.split_at(rest.len().min(delivery.buffers.packet));
@@ -205,7 +211,7 @@ impl ReceiveQueue {
                 break;
             }
             self.finish(ring, delivery.raw(&back, &posted));
-            (rest, back) = (later, WriteBack::default());
+            (rest, back) = (later, AdvancedRxWriteBack::default());
             posted = self.take(ring, io)?;
         }
         delivery.description.tell(&mut back);
@@ -215,10 +221,14 @@ impl ReceiveQueue {
     }
 
     /// Returns the next posted descriptor, and fetches a burst if none is ready.
-    fn take<B: Bus>(&mut self, ring: &Ring, io: &mut QueueIo<'_, B>) -> Result<descriptor::Posted, DmaFault> {
+    fn take<B: Bus>(
+        &mut self,
+        ring: &Ring,
+        io: &mut QueueIo<'_, B>,
+    ) -> Result<descriptor::PostedRxDescriptor, DmaFault> {
         self.posted.prepare(ring, io.function, io.bus)?;
         let raw = self.posted.next(ring).and_then(|raw| raw.first_chunk());
-        Ok(raw.map(descriptor::Posted::parse).unwrap_or_default())
+        Ok(raw.map(descriptor::PostedRxDescriptor::parse).unwrap_or_default())
     }
 
     /// Marks the next descriptor as filled with the written-back form `raw`.
@@ -257,9 +267,9 @@ fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
     bytes.is_empty() || io.bus.dma_write(io.function, iova, bytes).is_ok()
 }
 
-impl Description {
+impl RxDescriptorFields {
     /// Writes the description to the last descriptor of a frame.
-    fn tell(&self, back: &mut WriteBack) {
+    fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;
         back.status |= self.status | status::EOP;
@@ -267,16 +277,16 @@ impl Description {
     }
 }
 
-impl Layout {
+impl FrameLayout {
     /// Writes the header fields to the first descriptor of a frame.
-    fn tell(&self, back: &mut WriteBack) {
+    fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.header_length, back.split) = (self.header_length, self.split);
         back.status |= if self.overflow { status::HBO } else { 0 };
     }
 }
 
-impl<'a> Delivery<'a> {
-    fn new(frame: &'a [u8], description: &'a Description, buffers: &'a Buffers) -> Self {
+impl<'a> FrameDelivery<'a> {
+    fn new(frame: &'a [u8], description: &'a RxDescriptorFields, buffers: &'a BufferSettings) -> Self {
         let layout = buffers.lay(frame.len(), description.split.length(buffers.split));
         Self { frame, description, buffers, layout }
     }
@@ -287,12 +297,12 @@ impl<'a> Delivery<'a> {
     }
 
     /// Returns the written-back form of a descriptor in the queue's format.
-    fn raw(&self, back: &WriteBack, posted: &descriptor::Posted) -> [u8; SIZE] {
+    fn raw(&self, back: &AdvancedRxWriteBack, posted: &descriptor::PostedRxDescriptor) -> [u8; SIZE] {
         if !self.buffers.is_legacy() {
             return back.emit();
         }
-        let WriteBack { length, status, vlan_tag, .. } = *back;
+        let AdvancedRxWriteBack { length, status, vlan_tag, .. } = *back;
         let checksum = if back.end_of_packet() { self.description.checksum } else { 0 };
-        legacy::WriteBack { address: posted.packet, length, checksum, status, vlan_tag }.emit()
+        legacy::LegacyRxWriteBack { address: posted.packet, length, checksum, status, vlan_tag }.emit()
     }
 }

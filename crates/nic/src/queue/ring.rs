@@ -1,20 +1,20 @@
 //! The rings of a queue, decoded from its registers and checked at every write: software may write any value at any time.
 
 use crate::file::RegisterFile;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::bits::dctl;
 use i82576::descriptor::SIZE;
 use i82576::register::{rx, rx_block, tx, tx_block};
 use rings::Ring;
 
 /// Returns the receive ring of a queue, or `None` while the queue is disabled or its registers are invalid.
-pub(super) fn receive(file: &RegisterFile, queue: Queue) -> Option<Ring> {
+pub(super) fn receive(file: &RegisterFile, queue: QueueIndex) -> Option<Ring> {
     let at = rx_block(queue);
     checked(file, at, at + rx::RXDCTL, at + rx::RDH, at + rx::RDT)
 }
 
 /// Returns the transmit ring of a queue, or `None` while the queue is disabled or its registers are invalid.
-pub(super) fn transmit(file: &RegisterFile, queue: Queue) -> Option<Ring> {
+pub(super) fn transmit(file: &RegisterFile, queue: QueueIndex) -> Option<Ring> {
     let at = tx_block(queue);
     checked(file, at, at + tx::TXDCTL, at + tx::TDH, at + tx::TDT)
 }
@@ -32,12 +32,12 @@ fn checked(file: &RegisterFile, block: u32, control: u32, head: u32, tail: u32) 
 mod tests {
     use super::transmit;
     use crate::file::RegisterFile;
-    use i82576::Queue;
+    use i82576::QueueIndex;
     use i82576::register::{tx, tx_block};
     use rings::Ring;
 
     fn ring(registers: &[(u32, u32)]) -> Option<Ring> {
-        let (mut file, queue) = (RegisterFile::new(), Queue::new(2).unwrap());
+        let (mut file, queue) = (RegisterFile::new(), QueueIndex::new(2).unwrap());
         for (at, value) in registers.iter().chain(&[(tx::TXDCTL, 1 << 25)]) {
             file.set(tx_block(queue) + at, *value);
         }

@@ -5,24 +5,24 @@ mod plain;
 mod saved;
 mod upcoming;
 
-pub(crate) use upcoming::Upcoming;
+pub(crate) use upcoming::BurstDescriptors;
 
 use super::BURST;
 use super::io::QueueIo;
-use super::packet::{PacketOrders, of_legacy};
+use super::packet::{DescriptorOffloads, of_legacy};
 use super::ring;
-use super::write_back::{Batch, Way};
+use super::write_back::{WriteBackBatch, WriteBackMethod};
 use crate::file::RegisterFile;
 use crate::sizes::PACKET;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::bits::tdwbal;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Context, Transmit, buffer, parse};
+use i82576::descriptor::orders::RawDataDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AnyTxDescriptor, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
-use pcie::{Bus, DmaFault, Hint, Space};
+use pcie::{Bus, DmaFault, HintedMemory, MemoryHint};
 use plane::frame::HEADROOM;
-use rings::{Buffers, Flaw, Held, MAX_BUFFERS, Ring, Taken};
+use rings::{BufferChain, HeldPacket, MAX_BUFFERS, NextPacket, PacketDropReason, Ring};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, its context included. Linux igbvf needs about 40 for the largest packet. A longer one
@@ -35,19 +35,19 @@ const BYTES_A_FRAME: usize = 2048;
 
 /// Descriptors of the packet that was taken last.
 #[derive(Debug, Clone)]
-pub(crate) struct Descriptors {
+pub(crate) struct PacketDescriptors {
     raw: [[u8; SIZE]; MAX_DESCRIPTORS],
     count: usize,
 }
 
-impl Default for Descriptors {
+impl Default for PacketDescriptors {
     fn default() -> Self {
         Self { raw: [[0; SIZE]; MAX_DESCRIPTORS], count: 0 }
     }
 }
 
 /// Result of reading the descriptors of the next packet.
-enum Scan {
+enum PacketScan {
     /// A packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
     /// The queue has this number of contexts, and no buffer behind them.
@@ -55,57 +55,57 @@ enum Scan {
     /// The packet has no end before the tail.
     Incomplete,
     /// This number of descriptors makes no packet, for this reason.
-    Invalid(usize, Flaw),
+    Invalid(usize, PacketDropReason),
 }
 
 /// State of a transmit queue beside its registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
 pub struct TransmitQueue {
-    queue: Queue,
-    contexts: [Context; 2],
+    queue: QueueIndex,
+    contexts: [AdvancedContextDescriptor; 2],
     /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole ring, so
     /// that the head meets a descriptor that has to be fetched before it meets one of the last round.
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,
     /// Descriptors that are processed and not given back yet.
-    done: Batch,
+    done: WriteBackBatch,
     /// True if a packet with too many descriptors is being dropped, up to its end.
     skipping: bool,
     /// Numbers of descriptors and of bytes that the last packet took.
     effort: (usize, usize),
     /// Packet of which some segments wait. Its descriptors have been read and go back.
-    pub held: Held<PacketOrders>,
+    pub held: HeldPacket<DescriptorOffloads>,
     /// Ring decoded from the registers; `None` if the queue is disabled or the registers are invalid. It is not saved.
     ring: Option<Ring>,
     /// Hint to the memory windows of the ring and its buffers.
-    hint: Hint,
-    buffers: Hint,
+    hint: MemoryHint,
+    buffers: MemoryHint,
 }
 
 impl TransmitQueue {
     /// Returns the queue's number.
-    pub(crate) fn queue(&self) -> Queue {
+    pub(crate) fn queue(&self) -> QueueIndex {
         self.queue
     }
 
     /// Creates a queue without descriptors.
     #[must_use]
-    pub fn new(queue: Queue) -> Self {
+    pub fn new(queue: QueueIndex) -> Self {
         Self {
             queue,
-            contexts: [Context::default(); 2],
+            contexts: [AdvancedContextDescriptor::default(); 2],
             burst: [[0; SIZE]; BURST],
             fetched_at: 0,
             fetched: 0,
-            done: Batch::at(0),
+            done: WriteBackBatch::at(0),
             skipping: false,
             effort: (0, 0),
-            held: Held::default(),
+            held: HeldPacket::default(),
             ring: None,
-            hint: Hint(0),
-            buffers: Hint(0),
+            hint: MemoryHint(0),
+            buffers: MemoryHint(0),
         }
     }
 
@@ -123,7 +123,7 @@ impl TransmitQueue {
     /// they are overwritten.
     pub fn restart(&mut self, file: &RegisterFile) {
         self.fetched = 0;
-        self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
+        self.done = WriteBackBatch::at(file.get(tx_block(self.queue) + tx::TDH));
         self.skipping = false;
         self.held.clear();
         self.decode(file);
@@ -139,7 +139,7 @@ impl TransmitQueue {
 
     /// Resets the queue, contexts included.
     pub fn reset(&mut self, file: &RegisterFile) {
-        self.contexts = [Context::default(); 2];
+        self.contexts = [AdvancedContextDescriptor::default(); 2];
         self.restart(file);
     }
 
@@ -171,41 +171,41 @@ impl TransmitQueue {
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        packet: &mut Descriptors,
-        buffers: &mut Buffers,
-    ) -> Taken<PacketOrders> {
+        packet: &mut PacketDescriptors,
+        buffers: &mut BufferChain,
+    ) -> NextPacket<DescriptorOffloads> {
         self.effort = (0, 0);
         if self.done.is_halted() {
-            return Taken::Nothing;
+            return NextPacket::Nothing;
         }
         self.take_from(io, ring, packet, buffers).unwrap_or_else(|_| self.halt())
     }
 
     /// Stops the queue after a fault of its ring.
     #[cold]
-    fn halt(&mut self) -> Taken<PacketOrders> {
+    fn halt(&mut self) -> NextPacket<DescriptorOffloads> {
         self.done.halt();
-        Taken::Dropped(Flaw::Fault)
+        NextPacket::Dropped(PacketDropReason::Fault)
     }
 
     fn take_from<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        packet: &mut Descriptors,
-        buffers: &mut Buffers,
-    ) -> Result<Taken<PacketOrders>, DmaFault> {
+        packet: &mut PacketDescriptors,
+        buffers: &mut BufferChain,
+    ) -> Result<NextPacket<DescriptorOffloads>, DmaFault> {
         loop {
             let (count, taken) = match self.scan(io, ring, packet)? {
-                Scan::Incomplete => return Ok(Taken::Nothing),
-                Scan::Contexts(count) => (count, None),
-                Scan::Invalid(count, why) => (count, Some(Taken::Dropped(why))),
-                Scan::Complete(count, first) => {
+                PacketScan::Incomplete => return Ok(NextPacket::Nothing),
+                PacketScan::Contexts(count) => (count, None),
+                PacketScan::Invalid(count, why) => (count, Some(NextPacket::Dropped(why))),
+                PacketScan::Complete(count, first) => {
                     (count, Some(self.describe(&packet.raw[..count], first, buffers)))
                 }
             };
             packet.count = count;
-            if let Some(packet @ Taken::Packet(_)) = taken {
+            if let Some(packet @ NextPacket::Packet(_)) = taken {
                 self.effort = (self.effort.0 + count, buffers.bytes());
                 return Ok(packet);
             }
@@ -218,7 +218,7 @@ impl TransmitQueue {
     }
 
     /// Gives back the descriptors of the packet that was taken last. Returns `false` if the ring has faulted.
-    pub(crate) fn end_take<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, packet: &Descriptors) -> bool {
+    pub(crate) fn end_take<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, packet: &PacketDescriptors) -> bool {
         let Some(ring) = self.open(io.file) else { return false };
         let passed = self.pass_all(io, &ring, packet).is_ok();
         if !passed {
@@ -231,7 +231,7 @@ impl TransmitQueue {
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        packet: &Descriptors,
+        packet: &PacketDescriptors,
     ) -> Result<(), DmaFault> {
         packet.raw[..packet.count].iter().try_for_each(|raw| {
             let report = buffer(raw).is_some_and(|buffer| buffer.report_status);
@@ -250,8 +250,8 @@ impl TransmitQueue {
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
-        packet: &mut Descriptors,
-    ) -> Result<Scan, DmaFault> {
+        packet: &mut PacketDescriptors,
+    ) -> Result<PacketScan, DmaFault> {
         let start = self.next(ring);
         let available = ring.available(start) as usize;
         let mut first = None;
@@ -259,30 +259,30 @@ impl TransmitQueue {
             let raw = self.burst[self.fetch(io, ring, ring.advance(start, count as u32))?];
             packet.raw[count] = raw;
             let Some(buffer) = buffer(&raw) else {
-                let Transmit::Context(context) = parse(&raw) else {
-                    return Ok(Scan::Invalid(count + 1, Flaw::Descriptor));
+                let AnyTxDescriptor::Context(context) = parse(&raw) else {
+                    return Ok(PacketScan::Invalid(count + 1, PacketDropReason::Descriptor));
                 };
                 self.contexts[usize::from(context.index & 1)] = context;
                 continue;
             };
             let first = *first.get_or_insert(count);
             if buffer.end_of_packet && core::mem::take(&mut self.skipping) {
-                return Ok(Scan::Invalid(count + 1, Flaw::Size));
+                return Ok(PacketScan::Invalid(count + 1, PacketDropReason::Size));
             }
             if buffer.end_of_packet {
-                return Ok(Scan::Complete(count + 1, first));
+                return Ok(PacketScan::Complete(count + 1, first));
             }
         }
         // A packet that fills the ring will never be complete.
         let most = MAX_DESCRIPTORS.min(ring.most() as usize);
         self.skipping |= first.is_some() && available >= most;
         Ok(match first {
-            _ if available == 0 => Scan::Incomplete,
+            _ if available == 0 => PacketScan::Incomplete,
             _ if self.skipping || available >= MAX_DESCRIPTORS => {
-                Scan::Invalid(available.min(MAX_DESCRIPTORS), Flaw::Size)
+                PacketScan::Invalid(available.min(MAX_DESCRIPTORS), PacketDropReason::Size)
             }
-            Some(_) => Scan::Incomplete,
-            None => Scan::Contexts(available),
+            Some(_) => PacketScan::Incomplete,
+            None => PacketScan::Contexts(available),
         })
     }
 
@@ -294,33 +294,40 @@ impl TransmitQueue {
         }
         let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
         let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
-        let space = Space { function: io.function, hint: &mut self.hint };
+        let space = HintedMemory { function: io.function, hint: &mut self.hint };
         io.bus.read_descriptors(space, ring.address(index), burst)?;
         (self.fetched_at, self.fetched) = (index, count);
         Ok(0)
     }
 
     /// Lists the buffers of a packet, of which descriptor `first` names the first.
-    fn describe(&self, packet: &[[u8; SIZE]], first: usize, buffers: &mut Buffers) -> Taken<PacketOrders> {
+    fn describe(
+        &self,
+        packet: &[[u8; SIZE]],
+        first: usize,
+        buffers: &mut BufferChain,
+    ) -> NextPacket<DescriptorOffloads> {
         buffers.clear();
         for buffer in packet.iter().filter_map(buffer) {
             buffers.push(buffer.address, buffer.length.into());
         }
         if buffers.bytes() > PACKET - HEADROOM {
-            return Taken::Dropped(Flaw::Size);
+            return NextPacket::Dropped(PacketDropReason::Size);
         }
-        packet.get(first).map_or(Taken::Dropped(Flaw::Size), |first| self.taken(first, buffers.bytes()))
+        packet
+            .get(first)
+            .map_or(NextPacket::Dropped(PacketDropReason::Size), |first| self.taken(first, buffers.bytes()))
     }
 
     /// Returns the packet of `length` bytes whose first buffer is that of descriptor `first`.
     #[inline]
-    fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken<PacketOrders> {
-        match Orders::of(first) {
+    fn taken(&self, first: &[u8; SIZE], length: usize) -> NextPacket<DescriptorOffloads> {
+        match RawDataDescriptor::of(first) {
             Some(first) if length > 0 => {
                 let context = self.contexts[usize::from(first.context() & 1)];
-                Taken::Packet(PacketOrders { first, context, checksum: None })
+                NextPacket::Packet(DescriptorOffloads { first, context, checksum: None })
             }
-            Some(_) => Taken::Dropped(Flaw::Size),
+            Some(_) => NextPacket::Dropped(PacketDropReason::Size),
             None => of_legacy(first, length),
         }
     }
@@ -350,11 +357,14 @@ impl TransmitQueue {
         self.done.finish(io, self.ring, self.way(io.file))
     }
 
-    fn way(&self, file: &RegisterFile) -> Way {
+    fn way(&self, file: &RegisterFile) -> WriteBackMethod {
         let block = tx_block(self.queue);
         let low = file.get(block + tx::TDWBAL);
         let address = u64::from(low & !3) | u64::from(file.get(block + tx::TDWBAH)) << 32;
-        Way { register: block + tx::TDH, memory: (low & tdwbal::HEAD_WB_EN != 0).then_some(address) }
+        WriteBackMethod {
+            register: block + tx::TDH,
+            memory: (low & tdwbal::HEAD_WB_EN != 0).then_some(address),
+        }
     }
 }
 

@@ -4,16 +4,16 @@
 
 use super::BURST;
 use super::io::QueueIo;
-use crate::damaged::Damaged;
+use crate::damaged::InvalidStateError;
 use alloc::vec::Vec;
 use i82576::descriptor::{SIZE, tx};
-use pcie::{Bus, DmaFault, Hint, Iova, Space};
+use pcie::{Bus, DmaFault, HintedMemory, Iova, MemoryHint};
 use rings::Ring;
 use serde::{Deserialize, Serialize};
 
 /// Write-back method of a queue.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct WriteBackMethod {
     /// Offset of the queue's head register.
     pub register: u32,
     /// Address of the head write-back (TDWBAL), which replaces the write-back of descriptors.
@@ -23,7 +23,7 @@ pub struct Way {
 /// Consecutive finished descriptors of a ring, as they will be written to memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedBatch", try_from = "SavedBatch")]
-pub struct Batch {
+pub struct WriteBackBatch {
     raw: [[u8; SIZE]; BURST],
     count: usize,
     /// Ring index of the first descriptor, or of the next one if the batch is empty.
@@ -36,7 +36,7 @@ pub struct Batch {
     /// True if an access to the descriptor ring has failed. The queue stops until software sets the ring up again.
     halted: bool,
     /// Hint to the memory window of the ring.
-    hint: Hint,
+    hint: MemoryHint,
 }
 
 /// Saved form of a batch of descriptors: the descriptors that are not written back.
@@ -49,37 +49,40 @@ struct SavedBatch {
     halted: bool,
 }
 
-impl From<Batch> for SavedBatch {
-    fn from(batch: Batch) -> Self {
-        let Batch { raw, count, at, speaks, spoke, halted, .. } = batch;
+impl From<WriteBackBatch> for SavedBatch {
+    fn from(batch: WriteBackBatch) -> Self {
+        let WriteBackBatch { raw, count, at, speaks, spoke, halted, .. } = batch;
         Self { raw: raw[..count].to_vec(), at, speaks, spoke, halted }
     }
 }
 
-impl TryFrom<SavedBatch> for Batch {
-    type Error = Damaged;
+impl TryFrom<SavedBatch> for WriteBackBatch {
+    type Error = InvalidStateError;
 
-    fn try_from(saved: SavedBatch) -> Result<Self, Damaged> {
+    fn try_from(saved: SavedBatch) -> Result<Self, InvalidStateError> {
         let SavedBatch { raw: waiting, at, speaks, spoke, halted } = saved;
         let (raw, count) = burst(&waiting, [0; SIZE])?;
-        Ok(Self { raw, count, at, speaks, spoke, halted, hint: Hint(0) })
+        Ok(Self { raw, count, at, speaks, spoke, halted, hint: MemoryHint(0) })
     }
 }
 
 /// Returns saved descriptors in an array for a burst, and their number.
 ///
 /// # Errors
-/// [`Damaged`] if they are more than a burst.
-pub(in crate::queue) fn burst<T: Copy>(saved: &[T], empty: T) -> Result<([T; BURST], usize), Damaged> {
+/// [`InvalidStateError`] if they are more than a burst.
+pub(in crate::queue) fn burst<T: Copy>(
+    saved: &[T],
+    empty: T,
+) -> Result<([T; BURST], usize), InvalidStateError> {
     let mut all = [empty; BURST];
     let place = all
         .get_mut(..saved.len())
-        .ok_or(Damaged("a queue has more than 32 descriptors with a pending write-back"))?;
+        .ok_or(InvalidStateError("a queue has more than 32 descriptors with a pending write-back"))?;
     place.copy_from_slice(saved);
     Ok((all, saved.len()))
 }
 
-impl Batch {
+impl WriteBackBatch {
     /// Creates an empty batch at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
@@ -91,7 +94,7 @@ impl Batch {
     #[must_use]
     pub fn of(index: u32, spoke: bool, halted: bool) -> Self {
         let raw = [[0; SIZE]; BURST];
-        Self { raw, count: 0, at: index, speaks: false, spoke, halted, hint: Hint(0) }
+        Self { raw, count: 0, at: index, speaks: false, spoke, halted, hint: MemoryHint(0) }
     }
 
     /// Returns true if descriptors were written back without an interrupt yet.
@@ -160,7 +163,7 @@ impl Batch {
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: Option<Ring>,
-        way: Way,
+        way: WriteBackMethod,
     ) -> Result<bool, DmaFault> {
         if let Some(ring) = ring.filter(|_| !self.halted) {
             let flushed = self.flush(io, &ring, way);
@@ -174,7 +177,12 @@ impl Batch {
     ///
     /// # Errors
     /// [`DmaFault`] if the address is not in the function's memory; software never sees these descriptors.
-    pub fn flush<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, way: Way) -> Result<(), DmaFault> {
+    pub fn flush<B: Bus>(
+        &mut self,
+        io: &mut QueueIo<'_, B>,
+        ring: &Ring,
+        way: WriteBackMethod,
+    ) -> Result<(), DmaFault> {
         let (count, from) = (self.count, self.at);
         if self.move_on(ring) {
             match way.memory {
@@ -198,7 +206,7 @@ impl Batch {
         let (one, two) = self.raw[..count].split_at(before_wrap);
         for (at, raw) in [(from, one), (0, two)] {
             if !raw.is_empty() {
-                let space = Space { function: io.function, hint: &mut self.hint };
+                let space = HintedMemory { function: io.function, hint: &mut self.hint };
                 io.bus.write_descriptors(space, ring.address(at), raw.as_flattened(), SIZE)?;
             }
         }

@@ -2,7 +2,7 @@
 //! types behind the stripped tag: there are two if another tag follows.
 
 use crate::file::RegisterFile;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::bits::etqf;
 use i82576::register as r;
 use offload::Headers;
@@ -13,11 +13,11 @@ const FIRST: usize = 12;
 
 /// The eight ether type filters, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct EtherTypes {
+pub(super) struct EtherTypeFilters {
     registers: [u32; 8],
 }
 
-impl EtherTypes {
+impl EtherTypeFilters {
     pub(super) fn load(file: &RegisterFile) -> Self {
         Self { registers: core::array::from_fn(|i| file.get(r::etqf(i as u32))) }
     }
@@ -33,9 +33,9 @@ impl EtherTypes {
     }
 
     /// Returns the queue of the last matching filter, or `None` if that filter selects none.
-    pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
+    pub(super) fn queue(&self, hits: u8) -> Option<QueueIndex> {
         let filter = self.registers[Self::last(hits)?];
-        (filter & etqf::QUEUE_ENABLE != 0).then(|| Queue::of_field(filter >> etqf::QUEUE_SHIFT))
+        (filter & etqf::QUEUE_ENABLE != 0).then(|| QueueIndex::of_field(filter >> etqf::QUEUE_SHIFT))
     }
 
     /// Returns true if the last matching filter interrupts at once.

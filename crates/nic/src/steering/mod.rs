@@ -14,14 +14,14 @@ mod timed;
 mod tuple;
 
 use crate::file::RegisterFile;
-use ethertype::EtherTypes;
+use ethertype::EtherTypeFilters;
 use i82576::bits::{imirvp, mrqc, rfctl, synqf};
 use i82576::descriptor::rx::packet_type;
 use i82576::register as r;
-use i82576::{Pool, Queue};
-use offload::headers::{Headers, L4};
-use timed::Timed;
-use tuple::Tuples;
+use i82576::{PoolIndex, QueueIndex};
+use offload::headers::{Headers, TransportHeader};
+use timed::TimestampFilter;
+use tuple::FiveTupleFilters;
 
 /// Offset of the flags in a TCP header, bytes (RFC 9293).
 const FLAGS: usize = 13;
@@ -30,26 +30,26 @@ const SYN: u8 = 0x02;
 
 /// Decoded receive filters, which choose a frame's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Steering {
+pub(crate) struct ReceiveFilters {
     /// True if a receive filter is enabled. Otherwise frames skip all filters.
     any: bool,
-    types: EtherTypes,
-    tuples: Tuples,
+    types: EtherTypeFilters,
+    tuples: FiveTupleFilters,
     /// Queue of TCP segments with SYN.
-    syn: Option<Queue>,
+    syn: Option<QueueIndex>,
     /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
     /// Packets whose arrival is stamped, once a filter has found their protocol.
-    timed: Option<Timed>,
+    timed: Option<TimestampFilter>,
     /// Lowest VLAN priority whose frames interrupt at once.
     urgent: Option<u8>,
     /// Queue of frames that neither a filter nor RSS assigns (MRQC.DEF_Q).
-    pub(crate) default: Queue,
+    pub(crate) default: QueueIndex,
 }
 
 /// Filters that match a frame, independent of the pools that get it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Hits {
+pub(crate) struct FilterMatches {
     /// Ether type filters that match: bit i is filter i.
     types: u8,
     /// Five-tuple filters that match: bit i is filter i, before its pool and size are compared.
@@ -62,29 +62,29 @@ pub(crate) struct Hits {
 
 /// Result of the receive filters in one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct FilterVerdict {
     /// Queue that a filter chooses for the frame.
-    pub(crate) queue: Option<Queue>,
+    pub(crate) queue: Option<QueueIndex>,
     /// True if the frame interrupts at once.
     pub(crate) immediate: bool,
 }
 
-impl Steering {
+impl ReceiveFilters {
     /// Decodes the filter registers.
     pub(crate) fn load(file: &RegisterFile) -> Self {
-        let (types, tuples) = (EtherTypes::load(file), Tuples::load(file));
+        let (types, tuples) = (EtherTypeFilters::load(file), FiveTupleFilters::load(file));
         let (syn, priority) = (file.get(r::SYNQF), file.get(r::IMIRVP));
-        let syn = (syn & synqf::QUEUE_ENABLE != 0).then(|| Queue::of_field(syn >> synqf::QUEUE_SHIFT));
+        let syn = (syn & synqf::QUEUE_ENABLE != 0).then(|| QueueIndex::of_field(syn >> synqf::QUEUE_SHIFT));
         let urgent = (priority & imirvp::ENABLE != 0).then_some((priority & imirvp::PRIORITY) as u8);
         Self {
             any: types.any() || tuples.any() || syn.is_some() || urgent.is_some(),
             types,
             tuples,
             syn,
-            timed: Timed::load(file),
+            timed: TimestampFilter::load(file),
             syn_first: file.get(r::RFCTL) & rfctl::SYNQFP != 0,
             urgent,
-            default: Queue::of_field(file.get(r::MRQC) >> mrqc::DEFAULT_QUEUE_SHIFT & 7),
+            default: QueueIndex::of_field(file.get(r::MRQC) >> mrqc::DEFAULT_QUEUE_SHIFT & 7),
         }
     }
 
@@ -95,18 +95,18 @@ impl Steering {
 
     /// Returns the filters that match a frame without its `tag`. The headers were parsed from the same bytes.
     #[inline]
-    pub(crate) fn look(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> Hits {
-        if self.any { self.look_closely(frame, headers, tag) } else { Hits::default() }
+    pub(crate) fn look(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> FilterMatches {
+        if self.any { self.look_closely(frame, headers, tag) } else { FilterMatches::default() }
     }
 
     #[cold]
-    fn look_closely(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> Hits {
+    fn look_closely(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> FilterMatches {
         let flags = match headers.l4 {
-            L4::Tcp => frame.get(headers.l4_offset + FLAGS).copied().unwrap_or(0),
+            TransportHeader::Tcp => frame.get(headers.l4_offset + FLAGS).copied().unwrap_or(0),
             _ => 0,
         };
         let (types, tuples) = (self.types.hits(frame, headers), self.tuples.hits(frame, headers, flags));
-        Hits {
+        FilterMatches {
             types,
             tuples,
             timed: self.timed.is_some_and(|timed| {
@@ -121,27 +121,32 @@ impl Steering {
     /// Decides on a frame by its matching filters, in a pool that gets the frame with `length` bytes. `pool` is `None`
     /// if there are no pools.
     #[inline]
-    pub(crate) fn decide(&self, hits: Hits, pool: Option<Pool>, length: usize) -> Verdict {
-        if self.any { self.decide_closely(hits, pool, length) } else { Verdict::default() }
+    pub(crate) fn decide(
+        &self,
+        hits: FilterMatches,
+        pool: Option<PoolIndex>,
+        length: usize,
+    ) -> FilterVerdict {
+        if self.any { self.decide_closely(hits, pool, length) } else { FilterVerdict::default() }
     }
 
     #[cold]
-    fn decide_closely(&self, hits: Hits, pool: Option<Pool>, length: usize) -> Verdict {
+    fn decide_closely(&self, hits: FilterMatches, pool: Option<PoolIndex>, length: usize) -> FilterVerdict {
         let tuples = self.tuples.in_pool(hits.tuples, pool, length);
         let tuple = self.tuples.queue(tuples);
         let syn = self.syn.filter(|_| hits.syn);
         let segment = if self.syn_first { syn.or(tuple) } else { tuple.or(syn) };
-        let own = |queue: &Queue| pool.is_none_or(|pool| queue.pool() == pool);
-        Verdict {
+        let own = |queue: &QueueIndex| pool.is_none_or(|pool| queue.pool() == pool);
+        FilterVerdict {
             queue: self.types.queue(hits.types).filter(own).or(segment.filter(own)),
             immediate: hits.urgent || self.types.immediate(hits.types) || self.tuples.immediate(tuples),
         }
     }
 }
 
-impl Hits {
+impl FilterMatches {
     /// Returns the packet type of a frame that an ether type filter matches.
     pub(crate) fn packet_type(self) -> Option<u16> {
-        EtherTypes::last(self.types).map(|filter| packet_type::ETHER_TYPE | filter as u16)
+        EtherTypeFilters::last(self.types).map(|filter| packet_type::ETHER_TYPE | filter as u16)
     }
 }

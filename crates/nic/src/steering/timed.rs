@@ -4,7 +4,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{tsync, tsyncrxcfg};
 use i82576::register as r;
-use offload::headers::{Headers, L4};
+use offload::headers::{Headers, TransportHeader};
 use plane::bytes::be16;
 
 /// Length of a UDP header, bytes (RFC 768).
@@ -16,13 +16,13 @@ const GENERAL: u8 = 8;
 
 /// Kind of the packets whose arrival is stamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Timed {
+pub(super) struct TimestampFilter {
     kind: u32,
     control: u8,
     message: u8,
 }
 
-impl Timed {
+impl TimestampFilter {
     /// Decodes the stamp settings TSYNCRXCTL and TSYNCRXCFG. Returns `None` if no packet is stamped.
     pub(super) fn load(file: &RegisterFile) -> Option<Self> {
         let (control, which) = (file.get(r::TSYNCRXCTL), file.get(r::TSYNCRXCFG));
@@ -42,7 +42,7 @@ impl Timed {
     /// Returns true if a datagram with the protocol's five-tuple is stamped.
     pub(super) fn over_udp(self, frame: &[u8], headers: &Headers) -> bool {
         let message = frame.get(headers.l4_offset + UDP..).unwrap_or_default();
-        headers.l4 == L4::Udp
+        headers.l4 == TransportHeader::Udp
             && match self.kind {
                 tsync::L4_V1 => be16(message, 0) == Some(1) && message.get(CONTROL) == Some(&self.control),
                 tsync::L2_V2 => false,

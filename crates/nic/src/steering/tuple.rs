@@ -5,8 +5,8 @@
 use crate::file::RegisterFile;
 use i82576::bits::{ftqf, imir, imirext};
 use i82576::register as r;
-use i82576::{Pool, Queue};
-use offload::headers::{Headers, L3, L4};
+use i82576::{PoolIndex, QueueIndex};
+use offload::headers::{Headers, NetworkHeader, TransportHeader};
 
 /// Offset of the source address in an IPv4 header, bytes (RFC 791).
 const SOURCE: usize = 12;
@@ -17,7 +17,7 @@ const FLAGS: u8 = 0x3f;
 
 /// Registers of a five-tuple filter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Tuple {
+struct FiveTupleFilter {
     control: u32,
     source: [u8; 4],
     destination: [u8; 4],
@@ -30,11 +30,11 @@ struct Tuple {
 
 /// The eight five-tuple filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Tuples {
-    filters: [Tuple; 8],
+pub(super) struct FiveTupleFilters {
+    filters: [FiveTupleFilter; 8],
 }
 
-impl Tuple {
+impl FiveTupleFilter {
     fn load(file: &RegisterFile, i: u32) -> Self {
         Self {
             control: file.get(r::ftqf(i)),
@@ -55,12 +55,13 @@ impl Tuple {
     fn knows(&self, frame: &[u8], headers: &Headers, flags: u8) -> bool {
         let any = |bit: u32| self.control & bit != 0;
         let address = |at: usize, wanted: [u8; 4]| {
-            headers.l3 == L3::Ipv4 && part(frame, headers.l3_offset + at) == Some(wanted)
+            headers.l3 == NetworkHeader::Ipv4 && part(frame, headers.l3_offset + at) == Some(wanted)
         };
         let port = |at: usize, wanted: [u8; 2]| {
-            matches!(headers.l4, L4::Tcp | L4::Udp) && part(frame, headers.l4_offset + at) == Some(wanted)
+            matches!(headers.l4, TransportHeader::Tcp | TransportHeader::Udp)
+                && part(frame, headers.l4_offset + at) == Some(wanted)
         };
-        headers.l3 != L3::None
+        headers.l3 != NetworkHeader::None
             && (any(ftqf::ANY_PROTOCOL) || self.control as u8 == headers.protocol)
             && (any(ftqf::ANY_SOURCE) || address(SOURCE, self.source))
             && (any(ftqf::ANY_DESTINATION) || address(DESTINATION, self.destination))
@@ -75,20 +76,20 @@ impl Tuple {
     }
 
     /// Returns true if the filter applies to frames of `length` bytes in a pool.
-    fn fits(&self, pool: Option<Pool>, length: usize) -> bool {
-        let named = Pool::of_field(self.control >> ftqf::POOL_SHIFT);
+    fn fits(&self, pool: Option<PoolIndex>, length: usize) -> bool {
+        let named = PoolIndex::of_field(self.control >> ftqf::POOL_SHIFT);
         let pool = self.control & ftqf::ANY_POOL != 0 || pool.is_none_or(|pool| pool == named);
         pool && (self.more & imirext::ANY_SIZE != 0 || length < (self.more & imirext::SIZE) as usize)
     }
 }
 
-impl Tuples {
+impl FiveTupleFilters {
     pub(super) fn load(file: &RegisterFile) -> Self {
-        Self { filters: core::array::from_fn(|i| Tuple::load(file, i as u32)) }
+        Self { filters: core::array::from_fn(|i| FiveTupleFilter::load(file, i as u32)) }
     }
 
     pub(super) fn any(&self) -> bool {
-        self.filters.iter().any(Tuple::acts)
+        self.filters.iter().any(FiveTupleFilter::acts)
     }
 
     /// Returns the five-tuple filters that match a packet, a bit each. `flags` are those of its TCP header.
@@ -97,16 +98,16 @@ impl Tuples {
     }
 
     /// Returns the matching filters that apply to a frame of `length` bytes in a pool.
-    pub(super) fn in_pool(&self, hits: u8, pool: Option<Pool>, length: usize) -> u8 {
+    pub(super) fn in_pool(&self, hits: u8, pool: Option<PoolIndex>, length: usize) -> u8 {
         hits & self.those(|filter| filter.fits(pool, length))
     }
 
     /// Returns the queue that the matching filters choose.
-    pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
+    pub(super) fn queue(&self, hits: u8) -> Option<QueueIndex> {
         let choices = self.hit(hits).filter(|filter| filter.control & ftqf::QUEUE_ENABLE != 0);
         // Of equal priorities the first filter decides, and `max_by_key` returns the last: hence the reversal.
         let best = choices.rev().max_by_key(|filter| filter.port >> imir::PRIORITY_SHIFT)?;
-        Some(Queue::of_field(best.control >> ftqf::QUEUE_SHIFT))
+        Some(QueueIndex::of_field(best.control >> ftqf::QUEUE_SHIFT))
     }
 
     /// Returns true if a matching filter interrupts at once.
@@ -119,11 +120,11 @@ impl Tuples {
         self.hit(hits).any(|filter| filter.control & ftqf::TIMED != 0)
     }
 
-    fn hit(&self, hits: u8) -> impl DoubleEndedIterator<Item = &Tuple> {
+    fn hit(&self, hits: u8) -> impl DoubleEndedIterator<Item = &FiveTupleFilter> {
         self.filters.iter().enumerate().filter(move |(i, _)| hits & 1 << i != 0).map(|(_, filter)| filter)
     }
 
-    fn those(&self, holds: impl Fn(&Tuple) -> bool) -> u8 {
+    fn those(&self, holds: impl Fn(&FiveTupleFilter) -> bool) -> u8 {
         self.filters.iter().rev().fold(0, |set, filter| set << 1 | u8::from(holds(filter)))
     }
 }

@@ -1,18 +1,18 @@
 //! Tests that the frame path does not allocate: a case that has run once takes no memory when it runs again, whatever
 //! the frame needs.
 
-use crate::common::{Bench, RING, TestBus, data, mac, packet, plain, tagged, tcp};
+use crate::common::{CardFixture, RING, TestBus, data, mac, packet, plain, tagged, tcp};
 use i82576::bits::{srrctl, vmrctl};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, rx, tx, vf};
-use i82576::{MacAddress, Pool};
-use nic::Wire;
+use i82576::{MacAddress, PoolIndex};
+use nic::UplinkWire;
 use pcie::{Bus, DmaFault, Function, Iova};
 
 /// The bench's memory without its log, which would allocate.
-struct Quiet<'a>(&'a mut TestBus);
+struct UnloggedBus<'a>(&'a mut TestBus);
 
-impl Bus for Quiet<'_> {
+impl Bus for UnloggedBus<'_> {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         into.copy_from_slice(self.0.range(function, iova, into.len()).ok_or(DmaFault { function, iova })?);
         Ok(())
@@ -27,13 +27,13 @@ impl Bus for Quiet<'_> {
 }
 
 /// A wire that delivers a frame `left` times, and counts the frames that it gets.
-struct Tap {
+struct CountingWire {
     frame: Vec<u8>,
     left: usize,
     sent: u64,
 }
 
-impl Wire for Tap {
+impl UplinkWire for CountingWire {
     fn transmit(&mut self, _frame: &[u8]) -> bool {
         self.sent += 1;
         true
@@ -50,14 +50,14 @@ const WIRE: MacAddress = mac(9);
 const BROADCAST: MacAddress = MacAddress::BROADCAST;
 
 /// Returns a card whose VFs 0 and 1 have running rings.
-fn bench() -> Bench {
-    let mut bench = Bench::new(2);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(2);
     (0..2).for_each(|vf| bench.vf(vf).start());
     bench
 }
 
 /// Posts the used descriptors of both VFs, so that every round begins alike.
-fn post(bench: &mut Bench) {
+fn post(bench: &mut CardFixture) {
     for n in 0..2 {
         let (head, tail) = (bench.vf(n).read(vf::RX_BLOCK + rx::RDH), bench.vf(n).rings().rx_tail);
         let free = (head + RING - 1 - tail) % RING;
@@ -68,8 +68,8 @@ fn post(bench: &mut Bench) {
 /// Runs a case ten times: VF 0 sends `descriptors`, and `frame` comes from the wire. Asserts that no round after the second
 /// allocates, and returns the frames that VF 1 and the wire got in those rounds.
 #[track_caller]
-fn allocates_nothing(bench: &mut Bench, descriptors: &[[u8; 16]], frame: &[u8]) -> (u64, u64) {
-    let mut wire = Tap { frame: frame.to_vec(), left: 0, sent: 0 };
+fn allocates_nothing(bench: &mut CardFixture, descriptors: &[[u8; 16]], frame: &[u8]) -> (u64, u64) {
+    let mut wire = CountingWire { frame: frame.to_vec(), left: 0, sent: 0 };
     let mut start = (0, 0);
     for round in 0..10 {
         post(bench);
@@ -93,9 +93,9 @@ fn allocates_nothing(bench: &mut Bench, descriptors: &[[u8; 16]], frame: &[u8]) 
 }
 
 /// Polls until no work is left, from one deadline to the next.
-fn poll(bench: &mut Bench, wire: &mut Tap) {
+fn poll(bench: &mut CardFixture, wire: &mut CountingWire) {
     for _ in 0..1_000 {
-        let poll = bench.nic.poll(bench.now, bench.budget, &mut Quiet(&mut bench.world.bus), wire);
+        let poll = bench.nic.poll(bench.now, bench.budget, &mut UnloggedBus(&mut bench.world.bus), wire);
         match poll.deadline {
             _ if poll.more => {}
             Some(due) => bench.now = due,
@@ -105,22 +105,28 @@ fn poll(bench: &mut Bench, wire: &mut Tap) {
 }
 
 /// Returns the descriptor of a frame in one buffer.
-fn whole(bench: &mut Bench, frame: &[u8]) -> [u8; 16] {
+fn whole(bench: &mut CardFixture, frame: &[u8]) -> [u8; 16] {
     let address = bench.vf(0).place(frame);
     packet(address, frame.len() as u16).emit()
 }
 
 /// Returns a context of TCP over IPv4.
 fn context(mss: u16) -> [u8; 16] {
-    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
-    Context { ipv4: true, l4: L4::Tcp, mss, vlan_tag: 5, ..lengths }.emit()
+    let lengths = AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ..AdvancedContextDescriptor::default()
+    };
+    AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss, vlan_tag: 5, ..lengths }.emit()
 }
 
 /// Returns the descriptors of a packet of twenty segments.
-fn large(bench: &mut Bench, to: MacAddress) -> Vec<[u8; 16]> {
+fn large(bench: &mut CardFixture, to: MacAddress) -> Vec<[u8; 16]> {
     let address = bench.vf(0).place(&tcp(to, mac(0), &[7; 20_000]));
-    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..data(address, 54) };
-    let first = Data { segment: true, payload_length: 20_000, ..sums };
+    let sums =
+        AdvancedDataDescriptor { insert_l4_checksum: true, insert_ip_checksum: true, ..data(address, 54) };
+    let first = AdvancedDataDescriptor { segment: true, payload_length: 20_000, ..sums };
     vec![context(1_000), first.emit(), packet(address + 54, 20_000).emit()]
 }
 
@@ -152,9 +158,12 @@ fn inserting_checksums_and_vlan_tags_allocates_nothing() {
     let mut bench = bench();
     let frame = tcp(mac(1), mac(0), &[1; 600]);
     let address = bench.vf(0).place(&frame);
-    let sums =
-        Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(address, frame.len() as u16) };
-    let descriptors = [context(0), sums.emit(), Data { insert_vlan: true, ..sums }.emit()];
+    let sums = AdvancedDataDescriptor {
+        insert_l4_checksum: true,
+        insert_ip_checksum: true,
+        ..packet(address, frame.len() as u16)
+    };
+    let descriptors = [context(0), sums.emit(), AdvancedDataDescriptor { insert_vlan: true, ..sums }.emit()];
     assert_eq!(allocates_nothing(&mut bench, &descriptors, &[]), (16, 0));
 }
 
@@ -191,12 +200,12 @@ fn mirrored_copies_and_header_split_allocate_nothing() {
 fn frame_that_waits_for_descriptors_allocates_nothing() {
     let mut bench = bench();
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
-    let mut wire = Tap { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };
+    let mut wire = CountingWire { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };
     for round in 0..6 {
         post(&mut bench);
         wire.left = 80;
         let arrival = allocation_counter::measure(|| poll(&mut bench, &mut wire));
-        assert_eq!(bench.nic.waiting(Pool::EVERY[1]).0, 17, "more frames wait than the ring holds");
+        assert_eq!(bench.nic.waiting(PoolIndex::EVERY[1]).0, 17, "more frames wait than the ring holds");
         post(&mut bench);
         let delivery = allocation_counter::measure(|| poll(&mut bench, &mut wire));
         assert!(round < 2 || arrival.count_total + delivery.count_total == 0);
@@ -207,7 +216,7 @@ fn frame_that_waits_for_descriptors_allocates_nothing() {
 #[test]
 fn card_reset_allocates_only_its_switch_tables() {
     let mut bench = bench();
-    let mut wire = Tap { frame: Vec::new(), left: 0, sent: 0 };
+    let mut wire = CountingWire { frame: Vec::new(), left: 0, sent: 0 };
     poll(&mut bench, &mut wire);
     for _ in 0..3 {
         let reset = allocation_counter::measure(|| bench.nic.reset_function(Function::Vf(1)));

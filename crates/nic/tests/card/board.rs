@@ -1,6 +1,6 @@
 //! The board as PF drivers use it before they have descriptors: NVM, PHY, semaphores, clock, and igb's register test.
 
-use crate::common::{Bench, PORT, mac, plain};
+use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};
 use i82576::phy::{self, control};
 use i82576::register as r;
@@ -8,20 +8,20 @@ use i82576::{Time, nvm};
 use pcie::Function;
 
 /// Reads a word of the NVM as drivers do.
-fn word(bench: &mut Bench, at: usize) -> u16 {
+fn word(bench: &mut CardFixture, at: usize) -> u16 {
     bench.pf().write(r::EERD, (at as u32) << 2 | 1);
     let value = bench.pf().read(r::EERD);
     assert_eq!(value & 3, 2, "DONE in the layout of large NVMs");
     (value >> 16) as u16
 }
 
-fn write_word(bench: &mut Bench, at: usize, word: u16) {
+fn write_word(bench: &mut CardFixture, at: usize, word: u16) {
     bench.pf().write(r::EEWR, u32::from(word) << 16 | (at as u32) << 2 | 1);
     assert_eq!(bench.pf().read(r::EEWR) & 3, 2);
 }
 
 /// Reads a register of the PHY at `address` as drivers do. Returns `None` if MDIC reports an error.
-fn phy_at(bench: &mut Bench, address: u32, register: usize) -> Option<u16> {
+fn phy_at(bench: &mut CardFixture, address: u32, register: usize) -> Option<u16> {
     let value = mdic::READ | address << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
     bench.pf().write(r::MDIC, value);
     let answer = bench.pf().read(r::MDIC);
@@ -29,7 +29,7 @@ fn phy_at(bench: &mut Bench, address: u32, register: usize) -> Option<u16> {
     (answer & mdic::ERROR == 0).then_some(answer as u16)
 }
 
-fn write_phy(bench: &mut Bench, register: usize, value: u16) {
+fn write_phy(bench: &mut CardFixture, register: usize, value: u16) {
     let place = phy::ADDRESS << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
     bench.pf().write(r::MDIC, mdic::WRITE | place | u32::from(value));
     assert_eq!(bench.pf().read(r::MDIC) & (mdic::READY | mdic::ERROR), mdic::READY);
@@ -37,7 +37,7 @@ fn write_phy(bench: &mut Bench, register: usize, value: u16) {
 
 #[test]
 fn nvm_checksum_and_address_are_valid() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let words: Vec<u16> = (0..nvm::SUMMED).map(|at| word(&mut bench, at)).collect();
     assert_eq!(words.iter().fold(0u16, |sum, word| sum.wrapping_add(*word)), 0xbaba);
     assert_eq!(words[..3], [0x0002, 0x0000, 0xff00], "02:00:00:00:00:ff");
@@ -49,14 +49,14 @@ fn nvm_checksum_and_address_are_valid() {
 
 #[test]
 fn eerd_register_reads_an_nvm_word_only_with_start() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::EERD, 2 << 2);
     assert_eq!(bench.pf().read(r::EERD), 2 << 2);
 }
 
 #[test]
 fn nvm_address_is_loaded_at_the_next_reset() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for (at, value) in [(0, 0x0a02), (1, 0x0c0b), (2, 0x0e0d)] {
         write_word(&mut bench, at, value);
     }
@@ -69,7 +69,7 @@ fn nvm_address_is_loaded_at_the_next_reset() {
 
 #[test]
 fn eecd_register_grants_the_nvm_and_reports_auto_read() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300, "NVM present, auto-read done");
     bench.pf().set(r::EECD, 1 << 6);
     assert_eq!(bench.pf().read(r::EECD) & 0xc0, 0xc0);
@@ -82,7 +82,7 @@ fn eecd_register_grants_the_nvm_and_reports_auto_read() {
 
 #[test]
 fn phy_answers_at_address_1_only() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for address in 0..32 {
         let id = phy_at(&mut bench, address, phy::ID_1).zip(phy_at(&mut bench, address, phy::ID_2));
         assert_eq!(id, (address == 1).then_some((0x02a8, 0x0391)), "address {address}");
@@ -93,7 +93,7 @@ fn phy_answers_at_address_1_only() {
 
 #[test]
 fn finished_phy_access_interrupts_if_mdic_ie_is_set() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().read(r::ICR);
     phy_at(&mut bench, 1, phy::STATUS);
     assert_eq!(bench.pf().read(r::ICR), 0);
@@ -103,7 +103,7 @@ fn finished_phy_access_interrupts_if_mdic_ie_is_set() {
 
 #[test]
 fn phy_power_down_takes_the_link_down() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().read(r::ICR);
     write_phy(&mut bench, phy::CONTROL, 0x1140 | control::POWER_DOWN);
     assert_eq!(bench.pf().read(r::STATUS) & status::LU, 0);
@@ -116,7 +116,7 @@ fn phy_power_down_takes_the_link_down() {
 
 #[test]
 fn phy_loopback_returns_frames_and_keeps_them_off_the_wire() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.nic.set_link(false);
     write_phy(&mut bench, phy::CONTROL, 0x4140);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::UPE);
@@ -134,7 +134,7 @@ fn phy_loopback_returns_frames_and_keeps_them_off_the_wire() {
 
 #[test]
 fn phy_reset_sets_status_phyra_until_software_clears_it() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on resets the PHY");
     bench.pf().write(r::STATUS, 0);
     assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, 0);
@@ -147,7 +147,7 @@ fn phy_reset_sets_status_phyra_until_software_clears_it() {
 
 #[test]
 fn only_a_function_level_reset_resets_the_phy() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     write_phy(&mut bench, phy::ADVERTISE, 1);
     bench.pf().write(r::CTRL, ctrl::RST);
     assert_eq!(phy_at(&mut bench, 1, phy::ADVERTISE), Some(1));
@@ -159,7 +159,7 @@ fn only_a_function_level_reset_resets_the_phy() {
 
 #[test]
 fn semaphores_belong_to_software_without_firmware() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().read(r::SWSM);
     bench.pf().write(r::SWSM, 2);
     assert_eq!(bench.pf().read(r::SWSM) & 2, 2, "no firmware takes SWESMBI away");
@@ -172,7 +172,7 @@ fn semaphores_belong_to_software_without_firmware() {
 
 #[test]
 fn systim_clock_runs_at_the_rate_of_timinca() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::TIMINCA, 1 << 24 | 16 << 19);
     bench.wait_us(1000);
     let low = u64::from(bench.pf().read(r::SYSTIML));
@@ -185,7 +185,7 @@ fn systim_clock_runs_at_the_rate_of_timinca() {
 
 #[test]
 fn free_running_timer_shows_the_time_to_pf_and_vf() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.now = Time::from_micros(2_003_004);
     for value in [bench.pf().read(r::FRTIMER), bench.vf(0).read(r::vf::FRTIMER)] {
         assert_eq!(value, 2 << 20 | 3 << 10 | 4);
@@ -194,7 +194,7 @@ fn free_running_timer_shows_the_time_to_pf_and_vf() {
 
 #[test]
 fn ciaa_and_ciad_do_not_reach_vf_configuration_space() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.pf().write(r::VFLRE, 0xff);
     for vf in 0..2u32 {
         // OOT igb resets a VF through Device Control at 0xa8 with this bit.
@@ -237,7 +237,7 @@ const PATTERNS: &[(u32, u32, u32, u32)] = &[
 
 #[test]
 fn card_passes_igbs_register_test() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for &(first, stride, count, bits) in PATTERNS {
         for at in (0..count).map(|i| first + i * stride) {
             for pattern in [0x5a5a_5a5a, 0xa5a5_a5a5, 0, 0xffff_ffff] {
@@ -259,8 +259,8 @@ fn card_passes_igbs_register_test() {
 #[test]
 fn status_shows_speed_and_duplex_forced_by_ctrl() {
     // 82576 datasheet, CTRL: FRCSPD forces SPEED and FRCDPX forces FD; otherwise the negotiated values hold.
-    let mut bench = Bench::bare();
-    let shown = |bench: &mut Bench, control| {
+    let mut bench = CardFixture::bare();
+    let shown = |bench: &mut CardFixture, control| {
         bench.pf().write(r::CTRL, control);
         bench.pf().read(r::STATUS) & (status::FD | 0b11 << 6)
     };
@@ -275,7 +275,7 @@ fn status_shows_speed_and_duplex_forced_by_ctrl() {
 
 #[test]
 fn mac_loopback_keeps_frames_from_phy_and_wire() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::LBM_MAC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
     bench.pf().start();

@@ -1,14 +1,14 @@
 //! Causes, masks and messages of vectors: the causes of an MSI-X message, the function in whose name it is sent, and its
 //! effect on registers. `throttling` tests EITR.
 
-use crate::common::{Bench, index, mac, plain};
+use crate::common::{CardFixture, index, mac, plain};
 use i82576::bits::{gpie, icr};
 use i82576::register::{self as r, vf};
 use pcie::Function::{Pf, Vf};
 
 /// Returns a card with three VFs. VF 0 has running rings, without auto-clear, and all vectors masked.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.vf(0).write(vf::VTEIAC, 0);
     bench.vf(0).write(vf::VTEIMC, 7);
@@ -28,7 +28,7 @@ fn eics_write_sends_the_interrupt_of_its_vector() {
 
 #[test]
 fn interrupt_messages_carry_the_routing_id_of_their_vf() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     for vf in 0..8 {
         bench.vf(vf).write(vf::VTEIMS, 7);
         bench.vf(vf).write(vf::VTEICS, 0b100);
@@ -157,7 +157,7 @@ fn poll_sends_one_interrupt_for_each_vector() {
 
 #[test]
 fn queues_interrupt_on_their_vtivar_vectors() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
     bench.vf(0).write(vf::VTIVAR, 0x8280);
@@ -170,7 +170,7 @@ fn queues_interrupt_on_their_vtivar_vectors() {
 #[test]
 fn vtivar_entry_invalid_or_of_vector_3_is_ignored() {
     for entries in [0x0000, 0x0100, 0x8300, 0x0083] {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.vf(1).start();
         bench.vf(1).write(vf::VTIVAR, entries);
         bench.wire_sends(&plain(mac(1), mac(9), 60));
@@ -182,7 +182,7 @@ fn vtivar_entry_invalid_or_of_vector_3_is_ignored() {
 
 #[test]
 fn frame_dropped_for_lack_of_buffers_raises_no_interrupt() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     for _ in 0..7 {
         bench.world.wire.incoming.push_back(plain(mac(0), mac(9), 60));
@@ -195,7 +195,7 @@ fn frame_dropped_for_lack_of_buffers_raises_no_interrupt() {
 
 #[test]
 fn pf_icr_causes_interrupt_on_the_ivar_misc_vector() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.pf().write(r::IVAR_MISC, 0x8500);
     bench.pf().write(r::EIMS, 1 << 5);
     bench.pf().write(r::EIAC, 1 << 5);
@@ -215,7 +215,7 @@ fn pf_icr_causes_interrupt_on_the_ivar_misc_vector() {
 
 #[test]
 fn icr_read_without_nsicr_clears_it_only_with_inta() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie::EIAME);
     bench.pf().read(r::ICR);
     bench.pf().write(r::IMS, icr::LSC);
@@ -234,7 +234,7 @@ fn icr_read_without_nsicr_clears_it_only_with_inta() {
 #[test]
 fn pf_interrupt_masks_by_eiam_only_with_eiame() {
     for (eiame, expected) in [(0, 1), (gpie::EIAME, 0)] {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | eiame);
         for (at, value) in [(r::EIAC, 1), (r::EIAM, 1), (r::EIMS, 1), (r::EICS, 1)] {
             bench.pf().write(at, value);
@@ -247,7 +247,7 @@ fn pf_interrupt_masks_by_eiam_only_with_eiame() {
 
 #[test]
 fn pf_queues_interrupt_on_their_ivar_vectors() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.pf().start();
     bench.pf().write(r::ivar(3), 0x8281);
     bench.pf().write(r::EIMS, 0x3ff);
@@ -261,7 +261,7 @@ fn pf_queues_interrupt_on_their_ivar_vectors() {
 #[test]
 fn ivar_entry_beyond_the_last_vector_is_ignored() {
     for vector in 25..32 {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.pf().start();
         bench.pf().write(r::ivar(3), 0x80 | vector);
         bench.pf().write(r::EIMS, u32::MAX);
@@ -273,7 +273,7 @@ fn ivar_entry_beyond_the_last_vector_is_ignored() {
 
 #[test]
 fn vf_vector_raised_by_the_pf_carries_the_vfs_id() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let vector = u32::from(index(2).first_vector()) + 1;
     bench.pf().write(r::EIMS, 1 << vector);
     bench.pf().write(r::EICS, 1 << vector);
@@ -284,7 +284,7 @@ fn vf_vector_raised_by_the_pf_carries_the_vfs_id() {
 #[test]
 fn ivar_misc_entry_invalid_or_beyond_vectors_is_ignored() {
     for entries in [0x0500, 0x9900, 0x9f00, 0x0085] {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.pf().write(r::IVAR_MISC, entries);
         bench.pf().write(r::EIMS, u32::MAX);
         bench.pf().write(r::IMS, icr::LSC);
@@ -297,7 +297,7 @@ fn ivar_misc_entry_invalid_or_beyond_vectors_is_ignored() {
 /// Linux igb's handler: the message clears and masks the vector, the handler reads ICR, and EIMS unmasks the vector.
 #[test]
 fn handler_that_reads_icr_then_unmasks_loses_no_cause() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.pf().write(r::IVAR_MISC, 0x8000);
     for (at, value) in [(r::EIAC, 1), (r::EIAM, 1), (r::EIMS, 1), (r::IMS, icr::LSC | icr::VMMB)] {
         bench.pf().write(at, value);
@@ -317,7 +317,7 @@ fn handler_that_reads_icr_then_unmasks_loses_no_cause() {
 /// A cause may be left by firmware, or by a driver that used another kind of interrupt.
 #[test]
 fn cause_set_before_msix_interrupts_when_msix_is_enabled() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
     bench.pf().write(r::EIMS, 2);
     bench.pf().write(r::EICS, 6);

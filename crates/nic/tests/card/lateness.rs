@@ -1,7 +1,7 @@
 //! Transmit rates of a card that is polled late, because its thread waits for a processor. The card makes up for its own
 //! lateness within the window of RTTBCNRM, and no guest exceeds its rate by that.
 
-use crate::common::{Bench, RING};
+use crate::common::{CardFixture, RING};
 use crate::pacing::{SECOND, WIRE, assert_near, bench, fill, large, limit, octets, rate, whole};
 use i82576::register::{self as r, tx, vf};
 
@@ -20,7 +20,7 @@ fn irregular(least: u64, most: u64) -> impl FnMut() -> u64 {
 
 /// Runs a card for a second in which VF 0 always has packets to send. The card is polled every `gap` nanoseconds, not at its
 /// deadlines.
-fn run_late(bench: &mut Bench, descriptors: &[[u8; 16]], mut gap: impl FnMut() -> u64) {
+fn run_late(bench: &mut CardFixture, descriptors: &[[u8; 16]], mut gap: impl FnMut() -> u64) {
     while bench.now.as_nanos() < SECOND {
         fill(bench, 0, descriptors);
         poll(bench);
@@ -29,7 +29,7 @@ fn run_late(bench: &mut Bench, descriptors: &[[u8; 16]], mut gap: impl FnMut() -
 }
 
 /// Polls until the card has no more work now, and returns the number of frames that left.
-fn poll(bench: &mut Bench) -> usize {
+fn poll(bench: &mut CardFixture) -> usize {
     while bench.poll_once().more {}
     bench.world.bus.log.clear();
     bench.wire_got().len()

@@ -1,10 +1,10 @@
 //! Lengths of frames with and without VLAN tags. At most 9,728 bytes leave or arrive, with tags and check sequence, and a
 //! pool's own limits count in the same way. `transmit::rules` tests packets that are too long for any frame.
 
-use crate::common::{Bench, POOL, data, mac, packet, plain, tagged, tcp};
-use i82576::Pool;
+use crate::common::{CardFixture, POOL, data, mac, packet, plain, tagged, tcp};
+use i82576::PoolIndex;
 use i82576::bits::{ctrl_ext, dtxctl, rctl, vmolr, vmvir};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register::{self as r, vf};
 
@@ -15,7 +15,7 @@ const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Tags of a frame, by their origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tags {
+struct TagOrigins {
     /// The frame's bytes have the outer tag, and CTRL_EXT.EXT_VLAN is set.
     outer: bool,
     /// The frame's bytes have the inner or only tag.
@@ -26,21 +26,21 @@ struct Tags {
     port: bool,
 }
 
-const NONE: Tags = Tags { outer: false, bytes: false, descriptor: false, port: false };
-const TAGS: [Tags; 10] = [
+const NONE: TagOrigins = TagOrigins { outer: false, bytes: false, descriptor: false, port: false };
+const TAGS: [TagOrigins; 10] = [
     NONE,
-    Tags { bytes: true, ..NONE },
-    Tags { descriptor: true, ..NONE },
-    Tags { port: true, ..NONE },
-    Tags { bytes: true, descriptor: true, ..NONE },
-    Tags { bytes: true, port: true, ..NONE },
-    Tags { descriptor: true, port: true, ..NONE },
-    Tags { outer: true, bytes: true, ..NONE },
-    Tags { outer: true, descriptor: true, ..NONE },
-    Tags { outer: true, port: true, ..NONE },
+    TagOrigins { bytes: true, ..NONE },
+    TagOrigins { descriptor: true, ..NONE },
+    TagOrigins { port: true, ..NONE },
+    TagOrigins { bytes: true, descriptor: true, ..NONE },
+    TagOrigins { bytes: true, port: true, ..NONE },
+    TagOrigins { descriptor: true, port: true, ..NONE },
+    TagOrigins { outer: true, bytes: true, ..NONE },
+    TagOrigins { outer: true, descriptor: true, ..NONE },
+    TagOrigins { outer: true, port: true, ..NONE },
 ];
 
-impl Tags {
+impl TagOrigins {
     /// Returns the bytes of tags that the card adds.
     fn added(self) -> usize {
         match self {
@@ -58,21 +58,21 @@ impl Tags {
     }
 
     /// Returns a card whose VF 0 sends with these tags, and whose VF 1 accepts any length.
-    fn bench(self) -> Bench {
-        let mut bench = Bench::new(3);
+    fn bench(self) -> CardFixture {
+        let mut bench = CardFixture::new(3);
         (0..2).for_each(|vf| bench.vf(vf).start());
         if self.outer {
             use_outer_tags(&mut bench);
         }
         if self.port {
-            bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 42);
+            bench.pf().write(r::vmvir(PoolIndex::FIRST), vmvir::DEFAULT | 42);
         }
-        bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL | vmolr::RLPML_MASK);
+        bench.pf().write(r::vmolr(PoolIndex::EVERY[1]), POOL | vmolr::RLPML_MASK);
         bench
     }
 }
 
-fn use_outer_tags(bench: &mut Bench) {
+fn use_outer_tags(bench: &mut CardFixture) {
     bench.pf().write(r::VET, 0x88a8_8100);
     bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
 }
@@ -89,12 +89,13 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
 }
 
 /// Sends a frame from VF 0, in one buffer or in two.
-fn send(bench: &mut Bench, tags: Tags, frame: &[u8], pieces: bool) {
+fn send(bench: &mut CardFixture, tags: TagOrigins, frame: &[u8], pieces: bool) {
     let (address, length) = (bench.vf(0).place(frame), frame.len() as u16);
     let first = if pieces { data(address, 64) } else { packet(address, length) };
-    let first = Data { insert_vlan: tags.descriptor, payload_length: length.into(), ..first };
+    let first =
+        AdvancedDataDescriptor { insert_vlan: tags.descriptor, payload_length: length.into(), ..first };
     let rest = packet(address + 64, length.saturating_sub(64));
-    let context = Context { vlan_tag: 9, ..Context::default() }.emit();
+    let context = AdvancedContextDescriptor { vlan_tag: 9, ..AdvancedContextDescriptor::default() }.emit();
     let descriptors = [context, first.emit(), rest.emit()];
     let skipped = usize::from(!tags.descriptor);
     bench.vf(0).transmit(&descriptors[skipped..if pieces { 3 } else { 2 }]);
@@ -127,7 +128,9 @@ fn vlan_tags_count_in_the_longest_frame_between_vfs() {
 
 #[test]
 fn frame_too_long_by_its_port_vlan_is_no_violation() {
-    for (tags, invalid) in [(Tags { port: true, ..NONE }, 0), (Tags { descriptor: true, ..NONE }, 1)] {
+    for (tags, invalid) in
+        [(TagOrigins { port: true, ..NONE }, 0), (TagOrigins { descriptor: true, ..NONE }, 1)]
+    {
         let mut bench = tags.bench();
         bench.pf().write(r::DTXCTL, dtxctl::MDP_EN);
         send(&mut bench, tags, &tags.frame(9, LONGEST - 3), false);
@@ -140,7 +143,7 @@ fn frame_too_long_by_its_port_vlan_is_no_violation() {
 
 #[test]
 fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
-    let tags = [NONE, Tags { descriptor: true, ..NONE }, Tags { port: true, ..NONE }];
+    let tags = [NONE, TagOrigins { descriptor: true, ..NONE }, TagOrigins { port: true, ..NONE }];
     for (tags, cuts) in tags.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         for (length, fits) in around(LONGEST) {
             let mut bench = tags.bench();
@@ -148,19 +151,19 @@ fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
             let mss = length - tags.added() - 54;
             let bytes = tcp(mac(9), mac(0), &vec![7; mss + 100]);
             let address = bench.vf(0).place(&bytes);
-            let context = Context {
+            let context = AdvancedContextDescriptor {
                 mac_length: 14,
                 ip_length: 20,
                 l4_length: 20,
                 ipv4: true,
-                l4: L4::Tcp,
+                l4: L4PacketType::Tcp,
                 mss: mss as u16,
                 vlan_tag: 9,
-                ..Context::default()
+                ..AdvancedContextDescriptor::default()
             };
             let whole = packet(address, bytes.len() as u16);
-            let sums = Data { insert_ip_checksum: true, insert_l4_checksum: true, ..whole };
-            let whole = Data { segment: true, insert_vlan: tags.descriptor, ..sums };
+            let sums = AdvancedDataDescriptor { insert_ip_checksum: true, insert_l4_checksum: true, ..whole };
+            let whole = AdvancedDataDescriptor { segment: true, insert_vlan: tags.descriptor, ..sums };
             bench.vf(0).transmit(&[context.emit(), whole.emit()]);
             let left: Vec<usize> = bench.wire_got().iter().map(Vec::len).collect();
             let last = 54 + 100 + tags.added();
@@ -176,22 +179,22 @@ fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
 }
 
 /// Tags of a frame that arrives: none, one, and two with CTRL_EXT.EXT_VLAN.
-const ARRIVING: [Tags; 4] = [
+const ARRIVING: [TagOrigins; 4] = [
     NONE,
-    Tags { bytes: true, ..NONE },
-    Tags { outer: true, ..NONE },
-    Tags { outer: true, bytes: true, ..NONE },
+    TagOrigins { bytes: true, ..NONE },
+    TagOrigins { outer: true, ..NONE },
+    TagOrigins { outer: true, bytes: true, ..NONE },
 ];
 
 /// Returns a card whose VF 0 receives frames with these tags, with the inner one stripped or not.
-fn receiver(tags: Tags, strips: bool, options: u32) -> Bench {
-    let mut bench = Bench::new(3);
+fn receiver(tags: TagOrigins, strips: bool, options: u32) -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     if tags.outer {
         use_outer_tags(&mut bench);
     }
     let pool = options | if strips { vmolr::STRVLAN } else { 0 };
-    bench.pf().write(r::vmolr(Pool::FIRST), pool);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), pool);
     bench
 }
 
@@ -232,7 +235,7 @@ fn stripping_a_vlan_tag_changes_no_port_counter() {
     // Octets and sizes are those on the wire: a frame of 64 bytes counts as 64 after its tag is stripped.
     for length in [60, 61, 123, 124, 251, 252, 1019, 1020] {
         let counted = [false, true].map(|strips| {
-            let tags = Tags { bytes: true, ..NONE };
+            let tags = TagOrigins { bytes: true, ..NONE };
             let mut bench = receiver(tags, strips, POOL);
             bench.wire_sends(&tags.frame(0, length));
             let got = bench.vf(0).expect_frame().bytes.len();
@@ -250,7 +253,7 @@ fn stripping_a_vlan_tag_changes_no_port_counter() {
 #[test]
 fn inserted_vlan_tag_counts_in_size_and_not_in_padding() {
     for (length, wire) in [(20, 68), (60, 68), (119, 127), (120, 128), (1015, 1023), (1016, 1024)] {
-        for tags in [Tags { descriptor: true, ..NONE }, Tags { port: true, ..NONE }] {
+        for tags in [TagOrigins { descriptor: true, ..NONE }, TagOrigins { port: true, ..NONE }] {
             let mut bench = tags.bench();
             send(&mut bench, tags, &tags.frame(9, length), false);
             assert_eq!(bench.wire_got()[0].len() + FCS, wire);

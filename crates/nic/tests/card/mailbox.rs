@@ -1,6 +1,6 @@
 //! The mailbox: the lock of the shared memory, the doorbells of both sides, and the reset notices.
 
-use crate::common::{Bench, index};
+use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, icr, mbvficr, p2v, v2p};
 use i82576::register::{self as r, vf::CTRL, vf::V2PMAILBOX, vf::VMBMEM};
 use pcie::Function::Vf;
@@ -11,8 +11,8 @@ const P2V0: u32 = r::p2v_mailbox(match i82576::VfIndex::new(0) {
 });
 
 /// Returns a card with three VFs whose reset notices have been read.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).read(V2PMAILBOX);
     }
@@ -137,7 +137,7 @@ fn pf_mailbox_message_interrupts_the_vfs_mailbox_vector() {
 
 #[test]
 fn vfs_read_rsti_from_power_on_until_pfrstd() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.enable_vfs(3);
     for vf in 0..3 {
         bench.vf(vf).read(V2PMAILBOX);

@@ -1,11 +1,11 @@
 //! A thousand resets under traffic leave no trace. After each reset the registers equal those after the first one. The
 //! function makes no memory request and sends no message, and a VF's reset drops no frame of its neighbours.
 
-use crate::common::{Bench, index, mac, packet, plain};
+use crate::common::{CardFixture, index, mac, packet, plain};
 use i82576::bits::ctrl;
 use i82576::config::EXPRESS;
 use i82576::register::{self as r, rx, tx, vf};
-use i82576::{Queue, ids, table};
+use i82576::{QueueIndex, ids, table};
 use pcie::Function::{self, Pf, Vf};
 use pcie::capability::express;
 use pcie::config::offset;
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 const ROUNDS: usize = 1000;
 
-fn level_reset(bench: &mut Bench, function: Function) {
+fn level_reset(bench: &mut CardFixture, function: Function) {
     let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
@@ -27,7 +27,7 @@ fn offsets() -> (Vec<u32>, Vec<u32>) {
         let (receive, transmit) = (r::rx_block(queue), r::tx_block(queue));
         [receive + rx::RQDPC, receive + rx::RDH, receive + rx::RDT, transmit + tx::TDH, transmit + tx::TDT]
     };
-    let moves: HashSet<u32> = Queue::all().flat_map(of_queue).collect();
+    let moves: HashSet<u32> = QueueIndex::all().flat_map(of_queue).collect();
     let of_vf = |at: &u32| (0x1_0000..0x1_0800).contains(at) && (0x10..0x80).contains(&(at & 0xff));
     let told = |at: &u32| !(counts.contains(at) || moves.contains(at) || of_vf(at) || *at == r::SWSM);
     (
@@ -37,7 +37,7 @@ fn offsets() -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Reads the registers at these [`offsets`], the port's and then VF 1's.
-fn registers(bench: &mut Bench, (port, vf): &(Vec<u32>, Vec<u32>)) -> Vec<(u32, u32)> {
+fn registers(bench: &mut CardFixture, (port, vf): &(Vec<u32>, Vec<u32>)) -> Vec<(u32, u32)> {
     let mut seen: Vec<(u32, u32)> = port.iter().map(|at| (*at, bench.pf().read(*at))).collect();
     seen.extend(vf.iter().map(|at| (*at, bench.vf(1).read(*at))));
     seen
@@ -51,7 +51,7 @@ fn expect_same(round: usize, first: &[(u32, u32)], seen: &[(u32, u32)]) {
 }
 
 /// Sets VF 1 up as its driver and the PF do.
-fn set_up(bench: &mut Bench) {
+fn set_up(bench: &mut CardFixture) {
     bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.pf().write(r::VFRE, 0xff);
     bench.pf().write(r::VFTE, 0xff);
@@ -65,7 +65,7 @@ fn between_neighbours(round: usize) -> Vec<u8> {
 }
 
 /// Sends frames to and from VF 1, and one between its neighbours. All but the first are pending at the end.
-fn traffic(bench: &mut Bench, round: usize) {
+fn traffic(bench: &mut CardFixture, round: usize) {
     bench.vf(0).send(&plain(mac(1), mac(0), 60));
     assert_eq!(bench.vf(1).received().len(), 1, "round {round}");
     let bytes = between_neighbours(round);
@@ -83,13 +83,13 @@ fn traffic(bench: &mut Bench, round: usize) {
 
 #[test]
 fn thousand_vf_resets_leave_no_trace() {
-    let ways: [fn(&mut Bench); 3] = [
+    let ways: [fn(&mut CardFixture); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
         |bench| level_reset(bench, Vf(1)),
     ];
     for reset in ways {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.vf(0).start();
         bench.vf(2).start();
         bench.pf().read(r::ICR);
@@ -116,7 +116,7 @@ fn thousand_vf_resets_leave_no_trace() {
 
 #[test]
 fn thousand_pf_function_level_resets_leave_no_trace() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let (offsets, mut first) = (offsets(), None);
     for round in 0..ROUNDS {
         for n in [0, 2] {

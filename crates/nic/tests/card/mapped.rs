@@ -1,7 +1,7 @@
 //! A VF whose pages with rings and interrupts are mapped as the guest's memory. Every rule that a driver relies on holds,
 //! though no access to these pages traps. The host decides when the card looks at the pages.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{CardFixture, mac, plain};
 use i82576::bits::dctl;
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::window::MAPPED;
@@ -10,8 +10,8 @@ use pcie::Function::Vf;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 
 /// Returns a card with two VFs with running rings, of which VF 0 has mapped pages.
-fn bench() -> Bench {
-    let mut bench = Bench::new(2);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(2);
     bench.map(0);
     for n in 0..2 {
         bench.vf(n).start();
@@ -22,7 +22,7 @@ fn bench() -> Bench {
 }
 
 /// Returns a card whose VF 0 has auto-masked vectors, as igbvf sets them up.
-fn masking() -> Bench {
+fn masking() -> CardFixture {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 7);
     bench.vf(0).write(vf::VTEIAM, 7);
@@ -205,7 +205,7 @@ fn successor_applies_mapped_stores_and_new_card_discards() {
     bench.nic = nic::Nic::restore(bench.nic.save()).unwrap();
     bench.adopt_pages();
     assert!(bench.look(), "the tail");
-    let mut fresh = Bench::new(2);
+    let mut fresh = CardFixture::new(2);
     core::mem::swap(&mut fresh.nic, &mut bench.nic);
     bench.renew_pages();
     assert!(!bench.look());
@@ -226,7 +226,7 @@ fn mapped_pages_of_a_disabled_vf_read_ones() {
 
 /// An action of a hostile guest on its pages, or of the card.
 #[derive(Debug, Clone)]
-enum Act {
+enum PageAction {
     Store(usize, u32),
     /// A part of a dword, as a torn store leaves it.
     Torn(usize, u16),
@@ -237,16 +237,16 @@ enum Act {
     Frame,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = PageAction> {
     let value = prop_oneof![any::<u32>(), 0u32..80, any::<u32>().prop_map(|bits| bits | dctl::ENABLE)];
     prop_oneof![
-        8 => (0..COUNT, value).prop_map(|(place, value)| Act::Store(place, value)),
-        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| Act::Torn(place, half)),
-        1 => proptest::prelude::Just(Act::Hear),
-        1 => proptest::prelude::Just(Act::Look),
-        1 => proptest::prelude::Just(Act::Show),
-        2 => proptest::prelude::Just(Act::Poll),
-        1 => proptest::prelude::Just(Act::Frame),
+        8 => (0..COUNT, value).prop_map(|(place, value)| PageAction::Store(place, value)),
+        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| PageAction::Torn(place, half)),
+        1 => proptest::prelude::Just(PageAction::Hear),
+        1 => proptest::prelude::Just(PageAction::Look),
+        1 => proptest::prelude::Just(PageAction::Show),
+        2 => proptest::prelude::Just(PageAction::Poll),
+        1 => proptest::prelude::Just(PageAction::Frame),
     ]
 }
 
@@ -257,16 +257,16 @@ proptest! {
         let mut bench = bench();
         for act in &acts {
             match *act {
-                Act::Store(place, value) => bench.vf(0).write(REGISTERS[place], value),
-                Act::Torn(place, half) => {
+                PageAction::Store(place, value) => bench.vf(0).write(REGISTERS[place], value),
+                PageAction::Torn(place, half) => {
                     let before = bench.vf(0).read(REGISTERS[place]);
                     bench.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
                 }
-                Act::Hear => drop(bench.vf(0).read(vf::STATUS)),
-                Act::Look => drop(bench.look()),
-                Act::Show => bench.show(),
-                Act::Poll => drop(bench.poll_once()),
-                Act::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
+                PageAction::Hear => drop(bench.vf(0).read(vf::STATUS)),
+                PageAction::Look => drop(bench.look()),
+                PageAction::Show => bench.show(),
+                PageAction::Poll => drop(bench.poll_once()),
+                PageAction::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
             }
         }
         bench.poll_once();

@@ -1,7 +1,7 @@
 //! Bus mastering of each function, and writes to the configuration space of a port in D3hot. `resets` tests the effects of
 //! resets.
 
-use crate::common::{Bench, PORT, mac, plain};
+use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::config::pf;
 use pcie::capability::{power, sriov};
 use pcie::config::offset;
@@ -9,7 +9,7 @@ use pcie::{ConfigAccess, Function, Function::Vf};
 
 #[test]
 fn pf_without_bus_mastering_does_not_stop_its_vfs() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
     bench.pf().start();
@@ -24,7 +24,7 @@ fn pf_without_bus_mastering_does_not_stop_its_vfs() {
 
 #[test]
 fn vfs_enabled_in_d3hot_disappear_on_wake() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.config(Function::Pf, control, 3);
     bench.enable_vfs(3);

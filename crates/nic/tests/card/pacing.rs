@@ -2,11 +2,11 @@
 //! of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one deadline of the
 //! card to the next. `lateness` tests cards that are polled late.
 
-use crate::common::{Bench, RING, data, mac, packet, plain, tcp};
+use crate::common::{CardFixture, RING, data, mac, packet, plain, tcp};
 use core::num::NonZeroU64;
 use i82576::bits::dctl;
 use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, tx, vf};
 use i82576::{MacAddress, Time};
 
@@ -14,8 +14,8 @@ pub(crate) const WIRE: MacAddress = mac(9);
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Returns a card whose VFs 0 to 2 have running rings.
-pub(crate) fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+pub(crate) fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     (0..3).for_each(|vf| bench.vf(vf).start());
     bench
 }
@@ -26,36 +26,36 @@ pub(crate) fn rate(mbps: u32) -> u32 {
     RS_ENA | whole << INTEGER_SHIFT | ((rest << 14) / mbps)
 }
 
-pub(crate) fn limit(bench: &mut Bench, pool: u32, control: u32) {
+pub(crate) fn limit(bench: &mut CardFixture, pool: u32, control: u32) {
     bench.pf().write(r::RTTDQSEL, pool);
     bench.pf().write(r::RTTBCNRM, 0x14);
     bench.pf().write(r::RTTBCNRC, control);
 }
 
 /// Returns the descriptors of a frame of `length` bytes from a VF.
-pub(crate) fn whole(bench: &mut Bench, from: u8, to: MacAddress, length: usize) -> Vec<[u8; 16]> {
+pub(crate) fn whole(bench: &mut CardFixture, from: u8, to: MacAddress, length: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&plain(to, mac(from), length - 14));
     vec![packet(address, length as u16).emit()]
 }
 
 /// Returns the descriptors of a packet for segments of 1,448 bytes.
-pub(crate) fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
+pub(crate) fn large(bench: &mut CardFixture, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&tcp(to, mac(from), &vec![7; payload]));
-    let context = Context {
+    let context = AdvancedContextDescriptor {
         mac_length: 14,
         ip_length: 20,
         l4_length: 20,
         ipv4: true,
-        l4: L4::Tcp,
+        l4: L4PacketType::Tcp,
         mss: 1_448,
-        ..Context::default()
+        ..AdvancedContextDescriptor::default()
     };
-    let first = Data { segment: true, payload_length: payload as u32, ..data(address, 54) };
+    let first = AdvancedDataDescriptor { segment: true, payload_length: payload as u32, ..data(address, 54) };
     vec![context.emit(), first.emit(), packet(address + 54, payload as u16).emit()]
 }
 
 /// Fills a VF's ring with copies of a packet.
-pub(crate) fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
+pub(crate) fn fill(bench: &mut CardFixture, from: u8, descriptors: &[[u8; 16]]) {
     loop {
         let head = bench.vf(from).read(vf::TX_BLOCK + tx::TDH);
         let used = (bench.vf(from).rings().tx_tail + RING - head) % RING;
@@ -69,12 +69,12 @@ pub(crate) fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
 }
 
 /// Returns the octets that the VF has sent by its own counter, with check sequences.
-pub(crate) fn octets(bench: &mut Bench, from: u8) -> u64 {
+pub(crate) fn octets(bench: &mut CardFixture, from: u8) -> u64 {
     bench.vf(from).read(vf::VFGOTC).into()
 }
 
 /// Lets VFs send without pause until `end`, with a poll at each of the card's deadlines.
-fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
+fn run(bench: &mut CardFixture, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
     loop {
         senders.iter().for_each(|(from, descriptors)| fill(bench, *from, descriptors));
         let poll = bench.poll_once();
@@ -314,7 +314,7 @@ fn pool_blocked_by_vfte_requests_no_poll() {
 
 #[test]
 fn pools_share_loopback_bandwidth_and_the_wire_uses_none() {
-    let mut bench = Bench::with_loopback(3, NonZeroU64::new(280_000_000));
+    let mut bench = CardFixture::with_loopback(3, NonZeroU64::new(280_000_000));
     (0..3).for_each(|vf| bench.vf(vf).start());
     let senders = [(0, large(&mut bench, 0, mac(2), 60_000)), (1, whole(&mut bench, 1, mac(2), 1_514))];
     run(&mut bench, &senders, SECOND);
@@ -329,7 +329,7 @@ fn pools_share_loopback_bandwidth_and_the_wire_uses_none() {
 
 #[test]
 fn each_copy_of_a_frame_takes_loopback_bandwidth() {
-    let mut bench = Bench::with_loopback(3, NonZeroU64::new(100_000_000));
+    let mut bench = CardFixture::with_loopback(3, NonZeroU64::new(100_000_000));
     bench.vf(0).start();
     let frame = whole(&mut bench, 0, MacAddress::BROADCAST, 1_246);
     bench.vf(0).transmit(&[frame[0], frame[0]]);

@@ -1,18 +1,18 @@
 //! Violations and overload in registers: WVBR, LVMMC and MDFB, storm control with its interrupt, control frames, and frames
 //! without a descriptor.
 
-use crate::common::{Bench, PORT, index, mac, packet, plain};
+use crate::common::{CardFixture, PORT, index, mac, packet, plain};
 use i82576::MacAddress;
 use i82576::bits::{ctrl, dtxctl, dtxswc, icr, lvmmc, rctl, sccrl, scsts, srrctl};
-use i82576::descriptor::tx::Data;
+use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register::{self as r, rx, rx_block, vf};
 use pcie::Function::Pf;
 
 const ALL: MacAddress = MacAddress::BROADCAST;
 
 /// Returns a card whose VFs 0 to 2 and PF (pool 3) have running rings; other causes use vector 0.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
     }
@@ -25,16 +25,16 @@ fn bench() -> Bench {
 }
 
 /// Reads a register of the PF.
-fn pf(bench: &mut Bench, offset: u32) -> u32 {
+fn pf(bench: &mut CardFixture, offset: u32) -> u32 {
     bench.pf().read(offset)
 }
 
-fn spoof(bench: &mut Bench, vf: u8) {
+fn spoof(bench: &mut CardFixture, vf: u8) {
     bench.vf(vf).send(&plain(mac(1), mac(9), 100));
 }
 
 /// Sends a packet with a reserved descriptor type.
-fn nonsense(bench: &mut Bench, vf: u8) {
+fn nonsense(bench: &mut CardFixture, vf: u8) {
     let mut raw = packet(0x2_0000, 60).emit();
     raw[10] |= 0xf0;
     bench.vf(vf).transmit(&[raw]);
@@ -117,7 +117,7 @@ fn blocked_queue_sends_no_later_descriptor() {
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     let frame = plain(mac(9), mac(0), 100);
     let good = packet(bench.vf(0).place(&frame), frame.len() as u16).emit();
-    let short = Data { length: 10, payload_length: 10, ..packet(0x2_0000, 10) }.emit();
+    let short = AdvancedDataDescriptor { length: 10, payload_length: 10, ..packet(0x2_0000, 10) }.emit();
     bench.vf(0).transmit(&[good, short, good, good]);
     assert_eq!(bench.wire_got().len(), 1);
     assert_eq!(pf(&mut bench, r::LVMMC) & 0x1f, lvmmc::SIZE);
@@ -154,7 +154,7 @@ fn function_reset_frees_blocked_queues() {
 }
 
 /// Configures storm control: windows of a millisecond, ten blocks of 64 bytes, drops in the storm's window and in the next.
-fn storm_control(bench: &mut Bench) {
+fn storm_control(bench: &mut CardFixture) {
     let control = sccrl::BDICW | sccrl::BDIPW | sccrl::MDICW | sccrl::MDIPW;
     for (at, value) in [
         (r::SCBI, 62_500),
@@ -169,7 +169,7 @@ fn storm_control(bench: &mut Bench) {
 }
 
 /// Returns the number of frames that VF 1 got since the last call.
-fn received(bench: &mut Bench) -> usize {
+fn received(bench: &mut CardFixture) -> usize {
     bench.vf(1).received().len()
 }
 
@@ -244,7 +244,7 @@ fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
 const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
 
 /// Returns a port with CTRL.RFCE and a filter for the flow control address.
-fn flow_control() -> Bench {
+fn flow_control() -> CardFixture {
     let mut bench = bench();
     bench.pf().set_address(20, FLOW_CONTROL, 0b010);
     bench.pf().set(r::CTRL, ctrl::RFCE);
@@ -253,7 +253,7 @@ fn flow_control() -> Bench {
 
 /// Sends an XON, two XOFFs and another MAC control frame to the group address, and an XON to the port. Returns the number of
 /// frames that reached the pool, and XONRXC, XOFFRXC and FCRUC.
-fn controlled(bench: &mut Bench) -> (usize, [u32; 3]) {
+fn controlled(bench: &mut CardFixture) -> (usize, [u32; 3]) {
     for (operation, quanta) in [(1, 0), (1, 9), (1, 9), (7, 0)] {
         bench.wire_sends(&control(FLOW_CONTROL, operation, quanta));
     }
@@ -289,7 +289,7 @@ fn mac_control_frames_are_delivered_without_rfce() {
 }
 
 /// Sends a frame to a full ring, and returns RQDPC of its queue, MPC and RNBC.
-fn missed(bench: &mut Bench) -> [u32; 3] {
+fn missed(bench: &mut CardFixture) -> [u32; 3] {
     let rqdpc = rx_block(index(1).queue(0)) + rx::RQDPC;
     bench.vf(1).write(vf::RX_BLOCK + rx::RDT, 0);
     bench.wire_sends(&plain(mac(1), mac(9), 100));

@@ -1,8 +1,8 @@
 //! A VF makes random actions while its neighbours exchange frames. The same actions always have the same effects.
 
-use crate::common::{Access, BASE, Bench, SIZE, mac, plain};
+use crate::common::{BASE, CardFixture, MemoryRequest, SIZE, mac, plain};
 use i82576::bits::{dctl, rttbcnrc};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::window;
 use pcie::Function::{self, Vf};
@@ -12,7 +12,7 @@ use proptest::test_runner::Config;
 
 /// An action of a guest, of its VMM, of the wire or of time.
 #[derive(Debug, Clone)]
-enum Act {
+enum RandomAction {
     Write(u32, u32),
     WriteBytes(u64, Vec<u8>),
     Read(u64, usize),
@@ -56,14 +56,20 @@ fn address() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn l4() -> impl Strategy<Value = L4> {
-    prop_oneof![Just(L4::Tcp), Just(L4::Udp), Just(L4::Sctp), Just(L4::Reserved)]
+fn l4() -> impl Strategy<Value = L4PacketType> {
+    prop_oneof![
+        Just(L4PacketType::Tcp),
+        Just(L4PacketType::Udp),
+        Just(L4PacketType::Sctp),
+        Just(L4PacketType::Reserved)
+    ]
 }
 
 fn context() -> impl Strategy<Value = [u8; 16]> {
     (0u8..60, 0u16..80, 0u8..40, any::<u16>(), any::<bool>(), l4(), 0u16..3000, 0u8..2).prop_map(
         |(mac_length, ip_length, l4_length, vlan_tag, ipv4, l4, mss, index)| {
-            Context { mac_length, ip_length, l4_length, vlan_tag, ipv4, l4, mss, index }.emit()
+            AdvancedContextDescriptor { mac_length, ip_length, l4_length, vlan_tag, ipv4, l4, mss, index }
+                .emit()
         },
     )
 }
@@ -72,7 +78,7 @@ fn data() -> impl Strategy<Value = [u8; 16]> {
     let length = prop_oneof![any::<u16>(), 0u16..2000];
     (address(), length, any::<[bool; 6]>(), 0u8..2).prop_map(|(address, length, flags, context)| {
         let [end_of_packet, report_status, insert_vlan, segment, ip, l4] = flags;
-        Data {
+        AdvancedDataDescriptor {
             address,
             length,
             end_of_packet,
@@ -82,7 +88,7 @@ fn data() -> impl Strategy<Value = [u8; 16]> {
             insert_ip_checksum: ip,
             insert_l4_checksum: l4,
             context,
-            ..Data::default()
+            ..AdvancedDataDescriptor::default()
         }
         .emit()
     })
@@ -96,62 +102,64 @@ pub(crate) fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..most)
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = RandomAction> {
     let frame = (0..10u8, 0..3000usize).prop_map(|(to, length)| plain(mac(to), mac(9), length));
     prop_oneof![
-        8 => (register(), value()).prop_map(|(at, value)| Act::Write(at, value)),
-        1 => (register(), bytes(12)).prop_map(|(at, bytes)| Act::WriteBytes(u64::from(at) + 1, bytes)),
-        1 => (any::<u64>(), bytes(12)).prop_map(|(at, bytes)| Act::WriteBytes(at, bytes)),
-        2 => (register(), 0..12usize).prop_map(|(at, length)| Act::Read(u64::from(at), length)),
-        2 => (0..SIZE as u64 - 64, bytes(64)).prop_map(|(at, bytes)| Act::Poke(BASE + at, bytes)),
-        4 => descriptors().prop_map(Act::Send),
-        2 => Just(Act::Start),
-        1 => Just(Act::Post),
-        2 => frame.prop_map(Act::Arrive),
-        1 => bytes(200).prop_map(Act::Arrive),
-        1 => (0u64..10_000).prop_map(Act::Wait),
-        1 => Just(Act::FunctionLevelReset),
-        1 => Just(Act::PfReset),
-        4 => Just(Act::Poll),
+        8 => (register(), value()).prop_map(|(at, value)| RandomAction::Write(at, value)),
+        1 => (register(), bytes(12)).prop_map(|(at, bytes)| RandomAction::WriteBytes(u64::from(at) + 1, bytes)),
+        1 => (any::<u64>(), bytes(12)).prop_map(|(at, bytes)| RandomAction::WriteBytes(at, bytes)),
+        2 => (register(), 0..12usize).prop_map(|(at, length)| RandomAction::Read(u64::from(at), length)),
+        2 => (0..SIZE as u64 - 64, bytes(64)).prop_map(|(at, bytes)| RandomAction::Poke(BASE + at, bytes)),
+        4 => descriptors().prop_map(RandomAction::Send),
+        2 => Just(RandomAction::Start),
+        1 => Just(RandomAction::Post),
+        2 => frame.prop_map(RandomAction::Arrive),
+        1 => bytes(200).prop_map(RandomAction::Arrive),
+        1 => (0u64..10_000).prop_map(RandomAction::Wait),
+        1 => Just(RandomAction::FunctionLevelReset),
+        1 => Just(RandomAction::PfReset),
+        4 => Just(RandomAction::Poll),
     ]
 }
 
-fn perform(bench: &mut Bench, act: &Act) {
+fn perform(bench: &mut CardFixture, act: &RandomAction) {
     let now = bench.now;
     match act {
-        Act::Write(at, value) => bench.vf(0).write(*at, *value),
-        Act::WriteBytes(at, bytes) => bench.nic.write_bytes(Vf(0), *at, bytes, now),
-        Act::Read(at, length) => bench.nic.read_bytes(Vf(0), *at, &mut vec![0; *length], now),
-        Act::Poke(at, bytes) => bench.vf(0).poke(*at, bytes),
-        Act::Send(descriptors) => {
+        RandomAction::Write(at, value) => bench.vf(0).write(*at, *value),
+        RandomAction::WriteBytes(at, bytes) => bench.nic.write_bytes(Vf(0), *at, bytes, now),
+        RandomAction::Read(at, length) => bench.nic.read_bytes(Vf(0), *at, &mut vec![0; *length], now),
+        RandomAction::Poke(at, bytes) => bench.vf(0).poke(*at, bytes),
+        RandomAction::Send(descriptors) => {
             for raw in descriptors {
                 bench.vf(0).put(*raw);
             }
             bench.vf(0).ring();
         }
-        Act::Start => bench.vf(0).start(),
-        Act::Post => bench.vf(0).post(5),
-        Act::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
-        Act::Wait(us) => bench.wait_us(*us),
-        Act::FunctionLevelReset => {
+        RandomAction::Start => bench.vf(0).start(),
+        RandomAction::Post => bench.vf(0).post(5),
+        RandomAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        RandomAction::Wait(us) => bench.wait_us(*us),
+        RandomAction::FunctionLevelReset => {
             let control = u16::from(i82576::config::EXPRESS) + pcie::capability::express::DEVICE_CONTROL;
             bench.config(Vf(0), control, u32::from(pcie::capability::express::DEVICE_CONTROL_FLR));
         }
-        Act::PfReset => bench.pf().write(r::vf_block(crate::common::index(0)), i82576::bits::ctrl::RST),
-        Act::Poll => drop(bench.poll_once()),
+        RandomAction::PfReset => {
+            bench.pf().write(r::vf_block(crate::common::index(0)), i82576::bits::ctrl::RST);
+        }
+        RandomAction::Poll => drop(bench.poll_once()),
     }
 }
 
 /// Restores the settings of PF and VMM that an action has cleared.
-fn forgive(bench: &mut Bench) {
+fn forgive(bench: &mut CardFixture) {
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.pf().write(r::VFRE, 0xff);
     bench.pf().write(r::VFTE, 0xff);
 }
 
 /// Returns a card whose VFs 0 to 2 have running rings. VF 0 has a transmit rate unless `rate` is 0.
-fn bench(rate: u32) -> Bench {
-    let mut bench = Bench::new(3);
+fn bench(rate: u32) -> CardFixture {
+    let mut bench = CardFixture::new(3);
     (0..3).for_each(|vf| bench.vf(vf).start());
     bench.pf().write(r::RTTBCNRC, rate);
     bench
@@ -164,7 +172,7 @@ pub(crate) fn rate() -> impl Strategy<Value = u32> {
 }
 
 /// Returns the frames that a VF got, and posts its descriptors again.
-fn drain(bench: &mut Bench, vf: u8) -> Vec<Vec<u8>> {
+fn drain(bench: &mut CardFixture, vf: u8) -> Vec<Vec<u8>> {
     let received = bench.vf(vf).received();
     let taken = received.iter().map(|frame| frame.parts.len() as u32).sum();
     bench.vf(vf).post(taken);
@@ -172,7 +180,7 @@ fn drain(bench: &mut Bench, vf: u8) -> Vec<Vec<u8>> {
 }
 
 /// Returns true if a memory request is a VF's, and stays in its memory or faulted.
-fn in_bounds(access: &Access) -> bool {
+fn in_bounds(access: &MemoryRequest) -> bool {
     match access.function {
         Vf(0) => true,
         Vf(1 | 2) => !access.fault,
@@ -180,7 +188,7 @@ fn in_bounds(access: &Access) -> bool {
     }
 }
 
-fn finish(bench: &mut Bench) {
+fn finish(bench: &mut CardFixture) {
     // Delayed frames of the random VF would arrive later, between the neighbours' frames.
     let limited = bench.pf().read(r::RTTBCNRC) != 0;
     for _ in 0..50 {
@@ -196,14 +204,14 @@ fn finish(bench: &mut Bench) {
 
 /// Result of a script: memory requests, messages and frames in order, and the VF's registers.
 #[derive(Debug, PartialEq, Eq)]
-struct Trace {
-    requests: Vec<Access>,
+struct ScriptTrace {
+    requests: Vec<MemoryRequest>,
     messages: Vec<(Function, u16)>,
     frames: Vec<Vec<u8>>,
     registers: Vec<u32>,
 }
 
-fn trace(acts: &[Act], rate: u32) -> Trace {
+fn trace(acts: &[RandomAction], rate: u32) -> ScriptTrace {
     let mut bench = bench(rate);
     for act in acts {
         perform(&mut bench, act);
@@ -212,7 +220,7 @@ fn trace(acts: &[Act], rate: u32) -> Trace {
     finish(&mut bench);
     let registers = (0..0x4000).step_by(4).map(|at| bench.vf(0).read(at)).collect();
     let requests = core::mem::take(&mut bench.world.bus.log);
-    Trace { requests, messages: bench.msix(), frames: bench.wire_got(), registers }
+    ScriptTrace { requests, messages: bench.msix(), frames: bench.wire_got(), registers }
 }
 
 proptest! {

@@ -8,16 +8,16 @@ mod pool_filters;
 mod queue_filters;
 mod split;
 
-use crate::common::{Bench, POOL, buffer, mac, plain};
-use i82576::Pool;
+use crate::common::{CardFixture, POOL, buffer, mac, plain};
+use i82576::PoolIndex;
 use i82576::bits::{ctrl, dctl, rctl, vmolr};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 use pcie::{ConfigAccess, config::offset};
 
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench
 }
@@ -73,7 +73,7 @@ fn received_frame_may_fill_its_last_buffer_exactly() {
 
 #[test]
 fn received_frame_without_enough_descriptors_is_dropped() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 0, 1));
     bench.wire_sends(&frame(7 * 1024 + 1));
@@ -94,7 +94,7 @@ fn received_frame_without_enough_descriptors_is_dropped() {
 #[test]
 fn receive_ring_wraps_without_loss() {
     for count in [8, 16, 64] {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.vf(0).start_sized(count, 8);
         for round in 0..200usize {
             let sizes = [60 + round, 3000 + round, 100];
@@ -134,7 +134,7 @@ fn receive_descriptors_are_read_and_written_in_bursts() {
 
 #[test]
 fn drop_counter_rqdpc_has_12_bits_and_saturates() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.vf(0).write(at(rx::RDT), 0);
     for _ in 0..5000 {
@@ -201,7 +201,7 @@ fn received_frame_of_invalid_length_is_dropped_and_counted() {
 #[test]
 fn frame_longer_than_its_pools_rlpml_is_dropped_and_counted() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL & !vmolr::LPE);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL & !vmolr::LPE);
     bench.wire_sends(&frame(1515));
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.pf().read(r::ROC), 1);
@@ -216,7 +216,7 @@ fn frame_longer_than_its_pools_rlpml_is_dropped_and_counted() {
 
 #[test]
 fn queue_without_its_enables_receives_no_frame() {
-    let gates: [fn(&mut Bench); 6] = [
+    let gates: [fn(&mut CardFixture); 6] = [
         |b| b.pf().clear(r::RCTL, rctl::EN),
         |b| b.pf().write(r::VFRE, 0xfe),
         |b| b.vf(0).write(at(rx::RXDCTL), 0),

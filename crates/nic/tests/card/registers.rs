@@ -1,9 +1,9 @@
 //! The register table on the card: writable bits, clearing reads, aliases. `widths` tests accesses that are no dwords.
 
-use crate::common::{Bench, index, mac, plain, tagged, tcp};
+use crate::common::{CardFixture, index, mac, plain, tagged, tcp};
 use i82576::bits::{ctrl, dctl, p2v, v2p};
 use i82576::register::{self as r, vf_stats};
-use i82576::table::{self, Access, Effect, Register};
+use i82576::table::{self, PfRegister, RegisterAccess, RegisterEffect};
 use i82576::{MacAddress, VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
@@ -39,25 +39,25 @@ const MORE_THAN_THEIR_ROW: &[&str] = &[
 ];
 
 /// Returns every plain register of the table by its offsets.
-pub(super) fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
+pub(super) fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
     resets().map(|(row, offset, _)| (row, offset))
 }
 
 /// Returns every plain register by its offsets, with reset values.
-fn resets() -> impl Iterator<Item = (&'static Register, u32, u32)> {
+fn resets() -> impl Iterator<Item = (&'static PfRegister, u32, u32)> {
     let plain = table::rows().filter(|row| !MORE_THAN_THEIR_ROW.contains(&row.name));
     plain.flat_map(|row| row.resets().map(move |(offset, value)| (row, offset, value)))
 }
 
 /// Returns the offset of every alias, and of its register.
-fn aliases() -> impl Iterator<Item = (&'static Register, u32, u32)> {
+fn aliases() -> impl Iterator<Item = (&'static PfRegister, u32, u32)> {
     table::rows()
         .flat_map(|row| row.offsets().zip(row.aliases()).map(move |(home, alias)| (row, home, alias)))
 }
 
 #[test]
 fn every_register_reads_its_reset_value_after_power_on() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for (row, offset, value) in resets() {
         let expected = match row.name {
             // Reset loads the port's address from the NVM.
@@ -71,9 +71,9 @@ fn every_register_reads_its_reset_value_after_power_on() {
 
 #[test]
 fn read_write_registers_keep_only_their_writable_bits() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for (row, offset) in elements() {
-        if let Access::Rw(bits) = row.access {
+        if let RegisterAccess::Rw(bits) = row.access {
             // EITR's counter and credits run from the written value; `throttling` tests them.
             let shown = if row.name == "EITR" { 0xffff } else { ALL };
             bench.pf().write(offset, ALL);
@@ -86,8 +86,8 @@ fn read_write_registers_keep_only_their_writable_bits() {
 }
 
 /// Returns the result of sample traffic: frames at VF 0, VF 1 and the wire, messages, and statistics.
-fn conversation(prepare: fn(&mut Bench)) -> String {
-    let mut bench = Bench::new(3);
+fn conversation(prepare: fn(&mut CardFixture)) -> String {
+    let mut bench = CardFixture::new(3);
     prepare(&mut bench);
     for vf in [0, 1] {
         bench.vf(vf).start();
@@ -105,7 +105,7 @@ fn conversation(prepare: fn(&mut Bench)) -> String {
 fn writes_to_registers_without_effect_change_no_behaviour() {
     let plain = conversation(|_| {});
     let all = conversation(|bench| {
-        for (_, offset) in elements().filter(|(row, _)| row.effect == Effect::Never) {
+        for (_, offset) in elements().filter(|(row, _)| row.effect == RegisterEffect::Never) {
             bench.pf().write(offset, ALL);
         }
     });
@@ -114,9 +114,9 @@ fn writes_to_registers_without_effect_change_no_behaviour() {
 
 #[test]
 fn read_only_registers_ignore_writes() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for (row, offset) in table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset))) {
-        if row.access == Access::Ro && !["STATUS", "V2PMAILBOX"].contains(&row.name) {
+        if row.access == RegisterAccess::Ro && !["STATUS", "V2PMAILBOX"].contains(&row.name) {
             let before = bench.pf().read(offset);
             bench.pf().write(offset, !before);
             assert_eq!(bench.pf().read(offset), before, "{} {offset:#x}", row.name);
@@ -126,8 +126,8 @@ fn read_only_registers_ignore_writes() {
 
 #[test]
 fn counter_registers_ignore_writes_and_start_at_zero() {
-    let mut bench = Bench::bare();
-    for (row, offset) in elements().filter(|(row, _)| row.access == Access::Rc) {
+    let mut bench = CardFixture::bare();
+    for (row, offset) in elements().filter(|(row, _)| row.access == RegisterAccess::Rc) {
         bench.pf().write(offset, ALL);
         assert_eq!(bench.pf().read(offset), 0, "{} {offset:#x}", row.name);
     }
@@ -135,8 +135,8 @@ fn counter_registers_ignore_writes_and_start_at_zero() {
 
 #[test]
 fn write_only_registers_read_zero() {
-    let mut bench = Bench::bare();
-    for (row, offset) in elements().filter(|(row, _)| row.access == Access::Wo) {
+    let mut bench = CardFixture::bare();
+    for (row, offset) in elements().filter(|(row, _)| row.access == RegisterAccess::Wo) {
         assert_eq!(bench.pf().read(offset), 0, "{} {offset:#x}", row.name);
     }
 }
@@ -144,7 +144,7 @@ fn write_only_registers_read_zero() {
 #[test]
 fn mask_registers_set_and_clear_bits_written_as_one() {
     for (set, clear) in [(r::IMS, r::IMC), (r::EIMS, r::EIMC)] {
-        let mut bench = Bench::bare();
+        let mut bench = CardFixture::bare();
         bench.pf().write(set, 0x0d);
         bench.pf().write(set, 0xf0);
         assert_eq!(bench.pf().read(set), 0xfd);
@@ -156,7 +156,7 @@ fn mask_registers_set_and_clear_bits_written_as_one() {
 
 #[test]
 fn self_clearing_register_bits_read_zero() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     let (rxdctl, txdctl) = (r::rx::RXDCTL, r::tx::TXDCTL);
     for (at, bits) in [
         (r::CTRL, ctrl::PHY_RST),
@@ -175,7 +175,7 @@ fn self_clearing_register_bits_read_zero() {
 
 #[test]
 fn event_register_clears_only_bits_written_as_one() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
     }
@@ -187,9 +187,9 @@ fn event_register_clears_only_bits_written_as_one() {
 
 #[test]
 fn register_alias_accesses_the_same_register() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for (row, home, alias) in aliases() {
-        if let Access::Rw(bits) = row.access {
+        if let RegisterAccess::Rw(bits) = row.access {
             bench.pf().write(alias, 0x5a5a_5a5a & bits);
             assert_eq!(bench.pf().read(home), bench.pf().read(alias), "{}", row.name);
             bench.pf().write(home, 0xa5a5_a5a5 & bits);
@@ -201,9 +201,9 @@ fn register_alias_accesses_the_same_register() {
 
 #[test]
 fn reserved_offsets_read_zero_and_ignore_writes() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let mut known = vec![false; ids::PF_BAR0_SIZE / 4];
-    for offset in table::rows().flat_map(Register::offsets).chain(aliases().map(|(_, _, alias)| alias)) {
+    for offset in table::rows().flat_map(PfRegister::offsets).chain(aliases().map(|(_, _, alias)| alias)) {
         known[offset as usize / 4] = true;
     }
     let unknown = (0u32..).step_by(4).zip(&known).filter(|(_, known)| !**known).map(|(offset, _)| offset);
@@ -215,7 +215,7 @@ fn reserved_offsets_read_zero_and_ignore_writes() {
 
 #[test]
 fn status_register_describes_port_and_vf() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     // FD, LU, 1000 Mb/s, LAN_INIT_DONE, PHYRA, three VFs, IOV, GIO_MASTER.
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
     assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c683);
@@ -228,7 +228,7 @@ fn status_register_describes_port_and_vf() {
 
 #[test]
 fn status_gio_master_follows_gio_master_disable() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let (master, disable) = (1 << 19, 1 << 2);
     assert_ne!(bench.pf().read(r::STATUS) & master, 0);
     bench.pf().set(r::CTRL, disable);
@@ -239,7 +239,7 @@ fn status_gio_master_follows_gio_master_disable() {
 
 #[test]
 fn swsm_read_takes_the_software_semaphore() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
     assert_eq!(bench.pf().read(r::SWSM) & 1, 1, "the semaphore is taken");
     bench.pf().write(r::SWSM, 0);
@@ -258,10 +258,10 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
 /// A plain VF register is the same bits of the PF's file, for reads and writes.
 #[test]
 fn vf_register_shares_its_bits_with_the_pf_register() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     for vf in VfIndex::all() {
         for row in window::TABLE {
-            let Access::Rw(bits) = row.access else { continue };
+            let RegisterAccess::Rw(bits) = row.access else { continue };
             if row.name == "VTEITR" {
                 continue;
             }
@@ -282,7 +282,7 @@ fn vf_register_shares_its_bits_with_the_pf_register() {
 
 #[test]
 fn vf_accesses_only_its_three_interrupt_vector_bits() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());
         bench.vf(vf.get()).write(r::vf::VTEIMS, ALL);
@@ -301,7 +301,7 @@ fn vf_accesses_only_its_three_interrupt_vector_bits() {
 
 #[test]
 fn pf_copy_of_vf_registers_drives_the_vfs_interrupts() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let block = r::vf_block(index(1));
     bench.pf().write(block + 0x24, 3);
     assert_eq!(bench.vf(1).read(r::vf::VTEIMS), 3);
@@ -317,7 +317,7 @@ fn pf_copy_of_vf_registers_drives_the_vfs_interrupts() {
 
 #[test]
 fn vtivar_stores_vector_3_and_vf_masks_ignore_it() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).write(r::vf::VTIVAR, ALL);
     assert_eq!(bench.vf(0).read(r::vf::VTIVAR), 0x8383_8383);
     bench.vf(0).write(r::vf::VTIVAR_MISC, ALL);
@@ -328,7 +328,7 @@ fn vtivar_stores_vector_3_and_vf_masks_ignore_it() {
 
 #[test]
 fn reserved_vf_offsets_read_zero() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for offset in (0..ids::VF_BAR0_SIZE as u32).step_by(4).chain([0x4000, 0x1_0000, 0xffff_fffc]) {
         if window::resolve(index(0), offset).is_none() {
             bench.vf(0).write(offset, ALL);
@@ -340,7 +340,7 @@ fn reserved_vf_offsets_read_zero() {
 
 #[test]
 fn missing_vf_reads_ones_and_ignores_register_writes() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     assert_eq!(bench.vf(3).read(r::vf::STATUS), ALL, "the VF does not exist");
     bench.vf(3).write(r::vf::RX_BLOCK + r::rx::RDLEN, 0x1000);
     let queue = index(3).queue(0);
@@ -350,7 +350,7 @@ fn missing_vf_reads_ones_and_ignores_register_writes() {
 /// With three VFs the vectors of VF 5, 7 to 9, are the PF's.
 #[test]
 fn window_onto_a_missing_vf_reads_zero_and_ignores_writes() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let (own, window) = (7 << 7, r::vf_block(index(5)));
     for at in [r::EIMS, r::EICS, r::EIAC, r::EIAM] {
         bench.pf().write(at, own);

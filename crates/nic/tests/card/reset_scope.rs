@@ -1,11 +1,11 @@
 //! The scope of each reset over every register: the registers that it restores and those that it keeps, and RSTI and RSTD
 //! as a VF reads them. `resets` tests rings and traffic.
 
-use crate::common::{Bench, index};
+use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
 use i82576::config::{EXPRESS, MSIX, pf};
 use i82576::register::{self as r, vf};
-use i82576::table::{self, Access, Register};
+use i82576::table::{self, PfRegister, RegisterAccess};
 use pcie::capability::{express, msix, power, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Pf, Function::Vf};
@@ -16,16 +16,16 @@ const NOT_FILLED: &[&str] = &["CTRL", "P2VMAILBOX", "MDIC", "EERD", "EEWR", "TIM
 /// Registers that change when they are read.
 const NOT_LOOKED_AT: &[&str] = &["SWSM", "ICR", "EICR", "VTEICR"];
 
-fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
+fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
     table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset)))
 }
 
 /// Writes ones to every writable bit, and sets every cause.
-fn fill(bench: &mut Bench) {
+fn fill(bench: &mut CardFixture) {
     for (row, offset) in elements().filter(|(row, _)| !NOT_FILLED.contains(&row.name)) {
         match row.access {
-            Access::Rw(_) | Access::W1s(_) => bench.pf().write(offset, u32::MAX),
-            Access::Ro | Access::Rc | Access::W1c(_) | Access::Wo => {}
+            RegisterAccess::Rw(_) | RegisterAccess::W1s(_) => bench.pf().write(offset, u32::MAX),
+            RegisterAccess::Ro | RegisterAccess::Rc | RegisterAccess::W1c(_) | RegisterAccess::Wo => {}
         }
     }
     bench.pf().write(r::EICS, u32::MAX);
@@ -33,30 +33,30 @@ fn fill(bench: &mut Bench) {
 }
 
 /// Reads every register.
-fn look(bench: &mut Bench) -> BTreeMap<u32, u32> {
+fn look(bench: &mut CardFixture) -> BTreeMap<u32, u32> {
     let rows = elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name));
     rows.map(|(_, offset)| (offset, bench.pf().read(offset))).collect()
 }
 
-fn level_reset(bench: &mut Bench, function: Function) {
+fn level_reset(bench: &mut CardFixture, function: Function) {
     let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(function, at, express::DEVICE_CONTROL_FLR.into());
 }
 
-fn sleep_and_wake(bench: &mut Bench) {
+fn sleep_and_wake(bench: &mut CardFixture) {
     let at = u16::from(pf::POWER) + power::CONTROL;
     bench.config(Pf, at, 3);
     bench.config(Pf, at, 0);
 }
 
-type Reset = fn(&mut Bench);
+type ResetTrigger = fn(&mut CardFixture);
 
 /// Resets of the whole port that act like a power-on.
-const OF_EVERYTHING: [Reset; 3] =
+const OF_EVERYTHING: [ResetTrigger; 3] =
     [|bench| level_reset(bench, Pf), sleep_and_wake, |bench| bench.nic.conventional_reset()];
 
 /// Resets of VF 1.
-const OF_VF_1: [Reset; 3] = [
+const OF_VF_1: [ResetTrigger; 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
     |bench| level_reset(bench, Vf(1)),
@@ -64,11 +64,11 @@ const OF_VF_1: [Reset; 3] = [
 
 #[test]
 fn power_on_resets_restore_every_register() {
-    let mut fresh = Bench::bare();
+    let mut fresh = CardFixture::bare();
     fresh.pf().read(r::ICR);
     let expected = look(&mut fresh);
     for reset in OF_EVERYTHING {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         fill(&mut bench);
         reset(&mut bench);
         assert_eq!(look(&mut bench), expected);
@@ -78,10 +78,10 @@ fn power_on_resets_restore_every_register() {
 
 #[test]
 fn software_reset_keeps_only_sticky_registers() {
-    let mut fresh = Bench::bare();
+    let mut fresh = CardFixture::bare();
     fresh.pf().read(r::ICR);
     let expected = look(&mut fresh);
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     fill(&mut bench);
     let before = look(&mut bench);
     bench.pf().write(r::CTRL, ctrl::RST);
@@ -99,7 +99,7 @@ fn of_vf_1(offset: u32) -> u32 {
     let queues = [one.queue(0), one.queue(1)];
     let blocks = queues.into_iter().flat_map(|queue| [r::rx_block(queue), r::tx_block(queue)]);
     let vectors = 7 << one.first_vector();
-    let throttles = (0..3).map(|v| r::eitr(i82576::Vector::new(one.first_vector() + v).unwrap()));
+    let throttles = (0..3).map(|v| r::eitr(i82576::VectorIndex::new(one.first_vector() + v).unwrap()));
     let (view, mailbox) = (r::vf_block(one), r::vmbmem(one, 0));
     match offset {
         r::EIMS | r::EIMC | r::EIAC | r::EIAM | r::EICS => vectors,
@@ -116,7 +116,7 @@ fn of_vf_1(offset: u32) -> u32 {
 #[test]
 fn vf_reset_changes_only_its_own_bits_in_shared_registers() {
     for reset in OF_VF_1 {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         fill(&mut bench);
         look(&mut bench);
         let before = look(&mut bench);
@@ -130,13 +130,13 @@ fn vf_reset_changes_only_its_own_bits_in_shared_registers() {
 }
 
 /// Returns V2PMAILBOX at the VF's next two reads.
-fn twice(bench: &mut Bench) -> (u32, u32) {
+fn twice(bench: &mut CardFixture) -> (u32, u32) {
     (bench.vf(1).read(vf::V2PMAILBOX), bench.vf(1).read(vf::V2PMAILBOX))
 }
 
 /// Returns a card whose VFs 0 to 2 may run after PFRSTD, with all notices read.
-fn let_go() -> Bench {
-    let mut bench = Bench::new(3);
+fn let_go() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     twice(&mut bench);
     bench
 }
@@ -156,8 +156,8 @@ fn vf_reset_sets_mailbox_rstd_once_and_at_once() {
 
 #[test]
 fn port_reset_sets_mailbox_rsti_until_pfrstd() {
-    let again: Reset = |bench| bench.enable_vfs(3);
-    let reset: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
+    let again: ResetTrigger = |bench| bench.enable_vfs(3);
+    let reset: ResetTrigger = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     for (reset, of_port) in OF_EVERYTHING.map(|reset| (reset, true)).into_iter().chain([(reset, false)]) {
         let mut bench = let_go();
         bench.pf().write(r::p2v_mailbox(index(1)), 0b11);
@@ -194,8 +194,8 @@ fn enabled_vfs_start_reset() {
 
 #[test]
 fn every_reset_drops_a_throttled_interrupt_message() {
-    let of_port: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
-    let disabled: Reset = |bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
+    let of_port: ResetTrigger = |bench| bench.pf().write(r::CTRL, ctrl::RST);
+    let disabled: ResetTrigger = |bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     for reset in OF_VF_1.into_iter().chain(OF_EVERYTHING).chain([of_port, disabled]) {
         let mut bench = let_go();
         bench.vf(1).write(vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
@@ -215,7 +215,7 @@ fn every_reset_drops_a_throttled_interrupt_message() {
     }
 }
 
-fn space(bench: &mut Bench, function: Function) -> Vec<u8> {
+fn space(bench: &mut CardFixture, function: Function) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     bench.nic.config_read_bytes(function, 0, &mut bytes);
     bytes
@@ -225,13 +225,14 @@ fn space(bench: &mut Bench, function: Function) -> Vec<u8> {
 #[test]
 fn software_reset_keeps_configuration_space() {
     let set_up = || {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         for function in [Pf, Vf(1)] {
             bench.config(function, u16::from(MSIX) + msix::CONTROL, msix::CONTROL_ENABLE.into());
         }
         bench
     };
-    let by_register: [Reset; 3] = [OF_VF_1[0], OF_VF_1[1], |bench| bench.pf().write(r::CTRL, ctrl::RST)];
+    let by_register: [ResetTrigger; 3] =
+        [OF_VF_1[0], OF_VF_1[1], |bench| bench.pf().write(r::CTRL, ctrl::RST)];
     for reset in by_register {
         let mut bench = set_up();
         let before = [Pf, Vf(0), Vf(1)].map(|function| space(&mut bench, function));
@@ -239,7 +240,7 @@ fn software_reset_keeps_configuration_space() {
         assert!([Pf, Vf(0), Vf(1)].map(|function| space(&mut bench, function)) == before);
     }
     let mut bench = set_up();
-    let fresh = space(&mut Bench::new(3), Pf);
+    let fresh = space(&mut CardFixture::new(3), Pf);
     let (before, neighbour) = (space(&mut bench, Pf), space(&mut bench, Vf(0)));
     level_reset(&mut bench, Vf(1));
     assert!(space(&mut bench, Pf) == before && space(&mut bench, Vf(0)) == neighbour && before == fresh);

@@ -1,7 +1,7 @@
 //! The resets: the state that each clears and keeps, the functions that are notified, and silence of the function
 //! afterwards. Also SR-IOV: VFs appear and disappear with VF Enable.
 
-use crate::common::{BASE, Bench, index, mac, plain};
+use crate::common::{BASE, CardFixture, index, mac, plain};
 use i82576::bits::{ctrl, ctrl_ext, dctl, icr, v2p};
 use i82576::config::{EXPRESS, pf};
 use i82576::register::{self as r, rx, tx, vf};
@@ -10,21 +10,21 @@ use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Vf};
 
 /// Ways to reset VF 1.
-const WAYS: [fn(&mut Bench); 3] = [
+const WAYS: [fn(&mut CardFixture); 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
     |bench| level_reset(bench, Vf(1)),
 ];
 
 /// Makes a function-level reset through configuration space.
-fn level_reset(bench: &mut Bench, function: Function) {
+fn level_reset(bench: &mut CardFixture, function: Function) {
     let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
 
 /// Returns a card whose VFs 0 to 2 have running rings, with pending frames from VF 1 to both of its neighbours.
-fn busy() -> Bench {
-    let mut bench = Bench::new(3);
+fn busy() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).read(vf::V2PMAILBOX);
         bench.vf(vf).start();
@@ -141,7 +141,8 @@ fn reset_discards_packets_and_contexts() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
-        let context = i82576::descriptor::tx::Context { vlan_tag: 10, ..Default::default() };
+        let context =
+            i82576::descriptor::tx::AdvancedContextDescriptor { vlan_tag: 10, ..Default::default() };
         bench.vf(1).transmit(&[context.emit()]);
         // The ring is full with a packet without EOP.
         bench.vf(1).transmit(&[crate::common::data(frame, 64).emit(); 63]);
@@ -150,7 +151,10 @@ fn reset_discards_packets_and_contexts() {
         bench.pf().write(r::VFTE, 0xff);
         bench.vf(1).start();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
-        let tagged = i82576::descriptor::tx::Data { insert_vlan: true, ..crate::common::packet(frame, 74) };
+        let tagged = i82576::descriptor::tx::AdvancedDataDescriptor {
+            insert_vlan: true,
+            ..crate::common::packet(frame, 74)
+        };
         bench.vf(1).transmit(&[tagged.emit()]);
         assert_eq!(bench.wire_got(), [crate::common::tagged(0, &plain(mac(9), mac(1), 60))]);
     }
@@ -175,7 +179,7 @@ fn vf_works_again_after_a_reset() {
 #[test]
 fn pf_reset_keeps_eitr_rxpbs_and_mailbox_memory() {
     let mut bench = busy();
-    bench.pf().write(r::eitr(i82576::Vector::new(0).unwrap()), 50 << 2);
+    bench.pf().write(r::eitr(i82576::VectorIndex::new(0).unwrap()), 50 << 2);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
     bench.pf().write(0x2404, 0x30);
     bench.pf().write(r::CTRL, ctrl::RST);
@@ -189,7 +193,7 @@ fn pf_reset_keeps_eitr_rxpbs_and_mailbox_memory() {
     assert_eq!((bench.pf().read(r::ral(0)), bench.pf().read(r::rah(0))), (0x0000_0002, 0x8004_ff00));
     assert_eq!(bench.pf().read(r::rah(23)), 0);
     assert_eq!(bench.pf().read(r::EIMS), 0);
-    assert_eq!(bench.pf().read(r::eitr(i82576::Vector::new(0).unwrap())), 50 << 2);
+    assert_eq!(bench.pf().read(r::eitr(i82576::VectorIndex::new(0).unwrap())), 50 << 2);
     assert_eq!(bench.vf(0).read(vf::VTEITR), 100 << 2);
     assert_eq!(bench.pf().read(0x2404), 0x30);
     assert_eq!(bench.vfs(), 3, "configuration space keeps NumVFs");
@@ -226,7 +230,7 @@ fn pf_function_level_reset_equals_power_on_without_vfs() {
     assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::CONTROL, 2), 0);
     assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::NUM_VFS, 2), 0);
     assert_eq!(bench.pf().read(0x2404), 0x40, "RXPBS is reset too");
-    assert_eq!(bench.pf().read(r::eitr(i82576::Vector::new(22).unwrap())), 0);
+    assert_eq!(bench.pf().read(r::eitr(i82576::VectorIndex::new(22).unwrap())), 0);
     bench.expect_nothing();
 }
 
@@ -267,7 +271,7 @@ fn pf_in_d3hot_makes_no_request_and_is_reset_on_wake() {
 
 #[test]
 fn vfs_appear_and_disappear_with_vf_enable() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let (num_vfs, control) = (pf::SRIOV + sriov::NUM_VFS, pf::SRIOV + sriov::CONTROL);
     assert_eq!(bench.nic.config_read(Vf(0), 0, 4), u32::MAX);
     for vfs in [7u8, 1, 8, 3] {
@@ -286,7 +290,7 @@ fn vfs_appear_and_disappear_with_vf_enable() {
 
 #[test]
 fn num_vfs_is_bounded_and_locked_while_vfs_exist() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let num_vfs = pf::SRIOV + sriov::NUM_VFS;
     for value in [9, 256, 0xffff] {
         bench.config(Function::Pf, num_vfs, value);
@@ -301,7 +305,7 @@ fn num_vfs_is_bounded_and_locked_while_vfs_exist() {
 
 #[test]
 fn enabling_vfs_keeps_the_pfs_queues() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let queue = r::rx_block(index(7).queue(0));
     bench.pf().write(queue + rx::RDLEN, 0x1000);
     bench.pf().write(queue + rx::RDBAL, BASE as u32);
@@ -314,7 +318,7 @@ fn enabling_vfs_keeps_the_pfs_queues() {
 
 #[test]
 fn vfs_answer_memory_requests_only_with_vf_mse() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     let control = pf::SRIOV + sriov::CONTROL;
     bench.vf(0).write(vf::VTEIAM, 5);
     bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE));
@@ -377,7 +381,7 @@ fn port_makes_no_memory_request_with_gio_master_disable() {
 
 #[test]
 fn port_reset_restores_gio_master() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);
     assert_ne!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0);
@@ -385,7 +389,7 @@ fn port_reset_restores_gio_master() {
 
 #[test]
 fn missing_vf_cannot_be_reset() {
-    let resets: [fn(&mut Bench); 2] =
+    let resets: [fn(&mut CardFixture); 2] =
         [|bench| bench.pf().write(r::vf_block(index(5)), ctrl::RST), |bench| bench.nic.reset_function(Vf(5))];
     for reset in resets {
         let mut bench = busy();

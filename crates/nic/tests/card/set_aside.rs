@@ -4,14 +4,14 @@
 
 mod packets;
 
-use crate::common::{Bench, POOL, TestBus, data, mac, plain, tagged, tcp};
+use crate::common::{CardFixture, POOL, TestBus, data, mac, plain, tagged, tcp};
 use crate::random::{bytes, descriptors, rate, register, value};
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{dtxswc, eerw, eitr, mdic, mrqc, rxcsum, sccrl, srrctl, tcptimer, vlvf, vmolr, vmvir};
 use i82576::config::EXPRESS;
 use i82576::register::{self as r, rx, vf};
 use i82576::table;
-use nic::{Budget, Nic, Poll};
+use nic::{Budget, Nic, PollResult};
 use packets::{send_large, send_many};
 use pcie::Function::{self, Pf, Vf};
 use pcie::capability::express;
@@ -24,7 +24,7 @@ const VFS: u8 = 3;
 
 /// An action of a driver, a guest, the host, the wire or of time.
 #[derive(Debug, Clone)]
-enum Act {
+enum RunAction {
     Write(Function, u32, u32),
     Read(Function, u32),
     Start(u8),
@@ -71,59 +71,61 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = RunAction> {
     prop_oneof![
-        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| Act::Write(Vf(vf), at & !3, value)),
-        3 => (pf_register(), value()).prop_map(|(at, value)| Act::Write(Pf, at, value)),
-        2 => (0..VFS, register()).prop_map(|(vf, at)| Act::Read(Vf(vf), at & !3)),
-        2 => pf_register().prop_map(|at| Act::Read(Pf, at)),
-        3 => (0..VFS).prop_map(Act::Start),
-        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| Act::Send(vf, descriptors)),
-        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| Act::SendLarge(vf, to, bytes, shape)),
-        6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| Act::SendMany(vf, to, kinds, count)),
-        2 => any::<u32>().prop_map(Act::Police),
+        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| RunAction::Write(Vf(vf), at & !3, value)),
+        3 => (pf_register(), value()).prop_map(|(at, value)| RunAction::Write(Pf, at, value)),
+        2 => (0..VFS, register()).prop_map(|(vf, at)| RunAction::Read(Vf(vf), at & !3)),
+        2 => pf_register().prop_map(|at| RunAction::Read(Pf, at)),
+        3 => (0..VFS).prop_map(RunAction::Start),
+        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| RunAction::Send(vf, descriptors)),
+        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| RunAction::SendLarge(vf, to, bytes, shape)),
+        6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| RunAction::SendMany(vf, to, kinds, count)),
+        2 => any::<u32>().prop_map(RunAction::Police),
         // 63 buffers without EOP fill the ring, and their packet is dropped.
-        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| Act::Chain(vf, count)),
-        2 => (0..VFS).prop_map(Act::Post),
-        5 => frame().prop_map(Act::Arrive),
-        1 => (0..VFS, rate()).prop_map(|(vf, rate)| Act::Rate(vf, rate)),
-        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| Act::Configure(function, at, value.into())),
-        1 => function().prop_map(Act::Reset),
-        3 => Just(Act::SetUp),
-        1 => (0..20u32).prop_map(Act::StormControl),
-        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| Act::Board(what, value)),
-        1 => any::<bool>().prop_map(Act::Link),
-        3 => (0..2_000u64).prop_map(Act::Wait),
-        8 => (1..40usize).prop_map(Act::Poll),
+        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| RunAction::Chain(vf, count)),
+        2 => (0..VFS).prop_map(RunAction::Post),
+        5 => frame().prop_map(RunAction::Arrive),
+        1 => (0..VFS, rate()).prop_map(|(vf, rate)| RunAction::Rate(vf, rate)),
+        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| RunAction::Configure(function, at, value.into())),
+        1 => function().prop_map(RunAction::Reset),
+        3 => Just(RunAction::SetUp),
+        1 => (0..20u32).prop_map(RunAction::StormControl),
+        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| RunAction::Board(what, value)),
+        1 => any::<bool>().prop_map(RunAction::Link),
+        3 => (0..2_000u64).prop_map(RunAction::Wait),
+        8 => (1..40usize).prop_map(RunAction::Poll),
     ]
 }
 
 /// Acts of which most are traffic to VFs that run, so that most frames can travel in bursts.
-fn traffic() -> impl Strategy<Value = Act> {
+fn traffic() -> impl Strategy<Value = RunAction> {
     let to = || prop_oneof![8 => 0..VFS, 1 => 0..6u8];
     prop_oneof![
         3 => act(),
-        8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| Act::SendMany(vf, to, kinds, count)),
-        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| Act::SendLarge(vf, to, bytes, shape)),
-        6 => (0..VFS).prop_map(Act::Post),
-        2 => frame().prop_map(Act::Arrive),
-        10 => (1..40usize).prop_map(Act::Poll),
+        8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| RunAction::SendMany(vf, to, kinds, count)),
+        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| RunAction::SendLarge(vf, to, bytes, shape)),
+        6 => (0..VFS).prop_map(RunAction::Post),
+        2 => frame().prop_map(RunAction::Arrive),
+        10 => (1..40usize).prop_map(RunAction::Poll),
     ]
 }
 
 /// Result of an action.
 #[derive(Debug, PartialEq, Eq)]
-enum Answer {
+enum ActionResult {
     Nothing,
     Value(u32),
-    Poll(Poll),
+    Poll(PollResult),
 }
 
-fn perform(bench: &mut Bench, act: &Act) -> Answer {
+fn perform(bench: &mut CardFixture, act: &RunAction) -> ActionResult {
     match act {
-        Act::Write(function, at, value) => bench.nic.write(*function, *at, *value, bench.now),
-        Act::Read(function, at) => return Answer::Value(bench.nic.read(*function, *at, bench.now)),
-        Act::Start(n) => {
+        RunAction::Write(function, at, value) => bench.nic.write(*function, *at, *value, bench.now),
+        RunAction::Read(function, at) => {
+            return ActionResult::Value(bench.nic.read(*function, *at, bench.now));
+        }
+        RunAction::Start(n) => {
             bench.vf(*n).start();
             if *n == 1 {
                 // Frames for this VF wait for descriptors.
@@ -131,70 +133,70 @@ fn perform(bench: &mut Bench, act: &Act) -> Answer {
             }
             bench.vf(*n).write(vf::VTEITR, 200 << eitr::INTERVAL_SHIFT);
         }
-        Act::Send(n, descriptors) => {
+        RunAction::Send(n, descriptors) => {
             descriptors.iter().for_each(|raw| _ = bench.vf(*n).put(*raw));
             bench.vf(*n).ring();
         }
-        Act::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
-        Act::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
-        Act::Police(bits) => police(bench, *bits),
-        Act::Chain(n, count) => {
+        RunAction::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
+        RunAction::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
+        RunAction::Police(bits) => police(bench, *bits),
+        RunAction::Chain(n, count) => {
             // Not in a ring: a card may read it before or after it writes descriptors back.
             let buffer = data(bench.vf(*n).place(&[0x5a; 100]), 100).emit();
             (0..*count).for_each(|_| _ = bench.vf(*n).put(buffer));
             bench.vf(*n).ring();
         }
-        Act::Post(n) => bench.vf(*n).post(5),
-        Act::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
-        Act::Rate(n, rate) => {
+        RunAction::Post(n) => bench.vf(*n).post(5),
+        RunAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        RunAction::Rate(n, rate) => {
             bench.pf().write(r::RTTDQSEL, (*n).into());
             bench.pf().write(r::RTTBCNRC, *rate);
         }
-        Act::Configure(function, at, value) => bench.config(*function, *at, *value),
-        Act::Reset(function) => {
+        RunAction::Configure(function, at, value) => bench.config(*function, *at, *value),
+        RunAction::Reset(function) => {
             let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
             bench.config(*function, control, express::DEVICE_CONTROL_FLR.into());
         }
-        Act::SetUp => set_up(bench),
-        Act::StormControl(threshold) => {
+        RunAction::SetUp => set_up(bench),
+        RunAction::StormControl(threshold) => {
             bench.pf().write(r::BSCTRH, *threshold);
             bench.pf().write(r::SCCRL, sccrl::BDICW | 1 << sccrl::INTERVAL_SHIFT);
         }
-        Act::Board(what, value) => return use_board(bench, *what, *value),
-        Act::Link(up) => {
+        RunAction::Board(what, value) => return use_board(bench, *what, *value),
+        RunAction::Link(up) => {
             bench.nic.set_link(*up);
             bench.nic.set_vf_link(crate::common::index(1), up.then_some(false));
         }
-        Act::Wait(us) => bench.wait_us(*us),
-        Act::Poll(frames) => {
+        RunAction::Wait(us) => bench.wait_us(*us),
+        RunAction::Poll(frames) => {
             bench.budget = Budget { frames: *frames };
-            return Answer::Poll(bench.poll_once());
+            return ActionResult::Poll(bench.poll_once());
         }
     }
-    Answer::Nothing
+    ActionResult::Nothing
 }
 
 /// Sets the host's policy by bits: anti-spoofing, port VLANs, stripping, RSS, checksums in place of hashes, lengths.
-fn police(bench: &mut Bench, bits: u32) {
+fn police(bench: &mut CardFixture, bits: u32) {
     let on = |bit: u32, bits_on: u32| if bits & 1 << bit != 0 { bits_on } else { 0 };
     let mut pf = bench.pf();
     let checks = on(0, 0xff << dtxswc::MAC_SPOOF_SHIFT) | on(1, 0xff << dtxswc::VLAN_SPOOF_SHIFT);
     pf.write(r::DTXSWC, dtxswc::LOOPBACK_EN | checks);
     pf.write(r::vlvf(0), vlvf::VLANID_EN | (bits >> 8 & 0xff) << vlvf::POOLSEL_SHIFT | 5);
-    for pool in (0..VFS).map(|n| Pool::EVERY[usize::from(n)]) {
+    for pool in (0..VFS).map(|n| PoolIndex::EVERY[usize::from(n)]) {
         pf.write(r::vmvir(pool), on(2, vmvir::DEFAULT | 5));
         pf.write(r::vmolr(pool), POOL | on(3, vmolr::STRVLAN) | on(4, vmolr::RSSE));
     }
     if bits & 1 << 6 != 0 {
         // A pool accepts short frames only.
-        pf.write(r::vmolr(Pool::EVERY[2]), POOL & !vmolr::RLPML_MASK | 200);
+        pf.write(r::vmolr(PoolIndex::EVERY[2]), POOL & !vmolr::RLPML_MASK | 200);
     }
     pf.write(r::MRQC, if bits & 1 << 4 == 0 { mrqc::VMDQ } else { mrqc::VMDQ_RSS | mrqc::TCP_IPV4 });
     pf.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | on(5, rxcsum::PCSD));
 }
 
 /// Uses a part of the board.
-fn use_board(bench: &mut Bench, what: u8, value: u32) -> Answer {
+fn use_board(bench: &mut CardFixture, what: u8, value: u32) -> ActionResult {
     match what {
         0 => bench.pf().write(r::TCPTIMER, tcptimer::KICK_START | tcptimer::COUNT_EN | (value % 4 + 1)),
         1 => bench.pf().write(r::TIMINCA, 1 << 24 | (value % 0x1000)),
@@ -204,14 +206,14 @@ fn use_board(bench: &mut Bench, what: u8, value: u32) -> Answer {
         _ => {
             let mut word = [0; 4];
             bench.nic.io_read(u64::from(value & 4), &mut word, bench.now);
-            return Answer::Value(u32::from_le_bytes(word));
+            return ActionResult::Value(u32::from_le_bytes(word));
         }
     }
-    Answer::Value(bench.pf().read(r::SYSTIML))
+    ActionResult::Value(bench.pf().read(r::SYSTIML))
 }
 
 /// Sets up bus mastering and the PF as after a start.
-fn set_up(bench: &mut Bench) {
+fn set_up(bench: &mut CardFixture) {
     bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER));
     bench.enable_vfs(VFS);
     bench.nic.set_link(true);
@@ -221,7 +223,7 @@ fn set_up(bench: &mut Bench) {
 /// Returns the card that a successor restores from its saved bytes.
 fn set_aside(nic: &Nic) -> Nic {
     let bytes = postcard::to_allocvec(&nic.save()).unwrap();
-    let state: nic::State = postcard::from_bytes(&bytes).unwrap();
+    let state: nic::NicState = postcard::from_bytes(&bytes).unwrap();
     assert!(
         postcard::to_allocvec(&state).unwrap() == bytes,
         "a state that is read back and saved again has the same bytes"
@@ -231,22 +233,22 @@ fn set_aside(nic: &Nic) -> Nic {
 
 /// All visible effects of a run.
 #[derive(PartialEq, Eq)]
-struct Trace {
-    answers: Vec<Answer>,
+struct RunTrace {
+    answers: Vec<ActionResult>,
     /// Memory, the requests for it, and the interrupts.
     bus: TestBus,
     frames: Vec<Vec<u8>>,
-    counters: nic::Counters,
+    counters: nic::PoolCounterArray,
     configuration: Vec<Vec<u8>>,
     registers: Vec<u32>,
 }
 
 /// Runs the actions, and saves and restores the card before those for which `when` is true.
-fn trace(acts: &[Act], loopback: u64, when: impl Fn(usize) -> bool) -> Trace {
-    trace_of(Bench::with_loopback(VFS, core::num::NonZeroU64::new(loopback)), acts, when)
+fn trace(acts: &[RunAction], loopback: u64, when: impl Fn(usize) -> bool) -> RunTrace {
+    trace_of(CardFixture::with_loopback(VFS, core::num::NonZeroU64::new(loopback)), acts, when)
 }
 
-fn trace_of(mut bench: Bench, acts: &[Act], when: impl Fn(usize) -> bool) -> Trace {
+fn trace_of(mut bench: CardFixture, acts: &[RunAction], when: impl Fn(usize) -> bool) -> RunTrace {
     (0..VFS).for_each(|vf| bench.vf(vf).start());
     let mut answers = Vec::new();
     for (i, act) in acts.iter().enumerate() {
@@ -258,7 +260,7 @@ fn trace_of(mut bench: Bench, acts: &[Act], when: impl Fn(usize) -> bool) -> Tra
     for _ in 0..10 {
         let poll = bench.poll_once();
         bench.now = poll.deadline.unwrap_or(bench.now);
-        answers.push(Answer::Poll(poll));
+        answers.push(ActionResult::Poll(poll));
     }
     let functions: Vec<Function> = std::iter::once(Pf).chain((0..VFS).map(Vf)).collect();
     let configuration = functions.iter().map(|function| {
@@ -268,14 +270,14 @@ fn trace_of(mut bench: Bench, acts: &[Act], when: impl Fn(usize) -> bool) -> Tra
     });
     let configuration = configuration.collect();
     let counters = *bench.nic.counters();
-    let offsets = table::rows().flat_map(table::Register::offsets).map(|at| (Pf, at));
+    let offsets = table::rows().flat_map(table::PfRegister::offsets).map(|at| (Pf, at));
     let registers = offsets.chain((0..0x4000).step_by(4).flat_map(|at| (0..VFS).map(move |n| (Vf(n), at))));
     let registers = registers.map(|(function, at)| bench.nic.read(function, at, bench.now)).collect();
-    Trace { answers, frames: bench.wire_got(), bus: bench.world.bus, counters, configuration, registers }
+    RunTrace { answers, frames: bench.wire_got(), bus: bench.world.bus, counters, configuration, registers }
 }
 
 /// Returns a message about the first difference of two traces, or `None` if they are equal.
-fn difference(kept: &Trace, continued: &Trace) -> Option<String> {
+fn difference(kept: &RunTrace, continued: &RunTrace) -> Option<String> {
     fn first<T: PartialEq>(kept: &[T], continued: &[T]) -> Option<usize> {
         kept.iter().zip(continued).position(|(kept, continued)| kept != continued)
     }
@@ -308,9 +310,9 @@ proptest! {
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {
         // Linux has checksums reported in the place of hashes of fragments, so that a glance tells all.
-        let acts = [vec![Act::Police(1 << 5)], acts].concat();
+        let acts = [vec![RunAction::Police(1 << 5)], acts].concat();
         let mut usual = trace(&acts, loopback, |_| false);
-        let mut bench = Bench::with_loopback(VFS, core::num::NonZeroU64::new(loopback));
+        let mut bench = CardFixture::with_loopback(VFS, core::num::NonZeroU64::new(loopback));
         bench.nic.take_no_shortcuts();
         let mut careful = trace_of(bench, &acts, |_| false);
         // The memory is equal in the end, but the requests differ.

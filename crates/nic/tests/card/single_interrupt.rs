@@ -1,33 +1,33 @@
 //! The PF's single interrupt: the pin, the MSI message, or MSI-X vector 0 without GPIE.MULTIPLE_MSIX. Its causes, the effect
 //! of accesses to ICR, and its throttle (EITR 0).
 
-use crate::common::{Bench, PORT, mac, plain};
+use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{eicr, eitr, gpie, icr, rctl, tctl};
 use i82576::config::{MSIX, pf};
 use i82576::register as r;
-use i82576::{Time, Vector};
+use i82576::{Time, VectorIndex};
 use pcie::capability::{msi, msix, power};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function::Pf};
 
 const COMMAND: u32 = (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER) as u32;
 
-fn use_msi(bench: &mut Bench) {
+fn use_msi(bench: &mut CardFixture) {
     bench.config(Pf, u16::from(pf::MSI) + msi::CONTROL, u32::from(msi::CONTROL_ENABLE));
 }
 
-fn use_one_vector(bench: &mut Bench) {
+fn use_one_vector(bench: &mut CardFixture) {
     bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
 }
 
 /// Changes of the pin, MSI messages, MSI-X messages.
-type Heard = (Vec<bool>, usize, usize);
+type InterruptSignals = (Vec<bool>, usize, usize);
 
 /// Function that selects a kind of interrupt.
-type Use = fn(&mut Bench);
+type InterruptSelector = fn(&mut CardFixture);
 
 /// Returns the changes of the pin and the numbers of messages since the last call.
-fn heard(bench: &mut Bench) -> Heard {
+fn heard(bench: &mut CardFixture) -> InterruptSignals {
     bench.poll();
     let bus = &mut bench.world.bus;
     let heard = (core::mem::take(&mut bus.pin), bus.msi.len(), bus.msix.len());
@@ -39,7 +39,7 @@ fn heard(bench: &mut Bench) -> Heard {
 
 #[test]
 fn interrupt_pin_is_raised_while_an_unmasked_cause_is_set() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, icr::LSC);
     assert_eq!(heard(&mut bench), (vec![], 0, 0), "masked");
@@ -54,7 +54,7 @@ fn interrupt_pin_is_raised_while_an_unmasked_cause_is_set() {
 
 #[test]
 fn masking_lowers_and_unmasking_raises_the_interrupt_pin() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
     assert_eq!(heard(&mut bench).0, [true]);
@@ -69,8 +69,8 @@ fn masking_lowers_and_unmasking_raises_the_interrupt_pin() {
 
 #[test]
 fn intx_disable_lowers_the_pin_and_keeps_interrupt_status() {
-    let mut bench = Bench::bare();
-    let status = |bench: &mut Bench| bench.nic.config_read(Pf, offset::STATUS, 2) & 8;
+    let mut bench = CardFixture::bare();
+    let status = |bench: &mut CardFixture| bench.nic.config_read(Pf, offset::STATUS, 2) & 8;
     bench.pf().write(r::IMS, icr::LSC);
     bench.config(Pf, offset::COMMAND, COMMAND | u32::from(offset::COMMAND_INTX_DISABLE));
     bench.pf().write(r::ICS, icr::LSC);
@@ -86,7 +86,7 @@ fn intx_disable_lowers_the_pin_and_keeps_interrupt_status() {
 
 #[test]
 fn msi_needs_bus_mastering_and_the_interrupt_pin_does_not() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY));
     bench.pf().write(r::ICS, icr::LSC);
@@ -101,8 +101,8 @@ fn msi_needs_bus_mastering_and_the_interrupt_pin_does_not() {
 
 #[test]
 fn each_new_interrupt_cause_sends_one_msi() {
-    for (enable, of) in [(use_msi as Use, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
-        let mut bench = Bench::bare();
+    for (enable, of) in [(use_msi as InterruptSelector, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
+        let mut bench = CardFixture::bare();
         enable(&mut bench);
         bench.pf().write(r::IMS, icr::LSC | icr::RXO);
         assert_eq!(heard(&mut bench).0, []);
@@ -123,7 +123,7 @@ fn each_new_interrupt_cause_sends_one_msi() {
 
 #[test]
 fn cause_cleared_before_the_poll_sends_no_msi() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     use_msi(&mut bench);
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
@@ -133,7 +133,7 @@ fn cause_cleared_before_the_poll_sends_no_msi() {
 
 #[test]
 fn masked_msi_pends_and_is_sent_when_unmasked() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     use_msi(&mut bench);
     let (mask, pending) = (u16::from(pf::MSI) + msi::MASK, u16::from(pf::MSI) + msi::PENDING);
     bench.config(Pf, mask, 1);
@@ -148,7 +148,7 @@ fn masked_msi_pends_and_is_sent_when_unmasked() {
 
 #[test]
 fn icr_read_masks_the_causes_in_iam() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::IAM, icr::LSC | icr::RXO);
     bench.pf().write(r::IMS, icr::LSC | icr::RXO | icr::VMMB);
     bench.pf().write(r::ICS, icr::LSC);
@@ -163,13 +163,13 @@ fn icr_read_masks_the_causes_in_iam() {
 
 #[test]
 fn eitr_0_throttles_the_single_interrupt() {
-    let forms: [(Use, Heard); 3] =
+    let forms: [(InterruptSelector, InterruptSignals); 3] =
         [(|_| {}, (vec![true], 0, 0)), (use_msi, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))];
     for (enable, once) in forms {
-        let mut bench = Bench::bare();
+        let mut bench = CardFixture::bare();
         enable(&mut bench);
         bench.now = Time::from_micros(1000);
-        bench.pf().write(r::eitr(Vector::new(0).unwrap()), 100 << eitr::INTERVAL_SHIFT);
+        bench.pf().write(r::eitr(VectorIndex::new(0).unwrap()), 100 << eitr::INTERVAL_SHIFT);
         bench.pf().write(r::IMS, icr::LSC);
         bench.pf().write(r::ICS, icr::LSC);
         assert_eq!(heard(&mut bench), once);
@@ -185,8 +185,8 @@ fn eitr_0_throttles_the_single_interrupt() {
 }
 
 /// Returns a card without VFs whose PF receives and sends on its first queue.
-fn running() -> Bench {
-    let mut bench = Bench::bare();
+fn running() -> CardFixture {
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::BAM);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
     bench.pf().start();
@@ -209,7 +209,7 @@ fn single_interrupt_of_a_queue_sets_its_ivar_bit_in_eicr() {
 
 #[test]
 fn eicr_other_bit_shows_an_unmasked_cause_in_icr() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::ICS, icr::LSC | icr::TIMER);
     assert_eq!(bench.pf().read(r::EICR), 0, "masked");
     bench.pf().write(r::IMS, icr::LSC | icr::TIMER);
@@ -222,7 +222,7 @@ fn eicr_other_bit_shows_an_unmasked_cause_in_icr() {
 fn few_free_receive_descriptors_raise_cause_rxdmt0() {
     let mut bench = running();
     // RDMTS is one unit of 16 descriptors.
-    bench.pf().write(r::rx_block(i82576::Queue::new(0).unwrap()) + r::rx::SRRCTL, 0x8210_0002);
+    bench.pf().write(r::rx_block(i82576::QueueIndex::new(0).unwrap()) + r::rx::SRRCTL, 0x8210_0002);
     for left in (14..63).rev() {
         bench.wire_sends(&plain(PORT, mac(9), 60));
         let few = bench.pf().read(r::ICR) & icr::RXDMT0 != 0;
@@ -248,7 +248,7 @@ fn frame_lost_for_lack_of_descriptors_raises_cause_rxo() {
 
 #[test]
 fn vf_traffic_raises_no_interrupt_cause_of_the_pf() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.vf(1).start_sized(8, 8);
     bench.pf().write(r::ICR, u32::MAX);
@@ -260,7 +260,7 @@ fn vf_traffic_raises_no_interrupt_cause_of_the_pf() {
 
 #[test]
 fn pf_in_d3hot_lowers_its_interrupt_pin() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
     assert_eq!(heard(&mut bench).0, [true]);
@@ -270,7 +270,7 @@ fn pf_in_d3hot_lowers_its_interrupt_pin() {
 
 #[test]
 fn reset_lowers_the_interrupt_pin_and_drops_pending_msi() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::IMS, icr::LSC);
     bench.pf().write(r::ICS, icr::LSC);
     assert_eq!(heard(&mut bench).0, [true]);
@@ -287,8 +287,8 @@ fn reset_lowers_the_interrupt_pin_and_drops_pending_msi() {
 /// igb's `ethtool -t` interrupt test, for each cause of ICR and in each form.
 #[test]
 fn card_passes_igbs_interrupt_test() {
-    for enable in [(|_: &mut Bench| {}) as Use, use_msi, use_one_vector] {
-        let mut bench = Bench::bare();
+    for enable in [(|_: &mut CardFixture| {}) as InterruptSelector, use_msi, use_one_vector] {
+        let mut bench = CardFixture::bare();
         enable(&mut bench);
         bench.pf().write(r::IMC, u32::MAX);
         for cause in (0..31).map(|bit| 1 << bit).filter(|cause| icr::SETTABLE & cause != 0) {
@@ -310,7 +310,7 @@ fn card_passes_igbs_interrupt_test() {
     }
 }
 
-fn interrupted(bench: &mut Bench) -> bool {
+fn interrupted(bench: &mut CardFixture) -> bool {
     let (pin, msi, msix) = heard(bench);
     pin.last() == Some(&true) || msi + msix > 0
 }
@@ -318,8 +318,8 @@ fn interrupted(bench: &mut Bench) -> bool {
 /// EIAC and GPIE.EIAME apply to messages of vectors. With a single interrupt EICR keeps its causes until it is read.
 #[test]
 fn eiac_and_eiame_apply_only_to_msix_interrupts() {
-    for use_one in [use_msi as Use, use_one_vector] {
-        let mut bench = Bench::bare();
+    for use_one in [use_msi as InterruptSelector, use_one_vector] {
+        let mut bench = CardFixture::bare();
         use_one(&mut bench);
         for (at, value) in [(r::GPIE, gpie::EIAME), (r::EIAC, 3), (r::EIAM, 1), (r::EIMS, 3), (r::EICS, 3)] {
             bench.pf().write(at, value);

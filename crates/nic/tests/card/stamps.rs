@@ -1,11 +1,11 @@
 //! Time stamps of packets (IEEE 1588), as igb's `hwtstamp` sets them up: the packets that are stamped, the time of a stamp,
 //! and how long it stays. `board` tests the clock.
 
-use crate::common::{Bench, PORT, Port, mac, packet, plain};
+use crate::common::{CardFixture, PORT, TestFunction, mac, packet, plain};
 use etherparse::PacketBuilder;
 use i82576::bits::{etqf, ftqf, imir, imirext, rctl, tctl, tsync};
 use i82576::descriptor::rx::status;
-use i82576::descriptor::tx::Data;
+use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register as r;
 
 const PTP: u32 = 0x88f7;
@@ -15,8 +15,8 @@ const DELAY_REQUEST: u8 = 1;
 const ANNOUNCE: u8 = 11;
 
 /// Returns a port that stamps packets of a kind. Its clock counts nanoseconds, and igb's two filters are set.
-fn bench(kind: u32, which: u32) -> Bench {
-    let mut bench = Bench::bare();
+fn bench(kind: u32, which: u32) -> CardFixture {
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::SECRC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
     bench.pf().write(r::TIMINCA, 1 << 24 | 16);
@@ -59,7 +59,7 @@ fn over_udp(port: u16, message: &[u8]) -> Vec<u8> {
 }
 
 /// Reads the stamp in `low` and the register behind it, which frees it. Returns `None` if there is none.
-fn stamp(bench: &mut Bench, control: u32, low: u32) -> Option<u64> {
+fn stamp(bench: &mut CardFixture, control: u32, low: u32) -> Option<u64> {
     let valid = bench.pf().read(control) & tsync::VALID != 0;
     let value = u64::from(bench.pf().read(low)) | u64::from(bench.pf().read(low + 4)) << 32;
     assert_eq!(bench.pf().read(control) & tsync::VALID, 0);
@@ -67,7 +67,7 @@ fn stamp(bench: &mut Bench, control: u32, low: u32) -> Option<u64> {
 }
 
 /// Returns true if the arrival of a frame is stamped, by its descriptor and by the registers.
-fn is_stamped(bench: &mut Bench, frame: &[u8]) -> bool {
+fn is_stamped(bench: &mut CardFixture, frame: &[u8]) -> bool {
     bench.wire_sends(frame);
     let told = bench.pf().expect_frame().last().status & status::TS != 0;
     assert_eq!(stamp(bench, r::TSYNCRXCTL, r::RXSTMPL).is_some(), told);
@@ -148,10 +148,12 @@ fn truncated_ptp_message_is_not_time_stamped() {
 }
 
 /// Sends a frame that asks for a stamp.
-fn send_timed(mut port: Port<'_>) {
+fn send_timed(mut port: TestFunction<'_>) {
     let frame = plain(mac(9), PORT, 60);
     let address = port.place(&frame);
-    port.transmit(&[Data { time_stamp: true, ..packet(address, frame.len() as u16) }.emit()]);
+    port.transmit(&[
+        AdvancedDataDescriptor { time_stamp: true, ..packet(address, frame.len() as u16) }.emit()
+    ]);
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn dropped_packets_and_vf_packets_are_not_time_stamped() {
     bench.nic.set_link(false);
     send_timed(bench.pf());
     assert_eq!(stamp(&mut bench, r::TSYNCTXCTL, r::TXSTMPL), None);
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().write(r::TSYNCTXCTL, tsync::ENABLE);
     bench.vf(0).start();
     send_timed(bench.vf(0));

@@ -1,9 +1,9 @@
 //! The statistics registers. The port's count frames on the wire and are cleared by reading. A VF's count its own frames
 //! and wrap.
 
-use crate::common::{Bench, index, mac, plain};
+use crate::common::{CardFixture, index, mac, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{ctrl, icr, rctl, rfctl, srrctl, vt_ctl};
 use i82576::config::pf::SRIOV;
 use i82576::ids::MAX_FRAME;
@@ -14,21 +14,21 @@ use pcie::capability::sriov;
 const ALL: MacAddress = MacAddress::BROADCAST;
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
 
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
-    bench.pf().write(r::vmolr(Pool::EVERY[1]), crate::common::POOL | i82576::bits::vmolr::MPME);
+    bench.pf().write(r::vmolr(PoolIndex::EVERY[1]), crate::common::POOL | i82576::bits::vmolr::MPME);
     bench
 }
 
 /// Returns a VF's received packets and octets, sent packets and octets, and received multicasts.
-fn totals(bench: &mut Bench, vf: u8) -> [u32; 5] {
+fn totals(bench: &mut CardFixture, vf: u8) -> [u32; 5] {
     [vf::VFGPRC, vf::VFGORC, vf::VFGPTC, vf::VFGOTC, vf::VFMPRC].map(|at| bench.vf(vf).read(at))
 }
 
 /// Returns a VF's packets and octets from and to neighbours (loopback).
-fn loopback(bench: &mut Bench, vf: u8) -> [u32; 4] {
+fn loopback(bench: &mut CardFixture, vf: u8) -> [u32; 4] {
     [vf::VFGPRLBC, vf::VFGORLBC, vf::VFGPTLBC, vf::VFGOTLBC].map(|at| bench.vf(vf).read(at))
 }
 
@@ -63,7 +63,7 @@ fn interrupt_counter_iac_counts_messages_and_pin_rises() {
     assert_eq!(bench.pf().read(r::IAC), 2, "a message for each unmasked vector");
     assert_eq!(bench.pf().read(r::IAC), 0, "the read clears IAC");
 
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::IMS, icr::LSC);
     for _ in 0..2 {
         bench.pf().write(r::ICS, icr::LSC);
@@ -113,7 +113,7 @@ fn vf_counters_wrap_at_32_bits() {
 }
 
 /// Returns a card whose VF 0 has received and sent a frame.
-fn used() -> Bench {
+fn used() -> CardFixture {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.vf(0).send(&plain(mac(1), mac(0), 186));
@@ -124,7 +124,7 @@ fn used() -> Bench {
 /// igbvf keeps the last value and takes a smaller one as a wrap at 2^32.
 #[test]
 fn reset_by_the_driver_keeps_vf_counters() {
-    let ways: [fn(&mut Bench); 3] = [
+    let ways: [fn(&mut CardFixture); 3] = [
         |bench| bench.vf(0).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(0)), ctrl::RST),
         |bench| bench.pf().write(r::CTRL, ctrl::RST),
@@ -139,7 +139,7 @@ fn reset_by_the_driver_keeps_vf_counters() {
 
 #[test]
 fn vf_counters_start_at_zero_for_a_new_owner() {
-    let ways: [fn(&mut Bench); 2] = [
+    let ways: [fn(&mut CardFixture); 2] = [
         |bench| bench.nic.reset_function(Vf(0)),
         |bench| {
             bench.config(Pf, SRIOV + sriov::CONTROL, 0);
@@ -196,7 +196,7 @@ fn vf_counters_of_the_program_match_the_vf_registers() {
 }
 
 /// Reads the six counters by size from `first` on.
-fn sizes(bench: &mut Bench, first: u32) -> [u32; 6] {
+fn sizes(bench: &mut CardFixture, first: u32) -> [u32; 6] {
     [0, 4, 8, 12, 16, 20].map(|at| bench.pf().read(first + at))
 }
 
@@ -233,7 +233,7 @@ fn filtered_frame_counts_in_the_total_and_not_as_good() {
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     bench.wire_sends(&plain(mac(9), mac(8), 86));
     bench.wire_sends(&plain(GROUP, mac(8), 86));
-    bench.pf().write(r::vmolr(Pool::EVERY[1]), crate::common::POOL);
+    bench.pf().write(r::vmolr(PoolIndex::EVERY[1]), crate::common::POOL);
     bench.wire_sends(&plain(GROUP, mac(8), 86));
     assert_eq!([r::TPR, r::TORL].map(|at| bench.pf().read(at)), [3, 312]);
     assert_eq!([r::GPRC, r::GORCL, r::MPRC, r::RPTHC].map(|at| bench.pf().read(at)), [1, 104, 1, 1]);
@@ -242,7 +242,7 @@ fn filtered_frame_counts_in_the_total_and_not_as_good() {
 
 #[test]
 fn port_without_rctl_en_or_link_counts_no_frame() {
-    let closed: [fn(&mut Bench); 2] =
+    let closed: [fn(&mut CardFixture); 2] =
         [|bench| bench.pf().clear(r::RCTL, rctl::EN), |bench| bench.nic.set_link(false)];
     for close in closed {
         let mut bench = bench();

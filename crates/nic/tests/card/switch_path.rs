@@ -1,9 +1,9 @@
 //! Frames between VFs, PF and wire through the whole card: their receivers, and the memory in which they arrive. The
 //! switch's decision has exhaustive tests beside its code (`switch`).
 
-use crate::common::{Bench, POOL, PORT, data, mac, packet, plain, tagged};
+use crate::common::{CardFixture, POOL, PORT, data, mac, packet, plain, tagged};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{dtxswc, icr, rctl, vlvf, vmolr, vmvir, vt_ctl};
 use i82576::register::{self as r, vf};
 use pcie::Function::{Pf, Vf};
@@ -11,8 +11,8 @@ use pcie::Function::{Pf, Vf};
 const ALL: MacAddress = MacAddress::BROADCAST;
 
 /// Returns a card whose VFs 0 to 2 and PF (pool 3) have running rings.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
     }
@@ -21,7 +21,7 @@ fn bench() -> Bench {
 }
 
 /// Returns the number of frames that VFs 0 to 2, the PF and the wire got.
-fn got(bench: &mut Bench) -> [usize; 5] {
+fn got(bench: &mut CardFixture) -> [usize; 5] {
     let [a, b, c] = [0, 1, 2].map(|vf| bench.vf(vf).received().len());
     [a, b, c, bench.pf().received().len(), bench.wire_got().len()]
 }
@@ -82,7 +82,7 @@ fn multicast_goes_to_pools_with_its_hash_table_bit() {
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
     // Bits 47:36 of the address are 0xfb0.
     bench.pf().write(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
-    bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL & !vmolr::ROMPE);
+    bench.pf().write(r::vmolr(PoolIndex::EVERY[1]), POOL & !vmolr::ROMPE);
     bench.wire_sends(&plain(group, mac(9), 100));
     assert_eq!(got(&mut bench), [1, 0, 1, 1, 0]);
     bench.vf(0).send(&plain(group, mac(0), 100));
@@ -129,7 +129,7 @@ fn port_vlan_separates_pools_transparently() {
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(100 / 32), 1 << (100 % 32));
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 100 | 0b011 << vlvf::POOLSEL_SHIFT);
-    for pool in [Pool::EVERY[0], Pool::EVERY[1]] {
+    for pool in [PoolIndex::EVERY[0], PoolIndex::EVERY[1]] {
         bench.pf().write(r::vmvir(pool), vmvir::DEFAULT | 100);
         bench.pf().write(r::vmolr(pool), POOL & !vmolr::AUPE | vmolr::STRVLAN);
     }
@@ -146,10 +146,13 @@ fn port_vlan_separates_pools_transparently() {
 #[test]
 fn port_vlan_in_vmvir_leaves_no_tag_in_delivered_bytes() {
     let mut bench = bench();
-    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::NEVER);
+    bench.pf().write(r::vmvir(PoolIndex::FIRST), vmvir::NEVER);
     let frame = tagged(5, &plain(mac(9), mac(0), 100));
     let address = bench.vf(0).place(&frame);
-    let asks = i82576::descriptor::tx::Data { insert_vlan: true, ..packet(address, frame.len() as u16) };
+    let asks = i82576::descriptor::tx::AdvancedDataDescriptor {
+        insert_vlan: true,
+        ..packet(address, frame.len() as u16)
+    };
     bench.vf(0).transmit(&[asks.emit()]);
     assert_eq!(bench.wire_got(), [frame]);
 }
@@ -158,7 +161,7 @@ fn port_vlan_in_vmvir_leaves_no_tag_in_delivered_bytes() {
 fn each_pool_strips_the_vlan_tag_of_its_own_copy() {
     let mut bench = bench();
     bench.pf().write(r::RPLOLR, 0);
-    bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::EVERY[1]), POOL | vmolr::STRVLAN);
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN);
     let frame = plain(mac(1), mac(9), 100);
     bench.pf().set_address(21, mac(1), 0b101);
@@ -233,7 +236,7 @@ fn frame_may_use_several_buffers_on_both_sides() {
 
 #[test]
 fn port_without_vmdq_is_a_single_pool() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::GPIE, 1 << 4);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);
     bench.pf().write(r::TCTL, 2);

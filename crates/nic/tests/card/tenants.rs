@@ -1,10 +1,10 @@
 //! A VF that changes its tenant: after a function-level reset it equals an unused VF, whatever the last tenant did. `iovm`
 //! tests the configuration space that a guest sees.
 
-use crate::common::{BASE, Bench, data, mac, plain, tcp};
+use crate::common::{BASE, CardFixture, data, mac, plain, tcp};
 use i82576::bits::{ctrl, dctl, rttbcnrc};
 use i82576::config::EXPRESS;
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::ids::VF_BAR0_SIZE;
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::window;
@@ -14,14 +14,14 @@ use pcie::capability::express;
 const WIRE: i82576::MacAddress = mac(9);
 
 /// Returns a card whose VFs 0 to 2 may run after PFRSTD. VF 0 has a transmit rate of a thousandth of the link's.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.pf().write(r::RTTBCNRC, rttbcnrc::RS_ENA | 1_000 << rttbcnrc::INTEGER_SHIFT);
     bench
 }
 
 /// Resets VF 0 between two tenants as the host does, and sets it up by PF and host. Its memory is the new tenant's.
-fn change_tenant(bench: &mut Bench) {
+fn change_tenant(bench: &mut CardFixture) {
     bench.world.bus.memory(Vf(0)).fill(0);
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(Vf(0), control, express::DEVICE_CONTROL_FLR.into());
@@ -34,30 +34,42 @@ fn change_tenant(bench: &mut Bench) {
 }
 
 /// Reads every register of VF 0, by offset. The reads clear some of them.
-fn look(bench: &mut Bench) -> Vec<u32> {
+fn look(bench: &mut CardFixture) -> Vec<u32> {
     (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| bench.vf(0).read(at)).collect()
 }
 
 /// Reads every byte of VF 0's configuration space in the card.
-fn look_at_config(bench: &mut Bench) -> Vec<u8> {
+fn look_at_config(bench: &mut CardFixture) -> Vec<u8> {
     let mut bytes = vec![0; pcie::config::SIZE];
     bench.nic.config_read_bytes(Vf(0), 0, &mut bytes);
     bytes
 }
 
 /// Returns a context of TCP over IPv4, and the descriptors of a packet of many segments with it.
-fn large(bench: &mut Bench) -> [[u8; 16]; 3] {
+fn large(bench: &mut CardFixture) -> [[u8; 16]; 3] {
     let address = bench.vf(0).place(&tcp(WIRE, mac(0), &[7; 8_000]));
-    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
-    let context = Context { ipv4: true, l4: L4::Tcp, mss: 500, vlan_tag: 5, ..lengths };
-    let first = Data { segment: true, payload_length: 8_000, insert_l4_checksum: true, ..data(address, 54) };
-    let rest = Data { end_of_packet: true, report_status: true, ..data(address + 54, 8_000) };
+    let lengths = AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ..AdvancedContextDescriptor::default()
+    };
+    let context =
+        AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss: 500, vlan_tag: 5, ..lengths };
+    let first = AdvancedDataDescriptor {
+        segment: true,
+        payload_length: 8_000,
+        insert_l4_checksum: true,
+        ..data(address, 54)
+    };
+    let rest =
+        AdvancedDataDescriptor { end_of_packet: true, report_status: true, ..data(address + 54, 8_000) };
     [context.emit(), first.emit(), rest.emit()]
 }
 
 /// Uses every part of VF 0: traffic in both directions, a packet held between two segments, fetched and unused descriptors,
 /// throttled interrupts, words in the mailbox, and last ones in every writable bit.
-fn leave_traces(bench: &mut Bench) {
+fn leave_traces(bench: &mut CardFixture) {
     bench.vf(0).start();
     bench.vf(0).start_second_receive();
     bench.vf(0).write(vf::VTEITR, 0x7ffc);

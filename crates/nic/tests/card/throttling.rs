@@ -1,7 +1,7 @@
 //! Interrupt throttling: after a message a vector is silent for its interval. Causes that come meanwhile send one message at
 //! its end.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{CardFixture, mac, plain};
 use i82576::Time;
 use i82576::bits::eitr;
 use i82576::register::vf;
@@ -13,8 +13,8 @@ const RX: u32 = vf::VTEITR + 4;
 const INTERVAL: u32 = 100 << eitr::INTERVAL_SHIFT;
 
 /// Returns a card at 1 ms whose VF 0 has a throttled receive vector.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.wait_us(1000);
     bench.vf(0).start();
     bench.vf(0).write(RX, INTERVAL);
@@ -23,7 +23,7 @@ fn bench() -> Bench {
 
 /// Raises the vector, and asserts that it fires.
 #[track_caller]
-fn fire(bench: &mut Bench) {
+fn fire(bench: &mut CardFixture) {
     bench.vf(0).write(vf::VTEICS, 2);
     assert_eq!(bench.poll().deadline, None);
     bench.expect_msix(Vf(0), 1);
@@ -158,7 +158,7 @@ fn eitr_write_with_cnt_ignr_keeps_the_throttle_counter() {
 #[test]
 fn eitr_counter_reads_the_remaining_time() {
     let mut bench = bench();
-    let counter = |bench: &mut Bench| bench.vf(0).read(RX) >> eitr::COUNTER_SHIFT & 0x3ff;
+    let counter = |bench: &mut CardFixture| bench.vf(0).read(RX) >> eitr::COUNTER_SHIFT & 0x3ff;
     assert_eq!(bench.vf(0).read(RX), INTERVAL);
     fire(&mut bench);
     for (wait, expected) in [(0, 25), (20, 20), (60, 5), (20, 0), (1000, 0)] {

@@ -1,18 +1,18 @@
 //! The TCP timer: software starts a count of milliseconds, and its end interrupts (I210 datasheet 7.3.7 and TCPTIMER).
 
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::bits::tcptimer::{COUNT_EN, FINISH, KICK_START, LOOP};
 use i82576::bits::{eicr, icr};
 use i82576::register as r;
-use i82576::{Time, Vector};
+use i82576::{Time, VectorIndex};
 use pcie::Function::Pf;
 
 /// Returns a card whose PF uses several vectors, of which 3 is the timer's.
-fn bench() -> Bench {
-    let mut bench = Bench::new(1);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(1);
     bench.pf().write(r::IVAR_MISC, 0x8083);
     bench.pf().write(r::EIAC, 1 << 3);
-    bench.pf().write(r::EIMS, Vector::new(3).unwrap().bit());
+    bench.pf().write(r::EIMS, VectorIndex::new(3).unwrap().bit());
     bench
 }
 
@@ -96,7 +96,7 @@ fn tcp_timer_stops_with_zero_duration_or_reset() {
 
 #[test]
 fn single_interrupt_mode_has_a_tcp_timer_cause_set_by_eics() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::IMS, icr::TIMER);
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | 1);

@@ -6,17 +6,17 @@ mod legacy;
 mod offload;
 mod rules;
 
-use crate::common::{Bench, TX_RING, data, head_address, mac, packet, plain};
+use crate::common::{CardFixture, TX_RING, data, head_address, mac, packet, plain};
 use i82576::bits::{ctrl, dctl, tctl};
-use i82576::descriptor::tx::Data;
+use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register::{self as r, tx, vf};
 use pcie::Function::Vf;
 use pcie::{ConfigAccess, config::offset};
 
 const WIRE: i82576::MacAddress = mac(9);
 
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench
 }
@@ -27,7 +27,7 @@ fn at(register: u32) -> u32 {
 }
 
 /// Puts a frame for the wire into memory, and returns it with its descriptor.
-fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
+fn placed(bench: &mut CardFixture, payload: usize) -> (Vec<u8>, AdvancedDataDescriptor) {
     let frame = plain(WIRE, mac(0), payload);
     let address = bench.vf(0).place(&frame);
     let descriptor = packet(address, frame.len() as u16);
@@ -57,7 +57,7 @@ fn sent_packet_may_use_many_descriptors_and_empty_ones() {
     descriptors[5].address = u64::MAX;
     let last = descriptors.last_mut().unwrap();
     (last.end_of_packet, last.report_status) = (true, true);
-    bench.vf(0).transmit(&descriptors.iter().map(Data::emit).collect::<Vec<_>>());
+    bench.vf(0).transmit(&descriptors.iter().map(AdvancedDataDescriptor::emit).collect::<Vec<_>>());
     assert_eq!(bench.wire_got(), [frame]);
     assert!((0..6).all(|i| !bench.vf(0).is_done(i)));
     assert!(bench.vf(0).is_done(6));
@@ -79,7 +79,7 @@ fn packet_without_eop_waits_for_more_descriptors() {
 
 #[test]
 fn incomplete_packet_survives_a_wrap_of_the_ring() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     for round in 0..100u64 {
         let (frame, whole) = placed(&mut bench, 46 + (round as usize % 7));
@@ -96,7 +96,7 @@ fn incomplete_packet_survives_a_wrap_of_the_ring() {
 #[test]
 fn full_transmit_ring_is_sent_completely_in_sequence() {
     for count in [8, 24, 64] {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.vf(0).start_sized(8, count);
         for _ in 0..5 {
             let mut expected = Vec::new();
@@ -129,7 +129,7 @@ fn transmit_descriptors_are_read_and_written_in_bursts() {
 fn only_sent_descriptors_with_rs_are_written_back() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
-    let silent = Data { report_status: false, ..descriptor };
+    let silent = AdvancedDataDescriptor { report_status: false, ..descriptor };
     bench.world.bus.log.clear();
     bench.vf(0).transmit(&[silent.emit(), silent.emit()]);
     assert_eq!(bench.wire_got(), [frame.clone(), frame.clone()]);
@@ -151,7 +151,7 @@ fn head_write_back_replaces_descriptor_write_back() {
     assert_eq!(bench.vf(0).peek(head_address(), 4), [3, 0, 0, 0]);
     assert!((0..3).all(|i| !bench.vf(0).is_done(i)));
     bench.expect_msix(Vf(0), 0);
-    let silent = Data { report_status: false, ..descriptor };
+    let silent = AdvancedDataDescriptor { report_status: false, ..descriptor };
     bench.world.bus.log.clear();
     bench.vf(0).transmit(&[silent.emit()]);
     assert!(bench.world.bus.log.iter().all(|access| !access.write), "no descriptor has RS");
@@ -195,7 +195,7 @@ fn sent_frames_are_padded_to_60_bytes() {
 
 #[test]
 fn doorbell_before_vfte_is_set_takes_effect_with_vfte() {
-    type Gate = (fn(&mut Bench), fn(&mut Bench));
+    type Gate = (fn(&mut CardFixture), fn(&mut CardFixture));
     let gates: [Gate; 5] = [
         (|b| b.pf().clear(r::TCTL, tctl::EN), |b| b.pf().set(r::TCTL, tctl::EN)),
         (|b| b.pf().write(r::VFTE, 0xfe), |b| b.pf().write(r::VFTE, 0xff)),

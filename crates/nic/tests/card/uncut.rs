@@ -1,17 +1,17 @@
 //! Packets that leave uncut to an uplink that segments them itself. Frames on the wire and counters are the same as if the
 //! card had cut them.
 
-use crate::common::{Bench, data, index, mac, packet, tagged, tcp, tcp6};
+use crate::common::{CardFixture, data, index, mac, packet, tagged, tcp, tcp6};
 use crate::pacing::{limit, rate};
 use i82576::MacAddress;
 use i82576::bits::{dtxswc, vmrctl, vmvir};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, vf};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 /// Packet of a VF, and the host's policy.
 #[derive(Debug, Clone)]
-struct Case {
+struct SegmentationCase {
     to: MacAddress,
     six: bool,
     payload: usize,
@@ -28,7 +28,7 @@ struct Case {
     header: u8,
 }
 
-impl Case {
+impl SegmentationCase {
     const PLAIN: Self = Self {
         to: mac(9),
         six: false,
@@ -60,8 +60,8 @@ impl Case {
     }
 
     /// Returns a card that has sent the packet, to a wire that cuts packets or not.
-    fn run(&self, cuts: bool) -> Bench {
-        let mut bench = Bench::new(3);
+    fn run(&self, cuts: bool) -> CardFixture {
+        let mut bench = CardFixture::new(3);
         (0..3).for_each(|vf| bench.vf(vf).start());
         bench.world.wire.cuts = cuts;
         let [mirror, limited, spoofed] = self.policy;
@@ -75,21 +75,21 @@ impl Case {
             bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0xff << dtxswc::MAC_SPOOF_SHIFT);
         }
         if self.tags[2] {
-            bench.pf().write(r::vmvir(i82576::Pool::FIRST), vmvir::DEFAULT | 42);
+            bench.pf().write(r::vmvir(i82576::PoolIndex::FIRST), vmvir::DEFAULT | 42);
         }
         let packet_bytes = self.packet();
-        let context = Context {
+        let context = AdvancedContextDescriptor {
             mac_length: if self.tags[1] { 18 } else { 14 },
             ip_length: if self.six { 40 } else { 20 },
             l4_length: 20 + self.header,
             ipv4: !self.six,
-            l4: L4::Tcp,
+            l4: L4PacketType::Tcp,
             mss: self.mss,
             vlan_tag: 0x2003,
-            ..Context::default()
+            ..AdvancedContextDescriptor::default()
         };
         let address = bench.vf(0).place(&packet_bytes);
-        let first = Data {
+        let first = AdvancedDataDescriptor {
             segment: true,
             insert_vlan: self.tags[0],
             insert_ip_checksum: self.sums[0],
@@ -107,7 +107,7 @@ impl Case {
 }
 
 /// Returns the frames of all receivers, and the counters.
-fn seen(bench: &mut Bench) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
+fn seen(bench: &mut CardFixture) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
     let frames = bench.wire_got();
     let ports = [r::GPTC, r::GOTCL, r::TPT, r::TOTL, r::MPTC, r::BPTC, r::TSCTC, r::SSVPC, r::GPRC];
     let sizes = (0..6).map(|n| r::PTC64 + 4 * n);
@@ -120,12 +120,12 @@ fn seen(bench: &mut Bench) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
 #[test]
 fn packet_only_for_the_uplink_is_not_segmented_by_the_card() {
     for case in [
-        Case::PLAIN,
-        Case { six: true, ..Case::PLAIN },
-        Case { tags: [true, false, false], ..Case::PLAIN },
-        Case { tags: [false, false, true], six: true, ..Case::PLAIN },
-        Case { payload: 60_000, mss: 8900, ..Case::PLAIN },
-        Case { to: MacAddress([1, 0, 0x5e, 0, 0, 1]), ..Case::PLAIN },
+        SegmentationCase::PLAIN,
+        SegmentationCase { six: true, ..SegmentationCase::PLAIN },
+        SegmentationCase { tags: [true, false, false], ..SegmentationCase::PLAIN },
+        SegmentationCase { tags: [false, false, true], six: true, ..SegmentationCase::PLAIN },
+        SegmentationCase { payload: 60_000, mss: 8900, ..SegmentationCase::PLAIN },
+        SegmentationCase { to: MacAddress([1, 0, 0x5e, 0, 0, 1]), ..SegmentationCase::PLAIN },
     ] {
         let mut bench = case.run(true);
         assert_eq!(bench.world.wire.uncut, 1, "{case:?}");
@@ -136,21 +136,21 @@ fn packet_only_for_the_uplink_is_not_segmented_by_the_card() {
 #[test]
 fn card_segments_packets_that_the_uplink_cannot_segment() {
     for case in [
-        Case { to: mac(1), ..Case::PLAIN },
-        Case { to: MacAddress::BROADCAST, ..Case::PLAIN },
-        Case { policy: [true, false, false], ..Case::PLAIN },
-        Case { policy: [false, true, false], ..Case::PLAIN },
-        Case { policy: [false, false, true], ..Case::PLAIN },
-        Case { tags: [false, true, false], ..Case::PLAIN },
-        Case { sums: [true, false], ..Case::PLAIN },
-        Case { sums: [false, true], ..Case::PLAIN },
-        Case { header: 4, ..Case::PLAIN },
-        Case { mss: 10_000, ..Case::PLAIN },
+        SegmentationCase { to: mac(1), ..SegmentationCase::PLAIN },
+        SegmentationCase { to: MacAddress::BROADCAST, ..SegmentationCase::PLAIN },
+        SegmentationCase { policy: [true, false, false], ..SegmentationCase::PLAIN },
+        SegmentationCase { policy: [false, true, false], ..SegmentationCase::PLAIN },
+        SegmentationCase { policy: [false, false, true], ..SegmentationCase::PLAIN },
+        SegmentationCase { tags: [false, true, false], ..SegmentationCase::PLAIN },
+        SegmentationCase { sums: [true, false], ..SegmentationCase::PLAIN },
+        SegmentationCase { sums: [false, true], ..SegmentationCase::PLAIN },
+        SegmentationCase { header: 4, ..SegmentationCase::PLAIN },
+        SegmentationCase { mss: 10_000, ..SegmentationCase::PLAIN },
         // TCP's CWR, another protocol, a fragment, a wrong sum of the pseudo header.
-        Case { turned: Some((47, 0x80)), ..Case::PLAIN },
-        Case { turned: Some((23, 0x17)), ..Case::PLAIN },
-        Case { turned: Some((20, 0x20)), ..Case::PLAIN },
-        Case { turned: Some((51, 0x01)), ..Case::PLAIN },
+        SegmentationCase { turned: Some((47, 0x80)), ..SegmentationCase::PLAIN },
+        SegmentationCase { turned: Some((23, 0x17)), ..SegmentationCase::PLAIN },
+        SegmentationCase { turned: Some((20, 0x20)), ..SegmentationCase::PLAIN },
+        SegmentationCase { turned: Some((51, 0x01)), ..SegmentationCase::PLAIN },
     ] {
         let mut bench = case.run(true);
         assert_eq!(bench.world.wire.uncut, 0, "{case:?}");
@@ -159,17 +159,17 @@ fn card_segments_packets_that_the_uplink_cannot_segment() {
 }
 
 /// Returns context and first descriptor of a packet with segments of `mss` bytes.
-fn orders(mss: u16, length: u32) -> (Context, Data) {
-    let context = Context {
+fn orders(mss: u16, length: u32) -> (AdvancedContextDescriptor, AdvancedDataDescriptor) {
+    let context = AdvancedContextDescriptor {
         mac_length: 14,
         ip_length: 20,
         l4_length: 20,
         ipv4: true,
-        l4: L4::Tcp,
+        l4: L4PacketType::Tcp,
         mss,
-        ..Context::default()
+        ..AdvancedContextDescriptor::default()
     };
-    let first = Data {
+    let first = AdvancedDataDescriptor {
         segment: true,
         insert_ip_checksum: true,
         insert_l4_checksum: true,
@@ -181,15 +181,15 @@ fn orders(mss: u16, length: u32) -> (Context, Data) {
 
 #[test]
 fn uplink_that_drops_a_packet_sends_no_segment() {
-    let mut bench = Case::PLAIN.run(false);
+    let mut bench = SegmentationCase::PLAIN.run(false);
     let segments = bench.wire_got().len() as u64;
-    let mut down = Bench::new(3);
+    let mut down = CardFixture::new(3);
     down.vf(0).start();
     down.nic.set_link(false);
     down.world.wire.cuts = true;
-    let address = down.vf(0).place(&Case::PLAIN.packet());
+    let address = down.vf(0).place(&SegmentationCase::PLAIN.packet());
     let (context, first) = orders(1448, 10_000);
-    let first = Data { address, ..first };
+    let first = AdvancedDataDescriptor { address, ..first };
     down.vf(0).transmit(&[context.emit(), first.emit(), packet(address + 54, 10_000).emit()]);
     assert_eq!(down.nic.counters()[index(0).index()].tx_unclaimed, segments);
     assert_eq!(down.pf().read(r::GPTC), 0);
@@ -197,14 +197,14 @@ fn uplink_that_drops_a_packet_sends_no_segment() {
 
 #[test]
 fn unsegmented_packet_costs_its_segments_in_the_budget() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.world.wire.cuts = true;
     bench.budget.frames = 256;
-    let case = Case { payload: 2_000, mss: 1, ..Case::PLAIN };
+    let case = SegmentationCase { payload: 2_000, mss: 1, ..SegmentationCase::PLAIN };
     let address = bench.vf(0).place(&case.packet());
     let (context, first) = orders(case.mss, 2_000);
-    let first = Data { address, ..first }.emit();
+    let first = AdvancedDataDescriptor { address, ..first }.emit();
     let rest = packet(address + 54, 2_000).emit();
     for descriptor in [context.emit(), first, rest, first, rest, first, rest] {
         bench.vf(0).put(descriptor);
@@ -219,19 +219,19 @@ fn unsegmented_packet_costs_its_segments_in_the_budget() {
 #[test]
 fn segmented_packet_shorter_than_its_headers_is_dropped() {
     for length in 1..14 {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         bench.vf(0).start();
         bench.world.wire.cuts = true;
         let address = bench.vf(0).place(&[0; 64]);
         let (context, first) = orders(1448, 0);
-        let whole = Data { end_of_packet: true, ..first };
-        let whole = Data { address, length, ..whole };
+        let whole = AdvancedDataDescriptor { end_of_packet: true, ..first };
+        let whole = AdvancedDataDescriptor { address, length, ..whole };
         bench.vf(0).transmit(&[context.emit(), whole.emit()]);
         assert!(bench.wire_got().is_empty(), "{length} bytes");
     }
 }
 
-fn case() -> impl Strategy<Value = Case> {
+fn case() -> impl Strategy<Value = SegmentationCase> {
     let to = prop_oneof![4 => Just(mac(9)), 1 => Just(mac(1)), 1 => Just(MacAddress::BROADCAST)];
     let turned = proptest::option::weighted(0.3, (0usize..80, any::<u8>()));
     let few = || proptest::bool::weighted(0.2);
@@ -241,7 +241,7 @@ fn case() -> impl Strategy<Value = Case> {
     let mss = prop_oneof![0u16..3, 40u16..2000, 8000u16..12_000];
     let header = prop_oneof![9 => Just(0u8), 1 => 0u8..40];
     (to, any::<bool>(), 60usize..20_000, mss, tags, turned, sums, policy, header).prop_map(
-        |(to, six, payload, mss, tags, turned, sums, policy, header)| Case {
+        |(to, six, payload, mss, tags, turned, sums, policy, header)| SegmentationCase {
             to,
             six,
             payload,
@@ -256,7 +256,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// Asserts that a packet leaves the same frames and counters, whether the card or the uplink cuts it.
-fn assert_cut_alike(case: &Case) {
+fn assert_cut_alike(case: &SegmentationCase) {
     let (whole, cut) = (seen(&mut case.run(true)), seen(&mut case.run(false)));
     assert!(whole.0 == cut.0, "frames of {case:?}");
     assert_eq!((whole.1, whole.2, whole.3), (cut.1, cut.2, cut.3), "{case:?}");
@@ -269,7 +269,7 @@ fn vlan_tag_counts_in_the_longest_segment_to_the_uplink() {
         for tags in [[false; 3], [true, false, false], [false, true, false], [false, false, true]] {
             for mss in [longest - 4, longest - 3, longest, longest + 1, longest + 4] {
                 let payload = usize::from(mss) + 4;
-                assert_cut_alike(&Case { payload, mss, tags, six, ..Case::PLAIN });
+                assert_cut_alike(&SegmentationCase { payload, mss, tags, six, ..SegmentationCase::PLAIN });
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Low-latency interrupts: a frame that a filter marks as urgent ends the throttle of its vector (I210 datasheet 7.3.6), and
 //! credits bound the rate of such interrupts. `receive` tests the filters.
 
-use crate::common::{Bench, PORT, mac, plain, tagged, tcp};
-use i82576::Pool;
-use i82576::Vector;
+use crate::common::{CardFixture, PORT, mac, plain, tagged, tcp};
+use i82576::PoolIndex;
+use i82576::VectorIndex;
 use i82576::bits::{eitr, etqf, ftqf, gpie, icr, imir, imirext, imirvp, rctl, srrctl, vmolr};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf};
@@ -15,8 +15,8 @@ const RX: u32 = vf::VTEITR + 4;
 const INTERVAL: u32 = 1000 << eitr::INTERVAL_SHIFT;
 
 /// Returns a card whose VF 0 has a throttled receive vector that has just fired; the ether type of `plain` frames is urgent.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     bench.wait_us(10_000);
     bench.pf().write(r::etqf(0), 0x88b5 | etqf::ENABLE | etqf::IMMEDIATE);
     bench.vf(0).start();
@@ -27,7 +27,7 @@ fn bench() -> Bench {
     bench
 }
 
-fn credits(bench: &mut Bench) -> u32 {
+fn credits(bench: &mut CardFixture) -> u32 {
     bench.vf(0).read(RX) >> eitr::CREDITS_SHIFT & eitr::MOST_CREDITS
 }
 
@@ -61,7 +61,7 @@ fn five_tuple_filter_or_vlan_priority_makes_a_frame_urgent() {
         bench.wire_sends(&tagged(priority << 13 | 5, &tcp(mac(0), mac(9), &[1; 50])));
         assert_eq!(!bench.msix().is_empty(), urgent, "priority {priority}");
     }
-    bench.pf().set(r::vmolr(Pool::FIRST), vmolr::STRVLAN);
+    bench.pf().set(r::vmolr(PoolIndex::FIRST), vmolr::STRVLAN);
     bench.wire_sends(&tagged(5 << 13 | 5, &tcp(mac(0), mac(9), &[1; 50])));
     bench.expect_msix(Vf(0), 1);
 }
@@ -120,13 +120,13 @@ fn dropped_and_legacy_frames_send_no_urgent_interrupt() {
 
 #[test]
 fn urgent_frame_ends_the_single_interrupts_throttle() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.wait_us(10_000);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);
     bench.pf().start();
     bench.pf().write(r::etqf(0), 0x88b5 | etqf::ENABLE | etqf::IMMEDIATE);
     bench.pf().write(r::IMS, icr::RXDW);
-    bench.pf().write(r::eitr(Vector::new(0).unwrap()), INTERVAL);
+    bench.pf().write(r::eitr(VectorIndex::new(0).unwrap()), INTERVAL);
     let segment = tcp(PORT, mac(9), &[1; 50]);
     for (frame, interrupts) in [(&segment, true), (&segment, false), (&plain(PORT, mac(9), 60), true)] {
         bench.wire_sends(frame);

@@ -1,21 +1,21 @@
 //! Accesses of any width and alignment, and their effect on the dwords of registers.
 
-use crate::common::{Bench, index, mac, plain};
+use crate::common::{CardFixture, index, mac, plain};
 use crate::registers::elements;
 use i82576::Time;
 use i82576::bits::{eitr, status, v2p};
 use i82576::register as r;
-use i82576::table::Access;
+use i82576::table::RegisterAccess;
 use i82576::window;
 use pcie::Function;
 
 /// An access of any width at any alignment reaches its own bytes, for every plain register.
 #[test]
 fn pf_register_access_of_any_width_reaches_its_bytes() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for (row, offset) in elements() {
         // EITR's counter runs, and `eitr_write_of_only_the_interval_keeps_the_counter` tests it.
-        let (Access::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
+        let (RegisterAccess::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
         for (width, lane) in [1, 2, 4, 8].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
         {
             bench.pf().write(offset, 0x4433_2211);
@@ -44,7 +44,7 @@ fn pf_register_access_of_any_width_reaches_its_bytes() {
 /// An access of eight bytes reaches its dwords in address order, at any alignment.
 #[test]
 fn register_access_of_eight_bytes_reaches_both_dwords() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     let base = u64::from(r::rssrk(0));
     for start in 0..8 {
         for word in 0..4 {
@@ -62,7 +62,7 @@ fn register_access_of_eight_bytes_reaches_both_dwords() {
 
 #[test]
 fn byte_read_has_the_effect_of_a_whole_register_read() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICS, 0x0010_0004);
     let mut byte = [0];
@@ -73,7 +73,7 @@ fn byte_read_has_the_effect_of_a_whole_register_read() {
 
 #[test]
 fn narrow_register_write_changes_only_its_bytes() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let (vf, now) = (Function::Vf(0), Time::ZERO);
     let at = u64::from(r::vf::VMBMEM);
     bench.vf(0).write(r::vf::VMBMEM, 0x4433_2211);
@@ -93,7 +93,7 @@ fn narrow_register_write_changes_only_its_bytes() {
 
 #[test]
 fn byte_write_beside_a_vfs_vector_bits_keeps_the_bits() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for at in [r::vf::VTEIAC, r::vf::VTEIAM] {
         bench.vf(1).write(at, 5);
         bench.nic.write_bytes(Function::Vf(1), u64::from(at) + 1, &[0xff], Time::ZERO);
@@ -105,7 +105,7 @@ fn byte_write_beside_a_vfs_vector_bits_keeps_the_bits() {
 
 #[test]
 fn byte_write_to_a_set_register_sets_only_that_byte() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::EIMS, 0x0001_0101);
     bench.nic.write_bytes(Function::Pf, u64::from(r::EIMC) + 1, &[0x01], Time::ZERO);
     assert_eq!(bench.pf().read(r::EIMS), 0x0001_0001);
@@ -115,7 +115,7 @@ fn byte_write_to_a_set_register_sets_only_that_byte() {
 
 #[test]
 fn register_bytes_beyond_the_bar_read_zero() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for offset in [0x1_fffe, 0x2_0000, 0xffff_fffe, 1 << 32, 1 << 63, u64::MAX - 1] {
         for function in [Function::Pf, Function::Vf(0)] {
             let mut bytes = [0xee; 8];
@@ -128,7 +128,7 @@ fn register_bytes_beyond_the_bar_read_zero() {
 
 #[test]
 fn pf_byte_write_beside_vf_vector_bits_keeps_the_bits() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let view = r::vf_block(index(1));
     for at in [r::vf_stats::VTEIAC, r::vf_stats::VTEIAM].map(|at| view + at) {
         bench.pf().write(at, 5);
@@ -140,7 +140,7 @@ fn pf_byte_write_beside_vf_vector_bits_keeps_the_bits() {
 /// A written zero clears STATUS.PHYRA. A byte that is not written must not clear it.
 #[test]
 fn byte_write_beside_status_phyra_keeps_phyra() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
         bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);
         assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, left, "byte {byte}");
@@ -149,7 +149,7 @@ fn byte_write_beside_status_phyra_keeps_phyra() {
 
 #[test]
 fn eitr_write_of_only_the_interval_keeps_the_counter() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).write(r::vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
     bench.vf(0).write(r::vf::VTEIMS, 1);
     bench.vf(0).write(r::vf::VTEICS, 1);
@@ -162,7 +162,7 @@ fn eitr_write_of_only_the_interval_keeps_the_counter() {
 
 #[test]
 fn byte_write_to_mbvficr_clears_only_the_bytes_events() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for n in 0..3 {
         bench.vf(n).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
     }
@@ -175,7 +175,7 @@ fn byte_write_to_mbvficr_clears_only_the_bytes_events() {
 /// A driver may read a wide counter with one access of eight bytes.
 #[test]
 fn eight_byte_read_returns_and_clears_a_two_register_counter() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     let mut pair = [0; 8];
@@ -187,7 +187,7 @@ fn eight_byte_read_returns_and_clears_a_two_register_counter() {
 
 #[test]
 fn word_read_of_a_counter_clears_the_whole_counter() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     let mut word = [0; 2];
@@ -198,11 +198,11 @@ fn word_read_of_a_counter_clears_the_whole_counter() {
 /// An access to a VF's plain register reaches its own bytes, and no other byte changes.
 #[test]
 fn vf_access_of_any_width_reaches_its_bytes() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let function = Function::Vf(1);
     for row in window::TABLE {
         // A narrow write to EITR leaves its running counter, so the bytes differ.
-        let (Access::Rw(bits), false) = (row.access, row.name == "VTEITR") else { continue };
+        let (RegisterAccess::Rw(bits), false) = (row.access, row.name == "VTEITR") else { continue };
         for offset in (0..row.count).map(|element| row.offset + element * row.stride) {
             for (width, lane) in [1, 2, 4].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
             {

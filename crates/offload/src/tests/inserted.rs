@@ -1,9 +1,9 @@
 //! Tests checksums that are inserted into the head of a plain frame while its rest is copied.
 
 use super::frames::{pseudo, tcp4, udp4};
-use crate::Request;
+use crate::OffloadRequest;
 use crate::insert::insert;
-use crate::plain::{Glance, Insertion, Plain};
+use crate::plain::{InsertedChecksums, PlainFrame, UnsummedFrame};
 use alloc::vec::Vec;
 use plane::frame::Transport;
 use proptest::prelude::*;
@@ -12,12 +12,12 @@ const HEAD: usize = 64;
 
 /// Inserts checksums into a frame as a burst of frames does. Returns the frame, and its properties for the receiver.
 /// `None` if the frame is not plain.
-fn inserted(frame: &[u8], insertion: Insertion) -> Option<(Vec<u8>, usize)> {
+fn inserted(frame: &[u8], insertion: InsertedChecksums) -> Option<(Vec<u8>, usize)> {
     let (mut head, within) = ([0; HEAD], frame.len().min(HEAD));
     head[..within].copy_from_slice(&frame[..within]);
     let words = frame[within..].chunks(2);
     let rest = words.map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum();
-    let mut glance = Glance::default();
+    let mut glance = UnsummedFrame::default();
     let plain = glance.look(&head, frame.len() as u32) && glance.is_udp() == insertion.udp;
     plain.then(|| {
         glance.insert(&mut head, rest, insertion);
@@ -48,19 +48,19 @@ proptest! {
         frame[24] ^= u8::from(wrong_header);
         frame.extend(core::iter::repeat_n(0x5a, trailing));
         let transport = if udp { Transport::Udp } else { Transport::Tcp };
-        let request = Request {
+        let request = OffloadRequest {
             mac_length: 14, ip_length: 20, ipv4: true, l4: Some(transport),
-            l4_checksum: true, ip_checksum: network, ..Request::default()
+            l4_checksum: true, ip_checksum: network, ..OffloadRequest::default()
         };
         let insertion = request.plain().unwrap();
-        prop_assert_eq!(insertion, Insertion { udp, network });
+        prop_assert_eq!(insertion, InsertedChecksums { udp, network });
         let found = inserted(&frame, insertion);
         prop_assert!(found.is_some() || trailing > 0);
         if let Some(found) = found {
             let sealed = insert(&mut frame, &request).unwrap();
             let sent = frame.clone();
             frame.resize(frame.len().max(60), 0);
-            let plain = Plain::of(frame.first_chunk().unwrap(), frame.len()).unwrap();
+            let plain = PlainFrame::of(frame.first_chunk().unwrap(), frame.len()).unwrap();
             for sealed in [sealed, None] {
                 prop_assert_eq!(&found, &(sent.clone(), plain.find(&frame, sealed).index()));
             }
@@ -70,22 +70,22 @@ proptest! {
 
 #[test]
 fn quick_insertion_serves_tcp_and_udp_in_ipv4_without_options() {
-    let plain = Request {
+    let plain = OffloadRequest {
         mac_length: 14,
         ip_length: 20,
         ipv4: true,
         l4: Some(Transport::Udp),
         l4_checksum: true,
-        ..Request::default()
+        ..OffloadRequest::default()
     };
-    assert_eq!(plain.plain(), Some(Insertion { udp: true, network: false }));
+    assert_eq!(plain.plain(), Some(InsertedChecksums { udp: true, network: false }));
     for other in [
-        Request { mac_length: 18, ..plain },
-        Request { ip_length: 24, ..plain },
-        Request { ipv4: false, ..plain },
-        Request { l4: Some(Transport::Sctp), ..plain },
-        Request { l4: None, ..plain },
-        Request { l4_checksum: false, ip_checksum: true, ..plain },
+        OffloadRequest { mac_length: 18, ..plain },
+        OffloadRequest { ip_length: 24, ..plain },
+        OffloadRequest { ipv4: false, ..plain },
+        OffloadRequest { l4: Some(Transport::Sctp), ..plain },
+        OffloadRequest { l4: None, ..plain },
+        OffloadRequest { l4_checksum: false, ip_checksum: true, ..plain },
     ] {
         assert_eq!(other.plain(), None, "{other:?}");
     }

@@ -1,8 +1,8 @@
 //! Tests segmentation: the segments are valid frames, and their payloads together are the packet's payload.
 
 use super::frames::{pseudo, tcp4, tcp6, udp4};
-use crate::segment::{Error, FlagMasks, Segmenter};
-use crate::{Headers, Request, verify};
+use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
+use crate::{Headers, OffloadRequest, verify};
 use alloc::vec::Vec;
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
 use plane::frame::Transport;
@@ -12,8 +12,8 @@ const FIN_PSH_CWR: u8 = 0x01 | 0x08 | 0x80;
 
 const MSS: u16 = 1000;
 
-fn request(ip_length: usize, l4: Transport, l4_length: usize) -> Request {
-    Request {
+fn request(ip_length: usize, l4: Transport, l4_length: usize) -> OffloadRequest {
+    OffloadRequest {
         mac_length: 14,
         ip_length,
         l4_length,
@@ -25,7 +25,7 @@ fn request(ip_length: usize, l4: Transport, l4_length: usize) -> Request {
 }
 
 /// Builds a TCP packet as Linux passes it to a driver: pseudo sum without length, IPv4 length and checksum zero.
-fn tcp_packet(payload: &[u8], six: bool, flags: u8) -> (Vec<u8>, Request) {
+fn tcp_packet(payload: &[u8], six: bool, flags: u8) -> (Vec<u8>, OffloadRequest) {
     let mut packet = if six { tcp6(payload) } else { tcp4(payload) };
     let at = if six { 54 } else { 34 };
     let seed = pseudo(&packet, six, 6, 0);
@@ -40,8 +40,8 @@ fn tcp_packet(payload: &[u8], six: bool, flags: u8) -> (Vec<u8>, Request) {
     (packet, request(at - 14, Transport::Tcp, 20))
 }
 
-fn cut(packet: &[u8], request: &Request, mss: u16) -> Vec<Vec<u8>> {
-    let mut segmenter = Segmenter::new(packet, request, mss, FlagMasks::DEFAULT).unwrap();
+fn cut(packet: &[u8], request: &OffloadRequest, mss: u16) -> Vec<Vec<u8>> {
+    let mut segmenter = Segmenter::new(packet, request, mss, TcpFlagMasks::DEFAULT).unwrap();
     let mut buffer = alloc::vec![0; segmenter.longest()];
     let mut segments = Vec::new();
     while let Some(length) = segmenter.write_next(&mut buffer) {
@@ -92,7 +92,7 @@ fn single_segment_of_a_packet_keeps_all_tcp_flags() {
 #[test]
 fn tcp_flags_of_segments_follow_the_flag_masks() {
     let (packet, request) = tcp_packet(&[7; 2500], false, FIN_PSH_CWR);
-    let all = FlagMasks { first: 0xfff, middle: 0xfff, last: 0xfff };
+    let all = TcpFlagMasks { first: 0xfff, middle: 0xfff, last: 0xfff };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, all).unwrap();
     let mut buffer = [0; 2000];
     while segmenter.write_next(&mut buffer).is_some() {
@@ -122,8 +122,8 @@ fn segmented_udp_datagrams_get_their_own_length() {
 #[test]
 fn segments_keep_checksums_without_a_request() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
-    let request = Request { ip_checksum: false, l4_checksum: false, ..request };
-    let mut segmenter = Segmenter::new(&packet, &request, MSS, FlagMasks::DEFAULT).unwrap();
+    let request = OffloadRequest { ip_checksum: false, l4_checksum: false, ..request };
+    let mut segmenter = Segmenter::new(&packet, &request, MSS, TcpFlagMasks::DEFAULT).unwrap();
     let mut buffer = [0; 2000];
     while segmenter.write_next(&mut buffer).is_some() {
         assert_eq!((&buffer[24..26], &buffer[50..52]), (&packet[24..26], &packet[50..52]));
@@ -139,7 +139,7 @@ fn packet_without_payload_is_one_segment() {
 #[test]
 fn buffer_shorter_than_a_segment_gets_no_segment() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
-    let mut segmenter = Segmenter::new(&packet, &request, MSS, FlagMasks::DEFAULT).unwrap();
+    let mut segmenter = Segmenter::new(&packet, &request, MSS, TcpFlagMasks::DEFAULT).unwrap();
     let mut short = alloc::vec![0; segmenter.longest() - 1];
     assert_eq!(segmenter.write_next(&mut short), None);
 }
@@ -147,34 +147,34 @@ fn buffer_shorter_than_a_segment_gets_no_segment() {
 #[test]
 fn segmentation_request_that_does_not_fit_its_packet_is_refused() {
     let (packet, good) = tcp_packet(&[7; 20_000], false, 0);
-    let refused = |change: fn(&mut Request), mss| {
+    let refused = |change: fn(&mut OffloadRequest), mss| {
         let mut request = good;
         change(&mut request);
-        Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT).unwrap_err()
+        Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT).unwrap_err()
     };
-    assert_eq!(refused(|_| {}, 0), Error::SegmentSize);
-    assert_eq!(refused(|r| r.mac_length = 13, MSS), Error::HeaderTooShort);
-    assert_eq!(refused(|r| r.ip_length = 19, MSS), Error::HeaderTooShort);
-    assert_eq!(refused(|r| r.ipv4 = false, MSS), Error::HeaderTooShort);
-    assert_eq!(refused(|r| r.l4_length = 19, MSS), Error::HeaderTooShort);
-    assert_eq!(refused(|r| r.l4 = Some(Transport::Sctp), MSS), Error::Transport);
-    assert_eq!(refused(|r| r.l4 = None, MSS), Error::Transport);
-    let headers_only = Segmenter::new(&packet[..53], &good, MSS, FlagMasks::DEFAULT);
-    assert_eq!(headers_only.unwrap_err(), Error::HeaderTooLong);
+    assert_eq!(refused(|_| {}, 0), SegmentationError::SegmentSize);
+    assert_eq!(refused(|r| r.mac_length = 13, MSS), SegmentationError::HeaderTooShort);
+    assert_eq!(refused(|r| r.ip_length = 19, MSS), SegmentationError::HeaderTooShort);
+    assert_eq!(refused(|r| r.ipv4 = false, MSS), SegmentationError::HeaderTooShort);
+    assert_eq!(refused(|r| r.l4_length = 19, MSS), SegmentationError::HeaderTooShort);
+    assert_eq!(refused(|r| r.l4 = Some(Transport::Sctp), MSS), SegmentationError::Transport);
+    assert_eq!(refused(|r| r.l4 = None, MSS), SegmentationError::Transport);
+    let headers_only = Segmenter::new(&packet[..53], &good, MSS, TcpFlagMasks::DEFAULT);
+    assert_eq!(headers_only.unwrap_err(), SegmentationError::HeaderTooLong);
 }
 
 #[test]
 fn longest_segment_is_known_before_segmentation() {
     let (packet, request) = tcp_packet(&[7; 20_000], false, 0);
-    let longest = |mss| Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT).unwrap().longest();
+    let longest = |mss| Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT).unwrap().longest();
     assert_eq!((longest(9_000), longest(u16::MAX)), (9_054, packet.len()));
 }
 
-fn any_request() -> impl Strategy<Value = Request> {
+fn any_request() -> impl Strategy<Value = OffloadRequest> {
     let length = prop_oneof![3 => 0..100_usize, 1 => any::<u16>().prop_map(usize::from)];
     let l4 = prop_oneof![Just(None), Just(Some(Transport::Tcp)), Just(Some(Transport::Udp))];
     (length.clone(), length.clone(), length, any::<(bool, bool, bool)>(), l4).prop_map(
-        |(mac_length, ip_length, l4_length, (ipv4, ip_checksum, l4_checksum), l4)| Request {
+        |(mac_length, ip_length, l4_length, (ipv4, ip_checksum, l4_checksum), l4)| OffloadRequest {
             mac_length,
             ip_length,
             l4_length,
@@ -215,7 +215,7 @@ proptest! {
         lead in 0..8usize,
         stops in any::<u64>(),
     ) {
-        let Ok(mut apart) = Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT) else { return Ok(()) };
+        let Ok(mut apart) = Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT) else { return Ok(()) };
         let mut buffer = alloc::vec![0; apart.longest()];
         let mut within = [&alloc::vec![0; lead][..], &packet].concat();
         let mut place = alloc::vec![0; lead + apart.longest()];
@@ -223,7 +223,7 @@ proptest! {
         for sent in 0.. {
             let expected = apart.write_next(&mut buffer).map(|length| (&buffer[..length], apart.sealed()));
             if stops >> (sent % 64) & 1 == 1 {
-                let again = Segmenter::new(&within[lead..], &request, mss, FlagMasks::DEFAULT).unwrap();
+                let again = Segmenter::new(&within[lead..], &request, mss, TcpFlagMasks::DEFAULT).unwrap();
                 cut = again.skip(sent).cut();
             }
             let made = cut.next_within(&mut within, &mut place, lead);
@@ -237,7 +237,7 @@ proptest! {
 
     #[test]
     fn segmentation_of_arbitrary_requests_never_panics(packet: Vec<u8>, request in any_request(), mss in 0..400_u16) {
-        let Ok(mut segmenter) = Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT) else { return Ok(()) };
+        let Ok(mut segmenter) = Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT) else { return Ok(()) };
         let mut buffer = alloc::vec![0; segmenter.longest()];
         let expected = segmenter.count();
         let written = core::iter::from_fn(|| segmenter.write_next(&mut buffer)).count();

@@ -1,7 +1,7 @@
 //! Tests frames whose sender has left the checksum to a card.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
-use crate::checksum::Sum;
+use crate::checksum::PartialChecksum;
 use crate::verify::unfinished;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -31,7 +31,7 @@ fn without_checksum(frame: &[u8], six: bool, udp: bool) -> Vec<u8> {
 }
 
 fn finish(frame: &mut [u8], (segment, place): (Range<usize>, usize)) {
-    let sum = match Sum::of(&frame[segment]).checksum() {
+    let sum = match PartialChecksum::of(&frame[segment]).checksum() {
         0 => 0xffff,
         sum => sum,
     };

@@ -1,11 +1,11 @@
 //! VF 0 and VF 1 of both cards' benchmarks: guest memory behind `host`'s tables as on a live port, addresses, and a
 //! frame between them. A guest writes through the file, so that its writes are not counted.
 
-use host::dma::{DmaLimits, DmaTable, Permissions};
+use host::dma::{DmaLimits, DmaPermissions, DmaTable};
 use host::shared::SharedMemory;
 use pcie::Function::{self, Vf};
-use pcie::burst::{Complete, HEAD, HEADERS, Payloads, Run};
-use pcie::{Access, Bus, DmaFault, Iova, Space};
+use pcie::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::{AnnouncedAccess, Bus, DmaFault, HintedMemory, Iova};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -15,10 +15,10 @@ const LENGTH: u64 = 0x4_0000;
 /// Ends of three regions: rings, the sender's buffers, the receiver's.
 const ENDS: [u64; 3] = [0x2000, 0x2_0000, LENGTH];
 
-/// Memory of both VFs.
-pub(crate) struct Memory([(DmaTable, File); 2]);
+/// TwoVfMemory of both VFs.
+pub(crate) struct TwoVfMemory([(DmaTable, File); 2]);
 
-impl Memory {
+impl TwoVfMemory {
     /// Creates memory in one region, or in `three` for rings, sent frames and receive buffers.
     pub(crate) fn new(three: bool) -> Self {
         let ends = if three { &ENDS[..] } else { &ENDS[2..] };
@@ -27,7 +27,7 @@ impl Memory {
             let fd = || shared.as_fd().try_clone_to_owned().expect("a descriptor");
             let (mut table, mut start) = (DmaTable::new(DmaLimits::default()), 0);
             for end in ends {
-                let pending = table.admit(start, end - start, Permissions::READ_WRITE, Some(start));
+                let pending = table.admit(start, end - start, DmaPermissions::READ_WRITE, Some(start));
                 let pending = pending.expect("a valid region").expect("a region with memory");
                 table.insert(pending.map(fd()).expect("mapped")).expect("disjoint from other regions");
                 start = *end;
@@ -47,7 +47,7 @@ impl Memory {
     }
 }
 
-impl Bus for Memory {
+impl Bus for TwoVfMemory {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         let read = self.of(function, iova)?.read(iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
@@ -58,27 +58,32 @@ impl Bus for Memory {
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
-    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let Space { function, hint } = ring;
+    fn read_descriptors(
+        &mut self,
+        ring: HintedMemory<'_>,
+        iova: Iova,
+        into: &mut [u8],
+    ) -> Result<(), DmaFault> {
+        let HintedMemory { function, hint } = ring;
         let read = self.of(function, iova)?.read_by(&mut hint.0, iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn write_descriptors(
         &mut self,
-        ring: Space<'_>,
+        ring: HintedMemory<'_>,
         iova: Iova,
         from: &[u8],
         size: usize,
     ) -> Result<(), DmaFault> {
-        let Space { function, hint } = ring;
+        let HintedMemory { function, hint } = ring;
         let written = self.of(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn gather(
         &mut self,
-        from: Space<'_>,
+        from: HintedMemory<'_>,
         sources: &[Iova],
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],
@@ -89,27 +94,27 @@ impl Bus for Memory {
 
     fn carry(
         &mut self,
-        from: Space<'_>,
-        to: Space<'_>,
-        run: Run<'_>,
-        complete: Option<&mut Complete<'_>>,
+        from: HintedMemory<'_>,
+        to: HintedMemory<'_>,
+        run: FrameRun<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
-        let Run { heads, sources, lengths, targets, sums } = run;
-        let run = host::dma::Run { heads, sources, lengths, targets, sums };
+        let FrameRun { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopies { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
-    fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {
+    fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {
         let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
-        let Payloads { sources, lengths, targets, sums } = payloads;
-        let payloads = host::dma::Payloads { sources, lengths, targets, sums };
+        let SegmentPayloads { sources, lengths, targets, sums } = payloads;
+        let payloads = host::dma::PayloadCopies { sources, lengths, targets, sums };
         source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
     }
 
     fn scatter(
         &mut self,
-        to: Space<'_>,
+        to: HintedMemory<'_>,
         headers: &[[u8; HEADERS]],
         length: usize,
         targets: &[Iova],
@@ -118,9 +123,9 @@ impl Bus for Memory {
         memory.map_or(0, |memory| memory.scatter(&mut to.hint.0, headers, length, targets))
     }
 
-    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {
+    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: AnnouncedAccess) {
         if let Ok(memory) = self.of(function, range.0) {
-            memory.prefetch(range, access == Access::Write);
+            memory.prefetch(range, access == AnnouncedAccess::Write);
         }
     }
 

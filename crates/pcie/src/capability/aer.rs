@@ -2,7 +2,7 @@
 //! an error sets its status bit. All registers are sticky.
 
 use super::ExtendedCapability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Extended capability id of advanced error reporting.
@@ -30,7 +30,7 @@ pub const CORRECTABLE: u32 = 0x0000_31c1;
 
 /// Values of advanced error reporting that differ between functions.
 #[derive(Debug, Clone, Copy)]
-pub struct Aer {
+pub struct AerCapability {
     /// Reset value of the uncorrectable errors' severity register.
     pub severity: u32,
     /// Reset value of the correctable errors' mask.
@@ -40,7 +40,7 @@ pub struct Aer {
     pub virtual_function: bool,
 }
 
-impl Aer {
+impl AerCapability {
     /// Returns the advanced error reporting capability.
     #[must_use]
     pub fn capability(self) -> ExtendedCapability {
@@ -52,20 +52,20 @@ impl Aer {
             setting(UNCORRECTABLE_SEVERITY, severity, own(UNCORRECTABLE)),
             status(CORRECTABLE_STATUS, CORRECTABLE),
             setting(CORRECTABLE_MASK, mask, own(CORRECTABLE)),
-            Register::dword(CONTROL, 0),
-            Register::dword(HEADER_LOG, 0).sticky(u32::MAX),
-            Register::dword(HEADER_LOG + 4, 0).sticky(u32::MAX),
-            Register::dword(HEADER_LOG + 8, 0).sticky(u32::MAX),
-            Register::dword(HEADER_LOG + 12, 0).sticky(u32::MAX),
+            ConfigRegister::dword(CONTROL, 0),
+            ConfigRegister::dword(HEADER_LOG, 0).sticky(u32::MAX),
+            ConfigRegister::dword(HEADER_LOG + 4, 0).sticky(u32::MAX),
+            ConfigRegister::dword(HEADER_LOG + 8, 0).sticky(u32::MAX),
+            ConfigRegister::dword(HEADER_LOG + 12, 0).sticky(u32::MAX),
         ];
         ExtendedCapability { id: ID, version: 1, body }
     }
 }
 
-fn status(offset: u16, errors: u32) -> Register {
-    Register::dword(offset, 0).write_1_to_clear(errors).sticky(errors)
+fn status(offset: u16, errors: u32) -> ConfigRegister {
+    ConfigRegister::dword(offset, 0).write_1_to_clear(errors).sticky(errors)
 }
 
-fn setting(offset: u16, reset: u32, errors: u32) -> Register {
-    Register::dword(offset, reset).writable(errors).sticky(errors)
+fn setting(offset: u16, reset: u32, errors: u32) -> ConfigRegister {
+    ConfigRegister::dword(offset, reset).writable(errors).sticky(errors)
 }

@@ -1,7 +1,7 @@
 //! Alternative routing-id interpretation capability (PCIe base specification, 7.8.8), without function groups.
 
 use super::ExtendedCapability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Extended capability id of ARI.
@@ -14,6 +14,9 @@ pub const CONTROL: u16 = 6;
 /// Returns the ARI capability; `next_function` is 0 on the last function.
 #[must_use]
 pub fn capability(next_function: u8) -> ExtendedCapability {
-    let body = vec![Register::word(CAPABILITY, u16::from(next_function) << 8), Register::word(CONTROL, 0)];
+    let body = vec![
+        ConfigRegister::word(CAPABILITY, u16::from(next_function) << 8),
+        ConfigRegister::word(CONTROL, 0),
+    ];
     ExtendedCapability { id: ID, version: 1, body }
 }

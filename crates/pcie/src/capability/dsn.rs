@@ -1,7 +1,7 @@
 //! Device serial number capability (PCIe base specification, 7.9.3), derived from a MAC address.
 
 use super::ExtendedCapability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Extended capability id of the device serial number.
@@ -14,8 +14,8 @@ pub const SERIAL: u16 = 4;
 pub fn from_mac(mac: [u8; 6]) -> ExtendedCapability {
     let [a, b, c, d, e, f] = mac;
     let body = vec![
-        Register::dword(SERIAL, u32::from_le_bytes([f, e, d, 0xff])),
-        Register::dword(SERIAL + 4, u32::from_le_bytes([0xff, c, b, a])),
+        ConfigRegister::dword(SERIAL, u32::from_le_bytes([f, e, d, 0xff])),
+        ConfigRegister::dword(SERIAL + 4, u32::from_le_bytes([0xff, c, b, a])),
     ];
     ExtendedCapability { id: ID, version: 1, body }
 }

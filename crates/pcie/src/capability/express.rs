@@ -2,7 +2,7 @@
 //! status is constant.
 
 use super::Capability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Capability id of PCI Express.
@@ -48,7 +48,7 @@ pub const DEVICE_CONTROL_2_WRITABLE: u16 = 0x1f;
 
 /// Values of the PCI Express capability that differ between functions.
 #[derive(Debug, Clone, Copy)]
-pub struct Express {
+pub struct ExpressCapability {
     /// Value of the device capabilities register.
     pub device_capabilities: u32,
     /// Value of the link capabilities register.
@@ -62,25 +62,25 @@ pub struct Express {
     pub virtual_function: bool,
 }
 
-impl Express {
+impl ExpressCapability {
     /// Returns the PCI Express capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let own = |bits: u16| if self.virtual_function { 0 } else { bits };
         let body = vec![
-            Register::word(CAPABILITIES, ENDPOINT_V2),
-            Register::dword(DEVICE_CAPABILITIES, self.device_capabilities),
-            Register::word(DEVICE_CONTROL, own(DEVICE_CONTROL_RESET))
+            ConfigRegister::word(CAPABILITIES, ENDPOINT_V2),
+            ConfigRegister::dword(DEVICE_CAPABILITIES, self.device_capabilities),
+            ConfigRegister::word(DEVICE_CONTROL, own(DEVICE_CONTROL_RESET))
                 .writable(own(DEVICE_CONTROL_WRITABLE).into())
                 .sticky(own(DEVICE_CONTROL_PAYLOAD).into()),
-            Register::word(DEVICE_STATUS, 0).write_1_to_clear(DEVICE_STATUS_ERRORS.into()),
-            Register::dword(LINK_CAPABILITIES, self.link_capabilities),
-            Register::word(LINK_CONTROL, 0)
+            ConfigRegister::word(DEVICE_STATUS, 0).write_1_to_clear(DEVICE_STATUS_ERRORS.into()),
+            ConfigRegister::dword(LINK_CAPABILITIES, self.link_capabilities),
+            ConfigRegister::word(LINK_CONTROL, 0)
                 .writable(own(LINK_CONTROL_WRITABLE).into())
                 .sticky(own(LINK_CONTROL_WRITABLE).into()),
-            Register::word(LINK_STATUS, self.link_status),
-            Register::dword(DEVICE_CAPABILITIES_2, self.device_capabilities_2),
-            Register::word(DEVICE_CONTROL_2, 0).writable(own(DEVICE_CONTROL_2_WRITABLE).into()),
+            ConfigRegister::word(LINK_STATUS, self.link_status),
+            ConfigRegister::dword(DEVICE_CAPABILITIES_2, self.device_capabilities_2),
+            ConfigRegister::word(DEVICE_CONTROL_2, 0).writable(own(DEVICE_CONTROL_2_WRITABLE).into()),
         ];
         Capability { id: ID, body }
     }

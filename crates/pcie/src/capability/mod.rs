@@ -13,7 +13,7 @@ pub mod sriov;
 #[cfg(test)]
 mod tests;
 
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec::Vec;
 
 /// Capability of the list that begins at offset 34h.
@@ -22,7 +22,7 @@ pub struct Capability {
     /// Capability id.
     pub id: u8,
     /// Registers from offset 2 on, relative to the capability's offset.
-    pub body: Vec<Register>,
+    pub body: Vec<ConfigRegister>,
 }
 
 /// Capability of the list that begins at offset 100h.
@@ -33,5 +33,5 @@ pub struct ExtendedCapability {
     /// Version of the capability's layout.
     pub version: u8,
     /// Registers from offset 4 on, relative to the capability's offset.
-    pub body: Vec<Register>,
+    pub body: Vec<ConfigRegister>,
 }

@@ -1,7 +1,7 @@
 //! MSI capability with one message, 64-bit address and per-vector mask (PCIe base specification, 7.7.1).
 
 use super::Capability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Capability id of MSI.
@@ -26,7 +26,7 @@ pub const CONTROL_MASKABLE: u16 = 1 << 8;
 
 /// MSI settings of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Control {
+pub struct MsiControl {
     /// True if the function signals by MSI.
     pub enabled: bool,
     /// True if the function's message is masked.
@@ -37,12 +37,12 @@ pub struct Control {
 #[must_use]
 pub fn capability() -> Capability {
     let body = vec![
-        Register::word(CONTROL, CONTROL_64BIT | CONTROL_MASKABLE).writable(CONTROL_ENABLE.into()),
-        Register::dword(ADDRESS, 0).writable(!3),
-        Register::dword(ADDRESS + 4, 0).writable(u32::MAX),
-        Register::word(DATA, 0).writable(0xffff),
-        Register::dword(MASK, 0).writable(1),
-        Register::dword(PENDING, 0),
+        ConfigRegister::word(CONTROL, CONTROL_64BIT | CONTROL_MASKABLE).writable(CONTROL_ENABLE.into()),
+        ConfigRegister::dword(ADDRESS, 0).writable(!3),
+        ConfigRegister::dword(ADDRESS + 4, 0).writable(u32::MAX),
+        ConfigRegister::word(DATA, 0).writable(0xffff),
+        ConfigRegister::dword(MASK, 0).writable(1),
+        ConfigRegister::dword(PENDING, 0),
     ];
     Capability { id: ID, body }
 }

@@ -1,8 +1,8 @@
 //! MSI-X capability in configuration space: number of vectors, location of the table, enable and function mask
-//! (PCIe base specification, 7.7.2). The table itself is [`crate::msix::Table`].
+//! (PCIe base specification, 7.7.2). The table itself is [`crate::msix::MsiXTable`].
 
 use super::Capability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Capability id of MSI-X.
@@ -23,14 +23,14 @@ pub const CONTROL_ENABLE: u16 = 1 << 15;
 
 /// MSI-X settings of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Control {
+pub struct MsiXControl {
     /// True if the function signals by MSI-X.
     pub enabled: bool,
     /// True if every vector of the function is masked.
     pub masked: bool,
 }
 
-impl Control {
+impl MsiXControl {
     /// Extracts the MSI-X settings from the control word.
     #[must_use]
     pub const fn from_word(control: u16) -> Self {
@@ -40,7 +40,7 @@ impl Control {
 
 /// Size of the MSI-X table, and the location of the table and of the pending bits.
 #[derive(Debug, Clone, Copy)]
-pub struct MsiX {
+pub struct MsiXCapability {
     /// Number of MSI-X vectors, 1 to 2048.
     pub vectors: u16,
     /// Number of the BAR with the MSI-X table and the pending bits.
@@ -51,16 +51,16 @@ pub struct MsiX {
     pub pba: u32,
 }
 
-impl MsiX {
+impl MsiXCapability {
     /// Returns the MSI-X capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let size = self.vectors.wrapping_sub(1) & CONTROL_SIZE;
         let bar = u32::from(self.bar & 7);
         let body = vec![
-            Register::word(CONTROL, size).writable((CONTROL_ENABLE | CONTROL_MASK).into()),
-            Register::dword(TABLE, self.table & !7 | bar),
-            Register::dword(PBA, self.pba & !7 | bar),
+            ConfigRegister::word(CONTROL, size).writable((CONTROL_ENABLE | CONTROL_MASK).into()),
+            ConfigRegister::dword(TABLE, self.table & !7 | bar),
+            ConfigRegister::dword(PBA, self.pba & !7 | bar),
         ];
         Capability { id: ID, body }
     }

@@ -2,7 +2,7 @@
 //! has one value, whatever is selected.
 
 use super::Capability;
-use crate::config::Register;
+use crate::config::ConfigRegister;
 use alloc::vec;
 
 /// Capability id of power management.
@@ -48,7 +48,7 @@ impl PowerState {
 
 /// Values of the power management capability that differ between functions.
 #[derive(Debug, Clone, Copy)]
-pub struct Power {
+pub struct PowerCapability {
     /// Value of the capabilities word.
     pub capabilities: u16,
     /// Scale of the data register, 0 to 3.
@@ -57,19 +57,19 @@ pub struct Power {
     pub data: u8,
 }
 
-impl Power {
+impl PowerCapability {
     /// Returns the power management capability.
     #[must_use]
     pub fn capability(self) -> Capability {
         let sticky = u32::from(CONTROL_PME_ENABLE | CONTROL_PME_STATUS);
         let writable = CONTROL_STATE | CONTROL_PME_ENABLE | CONTROL_DATA_SELECT;
         let body = vec![
-            Register::word(CAPABILITIES, self.capabilities),
-            Register::word(CONTROL, u16::from(self.data_scale & 3) << 13)
+            ConfigRegister::word(CAPABILITIES, self.capabilities),
+            ConfigRegister::word(CONTROL, u16::from(self.data_scale & 3) << 13)
                 .writable(writable.into())
                 .write_1_to_clear(CONTROL_PME_STATUS.into())
                 .sticky(sticky),
-            Register::byte(DATA, self.data),
+            ConfigRegister::byte(DATA, self.data),
         ];
         Capability { id: ID, body }
     }

@@ -2,7 +2,7 @@
 //! rules between the registers.
 
 use super::ExtendedCapability;
-use crate::config::{Bar, BarKind, Register};
+use crate::config::{Bar, BarKind, ConfigRegister};
 use alloc::vec;
 
 /// Extended capability id of SR-IOV.
@@ -43,7 +43,7 @@ pub const CONTROL_ARI: u16 = 1 << 4;
 
 /// Values of the SR-IOV capability that differ between devices.
 #[derive(Debug, Clone)]
-pub struct SrIov {
+pub struct SrIovParameters {
     /// Maximum number of VFs.
     pub total_vfs: u16,
     /// Number of the PF.
@@ -60,7 +60,7 @@ pub struct SrIov {
     pub bars: &'static [(u8, Bar)],
 }
 
-impl SrIov {
+impl SrIovParameters {
     /// Returns the SR-IOV capability.
     ///
     /// # Panics
@@ -69,18 +69,18 @@ impl SrIov {
     pub fn capability(&self) -> ExtendedCapability {
         let control = CONTROL_ENABLE | CONTROL_MEMORY | CONTROL_ARI;
         let mut body = vec![
-            Register::dword(CAPABILITIES, 0),
-            Register::word(CONTROL, 0).writable(control.into()),
-            Register::word(STATUS, 0),
-            Register::word(INITIAL_VFS, self.total_vfs),
-            Register::word(TOTAL_VFS, self.total_vfs),
-            Register::word(NUM_VFS, 0).writable(0xffff),
-            Register::byte(DEPENDENCY, self.function),
-            Register::word(FIRST_OFFSET, self.first_offset),
-            Register::word(STRIDE, self.stride),
-            Register::word(VF_DEVICE, self.vf_device),
-            Register::dword(SUPPORTED_PAGES, self.pages),
-            Register::dword(PAGE_SIZE, 1).writable(self.pages),
+            ConfigRegister::dword(CAPABILITIES, 0),
+            ConfigRegister::word(CONTROL, 0).writable(control.into()),
+            ConfigRegister::word(STATUS, 0),
+            ConfigRegister::word(INITIAL_VFS, self.total_vfs),
+            ConfigRegister::word(TOTAL_VFS, self.total_vfs),
+            ConfigRegister::word(NUM_VFS, 0).writable(0xffff),
+            ConfigRegister::byte(DEPENDENCY, self.function),
+            ConfigRegister::word(FIRST_OFFSET, self.first_offset),
+            ConfigRegister::word(STRIDE, self.stride),
+            ConfigRegister::word(VF_DEVICE, self.vf_device),
+            ConfigRegister::dword(SUPPORTED_PAGES, self.pages),
+            ConfigRegister::dword(PAGE_SIZE, 1).writable(self.pages),
         ];
         for &(number, bar) in self.bars {
             assert!(

@@ -1,10 +1,17 @@
 //! Tests each capability's registers: offsets, reset values, and writable bits.
 
 use super::{aer, ari, dsn, express, msi, msix, power};
-use crate::config::{Builder, ConfigSpace, Identity};
+use crate::config::{ConfigSpace, ConfigSpaceBuilder, FunctionIds};
 
-fn identity() -> Identity {
-    Identity { vendor: 0x8086, device: 1, class: 0x02_0000, revision: 1, subsystem_vendor: 0, subsystem: 0 }
+fn identity() -> FunctionIds {
+    FunctionIds {
+        vendor: 0x8086,
+        device: 1,
+        class: 0x02_0000,
+        revision: 1,
+        subsystem_vendor: 0,
+        subsystem: 0,
+    }
 }
 
 fn after_all_ones(mut space: ConfigSpace, offset: u16) -> u32 {
@@ -13,20 +20,20 @@ fn after_all_ones(mut space: ConfigSpace, offset: u16) -> u32 {
 }
 
 fn express(virtual_function: bool) -> ConfigSpace {
-    let express = express::Express {
+    let express = express::ExpressCapability {
         device_capabilities: 0x1000_8cc2,
         link_capabilities: 0,
         link_status: 0,
         device_capabilities_2: 0x1f,
         virtual_function,
     };
-    Builder::new(identity(), 0).capability(0xa0, express.capability()).build()
+    ConfigSpaceBuilder::new(identity(), 0).capability(0xa0, express.capability()).build()
 }
 
 #[test]
 fn pci_capabilities_are_linked_in_ascending_offsets() {
-    let msix = msix::MsiX { vectors: 3, bar: 3, table: 0, pba: 0x2000 };
-    let space = Builder::new(identity(), 0)
+    let msix = msix::MsiXCapability { vectors: 3, bar: 3, table: 0, pba: 0x2000 };
+    let space = ConfigSpaceBuilder::new(identity(), 0)
         .capability(0x50, msi::capability())
         .capability(0x70, msix.capability())
         .extended(0x100, dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]))
@@ -47,22 +54,22 @@ fn pci_capabilities_are_linked_in_ascending_offsets() {
 #[test]
 fn device_serial_number_is_the_mac_with_ffff_inside() {
     let serial = dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
-    let space = Builder::new(identity(), 0).extended(0x100, serial).build();
+    let space = ConfigSpaceBuilder::new(identity(), 0).extended(0x100, serial).build();
     assert_eq!((space.dword(0x104), space.dword(0x108)), (0xff2b_46e0, 0x001b_21ff));
 }
 
 #[test]
 fn power_control_register_accepts_state_and_pme_enable() {
-    let power = power::Power { capabilities: 0xc823, data_scale: 1, data: 0x1a };
-    let space = Builder::new(identity(), 0).capability(0x40, power.capability()).build();
+    let power = power::PowerCapability { capabilities: 0xc823, data_scale: 1, data: 0x1a };
+    let space = ConfigSpaceBuilder::new(identity(), 0).capability(0x40, power.capability()).build();
     assert_eq!((space.dword(0x40), space.dword(0x44)), (0xc823_0001, 0x1a00_2000));
     assert_eq!(after_all_ones(space, 0x44), 0x1a00_3f03);
 }
 
 #[test]
 fn msix_control_register_accepts_enable_and_mask() {
-    let msix = msix::MsiX { vectors: 10, bar: 3, table: 0, pba: 0x2000 };
-    let space = Builder::new(identity(), 0).capability(0x70, msix.capability()).build();
+    let msix = msix::MsiXCapability { vectors: 10, bar: 3, table: 0, pba: 0x2000 };
+    let space = ConfigSpaceBuilder::new(identity(), 0).capability(0x70, msix.capability()).build();
     assert_eq!((space.dword(0x74), space.dword(0x78)), (0x0000_0003, 0x0000_2003));
     assert_eq!(after_all_ones(space, 0x70), 0xc009_0011);
 }
@@ -86,8 +93,8 @@ fn function_level_reset_keeps_only_max_payload_size() {
 
 #[test]
 fn aer_error_status_survives_a_reset_and_clears_by_ones() {
-    let aer = aer::Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
-    let mut space = Builder::new(identity(), 0).extended(0x100, aer.capability()).build();
+    let aer = aer::AerCapability { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
+    let mut space = ConfigSpaceBuilder::new(identity(), 0).extended(0x100, aer.capability()).build();
     space.set_dword(0x104, 0x0010_4000);
     space.function_level_reset();
     assert_eq!(space.dword(0x104), 0x0010_4000);

@@ -1,6 +1,6 @@
 //! Base address register (BAR): its type bits and the mask by which software learns its size, up to 2 GiB.
 
-use super::register::Register;
+use super::register::ConfigRegister;
 
 /// Address space of a BAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +55,10 @@ impl Bar {
     }
 
     /// Returns the BAR's registers at `offset`: one, or two for 64 bits.
-    pub(crate) fn registers(self, offset: u16) -> impl Iterator<Item = Register> {
+    pub(crate) fn registers(self, offset: u16) -> impl Iterator<Item = ConfigRegister> {
         assert!(self.size.is_power_of_two() && self.size >= 4, "a BAR's size must be a power of two");
-        let low = Register::dword(offset, self.type_bits()).writable(!(self.size - 1));
-        let high = Register::dword(offset + 4, 0).writable(u32::MAX);
+        let low = ConfigRegister::dword(offset, self.type_bits()).writable(!(self.size - 1));
+        let high = ConfigRegister::dword(offset + 4, 0).writable(u32::MAX);
         [low].into_iter().chain((self.kind == BarKind::Memory64).then_some(high))
     }
 

@@ -1,6 +1,6 @@
 //! Builds a configuration space with a type 0 header: header, BARs, and the two linked lists of capabilities.
 
-use super::{Bar, ConfigSpace, Image, Layout, Register, SIZE, offset};
+use super::{Bar, ConfigImage, ConfigLayout, ConfigRegister, ConfigSpace, SIZE, offset};
 use crate::capability::{Capability, ExtendedCapability};
 use crate::walk::EXTENDED_START;
 use alloc::boxed::Box;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// Ids and class of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
+pub struct FunctionIds {
     /// Vendor id of the function.
     pub vendor: u16,
     /// Device id of the function.
@@ -29,35 +29,38 @@ pub struct Identity {
 /// Layouts are constants of a program, so a mistake in one (outside of the space, lists out of order) is a bug that
 /// panics on the first use, in any test.
 #[derive(Clone)]
-pub struct Builder {
-    layout: Box<Layout>,
+pub struct ConfigSpaceBuilder {
+    layout: Box<ConfigLayout>,
     /// Offset of the pointer to the next capability.
     link: u16,
     /// Offset of the last extended capability.
     last_extended: Option<u16>,
 }
 
-impl core::fmt::Debug for Builder {
+impl core::fmt::Debug for ConfigSpaceBuilder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Builder").field("link", &self.link).finish_non_exhaustive()
     }
 }
 
-impl Builder {
+impl ConfigSpaceBuilder {
     /// Creates a builder with a type 0 header of this identity. `command` is the mask of the writable command bits.
     #[must_use]
-    pub fn new(identity: Identity, command: u16) -> Self {
-        let empty: Image = [0; SIZE];
+    pub fn new(identity: FunctionIds, command: u16) -> Self {
+        let empty: ConfigImage = [0; SIZE];
         let (reset, writable, clearable, sticky) = (empty, empty, empty, empty);
-        let layout = Box::new(Layout { reset, writable, clearable, sticky, changeable: Vec::new() });
+        let layout = Box::new(ConfigLayout { reset, writable, clearable, sticky, changeable: Vec::new() });
         Self { layout, link: offset::CAPABILITIES, last_extended: None }
-            .register(Register::word(offset::VENDOR, identity.vendor))
-            .register(Register::word(offset::DEVICE, identity.device))
-            .register(Register::word(offset::COMMAND, 0).writable(command.into()))
-            .register(Register::dword(offset::REVISION, identity.class << 8 | u32::from(identity.revision)))
-            .register(Register::word(offset::SUBSYSTEM_VENDOR, identity.subsystem_vendor))
-            .register(Register::word(offset::SUBSYSTEM_VENDOR + 2, identity.subsystem))
-            .register(Register::word(offset::STATUS, 0).write_1_to_clear(offset::STATUS_ERRORS.into()))
+            .register(ConfigRegister::word(offset::VENDOR, identity.vendor))
+            .register(ConfigRegister::word(offset::DEVICE, identity.device))
+            .register(ConfigRegister::word(offset::COMMAND, 0).writable(command.into()))
+            .register(ConfigRegister::dword(
+                offset::REVISION,
+                identity.class << 8 | u32::from(identity.revision),
+            ))
+            .register(ConfigRegister::word(offset::SUBSYSTEM_VENDOR, identity.subsystem_vendor))
+            .register(ConfigRegister::word(offset::SUBSYSTEM_VENDOR + 2, identity.subsystem))
+            .register(ConfigRegister::word(offset::STATUS, 0).write_1_to_clear(offset::STATUS_ERRORS.into()))
     }
 
     /// Adds one register to the space.
@@ -65,11 +68,11 @@ impl Builder {
     /// # Panics
     /// The register lies outside of the space.
     #[must_use]
-    pub fn register(mut self, register: Register) -> Self {
+    pub fn register(mut self, register: ConfigRegister) -> Self {
         let from = usize::from(register.offset);
         let range = from..from + usize::from(register.size);
         let size = range.len();
-        let place = |image: &mut Image, value: u32| {
+        let place = |image: &mut ConfigImage, value: u32| {
             image[range.clone()].copy_from_slice(&value.to_le_bytes()[..size]);
         };
         place(&mut self.layout.reset, register.reset);
@@ -110,7 +113,7 @@ impl Builder {
         self.layout.reset[usize::from(offset::STATUS)] |= offset::STATUS_CAPABILITIES as u8;
         let at = u16::from(at);
         self.link = at + 1;
-        let placed = self.register(Register::byte(at, capability.id));
+        let placed = self.register(ConfigRegister::byte(at, capability.id));
         capability.body.into_iter().fold(placed, |space, register| space.register(register.at(at)))
     }
 
@@ -128,13 +131,13 @@ impl Builder {
                     "extended capabilities must be added in the order of their offsets"
                 );
                 let version = self.layout.reset[usize::from(last) + 2] & 0xf;
-                self = self.register(Register::word(last + 2, at << 4 | u16::from(version)));
+                self = self.register(ConfigRegister::word(last + 2, at << 4 | u16::from(version)));
             }
         }
         self.last_extended = Some(at);
         let placed = self
-            .register(Register::word(at, capability.id))
-            .register(Register::word(at + 2, capability.version.into()));
+            .register(ConfigRegister::word(at, capability.id))
+            .register(ConfigRegister::word(at + 2, capability.version.into()));
         capability.body.into_iter().fold(placed, |space, register| space.register(register.at(at)))
     }
 

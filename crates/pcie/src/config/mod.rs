@@ -1,5 +1,6 @@
 //! Configuration space of a function: 4 KiB of which every bit is read-only, writable or write-1-to-clear. The
-//! bytes are the whole state; [`Builder`] defines once which writes are permitted, and all copies share that.
+//! bytes are the whole state; [`ConfigSpaceBuilder`] defines once which writes are permitted, and all copies share
+//! that.
 //!
 //! `endpoint` has the side effects of writes.
 
@@ -11,8 +12,8 @@ mod register;
 mod tests;
 
 pub use bar::{Bar, BarKind};
-pub use builder::{Builder, Identity};
-pub use register::Register;
+pub use builder::{ConfigSpaceBuilder, FunctionIds};
+pub use register::ConfigRegister;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,20 +25,20 @@ use serde::{Deserialize, Serialize};
 pub const SIZE: usize = 4096;
 
 /// Value for each byte of configuration space.
-type Image = [u8; SIZE];
+type ConfigImage = [u8; SIZE];
 
 /// Properties of each configuration space bit. A bit in none of the masks is read-only.
 #[derive(Clone, PartialEq, Eq)]
-struct Layout {
-    reset: Image,
-    writable: Image,
-    clearable: Image,
-    sticky: Image,
+struct ConfigLayout {
+    reset: ConfigImage,
+    writable: ConfigImage,
+    clearable: ConfigImage,
+    sticky: ConfigImage,
     /// Offsets of the few bytes with a writable, clearable or sticky bit, in order.
     changeable: Vec<u16>,
 }
 
-impl Layout {
+impl ConfigLayout {
     /// Collects the offsets of the bytes with a writable, clearable or sticky bit.
     fn find_changeable(&mut self) {
         let masks = [&self.writable, &self.clearable, &self.sticky];
@@ -49,8 +50,8 @@ impl Layout {
 /// Configuration space of a function. Cloning copies the state and shares the layout.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigSpace {
-    bytes: Box<Image>,
-    layout: Arc<Layout>,
+    bytes: Box<ConfigImage>,
+    layout: Arc<ConfigLayout>,
 }
 
 impl ConfigSpace {
@@ -142,17 +143,17 @@ impl ConfigSpace {
 
     /// Returns the state of the space for [`ConfigSpace::load`] in a successor.
     #[must_use]
-    pub fn save(&self) -> SpaceState {
+    pub fn save(&self) -> ConfigSpaceState {
         let changeable = self.layout.changeable.iter().map(|&i| (i, usize::from(i)));
         let changed = changeable.filter(|&(_, i)| (self.bytes[i] ^ self.layout.reset[i]) & self.live(i) != 0);
-        SpaceState(changed.map(|(at, i)| (at, self.bytes[i] & self.live(i))).collect())
+        ConfigSpaceState(changed.map(|(at, i)| (at, self.bytes[i] & self.live(i))).collect())
     }
 
     /// Restores the state of a space of the same layout. Returns false, and resets the space, if the state has
     /// bytes beyond 4 KiB. Read-only bits keep the layout's value, so that a foreign state cannot change the
     /// function's identity.
     #[must_use]
-    pub fn load(&mut self, state: &SpaceState) -> bool {
+    pub fn load(&mut self, state: &ConfigSpaceState) -> bool {
         self.reset();
         if state.0.iter().any(|(offset, _)| usize::from(*offset) >= SIZE) {
             return false;
@@ -185,9 +186,10 @@ impl ConfigSpace {
 /// Saved state of a configuration space: offset and value of each byte that differs from its value after a conventional
 /// reset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SpaceState(Vec<(u16, u8)>);
+#[serde(rename = "SpaceState")]
+pub struct ConfigSpaceState(Vec<(u16, u8)>);
 
-impl FromIterator<(u16, u8)> for SpaceState {
+impl FromIterator<(u16, u8)> for ConfigSpaceState {
     fn from_iter<I: IntoIterator<Item = (u16, u8)>>(bytes: I) -> Self {
         Self(bytes.into_iter().collect())
     }

@@ -3,7 +3,7 @@
 
 /// Register of one, two or four bytes. Bits in no mask are read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Register {
+pub struct ConfigRegister {
     pub(super) offset: u16,
     pub(super) size: u8,
     pub(super) reset: u32,
@@ -12,7 +12,7 @@ pub struct Register {
     pub(super) sticky: u32,
 }
 
-impl Register {
+impl ConfigRegister {
     /// Creates a read-only configuration byte.
     #[must_use]
     pub const fn byte(offset: u16, reset: u8) -> Self {

@@ -1,7 +1,9 @@
 //! Properties of every configuration space: read-only bits keep their value, write-1-to-clear bits clear alone,
 //! sizing returns sizes, and every access follows the rules.
 
-use super::{Bar, BarKind, Builder, ConfigSpace, Identity, Register, SIZE, SpaceState};
+use super::{
+    Bar, BarKind, ConfigRegister, ConfigSpace, ConfigSpaceBuilder, ConfigSpaceState, FunctionIds, SIZE,
+};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
@@ -9,8 +11,8 @@ const WRITABLE: u32 = 0x0000_ffff;
 const CLEARABLE: u32 = 0x00ff_0000;
 const STATUS: u16 = 0x80;
 
-fn builder() -> Builder {
-    let identity = Identity {
+fn builder() -> ConfigSpaceBuilder {
+    let identity = FunctionIds {
         vendor: 0x8086,
         device: 0x10ca,
         class: 0x02_0000,
@@ -18,12 +20,14 @@ fn builder() -> Builder {
         subsystem_vendor: 0x1234,
         subsystem: 0x5678,
     };
-    Builder::new(identity, 0x0546)
+    ConfigSpaceBuilder::new(identity, 0x0546)
 }
 
 fn space() -> ConfigSpace {
-    let register =
-        Register::dword(STATUS, 0xff00_0000).writable(WRITABLE).write_1_to_clear(CLEARABLE).sticky(CLEARABLE);
+    let register = ConfigRegister::dword(STATUS, 0xff00_0000)
+        .writable(WRITABLE)
+        .write_1_to_clear(CLEARABLE)
+        .sticky(CLEARABLE);
     builder().bar(0, Bar::memory64(0x4000)).bar(3, Bar::memory32(0x1000)).register(register).build()
 }
 
@@ -145,7 +149,7 @@ proptest! {
 
     #[test]
     fn foreign_saved_state_changes_no_vendor_or_device_id(noise in any::<[u8; 64]>()) {
-        let state: SpaceState = (0..).zip(noise).collect();
+        let state: ConfigSpaceState = (0..).zip(noise).collect();
         let mut space = space();
         prop_assert!(space.load(&state));
         prop_assert_eq!((space.dword(0x00), space.dword(0x08)), (0x10ca_8086, 0x0200_0001));

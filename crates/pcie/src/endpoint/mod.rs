@@ -1,5 +1,5 @@
 //! Configuration space of a function with the side effects of writes, which it reports to the device in
-//! [`Effects`].
+//! [`ConfigWriteEffects`].
 
 #[cfg(test)]
 mod tests;
@@ -7,14 +7,14 @@ mod tests;
 use crate::capability::express::{self, DEVICE_CAPABILITIES_FLR, DEVICE_CONTROL_FLR};
 use crate::capability::power::{self, PowerState};
 use crate::capability::{msi, msix, sriov as field};
-use crate::config::{ConfigSpace, SIZE, SpaceState, offset};
-use crate::msix::Control;
-use crate::sriov::{self, Placement, SrIov};
+use crate::config::{ConfigSpace, ConfigSpaceState, SIZE, offset};
+use crate::msix::MsiXControl;
+use crate::sriov::{self, SrIovRegisters, VfRoutingIds};
 
 /// Changes to a function by a write to configuration space. The device performs a function level reset first: then
 /// every other field is set, changed or not, to its value after the reset and the rest of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Effects {
+pub struct ConfigWriteEffects {
     /// True if software requested a function level reset, or left D3hot, which resets as well. The configuration
     /// space is reset already.
     pub function_reset: bool,
@@ -23,14 +23,14 @@ pub struct Effects {
     /// True if the function now accepts memory requests; `None` if unchanged.
     pub memory: Option<bool>,
     /// New MSI-X enable and function mask, if changed.
-    pub msix: Option<Control>,
+    pub msix: Option<MsiXControl>,
     /// New power state of the function, if changed.
     pub power: Option<PowerState>,
     /// New SR-IOV settings, if changed.
-    pub sriov: Option<sriov::State>,
+    pub sriov: Option<sriov::SrIovSettings>,
 }
 
-impl Effects {
+impl ConfigWriteEffects {
     /// Returns true if the write changed nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -46,7 +46,7 @@ pub struct Endpoint {
     msi: Option<u16>,
     msix: Option<u16>,
     power: Option<u16>,
-    sriov: Option<SrIov>,
+    sriov: Option<SrIovRegisters>,
 }
 
 impl Endpoint {
@@ -65,7 +65,7 @@ impl Endpoint {
         let msi = space.find(msi::ID);
         let msix = space.find(msix::ID);
         let power = space.find(power::ID);
-        let sriov = SrIov::find(&space, ari_offset);
+        let sriov = SrIovRegisters::find(&space, ari_offset);
         Self { space, express, msi, msix, power, sriov }
     }
 
@@ -87,16 +87,16 @@ impl Endpoint {
     }
 
     /// Writes the low 1, 2 or 4 bytes of `value`. Any other size is ignored.
-    pub fn write(&mut self, offset: u16, size: u8, value: u32) -> Effects {
+    pub fn write(&mut self, offset: u16, size: u8, value: u32) -> ConfigWriteEffects {
         match size {
             1 | 2 | 4 => self.write_bytes(offset.into(), &value.to_le_bytes()[..size.into()]),
-            _ => Effects::default(),
+            _ => ConfigWriteEffects::default(),
         }
     }
 
     /// Writes bytes, dword by dword in address order, like a root complex: a register takes effect before the next
     /// one is written. Bytes beyond 4 KiB are ignored.
-    pub fn write_bytes(&mut self, offset: u64, from: &[u8]) -> Effects {
+    pub fn write_bytes(&mut self, offset: u64, from: &[u8]) -> ConfigWriteEffects {
         let before = self.effective();
         let mut function_reset = false;
         let (mut at, mut rest) = (offset, from);
@@ -107,7 +107,7 @@ impl Endpoint {
             rest = tail;
         }
         let after = self.effective();
-        if function_reset { Effects { function_reset, ..after } } else { changes(before, after) }
+        if function_reset { ConfigWriteEffects { function_reset, ..after } } else { changes(before, after) }
     }
 
     /// Resets the space after a function level reset by another path (the device's own register, or the manager
@@ -123,13 +123,13 @@ impl Endpoint {
 
     /// Returns the function's state for [`Endpoint::load`] in a successor.
     #[must_use]
-    pub fn save(&self) -> SpaceState {
+    pub fn save(&self) -> ConfigSpaceState {
         self.space.save()
     }
 
     /// Restores the saved state of the same function; see [`ConfigSpace::load`].
     #[must_use]
-    pub fn load(&mut self, state: &SpaceState) -> bool {
+    pub fn load(&mut self, state: &ConfigSpaceState) -> bool {
         self.space.reset();
         let reset = self.sriov.map(|sriov| sriov.settings(&self.space));
         let whole = self.space.load(state);
@@ -153,15 +153,15 @@ impl Endpoint {
 
     /// Returns MSI-X enable and function mask, if the function has MSI-X.
     #[must_use]
-    pub fn msix(&self) -> Option<Control> {
-        self.msix.map(|at| Control::from_word(self.space.word(at + msix::CONTROL)))
+    pub fn msix(&self) -> Option<MsiXControl> {
+        self.msix.map(|at| MsiXControl::from_word(self.space.word(at + msix::CONTROL)))
     }
 
     /// Returns MSI enable and mask; both are false for a function without MSI.
     #[must_use]
-    pub fn msi(&self) -> msi::Control {
-        let Some(at) = self.msi else { return msi::Control::default() };
-        msi::Control {
+    pub fn msi(&self) -> msi::MsiControl {
+        let Some(at) = self.msi else { return msi::MsiControl::default() };
+        msi::MsiControl {
             enabled: self.space.word(at + msi::CONTROL) & msi::CONTROL_ENABLE != 0,
             masked: self.space.dword(at + msi::MASK) & 1 != 0,
         }
@@ -192,13 +192,13 @@ impl Endpoint {
 
     /// Returns the SR-IOV settings, if the function has the capability.
     #[must_use]
-    pub fn sriov(&self) -> Option<sriov::State> {
+    pub fn sriov(&self) -> Option<sriov::SrIovSettings> {
         self.sriov.map(|sriov| sriov.state(&self.space))
     }
 
     /// Returns the VFs' placement, if the function has the SR-IOV capability.
     #[must_use]
-    pub fn placement(&self) -> Option<Placement> {
+    pub fn placement(&self) -> Option<VfRoutingIds> {
         self.sriov.map(|sriov| sriov.placement(&self.space))
     }
 
@@ -207,8 +207,8 @@ impl Endpoint {
     }
 
     /// Returns the current values of all effects.
-    fn effective(&self) -> Effects {
-        Effects {
+    fn effective(&self) -> ConfigWriteEffects {
+        ConfigWriteEffects {
             function_reset: false,
             bus_master: Some(self.bus_master()),
             memory: Some(self.memory()),
@@ -262,11 +262,11 @@ impl Endpoint {
 }
 
 /// Returns the effects that differ between two states.
-fn changes(before: Effects, after: Effects) -> Effects {
+fn changes(before: ConfigWriteEffects, after: ConfigWriteEffects) -> ConfigWriteEffects {
     fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
         if before == after { None } else { after }
     }
-    Effects {
+    ConfigWriteEffects {
         function_reset: false,
         bus_master: new(before.bus_master, after.bus_master),
         memory: new(before.memory, after.memory),

@@ -1,23 +1,23 @@
 //! Tests the effects of writes by software.
 
-use super::{Effects, Endpoint};
+use super::{ConfigWriteEffects, Endpoint};
 use crate::capability::{express, msix, power, power::PowerState, sriov};
-use crate::config::{Bar, Builder, Identity};
-use crate::msix::Control;
-use crate::sriov::State;
+use crate::config::{Bar, ConfigSpaceBuilder, FunctionIds};
+use crate::msix::MsiXControl;
+use crate::sriov::SrIovSettings;
 use proptest::prelude::*;
 
 fn endpoint() -> Endpoint {
     let identity =
-        Identity { vendor: 0x8086, device: 1, class: 0, revision: 1, subsystem_vendor: 0, subsystem: 0 };
-    let express = express::Express {
+        FunctionIds { vendor: 0x8086, device: 1, class: 0, revision: 1, subsystem_vendor: 0, subsystem: 0 };
+    let express = express::ExpressCapability {
         device_capabilities: express::DEVICE_CAPABILITIES_FLR,
         link_capabilities: 0,
         link_status: 0,
         device_capabilities_2: 0,
         virtual_function: false,
     };
-    let sriov = sriov::SrIov {
+    let sriov = sriov::SrIovParameters {
         total_vfs: 8,
         function: 0,
         first_offset: 0x180,
@@ -26,10 +26,13 @@ fn endpoint() -> Endpoint {
         pages: 1,
         bars: &[],
     };
-    let space = Builder::new(identity, 0x0546)
+    let space = ConfigSpaceBuilder::new(identity, 0x0546)
         .bar(0, Bar::memory32(0x2_0000))
-        .capability(0x40, power::Power { capabilities: 0xc823, data_scale: 0, data: 0 }.capability())
-        .capability(0x70, msix::MsiX { vectors: 3, bar: 3, table: 0, pba: 0x2000 }.capability())
+        .capability(
+            0x40,
+            power::PowerCapability { capabilities: 0xc823, data_scale: 0, data: 0 }.capability(),
+        )
+        .capability(0x70, msix::MsiXCapability { vectors: 3, bar: 3, table: 0, pba: 0x2000 }.capability())
         .capability(0xa0, express.capability())
         .extended(0x100, sriov.capability())
         .build();
@@ -49,7 +52,10 @@ fn configuration_write_that_changes_no_bit_has_no_effect() {
 fn bus_master_and_memory_enables_are_reported_once() {
     let mut function = endpoint();
     let effects = function.write(0x04, 2, 0x0006);
-    assert_eq!(effects, Effects { bus_master: Some(true), memory: Some(true), ..Effects::default() });
+    assert_eq!(
+        effects,
+        ConfigWriteEffects { bus_master: Some(true), memory: Some(true), ..ConfigWriteEffects::default() }
+    );
     assert!(function.write(0x04, 2, 0x0006).is_empty());
     assert_eq!(function.write(0x04, 1, 0x02).bus_master, Some(false));
 }
@@ -57,8 +63,11 @@ fn bus_master_and_memory_enables_are_reported_once() {
 #[test]
 fn write_of_the_upper_msix_control_byte_enables_msix() {
     let mut function = endpoint();
-    let on = Control { enabled: true, masked: true };
-    assert_eq!(function.write(0x73, 1, 0xc0), Effects { msix: Some(on), ..Effects::default() });
+    let on = MsiXControl { enabled: true, masked: true };
+    assert_eq!(
+        function.write(0x73, 1, 0xc0),
+        ConfigWriteEffects { msix: Some(on), ..ConfigWriteEffects::default() }
+    );
 }
 
 #[test]
@@ -71,7 +80,7 @@ fn function_level_reset_write_resets_configuration_space() {
     let effects = function.write(0xa8, 2, 0xa810);
     assert!(effects.function_reset);
     assert_eq!((effects.bus_master, effects.memory), (Some(false), Some(false)));
-    assert_eq!(effects.sriov, Some(State::default()));
+    assert_eq!(effects.sriov, Some(SrIovSettings::default()));
     assert_eq!((function.read(0xa8, 2), function.read(0x10, 4)), (0x2810, 0));
     assert!(function.write(0xa9, 1, 0x80).function_reset, "written as a byte");
     assert!(!function.write(0xa8, 1, 0x80).function_reset, "the lower byte is another field");
@@ -104,7 +113,11 @@ fn long_configuration_write_applies_register_by_register() {
     bytes[0x08] = 1;
     bytes[0x10] = 8;
     let effects = function.write_bytes(0x100, &bytes);
-    assert_eq!(effects.sriov.map(State::active), Some(0), "enabled first, so the number is locked at 0");
+    assert_eq!(
+        effects.sriov.map(SrIovSettings::active),
+        Some(0),
+        "enabled first, so the number is locked at 0"
+    );
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-pub use crate::capability::msix::Control;
+pub use crate::capability::msix::MsiXControl;
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ const RESET: [u32; 4] = [0, 0, 0, MASKED];
 
 /// Interrupt message: a write to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct InterruptMessage {
     /// Address of the interrupt message's write.
     pub address: u64,
     /// Data of the interrupt message's write.
@@ -34,18 +34,18 @@ pub struct Message {
 /// The pending bit of a vector is set while a mask delays its message. No bit is set while MSI-X is disabled,
 /// because the function then has no vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct MsiXTable {
     entries: Vec<[u32; 4]>,
     pending: Vec<bool>,
-    control: Control,
+    control: MsiXControl,
 }
 
-impl Table {
+impl MsiXTable {
     /// Creates a table in its reset state: every vector masked, MSI-X disabled. `vectors` is clamped to 1 to 2048.
     #[must_use]
     pub fn new(vectors: u16) -> Self {
         let vectors = usize::from(vectors.clamp(1, MOST_VECTORS));
-        Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: Control::default() }
+        Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: MsiXControl::default() }
     }
 
     /// Returns the number of vectors in the table.
@@ -62,7 +62,8 @@ impl Table {
         }
     }
 
-    /// Writes bytes of the MSI-X table. Call [`Table::release`] afterwards: an unmasked vector may have been pending.
+    /// Writes bytes of the MSI-X table. Call [`MsiXTable::release`] afterwards: an unmasked vector may have been
+    /// pending.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for (at, &value) in (0u64..).zip(from) {
             let Some((entry, dword, lane)) = self.place(offset, at) else { return };
@@ -81,8 +82,8 @@ impl Table {
         }
     }
 
-    /// Applies the MSI-X control word. Call [`Table::release`] afterwards. Disabling clears the pending bits.
-    pub fn set_control(&mut self, control: Control) {
+    /// Applies the MSI-X control word. Call [`MsiXTable::release`] afterwards. Disabling clears the pending bits.
+    pub fn set_control(&mut self, control: MsiXControl) {
         self.control = control;
         if !control.enabled {
             self.pending.fill(false);
@@ -91,13 +92,13 @@ impl Table {
 
     /// Returns the MSI-X control as last set.
     #[must_use]
-    pub fn control(&self) -> Control {
+    pub fn control(&self) -> MsiXControl {
         self.control
     }
 
     /// Signals an MSI-X vector. Returns the message to send, or `None` if it stays pending, or if the vector does not
     /// exist or MSI-X is disabled.
-    pub fn signal(&mut self, vector: u16) -> Option<Message> {
+    pub fn signal(&mut self, vector: u16) -> Option<InterruptMessage> {
         let at = usize::from(vector);
         if !self.control.enabled || at >= self.entries.len() {
             return None;
@@ -109,7 +110,7 @@ impl Table {
 
     /// Returns the next pending message whose masks are clear now, lowest vector first. Call it until it returns
     /// `None`: at most once per vector.
-    pub fn release(&mut self) -> Option<(u16, Message)> {
+    pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         let at = (0..self.pending.len()).find(|&at| self.pending[at] && !self.held(at))?;
         self.pending[at] = false;
         Some((at as u16, self.message(at)))
@@ -118,17 +119,17 @@ impl Table {
     /// Resets the MSI-X table: every vector masked and zero, none pending, MSI-X disabled.
     pub fn reset(&mut self) {
         self.entries.fill(RESET);
-        self.set_control(Control::default());
+        self.set_control(MsiXControl::default());
     }
 
     /// Returns the table's state without the control word, which is in configuration space.
     #[must_use]
-    pub fn save(&self) -> TableState {
-        TableState { entries: self.entries.clone(), pending: self.pending.clone() }
+    pub fn save(&self) -> MsiXTableState {
+        MsiXTableState { entries: self.entries.clone(), pending: self.pending.clone() }
     }
 
     /// Restores the table from a saved state. Missing entries are as after reset; excess ones are ignored.
-    pub fn load(&mut self, state: &TableState, control: Control) {
+    pub fn load(&mut self, state: &MsiXTableState, control: MsiXControl) {
         self.reset();
         for (entry, from) in self.entries.iter_mut().zip(&state.entries) {
             for dword in 0..4 {
@@ -145,9 +146,9 @@ impl Table {
         !self.control.enabled || self.control.masked || self.entries[at][3] & MASKED != 0
     }
 
-    fn message(&self, at: usize) -> Message {
+    fn message(&self, at: usize) -> InterruptMessage {
         let [low, high, data, _] = self.entries[at];
-        Message { address: u64::from(high) << 32 | u64::from(low), data }
+        InterruptMessage { address: u64::from(high) << 32 | u64::from(low), data }
     }
 
     /// Returns entry, dword and byte lane of table byte `offset + at`.
@@ -160,7 +161,8 @@ impl Table {
 
 /// Saved state of an MSI-X table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TableState {
+#[serde(rename = "TableState")]
+pub struct MsiXTableState {
     /// Message address, upper address, data and control of each vector.
     pub entries: Vec<[u32; 4]>,
     /// Pending bit of each MSI-X vector.

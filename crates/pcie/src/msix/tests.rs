@@ -1,14 +1,14 @@
 //! Tests a driver that writes the table, and a device that signals.
 
-use super::{Control, Message, Table};
+use super::{InterruptMessage, MsiXControl, MsiXTable};
 use proptest::prelude::*;
 
-const ON: Control = Control { enabled: true, masked: false };
-const MASKED: Control = Control { enabled: true, masked: true };
+const ON: MsiXControl = MsiXControl { enabled: true, masked: false };
+const MASKED: MsiXControl = MsiXControl { enabled: true, masked: true };
 
 /// Creates a table of three vectors; vector `n` has address fee00000h + 16n and data 40h + n, unmasked.
-fn programmed() -> Table {
-    let mut table = Table::new(3);
+fn programmed() -> MsiXTable {
+    let mut table = MsiXTable::new(3);
     for n in 0..3u32 {
         let entry = [0xfee0_0000 + 16 * n, 0, 0x40 + n, 0];
         let bytes: alloc::vec::Vec<u8> = entry.iter().flat_map(|d| d.to_le_bytes()).collect();
@@ -17,11 +17,11 @@ fn programmed() -> Table {
     table
 }
 
-fn message(n: u32) -> Message {
-    Message { address: u64::from(0xfee0_0000 + 16 * n), data: 0x40 + n }
+fn message(n: u32) -> InterruptMessage {
+    InterruptMessage { address: u64::from(0xfee0_0000 + 16 * n), data: 0x40 + n }
 }
 
-fn pending(table: &Table) -> u8 {
+fn pending(table: &MsiXTable) -> u8 {
     let mut byte = [0xff];
     table.read_pending(0, &mut byte);
     byte[0]
@@ -29,7 +29,7 @@ fn pending(table: &Table) -> u8 {
 
 #[test]
 fn every_msix_vector_is_masked_after_reset() {
-    let table = Table::new(3);
+    let table = MsiXTable::new(3);
     let mut entry = [0xff; 16];
     table.read(32, &mut entry);
     assert_eq!(entry, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
@@ -76,7 +76,7 @@ fn pending_msix_message_is_read_at_the_unmask() {
     table.signal(0);
     table.write(8, &[0x99]);
     table.set_control(ON);
-    assert_eq!(table.release(), Some((0, Message { data: 0x99, ..message(0) })));
+    assert_eq!(table.release(), Some((0, InterruptMessage { data: 0x99, ..message(0) })));
 }
 
 #[test]
@@ -84,14 +84,14 @@ fn disabling_msix_clears_the_pending_bits() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(0);
-    table.set_control(Control::default());
+    table.set_control(MsiXControl::default());
     table.set_control(ON);
     assert_eq!((pending(&table), table.release()), (0, None));
 }
 
 #[test]
 fn reserved_msix_bits_and_bytes_after_the_table_read_zero() {
-    let mut table = Table::new(1);
+    let mut table = MsiXTable::new(1);
     table.write(0, &[0xff; 64]);
     let mut bytes = [0xaa; 20];
     table.read(0, &mut bytes);
@@ -104,7 +104,7 @@ fn msix_table_restored_from_saved_state_is_unchanged() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(2);
-    let mut successor = Table::new(3);
+    let mut successor = MsiXTable::new(3);
     successor.load(&table.save(), table.control());
     assert_eq!(successor, table);
 }
@@ -115,11 +115,11 @@ proptest! {
         accesses in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..40)), 0..40),
         near in any::<bool>(),
     ) {
-        let mut table = Table::new(3);
+        let mut table = MsiXTable::new(3);
         for (offset, bytes) in accesses {
             let offset = if near { offset % 64 } else { offset };
             table.write(offset, &bytes);
-            table.set_control(Control { enabled: bytes.len() % 3 != 0, masked: bytes.len() % 2 == 0 });
+            table.set_control(MsiXControl { enabled: bytes.len() % 3 != 0, masked: bytes.len() % 2 == 0 });
             table.signal(offset as u16);
             while table.release().is_some() {}
             let mut back = bytes.clone();

@@ -11,7 +11,7 @@ use crate::config::ConfigSpace;
 
 /// Settings in the control words of an SR-IOV capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct State {
+pub struct SrIovSettings {
     /// True if VFs are enabled.
     pub enabled: bool,
     /// True if VFs accept memory requests.
@@ -22,7 +22,7 @@ pub struct State {
     pub num_vfs: u16,
 }
 
-impl State {
+impl SrIovSettings {
     /// Returns the number of enabled VFs.
     #[must_use]
     pub const fn active(self) -> u16 {
@@ -32,14 +32,14 @@ impl State {
 
 /// Routing ids of VFs, relative to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placement {
+pub struct VfRoutingIds {
     /// Distance from the PF to the first VF.
     pub first_offset: u16,
     /// Distance between the routing ids of consecutive VFs.
     pub stride: u16,
 }
 
-impl Placement {
+impl VfRoutingIds {
     /// Returns the routing id of VF `n`, from 0. Returns `None` beyond the last bus.
     #[must_use]
     pub fn rid(self, pf: Rid, n: u8) -> Option<Rid> {
@@ -50,13 +50,13 @@ impl Placement {
 
 /// SR-IOV capability in a configuration space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SrIov {
+pub struct SrIovRegisters {
     at: u16,
     /// Offsets of the first VF without and with ARI.
     offsets: [u16; 2],
 }
 
-impl SrIov {
+impl SrIovRegisters {
     /// Finds the capability of `space`. `ari_offset` is the first VF's offset when the hierarchy routes by ARI;
     /// without ARI it is the layout's.
     #[must_use]
@@ -67,9 +67,9 @@ impl SrIov {
 
     /// Returns the settings in the capability's control words.
     #[must_use]
-    pub fn state(self, space: &ConfigSpace) -> State {
+    pub fn state(self, space: &ConfigSpace) -> SrIovSettings {
         let control = space.word(self.at + field::CONTROL);
-        State {
+        SrIovSettings {
             enabled: control & field::CONTROL_ENABLE != 0,
             memory: control & field::CONTROL_MEMORY != 0,
             ari: control & field::CONTROL_ARI != 0,
@@ -79,8 +79,8 @@ impl SrIov {
 
     /// Returns the placement of the VFs.
     #[must_use]
-    pub fn placement(self, space: &ConfigSpace) -> Placement {
-        Placement {
+    pub fn placement(self, space: &ConfigSpace) -> VfRoutingIds {
+        VfRoutingIds {
             first_offset: space.word(self.at + field::FIRST_OFFSET),
             stride: space.word(self.at + field::STRIDE),
         }
@@ -91,7 +91,7 @@ impl SrIov {
     /// - NumVFs beyond TotalVFs and an unsupported page size are ignored;
     /// - the first VF's offset follows the hierarchy bit;
     /// - a VF BAR is aligned to the page size, so that each VF has pages of its own.
-    pub fn enforce(self, before: Settings, space: &mut ConfigSpace) {
+    pub fn enforce(self, before: SrIovSnapshot, space: &mut ConfigSpace) {
         let control = self.at + field::CONTROL;
         let (num_vfs, page_size) = (self.at + field::NUM_VFS, self.at + field::PAGE_SIZE);
         let locked = before.control & field::CONTROL_ENABLE != 0;
@@ -110,10 +110,10 @@ impl SrIov {
         self.align_bars(space);
     }
 
-    /// Returns the settings that [`SrIov::enforce`] may have to restore.
+    /// Returns the settings that [`SrIovRegisters::enforce`] may have to restore.
     #[must_use]
-    pub fn settings(self, space: &ConfigSpace) -> Settings {
-        Settings {
+    pub fn settings(self, space: &ConfigSpace) -> SrIovSnapshot {
+        SrIovSnapshot {
             control: space.word(self.at + field::CONTROL),
             num_vfs: space.word(self.at + field::NUM_VFS),
             page_size: space.dword(self.at + field::PAGE_SIZE),
@@ -135,7 +135,7 @@ impl SrIov {
 
 /// Settings of an SR-IOV capability before a write.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct SrIovSnapshot {
     control: u16,
     num_vfs: u16,
     page_size: u32,

@@ -1,9 +1,9 @@
 //! Tests the specification's rules on a capability like the 82576's.
 
-use super::{Placement, SrIov, State};
+use super::{SrIovRegisters, SrIovSettings, VfRoutingIds};
 use crate::Rid;
 use crate::capability::sriov as field;
-use crate::config::{Bar, Builder, ConfigSpace, Identity};
+use crate::config::{Bar, ConfigSpace, ConfigSpaceBuilder, FunctionIds};
 use std::string::ToString as _;
 
 const AT: u16 = 0x100;
@@ -11,8 +11,8 @@ const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x400
 
 fn space() -> ConfigSpace {
     let identity =
-        Identity { vendor: 0x8086, device: 1, class: 0, revision: 1, subsystem_vendor: 0, subsystem: 0 };
-    let capability = field::SrIov {
+        FunctionIds { vendor: 0x8086, device: 1, class: 0, revision: 1, subsystem_vendor: 0, subsystem: 0 };
+    let capability = field::SrIovParameters {
         total_vfs: 8,
         function: 0,
         first_offset: 0x180,
@@ -21,28 +21,28 @@ fn space() -> ConfigSpace {
         pages: 0x553,
         bars: BARS,
     };
-    Builder::new(identity, 0).extended(AT, capability.capability()).build()
+    ConfigSpaceBuilder::new(identity, 0).extended(AT, capability.capability()).build()
 }
 
 /// Writes like software, under the rules.
 fn write(space: &mut ConfigSpace, offset: u16, size: u8, value: u32) {
-    let sriov = SrIov::find(&self::space(), 0x80).unwrap();
+    let sriov = SrIovRegisters::find(&self::space(), 0x80).unwrap();
     let before = sriov.settings(space);
     space.write(AT + offset, size, value);
     sriov.enforce(before, space);
 }
 
-fn state(space: &ConfigSpace) -> State {
-    SrIov::find(&self::space(), 0x80).unwrap().state(space)
+fn state(space: &ConfigSpace) -> SrIovSettings {
+    SrIovRegisters::find(&self::space(), 0x80).unwrap().state(space)
 }
 
 /// With a stride of 1, VFs have consecutive devices and functions, and continue on the next bus.
 #[test]
 fn vfs_beyond_function_7_are_functions_of_the_next_devices() {
-    let (close, pf) = (Placement { first_offset: 16, stride: 1 }, Rid(0x0008));
+    let (close, pf) = (VfRoutingIds { first_offset: 16, stride: 1 }, Rid(0x0008));
     let rids = [0, 7, 8, 63].map(|n| close.rid(pf, n).unwrap().to_string());
     assert_eq!(rids, ["00:03.0", "00:03.7", "00:04.0", "00:0a.7"]);
-    let far = Placement { first_offset: 0x80, stride: 2 };
+    let far = VfRoutingIds { first_offset: 0x80, stride: 2 };
     assert_eq!(far.rid(pf, 63).unwrap().to_string(), "01:00.6");
     assert_eq!(far.rid(Rid(0xff80), 0), None, "bus 255 is the last");
 }
@@ -64,7 +64,7 @@ fn num_vfs_is_locked_while_vfs_are_enabled() {
     write(&mut space, field::NUM_VFS, 2, 4);
     write(&mut space, field::CONTROL, 2, 0x0009);
     write(&mut space, field::NUM_VFS, 2, 2);
-    assert_eq!(state(&space), State { enabled: true, memory: true, ari: false, num_vfs: 4 });
+    assert_eq!(state(&space), SrIovSettings { enabled: true, memory: true, ari: false, num_vfs: 4 });
     write(&mut space, field::CONTROL, 2, 0);
     assert_eq!((state(&space).active(), state(&space).num_vfs), (0, 4));
     write(&mut space, field::NUM_VFS, 2, 2);
@@ -77,8 +77,8 @@ fn first_vf_offset_depends_on_the_ari_hierarchy_bit() {
     assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x180);
     write(&mut space, field::CONTROL, 2, u32::from(field::CONTROL_ARI));
     assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x80);
-    let found = SrIov::find(&self::space(), 0x80).unwrap().placement(&space);
-    assert_eq!(found, Placement { first_offset: 0x80, stride: 2 });
+    let found = SrIovRegisters::find(&self::space(), 0x80).unwrap().placement(&space);
+    assert_eq!(found, VfRoutingIds { first_offset: 0x80, stride: 2 });
     write(&mut space, field::CONTROL, 2, 0x0011);
     write(&mut space, field::CONTROL, 2, 0x0001);
     assert_eq!((state(&space).ari, space.word(AT + field::FIRST_OFFSET)), (true, 0x80));
@@ -86,8 +86,8 @@ fn first_vf_offset_depends_on_the_ari_hierarchy_bit() {
 
 #[test]
 fn vf_routing_id_is_the_pfs_plus_offset_plus_n_strides() {
-    let flat = Placement { first_offset: 0x180, stride: 2 };
-    let ari = Placement { first_offset: 0x80, stride: 2 };
+    let flat = VfRoutingIds { first_offset: 0x180, stride: 2 };
+    let ari = VfRoutingIds { first_offset: 0x80, stride: 2 };
     let pf = Rid(0x0100);
     let name = |rid: Option<Rid>| std::format!("{}", rid.unwrap());
     assert_eq!(name(flat.rid(pf, 0)), "02:10.0");

@@ -1,7 +1,7 @@
 //! Address filters. Exact addresses are in a hash table sized so that nearly every look-up is one probe; inexact
 //! filters are tables of 4096 bits. `tables` has the ports of an inexact match.
 
-use crate::{Port, Ports};
+use crate::{PortIndex, PortSet};
 use alloc::boxed::Box;
 use alloc::vec;
 use units::MacAddress;
@@ -13,28 +13,28 @@ const fn number(mac: MacAddress) -> u64 {
 }
 
 /// Entry of the hash table: an address and its ports. An entry without ports is empty.
-type Slot = (u64, Ports);
+type AddressSlot = (u64, PortSet);
 
 /// Exact addresses and the ports of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exact {
+pub struct ExactFilter {
     /// Entries of the hash table: a power of two, and more than twice the addresses, so that every probe sequence meets
     /// an empty entry.
-    slots: Box<[Slot]>,
+    slots: Box<[AddressSlot]>,
     /// Number of addresses that may still be added.
     room: usize,
 }
 
-impl Exact {
+impl ExactFilter {
     /// Creates an empty table with room for `addresses` addresses.
     #[must_use]
     pub fn with_room(addresses: usize) -> Self {
         let slots = (addresses * 2 + 2).next_power_of_two();
-        Self { slots: vec![(0, Ports::NONE); slots].into_boxed_slice(), room: addresses }
+        Self { slots: vec![(0, PortSet::NONE); slots].into_boxed_slice(), room: addresses }
     }
 
     /// Adds ports to an exact MAC address. Ignores an empty set of ports, and a new address beyond the table's room.
-    pub fn add(&mut self, mac: MacAddress, ports: Ports) {
+    pub fn add(&mut self, mac: MacAddress, ports: PortSet) {
         let at = self.slot(mac);
         let slot = &mut self.slots[at];
         if ports.is_empty() || slot.1.is_empty() && self.room == 0 {
@@ -46,13 +46,13 @@ impl Exact {
 
     /// Returns the ports of an address.
     #[must_use]
-    pub fn ports(&self, mac: MacAddress) -> Ports {
+    pub fn ports(&self, mac: MacAddress) -> PortSet {
         self.slots[self.slot(mac)].1
     }
 
     /// Returns `true` if a port has an address.
     #[must_use]
-    pub fn is_of(&self, mac: MacAddress, port: Port) -> bool {
+    pub fn is_of(&self, mac: MacAddress, port: PortIndex) -> bool {
         self.ports(mac).has(port)
     }
 
@@ -71,11 +71,11 @@ impl Exact {
 
 /// Inexact address filter: a bit for each value of twelve address bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inexact {
+pub struct HashFilter {
     words: [u32; 128],
 }
 
-impl Inexact {
+impl HashFilter {
     /// Creates the filter whose 32-bit word `n` is `word(n)`.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
@@ -91,8 +91,8 @@ impl Inexact {
 
 #[cfg(test)]
 mod tests {
-    use super::Exact;
-    use crate::Ports;
+    use super::ExactFilter;
+    use crate::PortSet;
     use proptest::prelude::{Strategy, proptest};
     use std::collections::HashMap;
     use units::MacAddress;
@@ -109,26 +109,26 @@ mod tests {
         fn each_exact_mac_address_returns_its_own_ports(
             entries in proptest::collection::vec((arbitrary_address(), 1u64..), 0..MOST)
         ) {
-            let (mut exact, mut map) = (Exact::with_room(MOST), HashMap::new());
+            let (mut exact, mut map) = (ExactFilter::with_room(MOST), HashMap::new());
             for (bytes, ports) in entries {
-                exact.add(MacAddress(bytes), Ports::new(ports));
+                exact.add(MacAddress(bytes), PortSet::new(ports));
                 *map.entry(bytes).or_insert(0) |= ports;
             }
             for (bytes, ports) in &map {
-                assert_eq!(exact.ports(MacAddress(*bytes)), Ports::new(*ports));
+                assert_eq!(exact.ports(MacAddress(*bytes)), PortSet::new(*ports));
             }
             let stranger = [9; 6];
-            assert_eq!(exact.ports(MacAddress(stranger)), Ports::NONE);
+            assert_eq!(exact.ports(MacAddress(stranger)), PortSet::NONE);
         }
 
         #[test]
         fn mac_addresses_beyond_the_address_tables_size_are_ignored(room in 0usize..5) {
-            let mut exact = Exact::with_room(room);
+            let mut exact = ExactFilter::with_room(room);
             for n in 0..8 {
-                exact.add(MacAddress([2, 0, 0, 0, 0, n]), Ports::new(1));
-                exact.add(MacAddress([2, 0, 0, 0, 0, n]), Ports::new(2));
+                exact.add(MacAddress([2, 0, 0, 0, 0, n]), PortSet::new(1));
+                exact.add(MacAddress([2, 0, 0, 0, 0, n]), PortSet::new(2));
             }
-            let known = (0..8).filter(|n| exact.ports(MacAddress([2, 0, 0, 0, 0, *n])) == Ports::new(3));
+            let known = (0..8).filter(|n| exact.ports(MacAddress([2, 0, 0, 0, 0, *n])) == PortSet::new(3));
             assert_eq!(known.count(), room);
         }
     }

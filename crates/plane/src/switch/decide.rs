@@ -1,8 +1,8 @@
 //! Decides on one frame: its receivers (82576 datasheet 7.10.3.3 and 7.10.3.4), frames between ports, and violations of the sender
 //! (7.10.3.9). Whether a receiver has room is found at delivery.
 
-use super::tables::Tables;
-use crate::{Port, Ports};
+use super::tables::SwitchTables;
+use crate::{PortIndex, PortSet};
 use units::MacAddress;
 
 /// Last byte of the link-local address of pause frames (IEEE 802.3, annex 31B).
@@ -10,18 +10,18 @@ const PAUSE: u8 = 0x01;
 
 /// Origin of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum FrameOrigin {
     /// The frame came from the uplink.
     Uplink,
     /// This port sent the frame.
-    Port(Port),
+    Port(PortIndex),
 }
 
-impl Origin {
+impl FrameOrigin {
     /// Returns the sending port, or the empty set for a frame from the uplink.
-    const fn sender(self) -> Ports {
+    const fn sender(self) -> PortSet {
         match self {
-            Self::Uplink => Ports::NONE,
+            Self::Uplink => PortSet::NONE,
             Self::Port(port) => port.only(),
         }
     }
@@ -29,7 +29,7 @@ impl Origin {
 
 /// Properties of a frame on which the switch decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
+pub struct FrameMetadata {
     /// Destination MAC address of the frame.
     pub dst: MacAddress,
     /// Source MAC address of the frame.
@@ -39,12 +39,12 @@ pub struct Frame {
     /// Number of bytes in the frame, tag included, frame check sequence excluded.
     pub length: usize,
     /// Port or uplink that the frame comes from.
-    pub origin: Origin,
+    pub origin: FrameOrigin,
 }
 
 /// Reason to drop a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum SwitchDropReason {
     /// A guest sent to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are for switches only. A plane that forwards
     /// link-local frames drops only pause frames.
     LinkControl,
@@ -64,9 +64,9 @@ pub enum Reason {
 
 /// Receivers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Decision {
+pub struct SwitchDecision {
     /// Ports that get the frame.
-    pub ports: Ports,
+    pub ports: PortSet,
     /// True if the uplink gets the frame.
     pub uplink: bool,
     /// True if the receive options of replicated frames apply: to a broadcast or multicast while replication is on.
@@ -75,50 +75,50 @@ pub struct Decision {
     /// addresses.
     pub inexact: bool,
     /// Reason to drop the frame; `None` if a port or the uplink gets the frame.
-    pub dropped: Option<Reason>,
+    pub dropped: Option<SwitchDropReason>,
 }
 
-impl Decision {
+impl SwitchDecision {
     /// Decision without a receiver and without a reason: the value of an empty entry among remembered decisions.
     pub(super) const NOWHERE: Self =
-        Self { ports: Ports::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
+        Self { ports: PortSet::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
 }
 
 /// Ports whose address filters match a destination.
-struct Match {
-    ports: Ports,
+struct AddressMatch {
+    ports: PortSet,
     /// True if an exact filter matches, or the destination is the broadcast address.
     exact: bool,
 }
 
-impl Match {
+impl AddressMatch {
     /// Returns a match by a hash filter or by default.
-    const fn inexact(ports: Ports) -> Self {
+    const fn inexact(ports: PortSet) -> Self {
         Self { ports, exact: false }
     }
 }
 
-impl<const N: usize> Tables<N> {
+impl<const N: usize> SwitchTables<N> {
     /// Decides on a frame by the tables. The function is out of line, because most frames belong to a remembered flow.
     #[cold]
-    pub(super) fn decide_closely(&self, frame: &Frame) -> Decision {
+    pub(super) fn decide_closely(&self, frame: &FrameMetadata) -> SwitchDecision {
         self.decide(frame)
     }
 
     /// Returns the ports that receive a frame, or the reason to drop the frame.
     #[must_use]
-    pub fn decide(&self, frame: &Frame) -> Decision {
+    pub fn decide(&self, frame: &FrameMetadata) -> SwitchDecision {
         let sender = frame.origin.sender();
         if let Some(reason) = self.violation(frame, sender) {
-            return Decision { dropped: Some(reason), ..Decision::default() };
+            return SwitchDecision { dropped: Some(reason), ..SwitchDecision::default() };
         }
         if !sender.is_empty() && self.is_too_long(frame.length) {
-            return Decision { dropped: Some(Reason::TooLong), ..Decision::default() };
+            return SwitchDecision { dropped: Some(SwitchDropReason::TooLong), ..SwitchDecision::default() };
         }
         let from_uplink = sender.is_empty();
         let switched = from_uplink || self.loopback;
         let matched = self.matching(frame.dst, from_uplink);
-        let wanted = if switched { matched.ports & self.in_vlan(frame.vlan) } else { Ports::NONE };
+        let wanted = if switched { matched.ports & self.in_vlan(frame.vlan) } else { PortSet::NONE };
         // A frame to a local station does not leave by the uplink as well. A virtual router's does: a port that has its address may
         // be the backup, while the master is outside.
         let one_station = !frame.dst.is_group() && !frame.dst.is_virtual_router();
@@ -135,29 +135,29 @@ impl<const N: usize> Tables<N> {
             ports |= self.fitting(copies & self.enabled & !itself, frame.length, frame.vlan.is_some());
         }
         let dropped = match (ports.is_empty(), uplink) {
-            (true, false) if wanted.is_empty() => Some(Reason::Unwanted),
-            (true, false) if others.is_empty() => Some(Reason::OnlySender),
-            (true, false) if enabled.is_empty() => Some(Reason::Disabled),
-            (true, false) => Some(Reason::TooLong),
+            (true, false) if wanted.is_empty() => Some(SwitchDropReason::Unwanted),
+            (true, false) if others.is_empty() => Some(SwitchDropReason::OnlySender),
+            (true, false) if enabled.is_empty() => Some(SwitchDropReason::Disabled),
+            (true, false) => Some(SwitchDropReason::TooLong),
             _ => None,
         };
         let replicated = self.replicate && frame.dst.is_group();
-        Decision { ports, uplink, replicated, inexact: !matched.exact, dropped }
+        SwitchDecision { ports, uplink, replicated, inexact: !matched.exact, dropped }
     }
 
     /// Returns the violation of a port that sends a frame. The uplink may send anything, and so may the only port of a switch.
-    fn violation(&self, frame: &Frame, sender: Ports) -> Option<Reason> {
+    fn violation(&self, frame: &FrameMetadata, sender: PortSet) -> Option<SwitchDropReason> {
         if sender.is_empty() || !self.shared {
             return None;
         }
         if self.guests.meets(sender) && self.keeps_local(frame.dst) {
-            return Some(Reason::LinkControl);
+            return Some(SwitchDropReason::LinkControl);
         }
         if self.check_source.meets(sender) && !self.exact.ports(frame.src).meets(sender) {
-            return Some(Reason::SourceSpoofed);
+            return Some(SwitchDropReason::SourceSpoofed);
         }
         let outside = frame.vlan.is_some_and(|tag| !self.vlans.members(tag).meets(sender));
-        (self.check_vlan.meets(sender) && outside).then_some(Reason::VlanSpoofed)
+        (self.check_vlan.meets(sender) && outside).then_some(SwitchDropReason::VlanSpoofed)
     }
 
     /// Returns true for a link-local destination that guests' frames must not have (IEEE 802.1Q-2022, table 8-1). A pause
@@ -168,24 +168,24 @@ impl<const N: usize> Tables<N> {
         is_local && (!self.forwards_link_local || last == PAUSE)
     }
 
-    fn matching(&self, dst: MacAddress, from_uplink: bool) -> Match {
+    fn matching(&self, dst: MacAddress, from_uplink: bool) -> AddressMatch {
         if self.ignore_address {
-            return Match::inexact(self.all);
+            return AddressMatch::inexact(self.all);
         }
         if dst.is_group() {
             return self.matching_group(dst);
         }
         let exact = self.exact.ports(dst);
         if !exact.is_empty() {
-            return Match { ports: exact, exact: true };
+            return AddressMatch { ports: exact, exact: true };
         }
         let hits = self.matching_inexactly(dst);
-        Match::inexact(if hits.is_empty() && from_uplink { self.default_ports } else { hits })
+        AddressMatch::inexact(if hits.is_empty() && from_uplink { self.default_ports } else { hits })
     }
 
     /// Returns the ports whose hash filter matches a unicast address.
-    fn matching_inexactly(&self, dst: MacAddress) -> Ports {
-        if self.unicast.hit(dst, self.hash_shift) { self.unicast_hits } else { Ports::NONE }
+    fn matching_inexactly(&self, dst: MacAddress) -> PortSet {
+        if self.unicast.hit(dst, self.hash_shift) { self.unicast_hits } else { PortSet::NONE }
     }
 
     /// Returns `true` if an address filter matches a unicast address.
@@ -196,28 +196,28 @@ impl<const N: usize> Tables<N> {
 
     /// Matches a broadcast or multicast address. Without replication only an exact filter chooses the one port that gets the frame;
     /// all other frames go to the default port, whose software distributes them (7.10.3.4).
-    fn matching_group(&self, dst: MacAddress) -> Match {
+    fn matching_group(&self, dst: MacAddress) -> AddressMatch {
         let broadcast = dst.is_broadcast();
-        let exact = if broadcast { Ports::NONE } else { self.exact.ports(dst) };
+        let exact = if broadcast { PortSet::NONE } else { self.exact.ports(dst) };
         let hit = exact.is_empty() && !broadcast && self.multicast.hit(dst, self.hash_shift);
         let ports = match (self.alone, broadcast) {
             (true, _) if !exact.is_empty() => exact,
             (true, _) => self.default_ports,
             (false, true) => self.broadcast,
             (false, false) => {
-                exact | self.every_multicast | if hit { self.multicast_hits } else { Ports::NONE }
+                exact | self.every_multicast | if hit { self.multicast_hits } else { PortSet::NONE }
             }
         };
-        Match { ports, exact: broadcast || !exact.is_empty() }
+        AddressMatch { ports, exact: broadcast || !exact.is_empty() }
     }
 
     /// Returns the ports that the VLAN filter admits.
-    fn in_vlan(&self, vlan: Option<u16>) -> Ports {
+    fn in_vlan(&self, vlan: Option<u16>) -> PortSet {
         match vlan {
             _ if !self.filter_vlans => self.all,
             None => self.untagged,
             Some(tag) if !self.vlans.is_accepted(tag) || tag & self.canonical.0 != self.canonical.1 => {
-                Ports::NONE
+                PortSet::NONE
             }
             Some(tag) if self.shared => self.vlans.members(tag),
             Some(_) => self.all,

@@ -5,9 +5,9 @@
 //! Each sender has its own flows: a guest that sends with ever new addresses evicts only its own, and each of its frames costs a
 //! look-up. Flows are not saved: a restored plane starts without any.
 
-use super::decide::{Decision, Frame, Origin};
-use super::tables::Tables;
-use crate::frame::Ends;
+use super::decide::{FrameMetadata, FrameOrigin, SwitchDecision};
+use super::tables::SwitchTables;
+use crate::frame::AddressPair;
 use alloc::boxed::Box;
 
 /// Number of flows that are remembered per sender.
@@ -15,15 +15,15 @@ const FLOWS: usize = 32;
 
 /// Key of a sender's flow: all bits of both addresses, of the tag, and of the generation. Zero is no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Key(u64, u64);
+struct FlowKey(u64, u64);
 
-impl Key {
+impl FlowKey {
     const TAGGED: u64 = 1 << 48;
     /// Lowest bit of the generation in a flow's key. The generation has all bits from here to 63.
     const GENERATION: u32 = 49;
 
     #[inline]
-    fn new(ends: Ends, vlan: Option<u16>, generation: u64) -> Self {
+    fn new(ends: AddressPair, vlan: Option<u16>, generation: u64) -> Self {
         let tag = vlan.map_or(0, |tag| Self::TAGGED | u64::from(tag) << 32);
         Self(ends.low, u64::from(ends.high) | tag | generation)
     }
@@ -37,28 +37,28 @@ impl Key {
 }
 
 /// Remembered flows of a sender, with their decisions.
-type Sender = [(Key, Decision); FLOWS];
+type SenderFlows = [(FlowKey, SwitchDecision); FLOWS];
 
 /// Remembered flows of all senders.
 #[derive(Debug, Clone)]
-pub struct Flows<const N: usize> {
-    ports: Box<[Sender; N]>,
-    uplink: Box<Sender>,
+pub struct FlowCache<const N: usize> {
+    ports: Box<[SenderFlows; N]>,
+    uplink: Box<SenderFlows>,
     /// Generation of the tables, shifted to its place in a flow's key; never zero.
     generation: u64,
     remembers: bool,
 }
 
-impl<const N: usize> Flows<N> {
-    const NOTHING: (Key, Decision) = (Key(0, 0), Decision::NOWHERE);
-    const NONE: Sender = [Self::NOTHING; FLOWS];
+impl<const N: usize> FlowCache<N> {
+    const NOTHING: (FlowKey, SwitchDecision) = (FlowKey(0, 0), SwitchDecision::NOWHERE);
+    const NONE: SenderFlows = [Self::NOTHING; FLOWS];
 
     /// Creates a table without remembered flows.
     pub(crate) fn new() -> Self {
         Self {
             ports: Box::new([Self::NONE; N]),
             uplink: Box::new(Self::NONE),
-            generation: 1 << Key::GENERATION,
+            generation: 1 << FlowKey::GENERATION,
             remembers: true,
         }
     }
@@ -66,11 +66,11 @@ impl<const N: usize> Flows<N> {
     /// Forgets all flows, since the tables have changed. When the generation wraps, the entries are erased: flows of the first
     /// generation would match again.
     pub(crate) fn forget(&mut self) {
-        self.generation = self.generation.wrapping_add(1 << Key::GENERATION);
+        self.generation = self.generation.wrapping_add(1 << FlowKey::GENERATION);
         if self.generation == 0 {
             self.ports.fill(Self::NONE);
             self.uplink.fill(Self::NOTHING);
-            self.generation = 1 << Key::GENERATION;
+            self.generation = 1 << FlowKey::GENERATION;
         }
     }
 
@@ -90,27 +90,27 @@ impl<const N: usize> Flows<N> {
         self.remembers
     }
 
-    /// Returns the decision of [`Tables::decide`] on a frame of `length` bytes.
+    /// Returns the decision of [`SwitchTables::decide`] on a frame of `length` bytes.
     #[inline]
     pub(crate) fn decide(
         &mut self,
-        tables: &Tables<N>,
-        ends: Ends,
+        tables: &SwitchTables<N>,
+        ends: AddressPair,
         vlan: Option<u16>,
         length: usize,
-        origin: Origin,
-    ) -> Decision {
-        let key = Key::new(ends, vlan, self.generation);
+        origin: FrameOrigin,
+    ) -> SwitchDecision {
+        let key = FlowKey::new(ends, vlan, self.generation);
         let sender = match origin {
-            Origin::Port(port) => &mut self.ports[port.index::<N>()],
-            Origin::Uplink => &mut *self.uplink,
+            FrameOrigin::Port(port) => &mut self.ports[port.index::<N>()],
+            FrameOrigin::Uplink => &mut *self.uplink,
         };
         let (known, decision) = &mut sender[key.place()];
         let usual = tables.fits_everybody(length, vlan.is_some());
         if *known != key || !usual {
-            let frame = Frame { dst: ends.destination(), src: ends.source(), vlan, length, origin };
+            let frame = FrameMetadata { dst: ends.destination(), src: ends.source(), vlan, length, origin };
             // A decision that must not be found again is stored under the empty key.
-            *known = if usual && self.remembers { key } else { Key::default() };
+            *known = if usual && self.remembers { key } else { FlowKey::default() };
             *decision = tables.decide_closely(&frame);
         }
         *decision
@@ -119,10 +119,12 @@ impl<const N: usize> Flows<N> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Flows, Key};
-    use crate::frame::Ends;
-    use crate::switch::{Fit, Frame, Ids, Origin, Rule, Tables};
-    use crate::{Port, Ports};
+    use super::{FlowCache, FlowKey};
+    use crate::frame::AddressPair;
+    use crate::switch::{
+        FrameMetadata, FrameOrigin, MaxFrameLength, PortMirrorRule, SwitchTables, VlanIdSet,
+    };
+    use crate::{PortIndex, PortSet};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
     use units::MacAddress;
 
@@ -134,49 +136,57 @@ mod tests {
         prop_oneof![6 => few, 1 => group, 1 => Just([0xff; 6])]
     }
 
-    fn frame() -> impl Strategy<Value = (Ends, Frame)> {
+    fn frame() -> impl Strategy<Value = (AddressPair, FrameMetadata)> {
         let vlan = proptest::option::of(prop_oneof![0u16..4, (0u16..4).prop_map(|id| id | 0x6000)]);
         let length = prop_oneof![60usize..100, 1400usize..1600, 1512usize..1520, 8000usize..9700];
-        let origin =
-            prop_oneof![Just(Origin::Uplink), (0u32..16).prop_map(|n| Origin::Port(Port::of_field(n)))];
+        let origin = prop_oneof![
+            Just(FrameOrigin::Uplink),
+            (0u32..16).prop_map(|n| FrameOrigin::Port(PortIndex::of_field(n)))
+        ];
         (address(), address(), vlan, length, origin).prop_map(|(dst, src, vlan, length, origin)| {
             (
-                Ends::of(&[dst, src].concat()),
-                Frame { dst: MacAddress(dst), src: MacAddress(src), vlan, length, origin },
+                AddressPair::of(&[dst, src].concat()),
+                FrameMetadata { dst: MacAddress(dst), src: MacAddress(src), vlan, length, origin },
             )
         })
     }
 
     /// Draws tables: addresses, VLANs, checks, a mirror.
-    fn tables() -> impl Strategy<Value = Tables<PORTS>> {
+    fn tables() -> impl Strategy<Value = SwitchTables<PORTS>> {
         let fits = proptest::array::uniform16(1500usize..9000);
         (any::<[bool; 6]>(), proptest::array::uniform16(any::<u16>()), fits).prop_map(
             |(flags, sets, fits)| {
-                let ports = |n: usize| Ports::new(sets[n].into());
-                let mut tables = Tables::closed(PORTS);
+                let ports = |n: usize| PortSet::new(sets[n].into());
+                let mut tables = SwitchTables::closed(PORTS);
                 (tables.shared, tables.replicate, tables.alone) = (true, flags[0], !flags[0]);
-                (tables.filter_vlans, tables.loopback, tables.all) = (flags[1], flags[2], Ports::new(0xffff));
+                (tables.filter_vlans, tables.loopback, tables.all) =
+                    (flags[1], flags[2], PortSet::new(0xffff));
                 (tables.untagged, tables.broadcast, tables.every_multicast) = (ports(0), ports(1), ports(2));
                 (tables.check_source, tables.check_vlan, tables.enabled) =
                     (ports(3), ports(4), ports(5) | ports(6));
                 (tables.guests, tables.own_loopback, tables.default_ports) = (ports(7), ports(8), ports(9));
-                tables.vlans.accept(Ids::from_words(|word| if word == 0 { 0b1011 } else { 0 }));
+                tables.vlans.accept(VlanIdSet::from_words(|word| if word == 0 { 0b1011 } else { 0 }));
                 for n in 0..4u8 {
                     tables.vlans.add(n.into(), ports(usize::from(n) + 10), flags[3]);
-                    tables.exact.add(MacAddress([2, 0, 0, 0, 0, n]), Port::of_field(n.into()).only());
+                    tables.exact.add(MacAddress([2, 0, 0, 0, 0, n]), PortIndex::of_field(n.into()).only());
                 }
                 if flags[4] {
-                    let rule = Rule {
+                    let rule = PortMirrorRule {
                         to: ports(14).first(),
                         ports: ports(15),
                         from_uplink: flags[5],
                         to_uplink: !flags[5],
-                        vlans: Ids::NONE,
+                        vlans: VlanIdSet::NONE,
                     };
                     tables.mirrors.add(rule);
                 }
-                let fit =
-                    |bytes: usize| if bytes.is_multiple_of(4) { Fit::STANDARD } else { Fit::whole(bytes) };
+                let fit = |bytes: usize| {
+                    if bytes.is_multiple_of(4) {
+                        MaxFrameLength::STANDARD
+                    } else {
+                        MaxFrameLength::whole(bytes)
+                    }
+                };
                 tables.set_longest(fits[0] + 10);
                 tables.set_fits(fits.map(fit));
                 tables
@@ -189,13 +199,13 @@ mod tests {
         fn flow_cache_decision_equals_the_switch_tables_decision(
             policies in proptest::collection::vec((tables(), proptest::collection::vec(frame(), 1..40)), 1..4)
         ) {
-            let mut flows = Flows::new();
+            let mut flows = FlowCache::new();
             // Near the last generation, so that some cases wrap.
-            flows.generation = (1u64 << (64 - Key::GENERATION)).wrapping_sub(2) << Key::GENERATION;
+            flows.generation = (1u64 << (64 - FlowKey::GENERATION)).wrapping_sub(2) << FlowKey::GENERATION;
             for (tables, frames) in &policies {
                 flows.forget();
                 for (ends, frame) in frames.iter().chain(frames) {
-                    let Frame { vlan, length, origin, .. } = *frame;
+                    let FrameMetadata { vlan, length, origin, .. } = *frame;
                     assert_eq!(flows.decide(tables, *ends, vlan, length, origin), tables.decide(frame), "{frame:?}");
                 }
             }
@@ -204,15 +214,15 @@ mod tests {
 
     #[test]
     fn wrapped_generation_of_the_flow_cache_discards_old_flows() {
-        let (mut flows, tables) = (Flows::<PORTS>::new(), Tables::closed(0));
-        let ends = Ends::of(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat());
-        let decide = |flows: &mut Flows<PORTS>, tables: &Tables<PORTS>| {
-            flows.decide(tables, ends, None, 60, Origin::Uplink)
+        let (mut flows, tables) = (FlowCache::<PORTS>::new(), SwitchTables::closed(0));
+        let ends = AddressPair::of(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat());
+        let decide = |flows: &mut FlowCache<PORTS>, tables: &SwitchTables<PORTS>| {
+            flows.decide(tables, ends, None, 60, FrameOrigin::Uplink)
         };
         let closed = decide(&mut flows, &tables);
         let mut open = tables;
-        (open.default_ports, open.enabled, open.all) = (Ports::new(1), Ports::new(1), Ports::new(1));
-        for _ in 0..1 << (64 - Key::GENERATION) {
+        (open.default_ports, open.enabled, open.all) = (PortSet::new(1), PortSet::new(1), PortSet::new(1));
+        for _ in 0..1 << (64 - FlowKey::GENERATION) {
             flows.forget();
         }
         assert_ne!(decide(&mut flows, &open), closed);

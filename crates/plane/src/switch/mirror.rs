@@ -1,35 +1,35 @@
 //! Mirror rules: each copies the traffic of ports, of the uplink or of VLANs to ports. A rule may name several kinds of traffic. A
 //! port gets one copy of a frame, even if several rules name it. Frames of a violating sender are dropped before and not mirrored.
 
-use super::vlans::Ids;
-use crate::Ports;
+use super::vlans::VlanIdSet;
+use crate::PortSet;
 use alloc::vec::Vec;
 
 /// A mirror rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct PortMirrorRule {
     /// Ports that get the copies of the rule.
-    pub to: Ports,
+    pub to: PortSet,
     /// Ports whose received frames are copied.
-    pub ports: Ports,
+    pub ports: PortSet,
     /// True if frames from the uplink are copied.
     pub from_uplink: bool,
     /// True if frames to the uplink are copied.
     pub to_uplink: bool,
     /// VLANs whose frames are copied, from the uplink and from ports.
-    pub vlans: Ids,
+    pub vlans: VlanIdSet,
 }
 
 /// All mirror rules of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mirrors(Vec<Rule>);
+pub struct PortMirrorRules(Vec<PortMirrorRule>);
 
-impl Mirrors {
+impl PortMirrorRules {
     /// The list without a mirror rule.
     pub const NONE: Self = Self(Vec::new());
 
     /// Adds a mirror rule.
-    pub fn add(&mut self, rule: Rule) {
+    pub fn add(&mut self, rule: PortMirrorRule) {
         self.0.push(rule);
     }
 
@@ -42,16 +42,16 @@ impl Mirrors {
     pub(super) fn copies(
         &self,
         from_uplink: bool,
-        ports: Ports,
+        ports: PortSet,
         to_uplink: bool,
         vlan: Option<u16>,
-    ) -> Ports {
-        self.0.iter().fold(Ports::NONE, |copies, rule| {
+    ) -> PortSet {
+        self.0.iter().fold(PortSet::NONE, |copies, rule| {
             let named = rule.ports.meets(ports)
                 || rule.from_uplink && from_uplink
                 || rule.to_uplink && to_uplink
                 || vlan.is_some_and(|tag| rule.vlans.has(tag));
-            copies | if named { rule.to } else { Ports::NONE }
+            copies | if named { rule.to } else { PortSet::NONE }
         })
     }
 }

@@ -11,10 +11,10 @@ mod storm;
 mod tables;
 mod vlans;
 
-pub use addresses::{Exact, Inexact};
-pub use decide::{Decision, Frame, Origin, Reason};
-pub use flows::Flows;
-pub use mirror::{Mirrors, Rule};
-pub use storm::{Kind, Limit, Limits, Storm, Window};
-pub use tables::{Fit, PortTag, Tables};
-pub use vlans::{Ids, Vlans};
+pub use addresses::{ExactFilter, HashFilter};
+pub use decide::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
+pub use flows::FlowCache;
+pub use mirror::{PortMirrorRule, PortMirrorRules};
+pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindow};
+pub use tables::{MaxFrameLength, SwitchTables, TagInsertion};
+pub use vlans::{VlanIdSet, VlanTable};

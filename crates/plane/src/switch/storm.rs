@@ -1,7 +1,8 @@
 //! Storm control: counts broadcast and multicast traffic in windows of time, and keeps frames beyond a threshold from the ports.
 //! Frames to the uplink are not dropped: a port's rate limits them. A threshold of zero is no limit.
 //!
-//! Windows follow each other without a gap. [`Storm::advance`] catches up with windows that passed between two polls.
+//! Windows follow each other without a gap. [`StormState::advance`] catches up with windows that passed between two
+//! polls.
 
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,8 @@ const BLOCK: usize = 64;
 
 /// Kind of traffic that storm control counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Broadcasts and, with [`Limits::counts_unknown`], unicast frames that no filter matches.
+pub enum StormKind {
+    /// Broadcasts and, with [`StormLimits::counts_unknown`], unicast frames that no filter matches.
     Broadcast,
     /// Storm control counts multicast frames.
     Multicast,
@@ -22,7 +23,7 @@ pub enum Kind {
 /// Limit on a kind of traffic in a window of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormLimit")]
-pub struct Limit {
+pub struct StormLimit {
     /// Threshold in blocks of 64 bytes per window; 0 is no limit.
     pub threshold: u32,
     /// True to drop the frames in the rest of a window that is over the threshold.
@@ -34,9 +35,9 @@ pub struct Limit {
 /// Settings of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormLimits")]
-pub struct Limits {
+pub struct StormLimits {
     /// Limits on broadcast traffic and on multicast traffic.
-    pub kinds: [Limit; 2],
+    pub kinds: [StormLimit; 2],
     /// Length of a storm control window in nanoseconds, never 0.
     pub window: u64,
     /// True to count unicast frames that no filter matches as broadcast.
@@ -46,7 +47,7 @@ pub struct Limits {
 /// Traffic of a kind in the current window of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormWindow")]
-pub struct Window {
+pub struct StormWindow {
     /// Number of blocks of 64 bytes counted in this window.
     pub count: u32,
     /// True if this window is over the threshold.
@@ -58,23 +59,23 @@ pub struct Window {
 /// Settings and current windows of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Windows")]
-pub struct Storm {
+pub struct StormState {
     /// Limits of storm control.
-    pub limits: Limits,
+    pub limits: StormLimits,
     /// Current windows of broadcast and of multicast traffic.
-    pub windows: [Window; 2],
+    pub windows: [StormWindow; 2],
     /// Start time of the current window.
     pub began: Time,
 }
 
-impl Storm {
+impl StormState {
     /// Counts a frame of `length` bytes that the switch has ports for. Returns `false` if the frame is to be dropped.
     /// `known` is true if a filter matches the frame's destination.
     pub fn admits(&mut self, dst: MacAddress, known: bool, length: usize) -> bool {
         let kind = match dst.is_group() {
-            true if dst.is_broadcast() => Kind::Broadcast,
-            true => Kind::Multicast,
-            false if self.limits.counts_unknown && !known => Kind::Broadcast,
+            true if dst.is_broadcast() => StormKind::Broadcast,
+            true => StormKind::Multicast,
+            false if self.limits.counts_unknown && !known => StormKind::Broadcast,
             false => return true,
         };
         let (limit, window) = (&self.limits.kinds[kind as usize], &mut self.windows[kind as usize]);
@@ -100,7 +101,7 @@ impl Storm {
         if passed > 0 {
             for window in &mut self.windows {
                 // With more than one window passed, the one before the current was empty.
-                *window = Window { was_over: window.over && passed == 1, ..Window::default() };
+                *window = StormWindow { was_over: window.over && passed == 1, ..StormWindow::default() };
             }
             self.began = self.began + Duration::from_nanos(passed * window);
         }
@@ -114,6 +115,6 @@ impl Storm {
 
     /// Begins a new window, with nothing counted.
     pub fn restart(&mut self, now: Time) {
-        (self.windows, self.began) = ([Window::default(); 2], now);
+        (self.windows, self.began) = ([StormWindow::default(); 2], now);
     }
 }

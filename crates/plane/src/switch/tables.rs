@@ -1,11 +1,11 @@
 //! The switch's tables in the form of the frame path: one mask or one load per question. Each family makes them from its registers
 //! or orders, and makes them again when these change.
 
-use super::addresses::{Exact, Inexact};
-use super::mirror::Mirrors;
-use super::vlans::Vlans;
+use super::addresses::{ExactFilter, HashFilter};
+use super::mirror::PortMirrorRules;
+use super::vlans::VlanTable;
 use crate::tag::{self, TAG};
-use crate::{Port, Ports};
+use crate::{PortIndex, PortSet};
 use units::FCS;
 
 /// Longest untagged frame without jumbo frames, bytes, check sequence included (IEEE 802.3, 3.2.7).
@@ -13,12 +13,12 @@ const STANDARD_FRAME: usize = 1518;
 
 /// Length of the longest frame that a port receives, in bytes, check sequence included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Fit {
+pub struct MaxFrameLength {
     untagged: usize,
     tagged: usize,
 }
 
-impl Fit {
+impl MaxFrameLength {
     /// Ethernet's limit on a frame's length: 1518 bytes, and 4 more with a tag.
     pub const STANDARD: Self = Self { untagged: STANDARD_FRAME, tagged: STANDARD_FRAME + TAG };
     /// Ethernet's limit on a frame's length where every frame has an outer tag.
@@ -39,7 +39,7 @@ impl Fit {
 
 /// Choice of the VLAN tag in frames that a port sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PortTag {
+pub enum TagInsertion {
     /// The frame gets the tag that its descriptor requests, if any.
     #[default]
     Asked,
@@ -51,41 +51,41 @@ pub enum PortTag {
 
 /// Tables by which the switch decides on frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tables<const N: usize> {
+pub struct SwitchTables<const N: usize> {
     /// Filter of exact MAC addresses.
-    pub exact: Exact,
+    pub exact: ExactFilter,
     /// Hash filter of multicast addresses.
-    pub multicast: Inexact,
+    pub multicast: HashFilter,
     /// Hash filter of unicast addresses.
-    pub unicast: Inexact,
+    pub unicast: HashFilter,
     /// Number of the first of the twelve address bits that the hash filters use.
     pub hash_shift: u32,
     /// Member ports of the VLANs.
-    pub vlans: Vlans,
+    pub vlans: VlanTable,
     /// True if the VLAN filter is on.
     pub filter_vlans: bool,
     /// Mask of tag bits, and the value that these bits must have in a received frame (82576: RCTL.CFIEN and CFI).
     pub canonical: (u16, u16),
     /// Ports that accept frames without a tag.
-    pub untagged: Ports,
+    pub untagged: PortSet,
     /// Ports that accept broadcasts.
-    pub broadcast: Ports,
+    pub broadcast: PortSet,
     /// Ports that accept multicast addresses that match by hash.
-    pub multicast_hits: Ports,
+    pub multicast_hits: PortSet,
     /// Ports that accept unicast addresses that match by hash.
-    pub unicast_hits: Ports,
+    pub unicast_hits: PortSet,
     /// Ports that accept every multicast.
-    pub every_multicast: Ports,
+    pub every_multicast: PortSet,
     /// True if the address filter is off: every port accepts every frame.
     pub ignore_address: bool,
     /// Ports that get a unicast frame from the uplink that no filter matches.
-    pub default_ports: Ports,
+    pub default_ports: PortSet,
     /// Ports that may receive frames.
-    pub enabled: Ports,
+    pub enabled: PortSet,
     /// All ports of the switch.
-    pub all: Ports,
+    pub all: PortSet,
     /// Ports of guests, whose link-local frames are dropped.
-    pub guests: Ports,
+    pub guests: PortSet,
     /// Link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the plane, so new tables
     /// of a family keep it.
     pub(crate) forwards_link_local: bool,
@@ -94,15 +94,15 @@ pub struct Tables<const N: usize> {
     /// True if broadcasts and multicasts go to the default port, unless an exact filter matches.
     pub alone: bool,
     /// Mirror rules of the switch.
-    pub mirrors: Mirrors,
+    pub mirrors: PortMirrorRules,
     /// True if ports may send to each other.
     pub loopback: bool,
     /// Ports that may send to themselves.
-    pub own_loopback: Ports,
+    pub own_loopback: PortSet,
     /// Ports that may send from their own addresses only (MAC spoof check).
-    pub check_source: Ports,
+    pub check_source: PortSet,
     /// Ports that may send into their own VLANs only (VLAN spoof check).
-    pub check_vlan: Ports,
+    pub check_vlan: PortSet,
     /// True if several ports share the switch, and the checks of senders apply.
     pub shared: bool,
     /// Ether type of VLAN tags.
@@ -110,70 +110,70 @@ pub struct Tables<const N: usize> {
     /// Ether type of outer tags, if they are in use. The tables then apply to inner tags.
     pub outer: Option<u16>,
     /// Ports that get frames without their tag, and the tag beside the frame.
-    pub strips: Ports,
+    pub strips: PortSet,
     /// True to strip the VLAN tag from replicated frames.
     pub strips_replicated: bool,
     /// Choice of the VLAN tag in the frames that each port sends.
-    pub tags: [PortTag; N],
+    pub tags: [TagInsertion; N],
     /// Length of the longest frame that ports send, in bytes, check sequence excluded, tags included.
     longest: usize,
     /// Length of the longest frame that each port receives.
-    fits: [Fit; N],
+    fits: [MaxFrameLength; N],
     /// Length of the longest frame that every port receives, in bytes, check sequence excluded: without a tag, and with
     /// one.
     fits_everybody: [usize; 2],
 }
 
-impl<const N: usize> Tables<N> {
+impl<const N: usize> SwitchTables<N> {
     /// Creates tables by which no port receives anything, with room for this number of exact addresses.
     #[must_use]
     pub fn closed(addresses: usize) -> Self {
         Self {
-            exact: Exact::with_room(addresses),
-            multicast: Inexact::from_words(|_| 0),
-            unicast: Inexact::from_words(|_| 0),
+            exact: ExactFilter::with_room(addresses),
+            multicast: HashFilter::from_words(|_| 0),
+            unicast: HashFilter::from_words(|_| 0),
             hash_shift: 0,
-            vlans: Vlans::new(),
+            vlans: VlanTable::new(),
             filter_vlans: false,
             canonical: (0, 0),
-            untagged: Ports::NONE,
-            broadcast: Ports::NONE,
-            multicast_hits: Ports::NONE,
-            unicast_hits: Ports::NONE,
-            every_multicast: Ports::NONE,
+            untagged: PortSet::NONE,
+            broadcast: PortSet::NONE,
+            multicast_hits: PortSet::NONE,
+            unicast_hits: PortSet::NONE,
+            every_multicast: PortSet::NONE,
             ignore_address: false,
-            default_ports: Ports::NONE,
-            enabled: Ports::NONE,
-            all: Ports::NONE,
-            guests: Ports::NONE,
+            default_ports: PortSet::NONE,
+            enabled: PortSet::NONE,
+            all: PortSet::NONE,
+            guests: PortSet::NONE,
             forwards_link_local: false,
             replicate: false,
             alone: false,
-            mirrors: Mirrors::NONE,
+            mirrors: PortMirrorRules::NONE,
             loopback: false,
-            own_loopback: Ports::NONE,
-            check_source: Ports::NONE,
-            check_vlan: Ports::NONE,
+            own_loopback: PortSet::NONE,
+            check_source: PortSet::NONE,
+            check_vlan: PortSet::NONE,
             shared: false,
             inner: tag::TYPE,
             outer: None,
-            strips: Ports::NONE,
+            strips: PortSet::NONE,
             strips_replicated: false,
-            tags: [PortTag::Asked; N],
+            tags: [TagInsertion::Asked; N],
             longest: usize::MAX,
-            fits: [Fit::STANDARD; N],
+            fits: [MaxFrameLength::STANDARD; N],
             fits_everybody: [STANDARD_FRAME - FCS, STANDARD_FRAME + TAG - FCS],
         }
     }
 
     /// Sets the length of the longest frame that each port receives.
-    pub fn set_fits(&mut self, fits: [Fit; N]) {
+    pub fn set_fits(&mut self, fits: [MaxFrameLength; N]) {
         self.fits = fits;
         self.find_usual();
     }
 
     /// Sets the length of the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port
-    /// VLAN ([`PortTag::Always`]) may lengthen the guest's frame beyond it.
+    /// VLAN ([`TagInsertion::Always`]) may lengthen the guest's frame beyond it.
     pub fn set_longest(&mut self, bytes: usize) {
         self.longest = bytes;
         self.find_usual();
@@ -181,8 +181,9 @@ impl<const N: usize> Tables<N> {
 
     /// Finds the length up to which a frame fits every port, so that the length need not be checked.
     fn find_usual(&mut self) {
-        let smallest =
-            |of: fn(&Fit) -> usize| self.fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS);
+        let smallest = |of: fn(&MaxFrameLength) -> usize| {
+            self.fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS)
+        };
         self.fits_everybody =
             [smallest(|fit| fit.untagged), smallest(|fit| fit.tagged)].map(|bytes| bytes.min(self.longest));
     }
@@ -195,19 +196,19 @@ impl<const N: usize> Tables<N> {
     /// Returns the VLAN tag of a frame that a port sends. `requested` is the tag that the frame's descriptor requests.
     #[must_use]
     #[inline]
-    pub fn transmit_tag(&self, port: Port, requested: Option<u16>) -> Option<u16> {
+    pub fn transmit_tag(&self, port: PortIndex, requested: Option<u16>) -> Option<u16> {
         match self.tags[port.index::<N>()] {
-            PortTag::Asked => requested,
-            PortTag::Never => None,
-            PortTag::Always(tag) => Some(tag),
+            TagInsertion::Asked => requested,
+            TagInsertion::Never => None,
+            TagInsertion::Always(tag) => Some(tag),
         }
     }
 
-    /// Returns `true` if a port gets frames without their tag. Replicated frames ([`super::Decision::replicated`]) have a setting
-    /// of their own.
+    /// Returns `true` if a port gets frames without their tag. Replicated frames
+    /// ([`super::SwitchDecision::replicated`]) have a setting of their own.
     #[must_use]
     #[inline]
-    pub fn strips(&self, port: Port, replicated: bool) -> bool {
+    pub fn strips(&self, port: PortIndex, replicated: bool) -> bool {
         if replicated { self.strips_replicated } else { self.strips.has(port) }
     }
 
@@ -224,18 +225,18 @@ impl<const N: usize> Tables<N> {
 
     /// Returns the number of bytes in the longest frame that a port takes, check sequence excluded, tag included.
     #[inline]
-    pub(crate) fn longest_taken(&self, port: Port, tagged: bool) -> usize {
+    pub(crate) fn longest_taken(&self, port: PortIndex, tagged: bool) -> usize {
         let fit = &self.fits[port.index::<N>()];
         (if tagged { fit.tagged } else { fit.untagged }).saturating_sub(FCS)
     }
 
     /// Returns those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
-    pub(super) fn fitting(&self, ports: Ports, length: usize, tagged: bool) -> Ports {
+    pub(super) fn fitting(&self, ports: PortSet, length: usize, tagged: bool) -> PortSet {
         if self.fits_everybody(length, tagged) {
             return ports;
         }
         let fitting =
             self.fits.iter().rev().fold(0, |set, fit| set << 1 | u64::from(fit.takes(length, tagged)));
-        ports & Ports::new(fitting)
+        ports & PortSet::new(fitting)
     }
 }

@@ -1,7 +1,7 @@
 //! VLAN membership: for each VLAN id, the member ports, whether its frames stay off the uplink, and whether the switch
 //! accepts them. A table by id makes a look-up one load.
 
-use crate::Ports;
+use crate::PortSet;
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -10,9 +10,9 @@ const IDS: usize = 4096;
 
 /// A set of VLAN ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ids([u32; IDS / 32]);
+pub struct VlanIdSet([u32; IDS / 32]);
 
-impl Ids {
+impl VlanIdSet {
     /// The set without a VLAN id.
     pub const NONE: Self = Self([0; IDS / 32]);
 
@@ -36,25 +36,29 @@ impl Ids {
 
 /// Member ports and settings of each VLAN id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vlans {
-    members: Box<[Ports]>,
-    local: Ids,
-    accepted: Ids,
+pub struct VlanTable {
+    members: Box<[PortSet]>,
+    local: VlanIdSet,
+    accepted: VlanIdSet,
 }
 
-impl Vlans {
+impl VlanTable {
     /// Creates a table of VLANs without members, which drops the frames of every VLAN.
     pub(super) fn new() -> Self {
-        Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted: Ids::NONE }
+        Self {
+            members: vec![PortSet::NONE; IDS].into_boxed_slice(),
+            local: VlanIdSet::NONE,
+            accepted: VlanIdSet::NONE,
+        }
     }
 
     /// Sets the VLANs that the switch accepts. Frames of all others are dropped.
-    pub fn accept(&mut self, accepted: Ids) {
+    pub fn accept(&mut self, accepted: VlanIdSet) {
         self.accepted = accepted;
     }
 
     /// Adds ports to the VLAN of a tag. Frames of a `local` VLAN stay off the uplink.
-    pub fn add(&mut self, tag: u16, ports: Ports, local: bool) {
+    pub fn add(&mut self, tag: u16, ports: PortSet, local: bool) {
         self.members[id(tag)] |= ports;
         if local {
             self.local.add(tag);
@@ -62,7 +66,7 @@ impl Vlans {
     }
 
     /// Returns the ports in the VLAN of a tag.
-    pub(super) fn members(&self, tag: u16) -> Ports {
+    pub(super) fn members(&self, tag: u16) -> PortSet {
         self.members[id(tag)]
     }
 

@@ -4,13 +4,13 @@
 mod tally;
 mod uncut;
 
-use crate::frame::Sealed;
-use crate::watch::Seen;
-pub use tally::{Good, Pair, Tally};
-pub use uncut::Uncut;
+use crate::frame::TrustedChecksum;
+use crate::watch::FrameObservation;
+pub use tally::{GoodPackets, PacketOctets, UplinkTally};
+pub use uncut::UnsegmentedLayout;
 
 /// Frames to and from the outside. A frame starts at its destination address and has no frame check sequence.
-pub trait Wire {
+pub trait UplinkWire {
     /// Sends a frame to the uplink. Returns `false` if it was dropped.
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
@@ -19,7 +19,7 @@ pub trait Wire {
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
     /// Returns the sealed transport checksum of the last received frame, if it has one.
-    fn sealed(&self) -> Option<Sealed> {
+    fn sealed(&self) -> Option<TrustedChecksum> {
         None
     }
 
@@ -29,7 +29,7 @@ pub trait Wire {
     }
 
     /// Sends an unsegmented packet to the uplink. Returns `false` if all of it was dropped.
-    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &Uncut) -> bool {
+    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &UnsegmentedLayout) -> bool {
         false
     }
 
@@ -39,14 +39,14 @@ pub trait Wire {
     }
 
     /// Reports a frame to the captures.
-    fn watch(&mut self, _seen: Seen, _frame: &[u8]) {}
+    fn watch(&mut self, _seen: FrameObservation, _frame: &[u8]) {}
 }
 
 /// No wire: drops every sent frame and receives none.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unplugged;
+pub struct UnpluggedWire;
 
-impl Wire for Unplugged {
+impl UplinkWire for UnpluggedWire {
     fn transmit(&mut self, _frame: &[u8]) -> bool {
         false
     }
@@ -58,7 +58,7 @@ impl Wire for Unplugged {
 
 /// State of the uplink during a poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Uplink {
+pub struct UplinkMode {
     /// True if the uplink has a link. Without one, frames to it are dropped.
     pub link: bool,
     /// True if frames from the uplink are received.

@@ -4,14 +4,14 @@ use units::{FCS, MacAddress};
 
 /// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Pair {
+pub struct PacketOctets {
     /// Number of packets.
     pub packets: u32,
     /// Number of octets in these packets, frame check sequence included.
     pub octets: u32,
 }
 
-impl Pair {
+impl PacketOctets {
     #[inline]
     fn add(&mut self, length: usize) {
         self.packets += 1;
@@ -21,9 +21,9 @@ impl Pair {
 
 /// Counts of good packets in one direction.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Good {
+pub struct GoodPackets {
     /// All good packets.
-    pub all: Pair,
+    pub all: PacketOctets,
     /// Good multicast packets.
     pub multicast: u32,
     /// Good broadcast packets.
@@ -32,7 +32,7 @@ pub struct Good {
     pub sizes: [u32; 6],
 }
 
-impl Good {
+impl GoodPackets {
     #[inline]
     fn add(&mut self, destination: MacAddress, length: usize) {
         self.all.add(length);
@@ -56,22 +56,22 @@ fn size_class(bytes: usize) -> usize {
 
 /// Counts of the frames that crossed the uplink in one poll. A poll has a budget, so 32 bits cannot overflow.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Tally {
+pub struct UplinkTally {
     /// Frames that arrived at the uplink.
-    pub arrived: Pair,
+    pub arrived: PacketOctets,
     /// Good frames from the uplink that passed the filters.
-    pub received: Good,
+    pub received: GoodPackets,
     /// Good frames from the uplink that found room in a port's buffers, or wait for room.
-    pub reached: Pair,
+    pub reached: PacketOctets,
     /// Frames that were sent by the uplink.
-    pub sent: Good,
+    pub sent: GoodPackets,
     /// Frames from the uplink that were too long for all their ports.
     pub too_long: u32,
     /// Frames from the uplink whose length field exceeded the frame.
     pub truncated: u32,
 }
 
-impl Tally {
+impl UplinkTally {
     /// Counts a frame of `length` bytes that arrived at the uplink.
     #[inline]
     pub fn arrived(&mut self, length: usize) {

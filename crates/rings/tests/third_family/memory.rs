@@ -1,7 +1,7 @@
 //! Guest memory of the toy's ports, in two windows with nothing between them.
 
 use pcie::burst::HEAD;
-use pcie::{Bus, DmaFault, Function, Iova, Space};
+use pcie::{Bus, DmaFault, Function, HintedMemory, Iova};
 
 /// Number of descriptors in a ring.
 pub(crate) const SLOTS: u32 = 48;
@@ -18,13 +18,13 @@ pub(crate) const REPORT: u64 = 1 << 62;
 pub(crate) const DONE: u64 = 1 << 61;
 
 /// Memory of the toy's ports: rings, and all buffers.
-pub(crate) struct Memory {
+pub(crate) struct ToyMemory {
     windows: Vec<[Vec<u8>; 2]>,
     /// Number of frames whose heads were gathered.
     pub(crate) gathered: usize,
 }
 
-impl Memory {
+impl ToyMemory {
     pub(crate) fn new(ports: usize) -> Self {
         Self { windows: vec![[vec![0; 0x1000], vec![0; 0x4_0000]]; ports], gathered: 0 }
     }
@@ -53,7 +53,7 @@ impl Memory {
     }
 }
 
-impl Bus for Memory {
+impl Bus for ToyMemory {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         into.copy_from_slice(self.range(function, iova, into.len())?);
         Ok(())
@@ -66,7 +66,7 @@ impl Bus for Memory {
 
     fn gather(
         &mut self,
-        from: Space<'_>,
+        from: HintedMemory<'_>,
         sources: &[Iova],
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],

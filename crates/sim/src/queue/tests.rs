@@ -8,8 +8,8 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 
 use super::*;
 
-fn at(picos: u64) -> Instant {
-    Instant::from_picos(picos)
+fn at(picos: u64) -> VirtualInstant {
+    VirtualInstant::from_picos(picos)
 }
 
 fn drain<E>(queue: &mut EventQueue<E>) -> Vec<E> {
@@ -95,19 +95,19 @@ fn rescheduling_a_timer_does_not_grow_the_queue() {
 }
 
 #[derive(Clone, Debug)]
-enum Operation {
+enum EventQueueOperation {
     Schedule(u64),
     Cancel(usize),
     Reschedule(usize, u64),
     Pop,
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+fn operation() -> impl Strategy<Value = EventQueueOperation> {
     prop_oneof![
-        4 => (0..50_u64).prop_map(Operation::Schedule),
-        1 => any::<usize>().prop_map(Operation::Cancel),
-        1 => (any::<usize>(), 0..50_u64).prop_map(|(which, time)| Operation::Reschedule(which, time)),
-        2 => proptest::prelude::Just(Operation::Pop),
+        4 => (0..50_u64).prop_map(EventQueueOperation::Schedule),
+        1 => any::<usize>().prop_map(EventQueueOperation::Cancel),
+        1 => (any::<usize>(), 0..50_u64).prop_map(|(which, time)| EventQueueOperation::Reschedule(which, time)),
+        2 => proptest::prelude::Just(EventQueueOperation::Pop),
     ]
 }
 
@@ -121,18 +121,18 @@ proptest! {
         for (sequence, act) in operations.into_iter().enumerate() {
             let now = queue.now().picos();
             match act {
-                Operation::Schedule(time) => {
+                EventQueueOperation::Schedule(time) => {
                     let key = queue.schedule(at(time), keys.len());
                     model.insert((time.max(now), sequence), keys.len());
                     keys.push((key, Some((time.max(now), sequence))));
                 }
-                Operation::Cancel(which) if !keys.is_empty() => {
+                EventQueueOperation::Cancel(which) if !keys.is_empty() => {
                     let which = which % keys.len();
                     let (key, due) = &mut keys[which];
                     let known = due.take().and_then(|due| model.remove(&due));
                     assert_eq!(queue.cancel(*key), known);
                 }
-                Operation::Reschedule(which, time) if !keys.is_empty() => {
+                EventQueueOperation::Reschedule(which, time) if !keys.is_empty() => {
                     let which = which % keys.len();
                     let (key, due) = &mut keys[which];
                     let known = due.and_then(|due| model.remove(&due));
@@ -142,14 +142,14 @@ proptest! {
                         model.insert((time.max(now), sequence), which);
                     }
                 }
-                Operation::Pop => {
+                EventQueueOperation::Pop => {
                     let known = model.pop_first();
                     if let Some((_, which)) = known {
                         keys[which].1 = None;
                     }
                     assert_eq!(queue.pop(), known.map(|((time, _), which)| (at(time), which)));
                 }
-                Operation::Cancel(_) | Operation::Reschedule(..) => {}
+                EventQueueOperation::Cancel(_) | EventQueueOperation::Reschedule(..) => {}
             }
             assert_eq!(queue.len(), model.len());
         }

@@ -9,16 +9,16 @@ const PACKET: u32 = 6;
 
 /// Whole block of a pcapng stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct PcapngBlock {
     pub(super) is_packet: bool,
     pub(super) bytes: Vec<u8>,
 }
 
 /// Received bytes that are not yet a whole pcapng block.
 #[derive(Debug, Default)]
-pub(super) struct BlockBuffer(Vec<u8>);
+pub(super) struct PcapngBlockBuffer(Vec<u8>);
 
-impl BlockBuffer {
+impl PcapngBlockBuffer {
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.0.extend(piece);
     }
@@ -27,7 +27,7 @@ impl BlockBuffer {
     ///
     /// # Errors
     /// The bytes are not pcapng.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<Block>> {
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<PcapngBlock>> {
         let Some(head) = self.0.first_chunk::<8>() else { return Ok(None) };
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| head[at + n]));
         let (kind, length) = (word(0), word(4) as usize);
@@ -41,7 +41,7 @@ impl BlockBuffer {
         }
         let rest = self.0.split_off(length);
         let bytes = std::mem::replace(&mut self.0, rest);
-        Ok(Some(Block { is_packet: kind == PACKET, bytes }))
+        Ok(Some(PcapngBlock { is_packet: kind == PACKET, bytes }))
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
     fn pcapng_blocks_are_whole_for_any_chunk_size() {
         let file = [block(1, 20), block(PACKET, 12), block(PACKET, 100)].concat();
         for piece in 1..file.len() {
-            let (mut blocks, mut found) = (BlockBuffer::default(), Vec::new());
+            let (mut blocks, mut found) = (PcapngBlockBuffer::default(), Vec::new());
             for bytes in file.chunks(piece) {
                 blocks.push(bytes);
                 found.extend(std::iter::from_fn(|| blocks.next().unwrap()));
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn bytes_other_than_pcapng_blocks_are_refused() {
         for length in [0, 11, LONGEST as u32 + 1] {
-            let mut blocks = BlockBuffer::default();
+            let mut blocks = PcapngBlockBuffer::default();
             blocks.push(&[1_u32.to_le_bytes(), length.to_le_bytes()].concat());
             assert!(blocks.next().is_err(), "{length}");
         }

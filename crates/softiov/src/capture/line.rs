@@ -17,9 +17,9 @@ const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 /// Names of a capture's interfaces, by pcapng interface id.
 #[derive(Debug, Default)]
-pub(super) struct FrameLines(Vec<String>);
+pub(super) struct FrameFormatter(Vec<String>);
 
-impl FrameLines {
+impl FrameFormatter {
     /// Returns the line of a packet's block, or an empty text for other blocks.
     pub(super) fn format(&mut self, block: &[u8]) -> String {
         match parse_block_le(block) {

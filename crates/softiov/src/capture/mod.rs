@@ -4,13 +4,13 @@
 mod blocks;
 pub(crate) mod line;
 
-use crate::output::{self, ReaderGone};
+use crate::output::{self, StdoutClosed};
 use crate::target::TargetHost;
 use anyhow::{Context, bail};
-use blocks::{Block, BlockBuffer};
+use blocks::{PcapngBlock, PcapngBlockBuffer};
 use daemon::control::client::{self, CaptureQuery};
 use daemon::control::status::PortStatus;
-use line::FrameLines;
+use line::FrameFormatter;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// Arguments of `softiov capture`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CaptureArgs {
     /// VFs such as pf0vf3, a port such as pf0, or `uplink`, all of one port (default: all of the first port).
     names: Vec<String>,
     /// Write pcapng to this file, or to standard output (`-`), as in `softiov capture -w - | wireshark -k -i -`.
@@ -43,21 +43,21 @@ pub(crate) struct Args {
 }
 
 /// Destination of captured frames.
-enum Sink {
-    Text(FrameLines),
+enum CaptureSink {
+    Text(FrameFormatter),
     File(File),
     Stdout,
 }
 
 /// Captures until the count is reached, the host ends, or the user interrupts.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &CaptureArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     let ports = client::ports(&socket)?;
     let (port, at) = choose(&ports, &args.names)?;
     let query =
         CaptureQuery { port, at, filter: args.filter.clone(), drops: args.drops, snaplen: args.snaplen };
     let mut sink = sink(args.write.as_ref())?;
-    let (mut blocks, mut left) = (BlockBuffer::default(), args.count.unwrap_or(u64::MAX));
+    let (mut blocks, mut left) = (PcapngBlockBuffer::default(), args.count.unwrap_or(u64::MAX));
     let mut failed = None;
     let mut receive = |piece: &[u8]| {
         blocks.push(piece);
@@ -112,40 +112,44 @@ fn choose(ports: &[PortStatus], names: &[String]) -> anyhow::Result<(String, Vec
     Ok((port.name.clone(), at))
 }
 
-fn sink(file: Option<&PathBuf>) -> anyhow::Result<Sink> {
+fn sink(file: Option<&PathBuf>) -> anyhow::Result<CaptureSink> {
     match file {
-        None => Ok(Sink::Text(FrameLines::default())),
+        None => Ok(CaptureSink::Text(FrameFormatter::default())),
         Some(file) if file.as_os_str() == "-" => {
             if io::stdout().is_terminal() {
                 bail!(
                     "-w - writes binary pcapng, and standard output is a terminal: leave it out, or pipe it into a program"
                 );
             }
-            Ok(Sink::Stdout)
+            Ok(CaptureSink::Stdout)
         }
         Some(file) => {
             let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-            Ok(Sink::File(opened.with_context(|| format!("cannot write {}", file.display()))?))
+            Ok(CaptureSink::File(opened.with_context(|| format!("cannot write {}", file.display()))?))
         }
     }
 }
 
 /// Writes whole blocks until `left` frames are written.
-fn write_blocks(blocks: &mut BlockBuffer, sink: &mut Sink, left: &mut u64) -> anyhow::Result<()> {
+fn write_blocks(
+    blocks: &mut PcapngBlockBuffer,
+    sink: &mut CaptureSink,
+    left: &mut u64,
+) -> anyhow::Result<()> {
     while *left > 0
-        && let Some(Block { is_packet, bytes }) = blocks.next()?
+        && let Some(PcapngBlock { is_packet, bytes }) = blocks.next()?
     {
         match sink {
-            Sink::Text(lines) => output::print(&lines.format(&bytes))?,
-            Sink::File(file) => file.write_all(&bytes).context("cannot write the capture")?,
-            Sink::Stdout => match io::stdout().write_all(&bytes) {
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Err(ReaderGone.into()),
+            CaptureSink::Text(lines) => output::print(&lines.format(&bytes))?,
+            CaptureSink::File(file) => file.write_all(&bytes).context("cannot write the capture")?,
+            CaptureSink::Stdout => match io::stdout().write_all(&bytes) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Err(StdoutClosed.into()),
                 written => written.context("cannot write the capture")?,
             },
         }
         *left -= u64::from(is_packet);
     }
-    if let Sink::Stdout = sink {
+    if let CaptureSink::Stdout = sink {
         io::stdout().flush().context("cannot write the capture")?;
     }
     Ok(())

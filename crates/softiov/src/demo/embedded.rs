@@ -3,14 +3,14 @@
 //! SIGINT and SIGTERM are checked between steps, which are short. The demo then fails and cleans up as after any
 //! error.
 
-use super::Card;
+use super::DemoCard;
 use super::host::DemoHost;
 use super::print_progress;
-use super::report::{Flow, Guest, Outcome, Ping, Report, to_tenths};
+use super::report::{DemoOutcome, DemoReport, PingResult, ReportedGuest, TcpFlow, to_tenths};
 use anyhow::{Context, Result, ensure};
 use daemon::config::VfConfig;
-use embedded_guest::{Config, EmbeddedGuest};
-use host::poll::{SignalSet, Signals};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
+use host::poll::{SignalHandlers, SignalSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -22,15 +22,15 @@ const FLOW_BYTES: u64 = 64 << 20;
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the demo with embedded guests.
-pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
+pub(super) fn run(card: DemoCard<'_>) -> Result<DemoOutcome> {
     print_progress(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
     // Catch signals before anything exists that needs cleaning up.
-    let signals = Signals::install().context("cannot catch signals")?;
+    let signals = SignalHandlers::install().context("cannot catch signals")?;
     let host = DemoHost::start(GUESTS, &[card], None)?;
     let guests = host.vfs(PORT).iter().map(|vf| check_signals(&signals).and_then(|()| attach(vf)));
     let guests = guests.collect::<Result<Vec<_>>>()?;
     let descriptions = guests.iter().map(describe).collect();
-    let mut report = Report::new(card);
+    let mut report = DemoReport::new(card);
     report.guests = descriptions;
     let mut problems = Vec::new();
     for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_TIMEOUT)) {
@@ -49,11 +49,11 @@ pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
         problems.extend(problem);
     }
     let port = host.status(PORT)?;
-    Ok(Outcome::new(report, port.vfs, problems))
+    Ok(DemoOutcome::new(report, port.vfs, problems))
 }
 
 /// Fails if SIGINT or SIGTERM has arrived.
-fn check_signals(signals: &Signals) -> Result<()> {
+fn check_signals(signals: &SignalHandlers) -> Result<()> {
     ensure!(signals.take() == SignalSet::default(), "interrupted");
     Ok(())
 }
@@ -61,12 +61,12 @@ fn check_signals(signals: &Signals) -> Result<()> {
 fn attach(vf: &VfConfig) -> Result<EmbeddedGuest> {
     print_progress(format_args!("attaching a guest to {}", vf.name));
     let ip = Ipv4Addr::new(10, 82, 0, vf.index.get() + 1);
-    let config = Config { socket: vf.socket.clone(), name: vf.name.clone(), ip };
+    let config = EmbeddedGuestConfig { socket: vf.socket.clone(), name: vf.name.clone(), ip };
     EmbeddedGuest::start(config).with_context(|| format!("cannot start the guest on {}", vf.name))
 }
 
-fn describe(guest: &EmbeddedGuest) -> Guest {
-    Guest {
+fn describe(guest: &EmbeddedGuest) -> ReportedGuest {
+    ReportedGuest {
         vf: guest.name().to_owned(),
         kind: "embedded",
         mac: guest.mac().to_string(),
@@ -79,9 +79,9 @@ fn pairs(guests: &[EmbeddedGuest]) -> impl Iterator<Item = (&EmbeddedGuest, &Emb
     ordered.filter(|(from, to)| from.name() != to.name())
 }
 
-fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Ping> {
+fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<PingResult> {
     let (pings, cost) = host.measure(PORT, || Ok(from.ping(to.ip(), PINGS)?))?;
-    Ok(Ping {
+    Ok(PingResult {
         from: from.name().to_owned(),
         to: to.name().to_owned(),
         sent: pings.sent.into(),
@@ -92,7 +92,7 @@ fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Pin
 }
 
 /// Sends one TCP flow and returns its figures, and its fault if it has one.
-fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(Flow, Option<String>)> {
+fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(TcpFlow, Option<String>)> {
     let (sent, cost) = host.measure(PORT, || Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
     let (bytes, mbps, wrong) = match &sent {
         Ok(flow) if flow.is_intact() => (flow.bytes, flow.mbps(), None),
@@ -107,6 +107,6 @@ fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(Fl
     let (from, to) = (from.name().to_owned(), to.name().to_owned());
     let problem = wrong.map(|what| format!("TCP from {from} to {to}: {what}"));
     let trapped_per_1000_packets = cost.per_1000_packets();
-    let flow = Flow { from, to, protocol: "tcp", bytes, mbps: to_tenths(mbps), trapped_per_1000_packets };
+    let flow = TcpFlow { from, to, protocol: "tcp", bytes, mbps: to_tenths(mbps), trapped_per_1000_packets };
     Ok((flow, problem))
 }

@@ -1,10 +1,10 @@
 //! Host of a demo: one port per card, with its sockets in a temporary directory that is removed at the end.
 
-use super::Card;
+use super::DemoCard;
 use super::report::to_tenths;
 use anyhow::{Context, Result};
-use daemon::Host;
-use daemon::config::{Config, PortConfig, VfConfig};
+use daemon::RunningHost;
+use daemon::config::{HostConfig, PortConfig, VfConfig};
 use daemon::control::client;
 use daemon::control::status::{Interventions, PortStatus, VfStatus};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// Running host of a demo. The host is dropped before its directory.
 #[derive(Debug)]
 pub(super) struct DemoHost {
-    host: Host,
+    host: RunningHost,
     ports: Vec<PortConfig>,
     _folder: TempDir,
 }
@@ -21,14 +21,14 @@ pub(super) struct DemoHost {
 impl DemoHost {
     /// Starts a host with one port per card and `vfs` VFs per port. The first port's uplink is the tap `tap`, if
     /// given.
-    pub(super) fn start(vfs: usize, cards: &[Card<'_>], tap: Option<&str>) -> Result<Self> {
+    pub(super) fn start(vfs: usize, cards: &[DemoCard<'_>], tap: Option<&str>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("softiov-")
             .tempdir()
             .context("cannot create a temporary directory")?;
         let config = configuration(vfs, cards, tap, folder.path())?;
         let ports = config.ports.clone();
-        let host = Host::start(config)?;
+        let host = RunningHost::start(config)?;
         Ok(Self { host, ports, _folder: folder })
     }
 
@@ -44,26 +44,30 @@ impl DemoHost {
     }
 
     /// Runs `traffic` on a port, and returns its result and its cost.
-    pub(super) fn measure<T>(&self, port: usize, traffic: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
+    pub(super) fn measure<T>(
+        &self,
+        port: usize,
+        traffic: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, TrafficCost)> {
         let before = self.cost(port)?;
         let result = traffic()?;
         Ok((result, self.cost(port)?.since(before)))
     }
 
-    fn cost(&self, port: usize) -> Result<Cost> {
-        Ok(self.status(port)?.vfs.iter().map(Cost::of).fold(Cost::default(), Cost::and))
+    fn cost(&self, port: usize) -> Result<TrafficCost> {
+        Ok(self.status(port)?.vfs.iter().map(TrafficCost::of).fold(TrafficCost::default(), TrafficCost::and))
     }
 }
 
 /// Cost of traffic on a port's VFs: register accesses that reached the host, interrupts, and packets.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Cost {
+pub(super) struct TrafficCost {
     accesses: u64,
     interrupts: u64,
     packets: u64,
 }
 
-impl Cost {
+impl TrafficCost {
     fn of(vf: &VfStatus) -> Self {
         let Interventions { reads, posted_writes, synchronous_writes, interrupts } = vf.interventions;
         let packets = vf.rx.packets + vf.tx.packets;
@@ -111,15 +115,15 @@ fn rate(events: u64, count: f64) -> f64 {
     to_tenths(events as f64 / count.max(1.0))
 }
 
-fn configuration(vfs: usize, cards: &[Card<'_>], tap: Option<&str>, folder: &Path) -> Result<Config> {
-    let port = |(index, card): (usize, &Card<'_>)| {
-        let Card { family, mapped } = card;
+fn configuration(vfs: usize, cards: &[DemoCard<'_>], tap: Option<&str>, folder: &Path) -> Result<HostConfig> {
+    let port = |(index, card): (usize, &DemoCard<'_>)| {
+        let DemoCard { family, mapped } = card;
         let tap = tap.filter(|_| index == 0);
         let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
         let wait = if *mapped { "mapped" } else { "sleep" };
         format!("[[port]]\nfamily = \"{family}\"\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n")
     };
     let text: String = cards.iter().enumerate().map(port).collect();
-    let file = Config::parse(&text).map_err(anyhow::Error::msg)?;
-    Ok(Config::check(file, folder)?)
+    let file = HostConfig::parse(&text).map_err(anyhow::Error::msg)?;
+    Ok(HostConfig::check(file, folder)?)
 }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 /// Arguments of `softiov demo`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 /// Card (device family and doorbells) of the demo.
 #[derive(Debug, Clone, Copy)]
-struct Card<'a> {
+struct DemoCard<'a> {
     /// Card family, as a configuration names it.
     family: &'a str,
     /// True if doorbell pages are mapped into the guests.
@@ -49,8 +49,8 @@ struct Card<'a> {
 ///
 /// # Errors
 /// The host or a guest does not start.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let card = Card { family: &args.family, mapped: args.mapped };
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    let card = DemoCard { family: &args.family, mapped: args.mapped };
     let outcome = if args.linux { linux::run(args.seconds, card)? } else { embedded::run(card)? };
     let report = if args.json { serde_json::to_string(&outcome.report)? + "\n" } else { outcome.to_string() };
     crate::output::print(&report)?;

@@ -1,29 +1,29 @@
 //! Report of a demo: JSON, tables, and the list of problems.
 
-use super::Card;
+use super::DemoCard;
 use daemon::control::status::{self, Drops, Traffic, VfStatus};
 use serde::Serialize;
 use std::fmt;
 
 /// JSON report of a demo.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Report {
+pub(super) struct DemoReport {
     /// Card family of the demo's VFs.
     pub(super) family: String,
     /// True if doorbell pages were mapped into the guests.
     pub(super) mapped: bool,
-    pub(super) guests: Vec<Guest>,
-    pub(super) pings: Vec<Ping>,
-    pub(super) flows: Vec<Flow>,
+    pub(super) guests: Vec<ReportedGuest>,
+    pub(super) pings: Vec<PingResult>,
+    pub(super) flows: Vec<TcpFlow>,
     /// Bulk TCP between two virtual machines: the card's family first, then the family it is compared with.
-    pub(super) figures: Vec<FamilyFigures>,
-    pub(super) interventions_per_1000_packets: Interventions,
+    pub(super) figures: Vec<FamilyPerformance>,
+    pub(super) interventions_per_1000_packets: InterventionRates,
     pub(super) vfs: Vec<VfCounters>,
 }
 
-impl Report {
+impl DemoReport {
     /// Creates a demo report without results.
-    pub(super) fn new(card: Card<'_>) -> Self {
+    pub(super) fn new(card: DemoCard<'_>) -> Self {
         Self { family: card.family.to_owned(), mapped: card.mapped, ..Self::default() }
     }
 }
@@ -47,7 +47,7 @@ impl From<&VfStatus> for VfCounters {
 
 /// Guest of the demo with the VF that it uses.
 #[derive(Debug, Serialize)]
-pub(super) struct Guest {
+pub(super) struct ReportedGuest {
     pub(super) vf: String,
     pub(super) kind: &'static str,
     pub(super) mac: String,
@@ -56,7 +56,7 @@ pub(super) struct Guest {
 
 /// Result of a series of pings between two guests.
 #[derive(Debug, Serialize)]
-pub(super) struct Ping {
+pub(super) struct PingResult {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) sent: u64,
@@ -69,7 +69,7 @@ pub(super) struct Ping {
 
 /// TCP flow between two guests.
 #[derive(Debug, Serialize)]
-pub(super) struct Flow {
+pub(super) struct TcpFlow {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) protocol: &'static str,
@@ -82,7 +82,7 @@ pub(super) struct Flow {
 
 /// Throughput and cost of bulk TCP between two guests' VFs, both ways together.
 #[derive(Debug, Serialize)]
-pub(super) struct FamilyFigures {
+pub(super) struct FamilyPerformance {
     pub(super) family: String,
     /// Name of the guests' driver.
     pub(super) driver: String,
@@ -95,7 +95,7 @@ pub(super) struct FamilyFigures {
 
 /// VMM work per 1,000 packets, which SR-IOV is meant to avoid.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
-pub(super) struct Interventions {
+pub(super) struct InterventionRates {
     /// Register reads per 1,000 packets; the guest waits for each.
     pub(super) reads: f64,
     /// Register writes, posted or not.
@@ -104,7 +104,7 @@ pub(super) struct Interventions {
     pub(super) interrupts: f64,
 }
 
-impl Interventions {
+impl InterventionRates {
     /// Sums over all VFs, sent and received packets alike.
     fn of(vfs: &[VfStatus]) -> Self {
         let sum = |what: fn(&VfStatus) -> u64| vfs.iter().map(what).sum::<u64>();
@@ -129,27 +129,27 @@ fn packets(vf: &VfStatus) -> u64 {
 
 /// Report of a demo, and the data that only its tables and verdict need.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) report: Report,
+pub(super) struct DemoOutcome {
+    pub(super) report: DemoReport,
     vfs: Vec<VfStatus>,
     /// Problems of the demo other than unanswered pings.
     wrong: Vec<String>,
 }
 
-impl Outcome {
+impl DemoOutcome {
     /// Creates an outcome from the VFs' status at the end (`vfs`) and the problems found so far (`wrong`).
-    pub(super) fn new(mut report: Report, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
-        report.interventions_per_1000_packets = Interventions::of(&vfs);
+    pub(super) fn new(mut report: DemoReport, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
+        report.interventions_per_1000_packets = InterventionRates::of(&vfs);
         report.vfs = vfs.iter().map(VfCounters::from).collect();
         Self { report, vfs, wrong }
     }
 
     /// Returns all problems; none if everything that was sent arrived.
     pub(super) fn problems(&self) -> Vec<String> {
-        let unanswered = |ping: &Ping| {
+        let unanswered = |ping: &PingResult| {
             let lost = ping.received < ping.sent || ping.sent == 0;
             lost.then(|| {
-                let Ping { from, to, sent, received, .. } = ping;
+                let PingResult { from, to, sent, received, .. } = ping;
                 format!("ping from {from} to {to}: {received} answers to {sent} requests")
             })
         };
@@ -157,19 +157,19 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for DemoOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", Table::new(&VF_COLUMNS, self.vfs.iter().map(vf_row).collect()))?;
-        writeln!(f, "{}", Table::new(&PING_COLUMNS, self.report.pings.iter().map(ping_row).collect()))?;
-        writeln!(f, "{}", Table::new(&FLOW_COLUMNS, self.report.flows.iter().map(flow_row).collect()))?;
+        writeln!(f, "{}", DemoTable::new(&VF_COLUMNS, self.vfs.iter().map(vf_row).collect()))?;
+        writeln!(f, "{}", DemoTable::new(&PING_COLUMNS, self.report.pings.iter().map(ping_row).collect()))?;
+        writeln!(f, "{}", DemoTable::new(&FLOW_COLUMNS, self.report.flows.iter().map(flow_row).collect()))?;
         if !self.report.figures.is_empty() {
             writeln!(
                 f,
                 "{}",
-                Table::new(&FIGURE_COLUMNS, self.report.figures.iter().map(figure_row).collect())
+                DemoTable::new(&FIGURE_COLUMNS, self.report.figures.iter().map(figure_row).collect())
             )?;
         }
-        let Interventions { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
+        let InterventionRates { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
         writeln!(
             f,
             "VMM interventions per 1,000 packets: {reads:.1} reads, {writes:.1} writes, {interrupts:.1} interrupts"
@@ -195,7 +195,7 @@ const FLOW_COLUMNS: [&str; 6] = ["flow from", "to", "protocol", "bytes", "Mbit/s
 const FIGURE_COLUMNS: [&str; 5] = ["bulk TCP over", "driver", "Mbit/s", "trapped/1k", "interrupts/1k"];
 
 fn vf_row(vf: &VfStatus) -> Vec<String> {
-    let Interventions { reads, writes, .. } = Interventions::of(std::slice::from_ref(vf));
+    let InterventionRates { reads, writes, .. } = InterventionRates::of(std::slice::from_ref(vf));
     vec![
         vf.name.clone(),
         vf.mac.clone(),
@@ -211,17 +211,17 @@ fn vf_row(vf: &VfStatus) -> Vec<String> {
     ]
 }
 
-fn ping_row(ping: &Ping) -> Vec<String> {
+fn ping_row(ping: &PingResult) -> Vec<String> {
     let median = ping.rtt_us_p50.map_or("-".to_owned(), |micros| format!("{micros:.0} us"));
     vec![ping.from.clone(), ping.to.clone(), ping.sent.to_string(), ping.received.to_string(), median]
 }
 
-fn flow_row(flow: &Flow) -> Vec<String> {
+fn flow_row(flow: &TcpFlow) -> Vec<String> {
     let (mbps, trapped) = (format!("{:.0}", flow.mbps), format!("{:.1}", flow.trapped_per_1000_packets));
     vec![flow.from.clone(), flow.to.clone(), flow.protocol.to_owned(), flow.bytes.to_string(), mbps, trapped]
 }
 
-fn figure_row(figures: &FamilyFigures) -> Vec<String> {
+fn figure_row(figures: &FamilyPerformance) -> Vec<String> {
     vec![
         figures.family.clone(),
         figures.driver.clone(),
@@ -232,12 +232,12 @@ fn figure_row(figures: &FamilyFigures) -> Vec<String> {
 }
 
 /// Table of rows under a heading, each column as wide as its widest cell.
-struct Table {
+struct DemoTable {
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,
 }
 
-impl Table {
+impl DemoTable {
     fn new(columns: &[&str], mut rows: Vec<Vec<String>>) -> Self {
         rows.insert(0, columns.iter().map(|&column| column.to_owned()).collect());
         let width =
@@ -247,7 +247,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for DemoTable {
     /// Formats names left-aligned and numbers right-aligned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
@@ -263,11 +263,11 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{FamilyFigures, Flow, Guest, Outcome, Ping, Report};
-    use crate::demo::Card;
+    use super::{DemoOutcome, DemoReport, FamilyPerformance, PingResult, ReportedGuest, TcpFlow};
+    use crate::demo::DemoCard;
 
-    fn ping(sent: u64, received: u64) -> Ping {
-        Ping {
+    fn ping(sent: u64, received: u64) -> PingResult {
+        PingResult {
             from: "pf0vf0".into(),
             to: "pf0vf1".into(),
             sent,
@@ -277,8 +277,8 @@ mod tests {
         }
     }
 
-    fn report(pings: Vec<Ping>) -> Report {
-        let guest = Guest {
+    fn report(pings: Vec<PingResult>) -> DemoReport {
+        let guest = ReportedGuest {
             vf: "pf0vf0".into(),
             kind: "embedded",
             mac: "02:00:00:00:00:01".into(),
@@ -286,21 +286,21 @@ mod tests {
         };
         let trapped_per_1000_packets = 0.5;
         let (from, to) = ("a".into(), "b".into());
-        let flow = Flow { from, to, protocol: "tcp", bytes: 9, mbps: 1.5, trapped_per_1000_packets };
-        let figures = FamilyFigures {
+        let flow = TcpFlow { from, to, protocol: "tcp", bytes: 9, mbps: 1.5, trapped_per_1000_packets };
+        let figures = FamilyPerformance {
             family: "82576".into(),
             driver: "igbvf".into(),
             mbps: 1.5,
             trapped_per_1000_packets: 0.5,
             interrupts_per_1000_packets: 20.0,
         };
-        let report = Report::new(Card { family: "82576", mapped: false });
-        Report { guests: vec![guest], pings, flows: vec![flow], figures: vec![figures], ..report }
+        let report = DemoReport::new(DemoCard { family: "82576", mapped: false });
+        DemoReport { guests: vec![guest], pings, flows: vec![flow], figures: vec![figures], ..report }
     }
 
     #[test]
     fn names_and_order_of_demo_json_fields_are_stable() {
-        let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
+        let outcome = DemoOutcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
         assert_eq!(
             serde_json::to_string(&outcome.report).unwrap(),
             r#"{"family":"82576","mapped":false,"guests":[{"vf":"pf0vf0","kind":"embedded","mac":"02:00:00:00:00:01","driver":"softiov driver::vf"}],"#
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn unanswered_and_unsent_demo_pings_are_problems() {
-        let outcome = Outcome::new(report(vec![ping(20, 20), ping(20, 19), ping(0, 0)]), vec![], vec![]);
+        let outcome = DemoOutcome::new(report(vec![ping(20, 20), ping(20, 19), ping(0, 0)]), vec![], vec![]);
         assert_eq!(
             outcome.problems(),
             [
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn demo_report_columns_are_aligned_with_their_headings() {
-        let text = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]).to_string();
+        let text = DemoOutcome::new(report(vec![ping(20, 20)]), vec![], vec![]).to_string();
         let heading = text.lines().find(|line| line.starts_with("ping from")).unwrap();
         let row = text.lines().find(|line| line.starts_with("pf0vf0")).unwrap();
         assert_eq!(heading.find("to"), row.find("pf0vf1"));

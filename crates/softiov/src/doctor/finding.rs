@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Severity of a finding of `softiov doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub(super) enum DoctorVerdict {
     /// The check found no fault.
     Ok,
     /// The checked part works, but slower or less safely than it could.
@@ -17,10 +17,10 @@ pub(super) enum Verdict {
 
 /// Result of one check of `softiov doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
+pub(super) struct DoctorFinding {
     /// Name of the check, one word.
     pub(super) check: &'static str,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: DoctorVerdict,
     /// State that the check observed.
     pub(super) seen: String,
     /// Remedy for the finding; none if the verdict is ok.
@@ -28,28 +28,28 @@ pub(super) struct Finding {
     pub(super) remedy: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub(super) fn ok(check: &'static str, seen: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Ok, seen: seen.into(), remedy: None }
+        Self { check, verdict: DoctorVerdict::Ok, seen: seen.into(), remedy: None }
     }
 
     pub(super) fn warning(check: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Warning, seen: seen.into(), remedy: Some(remedy.into()) }
+        Self { check, verdict: DoctorVerdict::Warning, seen: seen.into(), remedy: Some(remedy.into()) }
     }
 
     pub(super) fn problem(check: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Problem, ..Self::warning(check, seen, remedy) }
+        Self { verdict: DoctorVerdict::Problem, ..Self::warning(check, seen, remedy) }
     }
 }
 
 /// Formats findings, one line each, with the remedy on the line below.
-pub(super) fn text(findings: &[Finding]) -> String {
+pub(super) fn text(findings: &[DoctorFinding]) -> String {
     let mut text = String::new();
-    for Finding { check, verdict, seen, remedy } in findings {
+    for DoctorFinding { check, verdict, seen, remedy } in findings {
         let verdict = match verdict {
-            Verdict::Ok => "ok",
-            Verdict::Warning => "warning",
-            Verdict::Problem => "PROBLEM",
+            DoctorVerdict::Ok => "ok",
+            DoctorVerdict::Warning => "warning",
+            DoctorVerdict::Problem => "PROBLEM",
         };
         let _ = writeln!(text, "{verdict:<8} {check:<8} {seen}");
         if let Some(remedy) = remedy {

@@ -1,9 +1,9 @@
 //! Checks of a host: its process, its uplinks, its VFs and their clients.
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::output::escape_controls;
 use daemon::config::file::Family;
-use daemon::control::client::ClientError;
+use daemon::control::client::ControlClientError;
 use daemon::control::status::{FunctionStatus, Peer, PortStatus, VfStatus};
 use daemon::control::uplink::UplinkState;
 use std::fs;
@@ -14,7 +14,7 @@ const LOST_PERCENT: u64 = 1;
 
 /// State and limits of a host's process; `None` where the kernel does not report one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessLimits {
     /// Mode of the system call filter (`Seccomp:` in /proc/PID/status).
     pub(super) seccomp: Option<u32>,
     /// Limit and use of the control group's memory, bytes.
@@ -27,7 +27,7 @@ pub(super) struct Process {
     pub(super) unread: Option<String>,
 }
 
-impl Process {
+impl ProcessLimits {
     /// Reads the state of process `pid`; all `None` if it is not softiov.
     pub(super) fn read(pid: i32) -> Self {
         let text = |path: String| fs::read_to_string(path).ok();
@@ -59,15 +59,15 @@ impl Process {
         }
     }
 
-    pub(super) fn judge(&self) -> Vec<Finding> {
+    pub(super) fn judge(&self) -> Vec<DoctorFinding> {
         let mut findings = Vec::new();
         match self.seccomp {
-            Some(0) => findings.push(Finding::warning(
+            Some(0) => findings.push(DoctorFinding::warning(
                 "seccomp",
                 "the host's system calls are not filtered",
                 "start the host with --seccomp true",
             )),
-            Some(_) => findings.push(Finding::ok("seccomp", "the host's system calls are filtered")),
+            Some(_) => findings.push(DoctorFinding::ok("seccomp", "the host's system calls are filtered")),
             None => {}
         }
         if let Some((most, now)) = self.memory {
@@ -75,65 +75,67 @@ impl Process {
             findings.push(if now > most / 10 * 9 {
                 let remedy = "raise MemoryMax=, or start QEMU with prealloc=on: guest pages that the card touches \
                                             first are charged to the host";
-                Finding::warning("cgroup", seen, remedy)
+                DoctorFinding::warning("cgroup", seen, remedy)
             } else {
-                Finding::ok("cgroup", seen)
+                DoctorFinding::ok("cgroup", seen)
             });
         }
         findings.extend(self.processors.map(processors));
         findings.extend(self.files.map(files));
         findings.extend(self.unread.as_deref().map(|why| {
             let seen = format!("cannot read the host's limits: {why}");
-            Finding::warning("files", seen, "run this command as the host's user, or as root")
+            DoctorFinding::warning("files", seen, "run this command as the host's user, or as root")
         }));
         findings
     }
 }
 
 /// Checks the CPU quota: a throttled port delays guests, and QEMU drops a device that is silent for 5 s.
-fn processors((time, period): (u64, u64)) -> Finding {
+fn processors((time, period): (u64, u64)) -> DoctorFinding {
     let seen = format!("the host's control group may use {time} us of CPU time per {period} us");
     if time < period {
         let remedy = "raise CPUQuota= to 100% per port plus 50%: guests wait while the quota is used up";
-        return Finding::warning("cgroup", seen, remedy);
+        return DoctorFinding::warning("cgroup", seen, remedy);
     }
-    Finding::ok("cgroup", seen)
+    DoctorFinding::ok("cgroup", seen)
 }
 
-fn files((most, now): (u64, u64)) -> Finding {
+fn files((most, now): (u64, u64)) -> DoctorFinding {
     let seen = format!("the host has {now} of {most} file descriptors open");
     if now > most / 10 * 9 {
         let remedy = "raise LimitNOFILE= or ulimit -Hn: a guest takes one per memory file and per interrupt";
-        return Finding::warning("files", seen, remedy);
+        return DoctorFinding::warning("files", seen, remedy);
     }
-    Finding::ok("files", seen)
+    DoctorFinding::ok("files", seen)
 }
 
 /// Returns the finding for a host that does not answer.
-pub(super) fn unreachable(error: &ClientError, socket: &Path) -> Finding {
+pub(super) fn unreachable(error: &ControlClientError, socket: &Path) -> DoctorFinding {
     let remedy = match error {
-        ClientError::Unreachable { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+        ControlClientError::Unreachable { source, .. }
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
             "run this command as the host's user, or admit your group: control = { group = \"...\" }"
         }
-        ClientError::Unreachable { .. } => {
+        ControlClientError::Unreachable { .. } => {
             "start a host with `softiov serve`, or name the running one with --config or --runtime-dir"
         }
         _ => "read the host's log; if host and command differ in version, run `softiov upgrade`",
     };
     let seen = match error {
-        ClientError::Unreachable { source, .. } => {
+        ControlClientError::Unreachable { source, .. } => {
             format!("no host answers at {}: {source}", socket.display())
         }
         other => format!("{}: {other}", socket.display()),
     };
-    Finding::problem("host", seen, remedy)
+    DoctorFinding::problem("host", seen, remedy)
 }
 
-pub(super) fn ports(ports: &[PortStatus]) -> Vec<Finding> {
+pub(super) fn ports(ports: &[PortStatus]) -> Vec<DoctorFinding> {
     ports.iter().flat_map(port).collect()
 }
 
-fn port(port: &PortStatus) -> Vec<Finding> {
+fn port(port: &PortStatus) -> Vec<DoctorFinding> {
     let mut findings = vec![uplink(port)];
     if let Some(pf) = &port.pf {
         findings.extend(client(&port.name, pf));
@@ -142,13 +144,13 @@ fn port(port: &PortStatus) -> Vec<Finding> {
     findings
 }
 
-fn uplink(port: &PortStatus) -> Finding {
+fn uplink(port: &PortStatus) -> DoctorFinding {
     let name = &port.name;
     let seen = format!("{name}: uplink {}", port.uplink);
     let Some(status) = &port.uplink_status else {
         return match port.link {
-            true => Finding::ok("port", seen),
-            false => Finding::warning(
+            true => DoctorFinding::ok("port", seen),
+            false => DoctorFinding::warning(
                 "port",
                 format!("{seen}, no link"),
                 format!("run `softiov port show {name}`"),
@@ -157,20 +159,22 @@ fn uplink(port: &PortStatus) -> Finding {
     };
     let (kind, interface) = (&status.kind, &status.name);
     match status.state {
-        UplinkState::Gone => {
-            Finding::problem("port", format!("{seen}: {}", absence_of(kind)), remedy_of(kind, interface))
-        }
-        UplinkState::Down => Finding::problem(
+        UplinkState::Gone => DoctorFinding::problem(
+            "port",
+            format!("{seen}: {}", absence_of(kind)),
+            remedy_of(kind, interface),
+        ),
+        UplinkState::Down => DoctorFinding::problem(
             "port",
             format!("{seen}: the {kind} is down"),
             format!("ip link set {interface} up"),
         ),
-        UplinkState::Up if status.drops.too_long > 0 => Finding::warning(
+        UplinkState::Up if status.drops.too_long > 0 => DoctorFinding::warning(
             "port",
             format!("{seen}: {} frames were longer than the {kind}'s MTU", status.drops.too_long),
             format!("raise the MTU (ip link set {interface} mtu N), or lower the guests' MTU"),
         ),
-        UplinkState::Up => Finding::ok("port", seen),
+        UplinkState::Up => DoctorFinding::ok("port", seen),
     }
 }
 
@@ -194,18 +198,18 @@ fn remedy_of(kind: &str, name: &str) -> String {
     }
 }
 
-fn vf(vf: &VfStatus, family: Family) -> Vec<Finding> {
+fn vf(vf: &VfStatus, family: Family) -> Vec<DoctorFinding> {
     let VfStatus { name, function, conduct, active, .. } = vf;
-    let mut findings: Vec<Finding> = client(name, function).into_iter().collect();
+    let mut findings: Vec<DoctorFinding> = client(name, function).into_iter().collect();
     if let Some(cause) = &conduct.quarantine {
         let remedy = format!("softiov vf set {name} --quarantine off");
-        findings.push(Finding::warning("vf", format!("{name} is quarantined: {cause}"), remedy));
+        findings.push(DoctorFinding::warning("vf", format!("{name} is quarantined: {cause}"), remedy));
     }
     if function.peer.is_some() && !active && function.hint.is_none() {
         let seen = format!("{name} has a client, but no driver has enabled the VF");
         let driver = family.vf_driver();
         let remedy = format!("load {driver} in the guest (modprobe {driver}), and bring the interface up");
-        findings.push(Finding::warning("vf", seen, remedy));
+        findings.push(DoctorFinding::warning("vf", seen, remedy));
     }
     let lost = function.drops.rx_no_descriptors;
     if lost > (function.rx.packets + lost) / 100 * LOST_PERCENT && lost > 100 {
@@ -213,7 +217,7 @@ fn vf(vf: &VfStatus, family: Family) -> Vec<Finding> {
             "{name}: {lost} frames dropped for lack of a receive descriptor, {} received",
             function.rx.packets
         );
-        findings.push(Finding::warning(
+        findings.push(DoctorFinding::warning(
             "vf",
             seen,
             "give the guest a longer ring (ethtool -G eth0 rx 4096), or more CPU",
@@ -223,13 +227,13 @@ fn vf(vf: &VfStatus, family: Family) -> Vec<Finding> {
 }
 
 /// Returns a finding about the process that holds a function's socket and the memory it shares.
-fn client(name: &str, function: &FunctionStatus) -> Option<Finding> {
+fn client(name: &str, function: &FunctionStatus) -> Option<DoctorFinding> {
     let Peer { pid, uid, shareable_bytes, .. } = function.peer.as_ref()?;
     let program = fs::read_to_string(format!("/proc/{pid}/comm"));
     let program = program.map_or_else(|_| "a process".to_owned(), |name| escape_controls(name.trim()));
     let seen = format!("{name}: {program} (pid {pid}, uid {uid}) shares {} MiB", shareable_bytes >> 20);
     Some(match &function.hint {
-        Some(hint) => Finding::problem("memory", seen, hint.clone()),
-        None => Finding::ok("memory", seen),
+        Some(hint) => DoctorFinding::problem("memory", seen, hint.clone()),
+        None => DoctorFinding::ok("memory", seen),
     })
 }

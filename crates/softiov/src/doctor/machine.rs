@@ -1,6 +1,6 @@
 //! Checks of the machine: kernel, virtualization, taps, and asynchronous I/O.
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -12,7 +12,7 @@ const AIO_PER_GUEST: u64 = 1024;
 
 /// State of the machine that `softiov doctor` checks.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct MachineState {
     pub(super) release: String,
     /// `flags` line of the first processor in /proc/cpuinfo.
     pub(super) flags: String,
@@ -24,7 +24,7 @@ pub(super) struct Machine {
     pub(super) aio: Option<(u64, u64)>,
 }
 
-impl Machine {
+impl MachineState {
     /// Reads the state of this machine.
     pub(super) fn read(has_taps: bool) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -40,36 +40,36 @@ impl Machine {
         }
     }
 
-    pub(super) fn judge(&self) -> Vec<Finding> {
+    pub(super) fn judge(&self) -> Vec<DoctorFinding> {
         let mut findings = vec![self.kernel(), self.acceleration()];
         findings.extend(self.tun.as_ref().map(tun));
         findings.extend(self.aio.map(aio));
         findings
     }
 
-    fn kernel(&self) -> Finding {
+    fn kernel(&self) -> DoctorFinding {
         let mut parts = self.release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         let version = parts.next().zip(parts.next());
         match version {
-            Some(version) if version < KERNEL => Finding::problem(
+            Some(version) if version < KERNEL => DoctorFinding::problem(
                 "kernel",
                 format!("Linux {} is older than {}.{}", self.release, KERNEL.0, KERNEL.1),
                 "boot a newer kernel: the host waits with epoll_pwait2",
             ),
-            _ => Finding::ok("kernel", format!("Linux {}", self.release)),
+            _ => DoctorFinding::ok("kernel", format!("Linux {}", self.release)),
         }
     }
 
-    fn acceleration(&self) -> Finding {
+    fn acceleration(&self) -> DoctorFinding {
         let has = |flag: &str| self.flags.split_whitespace().any(|found| found == flag);
         let slow = "guests are emulated, about ten times slower";
         match &self.kvm {
-            _ if !has("vmx") && !has("svm") => Finding::warning(
+            _ if !has("vmx") && !has("svm") => DoctorFinding::warning(
                 "kvm",
                 format!("the processor offers no virtualization: {slow}"),
                 "enable VT-x or AMD-V in the firmware; in a virtual machine, nested virtualization in its hypervisor",
             ),
-            Err(error) => Finding::warning(
+            Err(error) => DoctorFinding::warning(
                 "kvm",
                 format!("cannot open /dev/kvm ({error}): {slow}"),
                 match error.kind() {
@@ -77,7 +77,7 @@ impl Machine {
                     _ => "load the module kvm_intel or kvm_amd",
                 },
             ),
-            Ok(()) => Finding::ok("kvm", "/dev/kvm can be opened"),
+            Ok(()) => DoctorFinding::ok("kvm", "/dev/kvm can be opened"),
         }
     }
 }
@@ -86,10 +86,10 @@ fn open(path: &str) -> io::Result<()> {
     OpenOptions::new().read(true).write(true).open(Path::new(path)).map(drop)
 }
 
-fn tun(opened: &io::Result<()>) -> Finding {
+fn tun(opened: &io::Result<()>) -> DoctorFinding {
     match opened {
-        Ok(()) => Finding::ok("tap", "/dev/net/tun can be opened"),
-        Err(error) => Finding::problem(
+        Ok(()) => DoctorFinding::ok("tap", "/dev/net/tun can be opened"),
+        Err(error) => DoctorFinding::problem(
             "tap",
             format!("a port has a tap, but /dev/net/tun cannot be opened: {error}"),
             match error.kind() {
@@ -102,27 +102,27 @@ fn tun(opened: &io::Result<()>) -> Finding {
     }
 }
 
-fn aio((most, taken): (u64, u64)) -> Finding {
+fn aio((most, taken): (u64, u64)) -> DoctorFinding {
     let left = most.saturating_sub(taken);
     let seen = format!("{taken} of {most} asynchronous I/O requests are reserved");
     if left < AIO_PER_GUEST {
-        return Finding::warning(
+        return DoctorFinding::warning(
             "aio",
             seen,
             "run `sysctl fs.aio-max-nr=1048576`: QEMU cannot start a disk with aio=native",
         );
     }
-    Finding::ok("aio", seen)
+    DoctorFinding::ok("aio", seen)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
-    use super::Machine;
+    use super::super::finding::DoctorVerdict;
+    use super::MachineState;
     use std::io::ErrorKind;
 
-    fn good() -> Machine {
-        Machine {
+    fn good() -> MachineState {
+        MachineState {
             release: "6.1.0-56-amd64".into(),
             flags: "flags : fpu vmx".into(),
             kvm: Ok(()),
@@ -132,25 +132,25 @@ mod tests {
     }
 
     /// Returns check and verdict of the findings that are not ok.
-    fn found(machine: &Machine) -> Vec<(&'static str, Verdict)> {
-        let findings = machine.judge().into_iter().filter(|finding| finding.verdict != Verdict::Ok);
+    fn found(machine: &MachineState) -> Vec<(&'static str, DoctorVerdict)> {
+        let findings = machine.judge().into_iter().filter(|finding| finding.verdict != DoctorVerdict::Ok);
         findings.map(|finding| (finding.check, finding.verdict)).collect()
     }
 
     #[test]
     fn each_machine_finding_of_doctor_has_its_cause() {
-        let (warning, problem) = (Verdict::Warning, Verdict::Problem);
+        let (warning, problem) = (DoctorVerdict::Warning, DoctorVerdict::Problem);
         assert_eq!(found(&good()), []);
-        assert_eq!(found(&Machine { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);
-        assert_eq!(found(&Machine { flags: String::new(), ..good() }), [("kvm", warning)]);
+        assert_eq!(found(&MachineState { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);
+        assert_eq!(found(&MachineState { flags: String::new(), ..good() }), [("kvm", warning)]);
         let denied = || Err(ErrorKind::PermissionDenied.into());
-        assert_eq!(found(&Machine { kvm: denied(), ..good() }), [("kvm", warning)]);
-        assert_eq!(found(&Machine { tun: Some(denied()), ..good() }), [("tap", problem)]);
+        assert_eq!(found(&MachineState { kvm: denied(), ..good() }), [("kvm", warning)]);
+        assert_eq!(found(&MachineState { tun: Some(denied()), ..good() }), [("tap", problem)]);
         assert_eq!(
-            found(&Machine { tun: Some(Err(ErrorKind::NotFound.into())), ..good() }),
+            found(&MachineState { tun: Some(Err(ErrorKind::NotFound.into())), ..good() }),
             [("tap", problem)]
         );
-        assert_eq!(found(&Machine { aio: Some((65_536, 65_000)), ..good() }), [("aio", warning)]);
-        assert_eq!(found(&Machine { tun: None, aio: None, ..good() }), []);
+        assert_eq!(found(&MachineState { aio: Some((65_536, 65_000)), ..good() }), [("aio", warning)]);
+        assert_eq!(found(&MachineState { tun: None, aio: None, ..good() }), []);
     }
 }

@@ -11,15 +11,15 @@ mod tests;
 
 use crate::output;
 use crate::target::TargetHost;
-use daemon::config::uplink::Uplink;
+use daemon::config::uplink::UplinkConfig;
 use daemon::control::client;
-use finding::{Finding, Verdict};
+use finding::{DoctorFinding, DoctorVerdict};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `softiov doctor`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// QEMU program to check (default: qemu-system-x86_64 in PATH).
     #[arg(long, value_name = "PROGRAM")]
     qemu: Option<PathBuf>,
@@ -31,26 +31,28 @@ pub(crate) struct Args {
 }
 
 /// Runs all checks and prints the findings. Fails if something does not work.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let config = args.target.load()?;
-    let has_taps = config.ports.iter().any(|port| matches!(port.uplink, Uplink::Tap(_)));
+    let has_taps = config.ports.iter().any(|port| matches!(port.uplink, UplinkConfig::Tap(_)));
     let mut findings = vec![qemu::judge(qemu::find(args.qemu.as_deref()).as_ref())];
-    findings.extend(machine::Machine::read(has_taps).judge());
+    findings.extend(machine::MachineState::read(has_taps).judge());
     findings.extend(host_findings(&config.control_socket()));
     let text = match args.json {
         true => serde_json::to_string_pretty(&findings)? + "\n",
         false => finding::text(&findings),
     };
     output::print(&text)?;
-    let works = findings.iter().all(|finding| finding.verdict < Verdict::Problem);
+    let works = findings.iter().all(|finding| finding.verdict < DoctorVerdict::Problem);
     Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn host_findings(socket: &Path) -> Vec<Finding> {
+fn host_findings(socket: &Path) -> Vec<DoctorFinding> {
     match client::ports(socket) {
         Ok(ports) => {
-            let mut findings = vec![Finding::ok("host", format!("{} answers", socket.display()))];
-            findings.extend(client::server(socket).iter().flat_map(|pid| host::Process::read(*pid).judge()));
+            let mut findings = vec![DoctorFinding::ok("host", format!("{} answers", socket.display()))];
+            findings.extend(
+                client::server(socket).iter().flat_map(|pid| host::ProcessLimits::read(*pid).judge()),
+            );
             findings.extend(sockets::check(&ports));
             findings.extend(host::ports(&ports));
             findings

@@ -1,6 +1,6 @@
 //! Check of the functions' sockets: they exist, and VMMs of other users may connect.
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use daemon::control::status::PortStatus;
 use std::fs;
 use std::io;
@@ -21,13 +21,13 @@ pub(super) struct FileRights {
 
 /// User of this machine with all of the user's groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct User {
+pub(super) struct UserAccount {
     pub(super) name: String,
     pub(super) uid: u32,
     pub(super) gids: Vec<u32>,
 }
 
-impl User {
+impl UserAccount {
     /// Returns the users of [`VMMS`] that this machine has.
     pub(super) fn vmms() -> Vec<Self> {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
@@ -59,8 +59,8 @@ impl User {
 }
 
 /// Checks each function's socket and the directories above it.
-pub(super) fn check(ports: &[PortStatus]) -> Vec<Finding> {
-    let vmms = User::vmms();
+pub(super) fn check(ports: &[PortStatus]) -> Vec<DoctorFinding> {
+    let vmms = UserAccount::vmms();
     let vfs = ports.iter().flat_map(|port| port.vfs.iter().map(|vf| (vf.name.as_str(), &vf.function)));
     let pfs = ports.iter().filter_map(|port| Some((port.name.as_str(), port.pf.as_ref()?)));
     let sockets: Vec<_> =
@@ -77,14 +77,17 @@ fn path_rights(socket: &Path) -> io::Result<Vec<FileRights>> {
     socket.ancestors().map(rights).collect()
 }
 
-pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[User]) -> Vec<Finding> {
+pub(super) fn judge(
+    sockets: &[(&str, io::Result<Vec<FileRights>>)],
+    vmms: &[UserAccount],
+) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for (name, rights) in sockets {
         if let Err(error) = rights {
             let seen = format!("{name}: cannot inspect the socket: {error}");
             let remedy =
                 "restart the host if the socket was removed; otherwise run this command as the host's user";
-            findings.push(Finding::problem(CHECK, seen, remedy));
+            findings.push(DoctorFinding::problem(CHECK, seen, remedy));
         }
     }
     for vmm in vmms {
@@ -96,9 +99,9 @@ pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[Use
             .iter()
             .filter_map(|(name, rights)| rights.as_ref().ok().and_then(|rights| shut(rights)).map(|()| *name))
             .collect();
-        let User { name, gids, .. } = vmm;
+        let UserAccount { name, gids, .. } = vmm;
         if shut.is_empty() {
-            findings.push(Finding::ok(CHECK, format!("{name} may connect to every function")));
+            findings.push(DoctorFinding::ok(CHECK, format!("{name} may connect to every function")));
         } else {
             let seen = format!("{name}, the user of libvirt's QEMU, may not connect to {}", shut.join(", "));
             let remedy = format!(
@@ -106,7 +109,7 @@ pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[Use
                       directories (chmod o+x)",
                 gids[0]
             );
-            findings.push(Finding::warning(CHECK, seen, remedy));
+            findings.push(DoctorFinding::warning(CHECK, seen, remedy));
         }
     }
     findings
@@ -114,15 +117,15 @@ pub(super) fn judge(sockets: &[(&str, io::Result<Vec<FileRights>>)], vmms: &[Use
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
-    use super::{FileRights, User, judge};
+    use super::super::finding::DoctorVerdict;
+    use super::{FileRights, UserAccount, judge};
     use std::io;
 
     const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nlibvirt-qemu:x:64055:102:Libvirt Qemu:/:/bin/false\n";
     const GROUP: &str = "kvm:x:102:\nlibvirt-qemu:x:64055:libvirt-qemu\nvideo:x:44:ann,bob\n";
 
-    fn vmm() -> User {
-        User::find("libvirt-qemu", PASSWD, GROUP).unwrap()
+    fn vmm() -> UserAccount {
+        UserAccount::find("libvirt-qemu", PASSWD, GROUP).unwrap()
     }
 
     fn rights(uid: u32, gid: u32, mode: u32) -> FileRights {
@@ -132,8 +135,8 @@ mod tests {
     #[test]
     fn user_has_the_groups_of_etc_passwd_and_etc_group() {
         assert_eq!(vmm().gids, [102, 64055]);
-        assert_eq!(User::find("qemu", PASSWD, GROUP), None);
-        assert_eq!(User::find("broken", "broken:x", ""), None);
+        assert_eq!(UserAccount::find("qemu", PASSWD, GROUP), None);
+        assert_eq!(UserAccount::find("broken", "broken:x", ""), None);
     }
 
     #[test]
@@ -151,10 +154,13 @@ mod tests {
             let findings = judge(&[("pf0vf0", rights)], &[vmm()]);
             findings.into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
         };
-        assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), folder])), [Verdict::Ok]);
-        assert_eq!(verdicts(Ok(vec![rights(0, 0, 0o600), folder])), [Verdict::Warning]);
-        assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), rights(0, 0, 0o700)])), [Verdict::Warning]);
-        assert_eq!(verdicts(Err(io::ErrorKind::NotFound.into())), [Verdict::Problem, Verdict::Ok]);
+        assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), folder])), [DoctorVerdict::Ok]);
+        assert_eq!(verdicts(Ok(vec![rights(0, 0, 0o600), folder])), [DoctorVerdict::Warning]);
+        assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), rights(0, 0, 0o700)])), [DoctorVerdict::Warning]);
+        assert_eq!(
+            verdicts(Err(io::ErrorKind::NotFound.into())),
+            [DoctorVerdict::Problem, DoctorVerdict::Ok]
+        );
         assert_eq!(judge(&[("pf0vf0", Ok(vec![rights(0, 0, 0o600)]))], &[]), [], "no VMM of another user");
     }
 }

@@ -1,7 +1,7 @@
 //! Host findings: a status that causes each finding, and a status that does not.
 
-use super::finding::{Finding, Verdict, text};
-use super::host::{Process, ports};
+use super::finding::{DoctorFinding, DoctorVerdict, text};
+use super::host::{ProcessLimits, ports};
 use crate::sample;
 use daemon::config::file::Family;
 use daemon::control::status::PortStatus;
@@ -26,14 +26,14 @@ fn good() -> PortStatus {
 }
 
 /// Returns the findings that are not ok after a change to the good port.
-fn found(change: impl FnOnce(&mut PortStatus)) -> Vec<Finding> {
+fn found(change: impl FnOnce(&mut PortStatus)) -> Vec<DoctorFinding> {
     let mut port = good();
     change(&mut port);
-    ports(&[port]).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect()
+    ports(&[port]).into_iter().filter(|finding| finding.verdict != DoctorVerdict::Ok).collect()
 }
 
 #[track_caller]
-fn only(findings: &[Finding], verdict: Verdict, remedy: &str) {
+fn only(findings: &[DoctorFinding], verdict: DoctorVerdict, remedy: &str) {
     let [finding] = findings else { panic!("{findings:?}") };
     let helps = finding.remedy.as_deref().unwrap_or_default();
     assert!(finding.verdict == verdict && helps.contains(remedy), "{finding:?}");
@@ -43,60 +43,61 @@ fn only(findings: &[Finding], verdict: Verdict, remedy: &str) {
 fn each_doctor_finding_has_its_cause_and_its_remedy() {
     assert_eq!(found(|_| ()), []);
     let tap = |state| move |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").state = state;
-    only(&found(tap(UplinkState::Down)), Verdict::Problem, "ip link set tap0 up");
-    only(&found(tap(UplinkState::Gone)), Verdict::Problem, "ip tuntap add tap0");
+    only(&found(tap(UplinkState::Down)), DoctorVerdict::Problem, "ip link set tap0 up");
+    only(&found(tap(UplinkState::Gone)), DoctorVerdict::Problem, "ip tuntap add tap0");
     let long = |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").drops.too_long = 1;
-    only(&found(long), Verdict::Warning, "mtu");
+    only(&found(long), DoctorVerdict::Warning, "mtu");
     let lonely = |kind: &'static str| {
         move |port: &mut PortStatus| {
             let uplink = port.uplink_status.as_mut().expect("an uplink");
             (uplink.kind, uplink.state) = (kind.into(), UplinkState::Gone);
         }
     };
-    only(&found(lonely("wire")), Verdict::Problem, "port list");
-    only(&found(lonely("stream")), Verdict::Problem, "start the process");
-    only(&found(lonely("interface")), Verdict::Problem, "create tap0 again");
+    only(&found(lonely("wire")), DoctorVerdict::Problem, "port list");
+    only(&found(lonely("stream")), DoctorVerdict::Problem, "start the process");
+    only(&found(lonely("interface")), DoctorVerdict::Problem, "create tap0 again");
     let unlinked = |port: &mut PortStatus| (port.uplink_status, port.link) = (None, false);
-    only(&found(unlinked), Verdict::Warning, "port show");
+    only(&found(unlinked), DoctorVerdict::Warning, "port show");
     let unshared = |port: &mut PortStatus| port.vfs[0].function.hint = Some("add share=on".into());
-    only(&found(unshared), Verdict::Problem, "share=on");
+    only(&found(unshared), DoctorVerdict::Problem, "share=on");
     let quarantined = |port: &mut PortStatus| port.vfs[0].conduct.quarantine = Some("spoofing".into());
-    only(&found(quarantined), Verdict::Warning, "vf set pf0vf0 --quarantine off");
-    only(&found(|port| port.vfs[0].active = false), Verdict::Warning, "modprobe igbvf");
+    only(&found(quarantined), DoctorVerdict::Warning, "vf set pf0vf0 --quarantine off");
+    only(&found(|port| port.vfs[0].active = false), DoctorVerdict::Warning, "modprobe igbvf");
     let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (Family::Avf, false);
-    only(&found(other), Verdict::Warning, "modprobe iavf");
+    only(&found(other), DoctorVerdict::Warning, "modprobe iavf");
     let slow = |port: &mut PortStatus| {
         port.vfs[0].function.rx.packets = 9_000;
         port.vfs[0].function.drops.rx_no_descriptors = 1_000;
     };
-    only(&found(slow), Verdict::Warning, "ethtool -G");
+    only(&found(slow), DoctorVerdict::Warning, "ethtool -G");
 }
 
 #[test]
 fn doctor_warns_of_a_host_without_seccomp_or_near_a_limit() {
-    let verdicts = |process: Process| {
+    let verdicts = |process: ProcessLimits| {
         process.judge().into_iter().map(|finding| (finding.check, finding.verdict)).collect::<Vec<_>>()
     };
-    let process = |seccomp, memory| Process { seccomp, memory, ..Process::default() };
+    let process = |seccomp, memory| ProcessLimits { seccomp, memory, ..ProcessLimits::default() };
     assert_eq!(verdicts(process(None, None)), []);
-    assert_eq!(verdicts(process(Some(2), None)), [("seccomp", Verdict::Ok)]);
-    assert_eq!(verdicts(process(Some(0), None)), [("seccomp", Verdict::Warning)]);
-    assert_eq!(verdicts(process(None, Some((100, 89)))), [("cgroup", Verdict::Ok)]);
-    assert_eq!(verdicts(process(None, Some((100, 91)))), [("cgroup", Verdict::Warning)]);
-    let limited = |processors, files| Process { processors, files, ..Process::default() };
-    assert_eq!(verdicts(limited(Some((200_000, 100_000)), None)), [("cgroup", Verdict::Ok)]);
-    assert_eq!(verdicts(limited(Some((50_000, 100_000)), None)), [("cgroup", Verdict::Warning)]);
-    assert_eq!(verdicts(limited(None, Some((1024, 100)))), [("files", Verdict::Ok)]);
-    assert_eq!(verdicts(limited(None, Some((1024, 1000)))), [("files", Verdict::Warning)]);
+    assert_eq!(verdicts(process(Some(2), None)), [("seccomp", DoctorVerdict::Ok)]);
+    assert_eq!(verdicts(process(Some(0), None)), [("seccomp", DoctorVerdict::Warning)]);
+    assert_eq!(verdicts(process(None, Some((100, 89)))), [("cgroup", DoctorVerdict::Ok)]);
+    assert_eq!(verdicts(process(None, Some((100, 91)))), [("cgroup", DoctorVerdict::Warning)]);
+    let limited = |processors, files| ProcessLimits { processors, files, ..ProcessLimits::default() };
+    assert_eq!(verdicts(limited(Some((200_000, 100_000)), None)), [("cgroup", DoctorVerdict::Ok)]);
+    assert_eq!(verdicts(limited(Some((50_000, 100_000)), None)), [("cgroup", DoctorVerdict::Warning)]);
+    assert_eq!(verdicts(limited(None, Some((1024, 100)))), [("files", DoctorVerdict::Ok)]);
+    assert_eq!(verdicts(limited(None, Some((1024, 1000)))), [("files", DoctorVerdict::Warning)]);
     let unread = Some("/proc/7/limits: Permission denied (os error 13)".to_owned());
-    let findings = Process { unread, ..Process::default() }.judge();
-    only(&findings, Verdict::Warning, "as root");
+    let findings = ProcessLimits { unread, ..ProcessLimits::default() }.judge();
+    only(&findings, DoctorVerdict::Warning, "as root");
     assert!(findings[0].seen.contains("/proc/7/limits"), "{findings:?}");
 }
 
 #[test]
 fn doctor_prints_a_finding_and_its_remedy_on_two_lines() {
-    let findings = [Finding::ok("host", "it answers"), Finding::problem("tap", "it is down", "set it up")];
+    let findings =
+        [DoctorFinding::ok("host", "it answers"), DoctorFinding::problem("tap", "it is down", "set it up")];
     let expected =
         "ok       host     it answers\nPROBLEM  tap      it is down\n                  remedy: set it up\n";
     assert_eq!(text(&findings), expected);

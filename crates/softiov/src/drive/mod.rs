@@ -5,11 +5,11 @@
 mod stack;
 
 use anyhow::Context;
-use direct::check::{Functions, Plan, Wire, audit, run as check};
-use direct::reset::{self, Hidden};
-use host::poll::Signals;
-use host::vfio::{Pci, PciAddress};
-use stack::Embedded;
+use direct::check::{CheckPlan, FunctionSelection, WireStation, audit, run as check};
+use direct::reset::{self, IgnoredResetMethods};
+use host::poll::SignalHandlers;
+use host::vfio::{PciAddress, PciSysfs};
+use stack::EmbeddedStack;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// Arguments of `softiov drive`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("functions").required(true).args(["pf", "vf", "socket", "reset"]))]
-pub(crate) struct Args {
+pub(crate) struct DriveArgs {
     /// Physical function, such as 0000:01:00.0: run our PF driver on it, and our VF drivers on its VFs.
     #[arg(long, value_name = "ADDRESS")]
     pf: Option<PciAddress>,
@@ -73,11 +73,11 @@ enum ResetMethod {
 ///
 /// # Errors
 /// A function is not available, or a driver does not start.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DriveArgs) -> anyhow::Result<ExitCode> {
     match args.reset {
         Some(function) => reset(args, function),
         None if args.audit => {
-            let report = audit(&Pci::default(), &functions(args))?;
+            let report = audit(&PciSysfs::default(), &functions(args))?;
             print_report(args, &report)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -85,41 +85,44 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn reset(args: &Args, function: PciAddress) -> anyhow::Result<ExitCode> {
+fn reset(args: &DriveArgs, function: PciAddress) -> anyhow::Result<ExitCode> {
     let hides = |method| args.hide.contains(&method);
-    let hidden = Hidden {
+    let hidden = IgnoredResetMethods {
         flr: hides(ResetMethod::Flr),
         d3hot: hides(ResetMethod::D3hot),
         bus: hides(ResetMethod::Bus),
     };
-    let plan = reset::Plan { function, hidden, without_reset: args.without_reset };
-    let report = reset::run(&Pci::default(), &plan)?;
+    let plan = reset::ResetPlan { function, hidden, without_reset: args.without_reset };
+    let report = reset::run(&PciSysfs::default(), &plan)?;
     print_report(args, &report)?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Prints a report as text or JSON.
-fn print_report(args: &Args, report: &(impl serde::Serialize + std::fmt::Display)) -> anyhow::Result<()> {
+fn print_report(
+    args: &DriveArgs,
+    report: &(impl serde::Serialize + std::fmt::Display),
+) -> anyhow::Result<()> {
     let text = if args.json { serde_json::to_string(report)? } else { report.to_string() };
     crate::output::print(&(text + "\n"))
 }
 
-fn functions(args: &Args) -> Functions {
+fn functions(args: &DriveArgs) -> FunctionSelection {
     match args.pf {
-        Some(pf) => Functions::Port { pf, vfs: args.vfs },
-        None if args.vf.is_empty() => Functions::Sockets(args.socket.clone()),
-        None => Functions::Vfs(args.vf.clone()),
+        Some(pf) => FunctionSelection::Port { pf, vfs: args.vfs },
+        None if args.vf.is_empty() => FunctionSelection::Sockets(args.socket.clone()),
+        None => FunctionSelection::Vfs(args.vf.clone()),
     }
 }
 
 /// Runs every check. The exit status is 0 if nothing failed.
-fn run_checks(args: &Args) -> anyhow::Result<ExitCode> {
-    let wire = args.peer.zip(args.address).map(|(peer, own)| Wire { peer, own });
-    let plan = Plan { functions: functions(args), wire };
+fn run_checks(args: &DriveArgs) -> anyhow::Result<ExitCode> {
+    let wire = args.peer.zip(args.address).map(|(peer, own)| WireStation { peer, own });
+    let plan = CheckPlan { functions: functions(args), wire };
     // An interrupted run must still return the functions and disable its VFs.
-    let signals = Signals::install().context("cannot catch signals")?;
+    let signals = SignalHandlers::install().context("cannot catch signals")?;
     let (mut printed, mut ended) = (Ok(()), false);
-    let report = check::<Embedded>(&Pci::default(), &plan, |check| {
+    let report = check::<EmbeddedStack>(&PciSysfs::default(), &plan, |check| {
         if !args.json {
             printed = crate::output::print(&format!("{check}\n"));
         }

@@ -1,6 +1,6 @@
 //! The embedded guest as the TCP/IP stack of the checks.
 
-use direct::check::{Echoes, GuestStack, StackError};
+use direct::check::{EchoReplies, GuestStack, GuestStackError};
 use driver::Vf;
 use embedded_guest::EmbeddedGuest;
 use std::net::Ipv4Addr;
@@ -11,10 +11,10 @@ use vfio_client::VfBus;
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An embedded guest with which the checks ping and send.
-pub(super) struct Embedded(EmbeddedGuest);
+pub(super) struct EmbeddedStack(EmbeddedGuest);
 
-impl GuestStack for Embedded {
-    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, StackError> {
+impl GuestStack for EmbeddedStack {
+    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, GuestStackError> {
         let guest = EmbeddedGuest::start_on(bus, vf, name.to_owned(), ip)?;
         if guest.wait_link(LINK_TIMEOUT) {
             Ok(Self(guest))
@@ -23,12 +23,12 @@ impl GuestStack for Embedded {
         }
     }
 
-    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Echoes, StackError> {
+    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<EchoReplies, GuestStackError> {
         let pings = self.0.ping(to, count)?;
-        Ok(Echoes { received: pings.received(), median: pings.median().unwrap_or_default() })
+        Ok(EchoReplies { received: pings.received(), median: pings.median().unwrap_or_default() })
     }
 
-    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, StackError> {
+    fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError> {
         let flow = self.0.send_tcp(to, bytes)?;
         Ok(flow.first_wrong.unwrap_or(flow.received))
     }

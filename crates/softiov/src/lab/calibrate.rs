@@ -7,14 +7,14 @@ use lab::calibrate::knob::{KNOBS, degrees_of_freedom};
 use lab::calibrate::prediction::predictions;
 use lab::calibrate::target::TARGETS;
 use lab::calibrate::{self, Calibration, sensitivity};
-use lab::catalogue::{Dependence, Effect, Sensitivity};
+use lab::catalogue::{ConstantEffect, Sensitivity, ValueSensitivity};
 use lab::experiments;
 
-use super::table::Table;
-use super::{CalibrateArgs, Values, jobs, print_progress};
+use super::table::TextTable;
+use super::{LabCalibrateArgs, SensitivityValues, jobs, print_progress};
 use crate::output;
 
-pub(super) fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
+pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {
     args.out.as_deref().map_or(Ok(()), output::check_writable)?;
     if let Some(values) = args.sensitivity {
         return sensitivity(args, values);
@@ -24,14 +24,14 @@ pub(super) fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
-fn sensitivity(args: &CalibrateArgs, values: Values) -> anyhow::Result<()> {
+fn sensitivity(args: &LabCalibrateArgs, values: SensitivityValues) -> anyhow::Result<()> {
     let targets = match values {
-        Values::Targets => TARGETS.iter().collect(),
-        Values::Predictions => predictions(&experiments::catalogue()),
+        SensitivityValues::Targets => TARGETS.iter().collect(),
+        SensitivityValues::Predictions => predictions(&experiments::catalogue()),
     };
     let values = sensitivity::sensitivity(
         targets,
-        &sensitivity::Constants::calibrated(),
+        &sensitivity::RunConstants::calibrated(),
         jobs(args.jobs),
         &print_progress,
     )?;
@@ -55,14 +55,16 @@ pub(super) fn heading(cells: &[&str]) -> Vec<String> {
 }
 
 fn as_text(found: &Calibration) -> String {
-    let mut constants =
-        Table::new(heading(&["constant", "unit", "moved with", "kind", "seed", "least", "most", "value"]), 4);
+    let mut constants = TextTable::new(
+        heading(&["constant", "unit", "moved with", "kind", "seed", "least", "most", "value"]),
+        4,
+    );
     for fitted in &found.constants {
         let numbers = [fitted.seed, fitted.range.0, fitted.range.1, fitted.value].map(|n| n.to_string());
         let names = [fitted.name, fitted.unit, fitted.knob, fitted.kind].map(str::to_owned);
         constants.row([names, numbers].concat());
     }
-    let mut residuals = Table::new(heading(&["target", "unit", "value", "model", "off by"]), 2);
+    let mut residuals = TextTable::new(heading(&["target", "unit", "value", "model", "off by"]), 2);
     for residual in &found.residuals {
         let off = residual.relative().map_or_else(String::new, |part| format!("{:+.1} %", part * 100.0));
         let numbers = [residual.target.to_string(), residual.model.to_string(), off];
@@ -79,10 +81,10 @@ fn as_text(found: &Calibration) -> String {
 }
 
 /// Returns a table with a line for each value and constant.
-fn dependences(values: &[Dependence]) -> String {
-    let mut table = Table::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
-    for Dependence { what, unit, value, effects } in values {
-        for Effect { constant, less_pct, more_pct } in effects {
+fn dependences(values: &[ValueSensitivity]) -> String {
+    let mut table = TextTable::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
+    for ValueSensitivity { what, unit, value, effects } in values {
+        for ConstantEffect { constant, less_pct, more_pct } in effects {
             let changes = [less_pct, more_pct].map(|change| format!("{change:+.1} %"));
             let names = [what, unit, constant].map(String::clone);
             table.row([names.as_slice(), &[value.to_string()], &changes].concat());

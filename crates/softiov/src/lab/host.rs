@@ -1,22 +1,22 @@
 //! `softiov lab host`: prints this machine's measurements and the predictions from them. Progress goes to standard
 //! error.
 
-use host::measure::{Feature, PROBES, Probe, Sample, features};
-use lab::catalogue::{Effect, Parameter};
-use lab::here::{self, Prediction};
+use host::measure::{DurationProbe, PROBES, ProbeResult, VirtualizationFeature, features};
+use lab::catalogue::{ConstantEffect, ModelConstant};
+use lab::here::{self, HostPrediction};
 use lab::runner::plan::Assignment;
 use serde::Serialize;
 
 use super::calibrate::{heading, json, save};
-use super::table::Table;
-use super::{HostArgs, jobs, print_progress};
+use super::table::TextTable;
+use super::{LabHostArgs, jobs, print_progress};
 use crate::output;
 
 const HEADER: &str = "# Measured by `softiov lab host`; for `softiov lab run --settings FILE`.\n";
 
 /// Measurement of this machine, or the reason for its failure.
 #[derive(Debug, Serialize)]
-struct Measurement {
+struct MachineMeasurement {
     name: &'static str,
     what: &'static str,
     unit: &'static str,
@@ -32,29 +32,29 @@ struct Measurement {
 
 /// Assumption of the lab about the processor, and whether it holds on this machine.
 #[derive(Debug, Serialize)]
-struct Assumption {
+struct ProcessorAssumption {
     what: &'static str,
     /// `null` if this machine does not report it.
     here: Option<bool>,
     source: &'static str,
 }
 
-impl From<Feature> for Assumption {
-    fn from(Feature { what, found, source }: Feature) -> Self {
+impl From<VirtualizationFeature> for ProcessorAssumption {
+    fn from(VirtualizationFeature { what, found, source }: VirtualizationFeature) -> Self {
         Self { what, here: found, source }
     }
 }
 
 #[derive(Debug, Serialize)]
-struct HostReport {
-    measured: Vec<Measurement>,
+struct MachineReport {
+    measured: Vec<MachineMeasurement>,
     /// Assumptions, all of which the table `modern` makes.
-    assumed: Vec<Assumption>,
-    table: Vec<Parameter>,
-    predictions: Vec<Prediction>,
+    assumed: Vec<ProcessorAssumption>,
+    table: Vec<ModelConstant>,
+    predictions: Vec<HostPrediction>,
 }
 
-pub(super) fn host(args: &HostArgs) -> anyhow::Result<()> {
+pub(super) fn host(args: &LabHostArgs) -> anyhow::Result<()> {
     args.save.as_deref().map_or(Ok(()), output::check_writable)?;
     let measured: Vec<_> = PROBES.iter().map(measure).collect();
     let readings: Vec<_> = measured.iter().filter_map(|it| Some((it.name, it.median?))).collect();
@@ -62,21 +62,22 @@ pub(super) fn host(args: &HostArgs) -> anyhow::Result<()> {
     save(args.save.as_deref(), || Ok(file(&here::settings(&table))))?;
     let progress = |text: &str| print_progress(&format!("predicting: {text}"));
     let predictions = here::predict(&table, jobs(args.jobs), &progress)?;
-    let assumed = features().map(Assumption::from).into();
-    let found = HostReport { measured, assumed, table: here::parameters(&table), predictions };
+    let assumed = features().map(ProcessorAssumption::from).into();
+    let found = MachineReport { measured, assumed, table: here::parameters(&table), predictions };
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
-fn measure(probe: &Probe) -> Measurement {
+fn measure(probe: &DurationProbe) -> MachineMeasurement {
     print_progress(&format!("measuring: {}", probe.what));
-    let Probe { name, unit, what, run } = *probe;
-    let nothing = Measurement { name, what, unit, median: None, least: None, most: None, why_not: None };
+    let DurationProbe { name, unit, what, run } = *probe;
+    let nothing =
+        MachineMeasurement { name, what, unit, median: None, least: None, most: None, why_not: None };
     match run() {
-        Ok(Sample { median, least, most }) => {
+        Ok(ProbeResult { median, least, most }) => {
             let [median, least, most] = [median, least, most].map(|value| Some(lab::row::rounded(value)));
-            Measurement { median, least, most, ..nothing }
+            MachineMeasurement { median, least, most, ..nothing }
         }
-        Err(why_not) => Measurement { why_not: Some(why_not.to_string()), ..nothing },
+        Err(why_not) => MachineMeasurement { why_not: Some(why_not.to_string()), ..nothing },
     }
 }
 
@@ -85,15 +86,15 @@ fn file(settings: &[Assignment]) -> String {
     HEADER.to_owned() + &lines.collect::<String>()
 }
 
-fn as_text(found: &HostReport) -> String {
+fn as_text(found: &MachineReport) -> String {
     let sections = [measurements(&found.measured), constants(&found.table), predictions(&found.predictions)];
     let notes = found.predictions.iter().map(sensitivity).collect::<String>();
     let assumed = found.assumed.iter().map(assumption_text).collect::<String>();
     format!("{}\n{assumed}{notes}", sections.join("\n"))
 }
 
-fn measurements(measured: &[Measurement]) -> String {
-    let mut table = Table::new(heading(&["measured", "unit", "median", "least", "most"]), 2);
+fn measurements(measured: &[MachineMeasurement]) -> String {
+    let mut table = TextTable::new(heading(&["measured", "unit", "median", "least", "most"]), 2);
     let mut missing = String::new();
     for it in measured {
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
@@ -115,8 +116,8 @@ fn measurements(measured: &[Measurement]) -> String {
     format!("{table}{missing}")
 }
 
-fn constants(parameters: &[Parameter]) -> String {
-    let mut table = Table::new(heading(&["constant", "unit", "kind", "source", "value"]), 4);
+fn constants(parameters: &[ModelConstant]) -> String {
+    let mut table = TextTable::new(heading(&["constant", "unit", "kind", "source", "value"]), 4);
     for it in parameters.iter().filter(|it| it.kind == "measured") {
         table.row(vec![
             it.name.clone(),
@@ -130,9 +131,11 @@ fn constants(parameters: &[Parameter]) -> String {
     format!("{table}all other constants: as in table `{rest}`\n")
 }
 
-fn predictions(predictions: &[Prediction]) -> String {
-    let mut table =
-        Table::new(heading(&["ten guests, ten gigabit ports", "point", "Gb/s", "CPU %", "CPU % a Gb/s"]), 2);
+fn predictions(predictions: &[HostPrediction]) -> String {
+    let mut table = TextTable::new(
+        heading(&["ten guests, ten gigabit ports", "point", "Gb/s", "CPU %", "CPU % a Gb/s"]),
+        2,
+    );
     for it in predictions {
         let numbers = [it.throughput_gbps, it.cpu_total_pct, it.cpu_pct_per_gbps].map(short);
         table.row([vec![it.what.clone(), it.point.clone()], numbers.to_vec()].concat());
@@ -141,7 +144,7 @@ fn predictions(predictions: &[Prediction]) -> String {
 }
 
 /// Returns a line for an assumption, and whether this machine agrees.
-fn assumption_text(Assumption { what, here, source }: &Assumption) -> String {
+fn assumption_text(ProcessorAssumption { what, here, source }: &ProcessorAssumption) -> String {
     let says = match here {
         Some(true) => "present on this machine",
         Some(false) => "absent on this machine, where interrupts cost more",
@@ -151,15 +154,15 @@ fn assumption_text(Assumption { what, here, source }: &Assumption) -> String {
 }
 
 /// Returns a line with the constants that a prediction depends on most.
-fn sensitivity(prediction: &Prediction) -> String {
+fn sensitivity(prediction: &HostPrediction) -> String {
     const SHOWN: usize = 4;
-    let list = |effects: &[Effect]| {
+    let list = |effects: &[ConstantEffect]| {
         let shown = effects.iter().take(SHOWN);
         let texts: Vec<_> =
             shown.map(|it| format!("{} {:+.1}/{:+.1} %", it.constant, it.less_pct, it.more_pct)).collect();
         if texts.is_empty() { "no constant".to_owned() } else { texts.join(", ") }
     };
-    let Prediction { what, throughput_hangs_on, cpu_hangs_on, .. } = prediction;
+    let HostPrediction { what, throughput_hangs_on, cpu_hangs_on, .. } = prediction;
     format!(
         "{what}: largest effects of a constant at -20/+20 %: throughput: {}; CPU: {}\n",
         list(throughput_hangs_on),
@@ -175,11 +178,11 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lab::catalogue::Effect;
+    use lab::catalogue::ConstantEffect;
 
     use super::*;
 
-    const UNMEASURED: Measurement = Measurement {
+    const UNMEASURED: MachineMeasurement = MachineMeasurement {
         name: "switch",
         what: "a switch",
         unit: "ns",
@@ -194,8 +197,13 @@ mod tests {
         let why_not =
             Some("KVM does not work on this machine: opening /dev/kvm failed: No such file".to_owned());
         let text = measurements(&[
-            Measurement { median: Some(1009.21), least: Some(912.0), most: Some(99.123), ..UNMEASURED },
-            Measurement { what: "an exit", why_not, ..UNMEASURED },
+            MachineMeasurement {
+                median: Some(1009.21),
+                least: Some(912.0),
+                most: Some(99.123),
+                ..UNMEASURED
+            },
+            MachineMeasurement { what: "an exit", why_not, ..UNMEASURED },
         ]);
         assert_eq!(
             text,
@@ -219,7 +227,8 @@ mod tests {
 
     #[test]
     fn model_assumption_shows_if_this_machine_satisfies_it() {
-        let text = |here| assumption_text(&Assumption { what: "x2APIC", here, source: "/proc/cpuinfo" });
+        let text =
+            |here| assumption_text(&ProcessorAssumption { what: "x2APIC", here, source: "/proc/cpuinfo" });
         assert_eq!(text(Some(true)), "assumed: x2APIC; present on this machine (/proc/cpuinfo)\n");
         assert!(text(Some(false)).contains("absent on this machine, where interrupts cost more"));
         assert!(text(None).contains("not reported by this machine"));
@@ -227,8 +236,8 @@ mod tests {
 
     #[test]
     fn lab_prediction_names_its_largest_sensitivities() {
-        let effect = Effect { constant: "rx_wake".to_owned(), less_pct: -6.7, more_pct: 6.72 };
-        let prediction = Prediction {
+        let effect = ConstantEffect { constant: "rx_wake".to_owned(), less_pct: -6.7, more_pct: 6.72 };
+        let prediction = HostPrediction {
             what: "SR-IOV".to_owned(),
             point: "fig14 vms=10".to_owned(),
             throughput_gbps: 9.576,

@@ -1,13 +1,13 @@
 //! `softiov lab list`: lists experiments with their points and metrics, and settings.
 
-use lab::catalogue::{Catalogue, Setting};
+use lab::catalogue::{Catalogue, SettingDefinition};
 use lab::experiment::{Experiment, Metric};
-use lab::named::{Named, Params};
+use lab::named::{NamedValues, Params};
 use lab::runner::plan;
-use lab::value::Value;
+use lab::value::ParameterValue;
 use serde::Serialize;
 
-use super::table::Table;
+use super::table::TextTable;
 use crate::output;
 
 pub(super) fn list(catalogue: &Catalogue, json: bool) -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ pub(super) fn list(catalogue: &Catalogue, json: bool) -> anyhow::Result<()> {
 
 /// JSON of `lab list`.
 #[derive(Serialize)]
-struct Listing<'a> {
+struct LabListing<'a> {
     experiments: Vec<ListedExperiment<'a>>,
     settings: Vec<ListedSetting<'a>>,
 }
@@ -27,7 +27,7 @@ struct ListedExperiment<'a> {
     name: &'a str,
     title: &'a str,
     shows: &'a str,
-    params: Named<Vec<Value>>,
+    params: NamedValues<Vec<ParameterValue>>,
     metrics: Vec<ListedMetric<'a>>,
     points: Vec<Params>,
 }
@@ -42,14 +42,14 @@ struct ListedMetric<'a> {
 #[derive(Serialize)]
 struct ListedSetting<'a> {
     name: &'a str,
-    default: &'a Value,
+    default: &'a ParameterValue,
     unit: &'a str,
     what: &'a str,
     choices: &'a [&'a str],
 }
 
 pub(super) fn as_json(catalogue: &Catalogue) -> Result<String, serde_json::Error> {
-    let listing = Listing {
+    let listing = LabListing {
         experiments: catalogue.experiments.iter().map(experiment).collect(),
         settings: catalogue.settings.iter().map(setting).collect(),
     };
@@ -68,14 +68,14 @@ fn experiment(experiment: &'static Experiment) -> ListedExperiment<'static> {
     }
 }
 
-fn setting(setting: &Setting) -> ListedSetting<'_> {
-    let Setting { name, default, unit, what, choices } = setting;
+fn setting(setting: &SettingDefinition) -> ListedSetting<'_> {
+    let SettingDefinition { name, default, unit, what, choices } = setting;
     ListedSetting { name, default, unit, what, choices }
 }
 
 pub(super) fn as_text(catalogue: &Catalogue) -> String {
     let heading = ["experiment", "points", "parameters", "title"].map(str::to_owned);
-    let mut table = Table::new(heading.into(), 4);
+    let mut table = TextTable::new(heading.into(), 4);
     for experiment in catalogue.experiments {
         let axes: Vec<_> = experiment.axes.iter().map(|axis| axis.name).collect();
         let points = plan::points(experiment).len().to_string();
@@ -89,9 +89,9 @@ pub(super) fn as_text(catalogue: &Catalogue) -> String {
     text
 }
 
-fn settings(settings: &[Setting]) -> String {
+fn settings(settings: &[SettingDefinition]) -> String {
     let heading = ["setting", "default", "what"].map(str::to_owned);
-    let mut table = Table::new(heading.into(), 3);
+    let mut table = TextTable::new(heading.into(), 3);
     for setting in settings {
         let default = format!("{} {}", setting.default, setting.unit);
         let choices = match setting.choices {

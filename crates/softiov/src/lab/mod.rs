@@ -18,7 +18,7 @@ use lab::runner::plan::{Assignment, Shard};
 
 /// Subcommands of `softiov lab`.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum LabSubcommand {
     /// List experiments and settings.
     List {
         /// Print JSON instead of text.
@@ -26,18 +26,18 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Run experiments and print a row for each point.
-    Run(RunArgs),
+    Run(LabRunArgs),
     /// Write rows as figures and tables to an HTML file, with CSV and JSON beside it.
-    Report(ReportArgs),
+    Report(LabReportArgs),
     /// Fit constants to published values, and print constants and residuals.
-    Calibrate(CalibrateArgs),
+    Calibrate(LabCalibrateArgs),
     /// Measure this machine, and predict SR-IOV and paravirtualized I/O on it.
-    Host(HostArgs),
+    Host(LabHostArgs),
 }
 
 /// Arguments of `lab run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArgs {
+pub(crate) struct LabRunArgs {
     /// Experiments to run, such as fig06, or all.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    options: RunOptions,
+    options: LabRunOptions,
     /// Fix a parameter at one value, or change a setting; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Assignment>,
@@ -65,7 +65,7 @@ pub(crate) struct RunArgs {
 
 /// Arguments of `lab report`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReportArgs {
+pub(crate) struct LabReportArgs {
     /// Directory where `lab run --out` stored rows (default: run all experiments first).
     #[arg(long = "in", value_name = "DIR", conflicts_with = "jobs")]
     folder: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub(crate) struct ReportArgs {
 
 /// Arguments of `lab calibrate`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct CalibrateArgs {
+pub(crate) struct LabCalibrateArgs {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
@@ -92,7 +92,7 @@ pub(crate) struct CalibrateArgs {
     out: Option<PathBuf>,
     /// Show how each constant, at -20 % and at +20 %, changes values; fit nothing.
     #[arg(long, value_name = "VALUES", num_args = 0..=1, default_missing_value = "targets")]
-    sensitivity: Option<Values>,
+    sensitivity: Option<SensitivityValues>,
     /// Points to run at a time (default: the number of processors).
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -100,7 +100,7 @@ pub(crate) struct CalibrateArgs {
 
 /// Arguments of `lab host`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct HostArgs {
+pub(crate) struct LabHostArgs {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
@@ -114,7 +114,7 @@ pub(crate) struct HostArgs {
 
 /// Values that depend on constants.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Values {
+pub(crate) enum SensitivityValues {
     /// Published values that constants are fitted to.
     Targets,
     /// Up to two numbers of each figure.
@@ -123,7 +123,7 @@ pub(crate) enum Values {
 
 /// Seeds and parallelism of a run.
 #[derive(Debug, clap::Args)]
-struct RunOptions {
+struct LabRunOptions {
     /// Seed of random numbers; the same seed gives the same rows.
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
@@ -141,17 +141,17 @@ const SEED: u64 = 1;
 ///
 /// # Errors
 /// The arguments are refused, or a point failed.
-pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &LabSubcommand) -> anyhow::Result<ExitCode> {
     run_with(&lab::experiments::catalogue(), command)
 }
 
-fn run_with(catalogue: &Catalogue, command: &Command) -> anyhow::Result<ExitCode> {
+fn run_with(catalogue: &Catalogue, command: &LabSubcommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::List { json } => list::list(catalogue, *json)?,
-        Command::Run(args) => run::run(catalogue, args)?,
-        Command::Report(args) => report::report(catalogue, args)?,
-        Command::Calibrate(args) => calibrate::calibrate(args)?,
-        Command::Host(args) => host::host(args)?,
+        LabSubcommand::List { json } => list::list(catalogue, *json)?,
+        LabSubcommand::Run(args) => run::run(catalogue, args)?,
+        LabSubcommand::Report(args) => report::report(catalogue, args)?,
+        LabSubcommand::Calibrate(args) => calibrate::calibrate(args)?,
+        LabSubcommand::Host(args) => host::host(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

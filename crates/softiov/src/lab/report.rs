@@ -4,25 +4,25 @@ use std::path::Path;
 
 use anyhow::Context;
 use lab::catalogue::Catalogue;
-use lab::report::Report;
-use lab::runner::Options;
-use lab::runner::plan::Selection;
-use lab::runner::store::{self, Record};
+use lab::report::ExperimentReport;
+use lab::runner::ExperimentOptions;
+use lab::runner::plan::ExperimentSelection;
+use lab::runner::store::{self, RowRecord};
 
-use super::{ReportArgs, SEED, jobs, run};
+use super::{LabReportArgs, SEED, jobs, run};
 use crate::output;
 
-pub(super) fn report(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<()> {
+pub(super) fn report(catalogue: &Catalogue, args: &LabReportArgs) -> anyhow::Result<()> {
     let records = match &args.folder {
         Some(folder) => read_rows(folder)?,
         None => run_all(catalogue, args)?,
     };
-    let report = Report::new(catalogue, records, args.seed)?;
+    let report = ExperimentReport::new(catalogue, records, args.seed)?;
     let paths = report.write(&args.out)?;
     output::print(&paths.map(|path| format!("{}\n", path.display())).concat())
 }
 
-fn read_rows(folder: &Path) -> anyhow::Result<Vec<Record>> {
+fn read_rows(folder: &Path) -> anyhow::Result<Vec<RowRecord>> {
     let (records, broken) = store::read(folder)
         .context("cannot read stored rows; store rows with `softiov lab run all --out DIR`")?;
     for error in broken {
@@ -31,10 +31,16 @@ fn read_rows(folder: &Path) -> anyhow::Result<Vec<Record>> {
     Ok(records)
 }
 
-fn run_all(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<Vec<Record>> {
-    Report::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
+fn run_all(catalogue: &Catalogue, args: &LabReportArgs) -> anyhow::Result<Vec<RowRecord>> {
+    ExperimentReport::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
     let seed = args.seed.unwrap_or(SEED);
-    let options =
-        Options { seed, jobs: jobs(args.jobs), shard: None, set: Vec::new(), unaffected: false, out: None };
-    Ok(run::run_with_progress(catalogue, &Selection::All, &options, false)?.records)
+    let options = ExperimentOptions {
+        seed,
+        jobs: jobs(args.jobs),
+        shard: None,
+        set: Vec::new(),
+        unaffected: false,
+        out: None,
+    };
+    Ok(run::run_with_progress(catalogue, &ExperimentSelection::All, &options, false)?.records)
 }

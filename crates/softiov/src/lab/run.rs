@@ -11,21 +11,21 @@ use lab::catalogue::Catalogue;
 use lab::experiment::Point;
 use lab::experiments::why_nothing;
 use lab::row::Row;
-use lab::runner::plan::{Assignment, Selection};
-use lab::runner::progress::Progress;
-use lab::runner::{self, LabError, Options, Run, Watch};
+use lab::runner::plan::{Assignment, ExperimentSelection};
+use lab::runner::progress::RunProgress;
+use lab::runner::{self, ExperimentOptions, LabError, RunObserver, RunResult};
 
-use super::table::Table;
-use super::{RunArgs, jobs};
+use super::table::TextTable;
+use super::{LabRunArgs, jobs};
 use crate::output;
 
-pub(super) fn run(catalogue: &Catalogue, args: &RunArgs) -> anyhow::Result<()> {
+pub(super) fn run(catalogue: &Catalogue, args: &LabRunArgs) -> anyhow::Result<()> {
     let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
     (0..u64::from(seeds)).try_for_each(|more| run_seed(catalogue, args, args.options.seed.wrapping_add(more)))
 }
 
-fn run_seed(catalogue: &Catalogue, args: &RunArgs, seed: u64) -> anyhow::Result<()> {
-    let options = Options {
+fn run_seed(catalogue: &Catalogue, args: &LabRunArgs, seed: u64) -> anyhow::Result<()> {
+    let options = ExperimentOptions {
         seed,
         jobs: jobs(args.options.jobs),
         shard: args.shard,
@@ -57,23 +57,23 @@ fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
     lines.map(parse).collect()
 }
 
-fn selection(names: &[String]) -> Selection {
-    if names == ["all"] { Selection::All } else { Selection::Names(names.to_vec()) }
+fn selection(names: &[String]) -> ExperimentSelection {
+    if names == ["all"] { ExperimentSelection::All } else { ExperimentSelection::Names(names.to_vec()) }
 }
 
 /// Runs experiments with progress, and prints a summary, on standard error.
 pub(super) fn run_with_progress(
     catalogue: &Catalogue,
-    selection: &Selection,
-    options: &Options,
+    selection: &ExperimentSelection,
+    options: &ExperimentOptions,
     json: bool,
-) -> anyhow::Result<Run> {
-    let mut watcher = Watcher { progress: Progress::default(), json, reader_gone: false };
+) -> anyhow::Result<RunResult> {
+    let mut watcher = ExperimentPrinter { progress: RunProgress::default(), json, reader_gone: false };
     let begun = Instant::now();
     let outcome = runner::run(catalogue, selection, options, &mut watcher);
     watcher.progress.finish();
     if watcher.reader_gone {
-        return Err(output::ReaderGone.into());
+        return Err(output::StdoutClosed.into());
     }
     let run = outcome?;
     for row in run.records.iter().map(|record| &record.row) {
@@ -86,7 +86,7 @@ pub(super) fn run_with_progress(
 }
 
 /// Returns the number of rows, and the speed relative to the simulated time.
-pub(super) fn summary(run: &Run, took: Duration) -> String {
+pub(super) fn summary(run: &RunResult, took: Duration) -> String {
     let (seconds, simulated) = (took.as_secs_f64(), run.simulated_ps as f64 / 1e12);
     let mut text = format!("{} rows", run.records.len());
     if run.reused > 0 {
@@ -102,14 +102,14 @@ pub(super) fn summary(run: &Run, took: Duration) -> String {
 }
 
 /// Printer of an experiment run's progress, and of its rows in order as they become available.
-struct Watcher {
-    progress: Progress,
+struct ExperimentPrinter {
+    progress: RunProgress,
     json: bool,
     /// Standard output has lost its reader.
     reader_gone: bool,
 }
 
-impl Watch for Watcher {
+impl RunObserver for ExperimentPrinter {
     fn planned(&mut self, points: usize) {
         self.progress.planned(points);
     }
@@ -130,7 +130,7 @@ impl Watch for Watcher {
 }
 
 /// Returns a table for each experiment.
-pub(super) fn tables(run: &Run) -> String {
+pub(super) fn tables(run: &RunResult) -> String {
     let rows: Vec<_> = run.records.iter().map(|record| &record.row).collect();
     let tables = rows.chunk_by(|one, next| one.experiment == next.experiment).map(table);
     tables.collect::<Vec<_>>().join("\n")
@@ -141,7 +141,7 @@ fn table(rows: &[&Row]) -> String {
     let metrics: Vec<_> = rows[0].metrics.names().collect();
     let name = [rows[0].experiment.as_str()];
     let heading = [&name, params.as_slice(), &metrics].concat();
-    let mut table = Table::new(heading.into_iter().map(str::to_owned).collect(), 1);
+    let mut table = TextTable::new(heading.into_iter().map(str::to_owned).collect(), 1);
     for row in rows {
         let params = params.iter().map(|name| row.params.get(name).map(ToString::to_string));
         let metrics = metrics.iter().map(|name| row.metrics.get(name).map(ToString::to_string));

@@ -4,13 +4,13 @@ use std::fmt;
 
 /// Table of a heading and rows, each column as wide as its widest cell.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct TextTable {
     rows: Vec<Vec<String>>,
     /// First column of numbers; this one and later ones are aligned right.
     numbers: usize,
 }
 
-impl Table {
+impl TextTable {
     pub(super) fn new(heading: Vec<String>, numbers: usize) -> Self {
         Self { rows: vec![heading], numbers }
     }
@@ -24,7 +24,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<_> = (0..columns).map(|column| self.width(column)).collect();
@@ -45,11 +45,11 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::TextTable;
 
     #[test]
     fn table_has_names_left_aligned_and_numbers_right_aligned() {
-        let mut table = Table::new(vec!["policy".into(), "mbps".into()], 1);
+        let mut table = TextTable::new(vec!["policy".into(), "mbps".into()], 1);
         table.row(vec!["20k".into(), "957.1".into()]);
         assert_eq!(table.to_string(), "policy   mbps\n20k     957.1\n");
     }

@@ -4,20 +4,21 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use lab::catalogue::{Catalogue, Setting};
+use lab::catalogue::{Catalogue, SettingDefinition};
 use lab::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
-use lab::named::Named;
-use lab::runner::Run;
-use lab::value::Value;
+use lab::named::NamedValues;
+use lab::runner::RunResult;
+use lab::value::ParameterValue;
 
-use super::{Command, list, run, run_with};
+use super::{LabSubcommand, list, run, run_with};
 
 #[derive(Debug, Parser)]
-struct Cli {
+struct LabCli {
     #[command(subcommand)]
-    command: Command,
+    command: LabSubcommand,
 }
 
 fn catalogue() -> Catalogue {
@@ -28,25 +29,25 @@ fn catalogue() -> Catalogue {
         axes: &[Axis {
             name: "vms",
             what: "virtual machines",
-            values: Values::Range { first: 1, last: 3, step: 1 },
+            values: AxisValues::Range { first: 1, last: 3, step: 1 },
             labels: &[],
         }],
-        points: Points::All,
+        points: PointCombinations::All,
         metrics: &[Metric { name: "mbps", unit: "Mb/s", what: "throughput" }],
         figures: &[Figure {
             title: "Twice",
-            kind: Kind::Lines,
+            kind: FigureKind::Lines,
             x: &["vms"],
             x_title: "VMs",
             split: None,
-            left: Scale { title: "Throughput", unit: "Mb/s", series: &[("mbps", "throughput")] },
+            left: FigureScale { title: "Throughput", unit: "Mb/s", series: &[("mbps", "throughput")] },
             right: None,
         }],
         run: double,
     };
-    let setting = Setting {
+    let setting = SettingDefinition {
         name: "factor".into(),
-        default: Value::Int(2),
+        default: ParameterValue::Int(2),
         unit: "times",
         what: "how much".into(),
         choices: &[],
@@ -54,13 +55,13 @@ fn catalogue() -> Catalogue {
     Catalogue { experiments: &[DOUBLE], settings: vec![setting], ..Catalogue::default() }
 }
 
-fn double(point: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn double(point: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mbps = point.axes.int("vms")? * context.settings.int("factor")?;
     if mbps < 0 {
-        return Err(RunError::Invariant("frames came out of nowhere".into()));
+        return Err(PointRunError::Invariant("frames came out of nowhere".into()));
     }
-    Ok(Outcome {
-        metrics: Named::new().with("mbps", mbps as f64),
+    Ok(PointOutcome {
+        metrics: NamedValues::new().with("mbps", mbps as f64),
         trace: context.seed,
         simulated_ps: 1_000_000_000_000,
         events: 1_000_000,
@@ -68,7 +69,7 @@ fn double(point: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 fn softiov_lab(arguments: &str) -> anyhow::Result<ExitCode> {
-    let cli = Cli::try_parse_from(format!("softiov {arguments}").split(' '))?;
+    let cli = LabCli::try_parse_from(format!("softiov {arguments}").split(' '))?;
     run_with(&catalogue(), &cli.command)
 }
 
@@ -138,7 +139,7 @@ fn lab_list_shows_points_and_settings_of_experiments() {
 
 #[test]
 fn lab_run_without_json_prints_tables_and_speed() {
-    let options = lab::runner::Options {
+    let options = lab::runner::ExperimentOptions {
         seed: 1,
         jobs: std::num::NonZeroUsize::MIN,
         shard: None,
@@ -147,13 +148,17 @@ fn lab_run_without_json_prints_tables_and_speed() {
         out: None,
     };
     let found =
-        lab::runner::run(&catalogue(), &lab::runner::plan::Selection::All, &options, &mut ()).unwrap();
+        lab::runner::run(&catalogue(), &lab::runner::plan::ExperimentSelection::All, &options, &mut ())
+            .unwrap();
     assert_eq!(run::tables(&found), "double  vms  mbps\n          2     4\n");
     assert_eq!(
         run::summary(&found, Duration::from_millis(500)),
         "1 rows; 1.0 s simulated in 0.5 s: 2.00 times real time, 2.00 M events/s"
     );
-    assert_eq!(run::summary(&Run { reused: 1, ..found }, Duration::ZERO), "1 rows, 1 of them stored before");
+    assert_eq!(
+        run::summary(&RunResult { reused: 1, ..found }, Duration::ZERO),
+        "1 rows, 1 of them stored before"
+    );
 }
 
 #[test]

@@ -12,14 +12,14 @@ use tracing_subscriber::layer::Context;
 
 /// A tracing layer that stores each log line as a record.
 #[derive(Debug)]
-pub(crate) struct Records;
+pub(crate) struct EventRecordLayer;
 
 /// Fields that name the object of a log line; the first field that the line has counts.
 const ABOUT: [&str; 5] = ["function", "vf", "port", "pf", "tap"];
 
-impl<S: Subscriber> Layer<S> for Records {
+impl<S: Subscriber> Layer<S> for EventRecordLayer {
     fn on_event(&self, line: &tracing::Event<'_>, _: Context<'_, S>) {
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         line.record(&mut fields);
         let mut time = String::new();
         // Writing into a string does not fail.
@@ -30,12 +30,12 @@ impl<S: Subscriber> Layer<S> for Records {
 }
 
 #[derive(Debug, Default)]
-struct Fields {
+struct LogFields {
     message: String,
     others: Map<String, Value>,
 }
 
-impl Fields {
+impl LogFields {
     fn event(self, time: String, level: String) -> Event {
         let Self { message, mut others } = self;
         let name = ABOUT.into_iter().find(|name| others.contains_key(*name));
@@ -58,7 +58,7 @@ impl Fields {
     }
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.keep(field, Value::from(format!("{value:?}")));
     }
@@ -82,14 +82,14 @@ impl Visit for Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::Records;
+    use super::EventRecordLayer;
     use daemon::events;
     use serde_json::{Value, json};
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
     fn event_record_names_the_function_or_tap_of_its_log_line() {
-        let subscriber = tracing_subscriber::registry().with(Records);
+        let subscriber = tracing_subscriber::registry().with(EventRecordLayer);
         tracing::subscriber::with_default(subscriber, || {
             let (name, count) = ("pf0vf3", 7_u64);
             tracing::warn!(function = name, count, suppressed = 0_u64, "the VF exceeds {}", "a threshold");

@@ -2,16 +2,16 @@
 
 pub(crate) mod print;
 
-use crate::ask::{OutputOptions, Persistence, ask, show};
+use crate::ask::{OutputOptions, PersistenceOptions, ask, show};
 use daemon::control::client;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
 use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Storm};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Subcommands of `softiov port`.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum PortSubcommand {
     /// List ports, one line each.
     List {
         #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         storm: Storm,
         #[command(flatten)]
-        persistence: Persistence,
+        persistence: PersistenceOptions,
         #[command(flatten)]
         output: OutputOptions,
     },
@@ -66,7 +66,7 @@ pub(crate) enum Command {
         /// Rule to write or remove, 0 to 3.
         rule: u8,
         #[command(flatten)]
-        traffic: Traffic,
+        traffic: MirrorArgs,
         /// Drop the change when the host ends (default: the change survives a restart).
         #[arg(long)]
         volatile: bool,
@@ -77,7 +77,7 @@ pub(crate) enum Command {
 
 /// Traffic that a mirror rule copies, and the VF that receives the copies.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Traffic {
+pub(crate) struct MirrorArgs {
     /// Number of the VF that receives the copies.
     #[arg(long, value_name = "VF", required_unless_present = "off")]
     to: Option<u8>,
@@ -95,7 +95,7 @@ pub(crate) struct Traffic {
     off: bool,
 }
 
-impl Traffic {
+impl MirrorArgs {
     /// Returns the rule, or `None` for `--off`.
     fn rule(self) -> Option<MirrorRule> {
         let Self { to, vfs, uplink, vlans, off: _ } = self;
@@ -104,45 +104,45 @@ impl Traffic {
 }
 
 /// Runs a subcommand of `softiov port`.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: PortSubcommand) -> anyhow::Result<ExitCode> {
     let nothing = PortSettings::default;
     let (port, set, persistence, output) = match command {
-        Command::List { output } if output.json => return ask(Request::PortList, &output),
-        Command::List { output } => return list(&output),
-        Command::Show { port, output } => return ask(Request::PortShow { port }, &output),
-        Command::Reset { port, output } => return ask(Request::PortReset { port }, &output),
-        Command::Set { port, vfs, storm, persistence, output } => {
+        PortSubcommand::List { output } if output.json => return ask(ControlRequest::PortList, &output),
+        PortSubcommand::List { output } => return list(&output),
+        PortSubcommand::Show { port, output } => return ask(ControlRequest::PortShow { port }, &output),
+        PortSubcommand::Reset { port, output } => return ask(ControlRequest::PortReset { port }, &output),
+        PortSubcommand::Set { port, vfs, storm, persistence, output } => {
             let storm = Some(storm).filter(|storm| *storm != Storm::default());
             (port, PortSettings { vfs, storm, ..nothing() }, persistence, output)
         }
-        Command::Limit { port, kind, limit, volatile, output } => {
+        PortSubcommand::Limit { port, kind, limit, volatile, output } => {
             let limits = BTreeMap::from([(kind, limit)]);
             (
                 port,
                 PortSettings { limits, ..nothing() },
-                Persistence { default: Vec::new(), volatile },
+                PersistenceOptions { default: Vec::new(), volatile },
                 output,
             )
         }
-        Command::Mirror { port, rule, traffic, volatile, output } => {
+        PortSubcommand::Mirror { port, rule, traffic, volatile, output } => {
             let mirror = BTreeMap::from([(rule.to_string(), traffic.rule())]);
             (
                 port,
                 PortSettings { mirror, ..nothing() },
-                Persistence { default: Vec::new(), volatile },
+                PersistenceOptions { default: Vec::new(), volatile },
                 output,
             )
         }
     };
-    let Persistence { default, volatile } = persistence;
-    ask(Request::PortSet { port, change: Change { set, default, volatile } }, &output)
+    let PersistenceOptions { default, volatile } = persistence;
+    ask(ControlRequest::PortSet { port, change: Change { set, default, volatile } }, &output)
 }
 
 /// Prints a line for each port. The request is that of `vf list`; the VFs are not printed.
 fn list(output: &OutputOptions) -> anyhow::Result<ExitCode> {
     let socket = output.target.load()?.control_socket();
-    match client::ask(&socket, Request::PortList)? {
-        Answer::Ports(ports) => {
+    match client::ask(&socket, ControlRequest::PortList)? {
+        ControlAnswer::Ports(ports) => {
             let lines: String = ports.iter().map(print::line).collect();
             crate::output::print(&lines)?;
             Ok(ExitCode::SUCCESS)

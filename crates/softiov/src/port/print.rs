@@ -4,7 +4,7 @@ use crate::vf::print::{function, port_line, settings};
 use daemon::control::status::{Answers, PortStatus};
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus};
 use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Settings};
-use host::cpus::Cpus;
+use host::cpus::CpuList;
 use std::fmt::Write;
 
 /// Returns a port's line in a list, with its number of VFs.
@@ -24,7 +24,7 @@ pub(crate) fn show(port: &PortStatus) -> String {
         uplink(&mut text, status);
     }
     if !port.cpus.is_empty() {
-        let _ = writeln!(text, "    held to cpus {}", port.cpus.iter().copied().collect::<Cpus>());
+        let _ = writeln!(text, "    held to cpus {}", port.cpus.iter().copied().collect::<CpuList>());
     }
     if let Some(pf) = &port.pf {
         function(&mut text, pf);

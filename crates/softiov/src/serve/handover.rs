@@ -15,10 +15,12 @@
 //! ports until the successor serves.
 
 use anyhow::{Context, bail, ensure};
-use daemon::config::Config;
-use daemon::vault::Vault;
-use daemon::{Host, ReadyHost};
-use host::keep::{From, Heritage, Line, STARTED, Store, number};
+use daemon::config::HostConfig;
+use daemon::vault::DescriptorVault;
+use daemon::{ReadyHost, RunningHost};
+use host::keep::{
+    DescriptorSender, HandOverChannel, InheritedDescriptors, KeeperConnection, STARTED, number,
+};
 use std::time::Duration;
 
 const READY: &str = "READY=1";
@@ -33,14 +35,16 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Starts the host, with the descriptors that a keeper or a predecessor left for this process, if any.
-pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
-    let Heritage { mut shelf, from } = Heritage::take()?;
+pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
+    let InheritedDescriptors { mut shelf, from } = InheritedDescriptors::take()?;
     let (store, predecessor) = match from {
-        From::NoSender => (None, None),
-        From::Keeper(store) => (Some(store), None),
-        From::Predecessor(line) => (shelf.take(KEEPER).map(Store::over).transpose()?, Some(line)),
+        DescriptorSender::NoSender => (None, None),
+        DescriptorSender::Keeper(store) => (Some(store), None),
+        DescriptorSender::Predecessor(line) => {
+            (shelf.take(KEEPER).map(KeeperConnection::over).transpose()?, Some(line))
+        }
     };
-    let vault = Vault::new(shelf, store);
+    let vault = DescriptorVault::new(shelf, store);
     let ready = ReadyHost::open(config, &vault)?;
     if let Some(line) = predecessor {
         line.tell(READY)?;
@@ -56,7 +60,7 @@ pub(super) fn take_over(config: Config) -> anyhow::Result<Host> {
 }
 
 /// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave.
-pub(super) fn hand_over(host: &Host) -> anyhow::Result<u32> {
+pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
     let Some(successor) = host.vault().succeed().context("cannot ask the keeper for a new process")? else {
         bail!("an upgrade needs a keeper, which starts the new process; start the host without --no-keeper");
     };
@@ -70,7 +74,7 @@ pub(super) fn hand_over(host: &Host) -> anyhow::Result<u32> {
     outcome
 }
 
-fn transfer(host: &Host, successor: &Line) -> anyhow::Result<u32> {
+fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u32> {
     let pid = match successor.hear(START_TIMEOUT) {
         Ok(Some(word)) => number(&word, STARTED)
             .with_context(|| format!("unexpected message from the new process: {word:?}"))?
@@ -94,7 +98,7 @@ fn transfer(host: &Host, successor: &Line) -> anyhow::Result<u32> {
 
 /// Pauses all ports for the process that the keeper starts next. Returns false if no keeper holds descriptors, or a
 /// port does not pause.
-pub(super) fn pause_for_successor(host: &Host) -> bool {
+pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     if !host.vault().is_kept() {
         tracing::error!("SIGUSR2: a restart needs a keeper; start the host without --no-keeper");
         return false;

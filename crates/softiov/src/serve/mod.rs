@@ -3,16 +3,16 @@
 mod handover;
 mod watchdog;
 
-use crate::log::{Log, Records};
+use crate::log::{EventRecordLayer, Log};
 use crate::target::TargetHost;
 use anyhow::Context;
-use daemon::config::Config;
-use daemon::control::client::{self, ClientError};
-use daemon::control::protocol::{Answer, Apply, Difference, Request};
-use daemon::{Host, Order, confine};
-use host::confine::{Enforced, Seccomp};
-use host::keep::{Heritage, keeper};
-use host::poll::{Interest, Poller, Signal, Signals};
+use daemon::config::HostConfig;
+use daemon::control::client::{self, ControlClientError};
+use daemon::control::protocol::{Apply, ControlAnswer, ControlRequest, Difference};
+use daemon::{MainThreadOrder, RunningHost, confine};
+use host::confine::{LandlockEnforcement, SeccompMode};
+use host::keep::{InheritedDescriptors, keeper};
+use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Arguments of `softiov serve`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
     target: TargetHost,
     /// Start no keeper. A keeper restarts a host that has died, and guests keep their VFs. Without a keeper, guests
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Action on system calls that the host should not make: true ends the host, log has the kernel log them, false
     /// does nothing (default: as configured, or true).
     #[arg(long, value_name = "true|false|log")]
-    seccomp: Option<Seccomp>,
+    seccomp: Option<SeccompMode>,
     /// Restrict the host to the files that it needs (default: as configured, or true).
     #[arg(long, value_name = "true|false")]
     landlock: Option<bool>,
@@ -54,8 +54,8 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the host. SIGTERM and SIGINT end it cleanly. SIGHUP reloads its configuration file; it never ends the host,
 /// since guests would lose their VFs with the terminal that started it. SIGUSR2 has the keeper start it again.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if !args.no_keeper && !Heritage::is_left_by_ours() {
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    if !args.no_keeper && !InheritedDescriptors::is_left_by_ours() {
         return run_keeper(args.seccomp.unwrap_or_default());
     }
     let log = collect_log();
@@ -69,15 +69,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// State that is set up before any thread starts.
-struct Prepared {
-    config: Config,
-    signals: Signals,
+struct PreparedHost {
+    config: HostConfig,
+    signals: SignalHandlers,
     poller: Poller,
 }
 
 /// Becomes the keeper of a host that is started with the same arguments. The keeper does not read the configuration,
 /// so only `--seccomp` applies to it too.
-fn run_keeper(seccomp: Seccomp) -> anyhow::Result<ExitCode> {
+fn run_keeper(seccomp: SeccompMode) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe()?;
     // The keeper holds every descriptor that the host holds.
     let _ = host::limits::raise_open_files();
@@ -91,7 +91,7 @@ fn run_keeper(seccomp: Seccomp) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the configuration, and gives up the privileges that no thread needs.
-fn prepare(args: &Args) -> anyhow::Result<Prepared> {
+fn prepare(args: &ServeArgs) -> anyhow::Result<PreparedHost> {
     let config = args.target.load_with(|file| {
         let keys = &mut file.confine;
         keys.user = args.user.clone().or(keys.user.take());
@@ -104,37 +104,37 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
         tracing::warn!(%error, "cannot raise the limit on open files");
     }
     // Before any thread starts: a thread that does not block signals could be killed by one.
-    let signals = Signals::install().context("cannot catch signals")?;
+    let signals = SignalHandlers::install().context("cannot catch signals")?;
     let poller = Poller::new()?;
-    poller.add(&signals, 0, Interest::READ)?;
+    poller.add(&signals, 0, PollInterest::READ)?;
     match confine::begin(&config, &readable_directories(args))? {
-        Some(Enforced::Fully) | None => {}
+        Some(LandlockEnforcement::Fully) | None => {}
         Some(how) => tracing::warn!(?how, "this kernel restricts the host's file access only in part"),
     }
-    Ok(Prepared { config, signals, poller })
+    Ok(PreparedHost { config, signals, poller })
 }
 
-fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
-    let Prepared { config, signals, mut poller } = prepared;
+fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
+    let PreparedHost { config, signals, mut poller } = prepared;
     let host = handover::take_over(config.clone())?;
     confine::first_thread(&config)?;
     watchdog::start(&host)?;
-    poller.add(host.orders(), 1, Interest::READ)?;
+    poller.add(host.orders(), 1, PollInterest::READ)?;
     log_sockets(&config, &host);
     while host.is_whole() {
         poller.wait(Some(THREAD_CHECK_INTERVAL))?.for_each(drop);
         let asked = signals.take();
-        if asked.contains(Signal::HangUp) {
+        if asked.contains(ProcessSignal::HangUp) {
             reload(&host, &args.target);
         }
         if asked.asks_to_end() {
             return end_gracefully(host, &signals, &mut poller);
         }
-        if asked.contains(Signal::HandOver) && handover::pause_for_successor(&host) {
+        if asked.contains(ProcessSignal::HandOver) && handover::pause_for_successor(&host) {
             host.leave();
             return Ok(ExitCode::from(keeper::RESTART));
         }
-        if let Some(Order::Upgrade(answer)) = host.order() {
+        if let Some(MainThreadOrder::Upgrade(answer)) = host.order() {
             let outcome = handover::hand_over(&host);
             let done = outcome.is_ok();
             // The client may have given up waiting.
@@ -150,7 +150,7 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the configuration file's directory: an editor replaces the file by a new one.
-fn readable_directories(args: &Args) -> Vec<PathBuf> {
+fn readable_directories(args: &ServeArgs) -> Vec<PathBuf> {
     let file = args.target.config.as_deref();
     let folder = |file: &Path| match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -160,7 +160,7 @@ fn readable_directories(args: &Args) -> Vec<PathBuf> {
 }
 
 /// Logs the socket and address of each function.
-fn log_sockets(config: &Config, host: &Host) {
+fn log_sockets(config: &HostConfig, host: &RunningHost) {
     for port in &config.ports {
         if let Some(socket) = &port.pf_socket {
             tracing::info!(pf = port.name, socket = %socket.display(), mac = %port.mac, "ready");
@@ -177,7 +177,7 @@ fn log_sockets(config: &Config, host: &Host) {
 const RELOAD_FAILED: &str = "SIGHUP: cannot apply the configuration file; nothing was changed";
 
 /// Loads the host's configuration file again. A refused file changes nothing.
-fn reload(host: &Host, target: &TargetHost) {
+fn reload(host: &RunningHost, target: &TargetHost) {
     let Some(file) = target.config.clone() else {
         tracing::info!("SIGHUP: the host was started without a configuration file; nothing was changed");
         return;
@@ -186,17 +186,17 @@ fn reload(host: &Host, target: &TargetHost) {
     // The reply may take seconds, and a signal to end must not wait for it.
     let thread = std::thread::Builder::new().name("reload".into()).spawn(move || {
         let asked = crate::apply::request(&file, &target, false)
-            .map(|apply| Request::Apply(Apply { reload: true, ..apply }))
+            .map(|apply| ControlRequest::Apply(Apply { reload: true, ..apply }))
             .and_then(|request| Ok(client::ask(&socket, request)?));
         match asked {
-            Ok(Answer::Difference(Difference { changes, .. })) => {
+            Ok(ControlAnswer::Difference(Difference { changes, .. })) => {
                 tracing::info!(
                     file = %file.display(),
                     changes = changes.len(),
                     "SIGHUP: loaded the configuration file again"
                 );
             }
-            Ok(_) => tracing::error!(error = %ClientError::OtherAnswer, "{RELOAD_FAILED}"),
+            Ok(_) => tracing::error!(error = %ControlClientError::OtherAnswer, "{RELOAD_FAILED}"),
             Err(error) => tracing::error!(error = crate::output::error_chain(&error), "{RELOAD_FAILED}"),
         }
     });
@@ -206,7 +206,11 @@ fn reload(host: &Host, target: &TargetHost) {
 }
 
 /// Disconnects every client so that its machine lives on. A second signal ends the process at once.
-fn end_gracefully(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<ExitCode> {
+fn end_gracefully(
+    host: RunningHost,
+    signals: &SignalHandlers,
+    poller: &mut Poller,
+) -> anyhow::Result<ExitCode> {
     tracing::info!("the host ends; guests are notified, and their virtual machines keep running");
     host.end();
     while !host.has_ended() {
@@ -231,12 +235,12 @@ fn collect_log() -> Log {
         .with_ansi(colours)
         .with_target(false)
         .with_filter(filter);
-    tracing_subscriber::registry().with(lines).with(Records.with_filter(LevelFilter::INFO)).init();
+    tracing_subscriber::registry().with(lines).with(EventRecordLayer.with_filter(LevelFilter::INFO)).init();
     log
 }
 
 /// Starts writing the log to standard error, and logs panics.
-fn start_log(log: &Log, config: Option<&Config>) -> anyhow::Result<()> {
+fn start_log(log: &Log, config: Option<&HostConfig>) -> anyhow::Result<()> {
     let gives_up = config.map(confine::helper).transpose()?;
     // A descriptor of the log's own, so that other writers to standard error do not wait for the log.
     let out = File::from(std::io::stderr().as_fd().try_clone_to_owned()?);

@@ -3,7 +3,7 @@
 //! requests do not prevent it. If the host hangs, systemd restarts the unit with its guests.
 
 use anyhow::Context;
-use daemon::Host;
+use daemon::RunningHost;
 use std::env;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const ALIVE: &str = "WATCHDOG=1";
 const NOTICES_PER_TIMEOUT: u32 = 4;
 
 /// Starts the watchdog thread, if systemd has set a timeout.
-pub(super) fn start(host: &Host) -> anyhow::Result<()> {
+pub(super) fn start(host: &RunningHost) -> anyhow::Result<()> {
     let Some(timeout) = env::var("WATCHDOG_USEC").ok().and_then(|text| parse_timeout(&text)) else {
         return Ok(());
     };

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// Arguments of `softiov devlink`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Args {
+pub(crate) struct DevlinkArgs {
     #[command(flatten)]
     target: TargetHost,
     /// Print help.
@@ -34,45 +34,45 @@ Usage: softiov devlink [ -j[son] ] [ -p[retty] ] port show [ DEV/PORT_INDEX | NE
 
 /// Port or VF with devlink's attributes.
 #[derive(Debug)]
-struct Port {
+struct DevlinkPort {
     handle: String,
-    attributes: Attributes,
-    function: Option<Attributes>,
+    attributes: DevlinkAttributes,
+    function: Option<DevlinkAttributes>,
 }
 
 /// Names and values of attributes, in devlink's order.
 #[derive(Debug)]
-struct Attributes(Vec<(&'static str, Value)>);
+struct DevlinkAttributes(Vec<(&'static str, Value)>);
 
-impl Attributes {
+impl DevlinkAttributes {
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
 
-impl Serialize for Port {
+impl Serialize for DevlinkPort {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         for (name, value) in &self.attributes.0 {
             map.serialize_entry(name, value)?;
         }
         if let Some(function) = &self.function {
-            map.serialize_entry("function", &Function(function))?;
+            map.serialize_entry("function", &DevlinkFunction(function))?;
         }
         map.end()
     }
 }
 
-struct Function<'a>(&'a Attributes);
+struct DevlinkFunction<'a>(&'a DevlinkAttributes);
 
-impl Serialize for Function<'_> {
+impl Serialize for DevlinkFunction<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
 /// Shown devlink ports, by handle.
-struct PortSection<'a>(&'a [Port]);
+struct PortSection<'a>(&'a [DevlinkPort]);
 
 impl Serialize for PortSection<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -81,7 +81,7 @@ impl Serialize for PortSection<'_> {
 }
 
 /// Runs a devlink command.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DevlinkArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     let (format, words) = match options(&args.words) {
         Ok(parsed) => parsed,
@@ -90,11 +90,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let answer = match command(&words) {
         Ok(Some(port)) => show(all(&client::ports(&socket)?), port),
         Ok(None) => return Ok(ToolExit::new(USAGE.trim_end(), 0).report()),
-        Err(exit) => Err(ShowError { exit, kernel_asked: false }),
+        Err(exit) => Err(PortShowError { exit, kernel_asked: false }),
     };
     match answer {
         Ok(ports) => output::print(&print(&ports, format)).map(|()| ExitCode::SUCCESS),
-        Err(ShowError { exit, kernel_asked }) => {
+        Err(PortShowError { exit, kernel_asked }) => {
             // iproute2 prints this much of its JSON before it fails.
             if format.json {
                 output::print(&if kernel_asked { print(&[], format) } else { "\n".to_owned() })?;
@@ -106,14 +106,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Output format of `softiov devlink`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct OutputFormat {
+struct DevlinkOutputFormat {
     json: bool,
     pretty: bool,
 }
 
 /// Error of `port show`, and whether iproute2 would have asked the kernel before it.
 #[derive(Debug)]
-struct ShowError {
+struct PortShowError {
     exit: ToolExit,
     kernel_asked: bool,
 }
@@ -133,8 +133,8 @@ const OPTIONS: [(char, &str); 10] = [
 ];
 
 /// Separates the options, which may be anywhere, from the other words.
-fn options(words: &[String]) -> Result<(OutputFormat, Vec<&str>), ToolExit> {
-    let mut format = OutputFormat::default();
+fn options(words: &[String]) -> Result<(DevlinkOutputFormat, Vec<&str>), ToolExit> {
+    let mut format = DevlinkOutputFormat::default();
     let mut rest = Vec::new();
     let unknown =
         |what: String| ToolExit::new(format!("devlink: {what}\nUnknown option.\n{}", USAGE.trim_end()), 1);
@@ -199,27 +199,27 @@ fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, ToolExit> 
     }
 }
 
-fn all(ports: &[PortStatus]) -> Vec<Port> {
+fn all(ports: &[PortStatus]) -> Vec<DevlinkPort> {
     let of = |(domain, port): (usize, &PortStatus)| {
         let handle = |index: u32| format!("pci/{domain:04x}:{}/{index}", PF_RID);
-        let physical = Attributes(vec![
+        let physical = DevlinkAttributes(vec![
             ("type", "eth".into()),
             ("netdev", port.name.as_str().into()),
             ("flavour", "physical".into()),
             ("port", 0.into()),
             ("splittable", false.into()),
         ]);
-        let physical = Port { handle: handle(0), attributes: physical, function: None };
+        let physical = DevlinkPort { handle: handle(0), attributes: physical, function: None };
         let vfs = port.vfs.iter().map(|vf| virtual_port(handle(u32::from(vf.index) + 1), vf));
         std::iter::once(physical).chain(vfs).collect::<Vec<_>>()
     };
     ports.iter().enumerate().flat_map(of).collect()
 }
 
-fn virtual_port(handle: String, vf: &VfStatus) -> Port {
+fn virtual_port(handle: String, vf: &VfStatus) -> DevlinkPort {
     let state = if vf.conduct.quarantine.is_some() { "inactive" } else { "active" };
     let opstate = if vf.active { "attached" } else { "detached" };
-    let attributes = Attributes(vec![
+    let attributes = DevlinkAttributes(vec![
         ("type", "eth".into()),
         ("netdev", vf.name.as_str().into()),
         ("flavour", "pcivf".into()),
@@ -229,31 +229,32 @@ fn virtual_port(handle: String, vf: &VfStatus) -> Port {
         ("external", false.into()),
         ("splittable", false.into()),
     ]);
-    let function = Attributes(vec![
+    let function = DevlinkAttributes(vec![
         ("hw_addr", vf.mac.as_str().into()),
         ("state", state.into()),
         ("opstate", opstate.into()),
     ]);
-    Port { handle, attributes, function: Some(function) }
+    DevlinkPort { handle, attributes, function: Some(function) }
 }
 
 /// Returns the port with this handle or interface name, or all ports.
-fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, ShowError> {
+fn show(all: Vec<DevlinkPort>, words: &[&str]) -> Result<Vec<DevlinkPort>, PortShowError> {
     let [asked, more @ ..] = words else { return Ok(all) };
-    let is_named = |port: &Port| {
+    let is_named = |port: &DevlinkPort| {
         port.handle == *asked || port.attributes.get("netdev").is_some_and(|netdev| netdev == asked)
     };
     let found: Vec<_> = all.into_iter().filter(is_named).collect();
-    let refuse = |text: String| Err(ShowError { exit: ToolExit::new(text, 1), kernel_asked: false });
+    let refuse = |text: String| Err(PortShowError { exit: ToolExit::new(text, 1), kernel_asked: false });
     match (asked.matches('/').count(), asked.rsplit_once('/'), more) {
         (0, ..) if found.is_empty() => refuse(format!("Netdevice \"{asked}\" not found")),
         (2, Some((_, index)), _) if index.parse::<u32>().is_err() => {
             refuse(format!("Port index \"{index}\" is not a number or not within range"))
         }
         (0 | 2, _, [more, ..]) => refuse(format!("Unknown option \"{more}\"")),
-        (2, ..) if found.is_empty() => {
-            Err(ShowError { exit: ToolExit::new("kernel answers: No such device", 1), kernel_asked: true })
-        }
+        (2, ..) if found.is_empty() => Err(PortShowError {
+            exit: ToolExit::new("kernel answers: No such device", 1),
+            kernel_asked: true,
+        }),
         (0 | 2, ..) => Ok(found),
         _ => refuse(
             "Wrong port identification string format.\n\
@@ -263,7 +264,7 @@ fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, ShowError> {
     }
 }
 
-fn print(ports: &[Port], format: OutputFormat) -> String {
+fn print(ports: &[DevlinkPort], format: DevlinkOutputFormat) -> String {
     if !format.json {
         return ports.iter().map(text).collect();
     }
@@ -280,8 +281,8 @@ fn print(ports: &[Port], format: OutputFormat) -> String {
     String::from_utf8(bytes).unwrap_or_default() + "\n"
 }
 
-fn text(port: &Port) -> String {
-    let words = |attributes: &Attributes| {
+fn text(port: &DevlinkPort) -> String {
+    let words = |attributes: &DevlinkAttributes| {
         let words = attributes.0.iter().map(|(name, value)| format!("{name} {}", plain(value)));
         words.collect::<Vec<_>>().join(" ")
     };
@@ -297,7 +298,7 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{OutputFormat, all, command, options, print, show};
+    use super::{DevlinkOutputFormat, all, command, options, print, show};
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -310,7 +311,7 @@ mod tests {
     /// Covers a VF that a driver has enabled; `cli/devlink.golden` has one without a driver.
     #[test]
     fn devlink_shows_a_vf_with_a_driver_as_attached() {
-        let shown = print(&all(&[crate::sample::port()]), OutputFormat::default());
+        let shown = print(&all(&[crate::sample::port()]), DevlinkOutputFormat::default());
         let line = "  function:\n    hw_addr 02:00:00:00:00:01 state active opstate attached\n";
         assert!(shown.ends_with(line), "{shown}");
     }
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn devlink_options_may_be_abbreviated() {
-        let format = OutputFormat { json: true, pretty: true };
+        let format = DevlinkOutputFormat { json: true, pretty: true };
         for text in ["-jp port show pf0", "port show pf0 --json --pretty", "--js -p port -nvsix show pf0"] {
             assert_eq!(options(&words(text)).unwrap(), (format, vec!["port", "show", "pf0"]), "{text}");
         }

@@ -5,9 +5,9 @@
 use super::tool_exit::ToolExit;
 use crate::output;
 use crate::target::TargetHost;
-use daemon::control::client::{self, ClientError};
+use daemon::control::client::{self, ControlClientError};
 use daemon::control::functions::PciFunction;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
 use daemon::settings::{Coalesce, VfSettings};
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// Arguments of `softiov ethtool`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Args {
+pub(crate) struct EthtoolArgs {
     #[command(flatten)]
     target: TargetHost,
     /// Print help.
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
 /// ethtool commands on a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Command {
+enum EthtoolCommand {
     Driver,
     Statistics,
     ShowCoalesce,
@@ -42,18 +42,18 @@ enum Command {
     Channels,
 }
 
-const COMMANDS: [(&str, &str, Command); 7] = [
-    ("-i", "--driver", Command::Driver),
-    ("-S", "--statistics", Command::Statistics),
-    ("-c", "--show-coalesce", Command::ShowCoalesce),
-    ("-C", "--coalesce", Command::SetCoalesce),
-    ("-g", "--show-ring", Command::Rings),
-    ("-k", "--show-features", Command::Features),
-    ("-l", "--show-channels", Command::Channels),
+const COMMANDS: [(&str, &str, EthtoolCommand); 7] = [
+    ("-i", "--driver", EthtoolCommand::Driver),
+    ("-S", "--statistics", EthtoolCommand::Statistics),
+    ("-c", "--show-coalesce", EthtoolCommand::ShowCoalesce),
+    ("-C", "--coalesce", EthtoolCommand::SetCoalesce),
+    ("-g", "--show-ring", EthtoolCommand::Rings),
+    ("-k", "--show-features", EthtoolCommand::Features),
+    ("-l", "--show-channels", EthtoolCommand::Channels),
 ];
 
 /// Runs an ethtool command.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &EthtoolArgs) -> anyhow::Result<ExitCode> {
     let (command, name, rest) = match parse(&args.words) {
         Ok(parsed) => parsed,
         Err(exit) => return Ok(exit.report()),
@@ -62,11 +62,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ports = client::ports(&socket)?;
     let done = match (find(&ports, name), command) {
         (None, command) => Err(no_such_device(command)),
-        (Some(found), Command::Driver) => Ok(driver(&found)),
-        (Some(found), Command::Statistics) => statistics(&found),
-        (Some(NamedFunction { vf: Some(vf), .. }), Command::ShowCoalesce) => Ok(coalescing(vf)),
-        (Some(NamedFunction { vf: Some(vf), .. }), Command::SetCoalesce) => coalesce(&socket, vf, rest)?,
-        (Some(NamedFunction { vf: Some(vf), port, .. }), Command::Rings) => rings(&socket, port, vf)?,
+        (Some(found), EthtoolCommand::Driver) => Ok(driver(&found)),
+        (Some(found), EthtoolCommand::Statistics) => statistics(&found),
+        (Some(NamedFunction { vf: Some(vf), .. }), EthtoolCommand::ShowCoalesce) => Ok(coalescing(vf)),
+        (Some(NamedFunction { vf: Some(vf), .. }), EthtoolCommand::SetCoalesce) => {
+            coalesce(&socket, vf, rest)?
+        }
+        (Some(NamedFunction { vf: Some(vf), port, .. }), EthtoolCommand::Rings) => rings(&socket, port, vf)?,
         (Some(_), _) => Err(not_supported(command)),
     };
     match done {
@@ -76,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the command, the function's name, and the words after it.
-fn parse(words: &[String]) -> Result<(Command, &str, &[String]), ToolExit> {
+fn parse(words: &[String]) -> Result<(EthtoolCommand, &str, &[String]), ToolExit> {
     let bad =
         || ToolExit::new("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1);
     let [option, name, rest @ ..] = words else { return Err(bad()) };
@@ -86,7 +88,7 @@ fn parse(words: &[String]) -> Result<(Command, &str, &[String]), ToolExit> {
             "only -i, -S, -c, -C, -g, -k and -l are supported; for others use the system's ethtool",
         ));
     };
-    if !rest.is_empty() && *command != Command::SetCoalesce {
+    if !rest.is_empty() && *command != EthtoolCommand::SetCoalesce {
         return Err(bad());
     }
     Ok((*command, name, rest))
@@ -109,10 +111,12 @@ fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<NamedFunction<'a>> {
 }
 
 /// Returns ethtool's error for an unknown interface. Some of its commands still use ioctl and have other texts.
-fn no_such_device(command: Command) -> ToolExit {
+fn no_such_device(command: EthtoolCommand) -> ToolExit {
     match command {
-        Command::Driver => ToolExit::new("Cannot get driver information: No such device", 71),
-        Command::Statistics => ToolExit::new("Cannot get stats strings information: No such device", 96),
+        EthtoolCommand::Driver => ToolExit::new("Cannot get driver information: No such device", 71),
+        EthtoolCommand::Statistics => {
+            ToolExit::new("Cannot get stats strings information: No such device", 96)
+        }
         _ => ToolExit::new(
             "netlink error: no device matches name (offset 24)\nnetlink error: No such device",
             1,
@@ -121,11 +125,11 @@ fn no_such_device(command: Command) -> ToolExit {
 }
 
 /// Returns ethtool's error for a command that the interface does not support, with the reason.
-fn not_supported(command: Command) -> ToolExit {
+fn not_supported(command: EthtoolCommand) -> ToolExit {
     let exit = ToolExit::new("netlink error: Operation not supported", 1);
     exit.with_hint(match command {
-        Command::Features => "the guest's driver sets offloads; run ethtool in the guest",
-        Command::Channels => "the guest's driver sets channels; run ethtool in the guest",
+        EthtoolCommand::Features => "the guest's driver sets offloads; run ethtool in the guest",
+        EthtoolCommand::Channels => "the guest's driver sets channels; run ethtool in the guest",
         _ => "a port has no rings and no interrupts: name one of its VFs",
     })
 }
@@ -247,9 +251,9 @@ fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Re
         Ok(set) => set,
         Err(exit) => return Ok(Err(exit)),
     };
-    match client::ask(socket, Request::VfSet { vf: vf.name.clone(), change: Change::kept(set) }) {
+    match client::ask(socket, ControlRequest::VfSet { vf: vf.name.clone(), change: Change::kept(set) }) {
         Ok(_) => Ok(Ok(String::new())),
-        Err(ClientError::Refused(why)) => {
+        Err(ControlClientError::Refused(why)) => {
             Ok(Err(ToolExit::new("netlink error: Invalid argument", 1).with_hint(&why)))
         }
         Err(error) => Err(error.into()),
@@ -260,8 +264,8 @@ fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Re
 const MAX_RING: u32 = 4096;
 
 fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Result<String, ToolExit>> {
-    let asked = client::ask(socket, Request::PortFunctions { port: port.name.clone() })?;
-    let Answer::Functions(found) = asked else { return Err(ClientError::OtherAnswer.into()) };
+    let asked = client::ask(socket, ControlRequest::PortFunctions { port: port.name.clone() })?;
+    let ControlAnswer::Functions(found) = asked else { return Err(ControlClientError::OtherAnswer.into()) };
     let found = found.functions.into_iter().find(|function| function.name == vf.name);
     Ok(Ok(ring_text(&vf.name, found.as_ref())))
 }
@@ -284,7 +288,7 @@ fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        Command, PciFunction, coalescing, driver, find, parse, parse_coalesce, ring_text, statistics,
+        EthtoolCommand, PciFunction, coalescing, driver, find, parse, parse_coalesce, ring_text, statistics,
     };
     use daemon::settings::Coalesce;
 
@@ -350,7 +354,7 @@ mod tests {
         ] {
             assert_eq!(parse_coalesce(&words(text)).unwrap_err().text.lines().next(), Some(message));
         }
-        assert_eq!(parse(&words("-g pf0vf0")).unwrap().0, Command::Rings);
+        assert_eq!(parse(&words("-g pf0vf0")).unwrap().0, EthtoolCommand::Rings);
         for text in ["-S", "-Z pf0", "-i pf0 more", ""] {
             assert!(parse(&words(text)).unwrap_err().text.starts_with("ethtool: bad command line"), "{text}");
         }

@@ -6,9 +6,9 @@ use super::tool_exit::ToolExit;
 use crate::output;
 use crate::target::TargetHost;
 use anyhow::Context;
-use daemon::control::client::{self, ClientError};
+use daemon::control::client::{self, ControlClientError};
 use daemon::control::functions::PciFunction;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -17,7 +17,7 @@ use std::process::{Command, ExitCode};
 /// Arguments of `softiov lspci`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Args {
+pub(crate) struct LspciArgs {
     #[command(flatten)]
     target: TargetHost,
     /// Print help.
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 const UNSUPPORTED_OPTIONS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
 
 /// Runs the system's `lspci`.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &LspciArgs) -> anyhow::Result<ExitCode> {
     if let Some(word) = args.words.iter().find(|word| is_unsupported(word)) {
         let exit = ToolExit::new(
             format!("lspci: {word} is not supported: the functions are those of a running host"),
@@ -75,8 +75,10 @@ fn is_unsupported(word: &str) -> bool {
 fn dump(socket: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     for (domain, port) in client::ports(socket)?.iter().enumerate() {
-        let asked = client::ask(socket, Request::PortFunctions { port: port.name.clone() })?;
-        let Answer::Functions(found) = asked else { return Err(ClientError::OtherAnswer.into()) };
+        let asked = client::ask(socket, ControlRequest::PortFunctions { port: port.name.clone() })?;
+        let ControlAnswer::Functions(found) = asked else {
+            return Err(ControlClientError::OtherAnswer.into());
+        };
         for function in &found.functions {
             let _ = writeln!(text, "{domain:04x}:{} {}\n{}", function.rid, function.name, rows(function));
         }

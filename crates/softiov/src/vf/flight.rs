@@ -5,8 +5,8 @@ use crate::ask::OutputOptions;
 use crate::capture::line::time;
 use crate::output;
 use anyhow::Context;
-use daemon::control::client::{self, ClientError};
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::client::{self, ControlClientError};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::{Entry, Recording};
 use std::fmt::Write;
 use std::fs;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// Arguments of `softiov vf flight`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct VfFlightArgs {
     /// VF, such as pf0vf0.
     #[arg(required_unless_present = "read")]
     vf: Option<String>,
@@ -30,8 +30,8 @@ pub(crate) struct Args {
 }
 
 /// Prints a VF's flight recording, or writes it to a file.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { vf, write, read, output: OutputOptions { json, target } } = args;
+pub(crate) fn run(args: VfFlightArgs) -> anyhow::Result<ExitCode> {
+    let VfFlightArgs { vf, write, read, output: OutputOptions { json, target } } = args;
     let recording = match &read {
         Some(file) => load(file)?,
         None => ask(&target.load()?.control_socket(), vf.unwrap_or_default())?,
@@ -54,10 +54,10 @@ fn load(file: &Path) -> anyhow::Result<Recording> {
         .with_context(|| format!("{} is not a flight recording of a VF", file.display()))
 }
 
-fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {
-    match client::ask(socket, Request::VfFlight { vf })? {
-        Answer::Flight(recording) => Ok(recording),
-        _ => Err(ClientError::OtherAnswer),
+fn ask(socket: &Path, vf: String) -> Result<Recording, ControlClientError> {
+    match client::ask(socket, ControlRequest::VfFlight { vf })? {
+        ControlAnswer::Flight(recording) => Ok(recording),
+        _ => Err(ControlClientError::OtherAnswer),
     }
 }
 

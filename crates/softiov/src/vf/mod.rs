@@ -3,14 +3,14 @@
 pub(crate) mod flight;
 pub(crate) mod print;
 
-use crate::ask::{OutputOptions, Persistence, ask};
-use daemon::control::protocol::{Change, Request};
+use crate::ask::{OutputOptions, PersistenceOptions, ask};
+use daemon::control::protocol::{Change, ControlRequest};
 use daemon::settings::VfSettings;
 use std::process::ExitCode;
 
 /// Subcommands of `softiov vf`.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum VfSubcommand {
     /// List VFs, one line each.
     List {
         #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         set: Box<VfSettings>,
         #[command(flatten)]
-        persistence: Persistence,
+        persistence: PersistenceOptions,
         #[command(flatten)]
         output: OutputOptions,
     },
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// resets.
     ///
     /// When the host quarantines a VF, it writes these events to a file, `flight/VF-TIME.json` in its state directory.
-    Flight(flight::Args),
+    Flight(flight::VfFlightArgs),
     /// Disconnect a VF's client: its guest loses the VF, and another client may connect.
     Disconnect {
         /// The VF, such as pf0vf0.
@@ -49,14 +49,14 @@ pub(crate) enum Command {
 }
 
 /// Runs a subcommand of `softiov vf`.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: VfSubcommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::List { output } => ask(Request::PortList, &output),
-        Command::Show { vf, output } => ask(Request::VfShow { vf }, &output),
-        Command::Set { vf, set, persistence: Persistence { default, volatile }, output } => {
-            ask(Request::VfSet { vf, change: Change { set: *set, default, volatile } }, &output)
+        VfSubcommand::List { output } => ask(ControlRequest::PortList, &output),
+        VfSubcommand::Show { vf, output } => ask(ControlRequest::VfShow { vf }, &output),
+        VfSubcommand::Set { vf, set, persistence: PersistenceOptions { default, volatile }, output } => {
+            ask(ControlRequest::VfSet { vf, change: Change { set: *set, default, volatile } }, &output)
         }
-        Command::Flight(args) => flight::run(args),
-        Command::Disconnect { vf, output } => ask(Request::VfDisconnect { vf }, &output),
+        VfSubcommand::Flight(args) => flight::run(args),
+        VfSubcommand::Disconnect { vf, output } => ask(ControlRequest::VfDisconnect { vf }, &output),
     }
 }

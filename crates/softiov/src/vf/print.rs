@@ -4,7 +4,7 @@ use daemon::config::file::Family;
 use daemon::control::status::{
     Conduct, Filters, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus, remedy,
 };
-use daemon::settings::{Leaves, Settings};
+use daemon::settings::{SettingValues, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -91,7 +91,7 @@ pub(crate) fn show(vf: &VfStatus) -> String {
 }
 
 /// Appends settings with their values, grouped by origin; defaults come first.
-pub(crate) fn settings(text: &mut String, leaves: &Leaves, origins: &BTreeMap<String, Origin>) {
+pub(crate) fn settings(text: &mut String, leaves: &SettingValues, origins: &BTreeMap<String, Origin>) {
     for (origin, title) in [
         (Origin::Default, "by default"),
         (Origin::File, "from the file"),

@@ -1,7 +1,7 @@
 //! Permissions: users that may connect to a VF's socket and to the control socket, and privileges of the host's
 //! process. Clients are processes of other users; `tests/linux` has virtual machines of other users.
 
-use crate::process::{SOFTIOV, Said, Serve, finish, softiov};
+use crate::process::{CommandOutput, SOFTIOV, ServeProcess, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
@@ -34,19 +34,19 @@ fn configured(folder: &TempDir, text: &str) -> PathBuf {
     file
 }
 
-fn serve(folder: &TempDir, text: &str) -> Serve {
-    Serve::start(folder, &["--config", configured(folder, text).to_str().unwrap()])
+fn serve(folder: &TempDir, text: &str) -> ServeProcess {
+    ServeProcess::start(folder, &["--config", configured(folder, text).to_str().unwrap()])
 }
 
 /// Runs the program as another user with one group.
-fn run_as(folder: &TempDir, uid: u32, gid: u32, arguments: &[&str]) -> Said {
+fn run_as(folder: &TempDir, uid: u32, gid: u32, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={uid}"), &format!("--regid={gid}")]).args(["--clear-groups", "--"]);
     finish(command.arg(folder.path().join("softiov")).args(arguments).env_remove("XDG_RUNTIME_DIR"))
 }
 
 /// Drives a VF through its socket as another user.
-fn drive_as(folder: &TempDir, uid: u32, gid: u32, socket: &Path) -> Said {
+fn drive_as(folder: &TempDir, uid: u32, gid: u32, socket: &Path) -> CommandOutput {
     run_as(folder, uid, gid, &["drive", "--socket", socket.to_str().unwrap()])
 }
 
@@ -98,7 +98,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn by_default_only_the_hosts_user_may_connect_to_sockets() {
     let folder = tempdir().unwrap();
-    let host = Serve::start(&folder, &[]);
+    let host = ServeProcess::start(&folder, &[]);
     for (path, expected) in [
         ("", 0o711),
         ("control", 0o700),
@@ -113,15 +113,15 @@ fn by_default_only_the_hosts_user_may_connect_to_sockets() {
 #[test]
 fn mounted_socket_folder_shows_the_next_hosts_socket() {
     let folder = tempdir().unwrap();
-    let mut host = Serve::start(&folder, &[]);
+    let mut host = ServeProcess::start(&folder, &[]);
     // A container mounts the folder itself, not its name.
-    let inode = |host: &Serve| fs::metadata(host.folder().join("pf0vf0")).unwrap().ino();
+    let inode = |host: &ServeProcess| fs::metadata(host.folder().join("pf0vf0")).unwrap().ino();
     let before = inode(&host);
     host.kill_all();
-    let mut host = Serve::start(&folder, &[]);
+    let mut host = ServeProcess::start(&folder, &[]);
     assert_eq!(inode(&host), before);
     assert_eq!(host.end(Signal::TERM).code(), Some(0));
-    let host = Serve::start(&folder, &[]);
+    let host = ServeProcess::start(&folder, &[]);
     assert_eq!(inode(&host), before);
 }
 
@@ -156,7 +156,7 @@ fn socket_folder_of_another_user_is_refused() {
 }
 
 /// Returns the `/proc` status of each thread of the host.
-fn threads(host: &Serve) -> Vec<String> {
+fn threads(host: &ServeProcess) -> Vec<String> {
     let tasks = fs::read_dir(host.proc().join("task")).unwrap();
     tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
 }
@@ -165,7 +165,7 @@ fn threads(host: &Serve) -> Vec<String> {
 fn every_thread_of_a_host_has_a_seccomp_filter() {
     let folder = tempdir().unwrap();
     for (option, expected) in [("true", "Seccomp:\t2"), ("log", "Seccomp:\t2"), ("false", "Seccomp:\t0")] {
-        let mut host = Serve::start(&folder, &["--seccomp", option]);
+        let mut host = ServeProcess::start(&folder, &["--seccomp", option]);
         for status in threads(&host) {
             assert!(status.contains(expected), "--seccomp {option}: {status}");
         }
@@ -182,7 +182,7 @@ fn host_of_another_user_has_no_capability() {
     let configuration = configured(&folder, &format!("[[port]]\nvfs = 2\naccess = {{ group = {VMM} }}\n"));
     let user = format!("{STRANGER}:{OPERATORS}");
     let arguments = ["--user", &user, "--config", configuration.to_str().unwrap()];
-    let mut host = Serve::start(&folder, &arguments);
+    let mut host = ServeProcess::start(&folder, &arguments);
     for status in threads(&host) {
         for line in [
             &format!("Uid:\t{STRANGER}\t{STRANGER}\t{STRANGER}\t{STRANGER}"),
@@ -209,9 +209,9 @@ fn host_of_another_user_has_no_capability() {
     assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
     assert_eq!(host.files(), Vec::<String>::new());
     // Sockets that a killed host leaves do not stop the next host, though they have another group.
-    let mut host = Serve::start(&folder, &arguments);
+    let mut host = ServeProcess::start(&folder, &arguments);
     host.kill_all();
-    drop(Serve::start(&folder, &arguments));
+    drop(ServeProcess::start(&folder, &arguments));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn host_with_a_tap_keeps_only_cap_net_admin() {
     );
     let file = configured(&folder, &text);
     in_network_namespace(name, || {
-        let mut host = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        let mut host = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
         for status in threads(&host) {
             // CAP_NET_ADMIN is number 12.
             for line in

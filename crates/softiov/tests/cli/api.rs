@@ -1,7 +1,7 @@
 //! Commands of docs/api.md, run by a shell in their order, and compared with the output on the page.
 //! `crates/daemon/tests/live` tests the requests.
 
-use crate::process::Serve;
+use crate::process::ServeProcess;
 use host::test_support::skipped;
 use serde_json::Value;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn api_page_commands_print_the_output_on_the_page() {
         return skipped("the commands of docs/api.md", "there is no curl; apt-get install curl");
     }
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let socket = serve.folder().join("control/control.sock");
     let (mut first, mut printed) = (None, String::new());
     let mut compared = 0;

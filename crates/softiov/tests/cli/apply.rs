@@ -1,6 +1,6 @@
 //! `softiov apply` and SIGHUP: the difference that is printed, and files that are applied completely or not at all.
 
-use crate::process::{PATIENCE, Said, Serve, softiov};
+use crate::process::{CommandOutput, PATIENCE, ServeProcess, softiov};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
 /// Starts a host with a configuration file, and returns both.
-fn host(text: &str) -> (TempDir, Serve, PathBuf) {
+fn host(text: &str) -> (TempDir, ServeProcess, PathBuf) {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     fs::write(&file, text).unwrap();
-    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     (folder, serve, file)
 }
 
-fn apply(serve: &Serve, file: &Path, text: &str, option: &[&str]) -> Said {
+fn apply(serve: &ServeProcess, file: &Path, text: &str, option: &[&str]) -> CommandOutput {
     fs::write(file, text).unwrap();
     softiov(serve.folder(), &[&["apply", "-f", file.to_str().unwrap()], option].concat())
 }
 
-fn settings(serve: &Serve, vf: &str) -> Value {
+fn settings(serve: &ServeProcess, vf: &str) -> Value {
     let said = softiov(serve.folder(), &["vf", "show", vf, "--json"]);
     serde_json::from_str::<Value>(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))["settings"]
         .clone()
 }
 
-fn names(serve: &Serve) -> Vec<String> {
+fn names(serve: &ServeProcess) -> Vec<String> {
     let said = softiov(serve.folder(), &["vf", "list"]);
     assert_eq!(said.status, Some(0), "{}", said.err);
     said.out.lines().map(|line| line.trim().split([' ', ':']).next().unwrap().to_owned()).collect()
@@ -153,7 +153,7 @@ fn applied_file_is_valid_until_the_hosts_own_file_changes() {
     let other = folder.path().join("other.toml");
     assert_eq!(apply(&serve, &other, AFTER, &[]).status, Some(0));
     serve.kill_all();
-    let start = || Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let start = || ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     let mut serve = start();
     assert_eq!(names(&serve), ["pf0", "pf0vf0", "pf0vf1", "pf0vf2", "new", "newvf0"]);
     serve.kill_all();

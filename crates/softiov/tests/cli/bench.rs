@@ -1,7 +1,7 @@
 //! The harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is complete.
 //! No number is judged. Peers are skipped, whose packages would have to be downloaded.
 
-use ::bench::options::Options;
+use ::bench::options::BenchmarkOptions;
 use clap::Parser;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ fn bench_with_short_slices_prints_a_complete_report() {
     let out = folder.path().display().to_string();
     let words = ["bench", "--no-peers", "--rounds=1", "--slice-ms=20", "--latency-ms=50", "--silences=2"];
     let program = ["--sizes=64,1500", "--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
-    let options = Options::parse_from(words.iter().chain(&program));
+    let options = BenchmarkOptions::parse_from(words.iter().chain(&program));
     let report = ::bench::run(&options).unwrap();
 
     let text = std::fs::read_to_string(folder.path().join("summary.json")).unwrap();

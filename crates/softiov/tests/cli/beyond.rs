@@ -2,7 +2,7 @@
 //! two network namespaces with a cable between them.
 
 use crate::guide::GUIDE;
-use crate::process::{SOFTIOV, Serve, eventually, finish, softiov};
+use crate::process::{SOFTIOV, ServeProcess, eventually, finish, softiov};
 use crate::survival::attach_as;
 use embedded_guest::EmbeddedGuest;
 use host::test_support::skipped;
@@ -20,9 +20,9 @@ const FLOW: u64 = 64 << 10;
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
 /// Process that is killed at the end of the test.
-struct Process(Child);
+struct TestProcess(Child);
 
-impl Drop for Process {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -30,21 +30,21 @@ impl Drop for Process {
 }
 
 /// A network namespace that stands for a machine, with a folder of its own.
-struct Machine {
+struct MachineNamespace {
     /// Open vSwitch, dropped before the namespace.
-    switch: Vec<Process>,
-    holder: Process,
+    switch: Vec<TestProcess>,
+    holder: TestProcess,
     folder: TempDir,
     number: usize,
 }
 
-impl Machine {
+impl MachineNamespace {
     fn new(number: usize) -> Self {
         let holder = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
         let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
         let pid = holder.id().to_string();
         let machine =
-            Self { switch: Vec::new(), holder: Process(holder), folder: tempdir().unwrap(), number };
+            Self { switch: Vec::new(), holder: TestProcess(holder), folder: tempdir().unwrap(), number };
         eventually("a namespace", || namespace(&pid).is_some_and(|its| Some(its) != namespace("self")));
         fs::create_dir(machine.folder.path().join("bin")).unwrap();
         machine.tool("softiov", &format!("{SOFTIOV} \"$@\" --runtime-dir {}", machine.sockets().display()));
@@ -96,11 +96,11 @@ impl Machine {
 
     /// Starts a host whose port has a name, and so addresses, of its own: addresses derive from the name and from the
     /// machine's id, which both namespaces share.
-    fn serve(&self, config: &str) -> Serve {
+    fn serve(&self, config: &str) -> ServeProcess {
         let file = self.folder.path().join("softiov.toml");
         let port = format!("[[port]]\nname = \"{}\"\n", self.port());
         fs::write(&file, config.replace("[[port]]\n", &port)).unwrap();
-        Serve::spawn(&self.folder, self.command(SOFTIOV).arg("serve").arg("--config").arg(file))
+        ServeProcess::spawn(&self.folder, self.command(SOFTIOV).arg("serve").arg("--config").arg(file))
     }
 
     /// Returns the number of frames that the port dropped because they were too long.
@@ -112,13 +112,13 @@ impl Machine {
 }
 
 /// Returns two simulated machines on a cable. Without network namespaces, skips the test and returns `None`.
-fn two_machines(what: &str) -> Option<[Machine; 2]> {
+fn two_machines(what: &str) -> Option<[MachineNamespace; 2]> {
     let may = finish(Command::new("unshare").args(["-n", "ip", "link", "add", "probe0", "type", "veth"]));
     if may.status != Some(0) {
         skipped(what, &format!("a network namespace with a veth pair is not available: {}", may.err.trim()));
         return None;
     }
-    let machines = [Machine::new(0), Machine::new(1)];
+    let machines = [MachineNamespace::new(0), MachineNamespace::new(1)];
     machines[0].run(&format!("ip link add eth0 type veth peer name eth0 netns {}", machines[1].pid()));
     for machine in &machines {
         machine.run("ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up");
@@ -137,14 +137,14 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
 
 /// Joins guests on VLAN 100 and untagged guests of both machines: a flow of full frames reaches the same network, and
 /// no frame reaches the other. Then the interface's MTU becomes too small for the guests' frames.
-fn joined(machines: &[Machine; 2], heading: &str) {
+fn joined(machines: &[MachineNamespace; 2], heading: &str) {
     let [script] = blocks(heading, "sh")[..] else { panic!("{heading} has another block") };
     let [config] = blocks(heading, "toml")[..] else { panic!("{heading} has another configuration") };
     for machine in machines {
         machine.run(script);
     }
     let _hosts = machines.each_ref().map(|machine| machine.serve(config));
-    let guest = |machine: &Machine, vf: u8, number| {
+    let guest = |machine: &MachineNamespace, vf: u8, number| {
         attach_as(&machine.sockets(), &format!("{}vf{vf}", machine.port()), number)
     };
     let [here, there] = machines;
@@ -155,13 +155,13 @@ fn joined(machines: &[Machine; 2], heading: &str) {
         assert!(flow.is_intact(), "{flow:?}");
     }
     assert_eq!(tagged[0].ping(plain[1].ip(), 1).unwrap().received(), 0, "another VLAN");
-    assert_eq!(machines.each_ref().map(Machine::too_long), [0, 0]);
+    assert_eq!(machines.each_ref().map(MachineNamespace::too_long), [0, 0]);
     too_short(here, &tagged);
 }
 
 /// Checks the guide's claim about an interface whose MTU is too small for the guests' frames: pings pass, and a large
 /// transfer hangs until the MTU is raised.
-fn too_short(here: &Machine, [a, b]: &[EmbeddedGuest; 2]) {
+fn too_short(here: &MachineNamespace, [a, b]: &[EmbeddedGuest; 2]) {
     let [script] = blocks("Tunnel MTU", "sh")[..] else { panic!("another block") };
     here.run(script);
     eventually("the port shows the new MTU", || here.run("softiov port show pf0").contains("mtu 1446"));
@@ -202,7 +202,7 @@ fn open_vswitch_with_vxlan_joins_two_hosts() {
 }
 
 /// Starts Open vSwitch on a simulated machine. Its database is dropped after the switch.
-fn start_switch(machine: &Machine, programs: &OpenVSwitch) -> Vec<Process> {
+fn start_switch(machine: &MachineNamespace, programs: &OpenVSwitch) -> Vec<TestProcess> {
     let folder = machine.folder.path();
     let at = |name: &str| folder.join(name).display().to_string();
     let words = |command: &Command| {
@@ -217,7 +217,7 @@ fn start_switch(machine: &Machine, programs: &OpenVSwitch) -> Vec<Process> {
         let mut command = machine.command("sh");
         let log = fs::File::create(folder.join("ovs.log")).unwrap();
         command.args(["-c", &format!("exec {words}")]).envs(folders.map(|name| (name, folder)));
-        let process = Process(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        let process = TestProcess(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         eventually(socket, || starts(folder, socket));
         process
     };

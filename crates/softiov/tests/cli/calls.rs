@@ -7,11 +7,11 @@
 
 #![cfg(target_arch = "x86_64")]
 
-use ::bench::contender::Mode;
-use ::bench::contender::served::Served;
-use ::bench::contender::work::Work;
-use ::bench::machine::processors::Processors;
-use ::bench::options::Options;
+use ::bench::contender::ContenderKind;
+use ::bench::contender::served::ServedCard;
+use ::bench::contender::work::Workload;
+use ::bench::machine::processors::ProcessorAssignment;
+use ::bench::options::BenchmarkOptions;
 use clap::Parser;
 use host::test_support::skipped;
 use nix::errno::Errno;
@@ -34,7 +34,7 @@ const BOUND: f64 = 10.0;
 
 /// Numbers of a thread's system calls.
 #[derive(Debug, Default)]
-struct Calls {
+struct SystemCallCounts {
     by_number: BTreeMap<u64, u64>,
     /// Waits in which the port's thread may have slept. They are not in `by_number`.
     pauses: u64,
@@ -47,7 +47,7 @@ fn mapped_doorbells_cost_few_system_calls_per_packet() {
         return skipped(WHAT, "it takes two processors");
     }
     let mut rates = Vec::new();
-    for mode in [Mode::Posted, Mode::Mapped] {
+    for mode in [ContenderKind::Posted, ContenderKind::Mapped] {
         match calls(mode) {
             Ok((calls, frames)) => {
                 let count: u64 = calls.by_number.values().sum();
@@ -65,10 +65,11 @@ fn mapped_doorbells_cost_few_system_calls_per_packet() {
 }
 
 /// Returns the calls of a port's thread, and the frames that it forwarded meanwhile.
-fn calls(mode: Mode) -> nix::Result<(Calls, u64)> {
-    let options = Options::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
-    let processors = Processors::of_process().unwrap();
-    let mut served = Served::start(&options, options.card(), mode, processors, Work::Frames(64)).unwrap();
+fn calls(mode: ContenderKind) -> nix::Result<(SystemCallCounts, u64)> {
+    let options = BenchmarkOptions::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
+    let processors = ProcessorAssignment::of_process().unwrap();
+    let mut served =
+        ServedCard::start(&options, options.card(), mode, processors, Workload::Frames(64)).unwrap();
     let port = port_of(served.process_id());
     let (frames, begun, over) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
     let traffic = served.running(|circle| {
@@ -90,10 +91,10 @@ fn calls(mode: Mode) -> nix::Result<(Calls, u64)> {
 }
 
 /// Counts a thread's calls until `enough` returns true. Sets `begun` when counting starts.
-fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Result<Calls> {
+fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Result<SystemCallCounts> {
     ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD)?;
     ptrace::interrupt(thread)?;
-    let mut calls = Calls::default();
+    let mut calls = SystemCallCounts::default();
     let mut inside = false;
     loop {
         let signal = match waitpid(thread, Some(WaitPidFlag::__WALL))? {
@@ -117,7 +118,7 @@ fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Res
     }
 }
 
-impl Calls {
+impl SystemCallCounts {
     /// Counts the call at which a thread has stopped.
     fn note(&mut self, thread: Pid) -> nix::Result<()> {
         let registers = ptrace::getregs(thread)?;

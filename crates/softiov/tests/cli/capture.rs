@@ -1,7 +1,7 @@
 //! `softiov capture -w`, read by Wireshark's tshark from a file, and from a pipe while the host runs.
 //! `crates/daemon/tests/live/capture.rs` tests what is captured.
 
-use crate::process::{SOFTIOV, Serve};
+use crate::process::{SOFTIOV, ServeProcess};
 use host::test_support::skipped;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::thread;
 use tempfile::tempdir;
 
 /// Starts a capture of two VFs' drops that ends after one frame.
-fn capture(serve: &Serve, to: &Path) -> Child {
+fn capture(serve: &ServeProcess, to: &Path) -> Child {
     let mut capture = Command::new(SOFTIOV);
     capture.args(["capture", "pf0vf0", "pf0vf1", "--drops", "-c", "1", "--runtime-dir"]).arg(serve.folder());
     capture.args(["--filter", "ether src 02:82:57:06:02:00", "-w"]).arg(to);
@@ -52,7 +52,7 @@ fn tshark_reads_sender_direction_and_drop_reason() {
         Ok(tshark) => tshark,
         Err(error) => return skipped("a capture in tshark", &error.to_string()),
     };
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let file = folder.path().join("drops.pcapng");
     let (mut kept, mut piped) = (capture(&serve, &file), capture(&serve, Path::new("-")));
     let mut pipe = piped.stdout.take().unwrap();

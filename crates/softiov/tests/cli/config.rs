@@ -1,11 +1,11 @@
 //! Configuration files: an error names file, key and remedy, and a refused file creates nothing.
 
-use crate::process::{Said, Serve, files, softiov};
+use crate::process::{CommandOutput, ServeProcess, files, softiov};
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
 /// Starts a host that must refuse the configuration `text`.
-fn refused(folder: &TempDir, text: &str) -> Said {
+fn refused(folder: &TempDir, text: &str) -> CommandOutput {
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, text).unwrap();
     let said = softiov(&folder.path().join("sockets"), &["serve", "--config", file.to_str().unwrap()]);
@@ -62,7 +62,7 @@ fn socket_folder_argument_overrides_the_configuration_files() {
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, format!("runtime_dir = {elsewhere:?}\n[[port]]\nname = \"left\"\nvfs = 1\n"))
         .unwrap();
-    let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let mut serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     assert_eq!(serve.files(), ["control/control.sock", "leftvf0/vf.sock"]);
     assert!(!elsewhere.exists());
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));

@@ -1,6 +1,6 @@
 //! Published counters across a hand-over and a crash: none falls.
 
-use crate::process::{PATIENCE, Serve, softiov};
+use crate::process::{PATIENCE, ServeProcess, softiov};
 use crate::survival::{address, attach};
 use embedded_guest::EmbeddedGuest;
 use rustix::process::{Signal, kill_process};
@@ -10,7 +10,7 @@ use std::time::Instant;
 use tempfile::tempdir;
 
 /// Values of the host's counters, by name.
-type Counts = BTreeMap<String, u64>;
+type CounterValues = BTreeMap<String, u64>;
 
 /// Keys of the status below which every number is a counter.
 const COUNTED: [&str; 9] =
@@ -19,7 +19,7 @@ const COUNTED: [&str; 9] =
 const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
 
 /// Returns the counters of `/metrics`: samples of counters and histograms.
-fn metrics(text: &str) -> Counts {
+fn metrics(text: &str) -> CounterValues {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types: BTreeMap<&str, &str> = types.collect();
     let is_counter = |sample: &str| {
@@ -40,7 +40,7 @@ fn metrics(text: &str) -> Counts {
 }
 
 /// Collects the counters of the status, by path.
-fn leaves(value: &Value, path: &str, counted: bool, counts: &mut Counts) {
+fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) {
     match value {
         Value::Number(number) if counted => {
             counts.insert(path.to_owned(), number.as_u64().unwrap());
@@ -62,7 +62,7 @@ fn leaves(value: &Value, path: &str, counted: bool, counts: &mut Counts) {
 }
 
 /// Returns every counter that the host publishes.
-fn published(serve: &Serve) -> Counts {
+fn published(serve: &ServeProcess) -> CounterValues {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (text, status) =
@@ -84,7 +84,7 @@ fn exchange([a, b]: &[EmbeddedGuest; 2]) {
     }
 }
 
-fn none_falls(before: &Counts, after: &Counts, what: &str) {
+fn none_falls(before: &CounterValues, after: &CounterValues, what: &str) {
     let fallen: Vec<String> = before
         .iter()
         .filter(|(name, count)| after.get(*name).is_none_or(|after| after < *count))
@@ -101,7 +101,7 @@ fn no_counter_decreases_at_an_upgrade_or_after_a_crash() {
         let port = format!("[[port]]\nfamily = \"{family}\"\nuplink.wire = \"w\"\n");
         std::fs::write(&config, port.repeat(2)).unwrap();
         let config = config.to_str().unwrap();
-        let serve = Serve::start(&folder, &["--config", config]);
+        let serve = ServeProcess::start(&folder, &["--config", config]);
         let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
         exchange(&guests);
         let before = published(&serve);

@@ -4,7 +4,7 @@
 //! wire's port, which netdevsim counts from 1, is 0. Usage texts are left out, since they name what each program can
 //! do.
 
-use crate::process::{Serve, softiov};
+use crate::process::{ServeProcess, softiov};
 use std::fmt::Write;
 use std::path::Path;
 use tempfile::tempdir;
@@ -26,7 +26,7 @@ fn transcript(folder: &Path, words: &str) -> String {
 #[test]
 fn output_and_errors_of_devlink_command_equal_devlinks() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["port", "set", "pf0", "--vfs", "2"]).status, Some(0));
     for (vf, mac) in [("0", "02:00:00:00:00:01"), ("1", "02:00:00:00:00:02")] {
         let set = softiov(serve.folder(), &["ip", "link", "set", "pf0", "vf", vf, "mac", mac]);

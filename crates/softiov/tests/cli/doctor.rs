@@ -1,6 +1,6 @@
 //! Tests `softiov doctor` with and without a host. The crate's unit tests cover the causes of each finding.
 
-use crate::process::{Serve, softiov};
+use crate::process::{ServeProcess, softiov};
 use serde_json::Value;
 use std::path::Path;
 use tempfile::tempdir;
@@ -21,7 +21,7 @@ fn doctor_lists_findings_and_exits_with_1_on_a_problem() {
         without.contains(&pair("host", "problem")) && without.contains(&pair("qemu", "problem")),
         "{without:?}"
     );
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let with = found(serve.folder(), 1);
     for check in ["host", "port"] {
         assert!(with.contains(&pair(check, "ok")), "{with:?}");

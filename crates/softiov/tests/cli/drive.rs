@@ -1,6 +1,6 @@
 //! `softiov drive` on VFs of a running host, and on functions that do not exist. Tests in guests cover VFIO.
 
-use crate::process::{SOFTIOV, Serve, finish};
+use crate::process::{SOFTIOV, ServeProcess, finish};
 use serde_json::Value;
 use std::process::Command;
 use tempfile::tempdir;
@@ -8,7 +8,7 @@ use tempfile::tempdir;
 #[test]
 fn drive_prints_each_check_as_a_line_or_a_json_object() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
     let text = finish(Command::new(SOFTIOV).args(["drive", "--socket"]).arg(&socket));
     assert_eq!((text.status, text.err.as_str()), (Some(0), ""), "{}", text.out);
@@ -24,7 +24,7 @@ fn drive_prints_each_check_as_a_line_or_a_json_object() {
 #[test]
 fn drive_audit_lists_registers_and_the_pages_to_trap() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
     let text = finish(Command::new(SOFTIOV).args(["drive", "--audit", "--socket"]).arg(&socket));
     assert_eq!((text.status, text.err.as_str()), (Some(0), ""), "{}", text.out);
@@ -70,7 +70,7 @@ fn drive_refuses_missing_functions_and_wrong_usage() {
 #[test]
 fn report_to_a_full_output_is_an_error_not_a_panic() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");
     let script = format!("exec {SOFTIOV} drive --socket {} > /dev/full", socket.display());
     let said = finish(Command::new("sh").args(["-c", &script]));

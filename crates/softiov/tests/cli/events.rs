@@ -1,7 +1,7 @@
 //! `softiov events`: events of guests, in order, and followed across processes. `daemon::events` tests which records
 //! are stored.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 /// Returns the stored events about `name`.
-fn stored_events(serve: &Serve, name: &str) -> Vec<String> {
+fn stored_events(serve: &ServeProcess, name: &str) -> Vec<String> {
     let said = softiov(serve.folder(), &["events", name, "--json"]);
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
     let events = said.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -21,7 +21,7 @@ fn stored_events(serve: &Serve, name: &str) -> Vec<String> {
 #[test]
 fn connect_and_disconnect_of_a_client_are_events_in_order() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     assert_eq!(stored_events(&serve, "pf0vf0"), ["ready"]);
     drop(attach(serve.folder(), 0));
     let story =
@@ -44,7 +44,7 @@ fn connect_and_disconnect_of_a_client_are_events_in_order() {
 #[test]
 fn events_follow_prints_new_events() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let mut follow = Command::new(SOFTIOV)
         .args(["events", "--follow", "pf0vf2", "--runtime-dir"])
         .arg(serve.folder())
@@ -64,7 +64,7 @@ fn events_follow_prints_new_events() {
 #[test]
 fn events_follow_prints_each_event_once_across_hand_overs() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let mut follow = Command::new(SOFTIOV)
         .args(["events", "--follow", "--json", "--runtime-dir"])
         .arg(serve.folder())

@@ -1,7 +1,7 @@
 //! A port with all 64 VFs of its card: every tool shows and changes the last VF, and the process is replaced under a
 //! guest on each VF.
 
-use crate::process::{Said, Serve, softiov};
+use crate::process::{CommandOutput, ServeProcess, softiov};
 use crate::survival::attach;
 use embedded_guest::EmbeddedGuest;
 use rustix::process::Pid;
@@ -17,18 +17,18 @@ const ALL_VFS: u8 = 64;
 const WATCHED: Duration = Duration::from_secs(1);
 
 /// Starts a host with one port and all VFs of its card.
-fn start(folder: &TempDir) -> Serve {
+fn start(folder: &TempDir) -> ServeProcess {
     start_waiting(folder, "sleep")
 }
 
 /// Starts the same host with a value of `wait`, the port's way to wait for doorbells.
-fn start_waiting(folder: &TempDir, wait: &str) -> Serve {
+fn start_waiting(folder: &TempDir, wait: &str) -> ServeProcess {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {ALL_VFS}\nwait = \"{wait}\"\n")).unwrap();
-    Serve::start(folder, &["--config", file.to_str().unwrap()])
+    ServeProcess::start(folder, &["--config", file.to_str().unwrap()])
 }
 
-fn run(folder: &Path, words: &str) -> Said {
+fn run(folder: &Path, words: &str) -> CommandOutput {
     softiov(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
@@ -136,13 +136,13 @@ fn send_round(guests: &[EmbeddedGuest]) {
     });
 }
 
-fn resets(serve: &Serve) -> Vec<u64> {
+fn resets(serve: &ServeProcess) -> Vec<u64> {
     let ports = json(serve.folder(), "vf list --json");
     ports[0]["vfs"].as_array().unwrap().iter().map(|vf| vf["mailbox"]["resets"].as_u64().unwrap()).collect()
 }
 
 /// Prints the cost of a process whose guests are idle, for `docs/performance.md`.
-fn print_cost(wait: &str, when: &str, serve: &Serve) {
+fn print_cost(wait: &str, when: &str, serve: &ServeProcess) {
     let process = PathBuf::from(format!("/proc/{}", host(serve).as_raw_nonzero()));
     let keeper = PathBuf::from(format!("/proc/{}", serve.keeper()));
     let status = fs::read_to_string(process.join("status")).unwrap();
@@ -173,7 +173,7 @@ fn processor_time(process: &Path) -> Duration {
 }
 
 /// Returns the process of the host that serves.
-fn host(serve: &Serve) -> Pid {
+fn host(serve: &ServeProcess) -> Pid {
     serve.wait_until("one host", || serve.hosts().len() == 1);
     serve.hosts()[0]
 }

@@ -1,7 +1,7 @@
 //! `softiov vf flight`: the recording of a VF as text, as JSON and in a file, and the file that the host writes when
 //! it quarantines a VF. `crates/daemon/tests/live/flight.rs` tests what is recorded.
 
-use crate::process::{SOFTIOV, Serve, files, softiov};
+use crate::process::{SOFTIOV, ServeProcess, files, softiov};
 use crate::survival::attach;
 use host::test_support::skipped;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use tempfile::tempdir;
 #[test]
 fn flight_recording_is_printed_and_saved_as_text_and_json() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let _guest = attach(serve.folder(), 0);
     let said = softiov(serve.folder(), &["vf", "flight", "pf0vf0"]);
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
@@ -40,7 +40,7 @@ fn flight_recording_is_printed_and_saved_as_text_and_json() {
 }
 
 /// Makes the host quarantine VFs at the first spoofed frame, and sends spoofed frames until it has done so.
-fn spoof(serve: &Serve) {
+fn spoof(serve: &ServeProcess) {
     let limit = ["port", "limit", "pf0", "spoofing", "--quarantine", "1", "--volatile"];
     assert_eq!(softiov(serve.folder(), &limit).status, Some(0));
     let mut drive = Command::new(SOFTIOV);
@@ -57,7 +57,7 @@ fn spoof(serve: &Serve) {
 #[test]
 fn quarantine_writes_a_flight_recording_named_in_the_log() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     spoof(&serve);
     serve.wait_logged("wrote a flight recording of the VF");
     let kept = folder.path().join("state/flight");
@@ -81,7 +81,7 @@ fn full_disk_loses_the_file_but_not_the_flight_recording() {
         "mount -t tmpfs -o size=64k none $0; mkdir $0/flight; head -c 1M /dev/zero > $0/fill; exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script]).arg(&disk).args([SOFTIOV, "serve"]);
-    let serve = Serve::spawn_keeping(&folder, &mut command, &disk);
+    let serve = ServeProcess::spawn_keeping(&folder, &mut command, &disk);
     spoof(&serve);
     serve.wait_logged("cannot write the VF's flight recording");
     serve.wait_logged("No space left");

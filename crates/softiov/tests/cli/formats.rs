@@ -1,13 +1,13 @@
 //! Output for other programs: `softiov metrics`, `completions` and `man`.
 
-use crate::process::{SOFTIOV, Serve, finish, softiov};
+use crate::process::{SOFTIOV, ServeProcess, finish, softiov};
 use std::process::Command;
 use tempfile::tempdir;
 
 #[test]
 fn metrics_have_the_names_that_dashboards_know() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let text = softiov(serve.folder(), &["metrics"]).out;
     for line in [
         "# TYPE sriov_vf_rx_bytes counter",

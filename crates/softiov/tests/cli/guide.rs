@@ -1,8 +1,8 @@
 //! Pages of the guide and the user guide, followed as users follow them ([`page`]). The test `package` follows pages
 //! that need a virtual machine; those that need an uplink or hardware are not tested.
 
-use crate::page::{self, Reader};
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::page::{self, DocumentationReader};
+use crate::process::{SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use host::test_support::{free_address, skipped};
 use std::path::Path;
@@ -12,12 +12,12 @@ use tempfile::{TempDir, tempdir};
 pub(crate) const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
 /// Returns a user's shell with folders of its own in `folder`. On the pages, these are the folders of user 1000.
-pub(crate) fn reader(folder: &TempDir) -> Reader {
+pub(crate) fn reader(folder: &TempDir) -> DocumentationReader {
     reader_with(folder, Path::new("/nonexistent"))
 }
 
 /// Returns the same as [`reader`], with more programs from a folder.
-fn reader_with(folder: &TempDir, more: &Path) -> Reader {
+fn reader_with(folder: &TempDir, more: &Path) -> DocumentationReader {
     let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
     for folder in [&home, &run] {
         std::fs::create_dir(folder).unwrap();
@@ -33,7 +33,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> Reader {
         ("/home/you", home.to_str().unwrap()),
         ("docs/monitoring", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitoring")),
     ];
-    Reader::at(shell, &places)
+    DocumentationReader::at(shell, &places)
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn user_guide_configuration_applies_without_its_uplinks() {
     }
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, text).unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap(), "--dry-run"]);
     assert_eq!(said.status, Some(0), "{}", said.err);
     assert!(said.out.contains("pf0vf0: ") && said.out.contains("vlan 0 -> 100"), "{}", said.out);

@@ -2,7 +2,7 @@
 //! `crates/daemon/tests/live` tests the control socket.
 
 use crate::guide::GUIDE;
-use crate::process::{PATIENCE, SOFTIOV, Serve, finish, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, finish, softiov};
 use host::test_support::{free_address, skipped};
 use rustix::process::{Signal, kill_process};
 use std::collections::BTreeSet;
@@ -22,12 +22,12 @@ const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts
 const AT_FIRST: [&str; 2] = ["softiov_vf_mailbox_refused_total", "softiov_vf_offence_seconds_total"];
 
 /// Starts a host that listens on TCP, and returns its address.
-pub(crate) fn tcp(folder: &TempDir) -> (Serve, SocketAddr) {
+pub(crate) fn tcp(folder: &TempDir) -> (ServeProcess, SocketAddr) {
     tcp_with(folder, "")
 }
 
 /// Starts such a host with ports from a configuration text.
-fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
+fn tcp_with(folder: &TempDir, ports: &str) -> (ServeProcess, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
     set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
@@ -35,7 +35,7 @@ fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
     let config = folder.path().join("softiov.toml");
     let http = format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n", token.display());
     write(&config, http + ports).unwrap();
-    (Serve::start(folder, &["--config", config.to_str().unwrap()]), listen)
+    (ServeProcess::start(folder, &["--config", config.to_str().unwrap()]), listen)
 }
 
 /// Sends a request and returns the status and the whole response.
@@ -144,7 +144,7 @@ fn host_without_its_http_token_file_serves_guests() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     write(&file, "http = { listen = \"127.0.0.1:9582\", token_file = \"/nonexistent/token\" }\n").unwrap();
-    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     let log = serve.log();
     assert!(log.contains("/nonexistent/token") && log.contains("create the file with"), "{log}");
@@ -216,9 +216,9 @@ fn promtool(folder: &TempDir, response: &str) {
 }
 
 /// A Prometheus server that is killed at the end of the test.
-struct Server(Child);
+struct PrometheusServer(Child);
 
-impl Drop for Server {
+impl Drop for PrometheusServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -251,7 +251,7 @@ fn prometheus_scrapes_with_the_guides_configuration() {
     command.arg(format!("--config.file={}", config.display()));
     command.arg(format!("--storage.tsdb.path={}", data.display()));
     command.arg(format!("--web.listen-address={web}")).arg("--log.level=error");
-    let _server = Server(command.spawn().unwrap());
+    let _server = PrometheusServer(command.spawn().unwrap());
     // Counts the VFs of which Prometheus has received packets: all seven of the port.
     let query = "GET /api/v1/query?query=count(sriov_vf_rx_packets%7Bjob%3D%22softiov%22%7D)";
     let deadline = Instant::now() + PATIENCE;

@@ -1,13 +1,13 @@
 //! Tests `softiov ip` with commands and answers of iproute2. The Linux tests compare it with the real `ip`.
 
-use crate::process::{Said, Serve, finish, softiov};
+use crate::process::{CommandOutput, ServeProcess, finish, softiov};
 use host::test_support::skipped;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use tempfile::tempdir;
 
-fn ip(folder: &Path, words: &str) -> Said {
+fn ip(folder: &Path, words: &str) -> CommandOutput {
     softiov(folder, &["ip"].into_iter().chain(words.split(' ')).collect::<Vec<_>>())
 }
 
@@ -20,7 +20,7 @@ fn vf(folder: &Path, index: usize) -> Value {
 #[test]
 fn ip_command_changes_and_shows_a_vf() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let place = serve.folder();
     let set =
         "link set dev pf0 vf 2 mac 02:00:00:00:00:05 vlan 100 qos 3 max_tx_rate 250 spoofchk off trust on";
@@ -40,7 +40,7 @@ fn ip_command_changes_and_shows_a_vf() {
 #[test]
 fn unsupported_ip_changes_have_the_errors_of_a_driver() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let place = serve.folder();
     let before = vf(place, 0);
     for (attributes, status, first) in [
@@ -95,7 +95,7 @@ fn ip_statistics_have_the_columns_and_fields_of_iproute2() {
         );
     };
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let ours = ip(serve.folder(), "-s -s link show pf0").out;
     for (nth, (theirs, ours)) in block(&theirs, 8).iter().zip(&block(&ours, 8)).enumerate() {
         if nth % 2 == 0 {
@@ -133,7 +133,7 @@ fn ip_statistics_have_the_columns_and_fields_of_iproute2() {
 #[test]
 fn ip_commands_accept_the_forms_of_iproute2() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let place = serve.folder();
     for (words, key, value) in [
         ("link set pf0 vf 0 mac 2:0:0:0:0:B", "address", Value::from("02:00:00:00:00:0b")),

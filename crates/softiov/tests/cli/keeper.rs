@@ -1,7 +1,7 @@
 //! Confinement of the keeper and of the starter, the process that starts hosts for it. `survival` tests how hosts
 //! follow one another.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use host::eventfd::EventFd;
 use host::test_support::pass;
@@ -18,7 +18,7 @@ fn proc(pid: Pid) -> PathBuf {
     PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()))
 }
 
-fn keeper(serve: &Serve) -> PathBuf {
+fn keeper(serve: &ServeProcess) -> PathBuf {
     PathBuf::from(format!("/proc/{}", serve.keeper()))
 }
 
@@ -30,7 +30,7 @@ fn status(task: &Path, key: &str) -> String {
 }
 
 /// Returns the seccomp mode of each thread of the keeper; 2 is a filter.
-fn seccomp(serve: &Serve) -> Vec<String> {
+fn seccomp(serve: &ServeProcess) -> Vec<String> {
     let threads = fs::read_dir(keeper(serve).join("task")).unwrap();
     threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
 }
@@ -45,7 +45,7 @@ fn descriptors(process: &Path) -> BTreeSet<String> {
 
 /// Waits until a host other than `former` serves, and returns its pid.
 #[track_caller]
-fn next_host(serve: &Serve, former: Option<Pid>) -> Pid {
+fn next_host(serve: &ServeProcess, former: Option<Pid>) -> Pid {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let serves = softiov(serve.folder(), &["vf", "list"]).status == Some(0);
@@ -60,7 +60,7 @@ fn next_host(serve: &Serve, former: Option<Pid>) -> Pid {
 #[test]
 fn keeper_threads_have_a_seccomp_filter_hosts_do_not_inherit() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     assert_eq!(seccomp(&serve), ["2", "2", "2"]);
     let starter = serve.starter().unwrap();
     assert_eq!(status(&proc(starter), "Seccomp"), "0");
@@ -76,7 +76,7 @@ fn keeper_threads_have_a_seccomp_filter_hosts_do_not_inherit() {
 #[test]
 fn keeper_has_no_seccomp_filter_with_seccomp_false() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &["--seccomp", "false"]);
+    let serve = ServeProcess::start(&folder, &["--seccomp", "false"]);
     assert_eq!(seccomp(&serve), ["0", "0", "0"]);
 }
 
@@ -87,7 +87,7 @@ fn keepers_starter_and_hosts_share_no_descriptors() {
     // As if systemd had kept a descriptor.
     pass(&mut command, &[EventFd::new().unwrap().as_fd().try_clone_to_owned().unwrap()]).unwrap();
     command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "something").arg("serve");
-    let serve = Serve::spawn(&folder, &mut command);
+    let serve = ServeProcess::spawn(&folder, &mut command);
     let _guest = attach(serve.folder(), 0);
     let starter = serve.starter().unwrap();
     let mut host = next_host(&serve, None);
@@ -105,7 +105,7 @@ fn keepers_starter_and_hosts_share_no_descriptors() {
 #[test]
 fn only_sigkill_ends_the_keepers_starter() {
     let folder = tempdir().unwrap();
-    let mut serve = Serve::start(&folder, &[]);
+    let mut serve = ServeProcess::start(&folder, &[]);
     let starter = serve.starter().unwrap();
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR2] {
         kill_process(starter, signal).unwrap();
@@ -136,7 +136,7 @@ fn gone(process: Pid) {
 #[test]
 fn host_whose_keeper_lost_its_starter_is_not_replaced() {
     let folder = tempdir().unwrap();
-    let mut serve = Serve::start(&folder, &[]);
+    let mut serve = ServeProcess::start(&folder, &[]);
     let host = next_host(&serve, None);
     let starter = serve.starter().unwrap();
     kill_process(starter, Signal::KILL).unwrap();
@@ -157,7 +157,7 @@ fn host_whose_keeper_lost_its_starter_is_not_replaced() {
 #[test]
 fn host_survives_a_killed_keeper_and_its_starter_ends() {
     let folder = tempdir().unwrap();
-    let mut serve = Serve::start(&folder, &[]);
+    let mut serve = ServeProcess::start(&folder, &[]);
     let (host, starter) = (next_host(&serve, None), serve.starter().unwrap());
     serve.end(Signal::KILL);
     gone(starter);
@@ -170,7 +170,7 @@ fn keeper_retries_to_start_a_missing_host_program() {
     let folder = tempdir().unwrap();
     let (program, aside) = (folder.path().join("softiov"), folder.path().join("aside"));
     fs::copy(SOFTIOV, &program).unwrap();
-    let serve = Serve::spawn(&folder, Command::new(&program).arg("serve"));
+    let serve = ServeProcess::spawn(&folder, Command::new(&program).arg("serve"));
     let host = next_host(&serve, None);
     fs::rename(&program, &aside).unwrap();
     kill_process(host, Signal::KILL).unwrap();

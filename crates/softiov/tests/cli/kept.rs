@@ -1,7 +1,7 @@
 //! Changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot store
 //! them.
 
-use crate::process::{SOFTIOV, Said, Serve, files, softiov};
+use crate::process::{CommandOutput, SOFTIOV, ServeProcess, files, softiov};
 use host::test_support::skipped;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,22 +20,22 @@ fn with_file() -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-fn start(folder: &TempDir, file: &Path) -> Serve {
-    Serve::start(folder, &["--config", file.to_str().unwrap()])
+fn start(folder: &TempDir, file: &Path) -> ServeProcess {
+    ServeProcess::start(folder, &["--config", file.to_str().unwrap()])
 }
 
-fn run(serve: &Serve, words: &str) -> Said {
+fn run(serve: &ServeProcess, words: &str) -> CommandOutput {
     softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>())
 }
 
 #[track_caller]
-fn done(serve: &Serve, words: &str) -> String {
+fn done(serve: &ServeProcess, words: &str) -> String {
     let said = run(serve, words);
     assert_eq!(said.status, Some(0), "{words}: {}", said.err);
     said.out
 }
 
-fn show(serve: &Serve, what: &str) -> Value {
+fn show(serve: &ServeProcess, what: &str) -> Value {
     serde_json::from_str(&done(serve, &format!("{what} --json"))).unwrap()
 }
 
@@ -91,8 +91,11 @@ fn setting_that_cannot_be_stored_is_refused() {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, FILE).unwrap();
     let mut command = Command::new(SOFTIOV);
-    let serve =
-        Serve::spawn_keeping(&folder, command.args(["serve", "--config"]).arg(&file), NO_FOLDER.as_ref());
+    let serve = ServeProcess::spawn_keeping(
+        &folder,
+        command.args(["serve", "--config"]).arg(&file),
+        NO_FOLDER.as_ref(),
+    );
     for words in
         ["vf set pf0vf1 --trust on", "port set pf0 --vfs 2", "port mirror pf0 2 --to 0 --uplink both"]
     {
@@ -121,7 +124,7 @@ fn setting_is_refused_on_a_full_or_read_only_disk() {
         let script = format!("mount -t tmpfs -o size=64k none $0; {spoil}; exec {SOFTIOV} serve \"$@\"");
         let mut command = Command::new("unshare");
         let serve =
-            Serve::spawn_keeping(&folder, command.args(["-m", "sh", "-c", &script]).arg(&disk), &disk);
+            ServeProcess::spawn_keeping(&folder, command.args(["-m", "sh", "-c", &script]).arg(&disk), &disk);
         let refused = run(&serve, "vf set pf0vf1 --trust on");
         assert_eq!(refused.status, Some(1), "{spoil}: {refused:?}");
         assert!(

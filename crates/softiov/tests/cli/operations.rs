@@ -1,8 +1,8 @@
 //! The operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is not
 //! run.
 
-use crate::page::{self, Reader, Step};
-use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
+use crate::page::{self, DocumentationReader, DocumentedCommand};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use host::test_support::skipped;
 use rustix::process::Signal;
@@ -40,7 +40,7 @@ fn state_file(folder: &Path) -> String {
 }
 
 /// Waits until `processes` processes have served in turn.
-fn wait_for(serve: &Serve, processes: usize) {
+fn wait_for(serve: &ServeProcess, processes: usize) {
     let deadline = Instant::now() + PATIENCE;
     while serve.log().matches("serving").count() < processes {
         assert!(Instant::now() < deadline, "no process serves: {}", serve.log());
@@ -59,16 +59,16 @@ fn operations_page_commands_work_in_their_order() {
         ("/usr/bin/softiov", program.to_str().unwrap()),
         ("/var/lib/softiov/run-softiov.json", &state_file(place)),
     ];
-    let blocks: Vec<Step> = page::steps(PAGE);
+    let blocks: Vec<DocumentedCommand> = page::steps(PAGE);
     let [processes, filter, upgrade, again, back_up, restore, change] = &blocks[..] else {
         panic!("the page has other blocks")
     };
-    let run = |serve: &Serve, block: &Step| {
+    let run = |serve: &ServeProcess, block: &DocumentedCommand| {
         let mut shell = Command::new("sh");
         shell.current_dir(place).env("PATH", &path).env("KEEPER", serve.keeper().to_string());
-        Reader::at(shell, &places).take(block);
+        DocumentationReader::at(shell, &places).take(block);
     };
-    let mut serve = Serve::spawn(&folder, Command::new(&program).arg("serve"));
+    let mut serve = ServeProcess::spawn(&folder, Command::new(&program).arg("serve"));
     let guest = attach(serve.folder(), 0);
     run(&serve, processes);
     run(&serve, filter);
@@ -81,7 +81,7 @@ fn operations_page_commands_work_in_their_order() {
     drop(guest);
     fs::write(state_file(place), "lost").unwrap();
     run(&serve, restore);
-    let serve = Serve::spawn(&folder, Command::new(&program).arg("serve"));
+    let serve = ServeProcess::spawn(&folder, Command::new(&program).arg("serve"));
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf0"]).out;
     assert!(said.contains("kept: max_tx_rate 100"), "{said}");
     let _guest = attach(serve.folder(), 0);

@@ -1,6 +1,6 @@
 //! Commands whose output has no reader or cannot be written: the host's log, and answers on standard output.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 use std::fs::OpenOptions;
@@ -23,7 +23,7 @@ fn cause_log_lines(sockets: &Path) {
 
 /// Checks that the host serves while clients make it log, and ends on SIGTERM.
 #[track_caller]
-fn lives_on(mut serve: Serve) {
+fn lives_on(mut serve: ServeProcess) {
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     for _ in 0..3 {
         cause_log_lines(serve.folder());
@@ -37,7 +37,7 @@ fn lives_on(mut serve: Serve) {
 fn full_log_disk_does_not_end_the_host() {
     let folder = tempdir().unwrap();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    lives_on(Serve::with_log(&folder, full.into()));
+    lives_on(ServeProcess::with_log(&folder, full.into()));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn closed_log_pipe_does_not_end_the_host() {
     let folder = tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    lives_on(Serve::with_log(&folder, writer.into()));
+    lives_on(ServeProcess::with_log(&folder, writer.into()));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn unread_log_stalls_no_host_and_counts_lost_lines() {
     let folder = tempdir().unwrap();
     let (mut reader, writer) = std::io::pipe().unwrap();
     fill(&writer);
-    let serve = Serve::with_log(&folder, writer.into());
+    let serve = ServeProcess::with_log(&folder, writer.into());
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     // More debug lines than the host queues.
     for _ in 0..8 {
@@ -94,7 +94,7 @@ fn flood(sockets: &Path) {
 
 /// Checks a host whose pipe fills again: its end does not wait long for a reader.
 #[track_caller]
-fn lives_on_unread(mut serve: Serve) {
+fn lives_on_unread(mut serve: ServeProcess) {
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
 }
 
@@ -152,7 +152,7 @@ fn unread(arguments: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn command_with_a_closed_output_ends_without_a_message() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let place = serve.folder().to_str().unwrap();
     for arguments in [
         &["vf", "list", "--runtime-dir", place][..],

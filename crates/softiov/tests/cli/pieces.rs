@@ -1,9 +1,9 @@
 //! A host that is killed while its clients are in the middle of a message. Tests of the daemon cover every kind of
 //! message, and hand-overs.
 
-use crate::process::{PATIENCE, Serve, eventually, softiov};
+use crate::process::{PATIENCE, ServeProcess, eventually, softiov};
 use host::eventfd::EventFd;
-use host::socket::Stream;
+use host::socket::StreamSocket;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::process::{Signal, kill_process};
 use std::io::{Read, Write};
@@ -33,14 +33,14 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-struct Client {
+struct RawClient {
     stream: UnixStream,
     memory: OwnedFd,
     eventfd: EventFd,
 }
 
-impl Client {
-    fn connect(serve: &Serve, vf: u8) -> Self {
+impl RawClient {
+    fn connect(serve: &ServeProcess, vf: u8) -> Self {
         let stream = UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -56,7 +56,7 @@ impl Client {
             SET_IRQS => vec![self.eventfd.as_fd()],
             _ => Vec::new(),
         };
-        let copy = Stream::adopt(OwnedFd::from(self.stream.try_clone().unwrap())).unwrap();
+        let copy = StreamSocket::adopt(OwnedFd::from(self.stream.try_clone().unwrap())).unwrap();
         copy.send(piece, &fds).unwrap();
         self.stream.set_nonblocking(false).unwrap();
     }
@@ -74,7 +74,7 @@ impl Client {
 }
 
 /// Kills the host and waits until another one serves.
-fn replace_host(serve: &Serve) {
+fn replace_host(serve: &ServeProcess) {
     let host = serve.hosts()[0];
     kill_process(host, Signal::KILL).unwrap();
     eventually("another host serves", || {
@@ -98,8 +98,8 @@ fn host_killed_between_two_message_pieces_loses_no_byte() {
         let folder = tempdir().unwrap();
         let config = folder.path().join("softiov.toml");
         std::fs::write(&config, format!("[[port]]\nfamily = \"{family}\"\nvfs = {VFS}\n")).unwrap();
-        let serve = Serve::start(&folder, &["--config", config.to_str().unwrap()]);
-        let mut clients: Vec<_> = (0..VFS).map(|vf| Client::connect(&serve, vf)).collect();
+        let serve = ServeProcess::start(&folder, &["--config", config.to_str().unwrap()]);
+        let mut clients: Vec<_> = (0..VFS).map(|vf| RawClient::connect(&serve, vf)).collect();
         // Kills before a piece is read, while it is, and after.
         let rests = [0, 0, 1, 5, 50].map(Duration::from_millis);
         let mut replies = Vec::new();
@@ -123,7 +123,7 @@ fn host_killed_between_two_message_pieces_loses_no_byte() {
             for (client, cut) in clients.iter_mut().zip(cuts) {
                 client.stream.write_all(&message[cut..]).unwrap();
             }
-            replies = clients.iter_mut().map(Client::reply).collect();
+            replies = clients.iter_mut().map(RawClient::reply).collect();
         }
         for (vf, (client, reply)) in clients.iter_mut().zip(replies).enumerate() {
             // The lowest two bits of an entry are 0, and its last word has only the mask.

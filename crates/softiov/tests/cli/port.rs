@@ -1,20 +1,20 @@
 //! `softiov port`: its changes, its output, and its errors.
 
-use crate::process::{Said, Serve, softiov};
+use crate::process::{CommandOutput, ServeProcess, softiov};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-fn host() -> (TempDir, Serve) {
+fn host() -> (TempDir, ServeProcess) {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     (folder, serve)
 }
 
-fn port(serve: &Serve, words: &str) -> Said {
+fn port(serve: &ServeProcess, words: &str) -> CommandOutput {
     softiov(serve.folder(), &["port"].into_iter().chain(words.split(' ')).collect::<Vec<_>>())
 }
 
-fn rules(serve: &Serve) -> Value {
+fn rules(serve: &ServeProcess) -> Value {
     let said = port(serve, "show pf0 --json");
     serde_json::from_str::<Value>(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))["settings"]
         .clone()
@@ -101,7 +101,7 @@ fn port_show_prints_the_client_of_a_pf_that_a_guest_drives() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, "[[port]]\npf = \"guest\"").unwrap();
-    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     let said = port(&serve, "show pf0");
     for part in
         ["no client", "pf0/pf.sock", "RX: bytes 0", "TX: bytes 0", "dma faults 0", "VMM interventions: 0"]

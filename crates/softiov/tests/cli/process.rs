@@ -26,14 +26,14 @@ pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");
 
 /// Output and exit status of a command.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) status: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
 /// Runs a command of the binary on the host in `folder`.
-pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
+pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new(SOFTIOV);
     // No test may touch the user's state files.
     let keeping = folder.with_file_name("state");
@@ -47,20 +47,20 @@ pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
 }
 
 /// Runs a command of the program to its end.
-pub(crate) fn finish(command: &mut Command) -> Said {
+pub(crate) fn finish(command: &mut Command) -> CommandOutput {
     let output = command.env_remove("RUST_LOG").output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandOutput { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// Running host of a test.
-pub(crate) struct Serve {
+pub(crate) struct ServeProcess {
     child: Child,
     folder: PathBuf,
     log: PathBuf,
 }
 
-impl Serve {
+impl ServeProcess {
     /// Starts `softiov serve` with its sockets in `folder`, and waits until it serves.
     #[track_caller]
     pub(crate) fn start(folder: &TempDir, arguments: &[&str]) -> Self {
@@ -197,7 +197,7 @@ impl Serve {
     }
 }
 
-impl Drop for Serve {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         self.kill_all();
     }

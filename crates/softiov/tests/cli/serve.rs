@@ -1,6 +1,6 @@
 //! `softiov serve`: its start, its end, and the leftovers of a host before it.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, eventually, files, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, files, softiov};
 use rustix::process::Signal;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 #[test]
 fn default_host_has_seven_vfs_and_a_control_socket() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let mut expected: Vec<String> = (0..7).map(|vf| format!("pf0vf{vf}/vf.sock")).collect();
     expected.insert(0, "control/control.sock".to_owned());
     assert_eq!(serve.files(), expected);
@@ -22,7 +22,7 @@ fn default_host_has_seven_vfs_and_a_control_socket() {
 fn sigterm_removes_the_sockets_and_exits_with_0() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = tempdir().unwrap();
-        let mut serve = Serve::start(&folder, &[]);
+        let mut serve = ServeProcess::start(&folder, &[]);
         assert_eq!(serve.end(signal).code(), Some(0), "{signal:?}: {}", serve.log());
         assert_eq!(serve.files(), Vec::<String>::new());
     }
@@ -31,7 +31,7 @@ fn sigterm_removes_the_sockets_and_exits_with_0() {
 #[test]
 fn host_survives_the_close_of_its_terminal() {
     let folder = tempdir().unwrap();
-    let mut serve = Serve::start(&folder, &[]);
+    let mut serve = ServeProcess::start(&folder, &[]);
     serve.signal(Signal::HUP);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     assert_eq!(serve.end(Signal::TERM).code(), Some(0), "{}", serve.log());
@@ -40,10 +40,10 @@ fn host_survives_the_close_of_its_terminal() {
 #[test]
 fn sockets_of_a_dead_host_are_replaced() {
     let folder = tempdir().unwrap();
-    let mut dead = Serve::start(&folder, &[]);
+    let mut dead = ServeProcess::start(&folder, &[]);
     dead.kill_all();
     assert_eq!(dead.files().len(), 8, "a killed host cleans up nothing");
-    let mut serve = Serve::start(&folder, &[]);
+    let mut serve = ServeProcess::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
     assert_eq!(serve.files(), Vec::<String>::new());
@@ -52,7 +52,7 @@ fn sockets_of_a_dead_host_are_replaced() {
 #[test]
 fn second_host_in_the_same_socket_folder_is_refused() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let before = serve.files();
     let second = softiov(serve.folder(), &["serve"]);
     assert_eq!(second.status, Some(1));
@@ -90,7 +90,7 @@ fn unusable_socket_folder_is_named_with_a_remedy() {
 fn host_raises_its_limit_on_open_files() {
     let folder = tempdir().unwrap();
     let script = format!("ulimit -S -n 128; exec {SOFTIOV} serve \"$@\"");
-    let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
+    let serve = ServeProcess::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
     let limits = std::fs::read_to_string(serve.proc().join("limits")).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -98,7 +98,7 @@ fn host_raises_its_limit_on_open_files() {
 }
 
 /// Returns the open descriptors of the process, and its CPU time in ticks.
-fn used(serve: &Serve) -> (usize, u64) {
+fn used(serve: &ServeProcess) -> (usize, u64) {
     let folder = serve.proc();
     let stat = std::fs::read_to_string(folder.join("stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -115,9 +115,9 @@ fn is_turned_away(client: &UnixStream) -> bool {
 #[test]
 fn host_at_its_descriptor_limit_refuses_clients_then_recovers() {
     let folder = tempdir().unwrap();
-    let open = used(&Serve::start(&folder, &[])).0;
+    let open = used(&ServeProcess::start(&folder, &[])).0;
     let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);
-    let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
+    let serve = ServeProcess::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
     let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
     let clients: Vec<UnixStream> = (0..7).map(connect).collect();
     let away = || clients.iter().filter(|client| is_turned_away(client)).count();

@@ -1,8 +1,8 @@
 //! Every way in which a host's process ends, under embedded guests in the test's process. The host cannot tell these
 //! from virtual machines.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, eventually, softiov};
-use embedded_guest::{Config, EmbeddedGuest};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, softiov};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -31,19 +31,21 @@ pub(crate) fn attach_to(folder: &Path, port: u8, number: u8) -> EmbeddedGuest {
 /// Attaches a guest to a VF of any name.
 pub(crate) fn attach_as(folder: &Path, name: &str, number: u8) -> EmbeddedGuest {
     let socket = folder.join(name).join("vf.sock");
-    let guest = EmbeddedGuest::start(Config { socket, name: name.to_owned(), ip: address(number) }).unwrap();
+    let guest =
+        EmbeddedGuest::start(EmbeddedGuestConfig { socket, name: name.to_owned(), ip: address(number) })
+            .unwrap();
     assert!(guest.wait_link(PATIENCE), "the link of {} stays down", guest.name());
     guest
 }
 
 /// A host with two guests.
-struct World {
-    serve: Serve,
+struct EmbeddedTestbed {
+    serve: ServeProcess,
     guests: [EmbeddedGuest; 2],
     _folder: tempfile::TempDir,
 }
 
-impl World {
+impl EmbeddedTestbed {
     fn start() -> Self {
         Self::waiting("sleep")
     }
@@ -57,7 +59,7 @@ impl World {
         let folder = tempdir().unwrap();
         let config = folder.path().join("softiov.toml");
         std::fs::write(&config, format!("[[port]]\nwait = \"{wait}\"\n")).unwrap();
-        let serve = Serve::start(&folder, &["--config", config.to_str().unwrap()]);
+        let serve = ServeProcess::start(&folder, &["--config", config.to_str().unwrap()]);
         let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
         let world = Self { serve, guests, _folder: folder };
         world.exchange();
@@ -118,7 +120,7 @@ impl World {
 
 #[test]
 fn killed_idle_host_is_replaced_without_a_vf_reset() {
-    for world in World::start_each() {
+    for world in EmbeddedTestbed::start_each() {
         let before = world.resets();
         for _ in 0..5 {
             // All state is stored by then.
@@ -132,7 +134,7 @@ fn killed_idle_host_is_replaced_without_a_vf_reset() {
 
 #[test]
 fn guest_connections_survive_a_killed_host_under_traffic() {
-    for world in World::start_each() {
+    for world in EmbeddedTestbed::start_each() {
         let [a, _] = &world.guests;
         for round in 0..5 {
             std::thread::scope(|scope| {
@@ -149,7 +151,7 @@ fn guest_connections_survive_a_killed_host_under_traffic() {
 
 #[test]
 fn host_hand_over_under_traffic_resets_no_vf() {
-    for world in World::start_each() {
+    for world in EmbeddedTestbed::start_each() {
         let [a, _] = &world.guests;
         let resets = world.resets();
         for _ in 0..5 {
@@ -171,7 +173,7 @@ fn host_hand_over_under_traffic_resets_no_vf() {
 
 #[test]
 fn sigusr2_restarts_the_host_without_a_vf_reset() {
-    let world = World::start();
+    let world = EmbeddedTestbed::start();
     let resets = world.resets();
     for _ in 0..3 {
         let before = world.host();
@@ -191,9 +193,9 @@ fn upgrade_to_a_broken_program_keeps_the_running_host() {
     let folder = tempdir().unwrap();
     let program = folder.path().join("softiov");
     std::fs::copy(SOFTIOV, &program).unwrap();
-    let serve = Serve::spawn(&folder, std::process::Command::new(&program).arg("serve"));
+    let serve = ServeProcess::spawn(&folder, std::process::Command::new(&program).arg("serve"));
     let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
-    let world = World { serve, guests, _folder: folder };
+    let world = EmbeddedTestbed { serve, guests, _folder: folder };
     let host = world.host();
     for (script, why) in
         [("exit 1", "ended at once"), ("exec sleep 60", "did not report within"), ("", "ended")]
@@ -212,7 +214,7 @@ fn upgrade_to_a_broken_program_keeps_the_running_host() {
 #[test]
 fn without_a_keeper_an_upgrade_is_refused_with_the_remedy() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &["--no-keeper"]);
+    let serve = ServeProcess::start(&folder, &["--no-keeper"]);
     let said = softiov(serve.folder(), &["upgrade"]);
     assert_eq!(said.status, Some(1));
     assert!(said.err.contains("start the host without --no-keeper"), "{}", said.err);
@@ -221,7 +223,7 @@ fn without_a_keeper_an_upgrade_is_refused_with_the_remedy() {
 
 #[test]
 fn vf_policy_survives_a_killed_and_an_upgraded_host() {
-    let world = World::start();
+    let world = EmbeddedTestbed::start();
     let set = |arguments: &[&str]| {
         let said = softiov(world.serve.folder(), &[&["vf", "set", "pf0vf2"], arguments].concat());
         assert_eq!(said.status, Some(0), "{}", said.err);
@@ -247,7 +249,7 @@ fn vf_policy_survives_a_killed_and_an_upgraded_host() {
 #[test]
 fn previous_host_process_is_reaped_after_a_hand_over() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let before = serve.hosts();
     assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0), "{}", serve.log());
     let deadline = Instant::now() + PATIENCE;
@@ -260,7 +262,7 @@ fn previous_host_process_is_reaped_after_a_hand_over() {
 
 #[test]
 fn host_hand_over_resets_the_keepers_crash_count() {
-    let world = World::start();
+    let world = EmbeddedTestbed::start();
     for _ in 0..2 {
         (0..3).for_each(|_| world.kill_host_after(Duration::ZERO));
         // The last host is running.

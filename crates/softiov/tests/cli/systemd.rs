@@ -1,7 +1,7 @@
 //! A host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store does,
 //! and passes them to the next process.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::{LONG, address, attach};
 use host::keep::is_same;
 use host::test_support::pass;
@@ -24,18 +24,18 @@ const WATCHDOG: Duration = Duration::from_millis(200);
 
 /// Descriptors that systemd's store keeps, with their names. Several may share a name, and each open file is stored
 /// once.
-type Kept = Vec<(String, OwnedFd)>;
+type StoredDescriptors = Vec<(String, OwnedFd)>;
 
 /// systemd's side of `$NOTIFY_SOCKET`.
 struct Systemd {
     path: PathBuf,
     /// Number of watchdog notices that systemd has received.
     words: Arc<AtomicUsize>,
-    thread: JoinHandle<Kept>,
+    thread: JoinHandle<StoredDescriptors>,
 }
 
 impl Systemd {
-    fn start(folder: &Path, kept: Kept) -> Self {
+    fn start(folder: &Path, kept: StoredDescriptors) -> Self {
         let path = folder.join("notify");
         let _ = std::fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).unwrap();
@@ -67,13 +67,13 @@ impl Systemd {
     }
 
     /// Returns the stored descriptors, after all messages were received.
-    fn stop(self) -> Kept {
+    fn stop(self) -> StoredDescriptors {
         UnixDatagram::unbound().unwrap().send_to(b"END", &self.path).unwrap();
         self.thread.join().unwrap()
     }
 }
 
-fn keep(socket: &UnixDatagram, mut kept: Kept, words: &AtomicUsize) -> Kept {
+fn keep(socket: &UnixDatagram, mut kept: StoredDescriptors, words: &AtomicUsize) -> StoredDescriptors {
     loop {
         let (text, fd) = receive(socket);
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
@@ -104,7 +104,7 @@ fn receive(socket: &UnixDatagram) -> (String, Option<OwnedFd>) {
 }
 
 /// Starts the unit's main process with the stored descriptors.
-fn start(folder: &TempDir, kept: Kept) -> (Systemd, Serve) {
+fn start(folder: &TempDir, kept: StoredDescriptors) -> (Systemd, ServeProcess) {
     let (names, fds): (Vec<_>, Vec<_>) =
         kept.iter().map(|(name, fd)| (name.as_str(), fd.try_clone().unwrap())).unzip();
     let mut command = Command::new(SOFTIOV);
@@ -113,19 +113,19 @@ fn start(folder: &TempDir, kept: Kept) -> (Systemd, Serve) {
     let systemd = Systemd::start(folder.path(), kept);
     command.env("NOTIFY_SOCKET", &systemd.path).env("FDSTORE", "1024").arg("serve");
     command.env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string());
-    let serve = Serve::spawn(folder, &mut command);
+    let serve = ServeProcess::spawn(folder, &mut command);
     (systemd, serve)
 }
 
 /// Returns the number of resets of a VF, as `vf show` prints it.
-fn resets(serve: &Serve) -> String {
+fn resets(serve: &ServeProcess) -> String {
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf0"]);
     let line = said.out.lines().find(|line| line.trim().starts_with("resets "));
     line.unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
 
 /// Runs a flow while the unit ends by `end` and starts again, and returns the resets before and after.
-fn resets_around(end: impl FnOnce(&mut Serve)) -> [String; 2] {
+fn resets_around(end: impl FnOnce(&mut ServeProcess)) -> [String; 2] {
     let folder = tempdir().unwrap();
     let (systemd, mut serve) = start(&folder, Vec::new());
     let [a, _b] = [0, 1].map(|vf| attach(serve.folder(), vf));
@@ -152,7 +152,7 @@ fn restarted_systemd_unit_keeps_guests_without_a_vf_reset() {
 
 #[test]
 fn killed_systemd_unit_keeps_its_guests() {
-    resets_around(Serve::kill_all);
+    resets_around(ServeProcess::kill_all);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, files, finish, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
@@ -23,7 +23,7 @@ fn tap_is_created_and_removed_with_the_host() {
         let folder = tempdir().unwrap();
         let file = folder.path().join("softiov.toml");
         fs::write(&file, CONFIG).unwrap();
-        let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        let mut serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
         assert!(interfaces().contains("softiov7:"));
         let said = softiov(serve.folder(), &["vf", "list"]);
         assert!(said.out.contains("uplink tap:softiov7"), "{}", said.out);
@@ -44,7 +44,7 @@ fn deleted_tap_is_reported_and_reattached() {
         let folder = tempdir().unwrap();
         let file = folder.path().join("softiov.toml");
         fs::write(&file, CONFIG).unwrap();
-        let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        let mut serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
         let told = |part: &str| {
             let deadline = Instant::now() + PATIENCE;
             loop {

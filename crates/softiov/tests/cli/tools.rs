@@ -1,12 +1,12 @@
 //! `softiov lspci`, `devlink` and `ethtool` on a running host. The Linux tests compare ethtool with the real one.
 
-use crate::process::{Said, Serve, softiov};
+use crate::process::{CommandOutput, ServeProcess, softiov};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use tempfile::tempdir;
 
-fn tool(folder: &Path, words: &str) -> Said {
+fn tool(folder: &Path, words: &str) -> CommandOutput {
     softiov(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
@@ -25,7 +25,7 @@ fn lspci_shows_the_configuration_spaces_of_a_running_host() {
         return;
     }
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let list = tool(serve.folder(), "lspci -n -D");
     assert_eq!((list.status, list.err.as_str()), (Some(0), ""));
     let lines: Vec<_> = list.out.lines().collect();
@@ -44,7 +44,7 @@ fn lspci_shows_the_configuration_spaces_of_a_running_host() {
 #[test]
 fn lspci_refuses_options_for_other_devices() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let said = tool(serve.folder(), "lspci -v -F /etc/passwd");
     assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
     assert!(
@@ -58,7 +58,7 @@ fn lspci_refuses_options_for_other_devices() {
 #[test]
 fn devlink_shows_the_uplink_port_and_one_for_each_vf() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let said = tool(serve.folder(), "devlink -j port show");
     let shown: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let ports = shown["port"].as_object().unwrap();
@@ -81,7 +81,7 @@ fn every_tool_shows_the_same_mac_address_of_a_function() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, "[[port]]\n[[port]]\nvfs = 2\n").unwrap();
-    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     let told = |words: &str| tool(serve.folder(), words).out;
     let (pf, vf) = ("0001:00:01.0", "0001:00:11.2");
     for (name, address) in [("pf1", pf), ("pf1vf1", vf)] {
@@ -103,7 +103,7 @@ fn every_tool_shows_the_same_mac_address_of_a_function() {
 #[test]
 fn ethtool_sets_the_interrupt_rate_of_a_vf() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let said = tool(serve.folder(), "ethtool -C pf0vf0 adaptive-rx on rx-usecs 125");
     assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (Some(0), "", ""));
     let shown = tool(serve.folder(), "ethtool -c pf0vf0").out;
@@ -121,7 +121,7 @@ fn ethtool_sets_the_interrupt_rate_of_a_vf() {
 #[test]
 fn ethtool_command_prints_the_errors_of_ethtool() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let mut all = String::new();
     for words in [
         "-g pf0",

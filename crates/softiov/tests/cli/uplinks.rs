@@ -1,6 +1,6 @@
 //! Uplinks and processors of ports when the host is replaced. `tap` tests taps.
 
-use crate::process::{PATIENCE, Serve, eventually, softiov};
+use crate::process::{PATIENCE, ServeProcess, eventually, softiov};
 use crate::survival::{address, attach_to};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, kill_process};
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 /// Starts a host with a configuration.
-fn serve(folder: &tempfile::TempDir, text: &str) -> Serve {
+fn serve(folder: &tempfile::TempDir, text: &str) -> ServeProcess {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, text).unwrap();
-    Serve::start(folder, &["--config", file.to_str().unwrap()])
+    ServeProcess::start(folder, &["--config", file.to_str().unwrap()])
 }
 
-fn show(serve: &Serve, port: &str) -> String {
+fn show(serve: &ServeProcess, port: &str) -> String {
     softiov(serve.folder(), &["port", "show", port]).out
 }
 
 /// Kills the host and waits until another one serves.
-fn kill_host(serve: &Serve) {
+fn kill_host(serve: &ServeProcess) {
     eventually("one host", || serve.hosts().len() == 1);
     let [host] = serve.hosts()[..] else { panic!("not one host") };
     kill_process(host, Signal::KILL).unwrap();
@@ -33,7 +33,7 @@ fn kill_host(serve: &Serve) {
 }
 
 /// Returns the processors of a thread of the serving host, by the thread's name.
-fn held_to(serve: &Serve, name: &str) -> String {
+fn held_to(serve: &ServeProcess, name: &str) -> String {
     eventually("one host", || serve.hosts().len() == 1);
     let threads = fs::read_dir(serve.proc().join("task")).unwrap().map(|thread| thread.unwrap().path());
     let is_it = |path: &std::path::PathBuf| {
@@ -47,7 +47,7 @@ fn held_to(serve: &Serve, name: &str) -> String {
 #[test]
 fn port_stays_on_its_cpus_when_the_host_is_replaced() {
     let folder = tempdir().unwrap();
-    let allowed = host::cpus::Cpus::allowed().unwrap();
+    let allowed = host::cpus::CpuList::allowed().unwrap();
     let last = allowed.iter().last().unwrap().to_string();
     let serve = serve(&folder, &format!("[[port]]\ncpus = [{last}]\n[[port]]\n"));
     let check = |when: &str| {

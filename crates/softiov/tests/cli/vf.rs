@@ -1,6 +1,6 @@
 //! `softiov vf` and `softiov qemu-args`: their output and their errors.
 
-use crate::process::{SOFTIOV, Serve, finish, softiov};
+use crate::process::{SOFTIOV, ServeProcess, finish, softiov};
 use serde_json::Value;
 use std::process::Command;
 use tempfile::tempdir;
@@ -12,7 +12,7 @@ fn json(text: &str) -> Value {
 #[test]
 fn vf_list_prints_a_line_per_vf_or_json() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let text = softiov(serve.folder(), &["vf", "list"]);
     assert_eq!((text.status, text.err.as_str()), (Some(0), ""));
     assert_eq!(text.out.lines().count(), 8, "{}", text.out);
@@ -27,7 +27,7 @@ fn vf_list_prints_a_line_per_vf_or_json() {
 #[test]
 fn vf_show_prints_all_settings_and_set_changes_the_link() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf2"]);
     for part in [
         "pf0vf2",
@@ -55,7 +55,7 @@ fn vf_show_prints_all_settings_and_set_changes_the_link() {
 #[test]
 fn vf_set_limits_the_tx_rate_by_the_rules_of_igb() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "100"]);
     assert!(set.status == Some(0) && set.out.contains("max_tx_rate 100"), "{set:?}");
     let refused =
@@ -74,7 +74,7 @@ fn vf_set_limits_the_tx_rate_by_the_rules_of_igb() {
 #[test]
 fn vf_set_changes_a_policy_completely_or_not_at_all() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let set = |words: &str| {
         let words: Vec<_> = ["vf", "set", "pf0vf1", "--json"].into_iter().chain(words.split(' ')).collect();
         softiov(serve.folder(), &words)
@@ -120,7 +120,7 @@ fn vf_set_changes_a_policy_completely_or_not_at_all() {
 #[test]
 fn vf_set_quarantines_a_vf_and_releases_it() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let set = |words: &[&str]| softiov(serve.folder(), &[&["vf", "set", "pf0vf3"], words].concat());
     let said = set(&["--quarantine", "on"]);
     assert!(said.out.contains("quarantined: administrator") && said.out.contains("state DOWN"), "{said:?}");
@@ -138,7 +138,7 @@ fn vf_set_quarantines_a_vf_and_releases_it() {
 #[test]
 fn vf_set_refuses_a_mac_in_use_and_names_its_vf() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
     for (owner, mac) in [("pf0vf1.mac", &ports[0]["vfs"][1]["mac"]), ("pf0.mac", &ports[0]["mac"])] {
         let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--mac", mac.as_str().unwrap()]);
@@ -151,7 +151,7 @@ fn vf_set_refuses_a_mac_in_use_and_names_its_vf() {
 #[test]
 fn vf_set_limits_the_interrupt_rate() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let words = "vf set pf0vf3 --min-interrupts 500 --max-interrupts 20000 --coalesce adaptive";
     let said = softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
     assert!(
@@ -169,7 +169,7 @@ fn vf_set_limits_the_interrupt_rate() {
 #[test]
 fn unknown_vf_error_lists_the_vfs() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     for command in ["vf show pf9vf9", "vf set pf9vf9 --state auto", "qemu-args pf9vf9"] {
         let said = softiov(serve.folder(), &command.split(' ').collect::<Vec<_>>());
         assert_eq!((said.status, said.out.as_str()), (Some(1), ""), "{command}");
@@ -198,7 +198,7 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
     let sockets = folder.path().join("sockets");
     let before = softiov(&sockets, &["qemu-args", "pf0vf1", "--memory", "2G"]);
     assert!(before.status == Some(0) && before.err.contains("softiov serve"), "{before:?}");
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let after = softiov(serve.folder(), &["qemu-args", "pf0vf1", "--memory", "2G"]);
     assert_eq!((after.status, after.err.as_str()), (Some(0), ""));
     assert_eq!(after.out, before.out);
@@ -210,7 +210,7 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
 #[test]
 fn qemu_args_check_the_size_and_refuse_a_port() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
     for size in ["banana", "0", "2X", "1GG", "-1", "G"] {
         let said = ask(&format!("qemu-args pf0vf0 --memory={size}"));
@@ -229,7 +229,7 @@ fn vf_set_refuses_a_mac_address_of_another_port() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, "[[port]]\n[[port]]\n").unwrap();
-    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
     let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
     for (owner, mac) in [("pf1vf2.mac", &ports[1]["vfs"][2]["mac"]), ("pf1.mac", &ports[1]["mac"])] {
         let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--mac", mac.as_str().unwrap()]);
@@ -240,7 +240,7 @@ fn vf_set_refuses_a_mac_address_of_another_port() {
 #[test]
 fn vf_list_to_a_full_output_is_an_error_not_a_panic() {
     let folder = tempdir().unwrap();
-    let serve = Serve::start(&folder, &[]);
+    let serve = ServeProcess::start(&folder, &[]);
     for command in ["vf list", "vf list --json", "vf show pf0vf0", "qemu-args pf0vf0"] {
         let script =
             format!("exec {SOFTIOV} {command} --runtime-dir {} > /dev/full", serve.folder().display());

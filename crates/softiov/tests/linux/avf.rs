@@ -9,16 +9,16 @@ pub(crate) mod recovery;
 pub(crate) mod traffic;
 pub(crate) mod vlan;
 
-use crate::guest::{Flow, Guest, eventually};
-use crate::report::Outcome;
-use crate::world::{ALICE_AVF, BOB_AVF, World};
+use crate::guest::{IperfResult, ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{Interventions, VfStatus};
 
 /// An unmodified Debian kernel binds iavf to the VF, gets the address and link that the PF assigns, and exchanges
 /// pings of every size and TCP with another VF, both ways, with checksum and segmentation offload. A VF with mapped
 /// doorbells sends almost no messages for it.
-pub(crate) fn binds(world: &mut World) -> Result<Outcome> {
+pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         end.is_bound(world)?;
@@ -27,24 +27,24 @@ pub(crate) fn binds(world: &mut World) -> Result<Outcome> {
         for size in [56, 1400, 8000] {
             from.ping(to, size, 20)?;
         }
-        let before = Cost::of(&world.vf(BOB_AVF)?);
+        let before = RegisterCost::of(&world.vf(BOB_AVF)?);
         from.iperf(&to.address(), 24)?;
-        Cost::of(&world.vf(BOB_AVF)?).is_of_memory(&before)?;
+        RegisterCost::of(&world.vf(BOB_AVF)?).is_of_memory(&before)?;
     }
     for end in [alice, bob] {
         no_complaints(end.guest)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Traffic of a VF, and its register accesses that reached the host.
 #[derive(Debug, Clone, Copy)]
-struct Cost {
+struct RegisterCost {
     packets: u64,
     messages: u64,
 }
 
-impl Cost {
+impl RegisterCost {
     fn of(vf: &VfStatus) -> Self {
         let Interventions { reads, posted_writes, synchronous_writes, .. } = vf.interventions;
         let messages = reads + posted_writes + synchronous_writes;
@@ -65,8 +65,8 @@ impl Cost {
 
 /// A guest's interface on an AVF VF.
 #[derive(Debug)]
-pub(crate) struct End<'a> {
-    pub(crate) guest: &'a Guest,
+pub(crate) struct AvfInterface<'a> {
+    pub(crate) guest: &'a ScenarioGuest,
     pub(crate) vf: &'static str,
     /// Name of the interface in the guest.
     pub(crate) name: String,
@@ -75,15 +75,20 @@ pub(crate) struct End<'a> {
     number: u8,
 }
 
-impl<'a> End<'a> {
+impl<'a> AvfInterface<'a> {
     /// Configures the interface that iavf created for the VF, with addresses that end in `number` and an MTU of 1500,
     /// and waits for its link.
-    pub(crate) fn set_up(guest: &'a Guest, vf: &'static str, number: u8) -> Result<Self> {
+    pub(crate) fn set_up(guest: &'a ScenarioGuest, vf: &'static str, number: u8) -> Result<Self> {
         Self::set_up_at(guest, 0, vf, number)
     }
 
     /// Does the same for the AVF VF at `place` of a guest with several.
-    pub(crate) fn set_up_at(guest: &'a Guest, place: usize, vf: &'static str, number: u8) -> Result<Self> {
+    pub(crate) fn set_up_at(
+        guest: &'a ScenarioGuest,
+        place: usize,
+        vf: &'static str,
+        number: u8,
+    ) -> Result<Self> {
         let end = Self { guest, vf, name: interface_at(guest, place)?, place, number };
         end.settle()?;
         Ok(end)
@@ -137,17 +142,17 @@ impl<'a> End<'a> {
     }
 
     /// Sends pings of a size, every one of which must be answered.
-    pub(crate) fn ping(&self, to: &End<'_>, size: u32, count: u32) -> Result<()> {
+    pub(crate) fn ping(&self, to: &AvfInterface<'_>, size: u32, count: u32) -> Result<()> {
         self.guest.ping(&to.address(), size, count)
     }
 
     /// Waits until the other end answers a ping.
-    pub(crate) fn reach(&self, to: &End<'_>) -> Result<()> {
+    pub(crate) fn reach(&self, to: &AvfInterface<'_>) -> Result<()> {
         self.guest.reach(&to.address())
     }
 
     /// Sends `megabytes` over TCP to an address.
-    pub(crate) fn iperf(&self, to: &str, megabytes: u64) -> Result<Flow> {
+    pub(crate) fn iperf(&self, to: &str, megabytes: u64) -> Result<IperfResult> {
         let flow = self.guest.iperf(to, &format!("-n {megabytes}M"))?;
         ensure!(flow.sent >= megabytes << 20 && flow.received > 0, "{} to {to}: {flow:?}", self.guest.name());
         Ok(flow)
@@ -165,7 +170,7 @@ impl<'a> End<'a> {
 
     /// Checks that the function has the expected ids, is bound to iavf, and has the VF's address and its link's
     /// speed.
-    pub(crate) fn is_bound(&self, world: &World) -> Result<()> {
+    pub(crate) fn is_bound(&self, world: &LinuxTestbed) -> Result<()> {
         let mac = world.vf(self.vf)?.mac;
         let identity = self.check("cd /sys/class/net/IF; cat device/vendor device/device address")?;
         let name = self.guest.name();
@@ -182,26 +187,26 @@ impl<'a> End<'a> {
 }
 
 /// Returns both guests' ends, which reach each other.
-pub(crate) fn linked(world: &World) -> Result<[End<'_>; 2]> {
-    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
-    let bob = End::set_up(world.bob()?, BOB_AVF, 2)?;
+pub(crate) fn linked(world: &LinuxTestbed) -> Result<[AvfInterface<'_>; 2]> {
+    let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
+    let bob = AvfInterface::set_up(world.bob()?, BOB_AVF, 2)?;
     alice.reach(&bob)?;
     Ok([alice, bob])
 }
 
 /// Sets an interface up. The driver refuses while it is busy with a reset.
-pub(crate) fn set_up(guest: &Guest, name: &str, address: &str) -> Result<()> {
+pub(crate) fn set_up(guest: &ScenarioGuest, name: &str, address: &str) -> Result<()> {
     let script = format!("ip addr replace {address}/24 dev {name} && ip link set {name} mtu 1500 up");
     eventually(|| guest.check(&script)).map(drop)
 }
 
 /// Returns the guest's name of its first AVF VF, once the driver has created an interface.
-pub(crate) fn interface(guest: &Guest) -> Result<String> {
+pub(crate) fn interface(guest: &ScenarioGuest) -> Result<String> {
     interface_at(guest, 0)
 }
 
 /// Returns the guest's name of the AVF VF at `place`; 0 has the lowest PCI address.
-fn interface_at(guest: &Guest, place: usize) -> Result<String> {
+fn interface_at(guest: &ScenarioGuest, place: usize) -> Result<String> {
     let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
     let names = eventually(|| guest.check(&script))?;
     Ok(names.lines().next().context("no interface")?.to_owned())
@@ -209,7 +214,7 @@ fn interface_at(guest: &Guest, place: usize) -> Result<String> {
 
 /// Events that an iavf driver has seen so far.
 #[derive(Debug)]
-pub(crate) struct Noticed {
+pub(crate) struct IavfEvents {
     /// Lines of the kernel's log about resets and link changes of the driver.
     log: String,
     /// Number of link changes.
@@ -218,8 +223,8 @@ pub(crate) struct Noticed {
     bytes: Vec<u64>,
 }
 
-impl Noticed {
-    pub(crate) fn of(guest: &Guest) -> Result<Self> {
+impl IavfEvents {
+    pub(crate) fn of(guest: &ScenarioGuest) -> Result<Self> {
         let name = interface(guest)?;
         let changes = guest.check(&format!("cat /sys/class/net/{name}/carrier_changes"))?;
         let log = guest.check(&format!("dmesg | grep -E 'iavf|{name}' || true"))?;
@@ -237,7 +242,7 @@ impl Noticed {
 }
 
 /// Checks that the driver has logged no unexpected event.
-pub(crate) fn no_complaints(guest: &Guest) -> Result<()> {
+pub(crate) fn no_complaints(guest: &ScenarioGuest) -> Result<()> {
     let said = guest
         .check("dmesg | grep iavf | grep -E '[Ff]ail|[Ee]rror|[Hh]ung|timeout|Never saw|reset' || true")?;
     ensure!(said.is_empty(), "{}: the kernel complains: {said}", guest.name());
@@ -246,7 +251,7 @@ pub(crate) fn no_complaints(guest: &Guest) -> Result<()> {
 
 /// Checks that the kernel has found no broken TCP segment or UDP datagram. It verifies those that the card has not,
 /// and with `ethtool -K rx off` all of them.
-pub(crate) fn no_checksum_errors(guest: &Guest) -> Result<()> {
+pub(crate) fn no_checksum_errors(guest: &ScenarioGuest) -> Result<()> {
     for protocol in ["Tcp", "Udp"] {
         let errors = guest.snmp(protocol, "InCsumErrors")?;
         ensure!(errors == 0, "{}: {errors} checksums of {protocol} are wrong", guest.name());

@@ -1,8 +1,8 @@
 //! `softiov demo --linux` with the second family: its report shows iavf beside igbvf. `cargo xtask test` runs the
 //! installed demo with the first family.
 
-use crate::report::Outcome;
-use crate::world::World;
+use crate::report::CheckOutcome;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -16,7 +16,7 @@ const SLOW: f64 = 50.0;
 
 /// Both guests have iavf, bulk TCP between them traps less than once per 1,000 packets, and igbvf's figures of the
 /// same guests are shown too.
-pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut World) -> Result<Outcome> {
+pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{OPTIONS:?}: {}: {said}", output.status);
@@ -35,5 +35,5 @@ pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut World) -> Result<Outcome> {
     let number = |key: &str| figures[key].as_f64().with_context(|| format!("no {key}: {figures}"));
     let bound = if number("mbps")? < FAST { SLOW } else { 1.0 };
     ensure!(number("trapped_per_1000_packets")? < bound, "{bound} are too many: {figures}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }

@@ -4,11 +4,11 @@
 
 pub(crate) mod iavf;
 
-use crate::guest::{Guest, eventually};
-use crate::report::Outcome;
-use crate::testpmd::{self, IGB, IGBVF, Testpmd};
+use crate::guest::{ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::testpmd::{self, GuestTestpmd, IGB, IGBVF};
 use crate::wire::JUMBO;
-use crate::world::{ALICE, PORT_VLAN, VISITOR, World};
+use crate::world::{ALICE, LinuxTestbed, PORT_VLAN, VISITOR};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
@@ -23,13 +23,13 @@ const FRAMES: u64 = 20;
 /// testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long ones and
 /// after the port was stopped. With `rss`, frames of several addresses arrive in both queues. Then it sends from both
 /// queues, and every frame arrives. Its counters match the host's.
-pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
+pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
     world.change(VISITOR, VfSettings { rss: Some(true), ..VfSettings::default() })?;
     let before = world.vf(VISITOR)?;
     let queues = "--rxq=2 --txq=2 --max-pkt-len=9018 --enable-scatter";
-    let echo = Testpmd::start(guest, IGBVF, &format!("--forward-mode=icmpecho {queues}"))?;
+    let echo = GuestTestpmd::start(guest, IGBVF, &format!("--forward-mode=icmpecho {queues}"))?;
     alice.check("ip link set eth0 mtu 9000")?;
     alice.wait_carrier(true)?;
     for stops in [false, true] {
@@ -68,7 +68,8 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
 
     let before = world.vf(ALICE)?.rx.packets;
     let peer = world.vf(ALICE)?.mac;
-    let sends = Testpmd::start(guest, IGBVF, &format!("--forward-mode=txonly --eth-peer=0,{peer} {queues}"))?;
+    let sends =
+        GuestTestpmd::start(guest, IGBVF, &format!("--forward-mode=txonly --eth-peer=0,{peer} {queues}"))?;
     eventually(|| {
         let arrived = world.vf(ALICE)?.rx.packets - before;
         ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
@@ -80,19 +81,22 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
         testpmd::queue(&said, 0)?[1] > 0 && testpmd::queue(&said, 1)?[1] > 0,
         "one queue sent nothing: {said}"
     );
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The PF carries out testpmd's requests: VLANs, allmulticast, another address. It refuses and counts promiscuity,
 /// and allmulticast if the policy says so.
-pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
     let refused =
         |reason| -> Result<u64> { Ok(world.vf(VISITOR)?.mailbox.refused.get(reason).copied().unwrap_or(0)) };
     let every_unicast = refused("unicast-promiscuity")?;
-    let running =
-        Testpmd::start(guest, IGBVF, "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip")?;
+    let running = GuestTestpmd::start(
+        guest,
+        IGBVF,
+        "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip",
+    )?;
     eventually(|| {
         let now = refused("unicast-promiscuity")?;
         ensure!(
@@ -130,16 +134,16 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
     world.wait_vf(VISITOR, "have the address", |vf| vf.mac == OTHER_MAC)?;
     let said = running.finish()?;
     ensure!(said.contains("VLAN tci=0xa064"), "no frame of priority 5 in VLAN {PORT_VLAN}: {said}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The card inserts checksums into frames that testpmd forwards without one, and reports which received checksums are
 /// right; the kernel at the other end finds every one right.
-pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Outcome> {
+pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
     let [peer, own] = [ALICE, VISITOR].map(|vf| world.vf(vf).map(|vf| vf.mac));
-    let running = Testpmd::start(
+    let running = GuestTestpmd::start(
         guest,
         IGBVF,
         &format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?),
@@ -168,20 +172,20 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Ou
     for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {
         ensure!(testpmd::number(&said, wrong)? == 0, "the card called a checksum wrong: {said}");
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and the port receives
 /// frames to its own address once it is no longer promiscuous.
-pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome> {
+pub(crate) fn pf_is_driven_with_four_queues(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let guest = world.dpdk()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let running =
-        Testpmd::start(guest, IGB, "--forward-mode=icmpecho --rxq=4 --txq=4 --rss-ip --enable-scatter")?;
+        GuestTestpmd::start(guest, IGB, "--forward-mode=icmpecho --rxq=4 --txq=4 --rss-ip --enable-scatter")?;
     eventually(|| wire.ping(&guest.address(), 56, 1))?;
     running.say("set promisc 0 off")?;
     // icmpecho answers for every address.
@@ -199,15 +203,21 @@ pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome
     ensure!(queues.iter().all(|packets| *packets > 0), "the queues received {queues:?}: {said}");
     let [good, all] = ["rx_good_packets:", "rx_total_packets:"].map(|name| testpmd::number(&said, name));
     ensure!(good? >= 64 && all? >= 64, "the port's counters: {said}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
-fn asks(world: &World, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
+fn asks(world: &LinuxTestbed, testpmd: &GuestTestpmd<'_>, what: &str, command: &str) -> Result<()> {
     vf_asks(world, VISITOR, testpmd, what, command)
 }
 
 /// Gives testpmd a command that sends a request to the PF, and waits for the request.
-fn vf_asks(world: &World, vf: &str, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
+fn vf_asks(
+    world: &LinuxTestbed,
+    vf: &str,
+    testpmd: &GuestTestpmd<'_>,
+    what: &str,
+    command: &str,
+) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get(what).copied();
     let before = asked(&world.vf(vf)?);
     testpmd.say(command)?;
@@ -215,7 +225,7 @@ fn vf_asks(world: &World, vf: &str, testpmd: &Testpmd<'_>, what: &str, command: 
 }
 
 /// Returns how many of [`FRAMES`] frames to [`GROUP`] testpmd's VF receives.
-fn frames_heard(world: &World, from: &Guest) -> Result<u64> {
+fn frames_heard(world: &LinuxTestbed, from: &ScenarioGuest) -> Result<u64> {
     let before = world.vf(VISITOR)?.rx.multicast;
     from.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 -I eth0 {GROUP}"))?;
     Ok(world.vf(VISITOR)?.rx.multicast - before)

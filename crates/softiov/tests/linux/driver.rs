@@ -1,8 +1,8 @@
 //! The stock driver and its tools on a VF: binding, configuration space, ethtool, interrupts.
 
-use crate::guest::{Guest, eventually};
-use crate::report::Outcome;
-use crate::world::{ALICE, World};
+use crate::guest::{ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE, LinuxTestbed};
 use anyhow::{Context, Result, bail, ensure};
 use daemon::control::status::LinkState;
 use std::process::Command;
@@ -14,7 +14,7 @@ const LSPCI: &str = include_str!("lspci.golden");
 const VECTORS: [&str; 3] = ["eth0-tx-0", "eth0-rx-0", "eth0"];
 
 /// An unmodified Debian kernel binds its driver to each guest's VF, which has the address that was configured.
-pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
+pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for guest in world.everyone()? {
         let release = guest.linux.kernel_release();
         ensure!(release.starts_with("6.1."), "{} runs Linux {release}", guest.name());
@@ -36,14 +36,14 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome>
             guest.check("dmesg | grep -E 'igbvf|eth0' | grep -E '[Ff]ail|[Ee]rror|Hang|timeout|not added|still in reset' || true")?;
         ensure!(complaints.is_empty(), "{}: the kernel complains: {complaints}", guest.name());
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// lspci decodes the configuration space to the recorded text.
-pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut World) -> Result<Outcome> {
+pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let seen = normalised(&world.alice()?.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
     if seen == LSPCI {
-        return Ok(Outcome::Passed);
+        return Ok(CheckOutcome::Passed);
     }
     let only_in = |text: &str, other: &str, mark: &str| -> String {
         let differing = text.lines().filter(|line| !other.lines().any(|one| one == *line));
@@ -71,7 +71,7 @@ fn normalised(lspci: &str) -> String {
 }
 
 /// Every ethtool query for igbvf succeeds, and the two settings that can be changed keep their values.
-pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
+pub(crate) fn ethtool_reads_and_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let alice = world.alice()?;
     for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
         alice.check(&format!("ethtool {question} eth0"))?;
@@ -106,7 +106,7 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
             "{line:?} is not igbvf's"
         );
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns the names in each line of ethtool's output.
@@ -121,7 +121,7 @@ fn theirs(said: &str) -> String {
 }
 
 /// Returns the output of `softiov ethtool` for the same VF.
-fn ours(world: &World, option: &str) -> Result<String> {
+fn ours(world: &LinuxTestbed, option: &str) -> Result<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
     let output =
         command.args(["ethtool", "--runtime-dir"]).arg(world.runtime_dir()).args([option, ALICE]).output()?;
@@ -130,7 +130,7 @@ fn ours(world: &World, option: &str) -> Result<String> {
 }
 
 /// Checks that the driver offers no LRO, since the card has none.
-pub(crate) fn no_large_receive(guest: &Guest) -> Result<()> {
+pub(crate) fn no_large_receive(guest: &ScenarioGuest) -> Result<()> {
     let features = guest.check("ethtool -k eth0")?;
     let line = features.lines().find(|line| line.starts_with("large-receive-offload:"));
     ensure!(line == Some("large-receive-offload: off [fixed]"), "{}: {line:?}", guest.name());
@@ -138,7 +138,7 @@ pub(crate) fn no_large_receive(guest: &Guest) -> Result<()> {
 }
 
 /// Each of the VF's three MSI-X vectors interrupts for its own cause.
-pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
+pub(crate) fn three_vectors_interrupt(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let alice = world.alice()?;
     let before = vectors(alice)?;
     alice.ping(&world.bob()?.address(), 56, 50)?;
@@ -155,11 +155,11 @@ pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
     })?;
     let status = world.vf(ALICE)?;
     ensure!(status.interventions.interrupts > 0, "the host counts no interrupt: {status:?}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// With `rx-usecs 1000` the receive vector interrupts at most once per millisecond, at any packet rate.
-pub(crate) fn interrupts_are_moderated(world: &mut World) -> Result<Outcome> {
+pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 1000")?;
     let (started, before) = (uptime(bob)?, vectors(bob)?);
@@ -174,17 +174,17 @@ pub(crate) fn interrupts_are_moderated(world: &mut World) -> Result<Outcome> {
         "{interrupts} receive interrupts in {:.3} s, {most} at most were allowed ({flow:?})",
         ended - started
     );
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns the seconds since the guest booted.
-fn uptime(guest: &Guest) -> Result<f64> {
+fn uptime(guest: &ScenarioGuest) -> Result<f64> {
     let text = guest.check("cat /proc/uptime")?;
     Ok(text.split_whitespace().next().context("an empty /proc/uptime")?.parse()?)
 }
 
 /// Returns the number of interrupts of each of [`VECTORS`].
-fn vectors(guest: &Guest) -> Result<[u64; 3]> {
+fn vectors(guest: &ScenarioGuest) -> Result<[u64; 3]> {
     let all = guest.interrupts()?;
     let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
     ensure!(all.len() == VECTORS.len(), "{}: the vectors of eth0 are {names:?}", guest.name());

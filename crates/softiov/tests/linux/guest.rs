@@ -2,7 +2,7 @@
 
 use crate::world::PF;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
-use linux_guest::{Assets, Background, GuestBuilder, LinuxGuest, Output};
+use linux_guest::{Assets, BackgroundScript, GuestBuilder, GuestCommandOutput, LinuxGuest};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Running guest of the scenario.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub(crate) struct ScenarioGuest {
     pub(crate) linux: LinuxGuest,
     /// Function behind the guest's eth0: a VF, or a port's PF.
     pub(crate) vf: &'static str,
@@ -25,12 +25,12 @@ pub(crate) struct Guest {
 
 /// Result of a TCP or UDP flow, as iperf3 reports it.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct IperfResult {
     pub(crate) sent: u64,
     pub(crate) received: u64,
 }
 
-impl Guest {
+impl ScenarioGuest {
     /// Starts a guest whose addresses end in `number`.
     pub(crate) fn spawn(
         builder: GuestBuilder,
@@ -158,7 +158,7 @@ impl Guest {
     }
 
     /// Runs an iperf3 client to its end, with `options` for amount and protocol.
-    pub(crate) fn iperf(&self, server: &str, options: &str) -> Result<Flow> {
+    pub(crate) fn iperf(&self, server: &str, options: &str) -> Result<IperfResult> {
         // The server accepts one client at a time and needs a moment between two; only that failure is tried again.
         let ended = eventually(|| {
             let output = self.linux.run(&iperf_command(server, options), COMMAND)?;
@@ -173,11 +173,11 @@ impl Guest {
     }
 
     /// Starts an iperf3 client in the background, to be finished with [`finish_iperf`](Self::finish_iperf).
-    pub(crate) fn start_iperf(&self, server: &str, options: &str) -> Result<Background> {
+    pub(crate) fn start_iperf(&self, server: &str, options: &str) -> Result<BackgroundScript> {
         Ok(self.linux.spawn_background(&iperf_command(server, options))?)
     }
 
-    pub(crate) fn finish_iperf(&self, running: &Background) -> Result<Flow> {
+    pub(crate) fn finish_iperf(&self, running: &BackgroundScript) -> Result<IperfResult> {
         let output = self.linux.wait(running, COMMAND)?;
         let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
         let flow = flow(&report).filter(|_| output.success());
@@ -236,14 +236,14 @@ fn iperf_command(server: &str, options: &str) -> String {
     format!("iperf3 -J -c {server} {options}")
 }
 
-fn iperf_failure(output: &Output, report: &Value) -> Error {
+fn iperf_failure(output: &GuestCommandOutput, report: &Value) -> Error {
     anyhow!("iperf3 ended with status {}: {}{}", output.status, report["error"], output.stderr)
 }
 
 /// Returns the flow of a report; TCP and UDP have the same two sums.
-fn flow(report: &Value) -> Option<Flow> {
+fn flow(report: &Value) -> Option<IperfResult> {
     let bytes = |sum: &str| report["end"][sum]["bytes"].as_u64();
-    Some(Flow { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
+    Some(IperfResult { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
 }
 
 /// Polls `look` until it succeeds, and returns its last error after the timeout.

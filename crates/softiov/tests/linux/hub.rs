@@ -2,11 +2,11 @@
 //! stream`). Embedded guests exchange pings across it.
 
 use crate::guest::eventually;
-use crate::report::Outcome;
-use crate::served::Served;
-use crate::world::World;
+use crate::report::CheckOutcome;
+use crate::served::HostWithKeeper;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
-use embedded_guest::{Config, EmbeddedGuest};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
 use linux_guest::Assets;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -20,12 +20,12 @@ const PINGS: u16 = 50;
 const ANSWERED: usize = 25;
 
 /// Frames pass from port to port through QEMU, and links follow the connection.
-pub(crate) fn ports_meet_in_qemus_hub(world: &mut World) -> Result<Outcome> {
+pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let folder = TempDir::new()?;
     let paths = ["a.sock", "b.sock"].map(|name| folder.path().join(name));
     let mut qemu = hub(world.assets(), [&paths[0], &paths[1]])?;
     let port = |path: &Path| format!("[[port]]\nuplink.stream.connect = {path:?}\n");
-    let served = Served::start(&(port(&paths[0]) + &port(&paths[1])))?;
+    let served = HostWithKeeper::start(&(port(&paths[0]) + &port(&paths[1])))?;
     let outcome = met(&served);
     qemu.kill()?;
     qemu.wait()?;
@@ -35,7 +35,7 @@ pub(crate) fn ports_meet_in_qemus_hub(world: &mut World) -> Result<Outcome> {
         ensure!(!list.contains("state UP"), "QEMU is gone, and a link is up: {list}");
         Ok(())
     })?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Starts a QEMU without a machine, whose hub joins two streams.
@@ -51,10 +51,10 @@ fn hub(assets: &Assets, paths: [&Path; 2]) -> Result<Child> {
 }
 
 /// Attaches a guest to each port, and pings both ways.
-fn met(served: &Served) -> Result<()> {
+fn met(served: &HostWithKeeper) -> Result<()> {
     let guest = |port: u8| -> Result<EmbeddedGuest> {
         let (name, ip) = (format!("pf{port}vf0"), Ipv4Addr::new(10, 0, 0, 1 + port));
-        let guest = EmbeddedGuest::start(Config { socket: served.socket(&name), name, ip })?;
+        let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket: served.socket(&name), name, ip })?;
         ensure!(guest.wait_link(PATIENCE), "the link of {} is down after {PATIENCE:?}", guest.name());
         Ok(guest)
     };

@@ -2,11 +2,11 @@
 //! uplink. VFs of such a PF are not tested: no VMM passes them on.
 
 use crate::driver::no_large_receive;
-use crate::guest::{Guest, eventually};
-use crate::report::Outcome;
+use crate::guest::{ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
 use crate::traffic::frame_size;
-use crate::wire::{JUMBO, Wire};
-use crate::world::{PF_MAC, World};
+use crate::wire::{JUMBO, WireNamespace};
+use crate::world::{LinuxTestbed, PF_MAC};
 use anyhow::{Context, Result, ensure};
 
 /// A VLAN beyond the uplink.
@@ -14,7 +14,7 @@ const VLAN: u8 = 43;
 const AMOUNT: &str = "-n 16M";
 
 /// igb binds the PF, with the port's address and a link, and logs no error.
-pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
+pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
     let identity = dave.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
@@ -26,18 +26,18 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome>
     ensure!(expected.iter().all(|line| link.contains(line)), "{link}");
     no_complaints(dave)?;
     ensure!(world.pf()?.peer.is_some(), "the host sees no client");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// `ethtool -t` passes: registers, EEPROM, interrupts, loopback and link offline, and the link online.
-pub(crate) fn self_tests_pass(world: &mut World) -> Result<Outcome> {
+pub(crate) fn self_tests_pass(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     passes_its_own_tests(world.dave()?)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Every ethtool query for igb succeeds.
-pub(crate) fn ethtool_reads(world: &mut World) -> Result<Outcome> {
+pub(crate) fn ethtool_reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
     for question in
@@ -49,11 +49,11 @@ pub(crate) fn ethtool_reads(world: &mut World) -> Result<Outcome> {
     let eeprom = dave.check("ethtool -e eth0 raw on | xxd -p | tr -d '\\n'")?;
     ensure!(eeprom.starts_with(&PF_MAC.replace(':', "")), "the EEPROM begins with {eeprom}");
     no_complaints(dave)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// `ethtool -d` decodes the registers to the configured values.
-pub(crate) fn registers_show_what_is_set(world: &mut World) -> Result<Outcome> {
+pub(crate) fn registers_show_what_is_set(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
     let settings = [
@@ -88,11 +88,11 @@ pub(crate) fn registers_show_what_is_set(world: &mut World) -> Result<Outcome> {
     dave.wait_carrier(true)?;
     let registers = dave.check("ethtool -d eth0 | grep IAC")?;
     ensure!(!registers.trim_end().ends_with("0x00000000"), "a changed link is no interrupt: {registers}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Moderation, rings, queues and pause frames take their new values, and the port works after each change.
-pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
+pub(crate) fn ethtool_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
     let settings = [
@@ -125,22 +125,22 @@ pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
         ensure!(seen.contains(&format!("Speed: {speed}")), "{setting} was set, and now: {seen}");
     }
     no_complaints(dave)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Pings, TCP and UDP pass to and from the network beyond the uplink, with every offload on.
-pub(crate) fn exchanges_traffic(world: &mut World) -> Result<Outcome> {
+pub(crate) fn exchanges_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
         Err(why) => return Ok(no_uplink(why)),
     };
     exchange(world.dave()?, wire)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// With an MTU of 9000, frames pass whole, over several receive buffers.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -162,11 +162,11 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
         ensure!(size > 4096, "iperf3{direction}: frames of {size} bytes");
     }
     no_checksum_errors(dave)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Tagged frames pass whether the card or the kernel inserts and strips the tags, in every combination.
-pub(crate) fn vlan_offloads_are_toggled(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vlan_offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     if let Err(why) = &world.wire {
         return Ok(no_uplink(why));
@@ -188,11 +188,11 @@ pub(crate) fn vlan_offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     }
     no_checksum_errors(dave)?;
     dave.check(&format!("ip link del eth0.{VLAN}"))?;
-    alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| Outcome::Passed)
+    alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| CheckOutcome::Passed)
 }
 
 /// Checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says.
-pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
+pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -207,11 +207,11 @@ pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
         dave.iperf(&wire.address(), "-n 8M -R").context(features)?;
     }
     no_checksum_errors(dave)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Flows spread over both queues by their hash; with an indirection table of one queue they all go there.
-pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
+pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -234,11 +234,11 @@ pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
         gathered[0] > 200 && gathered[1] < 20,
         "a table of queue 0 only, and the queues got {gathered:?} packets"
     );
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// `ethtool -S` matches the host's counters, and the sums over the queues match the port's.
-pub(crate) fn counters_agree(world: &mut World) -> Result<Outcome> {
+pub(crate) fn counters_agree(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -269,11 +269,11 @@ pub(crate) fn counters_agree(world: &mut World) -> Result<Outcome> {
     ];
     let counts = dave.statistics(&errors)?;
     ensure!(counts.iter().all(|count| *count == 0), "{errors:?} are {counts:?}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Interface down and up, driver out and in, and a reboot: the port returns each time.
-pub(crate) fn comes_back(world: &mut World) -> Result<Outcome> {
+pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
     for disturbance in ["ip link set eth0 down", "rmmod igb && [ ! -e /sys/class/net/eth0 ] && modprobe igb"]
@@ -287,11 +287,11 @@ pub(crate) fn comes_back(world: &mut World) -> Result<Outcome> {
         }
     }
     no_complaints(dave)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checks that the driver's own tests pass, offline and online.
-pub(crate) fn passes_its_own_tests(guest: &Guest) -> Result<()> {
+pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest) -> Result<()> {
     for mode in ["offline", "online"] {
         // ethtool's exit status is 0 if the tests passed.
         let report = guest.check(&format!("ethtool -t eth0 {mode}"))?;
@@ -307,7 +307,7 @@ pub(crate) fn passes_its_own_tests(guest: &Guest) -> Result<()> {
 }
 
 /// Exchanges pings, fragments, TCP and UDP both ways, and checks that no checksum is wrong.
-pub(crate) fn exchange(guest: &Guest, wire: &Wire) -> Result<()> {
+pub(crate) fn exchange(guest: &ScenarioGuest, wire: &WireNamespace) -> Result<()> {
     guest.reach(&wire.address())?;
     for size in [56, 1400, 8000] {
         guest.ping(&wire.address(), size, 10)?;
@@ -320,20 +320,20 @@ pub(crate) fn exchange(guest: &Guest, wire: &Wire) -> Result<()> {
     no_checksum_errors(guest)
 }
 
-fn no_checksum_errors(guest: &Guest) -> Result<()> {
+fn no_checksum_errors(guest: &ScenarioGuest) -> Result<()> {
     let errors = guest.statistics(&["rx_queue_0_csum_err", "rx_queue_1_csum_err", "rx_crc_errors"])?;
     ensure!(errors.iter().all(|errors| *errors == 0), "checksum errors: {errors:?}");
     Ok(())
 }
 
 /// Checks that igb has logged no fault of the card.
-fn no_complaints(guest: &Guest) -> Result<()> {
+fn no_complaints(guest: &ScenarioGuest) -> Result<()> {
     let complaints = "igb.*([Ff]ail|[Ee]rror|Hang|timeout|not valid|[Uu]nable|hung)|NETDEV WATCHDOG";
     let said = guest.check(&format!("dmesg | grep -E '{complaints}' || true"))?;
     ensure!(said.is_empty(), "{}: the kernel complains: {said}", guest.name());
     Ok(())
 }
 
-fn no_uplink(why: &str) -> Outcome {
-    Outcome::Skipped(format!("no uplink here: {why}"))
+fn no_uplink(why: &str) -> CheckOutcome {
+    CheckOutcome::Skipped(format!("no uplink here: {why}"))
 }

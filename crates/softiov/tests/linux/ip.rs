@@ -3,10 +3,10 @@
 //! which igb does not support.
 
 use crate::guest::COMMAND;
-use crate::report::Outcome;
-use crate::served::Served;
+use crate::report::CheckOutcome;
+use crate::served::HostWithKeeper;
 use crate::vfio::{PF, boot, start_igb, with_igbs};
-use crate::world::World;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use linux_guest::LinuxGuest;
 use serde_json::Value;
@@ -42,14 +42,14 @@ const COMMANDS: [&str; 24] = [
 
 /// Result of an `ip` command: exit code, first line on standard error, and the settings of the changed VFs.
 #[derive(Debug, PartialEq, Eq)]
-struct Answer {
+struct IpCommandResult {
     status: i32,
     said: String,
     vfs: Vec<Value>,
 }
 
 /// `softiov ip` has the results of iproute2 under stock igb.
-pub(crate) fn answers_are_those_under_stock_igb(world: &mut World) -> Result<Outcome> {
+pub(crate) fn answers_are_those_under_stock_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guest = boot(world, with_igbs())?;
     start_igb(&guest, PF)?;
     let script = format!(
@@ -58,22 +58,22 @@ pub(crate) fn answers_are_those_under_stock_igb(world: &mut World) -> Result<Out
          until [ \"$(cat /sys/class/net/pf0/carrier)\" = 1 ]; do sleep 0.2; done"
     );
     guest.check(&script, COMMAND)?;
-    let served = Served::start("[[port]]\n")?;
+    let served = HostWithKeeper::start("[[port]]\n")?;
     for command in COMMANDS {
         let theirs = real(&guest, command).with_context(|| format!("ip {command}"))?;
         let ours = ours(&served, command).with_context(|| format!("softiov ip {command}"))?;
         ensure!(ours == theirs, "ip {command}\nunder igb:   {theirs:?}\nunder softiov: {ours:?}");
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
-fn real(guest: &LinuxGuest, command: &str) -> Result<Answer> {
+fn real(guest: &LinuxGuest, command: &str) -> Result<IpCommandResult> {
     let output = guest.run(&format!("ip {command}"), COMMAND)?;
     let shown = guest.check("ip -j link show pf0", COMMAND)?;
     answer(output.status, &output.stderr, &shown)
 }
 
-fn ours(served: &Served, command: &str) -> Result<Answer> {
+fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
     let run = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         command.args(["ip", "--runtime-dir"]).arg(served.runtime_dir()).args(words.split(' '));
@@ -86,7 +86,7 @@ fn ours(served: &Served, command: &str) -> Result<Answer> {
 }
 
 /// Returns the result for two VFs. An address that was not set compares as any; igb has no link state and statistics.
-fn answer(status: i32, stderr: &str, shown: &str) -> Result<Answer> {
+fn answer(status: i32, stderr: &str, shown: &str) -> Result<IpCommandResult> {
     let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
     let vfs = links[0]["vfinfo_list"].as_array().context("no VFs")?;
     let mut vfs: Vec<Value> = vfs.iter().take(2).cloned().collect();
@@ -97,5 +97,5 @@ fn answer(status: i32, stderr: &str, shown: &str) -> Result<Answer> {
             vf.remove("address");
         }
     }
-    Ok(Answer { status, said: stderr.lines().next().unwrap_or_default().to_owned(), vfs })
+    Ok(IpCommandResult { status, said: stderr.lines().next().unwrap_or_default().to_owned(), vfs })
 }

@@ -1,10 +1,10 @@
 //! iPXE, network boot firmware, drives the PF and a VF of the second family, with legacy descriptors and without
 //! interrupts. It boots no operating system here.
 
-use crate::avf::End;
+use crate::avf::AvfInterface;
 use crate::guest::COMMAND;
-use crate::report::Outcome;
-use crate::world::{ALICE_AVF, PF, PF_MAC, VISITOR_AVF, World};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE_AVF, LinuxTestbed, PF, PF_MAC, VISITOR_AVF};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use std::fs::{self, File};
@@ -30,12 +30,12 @@ const NO_PROTOCOL: &str = "3c046003";
 const WHOLE: &str = "the script is complete";
 
 /// iPXE binds the PF, has a link, and fetches a megabyte by HTTP.
-pub(crate) fn fetches_a_file_over_the_pf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn fetches_a_file_over_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let folder = TempDir::new()?;
     fs::write(folder.path().join("script"), script())?;
@@ -53,10 +53,10 @@ pub(crate) fn fetches_a_file_over_the_pf(world: &mut World) -> Result<Outcome> {
 }
 
 /// iPXE binds a VF of the second family, has a link, and fetches a megabyte by HTTP from another VF.
-pub(crate) fn fetches_a_file_over_a_vf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
-    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
+    let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
     alice.check(&format!(
         "mkdir -p /run/www && {{ pidof httpd > /dev/null || httpd -h /run/www; }}
          {{ echo '#!ipxe'; yes '{COMMENT}' | head -n {COMMENTS}; printf '%s\\n' 'echo {WHOLE}' ifstat reboot; }} > /run/www/script"
@@ -69,13 +69,13 @@ pub(crate) fn fetches_a_file_over_a_vf(world: &mut World) -> Result<Outcome> {
 }
 
 /// Checks that enough frames were sent and enough bytes received.
-fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<Outcome> {
+fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<CheckOutcome> {
     let (sent, received) = (sent_now - sent, received_now - received);
     ensure!(
         sent > 100 && received > 1 << 20,
         "the host counts {sent} frames sent, {received} bytes received"
     );
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns the script that iPXE fetches.
@@ -86,7 +86,7 @@ fn script() -> String {
 
 /// Has iPXE on a function fetch `script` from a server, and returns its output, which shows that the script arrived
 /// whole.
-fn fetch(world: &World, function: &str, image: &Path, address: &str, server: &str) -> Result<String> {
+fn fetch(world: &LinuxTestbed, function: &str, image: &Path, address: &str, server: &str) -> Result<String> {
     let folder = TempDir::new()?;
     let begin = format!(
         "#!ipxe\nifopen net0\nset net0/ip {address}\nset net0/netmask 255.255.255.0\n\
@@ -99,7 +99,7 @@ fn fetch(world: &World, function: &str, image: &Path, address: &str, server: &st
 }
 
 /// Boots iPXE with the script `begin` on a function, waits until it reboots, and returns its output.
-fn boot(world: &World, function: &str, image: &Path, folder: &Path) -> Result<String> {
+fn boot(world: &LinuxTestbed, function: &str, image: &Path, folder: &Path) -> Result<String> {
     let said = folder.join("said");
     let card = json!({
         "driver": "vfio-user-pci", "bus": "port0",

@@ -1,11 +1,11 @@
 //! Kernels newer than 6.1 beside guests with 6.1: that of the next Debian release, and that of its backports.
 
-use crate::avf::End;
+use crate::avf::AvfInterface;
 use crate::avf::ethtool::spreads_flows;
-use crate::guest::{COMMAND, Guest};
+use crate::guest::{COMMAND, ScenarioGuest};
 use crate::igb;
-use crate::report::Outcome;
-use crate::world::{ALICE_AVF, PF, VISITOR, VISITOR_AVF, World};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE_AVF, LinuxTestbed, PF, VISITOR, VISITOR_AVF};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, KernelSeries};
 
@@ -14,33 +14,33 @@ const JUMBO: u32 = 8000;
 const VLAN: u8 = 77;
 
 /// Linux 6.12 binds igbvf and iavf, has a link with each, and exchanges pings and TCP both ways.
-pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let release = join_in(world, KernelSeries::Trixie612)?;
     ensure!(release.starts_with("6.12."), "it runs Linux {release}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The kernel of trixie-backports does the same.
-pub(crate) fn vf_drivers_of_backports_join_in(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The igb of Linux 6.12 drives the PF: it has a link, passes its own tests, and exchanges traffic.
-pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let release = drive_the_pf(world, KernelSeries::Trixie612)?;
     ensure!(release.starts_with("6.12."), "it runs Linux {release}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The igb of trixie-backports does the same.
-pub(crate) fn igb_of_backports_drives_the_pf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Boots a guest on the PF, runs its driver's tests, exchanges traffic, and returns its kernel's release.
-fn drive_the_pf(world: &mut World, series: KernelSeries) -> Result<String> {
+fn drive_the_pf(world: &mut LinuxTestbed, series: KernelSeries) -> Result<String> {
     let assets = Assets::prepare(series)?;
     let builder = world.builder(series.name(), PF).cpus(2);
     let guest = world.boot_in_place_of_dave(builder, &assets)?;
@@ -58,7 +58,7 @@ fn drive_the_pf(world: &mut World, series: KernelSeries) -> Result<String> {
 }
 
 /// Boots a guest on a VF of each family, exchanges traffic, and returns its kernel's release.
-fn join_in(world: &World, series: KernelSeries) -> Result<String> {
+fn join_in(world: &LinuxTestbed, series: KernelSeries) -> Result<String> {
     let assets = Assets::prepare(series)?;
     let builder = world.builder(series.name(), VISITOR).vf_socket(world.socket(VISITOR_AVF)).cpus(2);
     let visitor = world.boot_visitor(builder, &assets)?;
@@ -74,7 +74,7 @@ fn join_in(world: &World, series: KernelSeries) -> Result<String> {
     Ok(release)
 }
 
-fn exchange(from: &Guest, to: &Guest) -> Result<()> {
+fn exchange(from: &ScenarioGuest, to: &ScenarioGuest) -> Result<()> {
     from.reach(&to.address())?;
     for size in [56, 1400, 8000] {
         from.ping(&to.address(), size, 10)?;
@@ -86,9 +86,9 @@ fn exchange(from: &Guest, to: &Guest) -> Result<()> {
 }
 
 /// Checks pings, TCP, tags and both queues of iavf, and a number of queues and an MTU that need a reset of its VF.
-fn iavf_joins_in(world: &World, visitor: &Guest) -> Result<()> {
-    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
-    let end = End::set_up(visitor, VISITOR_AVF, 5)?;
+fn iavf_joins_in(world: &LinuxTestbed, visitor: &ScenarioGuest) -> Result<()> {
+    let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
+    let end = AvfInterface::set_up(visitor, VISITOR_AVF, 5)?;
     end.is_bound(world)?;
     crate::avf::recovery::exchange(&alice, &end)?;
     spreads_flows(world, &end, &alice.address())?;

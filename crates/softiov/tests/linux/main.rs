@@ -2,8 +2,8 @@
 //! what it saw.
 //!
 //! The checks share one host and its guests, because booting takes the time, and run one after the other. Guests that
-//! no selected check needs are not booted. Each check begins from the same state ([`world::World::settle`]), so any
-//! of them may run alone: `cargo test -p softiov --test linux -- vlan`. Output and counts are those of a plain test
+//! no selected check needs are not booted. Each check begins from the same state ([`world::LinuxTestbed::settle`]), so
+//! any of them may run alone: `cargo test -p softiov --test linux -- vlan`. Output and counts are those of a plain test
 //! program; a check that cannot run here prints `SKIPPED:` with the reason.
 //!
 //! Speed, and VMMs other than QEMU, are not checked.
@@ -37,11 +37,11 @@ mod vlan;
 mod wire;
 mod world;
 
-use report::Check;
+use report::ScenarioCheck;
 use std::process::ExitCode;
 
 /// All checks, ordered so that the first failure says most.
-const CHECKS: &[(&str, Check)] = &[
+const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("driver::binds_and_brings_the_link_up", driver::binds_and_brings_the_link_up),
     ("driver::lspci_shows_the_vf_as_on_record", driver::lspci_shows_the_vf_as_on_record),
     ("driver::ethtool_reads_and_sets", driver::ethtool_reads_and_sets),

@@ -2,9 +2,9 @@
 //! when it sets its interface up again. `dpdk` tests policies that igbvf never requests, and the PF driver's own
 //! tests cover each refusal.
 
-use crate::guest::{Guest, eventually};
-use crate::report::Outcome;
-use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, PORT_VLAN, World};
+use crate::guest::{ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::{MirrorRule, Storm};
@@ -21,7 +21,7 @@ const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
 /// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
-pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
+pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
     for (state, up) in states.into_iter().chain([(LinkState::Auto, true)]) {
@@ -34,12 +34,12 @@ pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outc
             bob.ping(&alice.address(), 1400, 5).with_context(|| format!("{state:?}"))?;
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A running guest is put on a port VLAN and taken off it again, unaware of it. Meanwhile it is not a member of the
 /// VLANs that it had joined.
-pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
+pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
         guest.join_vlan("eth0", VLAN)?;
@@ -69,11 +69,11 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     alice.check(&format!("ip addr del {}/24 dev eth0; ip neigh flush all", alice.vlan_address(PORT_VLAN)))?;
     alice.reach(&bob.address()).context("off the port VLAN")?;
     alice.reach(&bob.vlan_address(VLAN)).context("in its own VLAN again")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest joins the VLANs on the policy's list and no others.
-pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
     let refused = refusals(&world.vf(ALICE)?, "vlan-not-allowed");
@@ -90,12 +90,12 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
     );
     world.change(ALICE, VfSettings { vlans: Some("any".into()), ..VfSettings::default() })?;
     alice.reach(&bob.vlan_address(VLAN)).context("allowed")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// An address that the administrator sets is assigned when the guest sets its interface up again; until then, frames
 /// with the old address are spoofed.
-pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Result<Outcome> {
+pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
     let set = |mac: &str| world.change(ALICE, VfSettings { mac: Some(mac.into()), ..VfSettings::default() });
@@ -124,11 +124,11 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Resul
     has(&own)?;
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A trusted guest changes the address that the administrator has set.
-pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Outcome> {
+pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     let trust = |trust| world.change(CAROL, VfSettings { trust: Some(trust), ..VfSettings::default() });
     let change = format!("ip link set eth0 address {OTHER_MAC}");
@@ -144,11 +144,11 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Out
     carol.check_fails(&change)?;
     bob.check("ip neigh flush all")?;
     carol.reach(&bob.address())?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Without the check, frames with a foreign source address arrive.
-pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Result<Outcome> {
+pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
@@ -166,12 +166,12 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Re
             "check {check}: of 10 frames {spoofed} were dropped as spoofed and {heard} received"
         );
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest receives a group's frames from its join to its leave. (All VFs share the card's group table: members of
 /// any group also receive frames of groups that other VFs have joined.)
-pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
+pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let heard = || -> Result<u64> {
         let before = world.vf(BOB)?.rx.multicast;
@@ -188,11 +188,11 @@ pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
         before < 5 && joined >= 20 && left < 5,
         "of 20 frames bob received {before} before he joined, {joined} as a member, {left} when he had left"
     );
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A VF with a rate never sends more, whatever its guest attempts.
-pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
+pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);
     alice.reach(&bob.address())?;
@@ -208,14 +208,15 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
     world.change(ALICE, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
     alice.iperf(&bob.address(), "-n 24M").context("without a limit again")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
-pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
+pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { max_mtu: Some(1500), ..VfSettings::default() })?;
-    let long = |guest: &Guest| guest.check("ip link set eth0 mtu 9000").and_then(|_| guest.settle_link());
+    let long =
+        |guest: &ScenarioGuest| guest.check("ip link set eth0 mtu 9000").and_then(|_| guest.settle_link());
     long(alice)?;
     long(bob)?;
     alice.reach(&bob.address())?;
@@ -232,11 +233,11 @@ pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
     long(alice)?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 8000, 10).context("without a limit again")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// No vector of a VF interrupts more often than the policy allows, whatever its driver writes.
-pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
+pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     // Below the rate of an emulated guest: each ping is an interrupt.
     const CEILING: u32 = 125;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -252,12 +253,12 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
         ensure!(interrupts <= most, "{name}: {interrupts} interrupts in {elapsed:?}, {most} were allowed");
     }
     world.change(BOB, VfSettings { max_interrupts: Some(0), ..VfSettings::default() })?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest that floods its network is quarantined: its link goes down, and up again when the administrator releases
 /// the VF.
-pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
+pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
     let carrier = |up: bool| {
@@ -289,11 +290,11 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
     carol.check(&format!("ip route del {GROUP}/32 dev eth2; ip link set eth2 down"))?;
     ensure!(sends_again, "the released guest sends nothing");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its last.
-pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
+pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const FRAMES: u32 = 100;
     const SIZE: u32 = 1000;
     let [alice, bob, carol] = world.everyone()?;
@@ -326,12 +327,12 @@ pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
         "of {FRAMES} frames to carol bob saw {alone:?} before, {watching:?} as the watcher, {again:?} after"
     );
     ensure!(watching[1] >= all * u64::from(SIZE), "copies are cut: {watching:?} frames and bytes");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one broadcast per
 /// window, so that their rate does not matter.
-pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> {
+pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const FRAMES: u32 = 50;
     let [alice, bob, carol] = world.everyone()?;
     alice.reach(&bob.address())?;
@@ -363,7 +364,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> 
             "without a limit {heard} were received and {lost} dropped"
         );
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns how often a VF's requests were refused for a reason.

@@ -1,16 +1,16 @@
 //! Restarts of a guest's network, by the guest in every way it has, and by the PF. The host keeps running.
 //! `isolation` tests VMMs that die.
 
-use crate::guest::{BOOT, Guest, eventually};
-use crate::report::Outcome;
-use crate::world::{ALICE, BOB, World};
+use crate::guest::{BOOT, ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE, BOB, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::LinkState;
 
 const TIMES: u32 = 10;
 
 /// The PF takes a VF's link down and up: the guest sees both, and traffic resumes.
-pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn link_follows_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.set_link(ALICE, LinkState::Disable)?;
     alice.wait_carrier(false)?;
@@ -24,14 +24,15 @@ pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
     alice.wait_carrier(true)?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 1400, 10)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The administrator resets the port: each guest's driver sees its link go down, restarts, and traffic resumes.
-pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
+pub(crate) fn port_is_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guests = [world.alice()?, world.bob()?];
-    let losses =
-        |guest: &Guest| Ok(guest.check("cat /sys/class/net/eth0/carrier_down_count")?.trim().parse()?);
+    let losses = |guest: &ScenarioGuest| {
+        Ok(guest.check("cat /sys/class/net/eth0/carrier_down_count")?.trim().parse()?)
+    };
     let before: Vec<u64> = guests.into_iter().map(losses).collect::<Result<_>>()?;
     world.reset_port("pf0")?;
     for (guest, before) in guests.into_iter().zip(before) {
@@ -42,21 +43,21 @@ pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
         guest.wait_carrier(true)?;
     }
     exchange(guests[0], guests[1])?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// `ip link set eth0 down` and `up`: rings are torn down and set up again.
-pub(crate) fn interface_down_and_up(world: &mut World) -> Result<Outcome> {
+pub(crate) fn interface_down_and_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     repeat(world, "ip link set eth0 down")
 }
 
 /// `rmmod` and `modprobe`: the driver leaves the function and probes it again, from its configuration space on.
-pub(crate) fn driver_unloaded_and_loaded(world: &mut World) -> Result<Outcome> {
+pub(crate) fn driver_unloaded_and_loaded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     repeat(world, "rmmod igbvf && [ ! -e /sys/class/net/eth0 ] && modprobe igbvf")
 }
 
 /// The machine resets without notice to the driver, and boots again.
-pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
+pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.alice()?;
     let before = world.vf(ALICE)?.function.peer.context("alice's VMM is not connected")?.pid;
     let alice = world.alice_mut()?;
@@ -66,11 +67,11 @@ pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     exchange(world.alice()?, world.bob()?)?;
     let after = world.vf(ALICE)?.function.peer.context("alice's VMM is not connected")?.pid;
     ensure!(before == after, "the VMM was {before} and is {after}: that was no reboot of the guest");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Repeats a disturbance of alice's eth0; each time it must come back and reach bob.
-fn repeat(world: &World, disturbance: &str) -> Result<Outcome> {
+fn repeat(world: &LinuxTestbed, disturbance: &str) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for time in 1..=TIMES {
         alice.check(disturbance)?;
@@ -82,11 +83,11 @@ fn repeat(world: &World, disturbance: &str) -> Result<Outcome> {
     exchange(alice, bob)?;
     let bobs = world.vf(BOB)?;
     ensure!(bobs.link && bobs.active, "bob was disturbed: {bobs:?}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checks that traffic passes as before.
-fn exchange(one: &Guest, other: &Guest) -> Result<()> {
+fn exchange(one: &ScenarioGuest, other: &ScenarioGuest) -> Result<()> {
     for (from, to) in [(one, other), (other, one)] {
         from.reach(&to.address())?;
         from.ping(&to.address(), 8000, 10)?;

@@ -2,18 +2,18 @@
 //! test`'s output.
 
 use crate::conformance;
-use crate::world::World;
+use crate::world::LinuxTestbed;
 use anyhow::Result;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Check of the scenario. Its error is what the check saw.
-pub(crate) type Check = fn(&mut World) -> Result<Outcome>;
+pub(crate) type ScenarioCheck = fn(&mut LinuxTestbed) -> Result<CheckOutcome>;
 
 /// Outcome of a check that did not fail.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CheckOutcome {
     /// The check passed.
     Passed,
     /// The check could not run here, with the reason.
@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
 }
 
 /// Runs the checks whose names contain a word of the command line.
-pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
+pub(crate) fn run(checks: &[(&str, ScenarioCheck)]) -> ExitCode {
     start_log();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
@@ -30,7 +30,7 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
     println!("\nrunning {} tests", chosen.len());
     let (mut passed, mut failed) = (0, 0);
     let mut outcomes = Vec::new();
-    let world = if chosen.is_empty() { None } else { Some(World::start()) };
+    let world = if chosen.is_empty() { None } else { Some(LinuxTestbed::start()) };
     match world {
         None => {}
         Some(Err(error)) => {
@@ -67,7 +67,7 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
 
 /// Returns true if the check passed, and `None` if it was skipped. A skipped check counts as passed here, like a test
 /// that returns early; `cargo xtask test` counts the word SKIPPED.
-fn run_one(name: &str, check: Check, world: &mut World) -> Option<bool> {
+fn run_one(name: &str, check: ScenarioCheck, world: &mut LinuxTestbed) -> Option<bool> {
     print!("test {name} ... ");
     let begun = Instant::now();
     // A closed terminal is no reason to stop.
@@ -75,13 +75,13 @@ fn run_one(name: &str, check: Check, world: &mut World) -> Option<bool> {
     let outcome = world.settle().and_then(|()| check(world));
     let seconds = begun.elapsed().as_secs_f32();
     match &outcome {
-        Ok(Outcome::Passed) => println!("ok ({seconds:.1} s)"),
-        Ok(Outcome::Skipped(why)) => println!("SKIPPED: {name}: {why}"),
+        Ok(CheckOutcome::Passed) => println!("ok ({seconds:.1} s)"),
+        Ok(CheckOutcome::Skipped(why)) => println!("SKIPPED: {name}: {why}"),
         Err(error) => println!("FAILED ({seconds:.1} s)\n{error:#}\n"),
     }
     match outcome {
-        Ok(Outcome::Passed) => Some(true),
-        Ok(Outcome::Skipped(_)) => None,
+        Ok(CheckOutcome::Passed) => Some(true),
+        Ok(CheckOutcome::Skipped(_)) => None,
         Err(_) => Some(false),
     }
 }

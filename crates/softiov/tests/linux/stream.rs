@@ -1,8 +1,8 @@
 //! A guest's TCP connection that must survive what happens to the host, and pings that measure interruptions.
 
-use crate::guest::{COMMAND, Guest, eventually, eventually_within};
+use crate::guest::{COMMAND, ScenarioGuest, eventually, eventually_within};
 use anyhow::{Context, Result, ensure};
-use linux_guest::Background;
+use linux_guest::BackgroundScript;
 use std::time::Duration;
 
 /// Duration of an iperf3 stream, seconds: longer than any check, which ends its streams itself.
@@ -16,16 +16,16 @@ const BACK_OFF: Duration = Duration::from_secs(150);
 
 /// A connection whose receiver is `guest`.
 #[derive(Debug)]
-pub(crate) struct Stream<'a> {
-    guest: &'a Guest,
-    running: Background,
+pub(crate) struct IperfStream<'a> {
+    guest: &'a ScenarioGuest,
+    running: BackgroundScript,
     file: String,
     seen: u64,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> IperfStream<'a> {
     /// Has `guest` receive from an iperf3 server.
-    pub(crate) fn open(guest: &'a Guest, from: &str) -> Result<Self> {
+    pub(crate) fn open(guest: &'a ScenarioGuest, from: &str) -> Result<Self> {
         let file = format!("/run/stream-{from}");
         let options = format!("-R -t {LONG} -b {RATE} -i {INTERVAL} --forceflush");
         let script = format!("rm -f {file}; exec iperf3 -c {from} {options} > {file} 2>&1");
@@ -104,14 +104,14 @@ fn longest_gap(text: &str) -> f64 {
 
 /// Pings at a short interval.
 #[derive(Debug)]
-pub(crate) struct Pings<'a> {
-    guest: &'a Guest,
-    running: Background,
+pub(crate) struct PingSeries<'a> {
+    guest: &'a ScenarioGuest,
+    running: BackgroundScript,
 }
 
 /// Result of a series of pings.
 #[derive(Debug)]
-pub(crate) struct Answers {
+pub(crate) struct PingSummary {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     /// Longest run of unanswered pings.
@@ -121,8 +121,8 @@ pub(crate) struct Answers {
 /// Milliseconds between two pings.
 pub(crate) const EVERY_MS: u64 = 10;
 
-impl<'a> Pings<'a> {
-    pub(crate) fn start(guest: &'a Guest, address: &str) -> Result<Self> {
+impl<'a> PingSeries<'a> {
+    pub(crate) fn start(guest: &'a ScenarioGuest, address: &str) -> Result<Self> {
         let script = format!("ping -i 0.{EVERY_MS:03} {address}");
         let counted = || guest.snmp("Icmp", "InEchoReps");
         let before = counted()?;
@@ -135,10 +135,10 @@ impl<'a> Pings<'a> {
     }
 
     /// Ends the pings, and returns the answers.
-    pub(crate) fn stop(self) -> Result<Answers> {
+    pub(crate) fn stop(self) -> Result<PingSummary> {
         self.guest.check("killall -INT ping")?;
         let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;
-        let mut answers = Answers { sent: 0, received: 0, missed: 0 };
+        let mut answers = PingSummary { sent: 0, received: 0, missed: 0 };
         let mut next = 0;
         for line in text.lines() {
             if let Some(number) = line.split_once("seq=").and_then(|(_, rest)| rest.split(' ').next()) {

@@ -4,13 +4,13 @@
 mod scene;
 
 use crate::avf;
-use crate::guest::{BOOT, COMMAND, Guest, eventually};
-use crate::report::Outcome;
-use crate::stream::{EVERY_MS, Pings, Stream};
-use crate::world::World;
+use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::stream::{EVERY_MS, IperfStream, PingSeries};
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::GuestError;
-pub(crate) use scene::Scene;
+pub(crate) use scene::SurvivalTestbed;
 use scene::{OPEN, SHUT, VMM};
 use std::time::{Duration, Instant};
 
@@ -19,20 +19,20 @@ const TIMES: u32 = 5;
 const IDLE: Duration = Duration::from_millis(500);
 
 /// `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
-pub(crate) fn hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
+pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let wire = world.wire.as_ref().ok();
         let [erin, frank] = scene.guests();
         let before = link_losses(scene)?;
         let mut streams = scene.traffic(wire)?;
-        let pings = Pings::start(erin, &Scene::inner(frank))?;
+        let pings = PingSeries::start(erin, &SurvivalTestbed::inner(frank))?;
         let mut longest = Duration::ZERO;
         for _ in 0..TIMES {
             let (host, begun) = (scene.host()?, Instant::now());
             let said = scene.softiov("upgrade")?;
             longest = longest.max(begun.elapsed());
             ensure!(said.contains("has taken over") && scene.host()? != host, "it said {said}");
-            streams.iter_mut().try_for_each(Stream::moves)?;
+            streams.iter_mut().try_for_each(IperfStream::moves)?;
         }
         let answers = pings.stop()?;
         let gap = close(streams)?;
@@ -47,7 +47,7 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
 
 /// SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that very
 /// moment must restart, so the check needs one crash without a lost link.
-pub(crate) fn crash_while_idle_is_not_noticed(world: &mut World) -> Result<Outcome> {
+pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
         for _ in 0..TIMES {
@@ -56,8 +56,8 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut World) -> Result<Outco
             let [erin, frank] = scene.guests();
             for (from, to) in [(erin, frank), (frank, erin)] {
                 from.reach(&to.address())?;
-                from.reach(&Scene::inner(to))?;
-                from.ping(&Scene::inner(to), 1400, 10)?;
+                from.reach(&SurvivalTestbed::inner(to))?;
+                from.ping(&SurvivalTestbed::inner(to), 1400, 10)?;
             }
             unnoticed += u32::from(link_losses(scene)? == before);
         }
@@ -68,19 +68,19 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut World) -> Result<Outco
 }
 
 /// SIGKILL under traffic in both directions, several times: links come back and connections survive.
-pub(crate) fn connections_outlive_crashes(world: &mut World) -> Result<Outcome> {
+pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let [erin, frank] = scene.guests();
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
         let mut missed = Vec::new();
         for round in 0..TIMES {
-            let pings = Pings::start(erin, &frank.address())?;
+            let pings = PingSeries::start(erin, &frank.address())?;
             scene.kill_host(Duration::from_millis(300 + 37 * u64::from(round)))?;
             for guest in [erin, frank] {
                 guest.wait_carrier(true)?;
             }
             erin.reach(&frank.address())?;
-            streams.iter_mut().try_for_each(Stream::moves)?;
+            streams.iter_mut().try_for_each(IperfStream::moves)?;
             missed.push(pings.stop()?.missed * EVERY_MS);
         }
         let gap = close(streams)?;
@@ -90,7 +90,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut World) -> Result<Outcome> 
 }
 
 /// Policy survives SIGKILL, both kept and volatile settings.
-pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
+pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
         for change in ["pf1vf0 --vlan 30", "pf1vf1 --vlan 30", "pf0vf0 --max-tx-rate 500 --volatile"] {
@@ -104,13 +104,13 @@ pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
             ensure!(after[0] == before[0], "{vf} was {} and is {}", before[0], after[0]);
         }
         let [erin, frank] = scene.guests();
-        erin.reach(&Scene::inner(frank))?;
+        erin.reach(&SurvivalTestbed::inner(frank))?;
         // A VF alone in the VLAN reaches no other: the policy is enforced, not only shown.
         scene.softiov("vf set pf1vf1 --default vlan")?;
-        erin.cannot_reach("eth1", &Scene::inner(frank))?;
+        erin.cannot_reach("eth1", &SurvivalTestbed::inner(frank))?;
         scene.softiov("vf set pf1vf0 --default vlan")?;
         scene.softiov("vf set pf0vf0 --default max_tx_rate")?;
-        erin.reach(&Scene::inner(frank))?;
+        erin.reach(&SurvivalTestbed::inner(frank))?;
         scene.all_machines_run()
     })
 }
@@ -119,7 +119,7 @@ pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
 const AVF: [&str; 2] = ["10.83.1.1", "10.83.1.2"];
 
 /// Sets both guests' VFs of the second family up.
-fn link_avf(scene: &Scene) -> Result<()> {
+fn link_avf(scene: &SurvivalTestbed) -> Result<()> {
     for (guest, address) in scene.guests().into_iter().zip(AVF) {
         avf::set_up(guest, &avf::interface(guest)?, address)?;
     }
@@ -129,13 +129,13 @@ fn link_avf(scene: &Scene) -> Result<()> {
 
 /// `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset nor a
 /// link change, and its counters continue.
-pub(crate) fn avf_hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
+pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
         let [erin, _] = scene.guests();
-        let mut stream = Stream::open(erin, AVF[1])?;
+        let mut stream = IperfStream::open(erin, AVF[1])?;
         stream.moves()?;
-        let before = scene.guests().map(avf::Noticed::of);
+        let before = scene.guests().map(avf::IavfEvents::of);
         for _ in 0..TIMES {
             // On a busy machine a successor may be too late; then the host resumes, and the upgrade is repeated.
             eventually(|| scene.softiov("upgrade"))?;
@@ -143,7 +143,7 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut World) -> Result<Outcome>
         }
         let gap = stream.close()?;
         for (guest, before) in scene.guests().into_iter().zip(before) {
-            avf::Noticed::of(guest)?.is_unchanged_since(&before?).context(guest.name().to_owned())?;
+            avf::IavfEvents::of(guest)?.is_unchanged_since(&before?).context(guest.name().to_owned())?;
         }
         print!("(stream {gap:.1} s) ");
         scene.all_machines_run()
@@ -151,7 +151,7 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut World) -> Result<Outcome>
 }
 
 /// After SIGKILL, a successor resets the card of the second family: iavf sets its VF up again, and frames pass.
-pub(crate) fn avf_starts_anew(world: &mut World) -> Result<Outcome> {
+pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
         let [erin, frank] = scene.guests();
@@ -165,7 +165,7 @@ pub(crate) fn avf_starts_anew(world: &mut World) -> Result<Outcome> {
 }
 
 /// A QEMU of another user connects where its group may, and gets the reason where it may not.
-pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
         let refused = builder("stranger", SHUT).spawn(world.assets());
@@ -176,7 +176,7 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome>
             Err(other) => return Err(other.into()),
             Ok(()) => bail!("a guest has booted on {SHUT}, which is not its user's"),
         }
-        let tenant = Guest::spawn(builder("tenant", OPEN), world.assets(), OPEN, 8)?;
+        let tenant = ScenarioGuest::spawn(builder("tenant", OPEN), world.assets(), OPEN, 8)?;
         tenant.linux.wait_ready(BOOT)?;
         tenant.settle()?;
         let peer = scene.softiov(&format!("vf show {OPEN}"))?;
@@ -190,15 +190,15 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome>
 }
 
 /// `vf disconnect` of one VF under traffic: its link goes down, and no other.
-pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut World) -> Result<Outcome> {
+pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
         let [erin, frank] = scene.guests();
-        let doomed = Pings::start(erin, &Scene::inner(frank))?;
+        let doomed = PingSeries::start(erin, &SurvivalTestbed::inner(frank))?;
         let (before, others) = (losses(erin, "eth1")?, losses(frank, "eth1")?);
         scene.softiov("vf disconnect pf1vf0")?;
         wait_loss(erin, "eth1", before)?;
-        streams.iter_mut().try_for_each(Stream::moves)?;
+        streams.iter_mut().try_for_each(IperfStream::moves)?;
         doomed.stop()?;
         close(streams)?;
         ensure!(losses(frank, "eth1")? == others, "frank has lost a link");
@@ -207,7 +207,7 @@ pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut World) -> Result<Ou
 }
 
 /// SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
-pub(crate) fn orderly_end_costs_the_link_alone(world: &mut World) -> Result<Outcome> {
+pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let streams = scene.traffic(world.wire.as_ref().ok())?;
         drop(streams);
@@ -226,35 +226,38 @@ pub(crate) fn orderly_end_costs_the_link_alone(world: &mut World) -> Result<Outc
         scene.all_machines_run()
     })?;
     world.survival = None;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Runs a check in the scene, which is started if necessary. After a failed check, the scene is not used again.
-fn with_scene(world: &mut World, check: impl FnOnce(&mut Scene, &World) -> Result<()>) -> Result<Outcome> {
+fn with_scene(
+    world: &mut LinuxTestbed,
+    check: impl FnOnce(&mut SurvivalTestbed, &LinuxTestbed) -> Result<()>,
+) -> Result<CheckOutcome> {
     let mut scene = match world.survival.take() {
         Some(scene) => scene,
-        None => Scene::start(world.assets(), world.wire.as_ref().ok())?,
+        None => SurvivalTestbed::start(world.assets(), world.wire.as_ref().ok())?,
     };
     check(&mut scene, world).with_context(|| scene.state(world.wire.as_ref().ok()))?;
     world.survival = Some(scene);
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns how often each guest has lost each of its links.
-fn link_losses(scene: &Scene) -> Result<Vec<String>> {
-    let losses = |guest: &Guest| guest.check("cat /sys/class/net/eth[01]/carrier_down_count");
+fn link_losses(scene: &SurvivalTestbed) -> Result<Vec<String>> {
+    let losses = |guest: &ScenarioGuest| guest.check("cat /sys/class/net/eth[01]/carrier_down_count");
     scene.guests().into_iter().map(losses).collect()
 }
 
 /// Returns how often a link was lost.
-fn losses(guest: &Guest, interface: &str) -> Result<u32> {
+fn losses(guest: &ScenarioGuest, interface: &str) -> Result<u32> {
     let count = guest.check(&format!("cat /sys/class/net/{interface}/carrier_down_count"))?;
     Ok(count.trim().parse()?)
 }
 
 /// Waits until a link was lost once more. Its carrier is no proof: igbvf reads all ones from a missing card, and
 /// treats them as a link two seconds later.
-fn wait_loss(guest: &Guest, interface: &str, before: u32) -> Result<()> {
+fn wait_loss(guest: &ScenarioGuest, interface: &str, before: u32) -> Result<()> {
     eventually(|| {
         let now = losses(guest, interface)?;
         ensure!(now > before, "{}: {interface} has lost its link {now} times, as before", guest.name());
@@ -263,7 +266,7 @@ fn wait_loss(guest: &Guest, interface: &str, before: u32) -> Result<()> {
 }
 
 /// Ends streams and returns the longest time without a byte in one of them, seconds.
-fn close(streams: Vec<Stream<'_>>) -> Result<f64> {
-    let gaps = streams.into_iter().map(Stream::close).collect::<Result<Vec<_>>>()?;
+fn close(streams: Vec<IperfStream<'_>>) -> Result<f64> {
+    let gaps = streams.into_iter().map(IperfStream::close).collect::<Result<Vec<_>>>()?;
     Ok(gaps.into_iter().fold(0.0, f64::max))
 }

@@ -1,9 +1,9 @@
 //! A guest in which DPDK's testpmd drives the function and takes commands. testpmd and its drivers are Debian's
 //! 22.11; Debian's 6.1 has no vfio without an IOMMU, so uio_pci_generic holds the function.
 
-use crate::guest::{COMMAND, Guest};
+use crate::guest::{COMMAND, ScenarioGuest};
 use anyhow::{Context, Result, ensure};
-use linux_guest::Background;
+use linux_guest::BackgroundScript;
 
 /// Binds the functions to uio and reserves pages of 2 MiB. EAL refuses to load drivers below a world-writable folder.
 const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
@@ -15,33 +15,33 @@ const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /
 const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64";
 const OPTIONS: &str = "--interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
 
-/// Prepares a guest for [`Testpmd::start`].
-pub(crate) fn prepare(guest: &Guest) -> Result<()> {
+/// Prepares a guest for [`GuestTestpmd::start`].
+pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
     guest.check(PREPARE).map(drop)
 }
 
 /// PCI slot of a function in the guest.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot(u8);
+pub(crate) struct PciSlot(u8);
 
-/// Slots in [`World::prepare_dpdk`](crate::world::World::prepare_dpdk)'s guest.
-pub(crate) const IGBVF: Slot = Slot(1);
-pub(crate) const IAVF: Slot = Slot(2);
-pub(crate) const IGB: Slot = Slot(3);
+/// Slots in [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk)'s guest.
+pub(crate) const IGBVF: PciSlot = PciSlot(1);
+pub(crate) const IAVF: PciSlot = PciSlot(2);
+pub(crate) const IGB: PciSlot = PciSlot(3);
 /// PCI slot of the function in a guest with one function.
-pub(crate) const ONLY: Slot = Slot(1);
+pub(crate) const ONLY: PciSlot = PciSlot(1);
 
 /// Running testpmd in a guest.
 #[derive(Debug)]
-pub(crate) struct Testpmd<'a> {
-    guest: &'a Guest,
-    running: Background,
+pub(crate) struct GuestTestpmd<'a> {
+    guest: &'a ScenarioGuest,
+    running: BackgroundScript,
 }
 
-impl<'a> Testpmd<'a> {
+impl<'a> GuestTestpmd<'a> {
     /// Starts testpmd on the function in a slot, already forwarding.
-    pub(crate) fn start(guest: &'a Guest, slot: Slot, options: &str) -> Result<Self> {
-        let Slot(slot) = slot;
+    pub(crate) fn start(guest: &'a ScenarioGuest, slot: PciSlot, options: &str) -> Result<Self> {
+        let PciSlot(slot) = slot;
         let script = format!("{TESTPMD} -a 0000:0{slot}:00.0 -- {OPTIONS} {options} < /run/commands 2>&1");
         Ok(Self { guest, running: guest.linux.spawn_background(&script)? })
     }
@@ -69,7 +69,7 @@ pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
     Ok([number(after, "RX-packets:")?, number(after, "TX-packets:")?])
 }
 
-impl Drop for Testpmd<'_> {
+impl Drop for GuestTestpmd<'_> {
     /// A testpmd left behind by a failed check would keep its function from the next check.
     fn drop(&mut self) {
         self.running.kill();

@@ -1,8 +1,8 @@
 //! Frames between two guests: every size and protocol, with the offloads that the driver enables by default.
 
-use crate::guest::{Guest, eventually};
-use crate::report::Outcome;
-use crate::world::World;
+use crate::guest::{ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Error, Result, ensure};
 use daemon::control::status::Traffic;
 
@@ -21,17 +21,17 @@ const OFFLOADS: [&str; 6] = [
 ];
 
 /// Small, nearly full and fragmented pings are answered, both ways.
-pub(crate) fn pings_are_answered(world: &mut World) -> Result<Outcome> {
+pub(crate) fn pings_are_answered(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
             from.ping(&to.address(), size, 30)?;
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// TCP passes in each direction with segmentation and checksums by the card, and no checksum is wrong.
-pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
+pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         let features = from.check("ethtool -k eth0")?;
         for offload in OFFLOADS {
@@ -51,22 +51,22 @@ pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
         no_checksum_errors(to)?;
         no_checksum_errors(from)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// UDP arrives at a rate without losses.
-pub(crate) fn udp_arrives(world: &mut World) -> Result<Outcome> {
+pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
         // A busy machine may still cause some losses.
         ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.name(), to.name());
         no_checksum_errors(to)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// IPv6 works: neighbour discovery uses multicast, and segmentation has a second IP version.
-pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
+pub(crate) fn ipv6_works(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
             from.ping(&to.address_v6(), size, 10)?;
@@ -75,11 +75,11 @@ pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
         ensure!(flow.sent >= AMOUNT_BYTES, "{} to {}: {flow:?}", from.name(), to.name());
         no_checksum_errors(to)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// With an MTU of 9000, the driver has the card split headers off and fill several buffers with a frame.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for guest in [world.alice()?, world.bob()?] {
         guest.check("ip link set eth0 mtu 9000")?;
         guest.wait_carrier(true)?;
@@ -98,11 +98,11 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
         ensure!(size > 4096, "{} got frames of {size} bytes", to.name());
         no_checksum_errors(to)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// `ethtool -S` matches the host's counters, frame check sequences included, and counts the traffic as local.
-pub(crate) fn counters_are_the_hosts(world: &mut World) -> Result<Outcome> {
+pub(crate) fn counters_are_the_hosts(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let names = ["rx_packets", "rx_bytes", "lbrx_packets", "lbrx_bytes"];
     bob.reach(&alice.address())?;
@@ -120,12 +120,12 @@ pub(crate) fn counters_are_the_hosts(world: &mut World) -> Result<Outcome> {
         (100..=grown[0]).contains(&grown[2]) && (104_600..=grown[1]).contains(&grown[3]),
         "100 frames of 1046 bytes were local, and {names:?} grew by {grown:?}"
     );
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says. (igbvf cannot toggle VLAN
 /// tags.)
-pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
+pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let settings = [("rx off tx off", false), ("rx on tx on tso off", true), ("tso on rx off", false)];
     for (features, checks) in settings.into_iter().chain([("rx on sg off", true), ("sg on tso on", true)]) {
@@ -139,7 +139,7 @@ pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
         no_checksum_errors(alice)?;
         no_checksum_errors(bob)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns packets and bytes as the card's registers count them.
@@ -151,7 +151,7 @@ fn minus(after: [u64; 2], before: [u64; 2]) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-fn both_ways(world: &World) -> Result<[(&Guest, &Guest); 2]> {
+fn both_ways(world: &LinuxTestbed) -> Result<[(&ScenarioGuest, &ScenarioGuest); 2]> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     Ok([(alice, bob), (bob, alice)])
 }
@@ -161,14 +161,14 @@ pub(crate) fn frame_size(before: Traffic, after: Traffic) -> u64 {
     (after.bytes - before.bytes) / (after.packets - before.packets).max(1)
 }
 
-fn no_checksum_errors(guest: &Guest) -> Result<()> {
+fn no_checksum_errors(guest: &ScenarioGuest) -> Result<()> {
     let errors = guest.statistic("rx_csum_offload_errors")?;
     ensure!(errors == 0, "{}: rx_csum_offload_errors is {errors}", guest.name());
     Ok(())
 }
 
 /// Waits until a counter of `ethtool -S` has grown.
-fn grows(guest: &Guest, statistic: &str, before: u64) -> Result<()> {
+fn grows(guest: &ScenarioGuest, statistic: &str, before: u64) -> Result<()> {
     eventually(|| {
         let now = guest.statistic(statistic)?;
         ensure!(now > before, "{}: {statistic} stays at {now}", guest.name());

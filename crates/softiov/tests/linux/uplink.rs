@@ -1,10 +1,10 @@
 //! Traffic between a guest and the network beyond the uplink, and an uplink that goes and comes back.
 
-use crate::guest::{Guest, eventually};
-use crate::report::Outcome;
-use crate::stream::Stream;
-use crate::wire::Wire;
-use crate::world::{BOB, CAROL_OUTSIDE, World};
+use crate::guest::{ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::stream::IperfStream;
+use crate::wire::WireNamespace;
+use crate::world::{BOB, CAROL_OUTSIDE, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::LinkState;
 
@@ -12,10 +12,10 @@ const VLAN: u8 = 42;
 const AMOUNT: &str = "-n 16M";
 
 /// Pings, fragments and TCP pass in both directions.
-pub(crate) fn vf_and_outside_exchange_traffic(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vf_and_outside_exchange_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let alice = world.alice()?;
     alice.reach(&wire.address())?;
@@ -23,13 +23,13 @@ pub(crate) fn vf_and_outside_exchange_traffic(world: &mut World) -> Result<Outco
     exchange(alice, &wire.address(), wire, &alice.address())?;
     let frames = alice.statistic("lbrx_packets")? - local;
     ensure!(frames < 100, "{frames} frames were counted as local, but came over the uplink");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Tagged frames leave by one port's uplink and enter by another's; no device in between has the VLAN.
-pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vlans_cross_the_uplink(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     if let Err(why) = &world.wire {
-        return Ok(Outcome::Skipped(format!("no uplink here: {why}")));
+        return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}")));
     }
     let (alice, bob, outside) = (world.alice()?, world.bob()?, world.carol()?);
     outside.check("ip link set eth2 up")?;
@@ -51,14 +51,14 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
     let refused = bob.cannot_reach("eth0", &outside.vlan_address(VLAN));
     bob.check(&format!("ip addr del {}/24 dev eth0", bob.vlan_address(VLAN)))?;
     outside.check(&format!("ip link del eth2.{VLAN}; ip link set eth2 down"))?;
-    refused.map(|()| Outcome::Passed)
+    refused.map(|()| CheckOutcome::Passed)
 }
 
 /// `ip link set TAP down` takes down the link of a guest whose VF follows the port, and no other.
-pub(crate) fn link_follows_the_tap(world: &mut World) -> Result<Outcome> {
+pub(crate) fn link_follows_the_tap(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.set_link(BOB, LinkState::Enable)?;
@@ -71,20 +71,20 @@ pub(crate) fn link_follows_the_tap(world: &mut World) -> Result<Outcome> {
     ensure!(others?.trim() == "1", "bob lost his link, which is always up");
     alice.wait_carrier(true)?;
     alice.reach(&wire.address())?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The tap is deleted and created again under a TCP connection: the guest sees its link go down and up, and the
 /// connection survives.
-pub(crate) fn tap_is_removed_and_returned(world: &mut World) -> Result<Outcome> {
+pub(crate) fn tap_is_removed_and_returned(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let alice = world.alice()?;
     alice.reach(&wire.address())?;
     let before = world.port()?.uplink_status.context("the uplink is not a tap")?.reattached;
-    let mut stream = Stream::open(alice, &wire.address())?;
+    let mut stream = IperfStream::open(alice, &wire.address())?;
     stream.moves()?;
     wire.remove_tap(0)?;
     let seen = alice.wait_carrier(false);
@@ -100,10 +100,10 @@ pub(crate) fn tap_is_removed_and_returned(world: &mut World) -> Result<Outcome> 
     alice.wait_carrier(true)?;
     stream.moves()?;
     stream.close()?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
-fn exchange(guest: &Guest, outside: &str, wire: &Wire, inside: &str) -> Result<()> {
+fn exchange(guest: &ScenarioGuest, outside: &str, wire: &WireNamespace, inside: &str) -> Result<()> {
     for size in [56, 1400, 8000] {
         guest.ping(outside, size, 10)?;
         wire.ping(inside, size, 10)?;

@@ -3,8 +3,8 @@
 //! of the card.
 
 use crate::guest::{BOOT, COMMAND};
-use crate::report::Outcome;
-use crate::world::{SECOND_VISITOR, VISITOR, World};
+use crate::report::CheckOutcome;
+use crate::world::{LinuxTestbed, SECOND_VISITOR, VISITOR};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{GuestBuilder, LinuxGuest};
 use serde_json::Value;
@@ -69,15 +69,15 @@ const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
 /// Our PF driver drives QEMU's igb device and enables VFs, and our VF drivers work on them. Stock igb on the other
 /// device, a station on the wire, receives their frames.
-pub(crate) fn our_drivers_drive_qemus_igb(world: &mut World) -> Result<Outcome> {
+pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guest = boot(world, E1000ES.into_iter().fold(with_igbs(), GuestBuilder::qemu_argument))?;
     hand_over(&guest, &[PF, BEHIND_A_PORT, ON_THE_ROOT])?;
     let peer = start_igb(&guest, OTHER_PF)?;
     let functions = format!("--pf {PF} --vfs {}", VFS.len());
-    drive(&guest, &functions, &peer, &Known { differs: &QEMU_DIFFERS, skipped: &[] })?;
+    drive(&guest, &functions, &peer, &ExpectedDeviations { differs: &QEMU_DIFFERS, skipped: &[] })?;
     audit(&guest, &functions)?;
     ladder(&guest)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checks that QEMU's device exposes the same value of the machine as ours: the port's number, in STATUS.
@@ -94,7 +94,7 @@ fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
 
 /// Way to reset a device, and the expected result of the reset.
 #[derive(Debug)]
-struct Reset {
+struct ResetCase {
     words: &'static str,
     function: &'static str,
     rung: &'static str,
@@ -103,13 +103,13 @@ struct Reset {
 }
 
 /// Resets of QEMU's devices. The devices claim that D3hot and back resets them, and it does not.
-const RESETS: [Reset; 6] = [
-    Reset { words: "", function: PF, rung: "flr", late: false },
-    Reset { words: "--hide flr", function: PF, rung: "d3hot", late: true },
-    Reset { words: "--hide flr,d3hot", function: PF, rung: "bus", late: false },
-    Reset { words: "--without-reset", function: PF, rung: "none", late: true },
-    Reset { words: "", function: BEHIND_A_PORT, rung: "d3hot", late: true },
-    Reset { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
+const RESETS: [ResetCase; 6] = [
+    ResetCase { words: "", function: PF, rung: "flr", late: false },
+    ResetCase { words: "--hide flr", function: PF, rung: "d3hot", late: true },
+    ResetCase { words: "--hide flr,d3hot", function: PF, rung: "bus", late: false },
+    ResetCase { words: "--without-reset", function: PF, rung: "none", late: true },
+    ResetCase { words: "", function: BEHIND_A_PORT, rung: "d3hot", late: true },
+    ResetCase { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
 ];
 
 /// Checks that devices under constant traffic write nothing to their new owner's memory after a function-level reset
@@ -139,7 +139,7 @@ fn ladder(guest: &LinuxGuest) -> Result<()> {
 /// Attempts per reset until frames arrived while the command watched: a busy machine may send none for a while.
 const TRIES: u32 = 4;
 
-impl Reset {
+impl ResetCase {
     fn run(&self, guest: &LinuxGuest) -> Result<Value> {
         let words = format!("--reset {} {}", self.function, self.words);
         for _ in 1..TRIES {
@@ -171,23 +171,23 @@ fn report(guest: &LinuxGuest, words: &str) -> Result<Value> {
 }
 
 /// Our VF driver works with stock igb as its PF's driver, and reaches the PF.
-pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut World) -> Result<Outcome> {
+pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guest = boot(world, with_igbs())?;
     let peer = start_igb(&guest, PF)?;
     guest.check(&format!("echo {} > /sys/bus/pci/devices/{PF}/sriov_numvfs", VFS.len()), COMMAND)?;
     hand_over(&guest, &VFS)?;
-    let known = Known { differs: &QEMU_DIFFERS, skipped: &TAKES_THE_PF };
+    let known = ExpectedDeviations { differs: &QEMU_DIFFERS, skipped: &TAKES_THE_PF };
     drive(&guest, &vf_arguments(&VFS), &peer, &known)
 }
 
 /// Our VF driver works on VFs of our card in a guest with an IOMMU: the card reaches only the memory that the program
 /// has mapped.
-pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(world: &mut World) -> Result<Outcome> {
+pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let builder = world.builder("vfio", VISITOR).vf_socket(world.socket(SECOND_VISITOR));
     let guest = boot(world, builder)?;
     hand_over(&guest, &OUR_VFS)?;
     let peer = world.alice()?.address();
-    let known = Known { differs: &[], skipped: &TAKES_THE_PF };
+    let known = ExpectedDeviations { differs: &[], skipped: &TAKES_THE_PF };
     drive(&guest, &vf_arguments(&OUR_VFS), &peer, &known)?;
     // The mappings of the first run are gone, and the second run makes its own.
     drive(&guest, &vf_arguments(&OUR_VFS), &peer, &known)
@@ -199,7 +199,7 @@ pub(crate) fn with_igbs() -> GuestBuilder {
 }
 
 /// Boots a guest that has the command, an IOMMU and VFIO.
-pub(crate) fn boot(world: &World, builder: GuestBuilder) -> Result<LinuxGuest> {
+pub(crate) fn boot(world: &LinuxTestbed, builder: GuestBuilder) -> Result<LinuxGuest> {
     let assets = world.assets().clone().with_program(Path::new(PROGRAM))?;
     let guest = builder.cpus(2).iommu(true).coldplug(false).spawn(&assets)?;
     guest.wait_ready(BOOT)?;
@@ -235,12 +235,12 @@ fn vf_arguments(vfs: &[&str]) -> String {
 }
 
 /// Results of the command's checks other than "passes".
-struct Known {
+struct ExpectedDeviations {
     differs: &'static [&'static str],
     skipped: &'static [&'static str],
 }
 
-impl Known {
+impl ExpectedDeviations {
     fn result(&self, check: &str) -> &'static str {
         match check {
             check if self.differs.contains(&check) => "differs",
@@ -251,7 +251,12 @@ impl Known {
 }
 
 /// Runs the command and compares the result of each check with the known one. `peer` is a station to ping.
-fn drive(guest: &LinuxGuest, functions: &str, peer: &str, known: &Known) -> Result<Outcome> {
+fn drive(
+    guest: &LinuxGuest,
+    functions: &str,
+    peer: &str,
+    known: &ExpectedDeviations,
+) -> Result<CheckOutcome> {
     let command = format!("softiov drive --json {functions} --peer {peer} --address 10.82.0.101");
     let output = guest.run(&command, COMMAND)?;
     let report: Value = serde_json::from_str(&output.stdout).with_context(|| format!("{output:?}"))?;
@@ -261,5 +266,5 @@ fn drive(guest: &LinuxGuest, functions: &str, peer: &str, known: &Known) -> Resu
         ensure!(check["result"] == known.result(name), "{check}, and it should be {}", known.result(name));
     }
     ensure!(output.success(), "{output:?}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }

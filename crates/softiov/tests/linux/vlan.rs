@@ -1,15 +1,15 @@
 //! VLANs between guests: those that a guest joins, and the port VLAN that the administrator sets.
 
-use crate::guest::Guest;
-use crate::report::Outcome;
-use crate::world::{CAROL_VLAN, PORT_VLAN, World};
+use crate::guest::ScenarioGuest;
+use crate::report::CheckOutcome;
+use crate::world::{CAROL_VLAN, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 
 /// Broadcasts sent in a VLAN, to count those that each guest receives.
 const BROADCASTS: u32 = 20;
 
 /// Two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
-pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
+pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_both(world)?;
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -25,11 +25,11 @@ pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
         let errors = to.statistic("rx_csum_offload_errors")?;
         ensure!(errors == 0, "{}: rx_csum_offload_errors is {errors}", to.name());
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest in another VLAN, a guest in none, and a former member receive no frame of the members.
-pub(crate) fn others_see_nothing(world: &mut World) -> Result<Outcome> {
+pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.join_vlan("eth0", 200)?;
@@ -51,12 +51,12 @@ pub(crate) fn others_see_nothing(world: &mut World) -> Result<Outcome> {
         "of {BROADCASTS} broadcasts guests that are no members got {heard:?}"
     );
     alice.ping(&bob.address(), 56, 3).context("untagged frames pass")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest on a port VLAN is unaware of it: it sends untagged, and members of the VLAN receive its frames tagged. It
 /// reaches no other guest, and cannot join another VLAN.
-pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Outcome> {
+pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check(&format!(
@@ -89,18 +89,18 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Out
     let vlans = world.vf(CAROL_VLAN)?.vlans;
     ensure!(vlans == [u16::from(PORT_VLAN)], "a VF on port VLAN {PORT_VLAN} is a member of {vlans:?}");
     carol.check("ip link del eth1.7; ip addr flush dev eth1; ip link set eth1 down")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
-fn join_both(world: &World) -> Result<()> {
+fn join_both(world: &LinuxTestbed) -> Result<()> {
     world.alice()?.join_vlan("eth0", PORT_VLAN)?;
     world.bob()?.join_vlan("eth0", PORT_VLAN)
 }
 
 /// Has `from` send [`BROADCASTS`] frames into VLAN 100, and returns how many more broadcasts each VF received
 /// meanwhile.
-fn broadcasts_heard(world: &World, from: &Guest, by: &[&Guest]) -> Result<Vec<u64>> {
-    let count = |guest: &&Guest| Ok(world.vf(guest.vf)?.rx.broadcast);
+fn broadcasts_heard(world: &LinuxTestbed, from: &ScenarioGuest, by: &[&ScenarioGuest]) -> Result<Vec<u64>> {
+    let count = |guest: &&ScenarioGuest| Ok(world.vf(guest.vf)?.rx.broadcast);
     let before: Vec<u64> = by.iter().map(count).collect::<Result<_>>()?;
     from.broadcast(PORT_VLAN, BROADCASTS)?;
     let after: Vec<u64> = by.iter().map(count).collect::<Result<_>>()?;

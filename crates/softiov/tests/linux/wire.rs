@@ -21,17 +21,17 @@ const BRIDGE: &str = "wire";
 
 /// Network namespace beyond the uplinks. Dropping this value removes the namespace.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct WireNamespace {
     name: String,
     tools: HostTools,
-    iperf3: Option<Server>,
+    iperf3: Option<NamespaceServer>,
 }
 
 /// A server in the namespace. Dropping it ends the server.
 #[derive(Debug)]
-pub(crate) struct Server(Child);
+pub(crate) struct NamespaceServer(Child);
 
-impl Wire {
+impl WireNamespace {
     /// Creates the namespace of the network with its bridge.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Wire {
     }
 
     /// Serves a folder's files by HTTP at the namespace's address.
-    pub(crate) fn serve(&self, folder: &Path) -> Result<Server> {
+    pub(crate) fn serve(&self, folder: &Path) -> Result<NamespaceServer> {
         let mut httpd = self.tools.busybox();
         self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder)).context("httpd in the namespace")
     }
@@ -129,10 +129,10 @@ impl Wire {
         ["ip -s link", "ip neigh", "bridge fdb show", "ss -tinoe"].map(ask).concat()
     }
 
-    fn start(&self, server: &Command) -> Result<Server> {
+    fn start(&self, server: &Command) -> Result<NamespaceServer> {
         let mut inside = self.inside(server);
         let quiet = inside.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Server(quiet.spawn()?))
+        Ok(NamespaceServer(quiet.spawn()?))
     }
 
     /// Runs `ip` with these words in the namespace.
@@ -148,7 +148,7 @@ impl Wire {
     }
 }
 
-impl Drop for Server {
+impl Drop for NamespaceServer {
     fn drop(&mut self) {
         // Both fail only for a server that has ended.
         let _ = self.0.kill();
@@ -156,7 +156,7 @@ impl Drop for Server {
     }
 }
 
-impl Drop for Wire {
+impl Drop for WireNamespace {
     fn drop(&mut self) {
         self.iperf3 = None;
         if let Err(error) = run(Command::new("ip").args(["netns", "del", &self.name])) {

@@ -1,15 +1,15 @@
 //! The scenario: a live host, two guests for most checks, a third that misbehaves, and the network beyond the
 //! uplinks. A guest boots when a check first asks for it.
 
-use crate::guest::{BOOT, COMMAND, Guest, eventually};
-use crate::survival::Scene;
+use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
+use crate::survival::SurvivalTestbed;
 use crate::testpmd;
-use crate::wire::{MTU, Wire};
+use crate::wire::{MTU, WireNamespace};
 use anyhow::{Context, Result, anyhow, bail};
-use daemon::Host;
-use daemon::config::Config;
+use daemon::RunningHost;
+use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
 use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
 use daemon::settings::{Coalesce, PortSettings, Storm, VfSettings};
 
@@ -68,27 +68,27 @@ pub(crate) const PORT_VLAN: u8 = 100;
 
 /// Hosts, guests and wire. Guests are dropped before their host, and the host before the wire.
 #[derive(Debug)]
-pub(crate) struct World {
-    standing: [OnceCell<Guest>; 3],
-    dave: Option<Guest>,
-    dpdk: Option<Guest>,
+pub(crate) struct LinuxTestbed {
+    standing: [OnceCell<ScenarioGuest>; 3],
+    dave: Option<ScenarioGuest>,
+    dpdk: Option<ScenarioGuest>,
     /// Another host with guests of its own, for checks that end the host.
-    pub(crate) survival: Option<Scene>,
+    pub(crate) survival: Option<SurvivalTestbed>,
     assets: Assets,
-    host: Host,
+    host: RunningHost,
     /// Network beyond the uplinks, or the reason for its absence.
-    pub(crate) wire: Result<Wire, String>,
+    pub(crate) wire: Result<WireNamespace, String>,
     runtime_dir: TempDir,
 }
 
-impl World {
+impl LinuxTestbed {
     /// Starts the host of the scenario.
     pub(crate) fn start() -> Result<Self> {
         let assets = Assets::prepare(KernelSeries::Bookworm61)?;
         let runtime_dir = TempDir::new()?;
-        let wire = Wire::open().map_err(|error| format!("{error:#}"));
-        let file = Config::parse(&config(wire.as_ref().ok())).map_err(|error| anyhow!(error))?;
-        let host = Host::start(Config::check(file, runtime_dir.path())?)?;
+        let wire = WireNamespace::open().map_err(|error| format!("{error:#}"));
+        let file = HostConfig::parse(&config(wire.as_ref().ok())).map_err(|error| anyhow!(error))?;
+        let host = RunningHost::start(HostConfig::check(file, runtime_dir.path())?)?;
         if let Ok(wire) = &wire {
             PORTS.iter().try_for_each(|port| wire.plug(*port))?;
         }
@@ -111,52 +111,52 @@ impl World {
 
     /// Returns the first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Almost every check needs the second guest too,
     /// so both boot at once.
-    pub(crate) fn alice(&self) -> Result<&Guest> {
+    pub(crate) fn alice(&self) -> Result<&ScenarioGuest> {
         self.stand(&[0, 1])?;
         self.standing(0)
     }
 
     /// Returns the first guest, to reboot it.
-    pub(crate) fn alice_mut(&mut self) -> Result<&mut Guest> {
+    pub(crate) fn alice_mut(&mut self) -> Result<&mut ScenarioGuest> {
         self.alice()?;
         self.standing[0].get_mut().context("alice is not running")
     }
 
     /// Returns the second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
-    pub(crate) fn bob(&self) -> Result<&Guest> {
+    pub(crate) fn bob(&self) -> Result<&ScenarioGuest> {
         self.stand(&[0, 1])?;
         self.standing(1)
     }
 
     /// Returns the second guest, to reboot it.
-    pub(crate) fn bob_mut(&mut self) -> Result<&mut Guest> {
+    pub(crate) fn bob_mut(&mut self) -> Result<&mut ScenarioGuest> {
         self.bob()?;
         self.standing[1].get_mut().context("bob is not running")
     }
 
     /// Returns the third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
-    pub(crate) fn carol(&self) -> Result<&Guest> {
+    pub(crate) fn carol(&self) -> Result<&ScenarioGuest> {
         self.stand(&[2])?;
         self.standing(2)
     }
 
     /// Returns all three guests.
-    pub(crate) fn everyone(&self) -> Result<[&Guest; 3]> {
+    pub(crate) fn everyone(&self) -> Result<[&ScenarioGuest; 3]> {
         self.stand(&[0, 1, 2])?;
         Ok([self.standing(0)?, self.standing(1)?, self.standing(2)?])
     }
 
-    fn standing(&self, place: usize) -> Result<&Guest> {
+    fn standing(&self, place: usize) -> Result<&ScenarioGuest> {
         self.standing[place].get().context("a guest is not running")
     }
 
     /// Boots and settles those of [`STANDING`] that do not run yet, all at once. They stay for later checks.
     fn stand(&self, wanted: &[usize]) -> Result<()> {
-        let spawn = |place: usize| -> Result<(usize, Guest)> {
+        let spawn = |place: usize| -> Result<(usize, ScenarioGuest)> {
             let (name, cpus, vfs) = STANDING[place];
             let sockets = vfs.iter().map(|vf| self.socket(vf));
             let builder = sockets.fold(LinuxGuest::builder(name).cpus(cpus), GuestBuilder::vf_socket);
-            Ok((place, Guest::spawn(builder, &self.assets, vfs[0], place as u8 + 1)?))
+            Ok((place, ScenarioGuest::spawn(builder, &self.assets, vfs[0], place as u8 + 1)?))
         };
         let missing = wanted.iter().copied().filter(|place| self.standing[*place].get().is_none());
         let spawned = missing.map(spawn).collect::<Result<Vec<_>>>()?;
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// Takes the third guest out, for a check that kills it. The next check boots a new one.
-    pub(crate) fn take_carol(&mut self) -> Result<Guest> {
+    pub(crate) fn take_carol(&mut self) -> Result<ScenarioGuest> {
         self.carol()?;
         self.standing[2].take().context("carol is not running")
     }
@@ -184,12 +184,16 @@ impl World {
     }
 
     /// Returns the guest that drives [`PF`].
-    pub(crate) fn dave(&self) -> Result<&Guest> {
+    pub(crate) fn dave(&self) -> Result<&ScenarioGuest> {
         self.dave.as_ref().context("dave is not running")
     }
 
     /// Boots a guest on [`PF`], after the guest that holds it has ended.
-    pub(crate) fn boot_in_place_of_dave(&mut self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
+    pub(crate) fn boot_in_place_of_dave(
+        &mut self,
+        builder: GuestBuilder,
+        assets: &Assets,
+    ) -> Result<ScenarioGuest> {
         self.send_visitors_home()?;
         boot_on_pf(builder, assets)
     }
@@ -211,7 +215,7 @@ impl World {
     }
 
     /// Returns the guest in which testpmd drives functions.
-    pub(crate) fn dpdk(&self) -> Result<&Guest> {
+    pub(crate) fn dpdk(&self) -> Result<&ScenarioGuest> {
         self.dpdk.as_ref().context("the guest for DPDK is not running")
     }
 
@@ -233,8 +237,8 @@ impl World {
     }
 
     /// Boots a guest on [`VISITOR`].
-    pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
-        let visitor = Guest::spawn(builder, assets, VISITOR, 5)?;
+    pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &Assets) -> Result<ScenarioGuest> {
+        let visitor = ScenarioGuest::spawn(builder, assets, VISITOR, 5)?;
         visitor.linux.wait_ready(BOOT)?;
         Ok(visitor)
     }
@@ -251,8 +255,8 @@ impl World {
 
     /// Returns the status of [`PF`].
     pub(crate) fn pf(&self) -> Result<FunctionStatus> {
-        match ask(self.host.control_socket(), Request::PortList)? {
-            Answer::Ports(ports) => {
+        match ask(self.host.control_socket(), ControlRequest::PortList)? {
+            ControlAnswer::Ports(ports) => {
                 ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
             }
             _ => bail!("unexpected answer to the request for all ports"),
@@ -261,34 +265,34 @@ impl World {
 
     /// Returns the status of the first port.
     pub(crate) fn port(&self) -> Result<PortStatus> {
-        match ask(self.host.control_socket(), Request::PortShow { port: "pf0".into() })? {
-            Answer::Port(port) => Ok(*port),
+        match ask(self.host.control_socket(), ControlRequest::PortShow { port: "pf0".into() })? {
+            ControlAnswer::Port(port) => Ok(*port),
             _ => bail!("unexpected answer to the request for a port"),
         }
     }
 
     /// Returns the status of a VF.
     pub(crate) fn vf(&self, vf: &str) -> Result<VfStatus> {
-        self.ask(Request::VfShow { vf: vf.to_owned() })
+        self.ask(ControlRequest::VfShow { vf: vf.to_owned() })
     }
 
     /// Changes a VF's policy.
     pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
-        self.ask(Request::VfSet { vf: vf.to_owned(), change: Change::volatile(change) })
+        self.ask(ControlRequest::VfSet { vf: vf.to_owned(), change: Change::volatile(change) })
     }
 
     /// Resets a port of the scenario's host.
     pub(crate) fn reset_port(&self, port: &str) -> Result<()> {
-        Ok(ask(self.host.control_socket(), Request::PortReset { port: port.to_owned() }).map(drop)?)
+        Ok(ask(self.host.control_socket(), ControlRequest::PortReset { port: port.to_owned() }).map(drop)?)
     }
 
     /// Changes the rules of the first port.
     pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus> {
         match ask(
             self.host.control_socket(),
-            Request::PortSet { port: "pf0".into(), change: Change::volatile(change) },
+            ControlRequest::PortSet { port: "pf0".into(), change: Change::volatile(change) },
         )? {
-            Answer::Port(port) => Ok(*port),
+            ControlAnswer::Port(port) => Ok(*port),
             _ => bail!("unexpected answer to the change of a port"),
         }
     }
@@ -311,16 +315,16 @@ impl World {
         })
     }
 
-    fn ask(&self, request: Request) -> Result<VfStatus> {
+    fn ask(&self, request: ControlRequest) -> Result<VfStatus> {
         match ask(self.host.control_socket(), request)? {
-            Answer::Vf(status) => Ok(*status),
+            ControlAnswer::Vf(status) => Ok(*status),
             _ => bail!("unexpected answer to the request for a VF"),
         }
     }
 }
 
 /// Settles guests at the same time, since most of the time is waiting.
-fn settle_all<'a>(guests: impl Iterator<Item = &'a Guest>) -> Result<()> {
+fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();
         let settled = settling.into_iter().map(|settling| settling.join().map_err(|_| anyhow!("a panic"))?);
@@ -328,8 +332,8 @@ fn settle_all<'a>(guests: impl Iterator<Item = &'a Guest>) -> Result<()> {
     })
 }
 
-fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
-    let guest = Guest::spawn(builder, assets, PF, 4)?;
+fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<ScenarioGuest> {
+    let guest = ScenarioGuest::spawn(builder, assets, PF, 4)?;
     guest.linux.wait_ready(BOOT)?;
     Ok(guest)
 }
@@ -363,7 +367,7 @@ fn no_rules() -> PortSettings {
     PortSettings { storm: Some(storm), mirror, ..PortSettings::default() }
 }
 
-fn config(wire: Option<&Wire>) -> String {
+fn config(wire: Option<&WireNamespace>) -> String {
     let [first, second, third] =
         PORTS.map(|port| wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}", wire.tap(port))));
     // SOFTIOV_WAIT=mapped runs the same checks with mapped doorbells.

@@ -3,7 +3,7 @@
 //! are not tested.
 
 use crate::built;
-use crate::machine::{Machine, obstacle};
+use crate::machine::{DebianMachine, obstacle};
 use crate::page::{self, Reader};
 use crate::vmm;
 use anyhow::Result;
@@ -26,7 +26,7 @@ fn commands_of_pages_first_vm_and_ci_work_with_the_package() -> Result<()> {
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
     let cache = linux_guest::cache_folder()?;
     let example = Path::new(EXAMPLE).canonicalize()?;
-    let machine = Machine::boot(&[&cache, &example])?;
+    let machine = DebianMachine::boot(&[&cache, &example])?;
     let package = built::package("0.1.0-1", machine.files())?;
     vmm::install(&machine, &assets)?;
     let mut prepare = machine.command(PREPARED);

@@ -2,7 +2,7 @@
 //! system's libvirt, which runs QEMU as another user, and one of a user's session.
 
 use crate::built;
-use crate::machine::{Machine, obstacle};
+use crate::machine::{DebianMachine, obstacle};
 use crate::vmm::{self, QEMU};
 use anyhow::{Context, Result};
 use host::test_support::skipped;
@@ -22,7 +22,7 @@ fn libvirt_system_and_session_guests_exchange_pings() -> Result<()> {
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
     let cache = linux_guest::cache_folder()?;
     let example = Path::new(EXAMPLE).canonicalize()?;
-    let machine = Machine::boot(&[&cache, &example])?;
+    let machine = DebianMachine::boot(&[&cache, &example])?;
     let package = built::package("1.0", machine.files())?;
     machine.run(&format!("dpkg -i {}", package.display()))?;
     vmm::install(&machine, &assets)?;
@@ -53,7 +53,7 @@ fn libvirt_system_and_session_guests_exchange_pings() -> Result<()> {
 }
 
 /// Returns a domain's XML: the command's output within the elements of any domain.
-fn domain(machine: &Machine, number: u8) -> Result<String> {
+fn domain(machine: &DebianMachine, number: u8) -> Result<String> {
     let printed = machine.run(&format!("softiov qemu-args pf0vf{number} --format libvirt"))?;
     let console = if number == 1 { "/var/log/libvirt/console1" } else { "/srv/ann/console2" };
     let (head, rest) = printed.split_once('\n').context("it prints lines")?;

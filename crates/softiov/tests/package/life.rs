@@ -1,10 +1,10 @@
 //! The life of the package from its installation to its removal, with two guests on the host's VFs.
 
 use crate::built;
-use crate::machine::{Machine, obstacle};
+use crate::machine::{DebianMachine, obstacle};
 use anyhow::{Result, ensure};
 use host::test_support::skipped;
-use linux_guest::{Assets, Background, KernelSeries, LinuxGuest};
+use linux_guest::{Assets, BackgroundScript, KernelSeries, LinuxGuest};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn debian_package_installs_upgrades_under_guests_and_purges() -> Result<()> {
         skipped("the package", obstacle);
         return Ok(());
     }
-    let machine = Machine::boot(&[])?;
+    let machine = DebianMachine::boot(&[])?;
     let before = files(&machine)?;
     let first = built::package("1.0", machine.files())?;
     machine.run(&format!("dpkg -i {}", first.display()))?;
@@ -59,7 +59,7 @@ fn hung_host_is_restarted_by_systemd() -> Result<()> {
         skipped("the watchdog", obstacle);
         return Ok(());
     }
-    let machine = Machine::boot(&[])?;
+    let machine = DebianMachine::boot(&[])?;
     let package = built::package("1.0", machine.files())?;
     let folder = "/run/systemd/system/softiov.service.d";
     machine
@@ -73,7 +73,7 @@ fn hung_host_is_restarted_by_systemd() -> Result<()> {
 
 /// Returns the files on the machine's disk, except those that systems write by themselves and those of the user, who
 /// stays.
-fn files(machine: &Machine) -> Result<BTreeSet<String>> {
+fn files(machine: &DebianMachine) -> Result<BTreeSet<String>> {
     let written = "-path /var/log -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/lib/systemd -o -path /old \
                    -o -name '*passwd*' -o -name '*shadow*' -o -name '*group*' -o -name .pwd.lock -o -path '/proc/*'";
     let found = machine
@@ -81,7 +81,7 @@ fn files(machine: &Machine) -> Result<BTreeSet<String>> {
     Ok(found.lines().map(str::to_owned).collect())
 }
 
-fn the_unit_is_up_and_confined(machine: &Machine) -> Result<()> {
+fn the_unit_is_up_and_confined(machine: &DebianMachine) -> Result<()> {
     machine.run("systemctl is-active softiov && systemctl is-enabled softiov && softiov vf show pf0vf6")?;
     let complaints = machine.command("systemd-analyze verify softiov.service").output()?;
     let complaints = String::from_utf8_lossy(&complaints.stderr).into_owned();
@@ -99,7 +99,7 @@ fn the_unit_is_up_and_confined(machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-fn boot(machine: &Machine, assets: &Assets, number: u8) -> Result<LinuxGuest> {
+fn boot(machine: &DebianMachine, assets: &Assets, number: u8) -> Result<LinuxGuest> {
     let socket = machine.place(&format!("/run/softiov/pf0vf{number}/vf.sock"));
     Ok(LinuxGuest::builder(format!("guest{number}")).vf_socket(socket).spawn(assets)?)
 }
@@ -115,13 +115,13 @@ fn set_up(guest: &LinuxGuest, number: u8) -> Result<()> {
 }
 
 /// Returns signs of a reset, in the guest and on the card.
-fn disturbances(machine: &Machine, guest: &LinuxGuest) -> Result<[String; 2]> {
+fn disturbances(machine: &DebianMachine, guest: &LinuxGuest) -> Result<[String; 2]> {
     let changes = guest.check("cat /sys/class/net/eth0/carrier_changes", COMMAND)?;
     let resets = machine.ask("softiov vf show pf0vf1 | grep -w resets")?;
     Ok([changes, resets])
 }
 
-fn an_upgrade_hands_over(machine: &Machine, guest: &LinuxGuest, package: &str) -> Result<()> {
+fn an_upgrade_hands_over(machine: &DebianMachine, guest: &LinuxGuest, package: &str) -> Result<()> {
     let host = || machine.ask("softiov vf list >/dev/null; pgrep -n -x softiov");
     let keeper = || machine.ask("systemctl show softiov -P MainPID");
     let (calm, host_before, keeper_before) = (disturbances(machine, guest)?, host()?, keeper()?);
@@ -133,7 +133,7 @@ fn an_upgrade_hands_over(machine: &Machine, guest: &LinuxGuest, package: &str) -
     Ok(())
 }
 
-fn a_restart_keeps_the_guests(machine: &Machine, guest: &LinuxGuest) -> Result<()> {
+fn a_restart_keeps_the_guests(machine: &DebianMachine, guest: &LinuxGuest) -> Result<()> {
     let calm = disturbances(machine, guest)?;
     let kept: u32 = machine.ask("systemctl show softiov -P NFileDescriptorStore")?.parse()?;
     ensure!(kept > 9, "systemd keeps {kept} descriptors");
@@ -142,7 +142,7 @@ fn a_restart_keeps_the_guests(machine: &Machine, guest: &LinuxGuest) -> Result<(
     Ok(())
 }
 
-fn every_ping_was_answered(guest: &LinuxGuest, flow: &Background) -> Result<()> {
+fn every_ping_was_answered(guest: &LinuxGuest, flow: &BackgroundScript) -> Result<()> {
     guest.check("touch /stop", COMMAND)?;
     let words = guest.wait(flow, COMMAND)?.stdout;
     let (answered, lost) = (words.matches("answered").count(), words.matches("lost").count());

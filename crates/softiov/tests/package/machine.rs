@@ -35,14 +35,14 @@ pub(crate) fn obstacle() -> Option<&'static str> {
 
 /// Running machine (a Debian 13 in namespaces). Dropping this value ends all of its processes.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct DebianMachine {
     /// Process that started systemd; its end ends systemd.
     unshare: Child,
     init: u32,
     folder: TempDir,
 }
 
-impl Machine {
+impl DebianMachine {
     /// Boots a machine with these folders of this machine and the one of [`Self::files`], and waits for its systemd.
     pub(crate) fn boot(folders: &[&Path]) -> Result<Self> {
         let root = DebianRoot::prepare()?;
@@ -134,7 +134,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for DebianMachine {
     fn drop(&mut self) {
         // Both fail only for a process that has ended.
         let _ = self.unshare.kill();

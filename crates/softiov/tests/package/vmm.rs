@@ -1,6 +1,6 @@
 //! The guest kit's QEMU in a machine, where its users find it.
 
-use crate::machine::Machine;
+use crate::machine::DebianMachine;
 use anyhow::Result;
 use linux_guest::Assets;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 pub(crate) const QEMU: &str = "/usr/local/bin/qemu-system-x86_64";
 
 /// Installs a script that starts the QEMU in the cache, which the machine must have.
-pub(crate) fn install(machine: &Machine, assets: &Assets) -> Result<()> {
+pub(crate) fn install(machine: &DebianMachine, assets: &Assets) -> Result<()> {
     let command = assets.qemu().command();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();

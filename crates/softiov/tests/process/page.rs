@@ -11,7 +11,7 @@ const ENDED: &str = "the command has ended with status";
 
 /// Command of the page to type, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct DocumentedCommand {
     /// Line on the page.
     pub(crate) line: usize,
     pub(crate) command: String,
@@ -28,8 +28,8 @@ pub(crate) fn guide(name: &str) -> String {
 /// Returns the commands of a page or of a part of one: those behind `$ ` in `console` blocks, each with the output
 /// below it, and each `sh` block as one command, which fails where one of its lines does. A line behind `> `
 /// continues a command.
-pub(crate) fn steps(page: &str) -> Vec<Step> {
-    let (mut steps, mut language) = (Vec::<Step>::new(), None);
+pub(crate) fn steps(page: &str) -> Vec<DocumentedCommand> {
+    let (mut steps, mut language) = (Vec::<DocumentedCommand>::new(), None);
     for (number, text) in page.lines().enumerate() {
         let line = number + 1;
         if let Some(opened) = text.strip_prefix("```") {
@@ -39,7 +39,7 @@ pub(crate) fn steps(page: &str) -> Vec<Step> {
                 _ => {}
             }
             if language == Some("sh") {
-                steps.push(Step { line, command: "(set -e\n".to_owned(), printed: None });
+                steps.push(DocumentedCommand { line, command: "(set -e\n".to_owned(), printed: None });
             }
             continue;
         }
@@ -48,12 +48,14 @@ pub(crate) fn steps(page: &str) -> Vec<Step> {
             (Some("console"), last) => match (text.strip_prefix("$ "), continued(text), last) {
                 (Some(command), ..) => {
                     let command = format!("{command}\n");
-                    steps.push(Step { line, command, printed: Some(String::new()) });
+                    steps.push(DocumentedCommand { line, command, printed: Some(String::new()) });
                 }
                 (_, Some(more), Some(step)) if step.printed.as_deref() == Some("") => {
                     step.command += &format!("{more}\n");
                 }
-                (.., Some(Step { printed: Some(printed), .. })) => *printed += &format!("{text}\n"),
+                (.., Some(DocumentedCommand { printed: Some(printed), .. })) => {
+                    *printed += &format!("{text}\n");
+                }
                 _ => panic!("line {line} is printed before there is a command: {text}"),
             },
             _ => {}
@@ -69,14 +71,14 @@ fn continued(line: &str) -> Option<&str> {
 
 /// A reader who types the commands of a page. Dropping it ends what was started in the background.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct DocumentationReader {
     shell: Child,
     typed: Option<ChildStdin>,
     printed: BufReader<ChildStdout>,
     places: Vec<(String, String)>,
 }
 
-impl Reader {
+impl DocumentationReader {
     /// Creates a reader at a shell. Of each pair of names, the page has the first, and this machine the second.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
         let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
@@ -96,7 +98,7 @@ impl Reader {
     }
 
     /// Types the command of a step, and compares its output with the page.
-    pub(crate) fn take(&mut self, step: &Step) {
+    pub(crate) fn take(&mut self, step: &DocumentedCommand) {
         let mut command = step.command.clone();
         for (page, here) in &self.places {
             command = command.replace(page, here);
@@ -147,7 +149,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for DocumentationReader {
     fn drop(&mut self) {
         // At the end of its input the shell ends its children, and itself.
         self.typed = None;

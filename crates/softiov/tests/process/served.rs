@@ -16,12 +16,12 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// Running host in its own process. Dropping this value kills keeper and host.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct HostWithKeeper {
     pub(crate) keeper: Child,
     folder: TempDir,
 }
 
-impl Served {
+impl HostWithKeeper {
     /// Starts a host with this configuration, and waits until it serves.
     pub(crate) fn start(config: &str) -> Result<Self> {
         let folder = TempDir::new()?;
@@ -86,7 +86,7 @@ fn in_folder<'a>(command: &'a mut Command, folder: &TempDir) -> &'a mut Command 
     command.arg("--state-dir").arg(folder.path().join("state")).env_remove("RUST_LOG")
 }
 
-impl Drop for Served {
+impl Drop for HostWithKeeper {
     fn drop(&mut self) {
         kill_all(&mut self.keeper);
     }

@@ -1,11 +1,11 @@
 //! The campaign's events, one after the other, and the checks after each.
 
-use crate::Options;
-use crate::embedded::Embedded;
-use crate::holding::{Holding, Ticks};
-use crate::machines::Machines;
-use crate::random::Random;
-use crate::report::{Gaps, Loss, Outcome};
+use crate::CampaignOptions;
+use crate::embedded::EmbeddedGuests;
+use crate::holding::{ProcessResources, ProcessorTicks};
+use crate::machines::MachineGroup;
+use crate::random::RandomGenerator;
+use crate::report::{CampaignFailure, CampaignInterruptions, CampaignOutcome};
 use crate::served::Served;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -28,12 +28,12 @@ const DEATH: &str = "; starting the host again";
 const WAITS: &str = "the next start is in";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
+enum CampaignEvent {
     HandOver,
     Kill,
 }
 
-impl Event {
+impl CampaignEvent {
     /// Returns the longest interruption that guests should see on an otherwise idle machine.
     fn goal(self) -> Duration {
         match self {
@@ -45,7 +45,7 @@ impl Event {
 
 /// Traffic during an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Load {
+enum CampaignLoad {
     /// No traffic: requests begin with the event.
     Idle,
     Requests,
@@ -57,37 +57,38 @@ enum Load {
 pub(crate) struct Campaign {
     seed: u64,
     wait: String,
-    random: Random,
+    random: RandomGenerator,
     /// Number of hand-overs that remain.
     hand_overs: u32,
     kills: u32,
-    embedded: Embedded,
-    machines: Machines,
+    embedded: EmbeddedGuests,
+    machines: MachineGroup,
     served: Served,
     host: Pid,
-    before: [Holding; 2],
-    ticks: Ticks,
-    gaps: Gaps,
-    losses: Vec<Loss>,
+    before: [ProcessResources; 2],
+    ticks: ProcessorTicks,
+    gaps: CampaignInterruptions,
+    losses: Vec<CampaignFailure>,
 }
 
 impl Campaign {
     /// Starts host and guests.
-    pub(crate) fn begin(options: &Options, seed: u64) -> Result<Self> {
+    pub(crate) fn begin(options: &CampaignOptions, seed: u64) -> Result<Self> {
         let served = Served::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
-        let machines = if options.embedded_only { Machines::none() } else { Machines::boot(&served)? };
-        let embedded = Embedded::attach(&served)?;
+        let machines =
+            if options.embedded_only { MachineGroup::none() } else { MachineGroup::boot(&served)? };
+        let embedded = EmbeddedGuests::attach(&served)?;
         let host = served.host(None)?;
         // A successor holds more than the first host: the descriptors that were handed over.
         served.softiov("upgrade")?;
         let host = served.host(Some(host))?;
         embedded.wait_links()?;
         std::thread::sleep(PAUSE);
-        let before = Holding::of(&served, host)?;
+        let before = ProcessResources::of(&served, host)?;
         Ok(Self {
             seed,
             wait: options.wait.clone(),
-            random: Random(seed),
+            random: RandomGenerator(seed),
             hand_overs: options.hand_overs,
             kills: options.kills,
             embedded,
@@ -95,14 +96,14 @@ impl Campaign {
             served,
             host,
             before,
-            ticks: Ticks::now()?,
-            gaps: Gaps::default(),
+            ticks: ProcessorTicks::now()?,
+            gaps: CampaignInterruptions::default(),
             losses: Vec::new(),
         })
     }
 
     /// Runs the campaign to its end, or to the first event after which no connection recovers.
-    pub(crate) fn run(mut self) -> Result<Outcome> {
+    pub(crate) fn run(mut self) -> Result<CampaignOutcome> {
         let start = Instant::now();
         let all = self.hand_overs + self.kills;
         for number in 1..=all {
@@ -119,13 +120,13 @@ impl Campaign {
             }
             self.look(&what);
             if let Err(error) = happened {
-                self.losses.push(Loss::Other(format!("{what}: {error:#}")));
+                self.losses.push(CampaignFailure::Other(format!("{what}: {error:#}")));
                 eprintln!("{}", self.served.log());
                 return self.outcome(start);
             }
         }
         if let Err(error) = self.machines.finish() {
-            self.losses.push(Loss::Connection(format!("at the end: {error:#}")));
+            self.losses.push(CampaignFailure::Connection(format!("at the end: {error:#}")));
         }
         self.embedded.finish();
         self.look("at the end");
@@ -133,24 +134,25 @@ impl Campaign {
     }
 
     /// Draws the next event, in proportion to those that remain.
-    fn draw(&mut self) -> (Event, Load) {
+    fn draw(&mut self) -> (CampaignEvent, CampaignLoad) {
         let left = u64::from(self.hand_overs + self.kills);
         let event = if self.random.below(left) < self.hand_overs.into() {
             self.hand_overs -= 1;
-            Event::HandOver
+            CampaignEvent::HandOver
         } else {
             self.kills -= 1;
-            Event::Kill
+            CampaignEvent::Kill
         };
-        let load = [Load::Idle, Load::Requests, Load::Streams][self.random.below(3) as usize];
+        let load = [CampaignLoad::Idle, CampaignLoad::Requests, CampaignLoad::Streams]
+            [self.random.below(3) as usize];
         (event, load)
     }
 
     /// Performs an event, and records and returns the longest interruption.
-    fn happen(&mut self, event: Event, load: Load) -> Result<Duration> {
-        self.embedded.let_flow(load == Load::Streams);
-        self.machines.let_flow(load != Load::Idle)?;
-        let before = if load == Load::Idle { None } else { Some(self.embedded.pulse()?) };
+    fn happen(&mut self, event: CampaignEvent, load: CampaignLoad) -> Result<Duration> {
+        self.embedded.let_flow(load == CampaignLoad::Streams);
+        self.machines.let_flow(load != CampaignLoad::Idle)?;
+        let before = if load == CampaignLoad::Idle { None } else { Some(self.embedded.pulse()?) };
         if let Some(pulse) = &before {
             self.embedded.wait_answers(pulse, ALIVE)?;
             pulse.take_longest();
@@ -161,12 +163,12 @@ impl Campaign {
         }
         let waits = self.keepers_waits();
         let pulse = match event {
-            Event::HandOver => {
+            CampaignEvent::HandOver => {
                 let pulse = before.map_or_else(|| self.embedded.pulse(), Ok)?;
                 self.served.softiov("upgrade")?;
                 pulse
             }
-            Event::Kill => {
+            CampaignEvent::Kill => {
                 kill_process(self.host, Signal::KILL).context("cannot kill the host")?;
                 before.map_or_else(|| self.embedded.pulse(), Ok)?
             }
@@ -176,9 +178,9 @@ impl Campaign {
         let gap = pulse.take_longest();
         self.embedded.let_flow(false);
         match event {
-            Event::HandOver => self.gaps.hand_overs.push(gap),
-            Event::Kill if self.keepers_waits() == waits => self.gaps.kills.push(gap),
-            Event::Kill => self.gaps.kills_with_wait.push(gap),
+            CampaignEvent::HandOver => self.gaps.hand_overs.push(gap),
+            CampaignEvent::Kill if self.keepers_waits() == waits => self.gaps.kills.push(gap),
+            CampaignEvent::Kill => self.gaps.kills_with_wait.push(gap),
         }
         self.embedded.wait_links().map(|()| gap)
     }
@@ -202,7 +204,7 @@ impl Campaign {
         }
         let deadline = Instant::now() + SETTLING;
         loop {
-            let now = Holding::of(&self.served, self.host)?.map(|holding| holding.descriptors);
+            let now = ProcessResources::of(&self.served, self.host)?.map(|holding| holding.descriptors);
             let before = self.before.each_ref().map(|holding| &holding.descriptors);
             if now.each_ref() == before {
                 return Ok(());
@@ -218,27 +220,31 @@ impl Campaign {
     /// Records lost machines and connections.
     fn look(&mut self, what: &str) {
         for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
-            let machines = machines.into_iter().map(|loss| Loss::Machine(format!("{what}: {loss}")));
-            let connections = connections.into_iter().map(|loss| Loss::Connection(format!("{what}: {loss}")));
+            let machines =
+                machines.into_iter().map(|loss| CampaignFailure::Machine(format!("{what}: {loss}")));
+            let connections =
+                connections.into_iter().map(|loss| CampaignFailure::Connection(format!("{what}: {loss}")));
             self.losses.extend(machines.chain(connections));
         }
     }
 
-    fn outcome(mut self, start: Instant) -> Result<Outcome> {
-        let after = Holding::of(&self.served, self.host).unwrap_or_default();
+    fn outcome(mut self, start: Instant) -> Result<CampaignOutcome> {
+        let after = ProcessResources::of(&self.served, self.host).unwrap_or_default();
         for ((who, before), after) in ["keeper", "host"].into_iter().zip(&self.before).zip(&after) {
             if after.own_kib > before.own_kib + GROWTH {
                 let (before, after) = (before.own_kib, after.own_kib);
-                self.losses.push(Loss::Other(format!("the {who} has grown from {before} to {after} KiB")));
+                self.losses.push(CampaignFailure::Other(format!(
+                    "the {who} has grown from {before} to {after} KiB"
+                )));
             }
         }
         let deaths = self.unwanted_deaths();
         if deaths > 0 {
             eprintln!("{}", self.served.log());
-            self.losses.push(Loss::Other(format!("{deaths} hosts have died by themselves")));
+            self.losses.push(CampaignFailure::Other(format!("{deaths} hosts have died by themselves")));
         }
-        let [busy, stolen] = Ticks::now()?.since(self.ticks);
-        Ok(Outcome {
+        let [busy, stolen] = ProcessorTicks::now()?.since(self.ticks);
+        Ok(CampaignOutcome {
             seed: self.seed,
             wait: self.wait.clone(),
             seconds: start.elapsed().as_secs(),

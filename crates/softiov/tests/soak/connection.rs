@@ -3,7 +3,7 @@
 //! much of it arrived. A guest that loses its connection ends early. The connection carries little, to leave the
 //! processors to the host.
 
-use crate::random::Random;
+use crate::random::RandomGenerator;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -29,14 +29,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Work of this program inside a guest, instead of a campaign.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub(crate) enum Inside {
+pub(crate) enum GuestTask {
     /// Inside a guest: receive from another guest and compare the bytes.
     Receive,
     /// Inside a guest: send to another guest.
     Send { to: Ipv4Addr },
 }
 
-impl Inside {
+impl GuestTask {
     pub(crate) fn run(&self) -> Result<()> {
         match self {
             Self::Receive => receive(),
@@ -48,7 +48,7 @@ impl Inside {
 fn receive() -> Result<()> {
     let (mut stream, _) = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))?.accept()?;
     let told = File::create(RECEIVED)?;
-    let (mut sequence, mut received) = (Random(SEED), 0_u64);
+    let (mut sequence, mut received) = (RandomGenerator(SEED), 0_u64);
     let (mut block, mut expected) = (vec![0; BLOCK], vec![0; BLOCK]);
     loop {
         let count = fill(&mut stream, &mut block).with_context(|| format!("lost after {received} bytes"))?;
@@ -86,7 +86,7 @@ fn fill(stream: &mut TcpStream, block: &mut [u8]) -> std::io::Result<usize> {
 
 fn send(to: Ipv4Addr) -> Result<()> {
     let mut stream = connect(to)?;
-    let (mut sequence, mut sent, mut block) = (Random(SEED), 0_u64, vec![0; BLOCK]);
+    let (mut sequence, mut sent, mut block) = (RandomGenerator(SEED), 0_u64, vec![0; BLOCK]);
     while !Path::new(FINISH).exists() {
         std::thread::sleep(PACE);
         if Path::new(HOLD).exists() {

@@ -2,7 +2,7 @@
 
 use crate::served::Served;
 use anyhow::{Result, ensure};
-use embedded_guest::{Config, EmbeddedGuest, Pulse};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, InterruptionMeasurement};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const STREAM: u64 = 4 << 20;
 
 /// Results of the streams so far.
 #[derive(Debug, Default)]
-struct Streams {
+struct StreamResults {
     flowing: AtomicBool,
     over: AtomicBool,
     bytes: AtomicU64,
@@ -28,16 +28,16 @@ struct Streams {
 
 /// The four guests.
 #[derive(Debug)]
-pub(crate) struct Embedded {
+pub(crate) struct EmbeddedGuests {
     guests: Vec<Arc<EmbeddedGuest>>,
-    streams: Arc<Streams>,
+    streams: Arc<StreamResults>,
     senders: Vec<JoinHandle<()>>,
 }
 
-impl Embedded {
+impl EmbeddedGuests {
     pub(crate) fn attach(served: &Served) -> Result<Self> {
         let guests = VFS.map(|vf| {
-            let config = Config {
+            let config = EmbeddedGuestConfig {
                 socket: served.socket(&format!("pf0vf{vf}")),
                 name: format!("pf0vf{vf}"),
                 ip: address(vf),
@@ -45,7 +45,7 @@ impl Embedded {
             EmbeddedGuest::start(config).map(Arc::new)
         });
         let guests = guests.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(StreamResults::default());
         let senders = [(2, VFS[3]), (3, VFS[2])].map(|(place, to): (usize, u8)| {
             let (guest, streams) = (Arc::clone(&guests[place]), Arc::clone(&streams));
             std::thread::spawn(move || send(&guest, address(to), &streams))
@@ -73,12 +73,12 @@ impl Embedded {
     }
 
     /// Starts requests between the first two guests.
-    pub(crate) fn pulse(&self) -> Result<Pulse> {
+    pub(crate) fn pulse(&self) -> Result<InterruptionMeasurement> {
         Ok(self.guests[0].pulse(address(VFS[1]), PULSE)?)
     }
 
     /// Waits until `answers` further answers have arrived.
-    pub(crate) fn wait_answers(&self, pulse: &Pulse, answers: u64) -> Result<()> {
+    pub(crate) fn wait_answers(&self, pulse: &InterruptionMeasurement, answers: u64) -> Result<()> {
         let (goal, deadline) = (pulse.answers() + answers, Instant::now() + 3 * PATIENCE);
         while pulse.answers() < goal {
             ensure!(Instant::now() < deadline, "no answers for {:?}", pulse.silence());
@@ -109,7 +109,7 @@ impl Embedded {
     }
 }
 
-impl Drop for Embedded {
+impl Drop for EmbeddedGuests {
     fn drop(&mut self) {
         self.finish();
     }
@@ -119,7 +119,7 @@ fn address(vf: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, 1 + vf)
 }
 
-fn send(guest: &EmbeddedGuest, to: Ipv4Addr, streams: &Streams) {
+fn send(guest: &EmbeddedGuest, to: Ipv4Addr, streams: &StreamResults) {
     while !streams.over.load(Ordering::Acquire) {
         if !streams.flowing.load(Ordering::Acquire) {
             std::thread::sleep(LOOK);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Descriptors and memory of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Holding {
+pub(crate) struct ProcessResources {
     /// Number of open descriptors, by kind of target.
     pub(crate) descriptors: BTreeMap<String, usize>,
     /// Memory of the process's own, without guests' memory, KiB.
@@ -21,7 +21,7 @@ pub(crate) struct Holding {
     pub(crate) pss_kib: u64,
 }
 
-impl Holding {
+impl ProcessResources {
     /// Reads the resources of keeper and host.
     pub(crate) fn of(served: &Served, host: Pid) -> Result<[Self; 2]> {
         Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
@@ -32,7 +32,7 @@ impl Holding {
     }
 }
 
-fn of(pid: i32) -> Result<Holding> {
+fn of(pid: i32) -> Result<ProcessResources> {
     let process = Path::new("/proc").join(pid.to_string());
     let mut descriptors = BTreeMap::new();
     for entry in fs::read_dir(process.join("fd"))? {
@@ -43,7 +43,7 @@ fn of(pid: i32) -> Result<Holding> {
     }
     let rollup = fs::read_to_string(process.join("smaps_rollup"))?;
     let status = fs::read_to_string(process.join("status"))?;
-    Ok(Holding {
+    Ok(ProcessResources {
         descriptors,
         own_kib: kib(&status, "RssAnon:")?,
         rss_kib: kib(&rollup, "Rss:")?,
@@ -67,13 +67,13 @@ fn kib(text: &str, name: &str) -> Result<u64> {
 
 /// Processor time of this machine since its start, ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ticks {
+pub(crate) struct ProcessorTicks {
     all: u64,
     idle: u64,
     stolen: u64,
 }
 
-impl Ticks {
+impl ProcessorTicks {
     pub(crate) fn now() -> Result<Self> {
         let text = fs::read_to_string(PathBuf::from("/proc/stat"))?;
         let line = text.lines().next().context("/proc/stat is empty")?;

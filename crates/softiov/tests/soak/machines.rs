@@ -4,7 +4,7 @@
 use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
 use crate::served::Served;
 use anyhow::{Context, Result, bail, ensure};
-use linux_guest::{Assets, Background, GuestError, KernelSeries, LinuxGuest};
+use linux_guest::{Assets, BackgroundScript, GuestError, KernelSeries, LinuxGuest};
 use std::time::{Duration, Instant};
 
 /// VFs of the machines.
@@ -20,21 +20,21 @@ const ALIVE: u64 = 4 * BLOCK as u64;
 
 /// A machine. It receives from one of the others, and sends to the other.
 #[derive(Debug)]
-struct Machine {
+struct SoakMachine {
     linux: LinuxGuest,
-    receiver: Background,
-    sender: Background,
+    receiver: BackgroundScript,
+    sender: BackgroundScript,
 }
 
 /// All machines; none if the campaign has only embedded guests.
 #[derive(Debug)]
-pub(crate) struct Machines {
-    machines: Vec<Machine>,
+pub(crate) struct MachineGroup {
+    machines: Vec<SoakMachine>,
     /// Bytes that were compared at the end of connections.
     bytes: u64,
 }
 
-impl Machines {
+impl MachineGroup {
     pub(crate) fn none() -> Self {
         Self { machines: Vec::new(), bytes: 0 }
     }
@@ -64,7 +64,7 @@ impl Machines {
         let senders = senders.collect::<Result<Vec<_>, _>>()?;
         let machines = guests.into_iter().zip(receivers).zip(senders);
         let machines =
-            machines.map(|((linux, receiver), sender)| Machine { linux, receiver, sender }).collect();
+            machines.map(|((linux, receiver), sender)| SoakMachine { linux, receiver, sender }).collect();
         let mut machines = Self { machines, bytes: 0 };
         machines.wait_moving()?;
         Ok(machines)
@@ -137,7 +137,7 @@ impl Machines {
     }
 }
 
-impl Machine {
+impl SoakMachine {
     /// Returns the number of bytes received.
     fn received(&self) -> Result<u64> {
         let text = self.linux.check(&format!("cat {RECEIVED} 2>/dev/null || echo 0"), COMMAND)?;

@@ -24,14 +24,14 @@ mod served;
 
 use campaign::Campaign;
 use clap::Parser;
-use connection::Inside;
+use connection::GuestTask;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options of the campaign.
 #[derive(Debug, Clone, Parser)]
 #[command(bin_name = "cargo xtask soak")]
-struct Options {
+struct CampaignOptions {
     /// Planned hand-overs to a new process.
     #[arg(long, default_value_t = 200)]
     hand_overs: u32,
@@ -51,11 +51,11 @@ struct Options {
     #[arg(long)]
     embedded_only: bool,
     #[command(subcommand)]
-    inside: Option<Inside>,
+    inside: Option<GuestTask>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let options = Options::parse();
+    let options = CampaignOptions::parse();
     if let Some(inside) = &options.inside {
         return inside.run().map(|()| ExitCode::SUCCESS);
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// State of the generator.
 #[derive(Debug)]
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct RandomGenerator(pub(crate) u64);
 
-impl Random {
+impl RandomGenerator {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

@@ -1,13 +1,13 @@
 //! Report of a campaign: distributions of interruptions, resources of keeper and host, and losses.
 
-use crate::holding::Holding;
+use crate::holding::ProcessResources;
 use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 /// Interruptions, as measured.
 #[derive(Debug, Default)]
-pub(crate) struct Gaps {
+pub(crate) struct CampaignInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
     /// Crashes after which the keeper started the next host at once.
     pub(crate) kills: Vec<Duration>,
@@ -19,7 +19,7 @@ pub(crate) struct Gaps {
     pub(crate) recoveries: Vec<Duration>,
 }
 
-impl Gaps {
+impl CampaignInterruptions {
     /// Prints progress.
     pub(crate) fn say(&self, number: u32, all: u32, start: Instant, lost: usize) {
         let worst = |gaps: &[Duration]| gaps.iter().max().copied().unwrap_or_default();
@@ -34,7 +34,7 @@ impl Gaps {
         );
     }
 
-    pub(crate) fn distributions(&self) -> Vec<Distribution> {
+    pub(crate) fn distributions(&self) -> Vec<InterruptionDistribution> {
         let all_kills = [&self.kills[..], &self.kills_with_wait].concat();
         vec![
             Distribution::of("hand-over", &self.hand_overs),
@@ -49,7 +49,7 @@ impl Gaps {
 
 /// Distribution of interruptions, milliseconds.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Distribution {
+pub(crate) struct InterruptionDistribution {
     pub(crate) what: &'static str,
     pub(crate) count: usize,
     pub(crate) p50: f64,
@@ -58,7 +58,7 @@ pub(crate) struct Distribution {
     pub(crate) max: f64,
 }
 
-impl Distribution {
+impl InterruptionDistribution {
     fn of(what: &'static str, gaps: &[Duration]) -> Self {
         let mut sorted: Vec<f64> = gaps.iter().map(|gap| gap.as_secs_f64() * 1e3).collect();
         sorted.sort_by(f64::total_cmp);
@@ -73,7 +73,7 @@ impl Distribution {
 /// A loss that fails the campaign.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Loss {
+pub(crate) enum CampaignFailure {
     Machine(String),
     /// A connection has ended, or carried bytes other than those sent.
     Connection(String),
@@ -82,7 +82,7 @@ pub(crate) enum Loss {
 
 /// Outcome of a campaign.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct CampaignOutcome {
     pub(crate) seed: u64,
     /// The port's way to wait, as in its configuration.
     pub(crate) wait: String,
@@ -90,23 +90,23 @@ pub(crate) struct Outcome {
     pub(crate) embedded_guests: usize,
     pub(crate) linux_guests: usize,
     /// Longest interruption between two embedded guests per event, milliseconds.
-    pub(crate) silences: Vec<Distribution>,
+    pub(crate) silences: Vec<InterruptionDistribution>,
     /// Bytes compared between embedded guests.
     pub(crate) bytes_embedded: u64,
     pub(crate) bytes_linux: u64,
     /// Resources before and after.
-    pub(crate) keeper: [Holding; 2],
-    pub(crate) host: [Holding; 2],
+    pub(crate) keeper: [ProcessResources; 2],
+    pub(crate) host: [ProcessResources; 2],
     /// Shares of time that this machine's processors were busy, and that they were another machine's, percent.
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
-    pub(crate) losses: Vec<Loss>,
+    pub(crate) losses: Vec<CampaignFailure>,
 }
 
-impl Outcome {
+impl CampaignOutcome {
     /// Returns the numbers of lost machines, lost connections, and other losses.
     fn lost(&self) -> [usize; 3] {
-        let count = |is: fn(&Loss) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
+        let count = |is: fn(&CampaignFailure) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
         [
             count(|loss| matches!(loss, Loss::Machine(_))),
             count(|loss| matches!(loss, Loss::Connection(_))),
@@ -115,7 +115,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for CampaignOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, wait, seconds, embedded_guests, linux_guests, busy, stolen, .. } = self;
         writeln!(
@@ -129,7 +129,7 @@ impl fmt::Display for Outcome {
             "{title:>20} {:>6} {:>9} {:>9} {:>9} {:>9}",
             "count", "p50 ms", "p90 ms", "p99 ms", "max ms"
         )?;
-        for Distribution { what, count, p50, p90, p99, max } in
+        for InterruptionDistribution { what, count, p50, p90, p99, max } in
             self.silences.iter().filter(|row| row.count > 0)
         {
             writeln!(f, "{what:>20} {count:>6} {p50:>9.1} {p90:>9.1} {p99:>9.1} {max:>9.1}")?;
@@ -153,7 +153,9 @@ impl fmt::Display for Outcome {
         let [machines, connections, others] = self.lost();
         writeln!(f, "{:>20} {machines} machines, {connections} connections, {others} others", "lost")?;
         for loss in &self.losses {
-            let (Loss::Machine(text) | Loss::Connection(text) | Loss::Other(text)) = loss;
+            let (CampaignFailure::Machine(text)
+            | CampaignFailure::Connection(text)
+            | CampaignFailure::Other(text)) = loss;
             writeln!(f, "LOST: {text}")?;
         }
         Ok(())

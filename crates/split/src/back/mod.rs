@@ -17,26 +17,26 @@ mod packet;
 mod receive;
 mod transmit;
 
-pub use packet::{BUFFER, Key};
-pub use transmit::TransmitOutcome;
+pub use packet::{BUFFER, FrameHandle};
+pub use transmit::TransmitPollOutcome;
 
-use crate::Rings;
+use crate::InterfaceRings;
 use crate::ring::{BackRing, SLOTS};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use packet::Packets;
-use transmit::Pending;
+use packet::FrameStore;
+use transmit::PendingTransmitRequest;
 
 /// Index of a virtual interface, the back end's counterpart of a guest's network device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Vif(pub u16);
+pub struct VifIndex(pub u16);
 
 /// Byte address in a page that a guest has granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantedAddress {
     /// Network interface of the guest that granted the page.
-    pub vif: Vif,
+    pub vif: VifIndex,
     /// Grant reference of the page with the address.
     pub reference: u32,
     /// Offset of the address from the start of the page, in bytes.
@@ -49,21 +49,21 @@ pub struct GrantedAddress {
 pub struct NotGranted;
 
 /// Machine operations that the network back end needs. Costs are charged by the implementer.
-pub trait Host {
+pub trait NetworkBackendHal {
     /// Handle of a mapped page.
     type Mapping: Copy + Debug;
 
     /// Returns the transmit and receive rings of a guest's interface.
-    fn rings(&mut self, vif: Vif) -> &mut Rings;
+    fn rings(&mut self, vif: VifIndex) -> &mut InterfaceRings;
 
     /// Maps a granted page for reading.
     ///
     /// # Errors
     /// [`NotGranted`] if the grant does not permit it.
-    fn map(&mut self, vif: Vif, reference: u32) -> Result<Self::Mapping, NotGranted>;
+    fn map(&mut self, vif: VifIndex, reference: u32) -> Result<Self::Mapping, NotGranted>;
 
     /// Unmaps a page of the guest.
-    fn unmap(&mut self, vif: Vif, mapping: Self::Mapping);
+    fn unmap(&mut self, vif: VifIndex, mapping: Self::Mapping);
 
     /// Reads bytes of a mapped page into `into`.
     ///
@@ -71,7 +71,7 @@ pub trait Host {
     /// [`NotGranted`] if the range exceeds the page.
     fn read(
         &mut self,
-        vif: Vif,
+        vif: VifIndex,
         mapping: Self::Mapping,
         offset: u16,
         into: &mut [u8],
@@ -90,12 +90,12 @@ pub trait Host {
     fn copy(&mut self, from: GrantedAddress, to: GrantedAddress, length: usize) -> Result<(), NotGranted>;
 
     /// Sends an event to the front end of an interface.
-    fn notify(&mut self, vif: Vif);
+    fn notify(&mut self, vif: VifIndex);
 }
 
 /// Frame counters of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct VifCounters {
     /// Frames taken from the guest.
     pub transmitted: u64,
     /// Malformed transmit requests of the guest.
@@ -110,7 +110,7 @@ pub struct Counters {
 
 /// State of an interface in the back end.
 #[derive(Debug)]
-struct Interface {
+struct VifState {
     worker: usize,
     transmit: BackRing,
     receive: BackRing,
@@ -135,31 +135,31 @@ struct Interface {
     /// An event of the guest arrived during the interface's move.
     event_arrived: bool,
     /// Frames for the guest that arrived during the move.
-    waiting: VecDeque<Key>,
+    waiting: VecDeque<FrameHandle>,
     /// The guest's ring had an invalid index, so the interface is ignored.
     broken: bool,
-    counters: Counters,
+    counters: VifCounters,
 }
 
 /// Work queues of one back-end worker. Other workers only append to `released`.
 #[derive(Debug)]
-struct Worker<M> {
+struct BackendWorker<M> {
     /// Interfaces with frames to send, in the order in which the worker serves them.
-    ready: VecDeque<Vif>,
+    ready: VecDeque<VifIndex>,
     /// Frames that the worker has to copy to guests.
-    queue: VecDeque<Key>,
+    queue: VecDeque<FrameHandle>,
     /// Transmit requests without a response, by slot of the worker.
-    pending: Vec<Option<Pending<M>>>,
+    pending: Vec<Option<PendingTransmitRequest<M>>>,
     free: Vec<u16>,
     /// Slots of `pending` whose pages are no longer needed.
     released: VecDeque<u16>,
     /// Interfaces with unpublished responses on their rings.
-    to_publish: Vec<Vif>,
+    to_publish: Vec<VifIndex>,
     /// Interfaces whose guests are due an event later.
-    withheld: Vec<Vif>,
+    withheld: Vec<VifIndex>,
 }
 
-impl<M> Worker<M> {
+impl<M> BackendWorker<M> {
     fn new() -> Self {
         let slots = SLOTS as usize;
         let mut pending = Vec::new();
@@ -178,28 +178,28 @@ impl<M> Worker<M> {
 
 /// Network back end of all guests' interfaces.
 #[derive(Debug)]
-pub struct Backend<M> {
-    interfaces: Vec<Interface>,
-    workers: Vec<Worker<M>>,
-    packets: Packets,
+pub struct NetworkBackend<M> {
+    interfaces: Vec<VifState>,
+    workers: Vec<BackendWorker<M>>,
+    packets: FrameStore,
     /// Number of frames after which a guest gets its event without delay.
     batch: u32,
 }
 
-impl<M: Copy + Debug> Backend<M> {
+impl<M: Copy + Debug> NetworkBackend<M> {
     /// Creates a back end with `workers` workers (at least one) and no interface.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        let workers: Vec<_> = (0..workers.max(1)).map(|_| Worker::new()).collect();
-        let mut packets = Packets::default();
+        let workers: Vec<_> = (0..workers.max(1)).map(|_| BackendWorker::new()).collect();
+        let mut packets = FrameStore::default();
         // Frames the workers may have mapped at once.
         packets.add(workers.len() * SLOTS as usize);
         Self { interfaces: Vec::new(), workers, packets, batch: 1 }
     }
 
     /// Adds a guest's network interface to the back end. Interfaces are assigned to the workers in turn.
-    pub fn connect(&mut self) -> Vif {
-        let vif = Vif(self.interfaces.len() as u16);
+    pub fn connect(&mut self) -> VifIndex {
+        let vif = VifIndex(self.interfaces.len() as u16);
         let worker = self.interfaces.len() % self.workers.len();
         // Reserve all that the guest may post at once, so that no later frame allocates.
         self.packets.add(SLOTS as usize);
@@ -210,7 +210,7 @@ impl<M: Copy + Debug> Backend<M> {
             worker.to_publish.reserve(count);
             worker.withheld.reserve(count);
         }
-        self.interfaces.push(Interface {
+        self.interfaces.push(VifState {
             worker,
             transmit: BackRing::default(),
             receive: BackRing::default(),
@@ -226,13 +226,13 @@ impl<M: Copy + Debug> Backend<M> {
             event_arrived: false,
             waiting: VecDeque::with_capacity(SLOTS as usize),
             broken: false,
-            counters: Counters::default(),
+            counters: VifCounters::default(),
         });
         vif
     }
 
     /// Sends a guest an event once it was given `frames` frames since the last, or on
-    /// [`Backend::notify_withheld`].
+    /// [`NetworkBackend::notify_withheld`].
     pub fn notify_every(&mut self, frames: u32) {
         self.batch = frames.max(1);
     }
@@ -248,7 +248,7 @@ impl<M: Copy + Debug> Backend<M> {
     /// # Panics
     /// If there is no such interface.
     #[must_use]
-    pub fn worker_of(&self, vif: Vif) -> usize {
+    pub fn worker_of(&self, vif: VifIndex) -> usize {
         self.interfaces[usize::from(vif.0)].worker
     }
 
@@ -257,7 +257,7 @@ impl<M: Copy + Debug> Backend<M> {
     /// # Panics
     /// If there is no such interface.
     #[must_use]
-    pub fn counters(&self, vif: Vif) -> &Counters {
+    pub fn counters(&self, vif: VifIndex) -> &VifCounters {
         &self.interfaces[usize::from(vif.0)].counters
     }
 
@@ -266,7 +266,7 @@ impl<M: Copy + Debug> Backend<M> {
     /// # Panics
     /// If there is no such interface.
     #[must_use]
-    pub fn is_broken(&self, vif: Vif) -> bool {
+    pub fn is_broken(&self, vif: VifIndex) -> bool {
         self.interfaces[usize::from(vif.0)].broken
     }
 
@@ -276,7 +276,7 @@ impl<M: Copy + Debug> Backend<M> {
         self.packets.used()
     }
 
-    fn interface(&mut self, vif: Vif) -> &mut Interface {
+    fn interface(&mut self, vif: VifIndex) -> &mut VifState {
         &mut self.interfaces[usize::from(vif.0)]
     }
 }

@@ -3,13 +3,13 @@
 //! frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps it.
 //! [`crate::dispatch`] decides on moves; the caller rebinds the event channel.
 
-use super::{Backend, Vif};
+use super::{NetworkBackend, VifIndex};
 use core::fmt::Debug;
 
-impl<M: Copy + Debug> Backend<M> {
+impl<M: Copy + Debug> NetworkBackend<M> {
     /// Starts to move an interface to another back-end worker. Returns `false` if it is there or moving already, or
     /// if either does not exist.
-    pub fn start_move(&mut self, vif: Vif, worker: usize) -> bool {
+    pub fn start_move(&mut self, vif: VifIndex, worker: usize) -> bool {
         let known = worker < self.workers.len();
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)).filter(|_| known) else {
             return false;
@@ -28,7 +28,7 @@ impl<M: Copy + Debug> Backend<M> {
     /// Returns `true` if a moving interface has nothing left at its worker: no frame to copy, no page to
     /// release, no event to send.
     #[must_use]
-    pub fn is_drained(&self, vif: Vif) -> bool {
+    pub fn is_drained(&self, vif: VifIndex) -> bool {
         let found = self.interfaces.get(usize::from(vif.0)).filter(|interface| interface.target.is_some());
         found.is_some_and(|interface| {
             interface.queued == 0 && interface.unanswered == 0 && !interface.event_withheld
@@ -37,7 +37,7 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Hands a drained interface to its new worker, and returns that worker. Returns `None` if the interface
     /// is not drained.
-    pub fn finish_move(&mut self, vif: Vif) -> Option<usize> {
+    pub fn finish_move(&mut self, vif: VifIndex) -> Option<usize> {
         if !self.is_drained(vif) {
             return None;
         }

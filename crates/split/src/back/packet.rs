@@ -1,7 +1,7 @@
 //! Frames in the service domain, in a store of fixed size. The start of a frame is in the service domain's
 //! memory, the rest in granted pages.
 
-use crate::{Offload, PIECES};
+use crate::{PIECES, PendingOffloads};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -10,11 +10,11 @@ pub const BUFFER: usize = 2048;
 
 /// Handle of a frame in the store of frames.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Key(u32);
+pub struct FrameHandle(u32);
 
 /// Piece of a frame: bytes in a mapped page.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Piece {
+pub(super) struct MappedFramePiece {
     /// Slot of the worker's `pending` list that holds the mapping.
     pub(super) slot: u16,
     pub(super) offset: u16,
@@ -23,29 +23,29 @@ pub(super) struct Piece {
 
 /// Frame in the back end's store of frames.
 #[derive(Debug)]
-pub(super) struct Packet {
+pub(super) struct StoredFrame {
     pub(super) buffer: Box<[u8; BUFFER]>,
     /// Number of bytes of the frame in its buffer.
     pub(super) head: usize,
-    pub(super) pieces: [Piece; PIECES],
+    pub(super) pieces: [MappedFramePiece; PIECES],
     pub(super) count: usize,
     /// Back-end worker whose slots hold the frame's pieces.
     pub(super) worker: usize,
-    pub(super) offload: Offload,
+    pub(super) offload: PendingOffloads,
     /// Interface that the frame is queued for.
-    pub(super) to: super::Vif,
+    pub(super) to: super::VifIndex,
 }
 
-impl Packet {
+impl StoredFrame {
     fn new() -> Self {
         Self {
             buffer: Box::new([0; BUFFER]),
             head: 0,
-            pieces: [Piece::default(); PIECES],
+            pieces: [MappedFramePiece::default(); PIECES],
             count: 0,
             worker: 0,
-            offload: Offload::default(),
-            to: super::Vif(0),
+            offload: PendingOffloads::default(),
+            to: super::VifIndex(0),
         }
     }
 
@@ -57,39 +57,39 @@ impl Packet {
 
 /// The back end's store of a fixed number of frames.
 #[derive(Debug, Default)]
-pub(super) struct Packets {
-    packets: Vec<Packet>,
+pub(super) struct FrameStore {
+    packets: Vec<StoredFrame>,
     free: Vec<u32>,
 }
 
-impl Packets {
+impl FrameStore {
     /// Adds `count` empty frames to the store.
     pub(super) fn add(&mut self, count: usize) {
         let first = self.packets.len() as u32;
-        self.packets.resize_with(self.packets.len() + count, Packet::new);
+        self.packets.resize_with(self.packets.len() + count, StoredFrame::new);
         // The lowest numbers are used first, so that few frames stay in the cache.
         self.free.extend(first..first + count as u32);
         self.free.sort_unstable_by(|a, b| b.cmp(a));
     }
 
     /// Allocates a frame of the store. Returns `None` if all are in use.
-    pub(super) fn take(&mut self) -> Option<Key> {
-        let key = Key(self.free.pop()?);
+    pub(super) fn take(&mut self) -> Option<FrameHandle> {
+        let key = FrameHandle(self.free.pop()?);
         let packet = self.at_mut(&key);
-        (packet.head, packet.count, packet.offload) = (0, 0, Offload::default());
+        (packet.head, packet.count, packet.offload) = (0, 0, PendingOffloads::default());
         Some(key)
     }
 
     /// Frees a frame of the store. Keys are not copied, so a frame is freed once.
-    pub(super) fn put(&mut self, Key(at): Key) {
+    pub(super) fn put(&mut self, FrameHandle(at): FrameHandle) {
         self.free.push(at);
     }
 
-    pub(super) fn at(&self, key: &Key) -> &Packet {
+    pub(super) fn at(&self, key: &FrameHandle) -> &StoredFrame {
         &self.packets[key.0 as usize]
     }
 
-    pub(super) fn at_mut(&mut self, key: &Key) -> &mut Packet {
+    pub(super) fn at_mut(&mut self, key: &FrameHandle) -> &mut StoredFrame {
         &mut self.packets[key.0 as usize]
     }
 

@@ -1,32 +1,37 @@
 //! Path of frames to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
 //! needs. The worker's turn copies queued frames into those pages, in order.
 
-use super::packet::{BUFFER, Key};
-use super::{Backend, GrantedAddress, Host, Interface, Vif};
+use super::packet::{BUFFER, FrameHandle};
+use super::{GrantedAddress, NetworkBackend, NetworkBackendHal, VifIndex, VifState};
 use crate::message::{RxRequest, RxResponse, emit_segments, rx_flag, status};
-use crate::{Offload, PAGE, slots};
+use crate::{PAGE, PendingOffloads, slots};
 use core::fmt::Debug;
 
-impl<M: Copy + Debug> Backend<M> {
+impl<M: Copy + Debug> NetworkBackend<M> {
     /// Allocates an empty frame of the back end's store. Returns `None` if all frames of the store are in use.
-    pub fn allocate(&mut self) -> Option<Key> {
+    pub fn allocate(&mut self) -> Option<FrameHandle> {
         self.packets.take()
     }
 
     /// Returns the buffer of a frame that is to be filled.
-    pub fn buffer(&mut self, key: &Key) -> &mut [u8; BUFFER] {
+    pub fn buffer(&mut self, key: &FrameHandle) -> &mut [u8; BUFFER] {
         &mut self.packets.at_mut(key).buffer
     }
 
     /// Sets the length of the frame in its buffer, and its offloads.
-    pub fn set_filled(&mut self, key: &Key, length: usize, offload: Offload) {
+    pub fn set_filled(&mut self, key: &FrameHandle, length: usize, offload: PendingOffloads) {
         let packet = self.packets.at_mut(key);
         (packet.head, packet.offload) = (length.min(BUFFER), offload);
     }
 
     /// Queues a frame for a guest. Returns `false` if it was dropped: the guest has not posted the pages it
     /// needs beyond those reserved, or the interface does not exist.
-    pub fn deliver<H: Host<Mapping = M>>(&mut self, key: Key, to: Vif, host: &mut H) -> bool {
+    pub fn deliver<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        key: FrameHandle,
+        to: VifIndex,
+        host: &mut H,
+    ) -> bool {
         let packet = self.packets.at_mut(&key);
         packet.to = to;
         let needed = slots(packet.length(), packet.offload);
@@ -58,7 +63,12 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Copies up to `limit` frames of a worker to their guests, and returns their number. Each guest that
     /// requested an event gets one, or gets it later if it was given few frames.
-    pub fn receive<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H, limit: usize) -> usize {
+    pub fn receive<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        worker: usize,
+        host: &mut H,
+        limit: usize,
+    ) -> usize {
         let count = self.workers[worker].queue.len().min(limit);
         for _ in 0..count {
             let Some(key) = self.workers[worker].queue.pop_front() else { break };
@@ -85,7 +95,7 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Publishes responses to a guest. If it requested an event, it gets one now or is put on the withheld
     /// list.
-    fn publish<H: Host<Mapping = M>>(&mut self, worker: usize, vif: Vif, host: &mut H) {
+    fn publish<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, vif: VifIndex, host: &mut H) {
         let batch = self.batch;
         let interface = self.interface(vif);
         interface.to_publish = false;
@@ -100,7 +110,7 @@ impl<M: Copy + Debug> Backend<M> {
         }
     }
 
-    fn notify<H: Host<Mapping = M>>(interface: &mut Interface, vif: Vif, host: &mut H) {
+    fn notify<H: NetworkBackendHal<Mapping = M>>(interface: &mut VifState, vif: VifIndex, host: &mut H) {
         (interface.event_due, interface.unnotified) = (false, 0);
         host.notify(vif);
     }
@@ -112,7 +122,7 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Notifies the guests of a worker of all frames of which they were not notified.
-    pub fn notify_withheld<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
+    pub fn notify_withheld<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
         while let Some(vif) = self.workers[worker].withheld.pop() {
             let interface = self.interface(vif);
             interface.event_withheld = false;
@@ -125,11 +135,11 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Copies a frame into posted pages of its guest. A page that cannot be written gets a response with an
     /// error.
-    fn copy<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> bool {
+    fn copy<H: NetworkBackendHal<Mapping = M>>(&mut self, key: &FrameHandle, host: &mut H) -> bool {
         let packet = self.packets.at(key);
         let (to, offload, length) = (packet.to, packet.offload, packet.length());
         self.interface(to).promised -= slots(length, offload);
-        let mut cursor = Cursor::default();
+        let mut cursor = CopyPosition::default();
         let mut good = true;
         let mut left = length;
         while left > 0 {
@@ -158,22 +168,31 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Takes the guest's next posted page. A guest that withdraws posted pages has an invalid ring.
-    fn take_posted<H: Host<Mapping = M>>(&mut self, to: Vif, host: &mut H) -> Option<RxRequest> {
+    fn take_posted<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        to: VifIndex,
+        host: &mut H,
+    ) -> Option<RxRequest> {
         let interface = self.interface(to);
         let slot = interface.receive.take(&host.rings(to).receive);
         interface.broken |= slot.is_none();
         slot.map(|slot| RxRequest::parse(&slot))
     }
 
-    fn answer<H: Host<Mapping = M>>(&mut self, to: Vif, host: &mut H, response: &crate::ring::Slot) {
+    fn answer<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        to: VifIndex,
+        host: &mut H,
+        response: &crate::ring::RingSlot,
+    ) {
         self.interface(to).receive.put(&mut host.rings(to).receive, response);
     }
 
     /// Copies the next bytes of a frame to a granted page: first bytes of the buffer, then bytes in granted pages.
-    fn fill<H: Host<Mapping = M>>(
+    fn fill<H: NetworkBackendHal<Mapping = M>>(
         &self,
-        key: &Key,
-        cursor: &mut Cursor,
+        key: &FrameHandle,
+        cursor: &mut CopyPosition,
         (mut to, mut left): (GrantedAddress, usize),
         host: &mut H,
     ) -> bool {
@@ -208,7 +227,7 @@ impl<M: Copy + Debug> Backend<M> {
 
 /// Position in a frame that is being copied.
 #[derive(Debug, Default)]
-struct Cursor {
+struct CopyPosition {
     head: usize,
     piece: usize,
     within: usize,

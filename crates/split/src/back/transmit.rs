@@ -3,10 +3,10 @@
 //! cannot change them afterwards. The worker that mapped a page unmaps it and responds once the frame is
 //! sent.
 
-use super::packet::{BUFFER, Key, Piece};
-use super::{Backend, Host, Vif};
+use super::packet::{BUFFER, FrameHandle, MappedFramePiece};
+use super::{NetworkBackend, NetworkBackendHal, VifIndex};
 use crate::message::{TxRequest, TxResponse, parse_segments, status, tx_flag};
-use crate::{MAX_FRAME, Offload, PAGE, PIECES};
+use crate::{MAX_FRAME, PAGE, PIECES, PendingOffloads};
 use core::fmt::Debug;
 
 /// Bytes of a frame copied for inspection.
@@ -14,8 +14,8 @@ const HEADERS: usize = 128;
 
 /// Transmit request without a response.
 #[derive(Debug)]
-pub(super) struct Pending<M> {
-    vif: Vif,
+pub(super) struct PendingTransmitRequest<M> {
+    vif: VifIndex,
     id: u16,
     /// The request came with a slot of extra information, which needs a response too.
     extra: bool,
@@ -26,9 +26,9 @@ pub(super) struct Pending<M> {
 
 /// Outcome of taking a frame from a guest.
 #[derive(Debug, PartialEq, Eq)]
-pub enum TransmitOutcome {
+pub enum TransmitPollOutcome {
     /// A frame of this interface was taken from its ring.
-    Frame(Vif, Key),
+    Frame(VifIndex, FrameHandle),
     /// The polled interface had no frame, or a malformed one.
     Nothing,
     /// No interface of this worker has a frame to send, or too many requests have no response.
@@ -43,11 +43,11 @@ struct FrameRequests {
 }
 
 /// Error of requests that do not delimit a frame, so the ring is unusable.
-struct MalformedFrame;
+struct MalformedTransmitRequests;
 
-impl<M: Copy + Debug> Backend<M> {
+impl<M: Copy + Debug> NetworkBackend<M> {
     /// Handles a front end's event: appends its interface to its worker's ready queue.
-    pub fn event(&mut self, vif: Vif) {
+    pub fn event(&mut self, vif: VifIndex) {
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)) else { return };
         if interface.target.is_some() {
             interface.event_arrived = true;
@@ -65,31 +65,36 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Takes the next frame of the first ready interface, which then goes to the end of the queue. Reads at
     /// most the requests of one frame.
-    pub fn take<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) -> TransmitOutcome {
+    pub fn take<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        worker: usize,
+        host: &mut H,
+    ) -> TransmitPollOutcome {
         if self.workers[worker].free.len() < PIECES {
-            return TransmitOutcome::Idle;
+            return TransmitPollOutcome::Idle;
         }
-        let Some(vif) = self.workers[worker].ready.pop_front() else { return TransmitOutcome::Idle };
+        let Some(vif) = self.workers[worker].ready.pop_front() else { return TransmitPollOutcome::Idle };
         self.interface(vif).is_ready = false;
         let frame = match self.describe(vif, host) {
             Ok(Some(frame)) => frame,
             Ok(None) => {
                 self.recheck(vif, host);
-                return TransmitOutcome::Nothing;
+                return TransmitPollOutcome::Nothing;
             }
-            Err(MalformedFrame) => {
+            Err(MalformedTransmitRequests) => {
                 let interface = self.interface(vif);
                 interface.broken = true;
                 interface.counters.malformed += 1;
-                return TransmitOutcome::Nothing;
+                return TransmitPollOutcome::Nothing;
             }
         };
         self.event(vif);
-        self.map(vif, &frame, host).map_or(TransmitOutcome::Nothing, |key| TransmitOutcome::Frame(vif, key))
+        self.map(vif, &frame, host)
+            .map_or(TransmitPollOutcome::Nothing, |key| TransmitPollOutcome::Frame(vif, key))
     }
 
     /// Requests an event from an empty ring and checks the ring once more, so that no request is missed.
-    fn recheck<H: Host<Mapping = M>>(&mut self, vif: Vif, host: &mut H) {
+    fn recheck<H: NetworkBackendHal<Mapping = M>>(&mut self, vif: VifIndex, host: &mut H) {
         let page = &mut host.rings(vif).transmit;
         let ring = &self.interface(vif).transmit;
         ring.arm_event(page);
@@ -99,24 +104,25 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Takes the requests of one frame from the ring. Returns `None` if there is none.
-    fn describe<H: Host<Mapping = M>>(
+    fn describe<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
-        vif: Vif,
+        vif: VifIndex,
         host: &mut H,
-    ) -> Result<Option<FrameRequests>, MalformedFrame> {
+    ) -> Result<Option<FrameRequests>, MalformedTransmitRequests> {
         let page = &host.rings(vif).transmit;
         let ring = &mut self.interface(vif).transmit;
-        if ring.pending(page).map_err(|_| MalformedFrame)? == 0 {
+        if ring.pending(page).map_err(|_| MalformedTransmitRequests)? == 0 {
             return Ok(None);
         }
         let mut found = FrameRequests { requests: [TxRequest::default(); PIECES], count: 0, segment: None };
         loop {
-            let request = ring.take(page).map(|slot| TxRequest::parse(&slot)).ok_or(MalformedFrame)?;
-            *found.requests.get_mut(found.count).ok_or(MalformedFrame)? = request;
+            let request =
+                ring.take(page).map(|slot| TxRequest::parse(&slot)).ok_or(MalformedTransmitRequests)?;
+            *found.requests.get_mut(found.count).ok_or(MalformedTransmitRequests)? = request;
             found.count += 1;
             if request.flags & tx_flag::EXTRA != 0 {
-                let slot = ring.take(page).filter(|_| found.count == 1).ok_or(MalformedFrame)?;
-                found.segment = Some(parse_segments(&slot).ok_or(MalformedFrame)?);
+                let slot = ring.take(page).filter(|_| found.count == 1).ok_or(MalformedTransmitRequests)?;
+                found.segment = Some(parse_segments(&slot).ok_or(MalformedTransmitRequests)?);
             }
             if request.flags & tx_flag::MORE == 0 {
                 return Ok(Some(found));
@@ -125,7 +131,12 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Maps a frame's pages and copies its headers. Responds to a malformed frame with an error.
-    fn map<H: Host<Mapping = M>>(&mut self, vif: Vif, frame: &FrameRequests, host: &mut H) -> Option<Key> {
+    fn map<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        vif: VifIndex,
+        frame: &FrameRequests,
+        host: &mut H,
+    ) -> Option<FrameHandle> {
         let requests = &frame.requests[..frame.count];
         let key = pieces(requests).and_then(|pieces| {
             let key = self.packets.take()?;
@@ -140,7 +151,8 @@ impl<M: Copy + Debug> Backend<M> {
             let mapping = if mapped { host.map(vif, request.reference).ok() } else { None };
             mapped &= mapping.is_some();
             let extra = request.flags & tx_flag::EXTRA != 0;
-            let pending = Pending { vif, id: request.id, extra, reference: request.reference, mapping };
+            let pending =
+                PendingTransmitRequest { vif, id: request.id, extra, reference: request.reference, mapping };
             let worker = &mut self.workers[owner];
             // A slot is free for every piece: `take` checked before it took the frame.
             let slot = worker.free.pop().unwrap_or_default();
@@ -158,7 +170,7 @@ impl<M: Copy + Debug> Backend<M> {
         let packet = self.packets.at_mut(&key);
         (packet.worker, packet.count) = (owner, requests.len());
         let csum_blank = requests[0].flags & tx_flag::CSUM_BLANK != 0;
-        packet.offload = Offload { csum_blank, segment: frame.segment };
+        packet.offload = PendingOffloads { csum_blank, segment: frame.segment };
         if mapped && self.copy_headers(&key, host) {
             self.interface(vif).counters.transmitted += 1;
             return Some(key);
@@ -170,12 +182,13 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Copies the headers at the start of a frame's first piece. The page is released at once if nothing else of it
     /// is needed.
-    fn copy_headers<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> bool {
+    fn copy_headers<H: NetworkBackendHal<Mapping = M>>(&mut self, key: &FrameHandle, host: &mut H) -> bool {
         let packet = self.packets.at_mut(key);
         let first = packet.pieces[0];
         let length = usize::from(first.size).min(HEADERS);
         let worker = &mut self.workers[packet.worker];
-        let Some(Pending { vif, mapping: Some(mapping), .. }) = worker.pending[usize::from(first.slot)]
+        let Some(PendingTransmitRequest { vif, mapping: Some(mapping), .. }) =
+            worker.pending[usize::from(first.slot)]
         else {
             return false;
         };
@@ -196,20 +209,25 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Returns the start of a frame: all of one from a card, at least the headers of one from a guest.
     #[must_use]
-    pub fn head(&self, key: &Key) -> &[u8] {
+    pub fn head(&self, key: &FrameHandle) -> &[u8] {
         let packet = self.packets.at(key);
         &packet.buffer[..packet.head]
     }
 
     /// Returns the offloads that a frame still needs.
     #[must_use]
-    pub fn offload(&self, key: &Key) -> Offload {
+    pub fn offload(&self, key: &FrameHandle) -> PendingOffloads {
         self.packets.at(key).offload
     }
 
     /// Copies a whole frame to the front of `into`, which needs room for [`MAX_FRAME`] bytes. Returns its
     /// length, or `None` if it cannot be read.
-    pub fn gather<H: Host<Mapping = M>>(&self, key: &Key, host: &mut H, into: &mut [u8]) -> Option<usize> {
+    pub fn gather<H: NetworkBackendHal<Mapping = M>>(
+        &self,
+        key: &FrameHandle,
+        host: &mut H,
+        into: &mut [u8],
+    ) -> Option<usize> {
         let packet = self.packets.at(key);
         into.get_mut(..packet.head)?.copy_from_slice(&packet.buffer[..packet.head]);
         let mut length = packet.head;
@@ -224,7 +242,11 @@ impl<M: Copy + Debug> Backend<M> {
 
     /// Copies a flooded frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
     /// frames are in flight.
-    pub fn duplicate<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> Option<Key> {
+    pub fn duplicate<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        key: &FrameHandle,
+        host: &mut H,
+    ) -> Option<FrameHandle> {
         let mut buffer = [0; BUFFER];
         let length = self.gather(key, host, &mut buffer)?;
         let offload = self.offload(key);
@@ -235,7 +257,7 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Frees a sent or dropped frame, and leaves its pages to their worker to release.
-    pub fn discard(&mut self, key: Key) {
+    pub fn discard(&mut self, key: FrameHandle) {
         let packet = self.packets.at(&key);
         let released = &mut self.workers[packet.worker].released;
         released.extend(packet.pieces[..packet.count].iter().map(|piece| piece.slot));
@@ -243,7 +265,12 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Unmaps and responds to up to `limit` requests whose pages are no longer needed. Returns their number.
-    pub fn release<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H, limit: usize) -> usize {
+    pub fn release<H: NetworkBackendHal<Mapping = M>>(
+        &mut self,
+        worker: usize,
+        host: &mut H,
+        limit: usize,
+    ) -> usize {
         let count = self.workers[worker].released.len().min(limit);
         for _ in 0..count {
             let worker = &mut self.workers[worker];
@@ -270,7 +297,7 @@ impl<M: Copy + Debug> Backend<M> {
     }
 
     /// Returns the granted address of a frame's piece.
-    pub(super) fn granted(&self, worker: usize, piece: Piece) -> Option<super::GrantedAddress> {
+    pub(super) fn granted(&self, worker: usize, piece: MappedFramePiece) -> Option<super::GrantedAddress> {
         let pending = self.workers[worker].pending[usize::from(piece.slot)].as_ref()?;
         Some(super::GrantedAddress { vif: pending.vif, reference: pending.reference, offset: piece.offset })
     }
@@ -278,8 +305,8 @@ impl<M: Copy + Debug> Backend<M> {
 
 /// Returns the pieces of a frame if its requests are valid: each within a page, none empty, together as long
 /// as the first says.
-fn pieces(requests: &[TxRequest]) -> Option<[Piece; PIECES]> {
-    let mut pieces = [Piece::default(); PIECES];
+fn pieces(requests: &[TxRequest]) -> Option<[MappedFramePiece; PIECES]> {
+    let mut pieces = [MappedFramePiece::default(); PIECES];
     let rest: usize = requests[1..].iter().map(|request| usize::from(request.size)).sum();
     let total = usize::from(requests[0].size);
     let first = total.checked_sub(rest).filter(|_| (14..=MAX_FRAME).contains(&total))?;
@@ -288,7 +315,7 @@ fn pieces(requests: &[TxRequest]) -> Option<[Piece; PIECES]> {
         if size == 0 || usize::from(request.offset) + size > PAGE || (at == 0 && size < 14) {
             return None;
         }
-        pieces[at] = Piece { slot: 0, offset: request.offset, size: size as u16 };
+        pieces[at] = MappedFramePiece { slot: 0, offset: request.offset, size: size as u16 };
     }
     Some(pieces)
 }

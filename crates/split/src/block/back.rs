@@ -2,10 +2,10 @@
 //! disk command; its pages stay mapped until the disk completes it. A turn takes one request, and nothing a
 //! guest writes prolongs it. A guest with an invalid ring is ignored from then on.
 
-use super::{Header, READ, Response, SEGMENTS, Segment, WRITE};
+use super::{BlockRequestHeader, BlockRequestSegment, BlockResponse, READ, SEGMENTS, WRITE};
 use crate::back::NotGranted;
 use crate::message::status;
-use crate::ring::{BackRing, Page};
+use crate::ring::{BackRing, RingPage};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
@@ -13,12 +13,12 @@ use core::fmt::Debug;
 pub const REQUESTS: usize = 32;
 
 /// Machine operations that the block back end needs. Costs are charged by the implementer.
-pub trait Host {
+pub trait BlockBackendHal {
     /// Handle of a mapped page.
     type Mapping: Copy + Debug;
 
     /// Returns the ring that front end and back end share.
-    fn ring(&mut self) -> &mut Page;
+    fn ring(&mut self) -> &mut RingPage;
 
     /// Maps a granted page; for writing if the disk is read.
     ///
@@ -35,8 +35,8 @@ pub trait Host {
 
 /// Command for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Command {
-    /// Tag of the disk command, for [`Back::complete`].
+pub struct BlockCommand {
+    /// Tag of the disk command, for [`BlockBackend::complete`].
     pub tag: u8,
     /// The command writes to the disk; otherwise it reads.
     pub write: bool,
@@ -48,9 +48,9 @@ pub struct Command {
 
 /// Outcome of taking a block request from the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestOutcome {
+pub enum BlockRequestOutcome {
     /// The request became this command for the disk.
-    Command(Command),
+    Command(BlockCommand),
     /// The request was invalid and was answered with an error.
     Refused,
     /// No request is pending, or the disk has too many.
@@ -59,7 +59,7 @@ pub enum RequestOutcome {
 
 /// Counters of a guest's disk requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct BlockRequestCounters {
     /// Requests given to the disk.
     pub taken: u64,
     /// Requests completed by the disk and answered.
@@ -70,24 +70,24 @@ pub struct Counters {
 
 /// Request that the disk has not completed.
 #[derive(Debug)]
-struct Pending<M> {
+struct PendingBlockRequest<M> {
     id: u16,
     pages: Vec<M>,
 }
 
 /// Block back end of one disk.
 #[derive(Debug)]
-pub struct Back<M> {
+pub struct BlockBackend<M> {
     ring: BackRing,
     /// Number of sectors of the disk, and whether they are writable.
     sectors: u64,
     writable: bool,
-    pending: [Option<Pending<M>>; REQUESTS],
+    pending: [Option<PendingBlockRequest<M>>; REQUESTS],
     broken: bool,
-    counters: Counters,
+    counters: BlockRequestCounters,
 }
 
-impl<M: Copy + Debug> Back<M> {
+impl<M: Copy + Debug> BlockBackend<M> {
     /// Creates the back end of a disk of `sectors` sectors.
     #[must_use]
     pub fn new(sectors: u64, writable: bool) -> Self {
@@ -97,7 +97,7 @@ impl<M: Copy + Debug> Back<M> {
             writable,
             pending: [const { None }; REQUESTS],
             broken: false,
-            counters: Counters::default(),
+            counters: BlockRequestCounters::default(),
         }
     }
 
@@ -109,7 +109,7 @@ impl<M: Copy + Debug> Back<M> {
 
     /// Returns the counters of the guest's disk requests.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> BlockRequestCounters {
         self.counters
     }
 
@@ -120,24 +120,30 @@ impl<M: Copy + Debug> Back<M> {
     }
 
     /// Takes the next request, or requests an event if none is pending.
-    pub fn take<H: Host<Mapping = M>>(&mut self, host: &mut H) -> RequestOutcome {
+    pub fn take<H: BlockBackendHal<Mapping = M>>(&mut self, host: &mut H) -> BlockRequestOutcome {
         let Some(tag) = self.pending.iter().position(Option::is_none).filter(|_| !self.broken) else {
-            return RequestOutcome::Idle;
+            return BlockRequestOutcome::Idle;
         };
-        let Some((header, segments)) = self.next(host) else { return RequestOutcome::Idle };
+        let Some((header, segments)) = self.next(host) else { return BlockRequestOutcome::Idle };
         let Some((command, pages)) = self.check(tag as u8, &header, &segments, host) else {
             self.counters.refused += 1;
             self.answer(header.id, status::ERROR, segments.len(), host);
-            return RequestOutcome::Refused;
+            return BlockRequestOutcome::Refused;
         };
         self.counters.taken += 1;
-        self.pending[tag] = Some(Pending { id: header.id, pages });
-        RequestOutcome::Command(command)
+        self.pending[tag] = Some(PendingBlockRequest { id: header.id, pages });
+        BlockRequestOutcome::Command(command)
     }
 
     /// Completes a command of the disk. Returns `false` if no command has that tag.
-    pub fn complete<H: Host<Mapping = M>>(&mut self, tag: u8, succeeded: bool, host: &mut H) -> bool {
-        let Some(Pending { id, pages }) = self.pending.get_mut(usize::from(tag)).and_then(Option::take)
+    pub fn complete<H: BlockBackendHal<Mapping = M>>(
+        &mut self,
+        tag: u8,
+        succeeded: bool,
+        host: &mut H,
+    ) -> bool {
+        let Some(PendingBlockRequest { id, pages }) =
+            self.pending.get_mut(usize::from(tag)).and_then(Option::take)
         else {
             return false;
         };
@@ -150,7 +156,10 @@ impl<M: Copy + Debug> Back<M> {
 
     /// Copies the next request with its segments. Guests publish whole requests, so an incomplete one makes
     /// the ring invalid.
-    fn next<H: Host<Mapping = M>>(&mut self, host: &mut H) -> Option<(Header, Vec<Segment>)> {
+    fn next<H: BlockBackendHal<Mapping = M>>(
+        &mut self,
+        host: &mut H,
+    ) -> Option<(BlockRequestHeader, Vec<BlockRequestSegment>)> {
         if self.ring.pending(host.ring()) == Ok(0) {
             self.ring.arm_event(host.ring());
         }
@@ -159,14 +168,14 @@ impl<M: Copy + Debug> Back<M> {
             Ok(slots) => slots,
             Err(_) => return self.breaks(),
         };
-        let header = Header::parse(&self.ring.take(host.ring())?);
+        let header = BlockRequestHeader::parse(&self.ring.take(host.ring())?);
         if header.segments > SEGMENTS || slots <= u32::from(header.segments) {
             return self.breaks();
         }
         let mut segments = Vec::with_capacity(SEGMENTS.into());
         for _ in 0..header.segments {
             match self.ring.take(host.ring()) {
-                Some(slot) => segments.push(Segment::parse(&slot)),
+                Some(slot) => segments.push(BlockRequestSegment::parse(&slot)),
                 None => return self.breaks(),
             }
         }
@@ -180,13 +189,13 @@ impl<M: Copy + Debug> Back<M> {
 
     /// Checks a request and maps its pages. Returns its command, or `None` with nothing mapped if it is
     /// invalid.
-    fn check<H: Host<Mapping = M>>(
+    fn check<H: BlockBackendHal<Mapping = M>>(
         &self,
         tag: u8,
-        header: &Header,
-        segments: &[Segment],
+        header: &BlockRequestHeader,
+        segments: &[BlockRequestSegment],
         host: &mut H,
-    ) -> Option<(Command, Vec<M>)> {
+    ) -> Option<(BlockCommand, Vec<M>)> {
         let write = match header.operation {
             READ => false,
             WRITE if self.writable => true,
@@ -207,14 +216,20 @@ impl<M: Copy + Debug> Back<M> {
                 }
             }
         }
-        Some((Command { tag, write, sector: header.sector, sectors: sectors as u32 }, pages))
+        Some((BlockCommand { tag, write, sector: header.sector, sectors: sectors as u32 }, pages))
     }
 
     /// Puts a request's response, which occupies all slots of the request.
-    fn answer<H: Host<Mapping = M>>(&mut self, id: u16, status: i16, segments: usize, host: &mut H) {
-        self.ring.put(host.ring(), &Response { id, status }.emit());
+    fn answer<H: BlockBackendHal<Mapping = M>>(
+        &mut self,
+        id: u16,
+        status: i16,
+        segments: usize,
+        host: &mut H,
+    ) {
+        self.ring.put(host.ring(), &BlockResponse { id, status }.emit());
         for _ in 0..segments {
-            self.ring.put(host.ring(), &Response::PIECE.emit());
+            self.ring.put(host.ring(), &BlockResponse::PIECE.emit());
         }
         if self.ring.publish(host.ring()) {
             host.notify();

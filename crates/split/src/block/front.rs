@@ -1,15 +1,17 @@
 //! The guest's half of the block driver. A request's pages are granted while it is pending. Responses to
 //! unknown requests are ignored.
 
-use super::{Header, PER_PAGE, READ, REQUESTS, Response, SEGMENTS, Segment, WRITE};
+use super::{
+    BlockRequestHeader, BlockRequestSegment, BlockResponse, PER_PAGE, READ, REQUESTS, SEGMENTS, WRITE,
+};
 use crate::message::status;
-use crate::ring::{FrontRing, Page};
+use crate::ring::{FrontRing, RingPage};
 use alloc::vec::Vec;
 
 /// Machine operations that the block front end needs. Costs are charged by the implementer.
-pub trait Hal {
+pub trait BlockFrontendHal {
     /// Returns the ring that front end and back end share.
-    fn ring(&mut self) -> &mut Page;
+    fn ring(&mut self) -> &mut RingPage;
 
     /// Grants a page of the guest to the service domain. Returns `None` if the grant table is full.
     fn grant(&mut self, page: u32, write: bool) -> Option<u32>;
@@ -23,7 +25,7 @@ pub trait Hal {
 
 /// Error of submitting a disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
+pub enum BlockSubmitError {
     /// The ring or the grant table is full; retry after a response.
     #[error("the block request ring or the grant table is full")]
     Full,
@@ -34,8 +36,8 @@ pub enum SubmitError {
 
 /// Disk request that the back end has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
-    /// Id of the disk request, which [`Front::submit`] returned.
+pub struct CompletedBlockRequest {
+    /// Id of the disk request, which [`BlockFrontend::submit`] returned.
     pub id: u16,
     /// The back end reported that the request succeeded.
     pub succeeded: bool,
@@ -43,38 +45,38 @@ pub struct Completion {
 
 /// Block front end of one disk.
 #[derive(Debug)]
-pub struct Front {
+pub struct BlockFrontend {
     ring: FrontRing,
     /// Grant references of the pages of pending requests, by request id.
     requests: [Option<Vec<u32>>; REQUESTS],
 }
 
-impl Default for Front {
+impl Default for BlockFrontend {
     fn default() -> Self {
         Self { ring: FrontRing::default(), requests: [const { None }; REQUESTS] }
     }
 }
 
-impl Front {
+impl BlockFrontend {
     /// Describes a request to read or write sectors, from or to whole guest pages starting at `page`. Returns
-    /// its id. [`Front::flush`] publishes it.
+    /// its id. [`BlockFrontend::flush`] publishes it.
     ///
     /// # Errors
-    /// [`SubmitError`], with nothing granted.
+    /// [`BlockSubmitError`], with nothing granted.
     pub fn submit(
         &mut self,
         write: bool,
         sector: u64,
         (page, sectors): (u32, u32),
-        hal: &mut impl Hal,
-    ) -> Result<u16, SubmitError> {
+        hal: &mut impl BlockFrontendHal,
+    ) -> Result<u16, BlockSubmitError> {
         let segments = sectors.div_ceil(PER_PAGE.into());
         if segments == 0 || segments > SEGMENTS.into() {
-            return Err(SubmitError::Length);
+            return Err(BlockSubmitError::Length);
         }
-        let id = self.requests.iter().position(Option::is_none).ok_or(SubmitError::Full)?;
+        let id = self.requests.iter().position(Option::is_none).ok_or(BlockSubmitError::Full)?;
         if self.ring.room() <= segments {
-            return Err(SubmitError::Full);
+            return Err(BlockSubmitError::Full);
         }
         let mut granted = Vec::with_capacity(segments as usize);
         for n in 0..segments {
@@ -82,24 +84,24 @@ impl Front {
                 Some(reference) => granted.push(reference),
                 None => {
                     granted.iter().for_each(|reference| hal.end(*reference));
-                    return Err(SubmitError::Full);
+                    return Err(BlockSubmitError::Full);
                 }
             }
         }
         let operation = if write { WRITE } else { READ };
-        let header = Header { operation, segments: segments as u8, id: id as u16, sector };
+        let header = BlockRequestHeader { operation, segments: segments as u8, id: id as u16, sector };
         self.ring.put(hal.ring(), &header.emit());
         for (n, reference) in granted.iter().enumerate() {
             let left = sectors - n as u32 * u32::from(PER_PAGE);
             let last = left.min(PER_PAGE.into()) as u8 - 1;
-            self.ring.put(hal.ring(), &Segment { reference: *reference, first: 0, last }.emit());
+            self.ring.put(hal.ring(), &BlockRequestSegment { reference: *reference, first: 0, last }.emit());
         }
         self.requests[id] = Some(granted);
         Ok(id as u16)
     }
 
     /// Publishes described requests, with an event if the back end requested one.
-    pub fn flush(&mut self, hal: &mut impl Hal) {
+    pub fn flush(&mut self, hal: &mut impl BlockFrontendHal) {
         if self.ring.publish(hal.ring()) {
             hal.notify();
         }
@@ -112,7 +114,7 @@ impl Front {
     }
 
     /// Returns the next completed request, whose grants have ended. Requests an event if there is none.
-    pub fn take(&mut self, hal: &mut impl Hal) -> Option<Completion> {
+    pub fn take(&mut self, hal: &mut impl BlockFrontendHal) -> Option<CompletedBlockRequest> {
         let mut has_asked = false;
         loop {
             let Some((_, slot)) = self.ring.take(hal.ring()) else {
@@ -122,14 +124,14 @@ impl Front {
                 self.ring.arm_event(hal.ring(), 1);
                 continue;
             };
-            let Response { id, status } = Response::parse(&slot);
+            let BlockResponse { id, status } = BlockResponse::parse(&slot);
             if status == status::NULL {
                 continue;
             }
             let request = self.requests.get_mut(usize::from(id)).and_then(Option::take);
             if let Some(granted) = request {
                 granted.iter().for_each(|reference| hal.end(*reference));
-                return Some(Completion { id, succeeded: status == status::OKAY });
+                return Some(CompletedBlockRequest { id, succeeded: status == status::OKAY });
             }
         }
     }

@@ -2,8 +2,8 @@
 //! header and up to [`SEGMENTS`] segments, each in a slot of the same ring as for network interfaces.
 //!
 //! - here: the messages on the ring;
-//! - [`Front`]: the guest's half, which grants pages and describes them;
-//! - [`Back`]: the service domain's half, which checks requests, maps their pages and answers them.
+//! - [`BlockFrontend`]: the guest's half, which grants pages and describes them;
+//! - [`BlockBackend`]: the service domain's half, which checks requests, maps their pages and answers them.
 //!
 //! Flushes, discards and persistent grants are not supported. The disk belongs to the caller.
 
@@ -12,12 +12,14 @@ mod front;
 #[cfg(test)]
 mod tests;
 
-pub use back::{Back, Command, Counters, Host, REQUESTS, RequestOutcome};
-pub use front::{Completion, Front, Hal, SubmitError};
+pub use back::{
+    BlockBackend, BlockBackendHal, BlockCommand, BlockRequestCounters, BlockRequestOutcome, REQUESTS,
+};
+pub use front::{BlockFrontend, BlockFrontendHal, BlockSubmitError, CompletedBlockRequest};
 
 use crate::PAGE;
 use crate::message::status;
-use crate::ring::{SLOT, Slot};
+use crate::ring::{RingSlot, SLOT};
 
 /// Bytes of a disk sector.
 pub const SECTOR: u64 = 512;
@@ -32,7 +34,7 @@ const WRITE: u8 = 1;
 
 /// First slot of a request; its segments are in the slots behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
+struct BlockRequestHeader {
     operation: u8,
     segments: u8,
     /// Id of the request, returned in the response.
@@ -42,7 +44,7 @@ struct Header {
 
 /// Segment of a disk request: sectors within a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Segment {
+struct BlockRequestSegment {
     /// Grant reference of the segment's page.
     reference: u32,
     /// First and last sector of the segment within the page.
@@ -52,13 +54,13 @@ struct Segment {
 
 /// Response to a disk request; the slots of the request's segments have [`status::NULL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Response {
+struct BlockResponse {
     id: u16,
     status: i16,
 }
 
-impl Header {
-    fn emit(self) -> Slot {
+impl BlockRequestHeader {
+    fn emit(self) -> RingSlot {
         let mut slot = [0; SLOT];
         (slot[0], slot[1]) = (self.operation, self.segments);
         slot[2..4].copy_from_slice(&self.id.to_le_bytes());
@@ -66,22 +68,22 @@ impl Header {
         slot
     }
 
-    fn parse(slot: &Slot) -> Self {
+    fn parse(slot: &RingSlot) -> Self {
         let [operation, segments, id @ .., _, _, _, _, _, _, _, _] = *slot;
         let [_, _, _, _, sector @ ..] = *slot;
         Self { operation, segments, id: u16::from_le_bytes(id), sector: u64::from_le_bytes(sector) }
     }
 }
 
-impl Segment {
-    fn emit(self) -> Slot {
+impl BlockRequestSegment {
+    fn emit(self) -> RingSlot {
         let mut slot = [0; SLOT];
         slot[0..4].copy_from_slice(&self.reference.to_le_bytes());
         (slot[4], slot[5]) = (self.first, self.last);
         slot
     }
 
-    fn parse(slot: &Slot) -> Self {
+    fn parse(slot: &RingSlot) -> Self {
         let [reference @ .., first, last, _, _, _, _, _, _] = *slot;
         Self { reference: u32::from_le_bytes(reference), first, last }
     }
@@ -92,18 +94,18 @@ impl Segment {
     }
 }
 
-impl Response {
+impl BlockResponse {
     /// Response in the slot of a segment.
     const PIECE: Self = Self { id: 0, status: status::NULL };
 
-    fn emit(self) -> Slot {
+    fn emit(self) -> RingSlot {
         let mut slot = [0; SLOT];
         slot[0..2].copy_from_slice(&self.id.to_le_bytes());
         slot[2..4].copy_from_slice(&self.status.to_le_bytes());
         slot
     }
 
-    fn parse(slot: &Slot) -> Self {
+    fn parse(slot: &RingSlot) -> Self {
         let [id0, id1, status0, status1, ..] = *slot;
         Self { id: u16::from_le_bytes([id0, id1]), status: i16::from_le_bytes([status0, status1]) }
     }

@@ -3,8 +3,8 @@
 //! acknowledgement and window are kept. Segments with changing options, such as time stamps, and those out of
 //! order or repeated are passed on unmerged.
 
-use super::Received;
-use crate::{MAX_FRAME, Offload};
+use super::FrontendReceivedFrame;
+use crate::{MAX_FRAME, PendingOffloads};
 use alloc::boxed::Box;
 
 const IP: usize = 14;
@@ -16,14 +16,14 @@ const ALLOWED_FLAGS: u8 = 0x10;
 
 /// Merger of segments, with a frame read ahead that waits for the next call if it cannot be merged.
 #[derive(Debug)]
-pub(super) struct Merger {
+pub(super) struct SegmentMerger {
     buffer: Box<[u8]>,
-    waiting: Option<Received>,
+    waiting: Option<FrontendReceivedFrame>,
 }
 
 /// Offsets of the parts of a TCP segment in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Segment {
+struct TcpSegmentOffsets {
     sequence: u32,
     acknowledgement: u32,
     /// Offsets of the payload's start and end in the frame.
@@ -31,7 +31,7 @@ struct Segment {
     end: usize,
 }
 
-impl Merger {
+impl SegmentMerger {
     pub(super) fn new() -> Self {
         Self { buffer: alloc::vec![0; MAX_FRAME].into(), waiting: None }
     }
@@ -42,7 +42,7 @@ impl Merger {
     }
 
     /// Copies the waiting frame to the front of `into`.
-    pub(super) fn take(&mut self, into: &mut [u8]) -> Option<Received> {
+    pub(super) fn take(&mut self, into: &mut [u8]) -> Option<FrontendReceivedFrame> {
         let received = self.waiting.take()?;
         into.get_mut(..received.length)?.copy_from_slice(&self.buffer[..received.length]);
         Some(received)
@@ -55,8 +55,13 @@ impl Merger {
 
     /// Appends the next frame to the one in `frame`. Returns the new length, or `None` if it cannot be merged
     /// and waits. Frames that stayed in the machine are not merged, as most were never segmented.
-    pub(super) fn append(&mut self, frame: &mut [u8], first: Received, next: Received) -> Option<usize> {
-        let both_are_whole = [first, next].iter().all(|one| one.offload == Offload::default());
+    pub(super) fn append(
+        &mut self,
+        frame: &mut [u8],
+        first: FrontendReceivedFrame,
+        next: FrontendReceivedFrame,
+    ) -> Option<usize> {
+        let both_are_whole = [first, next].iter().all(|one| one.offload == PendingOffloads::default());
         let candidate = self.buffer.get(..next.length).filter(|_| both_are_whole);
         let merged = candidate.and_then(|next| join(frame, first.length, next));
         self.waiting = if merged.is_none() { Some(next) } else { None };
@@ -74,7 +79,7 @@ fn word(frame: &[u8], at: usize) -> u32 {
 
 /// Parses a segment that may be merged: TCP over IPv4 without IP options, unfragmented, with payload and no
 /// flag but ACK.
-fn segment(frame: &[u8]) -> Option<Segment> {
+fn segment(frame: &[u8]) -> Option<TcpSegmentOffsets> {
     let headers = frame.get(..TCP + SHORTEST_TCP)?;
     let is_tcp = headers[12..15] == [8, 0, 0x45] && headers[IP + 9] == 6;
     let is_fragment = half(headers, IP + 6) & 0x3fff != 0;
@@ -82,7 +87,7 @@ fn segment(frame: &[u8]) -> Option<Segment> {
     let end = IP + usize::from(half(headers, IP + 2));
     let is_ordinary = headers[TCP + 13] & !ALLOWED_FLAGS == 0 && half(headers, TCP + 18) == 0;
     let is_whole = payload >= TCP + SHORTEST_TCP && payload < end && end <= frame.len();
-    (is_tcp && !is_fragment && is_ordinary && is_whole).then(|| Segment {
+    (is_tcp && !is_fragment && is_ordinary && is_whole).then(|| TcpSegmentOffsets {
         sequence: word(headers, TCP + 4),
         acknowledgement: word(headers, TCP + 8),
         payload,
@@ -91,7 +96,7 @@ fn segment(frame: &[u8]) -> Option<Segment> {
 }
 
 /// Returns `true` if two frames have equal addresses, DSCP, time to live, ports, flags and options.
-fn is_same_stream(one: (&[u8], Segment), two: (&[u8], Segment)) -> bool {
+fn is_same_stream(one: (&[u8], TcpSegmentOffsets), two: (&[u8], TcpSegmentOffsets)) -> bool {
     let fixed = [0..IP + 2, IP + 8..IP + 9, IP + 12..TCP + 4, TCP + 12..TCP + 14];
     let same = |range: core::ops::Range<usize>| one.0.get(range.clone()) == two.0.get(range);
     let options = TCP + SHORTEST_TCP..one.1.payload;
@@ -121,9 +126,9 @@ fn join(frame: &mut [u8], length: usize, next: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{IP, Merger, TCP, join, segment};
-    use crate::front::Received;
-    use crate::{MAX_FRAME, Offload};
+    use super::{IP, SegmentMerger, TCP, join, segment};
+    use crate::front::FrontendReceivedFrame;
+    use crate::{MAX_FRAME, PendingOffloads};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
@@ -214,12 +219,12 @@ mod tests {
 
     #[test]
     fn unmergeable_received_frame_is_returned_by_the_next_call() {
-        let mut merge = Merger::new();
+        let mut merge = SegmentMerger::new();
         let mut into = vec![0; MAX_FRAME];
-        let of = |frame: &[u8], csum_blank| Received {
+        let of = |frame: &[u8], csum_blank| FrontendReceivedFrame {
             length: frame.len(),
             frames: 1,
-            offload: Offload { csum_blank, segment: None },
+            offload: PendingOffloads { csum_blank, segment: None },
         };
         let one = frame(0, 100);
         into[..one.len()].copy_from_slice(&one);

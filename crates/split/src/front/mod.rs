@@ -13,20 +13,20 @@ mod merge;
 mod receive;
 mod transmit;
 
-pub use receive::Received;
+pub use receive::FrontendReceivedFrame;
 pub use transmit::TransmitError;
 
-use crate::Rings;
+use crate::InterfaceRings;
 use i82576::MacAddress;
-use merge::Merger;
-use receive::Receive;
-use transmit::Transmit;
+use merge::SegmentMerger;
+use receive::FrontendReceiveQueue;
+use transmit::FrontendTransmitQueue;
 
 /// Machine operations that the network front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
 /// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
-pub trait Hal {
+pub trait NetworkFrontendHal {
     /// Returns the interface's rings, which both halves share.
-    fn rings(&mut self) -> &mut Rings;
+    fn rings(&mut self) -> &mut InterfaceRings;
 
     /// Returns one of the front end's pages.
     fn page(&mut self, page: u32) -> &mut [u8];
@@ -44,7 +44,7 @@ pub trait Hal {
 
 /// Counters of a network front end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct NetworkFrontendCounters {
     /// Frames that the front end gave to the back end.
     pub sent: u64,
     /// Transmit requests that the back end answered with an error.
@@ -59,26 +59,26 @@ pub struct Counters {
 
 /// Front end of a guest's network interface.
 #[derive(Debug)]
-pub struct Front {
+pub struct NetworkFrontend {
     mac: MacAddress,
-    transmit: Transmit,
-    receive: Receive,
+    transmit: FrontendTransmitQueue,
+    receive: FrontendReceiveQueue,
     /// Merger of received segments, if merging is enabled.
-    merge: Option<Merger>,
-    counters: Counters,
+    merge: Option<SegmentMerger>,
+    counters: NetworkFrontendCounters,
 }
 
-impl Front {
-    /// Creates a front end with no page posted; [`Front::start`] posts them.
+impl NetworkFrontend {
+    /// Creates a front end with no page posted; [`NetworkFrontend::start`] posts them.
     #[must_use]
     pub fn new(mac: MacAddress) -> Self {
-        let (transmit, receive) = (Transmit::new(), Receive::new());
-        Self { mac, transmit, receive, merge: None, counters: Counters::default() }
+        let (transmit, receive) = (FrontendTransmitQueue::new(), FrontendReceiveQueue::new());
+        Self { mac, transmit, receive, merge: None, counters: NetworkFrontendCounters::default() }
     }
 
     /// Enables merging of consecutive segments into one packet.
     pub fn merge_segments(&mut self) {
-        self.merge = Some(Merger::new());
+        self.merge = Some(SegmentMerger::new());
     }
 
     /// Returns `true` if the front end merges received TCP segments.
@@ -88,7 +88,7 @@ impl Front {
     }
 
     /// Posts pages to receive into.
-    pub fn start<H: Hal>(&mut self, hal: &mut H) {
+    pub fn start<H: NetworkFrontendHal>(&mut self, hal: &mut H) {
         self.receive.post(hal);
     }
 
@@ -100,7 +100,7 @@ impl Front {
 
     /// Returns the counters of the front end.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &NetworkFrontendCounters {
         &self.counters
     }
 }

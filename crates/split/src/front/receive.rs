@@ -1,38 +1,38 @@
 //! Receives frames through a network front end. The page of each ring slot is granted for writing and posted; a frame
 //! occupies one or more pages, in order. Frames are copied to the stack.
 
-use super::merge::Merger;
-use super::{Front, Hal};
+use super::merge::SegmentMerger;
+use super::{NetworkFrontend, NetworkFrontendHal};
 use crate::message::{RxRequest, RxResponse, parse_segments, rx_flag};
 use crate::ring::{FrontRing, SLOTS};
-use crate::{Offload, PAGE, PIECES};
+use crate::{PAGE, PIECES, PendingOffloads};
 use alloc::boxed::Box;
 
 /// Frame that the front end received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct FrontendReceivedFrame {
     /// Length of the received frame in bytes.
     pub length: usize,
     /// Offloads not yet applied because the frame stayed in the machine.
-    pub offload: Offload,
+    pub offload: PendingOffloads,
     /// Number of frames merged into the received one, including itself.
     pub frames: u32,
 }
 
 #[derive(Debug)]
-pub(super) struct Receive {
+pub(super) struct FrontendReceiveQueue {
     ring: FrontRing,
     /// Grant reference of each slot's page while the page is posted.
     granted: Box<[Option<u32>]>,
 }
 
-impl Receive {
+impl FrontendReceiveQueue {
     pub(super) fn new() -> Self {
         Self { ring: FrontRing::default(), granted: alloc::vec![None; SLOTS as usize].into() }
     }
 
     /// Posts a page for every free slot, and sends an event if the back end requested one.
-    pub(super) fn post<H: Hal>(&mut self, hal: &mut H) {
+    pub(super) fn post<H: NetworkFrontendHal>(&mut self, hal: &mut H) {
         while self.ring.room() > 0 {
             let id = self.ring.next() % SLOTS;
             // A slot is free once its response was taken, and its grant ended with it. A page that stayed in
@@ -48,16 +48,20 @@ impl Receive {
     }
 }
 
-impl Front {
+impl NetworkFrontend {
     /// Returns `true` if a received frame may be pending.
-    pub fn has_received<H: Hal>(&self, hal: &mut H) -> bool {
-        self.merge.as_ref().is_some_and(Merger::has_frame)
+    pub fn has_received<H: NetworkFrontendHal>(&self, hal: &mut H) -> bool {
+        self.merge.as_ref().is_some_and(SegmentMerger::has_frame)
             || self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)
     }
 
     /// Copies the next frame to the front of `into`, merged with the segments that follow if merging is
     /// enabled. Returns `None` if there is none. Malformed frames are counted and skipped.
-    pub fn receive<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
+    pub fn receive<H: NetworkFrontendHal>(
+        &mut self,
+        hal: &mut H,
+        into: &mut [u8],
+    ) -> Option<FrontendReceivedFrame> {
         let Some(mut merge) = self.merge.take() else { return self.receive_one(hal, into) };
         let mut found = merge.take(into).or_else(|| self.receive_one(hal, into));
         while let Some(first) = &mut found {
@@ -70,7 +74,11 @@ impl Front {
     }
 
     /// Receives the next frame without merging.
-    fn receive_one<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
+    fn receive_one<H: NetworkFrontendHal>(
+        &mut self,
+        hal: &mut H,
+        into: &mut [u8],
+    ) -> Option<FrontendReceivedFrame> {
         // Each round takes a response, of which there are at most `SLOTS`.
         for _ in 0..SLOTS {
             let (index, slot) = self.take(hal)?;
@@ -87,14 +95,14 @@ impl Front {
 
     /// Posts free pages and requests an event, after all frames were taken. Returns `true` if a frame arrived
     /// before that.
-    pub fn receive_done<H: Hal>(&mut self, hal: &mut H) -> bool {
+    pub fn receive_done<H: NetworkFrontendHal>(&mut self, hal: &mut H) -> bool {
         self.receive.post(hal);
         self.receive.ring.arm_event(&mut hal.rings().receive, 1);
         self.has_received(hal)
     }
 
     /// Takes the next response and ends the grant of its page.
-    fn take<H: Hal>(&mut self, hal: &mut H) -> Option<(u32, crate::ring::Slot)> {
+    fn take<H: NetworkFrontendHal>(&mut self, hal: &mut H) -> Option<(u32, crate::ring::RingSlot)> {
         let (index, slot) = self.receive.ring.take(&hal.rings().receive)?;
         let id = (index % SLOTS) as usize;
         if let Some(reference) = self.receive.granted[id].take() {
@@ -104,14 +112,14 @@ impl Front {
     }
 
     /// Assembles a frame from its first response and the following ones.
-    fn assemble<H: Hal>(
+    fn assemble<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,
         first: (u32, RxResponse),
         into: &mut [u8],
-    ) -> Option<Received> {
+    ) -> Option<FrontendReceivedFrame> {
         let (mut index, mut response) = first;
-        let mut received = Received { frames: 1, ..Received::default() };
+        let mut received = FrontendReceivedFrame { frames: 1, ..FrontendReceivedFrame::default() };
         received.offload.csum_blank = response.flags & rx_flag::CSUM_BLANK != 0;
         if response.flags & rx_flag::EXTRA != 0 {
             let (_, slot) = self.take(hal)?;

@@ -2,10 +2,10 @@
 //! is free again once the back end has responded and the grant has ended. Granting the stack's own pages would save
 //! the copy, which the lab's cost model does not charge.
 
-use super::{Front, Hal};
+use super::{NetworkFrontend, NetworkFrontendHal};
 use crate::message::{TxRequest, TxResponse, emit_segments, status, tx_flag};
 use crate::ring::{FrontRing, SLOTS};
-use crate::{MAX_FRAME, Offload, PAGE, PIECES, slots};
+use crate::{MAX_FRAME, PAGE, PIECES, PendingOffloads, slots};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ pub enum TransmitError {
 }
 
 #[derive(Debug)]
-pub(super) struct Transmit {
+pub(super) struct FrontendTransmitQueue {
     ring: FrontRing,
     /// Transmit pages that hold no frame.
     free: Vec<u16>,
@@ -29,7 +29,7 @@ pub(super) struct Transmit {
     granted: Box<[Option<u32>]>,
 }
 
-impl Transmit {
+impl FrontendTransmitQueue {
     pub(super) fn new() -> Self {
         Self {
             ring: FrontRing::default(),
@@ -40,7 +40,7 @@ impl Transmit {
 
     /// Reserves and grants a page for each piece of a frame. Returns `None`, with none reserved, if there are
     /// too few.
-    fn reserve<H: Hal>(&mut self, hal: &mut H, pieces: usize) -> Option<[u16; PIECES]> {
+    fn reserve<H: NetworkFrontendHal>(&mut self, hal: &mut H, pieces: usize) -> Option<[u16; PIECES]> {
         let mut ids = [0; PIECES];
         for at in 0..pieces {
             let granted = self.free.pop().map(|id| (id, hal.grant(id.into(), false)));
@@ -58,7 +58,13 @@ impl Transmit {
     }
 
     /// Puts one piece on the ring, which must have room.
-    fn put<H: Hal>(&mut self, hal: &mut H, (id, piece): (u16, &[u8]), size: usize, flags: u16) {
+    fn put<H: NetworkFrontendHal>(
+        &mut self,
+        hal: &mut H,
+        (id, piece): (u16, &[u8]),
+        size: usize,
+        flags: u16,
+    ) {
         hal.page(id.into())[..piece.len()].copy_from_slice(piece);
         let reference = self.granted[usize::from(id)].unwrap_or_default();
         let request = TxRequest { reference, offset: 0, flags, id, size: size as u16 };
@@ -66,7 +72,7 @@ impl Transmit {
     }
 
     /// Frees the page that a response names. Returns `false` if the page was not in use or its grant cannot end.
-    fn take_back<H: Hal>(&mut self, hal: &mut H, id: u16) -> bool {
+    fn take_back<H: NetworkFrontendHal>(&mut self, hal: &mut H, id: u16) -> bool {
         let Some(reference) = self.granted.get_mut(usize::from(id)).and_then(Option::take) else {
             return false;
         };
@@ -78,16 +84,16 @@ impl Transmit {
     }
 }
 
-impl Front {
-    /// Queues a frame to send. [`Front::flush`] notifies the back end.
+impl NetworkFrontend {
+    /// Queues a frame to send. [`NetworkFrontend::flush`] notifies the back end.
     ///
     /// # Errors
     /// [`TransmitError`].
-    pub fn transmit<H: Hal>(
+    pub fn transmit<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,
         frame: &[u8],
-        offload: Offload,
+        offload: PendingOffloads,
     ) -> Result<(), TransmitError> {
         if !(14..=MAX_FRAME).contains(&frame.len()) {
             return Err(TransmitError::Length(frame.len()));
@@ -114,7 +120,7 @@ impl Front {
     }
 
     /// Publishes queued frames, with an event if the back end requested one.
-    pub fn flush<H: Hal>(&mut self, hal: &mut H) {
+    pub fn flush<H: NetworkFrontendHal>(&mut self, hal: &mut H) {
         if self.transmit.ring.publish(&mut hal.rings().transmit) {
             hal.notify();
         }
@@ -128,7 +134,7 @@ impl Front {
 
     /// Frees pages of sent frames, and requests an event when half of the others are sent. Returns the number
     /// of pages freed.
-    pub fn clean<H: Hal>(&mut self, hal: &mut H) -> usize {
+    pub fn clean<H: NetworkFrontendHal>(&mut self, hal: &mut H) -> usize {
         let mut cleaned = 0;
         // The second round sees responses put while the event was requested; later ones raise that event.
         for _ in 0..2 {

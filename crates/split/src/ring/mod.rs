@@ -14,11 +14,11 @@ pub const SLOTS: u32 = 256;
 pub const SLOT: usize = 12;
 
 /// Contents of a ring's slot: a request or a response.
-pub type Slot = [u8; SLOT];
+pub type RingSlot = [u8; SLOT];
 
 /// Page of a ring, which front end and back end share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct RingPage {
     /// Index of the slot after the last published request.
     pub requests: u32,
     /// Index of a request at which the back end wants an event.
@@ -28,10 +28,10 @@ pub struct Page {
     /// Index of a response at which the front end wants an event.
     pub response_event: u32,
     /// Slots of the ring: requests, each replaced by its response.
-    pub slots: [Slot; SLOTS as usize],
+    pub slots: [RingSlot; SLOTS as usize],
 }
 
-impl Default for Page {
+impl Default for RingPage {
     fn default() -> Self {
         Self {
             requests: 0,
@@ -46,7 +46,7 @@ impl Default for Page {
 /// Error of an index of the peer that claims more filled slots than possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid ring index: the peer claims {0} filled slots")]
-pub struct Overrun(pub u32);
+pub struct RingOverrun(pub u32);
 
 /// Returns `true` if publishing indices `old` to `new` passes the peer's event index.
 fn is_event_due(old: u32, new: u32, event: u32) -> bool {
@@ -88,7 +88,7 @@ impl FrontRing {
     }
 
     /// Puts a request on the ring. Returns its index, or `None` if the ring is full.
-    pub fn put(&mut self, page: &mut Page, request: &Slot) -> Option<u32> {
+    pub fn put(&mut self, page: &mut RingPage, request: &RingSlot) -> Option<u32> {
         if self.room() == 0 {
             return None;
         }
@@ -100,7 +100,7 @@ impl FrontRing {
 
     /// Publishes the requests that the front end put on the ring. Returns `true` if the back end is due an event.
     #[must_use]
-    pub fn publish(&mut self, page: &mut Page) -> bool {
+    pub fn publish(&mut self, page: &mut RingPage) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
         page.requests = self.put;
         is_event_due(old, self.put, page.request_event)
@@ -109,15 +109,15 @@ impl FrontRing {
     /// Returns the number of pending responses.
     ///
     /// # Errors
-    /// [`Overrun`] if there are more responses than requests.
-    pub fn pending(&self, page: &Page) -> Result<u32, Overrun> {
+    /// [`RingOverrun`] if there are more responses than requests.
+    pub fn pending(&self, page: &RingPage) -> Result<u32, RingOverrun> {
         let count = page.responses.wrapping_sub(self.taken);
-        if count <= self.published.wrapping_sub(self.taken) { Ok(count) } else { Err(Overrun(count)) }
+        if count <= self.published.wrapping_sub(self.taken) { Ok(count) } else { Err(RingOverrun(count)) }
     }
 
     /// Takes the next response with the index of its request. Returns `None` if none is pending or the index
     /// is invalid.
-    pub fn take(&mut self, page: &Page) -> Option<(u32, Slot)> {
+    pub fn take(&mut self, page: &RingPage) -> Option<(u32, RingSlot)> {
         self.pending(page).ok().filter(|count| *count > 0)?;
         let index = self.taken;
         self.taken = index.wrapping_add(1);
@@ -125,7 +125,7 @@ impl FrontRing {
     }
 
     /// Requests an event once `more` responses are pending. Check [`FrontRing::pending`] afterwards.
-    pub fn arm_event(&self, page: &mut Page, more: u32) {
+    pub fn arm_event(&self, page: &mut RingPage, more: u32) {
         page.response_event = self.taken.wrapping_add(more.max(1));
     }
 }
@@ -145,15 +145,15 @@ impl BackRing {
     /// Returns the number of pending requests.
     ///
     /// # Errors
-    /// [`Overrun`] if there are more requests than free slots.
-    pub fn pending(&self, page: &Page) -> Result<u32, Overrun> {
+    /// [`RingOverrun`] if there are more requests than free slots.
+    pub fn pending(&self, page: &RingPage) -> Result<u32, RingOverrun> {
         let count = page.requests.wrapping_sub(self.taken);
         let unanswered = self.taken.wrapping_sub(self.put);
-        if count <= SLOTS - unanswered { Ok(count) } else { Err(Overrun(count)) }
+        if count <= SLOTS - unanswered { Ok(count) } else { Err(RingOverrun(count)) }
     }
 
     /// Takes the next request from the ring. Returns `None` if none is pending or the index is invalid.
-    pub fn take(&mut self, page: &Page) -> Option<Slot> {
+    pub fn take(&mut self, page: &RingPage) -> Option<RingSlot> {
         self.pending(page).ok().filter(|count| *count > 0)?;
         let slot = page.slots[slot_index(self.taken)];
         self.taken = self.taken.wrapping_add(1);
@@ -161,7 +161,7 @@ impl BackRing {
     }
 
     /// Puts the response to the oldest request without one. Returns `false` if every request taken has one.
-    pub fn put(&mut self, page: &mut Page, response: &Slot) -> bool {
+    pub fn put(&mut self, page: &mut RingPage, response: &RingSlot) -> bool {
         if self.put == self.taken {
             return false;
         }
@@ -172,14 +172,14 @@ impl BackRing {
 
     /// Publishes the responses that the back end put on the ring. Returns `true` if the front end is due an event.
     #[must_use]
-    pub fn publish(&mut self, page: &mut Page) -> bool {
+    pub fn publish(&mut self, page: &mut RingPage) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
         page.responses = self.put;
         is_event_due(old, self.put, page.response_event)
     }
 
     /// Requests an event when the front end publishes its next request. Check [`BackRing::pending`] afterwards.
-    pub fn arm_event(&self, page: &mut Page) {
+    pub fn arm_event(&self, page: &mut RingPage) {
         page.request_event = self.taken.wrapping_add(1);
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the ring's rules: room, order, events, the final check, and a hostile peer.
 
-use super::{BackRing, FrontRing, Overrun, Page, SLOT, SLOTS};
+use super::{BackRing, FrontRing, RingOverrun, RingPage, SLOT, SLOTS};
 
 fn slot(n: u8) -> [u8; SLOT] {
     [n; SLOT]
@@ -8,7 +8,7 @@ fn slot(n: u8) -> [u8; SLOT] {
 
 #[test]
 fn ring_requests_are_taken_in_order_and_answered_in_place() {
-    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     (1..=3).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     assert_eq!(back.take(&page), None, "not published yet");
     assert!(front.publish(&mut page));
@@ -30,7 +30,7 @@ use alloc::vec::Vec;
 
 #[test]
 fn ring_slot_is_free_once_its_response_is_taken() {
-    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     assert_eq!((0..=SLOTS).filter(|_| front.put(&mut page, &slot(0)).is_some()).count(), SLOTS as usize);
     let _ = front.publish(&mut page);
     assert_eq!(back.take(&page), Some(slot(0)));
@@ -44,13 +44,13 @@ fn ring_slot_is_free_once_its_response_is_taken() {
 
 #[test]
 fn back_end_cannot_put_more_responses_than_requests() {
-    let (mut page, mut back) = (Page::default(), BackRing::default());
+    let (mut page, mut back) = (RingPage::default(), BackRing::default());
     assert!(!back.put(&mut page, &slot(1)));
 }
 
 #[test]
 fn requested_ring_event_is_sent_once() {
-    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     assert!(front.publish(&mut page), "the first request is waited for");
     front.put(&mut page, &slot(2));
@@ -64,7 +64,7 @@ fn requested_ring_event_is_sent_once() {
 
 #[test]
 fn ring_request_before_the_final_check_is_seen_by_the_check() {
-    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     let _ = front.publish(&mut page);
     while back.take(&page).is_some() {}
@@ -80,7 +80,8 @@ fn ring_request_before_the_final_check_is_seen_by_the_check() {
 #[test]
 fn ring_loses_no_event_in_any_order_of_operations() {
     for order in 0u32..1 << 4 {
-        let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+        let (mut page, mut front, mut back) =
+            (RingPage::default(), FrontRing::default(), BackRing::default());
         let (mut event, mut asked) = (false, false);
         for step in 0..4 {
             if order >> step & 1 == 0 {
@@ -101,7 +102,7 @@ fn ring_loses_no_event_in_any_order_of_operations() {
 
 #[test]
 fn ring_event_follows_the_requested_number_of_responses() {
-    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     (0..8).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     let _ = front.publish(&mut page);
     front.arm_event(&mut page, 4);
@@ -118,24 +119,24 @@ fn ring_event_follows_the_requested_number_of_responses() {
 
 #[test]
 fn request_index_beyond_the_ring_is_rejected() {
-    let (mut page, mut back) = (Page::default(), BackRing::default());
+    let (mut page, mut back) = (RingPage::default(), BackRing::default());
     for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
         page.requests = claim;
-        assert_eq!(back.pending(&page), Err(Overrun(claim)));
+        assert_eq!(back.pending(&page), Err(RingOverrun(claim)));
         assert_eq!(back.take(&page), None);
     }
     page.requests = SLOTS;
     assert_eq!((0..).map_while(|_: u32| back.take(&page)).count(), SLOTS as usize);
     page.requests = SLOTS + 1;
-    assert_eq!(back.pending(&page), Err(Overrun(1)), "nothing was answered");
+    assert_eq!(back.pending(&page), Err(RingOverrun(1)), "nothing was answered");
 }
 
 #[test]
 fn ring_response_without_a_request_is_rejected() {
-    let (mut page, mut front) = (Page::default(), FrontRing::default());
+    let (mut page, mut front) = (RingPage::default(), FrontRing::default());
     front.put(&mut page, &slot(1));
     page.responses = 1;
-    assert_eq!(front.pending(&page), Err(Overrun(1)), "the request is not even published");
+    assert_eq!(front.pending(&page), Err(RingOverrun(1)), "the request is not even published");
     let _ = front.publish(&mut page);
     page.responses = 2;
     assert_eq!(front.take(&page), None);
@@ -146,7 +147,7 @@ fn ring_response_without_a_request_is_rejected() {
 #[test]
 fn ring_indices_wrap_at_32_bits() {
     let start = u32::MAX - 2;
-    let mut page = Page { requests: start, responses: start, ..Page::default() };
+    let mut page = RingPage { requests: start, responses: start, ..RingPage::default() };
     let mut front = FrontRing { put: start, published: start, taken: start };
     let mut back = BackRing { put: start, published: start, taken: start };
     (page.request_event, page.response_event) = (start.wrapping_add(1), start.wrapping_add(1));

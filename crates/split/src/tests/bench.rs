@@ -1,37 +1,39 @@
 //! Test bench: guests and a service domain with real grant tables and both halves of the driver.
 
-use crate::back::{Backend, GrantedAddress, Host, Key, NotGranted, TransmitOutcome, Vif};
-use crate::front::{Front, Hal, TransmitError};
+use crate::back::{
+    FrameHandle, GrantedAddress, NetworkBackend, NetworkBackendHal, NotGranted, TransmitPollOutcome, VifIndex,
+};
+use crate::front::{NetworkFrontend, NetworkFrontendHal, TransmitError};
 use crate::ring::SLOTS;
-use crate::{MAX_FRAME, Offload, PAGE, Rings};
+use crate::{InterfaceRings, MAX_FRAME, PAGE, PendingOffloads};
 use alloc::vec;
 use alloc::vec::Vec;
 use hypervisor::cost::CostTable;
-use hypervisor::cpu::{Config, Machine};
+use hypervisor::cpu::{HostMachine, ProcessorConfig};
 use hypervisor::domain::{DomainId, DomainKind};
-use hypervisor::grant::{Access, GrantAddress, Grants, Handle, Reference};
+use hypervisor::grant::{GrantAccess, GrantAddress, GrantHandle, GrantReference, GrantTables};
 use i82576::MacAddress;
 
 /// Grants, rings and events that the two halves share.
-pub(super) struct SharedState {
-    pub(super) grants: Grants,
-    pub(super) rings: Vec<Rings>,
+pub(super) struct SharedNetworkState {
+    pub(super) grants: GrantTables,
+    pub(super) rings: Vec<InterfaceRings>,
     service: DomainId,
     guests: Vec<DomainId>,
     to_guests: Vec<usize>,
-    to_back: Vec<Vif>,
+    to_back: Vec<VifIndex>,
 }
 
-pub(super) struct Bench {
-    pub(super) backend: Backend<Handle>,
-    pub(super) shared: SharedState,
-    fronts: Vec<Front>,
+pub(super) struct SplitNetworkFixture {
+    pub(super) backend: NetworkBackend<GrantHandle>,
+    pub(super) shared: SharedNetworkState,
+    fronts: Vec<NetworkFrontend>,
 }
 
 /// A guest's view of the shared state.
-struct GuestSide<'a> {
-    shared: &'a mut SharedState,
-    vif: Vif,
+struct GuestFrontendHal<'a> {
+    shared: &'a mut SharedNetworkState,
+    vif: VifIndex,
 }
 
 /// Returns a frame that carries a number at the start of its payload.
@@ -39,34 +41,42 @@ pub(super) fn frame(length: usize, number: u8) -> Vec<u8> {
     (0..length).map(|at| if at == 14 { number } else { (at % 251) as u8 }).collect()
 }
 
-impl SharedState {
+impl SharedNetworkState {
     fn address(&self, granted: GrantedAddress) -> GrantAddress {
         let GrantedAddress { vif, reference, offset } = granted;
-        GrantAddress { owner: self.guest(vif), reference: Reference(reference), offset }
+        GrantAddress { owner: self.guest(vif), reference: GrantReference(reference), offset }
     }
 
-    fn guest(&self, vif: Vif) -> DomainId {
+    fn guest(&self, vif: VifIndex) -> DomainId {
         self.guests[usize::from(vif.0)]
     }
 }
 
-impl Host for SharedState {
-    type Mapping = Handle;
+impl NetworkBackendHal for SharedNetworkState {
+    type Mapping = GrantHandle;
 
-    fn rings(&mut self, vif: Vif) -> &mut Rings {
+    fn rings(&mut self, vif: VifIndex) -> &mut InterfaceRings {
         &mut self.rings[usize::from(vif.0)]
     }
 
-    fn map(&mut self, vif: Vif, reference: u32) -> Result<Handle, NotGranted> {
+    fn map(&mut self, vif: VifIndex, reference: u32) -> Result<GrantHandle, NotGranted> {
         let owner = self.guest(vif);
-        self.grants.map(self.service, owner, Reference(reference), Access::Read).map_err(|_| NotGranted)
+        self.grants
+            .map(self.service, owner, GrantReference(reference), GrantAccess::Read)
+            .map_err(|_| NotGranted)
     }
 
-    fn unmap(&mut self, _: Vif, mapping: Handle) {
+    fn unmap(&mut self, _: VifIndex, mapping: GrantHandle) {
         self.grants.unmap(self.service, mapping).unwrap();
     }
 
-    fn read(&mut self, _: Vif, mapping: Handle, offset: u16, into: &mut [u8]) -> Result<(), NotGranted> {
+    fn read(
+        &mut self,
+        _: VifIndex,
+        mapping: GrantHandle,
+        offset: u16,
+        into: &mut [u8],
+    ) -> Result<(), NotGranted> {
         let page = self.grants.mapped(self.service, mapping).map_err(|_| NotGranted)?;
         into.copy_from_slice(
             page.get(usize::from(offset)..).and_then(|p| p.get(..into.len())).ok_or(NotGranted)?,
@@ -84,13 +94,13 @@ impl Host for SharedState {
         self.grants.copy(self.service, from, to, length).map_err(|_| NotGranted)
     }
 
-    fn notify(&mut self, vif: Vif) {
+    fn notify(&mut self, vif: VifIndex) {
         self.to_guests[usize::from(vif.0)] += 1;
     }
 }
 
-impl Hal for GuestSide<'_> {
-    fn rings(&mut self) -> &mut Rings {
+impl NetworkFrontendHal for GuestFrontendHal<'_> {
+    fn rings(&mut self) -> &mut InterfaceRings {
         self.shared.rings(self.vif)
     }
 
@@ -101,14 +111,14 @@ impl Hal for GuestSide<'_> {
 
     fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
         let (guest, service) = (self.shared.guest(self.vif), self.shared.service);
-        let access = if writable { Access::Write } else { Access::Read };
+        let access = if writable { GrantAccess::Write } else { GrantAccess::Read };
         let granted = self.shared.grants.domain(guest).unwrap().grant(service, page, access);
-        granted.ok().map(|Reference(at)| at)
+        granted.ok().map(|GrantReference(at)| at)
     }
 
     fn end_access(&mut self, reference: u32) -> bool {
         let guest = self.shared.guest(self.vif);
-        self.shared.grants.domain(guest).unwrap().end_access(Reference(reference)).is_ok()
+        self.shared.grants.domain(guest).unwrap().end_access(GrantReference(reference)).is_ok()
     }
 
     fn notify(&mut self) {
@@ -116,42 +126,47 @@ impl Hal for GuestSide<'_> {
     }
 }
 
-impl Bench {
+impl SplitNetworkFixture {
     /// Creates `guests` guests on `workers` workers, with all pages posted and no frame in flight.
     pub(super) fn new(guests: usize, workers: usize) -> Self {
-        let mut machine = Machine::new(Config::from_table(&CostTable::nehalem(), 1, 1));
+        let mut machine = HostMachine::new(ProcessorConfig::from_table(&CostTable::nehalem(), 1, 1));
         let service = machine.add_domain(DomainKind::Dom0, "service".into());
-        let mut shared = SharedState {
-            grants: Grants::new(),
+        let mut shared = SharedNetworkState {
+            grants: GrantTables::new(),
             rings: Vec::new(),
             service,
             guests: Vec::new(),
             to_guests: vec![0; guests],
             to_back: Vec::new(),
         };
-        let mut backend = Backend::new(workers);
+        let mut backend = NetworkBackend::new(workers);
         let mut fronts = Vec::new();
         for n in 0..guests {
             let domain = machine.add_domain(DomainKind::Pvm, "guest".into());
             shared.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);
             shared.guests.push(domain);
-            shared.rings.push(Rings::default());
-            let mut front = Front::new(MacAddress([2, 0, 0, 0, 0, n as u8]));
-            front.start(&mut GuestSide { shared: &mut shared, vif: backend.connect() });
+            shared.rings.push(InterfaceRings::default());
+            let mut front = NetworkFrontend::new(MacAddress([2, 0, 0, 0, 0, n as u8]));
+            front.start(&mut GuestFrontendHal { shared: &mut shared, vif: backend.connect() });
             fronts.push(front);
         }
         let mut bench = Self { backend, shared, fronts };
         bench.hear();
-        (0..workers).for_each(|worker| while bench.take(worker) != TransmitOutcome::Idle {});
+        (0..workers).for_each(|worker| while bench.take(worker) != TransmitPollOutcome::Idle {});
         bench
     }
 
-    fn front(&mut self, vif: Vif) -> (&mut Front, GuestSide<'_>) {
-        (&mut self.fronts[usize::from(vif.0)], GuestSide { shared: &mut self.shared, vif })
+    fn front(&mut self, vif: VifIndex) -> (&mut NetworkFrontend, GuestFrontendHal<'_>) {
+        (&mut self.fronts[usize::from(vif.0)], GuestFrontendHal { shared: &mut self.shared, vif })
     }
 
     /// Sends a frame of a guest and notifies the back end.
-    pub(super) fn send(&mut self, vif: Vif, frame: &[u8], offload: Offload) -> Result<(), TransmitError> {
+    pub(super) fn send(
+        &mut self,
+        vif: VifIndex,
+        frame: &[u8],
+        offload: PendingOffloads,
+    ) -> Result<(), TransmitError> {
         let (front, mut side) = self.front(vif);
         let sent = front.transmit(&mut side, frame, offload);
         front.flush(&mut side);
@@ -164,15 +179,15 @@ impl Bench {
         self.shared.to_back.drain(..).for_each(|vif| self.backend.event(vif));
     }
 
-    pub(super) fn take(&mut self, worker: usize) -> TransmitOutcome {
+    pub(super) fn take(&mut self, worker: usize) -> TransmitPollOutcome {
         self.backend.take(worker, &mut self.shared)
     }
 
-    pub(super) fn deliver(&mut self, key: Key, to: Vif) -> bool {
+    pub(super) fn deliver(&mut self, key: FrameHandle, to: VifIndex) -> bool {
         self.backend.deliver(key, to, &mut self.shared)
     }
 
-    pub(super) fn duplicate(&mut self, key: &Key) -> Option<Key> {
+    pub(super) fn duplicate(&mut self, key: &FrameHandle) -> Option<FrameHandle> {
         self.backend.duplicate(key, &mut self.shared)
     }
 
@@ -185,27 +200,27 @@ impl Bench {
         self.backend.notify_withheld(worker, &mut self.shared);
     }
 
-    pub(super) fn merge_segments(&mut self, vif: Vif) {
+    pub(super) fn merge_segments(&mut self, vif: VifIndex) {
         self.fronts[usize::from(vif.0)].merge_segments();
     }
 
-    pub(super) fn unsent(&self, vif: Vif) -> usize {
+    pub(super) fn unsent(&self, vif: VifIndex) -> usize {
         self.fronts[usize::from(vif.0)].unsent()
     }
 
     /// Takes up to 64 frames from guests and delivers each to the interface that `to` chooses by the frame's head.
     /// Returns the number of frames.
-    pub(super) fn forward(&mut self, worker: usize, to: impl Fn(&[u8]) -> Vif) -> usize {
+    pub(super) fn forward(&mut self, worker: usize, to: impl Fn(&[u8]) -> VifIndex) -> usize {
         let mut frames = 0;
         for _ in 0..64 {
             match self.take(worker) {
-                TransmitOutcome::Frame(_, key) => {
+                TransmitPollOutcome::Frame(_, key) => {
                     frames += 1;
                     let to = to(self.backend.head(&key));
                     self.deliver(key, to);
                 }
-                TransmitOutcome::Nothing => {}
-                TransmitOutcome::Idle => break,
+                TransmitPollOutcome::Nothing => {}
+                TransmitPollOutcome::Idle => break,
             }
         }
         frames
@@ -224,15 +239,15 @@ impl Bench {
     }
 
     /// Delivers a frame from a card to an interface.
-    pub(super) fn arrive(&mut self, frame: &[u8], to: Vif) -> bool {
+    pub(super) fn arrive(&mut self, frame: &[u8], to: VifIndex) -> bool {
         let key = self.backend.allocate().expect("there is room for all that is posted");
         self.backend.buffer(&key)[..frame.len()].copy_from_slice(frame);
-        self.backend.set_filled(&key, frame.len(), Offload::default());
+        self.backend.set_filled(&key, frame.len(), PendingOffloads::default());
         self.deliver(key, to)
     }
 
     /// Takes all pending frames of a guest.
-    pub(super) fn take_all(&mut self, vif: Vif) -> Vec<(Vec<u8>, Offload)> {
+    pub(super) fn take_all(&mut self, vif: VifIndex) -> Vec<(Vec<u8>, PendingOffloads)> {
         let (front, mut side) = self.front(vif);
         let mut buffer = vec![0; MAX_FRAME];
         let next = || {
@@ -242,13 +257,13 @@ impl Bench {
         core::iter::from_fn(next).collect()
     }
 
-    pub(super) fn receive_done(&mut self, vif: Vif) -> bool {
+    pub(super) fn receive_done(&mut self, vif: VifIndex) -> bool {
         let (front, mut side) = self.front(vif);
         front.receive_done(&mut side)
     }
 
     /// Polls a guest until no frame is left.
-    pub(super) fn received(&mut self, vif: Vif) -> Vec<(Vec<u8>, Offload)> {
+    pub(super) fn received(&mut self, vif: VifIndex) -> Vec<(Vec<u8>, PendingOffloads)> {
         let mut all = self.take_all(vif);
         while self.receive_done(vif) {
             all.extend(self.take_all(vif));
@@ -257,32 +272,32 @@ impl Bench {
     }
 
     /// Frees the pages of a guest's sent frames.
-    pub(super) fn clean(&mut self, vif: Vif) -> usize {
+    pub(super) fn clean(&mut self, vif: VifIndex) -> usize {
         let (front, mut side) = self.front(vif);
         front.clean(&mut side)
     }
 
-    pub(super) fn stuck(&self, vif: Vif) -> u64 {
+    pub(super) fn stuck(&self, vif: VifIndex) -> u64 {
         self.fronts[usize::from(vif.0)].counters().stuck
     }
 
-    pub(super) fn malformed(&self, vif: Vif) -> u64 {
+    pub(super) fn malformed(&self, vif: VifIndex) -> u64 {
         self.fronts[usize::from(vif.0)].counters().malformed
     }
 
-    pub(super) fn events_to(&self, vif: Vif) -> usize {
+    pub(super) fn events_to(&self, vif: VifIndex) -> usize {
         self.shared.to_guests[usize::from(vif.0)]
     }
 
     /// Overwrites every page that a guest sends from.
-    pub(super) fn scribble(&mut self, vif: Vif) {
+    pub(super) fn scribble(&mut self, vif: VifIndex) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();
         (0..SLOTS).for_each(|page| own.page_mut(page).unwrap()[..PAGE].fill(0xee));
     }
 
     /// Grants a guest's page to the back end.
-    pub(super) fn grant(&mut self, vif: Vif, page: u32, writable: bool) -> u32 {
-        GuestSide { shared: &mut self.shared, vif }.grant(page, writable).unwrap()
+    pub(super) fn grant(&mut self, vif: VifIndex, page: u32, writable: bool) -> u32 {
+        GuestFrontendHal { shared: &mut self.shared, vif }.grant(page, writable).unwrap()
     }
 }

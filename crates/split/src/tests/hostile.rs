@@ -1,15 +1,15 @@
 //! Hostile front ends: none makes the back end loop, read pages that are not granted, or harm another guest.
 
 use super::{A, B};
-use crate::Offload;
-use crate::back::{TransmitOutcome, Vif};
+use crate::PendingOffloads;
+use crate::back::{TransmitPollOutcome, VifIndex};
 use crate::message::{RxResponse, TxRequest, TxResponse, status, tx_flag};
-use crate::ring::{SLOTS, Slot};
-use crate::tests::bench::{Bench, frame};
+use crate::ring::{RingSlot, SLOTS};
+use crate::tests::bench::{SplitNetworkFixture, frame};
 use alloc::vec::Vec;
 
 /// Writes requests directly into a guest's transmit ring, publishes them and sends an event.
-fn write(bench: &mut Bench, vif: Vif, requests: &[Slot]) {
+fn write(bench: &mut SplitNetworkFixture, vif: VifIndex, requests: &[RingSlot]) {
     let page = &mut bench.shared.rings[usize::from(vif.0)].transmit;
     for request in requests {
         page.slots[(page.requests % SLOTS) as usize] = *request;
@@ -19,7 +19,7 @@ fn write(bench: &mut Bench, vif: Vif, requests: &[Slot]) {
 }
 
 /// Returns the status of the response at an index of a guest's transmit ring.
-fn answer(bench: &Bench, vif: Vif, index: usize) -> i16 {
+fn answer(bench: &SplitNetworkFixture, vif: VifIndex, index: usize) -> i16 {
     TxResponse::parse(&bench.shared.rings[usize::from(vif.0)].transmit.slots[index]).status
 }
 
@@ -28,10 +28,10 @@ fn request(reference: u32, offset: u16, size: u16) -> TxRequest {
 }
 
 /// Asserts that another guest's frame is still transmitted.
-fn others_are_served(bench: &mut Bench) {
-    bench.send(B, &frame(60, 1), Offload::default()).unwrap();
-    let taken = (0..8).map(|_| bench.take(0)).find(|taken| matches!(taken, TransmitOutcome::Frame(B, _)));
-    let Some(TransmitOutcome::Frame(_, key)) = taken else { panic!("no frame of the other guest") };
+fn others_are_served(bench: &mut SplitNetworkFixture) {
+    bench.send(B, &frame(60, 1), PendingOffloads::default()).unwrap();
+    let taken = (0..8).map(|_| bench.take(0)).find(|taken| matches!(taken, TransmitPollOutcome::Frame(B, _)));
+    let Some(TransmitPollOutcome::Frame(_, key)) = taken else { panic!("no frame of the other guest") };
     bench.backend.discard(key);
     assert_eq!(bench.backend.in_flight(), 0);
 }
@@ -39,13 +39,13 @@ fn others_are_served(bench: &mut Bench) {
 #[test]
 fn invalid_ring_index_disables_only_its_interface() {
     for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
-        let mut bench = Bench::new(2, 1);
+        let mut bench = SplitNetworkFixture::new(2, 1);
         bench.shared.rings[0].transmit.requests = claim;
         bench.backend.event(A);
-        assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
         assert!(bench.backend.is_broken(A) && !bench.backend.is_broken(B));
         bench.backend.event(A);
-        assert_eq!(bench.take(0), TransmitOutcome::Idle, "it is heard no more");
+        assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "it is heard no more");
         others_are_served(&mut bench);
     }
 }
@@ -54,10 +54,10 @@ fn invalid_ring_index_disables_only_its_interface() {
 fn frame_piece_outside_its_page_or_frame_gets_an_error() {
     let wrong = [(4_090, 60), (0, 13), (0, 4_097), (u16::MAX, u16::MAX)];
     for (offset, size) in wrong {
-        let mut bench = Bench::new(2, 1);
+        let mut bench = SplitNetworkFixture::new(2, 1);
         let reference = bench.grant(A, 0, false);
         write(&mut bench, A, &[request(reference, offset, size).emit()]);
-        assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
         assert_eq!(bench.release(0), 1);
         assert_eq!(answer(&bench, A, 0), status::ERROR, "{offset} {size}");
         others_are_served(&mut bench);
@@ -66,23 +66,23 @@ fn frame_piece_outside_its_page_or_frame_gets_an_error() {
 
 #[test]
 fn frame_pieces_longer_than_the_frame_get_errors() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     let reference = bench.grant(A, 0, false);
     let first = TxRequest { flags: tx_flag::MORE, ..request(reference, 0, 100) };
     write(&mut bench, A, &[first.emit(), request(reference, 0, 90).emit()]);
-    assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+    assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
     assert_eq!((bench.release(0), answer(&bench, A, 0), answer(&bench, A, 1)), (2, -1, -1));
     others_are_served(&mut bench);
 }
 
 #[test]
 fn back_end_does_not_read_a_page_that_is_not_granted() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     for reference in [9_999, u32::MAX] {
         write(&mut bench, A, &[request(reference, 0, 60).emit()]);
-        assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
         assert_eq!(bench.release(0), 1);
-        assert_eq!(bench.take(0), TransmitOutcome::Nothing, "nothing more is there");
+        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing, "nothing more is there");
     }
     assert_eq!(bench.backend.counters(A).malformed, 2);
     others_are_served(&mut bench);
@@ -90,11 +90,11 @@ fn back_end_does_not_read_a_page_that_is_not_granted() {
 
 #[test]
 fn frame_of_endless_pieces_disables_its_interface() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     let endless = TxRequest { flags: tx_flag::MORE, ..request(0, 0, 60) }.emit();
-    let all: Vec<Slot> = (0..SLOTS).map(|_| endless).collect();
+    let all: Vec<RingSlot> = (0..SLOTS).map(|_| endless).collect();
     write(&mut bench, A, &all);
-    assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+    assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
     assert!(bench.backend.is_broken(A));
     others_are_served(&mut bench);
 }
@@ -102,10 +102,10 @@ fn frame_of_endless_pieces_disables_its_interface() {
 #[test]
 fn unknown_extra_information_slot_disables_the_interface() {
     for extra in [[0; 12], [9; 12]] {
-        let mut bench = Bench::new(2, 1);
+        let mut bench = SplitNetworkFixture::new(2, 1);
         let first = TxRequest { flags: tx_flag::EXTRA, ..request(0, 0, 60) };
         write(&mut bench, A, &[first.emit(), extra]);
-        assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
         assert!(bench.backend.is_broken(A));
         others_are_served(&mut bench);
     }
@@ -113,7 +113,7 @@ fn unknown_extra_information_slot_disables_the_interface() {
 
 #[test]
 fn guest_that_takes_no_frame_responses_blocks_only_itself() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     let reference = bench.grant(A, 0, false);
     let one = request(reference, 0, 60).emit();
     write(&mut bench, A, &[one].repeat(SLOTS as usize));
@@ -121,13 +121,13 @@ fn guest_that_takes_no_frame_responses_blocks_only_itself() {
     assert!(frames > 0);
     bench.release(0);
     write(&mut bench, A, &[one].repeat(SLOTS as usize + 1));
-    while bench.take(0) != TransmitOutcome::Idle {}
+    while bench.take(0) != TransmitPollOutcome::Idle {}
     assert!(bench.backend.is_broken(A));
 }
 
 #[test]
 fn unwritable_posted_page_drops_only_its_received_frame() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     let read_only = bench.grant(A, 0, false);
     let page = &mut bench.shared.rings[0].receive;
     page.slots[0][4..8].copy_from_slice(&read_only.to_le_bytes());
@@ -142,7 +142,7 @@ fn unwritable_posted_page_drops_only_its_received_frame() {
 
 #[test]
 fn guest_that_withdraws_pages_loses_only_its_frames() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     (0..4).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.shared.rings[0].receive.requests = 2;
     assert_eq!(bench.turn(0), 4);
@@ -153,10 +153,10 @@ fn guest_that_withdraws_pages_loses_only_its_frames() {
 
 #[test]
 fn repeated_events_queue_an_interface_once() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     (0..10_000).for_each(|_| bench.backend.event(A));
-    bench.backend.event(Vif(77));
-    assert_eq!((bench.take(0), bench.take(0)), (TransmitOutcome::Nothing, TransmitOutcome::Idle));
+    bench.backend.event(VifIndex(77));
+    assert_eq!((bench.take(0), bench.take(0)), (TransmitPollOutcome::Nothing, TransmitPollOutcome::Idle));
 }
 
 /// Fills all slots and indices with noise. The work stays bounded, and the other guest is unaffected.
@@ -168,7 +168,7 @@ fn random_ring_contents_do_not_panic_the_back_end() {
         (state >> 33) as u32
     };
     for _ in 0..300 {
-        let mut bench = Bench::new(2, 1);
+        let mut bench = SplitNetworkFixture::new(2, 1);
         let references: Vec<u32> = (0..4).map(|page| bench.grant(A, page, false)).collect();
         let rings = &mut bench.shared.rings[0];
         for slot in rings.transmit.slots.iter_mut().chain(&mut rings.receive.slots) {

@@ -5,31 +5,31 @@ mod bench;
 mod hostile;
 mod moving;
 
-use crate::back::{Key, TransmitOutcome};
+use crate::back::{FrameHandle, TransmitPollOutcome};
 use crate::front::TransmitError;
 use crate::ring::SLOTS;
-use crate::{MAX_FRAME, Offload, back::Vif};
+use crate::{MAX_FRAME, PendingOffloads, back::VifIndex};
 use alloc::vec::Vec;
-use bench::{Bench, frame};
+use bench::{SplitNetworkFixture, frame};
 
-const A: Vif = Vif(0);
-const B: Vif = Vif(1);
+const A: VifIndex = VifIndex(0);
+const B: VifIndex = VifIndex(1);
 
 #[test]
 fn transmitted_frame_reaches_another_guest() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     let sent = frame(700, 1);
-    bench.send(A, &sent, Offload::default()).unwrap();
+    bench.send(A, &sent, PendingOffloads::default()).unwrap();
     assert_eq!(bench.forward(0, |_| B), 1);
     assert_eq!(bench.turn(0), 1);
-    assert_eq!(bench.received(B), [(sent, Offload::default())]);
+    assert_eq!(bench.received(B), [(sent, PendingOffloads::default())]);
     assert_eq!(bench.received(A), []);
 }
 
 #[test]
 fn frame_of_several_pages_arrives_whole_with_its_offloads() {
-    let mut bench = Bench::new(2, 1);
-    let offload = Offload { csum_blank: true, segment: Some(1_448) };
+    let mut bench = SplitNetworkFixture::new(2, 1);
+    let offload = PendingOffloads { csum_blank: true, segment: Some(1_448) };
     for length in [4_096, 4_097, 8_193, MAX_FRAME] {
         let sent = frame(length, 2);
         bench.send(A, &sent, offload).unwrap();
@@ -42,25 +42,26 @@ fn frame_of_several_pages_arrives_whole_with_its_offloads() {
 
 #[test]
 fn frames_to_a_guest_keep_their_order() {
-    let mut bench = Bench::new(3, 2);
+    let mut bench = SplitNetworkFixture::new(3, 2);
     let numbered = |n: u8| frame(64 + usize::from(n), n);
     for n in 0..40 {
-        bench.send(A, &numbered(n), Offload::default()).unwrap();
+        bench.send(A, &numbered(n), PendingOffloads::default()).unwrap();
     }
-    while bench.forward(0, |frame| if frame[14] % 3 == 0 { Vif(2) } else { B }) > 0 {
+    while bench.forward(0, |frame| if frame[14] % 3 == 0 { VifIndex(2) } else { B }) > 0 {
         bench.turn(0);
         bench.turn(1);
     }
-    let order =
-        |bench: &mut Bench, vif| bench.received(vif).iter().map(|(frame, _)| frame[14]).collect::<Vec<_>>();
-    assert_eq!(order(&mut bench, Vif(2)), (0..40).filter(|n| n % 3 == 0).collect::<Vec<_>>());
+    let order = |bench: &mut SplitNetworkFixture, vif| {
+        bench.received(vif).iter().map(|(frame, _)| frame[14]).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&mut bench, VifIndex(2)), (0..40).filter(|n| n % 3 == 0).collect::<Vec<_>>());
     assert_eq!(order(&mut bench, B), (0..40).filter(|n| n % 3 != 0).collect::<Vec<_>>());
 }
 
 #[test]
 fn granted_page_is_released_by_the_worker_that_mapped_it() {
-    let mut bench = Bench::new(2, 2);
-    bench.send(A, &frame(4_000, 1), Offload::default()).unwrap();
+    let mut bench = SplitNetworkFixture::new(2, 2);
+    bench.send(A, &frame(4_000, 1), PendingOffloads::default()).unwrap();
     bench.forward(0, |_| B);
     assert_eq!(bench.backend.worker_of(B), 1);
     assert_eq!(bench.copy(1), 1, "the other worker copies");
@@ -73,21 +74,21 @@ fn granted_page_is_released_by_the_worker_that_mapped_it() {
 
 #[test]
 fn granted_page_with_only_headers_is_released_at_once() {
-    let mut bench = Bench::new(2, 1);
-    bench.send(A, &frame(66, 1), Offload::default()).unwrap();
-    let TransmitOutcome::Frame(from, key) = bench.take(0) else { panic!("no frame") };
+    let mut bench = SplitNetworkFixture::new(2, 1);
+    bench.send(A, &frame(66, 1), PendingOffloads::default()).unwrap();
+    let TransmitPollOutcome::Frame(from, key) = bench.take(0) else { panic!("no frame") };
     assert_eq!((from, bench.release(0)), (A, 1));
     assert_eq!(bench.clean(A), 1);
     assert!(bench.deliver(key, B));
     bench.turn(0);
-    assert_eq!(bench.received(B), [(frame(66, 1), Offload::default())]);
+    assert_eq!(bench.received(B), [(frame(66, 1), PendingOffloads::default())]);
 }
 
 #[test]
 fn delivered_frame_has_the_headers_that_were_inspected() {
-    let mut bench = Bench::new(2, 1);
-    bench.send(A, &frame(300, 1), Offload::default()).unwrap();
-    let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let mut bench = SplitNetworkFixture::new(2, 1);
+    bench.send(A, &frame(300, 1), PendingOffloads::default()).unwrap();
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
     let looked_at = bench.backend.head(&key).to_vec();
     bench.scribble(A);
     assert!(bench.deliver(key, B));
@@ -99,8 +100,9 @@ fn delivered_frame_has_the_headers_that_were_inspected() {
 
 #[test]
 fn frames_queued_for_a_guest_never_exceed_its_posted_pages() {
-    let mut bench = Bench::new(1, 1);
-    let fill = |bench: &mut Bench, n: u32| (0..n).filter(|_| bench.arrive(&frame(60, 0), A)).count();
+    let mut bench = SplitNetworkFixture::new(1, 1);
+    let fill =
+        |bench: &mut SplitNetworkFixture, n: u32| (0..n).filter(|_| bench.arrive(&frame(60, 0), A)).count();
     assert_eq!(fill(&mut bench, SLOTS + 10), SLOTS as usize);
     assert_eq!(bench.backend.counters(A).no_room, 10);
     assert_eq!(bench.backend.in_flight(), SLOTS as usize);
@@ -112,24 +114,24 @@ fn frames_queued_for_a_guest_never_exceed_its_posted_pages() {
 
 #[test]
 fn full_transmit_ring_accepts_frames_again_after_an_event() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = SplitNetworkFixture::new(2, 1);
     let small = frame(60, 0);
-    let sent = (0..=SLOTS).take_while(|_| bench.send(A, &small, Offload::default()).is_ok()).count();
+    let sent = (0..=SLOTS).take_while(|_| bench.send(A, &small, PendingOffloads::default()).is_ok()).count();
     assert_eq!(sent, SLOTS as usize);
-    assert_eq!(bench.send(A, &small, Offload::default()), Err(TransmitError::Full));
+    assert_eq!(bench.send(A, &small, PendingOffloads::default()), Err(TransmitError::Full));
     bench.clean(A);
     let before = bench.events_to(A);
     while bench.forward(0, |_| B) > 0 {}
     bench.release(0);
     assert_eq!(bench.events_to(A) - before, 1, "one for half of them");
     assert!(bench.clean(A) > 0);
-    assert_eq!(bench.send(A, &small, Offload::default()), Ok(()));
-    assert_eq!(bench.send(A, &[0; 13], Offload::default()), Err(TransmitError::Length(13)));
+    assert_eq!(bench.send(A, &small, PendingOffloads::default()), Ok(()));
+    assert_eq!(bench.send(A, &[0; 13], PendingOffloads::default()), Err(TransmitError::Length(13)));
 }
 
 #[test]
 fn guest_gets_one_event_per_batch_and_none_while_polling() {
-    let mut bench = Bench::new(1, 1);
+    let mut bench = SplitNetworkFixture::new(1, 1);
     (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.turn(0);
     assert_eq!(bench.events_to(A), 1);
@@ -146,7 +148,7 @@ fn guest_gets_one_event_per_batch_and_none_while_polling() {
 /// afterwards finds the frame.
 #[test]
 fn no_frame_is_lost_between_poll_and_event_request() {
-    let mut bench = Bench::new(1, 1);
+    let mut bench = SplitNetworkFixture::new(1, 1);
     assert!(bench.arrive(&frame(60, 1), A));
     bench.turn(0);
     assert_eq!(bench.take_all(A).len(), 1);
@@ -160,12 +162,12 @@ fn no_frame_is_lost_between_poll_and_event_request() {
 
 #[test]
 fn interfaces_of_a_back_end_worker_send_in_turn() {
-    let mut bench = Bench::new(3, 1);
+    let mut bench = SplitNetworkFixture::new(3, 1);
     for vif in [A, B] {
-        (0..3).for_each(|n| bench.send(vif, &frame(60, n), Offload::default()).unwrap());
+        (0..3).for_each(|n| bench.send(vif, &frame(60, n), PendingOffloads::default()).unwrap());
     }
     let mut order = Vec::new();
-    while let TransmitOutcome::Frame(from, key) = bench.take(0) {
+    while let TransmitPollOutcome::Frame(from, key) = bench.take(0) {
         order.push(from);
         bench.backend.discard(key);
     }
@@ -174,14 +176,14 @@ fn interfaces_of_a_back_end_worker_send_in_turn() {
 
 #[test]
 fn flooded_frame_is_copied_to_each_guest() {
-    let mut bench = Bench::new(3, 1);
-    bench.send(A, &frame(1_500, 9), Offload::default()).unwrap();
-    let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
-    let copy: Key = bench.duplicate(&key).unwrap();
-    assert!(bench.deliver(copy, B) && bench.deliver(key, Vif(2)));
+    let mut bench = SplitNetworkFixture::new(3, 1);
+    bench.send(A, &frame(1_500, 9), PendingOffloads::default()).unwrap();
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let copy: FrameHandle = bench.duplicate(&key).unwrap();
+    assert!(bench.deliver(copy, B) && bench.deliver(key, VifIndex(2)));
     bench.turn(0);
-    for vif in [B, Vif(2)] {
-        assert_eq!(bench.received(vif), [(frame(1_500, 9), Offload::default())]);
+    for vif in [B, VifIndex(2)] {
+        assert_eq!(bench.received(vif), [(frame(1_500, 9), PendingOffloads::default())]);
     }
     bench.release(0);
     assert_eq!((bench.backend.in_flight(), bench.clean(A)), (0, 1));

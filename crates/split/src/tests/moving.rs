@@ -2,20 +2,20 @@
 //! that mapped it, and no frame or event is lost.
 
 use super::{A, B};
-use crate::Offload;
-use crate::back::{TransmitOutcome, Vif};
-use crate::tests::bench::{Bench, frame};
+use crate::PendingOffloads;
+use crate::back::{TransmitPollOutcome, VifIndex};
+use crate::tests::bench::{SplitNetworkFixture, frame};
 use alloc::vec;
 use alloc::vec::Vec;
 use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, proptest};
 
-fn numbers(frames: &[(Vec<u8>, Offload)]) -> Vec<u8> {
+fn numbers(frames: &[(Vec<u8>, PendingOffloads)]) -> Vec<u8> {
     frames.iter().map(|(frame, _)| frame[14]).collect()
 }
 
 #[test]
 fn frames_during_an_interface_move_wait_for_earlier_frames() {
-    let mut bench = Bench::new(2, 2);
+    let mut bench = SplitNetworkFixture::new(2, 2);
     (0..5).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     assert!(bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1), "once");
     (5..9).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
@@ -29,9 +29,9 @@ fn frames_during_an_interface_move_wait_for_earlier_frames() {
 
 #[test]
 fn interface_moves_only_after_its_pages_are_unmapped() {
-    let mut bench = Bench::new(2, 2);
-    bench.send(A, &frame(3_000, 1), Offload::default()).unwrap();
-    let TransmitOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let mut bench = SplitNetworkFixture::new(2, 2);
+    bench.send(A, &frame(3_000, 1), PendingOffloads::default()).unwrap();
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
     assert!(bench.backend.start_move(A, 1));
     bench.backend.discard(key);
     assert!(!bench.backend.is_drained(A), "its page waits to be released");
@@ -42,14 +42,14 @@ fn interface_moves_only_after_its_pages_are_unmapped() {
 
 #[test]
 fn frames_sent_during_an_interface_move_use_the_new_worker() {
-    let mut bench = Bench::new(2, 2);
+    let mut bench = SplitNetworkFixture::new(2, 2);
     for n in [1, 2] {
-        bench.send(A, &frame(60, n), Offload::default()).unwrap();
+        bench.send(A, &frame(60, n), PendingOffloads::default()).unwrap();
     }
     assert!(bench.backend.start_move(A, 1));
-    assert_eq!(bench.take(0), TransmitOutcome::Idle, "the old one has it no more");
-    bench.send(A, &frame(60, 3), Offload::default()).unwrap();
-    assert_eq!(bench.take(1), TransmitOutcome::Idle, "the new one has it not yet");
+    assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "the old one has it no more");
+    bench.send(A, &frame(60, 3), PendingOffloads::default()).unwrap();
+    assert_eq!(bench.take(1), TransmitPollOutcome::Idle, "the new one has it not yet");
     assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.forward(1, |_| B), bench.copy(1)), (3, 3));
     assert_eq!(numbers(&bench.received(B)), [1, 2, 3]);
@@ -57,29 +57,29 @@ fn frames_sent_during_an_interface_move_use_the_new_worker() {
 
 #[test]
 fn interface_move_to_an_invalid_worker_is_rejected() {
-    let mut bench = Bench::new(2, 2);
-    assert!(!bench.backend.start_move(Vif(9), 1) && !bench.backend.start_move(A, 2));
+    let mut bench = SplitNetworkFixture::new(2, 2);
+    assert!(!bench.backend.start_move(VifIndex(9), 1) && !bench.backend.start_move(A, 2));
     assert!(!bench.backend.start_move(A, 0), "it is there");
-    assert_eq!((bench.backend.finish_move(A), bench.backend.finish_move(Vif(9))), (None, None));
+    assert_eq!((bench.backend.finish_move(A), bench.backend.finish_move(VifIndex(9))), (None, None));
 }
 
 #[test]
 fn disabled_interface_stays_disabled_after_a_move() {
-    let mut bench = Bench::new(2, 2);
+    let mut bench = SplitNetworkFixture::new(2, 2);
     bench.shared.rings[0].transmit.requests = 9_999;
     bench.backend.event(A);
-    assert_eq!(bench.take(0), TransmitOutcome::Nothing);
+    assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
     assert!(bench.backend.start_move(A, 1));
     assert_eq!(bench.backend.finish_move(A), Some(1));
     bench.backend.event(A);
-    assert_eq!(bench.take(1), TransmitOutcome::Idle);
+    assert_eq!(bench.take(1), TransmitPollOutcome::Idle);
 }
 
 #[test]
 fn events_are_withheld_until_a_full_batch_or_the_delay() {
-    let mut bench = Bench::new(1, 1);
+    let mut bench = SplitNetworkFixture::new(1, 1);
     bench.backend.notify_every(3);
-    let give = |bench: &mut Bench, frames: u8| {
+    let give = |bench: &mut SplitNetworkFixture, frames: u8| {
         (0..frames).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
         bench.turn(0);
         (bench.events_to(A), bench.backend.has_withheld_events(0))
@@ -100,7 +100,7 @@ fn events_are_withheld_until_a_full_batch_or_the_delay() {
 
 #[test]
 fn polling_guest_is_sent_no_event() {
-    let mut bench = Bench::new(1, 1);
+    let mut bench = SplitNetworkFixture::new(1, 1);
     bench.backend.notify_every(4);
     assert!(bench.arrive(&frame(60, 1), A));
     bench.turn(0);
@@ -116,7 +116,7 @@ fn polling_guest_is_sent_no_event() {
 
 /// Operation of the property test on guests and workers.
 #[derive(Debug, Clone, Copy)]
-enum Operation {
+enum GuestWorkerOperation {
     Arrive(u8),
     Send(u8),
     Move(u8, u8),
@@ -127,60 +127,62 @@ enum Operation {
     Receive(u8),
 }
 
-fn operations() -> impl Strategy<Value = Vec<Operation>> {
+fn operations() -> impl Strategy<Value = Vec<GuestWorkerOperation>> {
     let operation = (0u8..8, 0u8..3, 0u8..3).prop_map(|(what, vif, worker)| match what {
-        0 => Operation::Arrive(vif),
-        1 => Operation::Send(vif),
-        2 => Operation::Move(vif, worker),
-        3 => Operation::Settle,
-        4 => Operation::Copy(worker),
-        5 => Operation::Forward(worker),
-        6 => Operation::Release(worker),
-        _ => Operation::Receive(vif),
+        0 => GuestWorkerOperation::Arrive(vif),
+        1 => GuestWorkerOperation::Send(vif),
+        2 => GuestWorkerOperation::Move(vif, worker),
+        3 => GuestWorkerOperation::Settle,
+        4 => GuestWorkerOperation::Copy(worker),
+        5 => GuestWorkerOperation::Forward(worker),
+        6 => GuestWorkerOperation::Release(worker),
+        _ => GuestWorkerOperation::Receive(vif),
     });
     prop::collection::vec(operation, 0..300)
 }
 
 /// Three guests on three workers, with the frames each was sent and has received, by number.
-struct Model {
-    bench: Bench,
+struct GuestWorkerModel {
+    bench: SplitNetworkFixture,
     next: [u8; 3],
     sent: [Vec<u8>; 3],
     received: [Vec<u8>; 3],
 }
 
-impl Model {
+impl GuestWorkerModel {
     /// Performs a random operation of the test. Frames to each guest are numbered on arrival; frames that guests send
     /// go to the first.
-    fn operation(&mut self, operation: Operation) {
-        let all = [Vif(0), Vif(1), Vif(2)];
+    fn operation(&mut self, operation: GuestWorkerOperation) {
+        let all = [VifIndex(0), VifIndex(1), VifIndex(2)];
         let Self { bench, next, sent, received } = self;
         match operation {
-            Operation::Arrive(to) => {
+            GuestWorkerOperation::Arrive(to) => {
                 let at = usize::from(to);
                 if bench.arrive(&frame(60, next[at]), all[at]) {
                     sent[at].push(next[at]);
                     next[at] = next[at].wrapping_add(1);
                 }
             }
-            Operation::Send(from) => {
-                let _ = bench.send(all[usize::from(from)], &frame(300, 0), Offload::default());
+            GuestWorkerOperation::Send(from) => {
+                let _ = bench.send(all[usize::from(from)], &frame(300, 0), PendingOffloads::default());
             }
-            Operation::Move(vif, to) => drop(bench.backend.start_move(all[usize::from(vif)], to.into())),
-            Operation::Settle => {
+            GuestWorkerOperation::Move(vif, to) => {
+                let _ = bench.backend.start_move(all[usize::from(vif)], to.into());
+            }
+            GuestWorkerOperation::Settle => {
                 for vif in all {
                     bench.backend.finish_move(vif);
                 }
             }
-            Operation::Copy(worker) => drop(bench.copy(worker.into())),
-            Operation::Forward(worker) => {
+            GuestWorkerOperation::Copy(worker) => drop(bench.copy(worker.into())),
+            GuestWorkerOperation::Forward(worker) => {
                 // The destination is a card: drop the frame.
-                while let TransmitOutcome::Frame(_, key) = bench.take(worker.into()) {
+                while let TransmitPollOutcome::Frame(_, key) = bench.take(worker.into()) {
                     bench.backend.discard(key);
                 }
             }
-            Operation::Release(worker) => drop(bench.release(worker.into())),
-            Operation::Receive(vif) => {
+            GuestWorkerOperation::Release(worker) => drop(bench.release(worker.into())),
+            GuestWorkerOperation::Receive(vif) => {
                 let at = usize::from(vif);
                 received[at].extend(numbers(&bench.received(all[at])));
                 bench.clean(all[at]);
@@ -194,19 +196,19 @@ proptest! {
     #[test]
     fn moving_interfaces_never_loses_or_reorders_frames(operations in operations()) {
         let mut world =
-            Model { bench: Bench::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
+            GuestWorkerModel { bench: SplitNetworkFixture::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
         operations.into_iter().for_each(|operation| world.operation(operation));
         for _ in 0..4 {
             for n in 0..3 {
-                for operation in [Operation::Copy(n), Operation::Forward(n), Operation::Release(n), Operation::Settle] {
+                for operation in [GuestWorkerOperation::Copy(n), GuestWorkerOperation::Forward(n), GuestWorkerOperation::Release(n), GuestWorkerOperation::Settle] {
                     world.operation(operation);
                 }
             }
-            (0..3).for_each(|n| world.operation(Operation::Receive(n)));
+            (0..3).for_each(|n| world.operation(GuestWorkerOperation::Receive(n)));
         }
         prop_assert_eq!(&world.received, &world.sent);
         prop_assert_eq!(world.bench.backend.in_flight(), 0);
-        for vif in [A, B, Vif(2)] {
+        for vif in [A, B, VifIndex(2)] {
             prop_assert!(world.bench.stuck(vif) == 0 && world.bench.unsent(vif) == 0);
         }
     }
@@ -214,7 +216,7 @@ proptest! {
 
 #[test]
 fn merged_segments_are_received_as_one_counted_packet() {
-    let mut bench = Bench::new(1, 1);
+    let mut bench = SplitNetworkFixture::new(1, 1);
     bench.merge_segments(A);
     let segment = |sequence: u32| {
         let mut segment = vec![0; 66 + 100];

@@ -1,4 +1,4 @@
-//! Client of the protocol: encodes requests into an [`Outbox`] and matches replies with them.
+//! Client of the protocol: encodes requests into an [`MessageOutbox`] and matches replies with them.
 //!
 //! A server may send requests of its own, to access memory by message (DMA_READ, DMA_WRITE); this client treats
 //! them as an error. Any number of requests may be pending; replies come in their order.
@@ -11,19 +11,20 @@ use thiserror::Error;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
-pub use reply::{Answer, RegionLayout, Reply};
+pub use reply::{RegionLayout, ReplyContents, ServerReply};
 
 use crate::decoder::{Decoder, ProtocolError};
-use crate::outbox::Outbox;
+use crate::outbox::MessageOutbox;
 use crate::wire::{
-    Capabilities, Command, DMA_PAGE_SIZE, DeviceInfoBody, DmaMapBody, DmaUnmapBody, Header, IrqInfoBody,
-    IrqSetBody, Kind, MAX_DATA_XFER, MAX_DMA_MAPS, MAX_MESSAGE_FDS, MultiWriteBody, MultiWriteEntry,
-    RegionAccessBody, RegionInfoBody, VERSION_MAJOR, VERSION_MINOR, VersionBody, dma_flags, irq_set,
+    Command, DMA_PAGE_SIZE, DeviceInfoBody, DmaMapBody, DmaUnmapBody, IrqInfoBody, IrqSetBody, MAX_DATA_XFER,
+    MAX_DMA_MAPS, MAX_MESSAGE_FDS, MessageHeader, MessageType, MultiWriteBody, MultiWriteEntry,
+    RegionAccessBody, RegionInfoBody, VERSION_MAJOR, VERSION_MINOR, VersionBody, VersionCapabilities,
+    dma_flags, irq_set,
 };
 
 /// Violation of the vfio-user protocol by the server: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ClientError {
+pub enum ServerViolation {
     /// The boundaries between the server's messages are lost.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
@@ -45,7 +46,7 @@ pub enum ClientError {
 
 /// DMA window that the client maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct ClientDmaWindow {
     /// First device address, a multiple of 4,096.
     pub iova: u64,
     /// Size of the DMA window in bytes, a multiple of 4,096.
@@ -56,7 +57,7 @@ pub struct Window {
     pub writable: bool,
 }
 
-/// Client side of a vfio-user connection. Every request returns its id, which its [`Reply`] repeats.
+/// Client side of a vfio-user connection. Every request returns its id, which its [`ServerReply`] repeats.
 #[derive(Debug)]
 pub struct Client<F> {
     decoder: Decoder<F>,
@@ -77,8 +78,8 @@ impl<F> Client<F> {
     }
 
     /// Proposes the newest protocol version, with all capabilities of this crate.
-    pub fn version<G>(&mut self, out: &mut Outbox<G>) -> u16 {
-        let capabilities = Capabilities {
+    pub fn version<G>(&mut self, out: &mut MessageOutbox<G>) -> u16 {
+        let capabilities = VersionCapabilities {
             max_msg_fds: Some(MAX_MESSAGE_FDS as u64),
             max_data_xfer_size: Some(u64::from(MAX_DATA_XFER)),
             max_dma_maps: Some(u64::from(MAX_DMA_MAPS)),
@@ -90,29 +91,29 @@ impl<F> Client<F> {
         self.request(out, Command::Version, &[body.as_bytes(), &text], Vec::new())
     }
 
-    /// Requests the properties of the device ([`Answer::DeviceInfo`]).
-    pub fn device_info<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+    /// Requests the properties of the device ([`ReplyContents::DeviceInfo`]).
+    pub fn device_info<G>(&mut self, out: &mut MessageOutbox<G>) -> u16 {
         let body = DeviceInfoBody { argsz: size_of_body::<DeviceInfoBody>(), ..Default::default() };
         self.request(out, Command::DeviceGetInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Requests [`Answer::Region`] in a reply body of at most `room` bytes. With room for the fixed part only (32
-    /// bytes), the answer's `argsz` is the size of the whole.
-    pub fn region_info<G>(&mut self, out: &mut Outbox<G>, index: u32, room: u32) -> u16 {
+    /// Requests [`ReplyContents::Region`] in a reply body of at most `room` bytes. With room for the fixed part only
+    /// (32 bytes), the answer's `argsz` is the size of the whole.
+    pub fn region_info<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, room: u32) -> u16 {
         let body =
             RegionInfoBody { argsz: U32::new(room), index: U32::new(index), ..RegionInfoBody::default() };
         self.request(out, Command::DeviceGetRegionInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Requests the properties of an interrupt type ([`Answer::Irq`]).
-    pub fn irq_info<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
+    /// Requests the properties of an interrupt type ([`ReplyContents::Irq`]).
+    pub fn irq_info<G>(&mut self, out: &mut MessageOutbox<G>, index: u32) -> u16 {
         let argsz = size_of_body::<IrqInfoBody>();
         let body = IrqInfoBody { argsz, index: U32::new(index), ..IrqInfoBody::default() };
         self.request(out, Command::DeviceGetIrqInfo, &[body.as_bytes()], Vec::new())
     }
 
     /// Requests the mapping of a DMA window. Without a descriptor the server cannot access the window's memory.
-    pub fn dma_map<G>(&mut self, out: &mut Outbox<G>, window: Window, fd: Option<G>) -> u16 {
+    pub fn dma_map<G>(&mut self, out: &mut MessageOutbox<G>, window: ClientDmaWindow, fd: Option<G>) -> u16 {
         let flags = dma_flags::READ | if window.writable { dma_flags::WRITE } else { 0 };
         let body = DmaMapBody {
             argsz: size_of_body::<DmaMapBody>(),
@@ -125,16 +126,16 @@ impl<F> Client<F> {
     }
 
     /// Requests the unmapping of the DMA windows inside this range. Keep the windows' memory until the reply.
-    pub fn dma_unmap<G>(&mut self, out: &mut Outbox<G>, iova: u64, size: u64) -> u16 {
+    pub fn dma_unmap<G>(&mut self, out: &mut MessageOutbox<G>, iova: u64, size: u64) -> u16 {
         self.unmap(out, 0, iova, size)
     }
 
     /// Requests the unmapping of all DMA windows.
-    pub fn dma_unmap_all<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+    pub fn dma_unmap_all<G>(&mut self, out: &mut MessageOutbox<G>) -> u16 {
         self.unmap(out, dma_flags::UNMAP_ALL, 0, 0)
     }
 
-    fn unmap<G>(&mut self, out: &mut Outbox<G>, flags: u32, iova: u64, size: u64) -> u16 {
+    fn unmap<G>(&mut self, out: &mut MessageOutbox<G>, flags: u32, iova: u64, size: u64) -> u16 {
         let body = DmaUnmapBody {
             argsz: size_of_body::<DmaUnmapBody>(),
             flags: U32::new(flags),
@@ -144,20 +145,20 @@ impl<F> Client<F> {
         self.request(out, Command::DmaUnmap, &[body.as_bytes()], Vec::new())
     }
 
-    /// Reads `count` bytes of a region, at most 1 MiB; the answer is [`Answer::Data`].
-    pub fn read<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, count: u32) -> u16 {
+    /// Reads `count` bytes of a region, at most 1 MiB; the answer is [`ReplyContents::Data`].
+    pub fn read<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, count: u32) -> u16 {
         let body = access(region, offset, count);
         self.request(out, Command::RegionRead, &[body.as_bytes()], Vec::new())
     }
 
-    /// Writes bytes to a region and requests a reply: [`Answer::Done`].
-    pub fn write<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) -> u16 {
+    /// Writes bytes to a region and requests a reply: [`ReplyContents::Done`].
+    pub fn write<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, data: &[u8]) -> u16 {
         let body = access(region, offset, data.len() as u32);
         self.request(out, Command::RegionWrite, &[body.as_bytes(), data], Vec::new())
     }
 
     /// Sends bytes for a region without waiting for a reply.
-    pub fn write_posted<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) {
+    pub fn write_posted<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, data: &[u8]) {
         let body = access(region, offset, data.len() as u32);
         let body = [body.as_bytes(), data];
         self.send(out, Command::RegionWrite, &body, Vec::new(), true);
@@ -165,7 +166,7 @@ impl<F> Client<F> {
 
     /// Writes several values of up to 8 bytes each (longer ones are cut) without a reply. The server must have
     /// negotiated `write_multiple`.
-    pub fn write_multi_posted<G>(&mut self, out: &mut Outbox<G>, writes: &[(u32, u64, &[u8])]) {
+    pub fn write_multi_posted<G>(&mut self, out: &mut MessageOutbox<G>, writes: &[(u32, u64, &[u8])]) {
         let head = MultiWriteBody { wr_cnt: U64::new(writes.len() as u64) };
         let entries: Vec<MultiWriteEntry> = writes.iter().map(multi_entry).collect();
         let body = [head.as_bytes(), entries.as_bytes()];
@@ -173,29 +174,35 @@ impl<F> Client<F> {
     }
 
     /// Assigns eventfds to the vectors of interrupt type `index` from `start` on.
-    pub fn assign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, fds: Vec<G>) -> u16 {
+    pub fn assign_irqs<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, start: u32, fds: Vec<G>) -> u16 {
         let count = fds.len() as u32;
         self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), fds)
     }
 
     /// Removes the eventfds of `count` vectors from `start` on.
-    pub fn deassign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, count: u32) -> u16 {
+    pub fn deassign_irqs<G>(
+        &mut self,
+        out: &mut MessageOutbox<G>,
+        index: u32,
+        start: u32,
+        count: u32,
+    ) -> u16 {
         self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), Vec::new())
     }
 
     /// Requests that the device disables an interrupt type.
-    pub fn disable_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
+    pub fn disable_irqs<G>(&mut self, out: &mut MessageOutbox<G>, index: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
     }
 
     /// Unmasks a vector that is masked when it fires.
-    pub fn unmask_irq<G>(&mut self, out: &mut Outbox<G>, index: u32, vector: u32) -> u16 {
+    pub fn unmask_irq<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, vector: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_UNMASK, (index, vector, 1), Vec::new())
     }
 
     fn set_irqs<G>(
         &mut self,
-        out: &mut Outbox<G>,
+        out: &mut MessageOutbox<G>,
         flags: u32,
         (index, start, count): (u32, u32, u32),
         fds: Vec<G>,
@@ -211,11 +218,17 @@ impl<F> Client<F> {
     }
 
     /// Requests a reset of the device.
-    pub fn reset<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+    pub fn reset<G>(&mut self, out: &mut MessageOutbox<G>) -> u16 {
         self.request(out, Command::DeviceReset, &[], Vec::new())
     }
 
-    fn request<G>(&mut self, out: &mut Outbox<G>, command: Command, body: &[&[u8]], fds: Vec<G>) -> u16 {
+    fn request<G>(
+        &mut self,
+        out: &mut MessageOutbox<G>,
+        command: Command,
+        body: &[&[u8]],
+        fds: Vec<G>,
+    ) -> u16 {
         let id = self.send(out, command, body, fds, false);
         self.pending.push_back((id, command));
         id
@@ -223,7 +236,7 @@ impl<F> Client<F> {
 
     fn send<G>(
         &mut self,
-        out: &mut Outbox<G>,
+        out: &mut MessageOutbox<G>,
         command: Command,
         body: &[&[u8]],
         fds: Vec<G>,
@@ -232,7 +245,7 @@ impl<F> Client<F> {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         let size = body.iter().map(|part| part.len()).sum();
-        out.message(&Header::request(id, command, size, no_reply), body, fds);
+        out.message(&MessageHeader::request(id, command, size, no_reply), body, fds);
         id
     }
 
@@ -246,7 +259,7 @@ impl<F> Client<F> {
     ///
     /// # Errors
     /// Too many unread bytes are buffered.
-    pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ClientError> {
+    pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ServerViolation> {
         Ok(self.decoder.push(bytes, fds)?)
     }
 
@@ -254,24 +267,24 @@ impl<F> Client<F> {
     ///
     /// # Errors
     /// The server has violated the protocol.
-    pub fn next_reply(&mut self) -> Result<Option<Reply<'_, F>>, ClientError> {
+    pub fn next_reply(&mut self) -> Result<Option<ServerReply<'_, F>>, ServerViolation> {
         let Some(message) = self.decoder.next_message()? else { return Ok(None) };
         let (id, command) = (message.header.id.get(), message.header.command.get());
-        if message.header.kind() != Kind::Reply {
-            return Err(ClientError::UnexpectedRequest(command));
+        if message.header.kind() != MessageType::Reply {
+            return Err(ServerViolation::UnexpectedRequest(command));
         }
         // The server handles commands in order, so their replies come in order.
         let expected =
             self.pending.pop_front_if(|(pending, asked)| *pending == id && asked.number() == command);
-        let (_, command) = expected.ok_or(ClientError::UnexpectedReply { id, command })?;
+        let (_, command) = expected.ok_or(ServerViolation::UnexpectedReply { id, command })?;
         reply::parse(id, command, message).map(Some)
     }
 }
 
 /// Returns the maximum body of a message: the limit for replies to known commands, else 0.
-fn max_body(header: &Header) -> usize {
+fn max_body(header: &MessageHeader) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
-        (Kind::Reply, Some(command)) => command.max_reply_body(),
+        (MessageType::Reply, Some(command)) => command.max_reply_body(),
         _ => 0,
     }
 }

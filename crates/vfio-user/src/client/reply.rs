@@ -4,30 +4,30 @@ use alloc::vec::Vec;
 
 use zerocopy::FromBytes;
 
-use super::ClientError;
-use crate::decoder::{Body, Message};
+use super::ServerViolation;
+use crate::decoder::{MessageBody, ReceivedMessage};
 use crate::types::{DeviceInfo, IrqInfo, SparseArea};
 use crate::wire::{
-    Capabilities, CapabilityHeader, Command, DeviceInfoBody, Errno, IrqInfoBody, RegionAccessBody,
-    RegionInfoBody, SparseAreaBody, SparseMmapBody, VersionBody, region_flags,
+    Command, DeviceInfoBody, Errno, IrqInfoBody, RegionAccessBody, RegionCapabilityHeader, RegionInfoBody,
+    SparseAreaBody, SparseMmapBody, VersionBody, VersionCapabilities, region_flags,
 };
 
 /// Server's reply to one request of the client.
 #[derive(Debug)]
-pub struct Reply<'a, F> {
+pub struct ServerReply<'a, F> {
     /// Id of the answered request, as the client returned it.
     pub id: u16,
     /// Command of the answered request.
     pub command: Command,
     /// Contents of the reply, or the server's error number (0 if the server gave none).
-    pub answer: Result<Answer<'a>, Errno>,
+    pub answer: Result<ReplyContents<'a>, Errno>,
     /// Descriptors of the reply: one for a mappable region.
     pub fds: Vec<F>,
 }
 
 /// Contents of a successful reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer<'a> {
+pub enum ReplyContents<'a> {
     /// The request succeeded; the reply has no data.
     Done,
     /// Reply to `version`, the proposal of a protocol version.
@@ -37,7 +37,7 @@ pub enum Answer<'a> {
         /// Minor version of the protocol that the server accepted.
         minor: u16,
         /// Capabilities that the server accepted.
-        capabilities: Capabilities,
+        capabilities: VersionCapabilities,
     },
     /// Reply to `device_info`.
     DeviceInfo(DeviceInfo),
@@ -67,39 +67,41 @@ pub struct RegionLayout {
 pub(super) fn parse<F>(
     id: u16,
     command: Command,
-    message: Message<'_, F>,
-) -> Result<Reply<'_, F>, ClientError> {
-    let Message { header, body, fds } = message;
+    message: ReceivedMessage<'_, F>,
+) -> Result<ServerReply<'_, F>, ServerViolation> {
+    let ReceivedMessage { header, body, fds } = message;
     let answer = match body {
         _ if header.is_error() => Err(Errno(header.error.get())),
-        Body::Whole(body) => Ok(success(command, body).ok_or(ClientError::MalformedReply(command))?),
-        Body::Discarded => return Err(ClientError::MalformedReply(command)),
+        MessageBody::Whole(body) => {
+            Ok(success(command, body).ok_or(ServerViolation::MalformedReply(command))?)
+        }
+        MessageBody::Discarded => return Err(ServerViolation::MalformedReply(command)),
     };
-    Ok(Reply { id, command, answer, fds })
+    Ok(ServerReply { id, command, answer, fds })
 }
 
-fn success(command: Command, body: &[u8]) -> Option<Answer<'_>> {
+fn success(command: Command, body: &[u8]) -> Option<ReplyContents<'_>> {
     Some(match command {
         Command::Version => {
             let (version, text) = VersionBody::read_from_prefix(body).ok()?;
-            let capabilities = Capabilities::parse(text).ok()?;
-            Answer::Version { major: version.major.get(), minor: version.minor.get(), capabilities }
+            let capabilities = VersionCapabilities::parse(text).ok()?;
+            ReplyContents::Version { major: version.major.get(), minor: version.minor.get(), capabilities }
         }
         Command::DeviceGetInfo => {
             let (info, _) = DeviceInfoBody::read_from_prefix(body).ok()?;
             let (regions, irqs) = (info.num_regions.get(), info.num_irqs.get());
-            Answer::DeviceInfo(DeviceInfo { flags: info.flags.get(), regions, irqs })
+            ReplyContents::DeviceInfo(DeviceInfo { flags: info.flags.get(), regions, irqs })
         }
-        Command::DeviceGetRegionInfo => Answer::Region(region(body)?),
+        Command::DeviceGetRegionInfo => ReplyContents::Region(region(body)?),
         Command::DeviceGetIrqInfo => {
             let (info, _) = IrqInfoBody::read_from_prefix(body).ok()?;
-            Answer::Irq(IrqInfo { count: info.count.get(), flags: info.flags.get() })
+            ReplyContents::Irq(IrqInfo { count: info.count.get(), flags: info.flags.get() })
         }
         Command::RegionRead => {
             let (access, data) = RegionAccessBody::read_from_prefix(body).ok()?;
-            Answer::Data(data.get(..access.count.get() as usize)?)
+            ReplyContents::Data(data.get(..access.count.get() as usize)?)
         }
-        _ => Answer::Done,
+        _ => ReplyContents::Done,
     })
 }
 
@@ -130,8 +132,8 @@ fn sparse_areas(body: &[u8], first: usize) -> Option<Vec<SparseArea>> {
         if at <= previous {
             return None;
         }
-        let (header, rest) = CapabilityHeader::read_from_prefix(body.get(at..)?).ok()?;
-        if header.id.get() == CapabilityHeader::SPARSE_MMAP {
+        let (header, rest) = RegionCapabilityHeader::read_from_prefix(body.get(at..)?).ok()?;
+        if header.id.get() == RegionCapabilityHeader::SPARSE_MMAP {
             let (list, rest) = SparseMmapBody::read_from_prefix(rest).ok()?;
             let count = list.nr_areas.get() as usize;
             let (list, _) = <[SparseAreaBody]>::ref_from_prefix_with_elems(rest, count).ok()?;

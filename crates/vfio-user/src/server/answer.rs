@@ -2,22 +2,22 @@
 
 use alloc::vec::Vec;
 
-use crate::outbox::Outbox;
-use crate::wire::{Errno, Header};
+use crate::outbox::MessageOutbox;
+use crate::wire::{Errno, MessageHeader};
 
 /// Destination of the reply to one request. Drops everything for a request with `NO_REPLY`.
-pub(super) struct Answer<'a, F> {
-    request: Header,
-    out: &'a mut Outbox<F>,
+pub(super) struct ReplyWriter<'a, F> {
+    request: MessageHeader,
+    out: &'a mut MessageOutbox<F>,
 }
 
-impl<'a, F> Answer<'a, F> {
-    pub(super) fn new(request: Header, out: &'a mut Outbox<F>) -> Self {
+impl<'a, F> ReplyWriter<'a, F> {
+    pub(super) fn new(request: MessageHeader, out: &'a mut MessageOutbox<F>) -> Self {
         Self { request, out }
     }
 
     /// Returns the request's header, for a later reply.
-    pub(super) fn request(&self) -> Header {
+    pub(super) fn request(&self) -> MessageHeader {
         self.request
     }
 

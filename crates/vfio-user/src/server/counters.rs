@@ -2,7 +2,7 @@
 
 /// Counters of a session since its connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct SessionCounters {
     /// Number of messages handled, of any kind.
     pub messages: u64,
     /// Number of region reads by the client.

@@ -14,7 +14,7 @@ pub struct RegionInfo<'a> {
     /// Flags of the region, of which the device gives [`region_flags`](crate::wire::region_flags) `READ`, `WRITE` and
     /// `MMAP`; `CAPS` is added where needed.
     pub flags: u32,
-    /// Offset of the region in the file of [`Device::region_fd`].
+    /// Offset of the region in the file of [`ServedDevice::region_fd`].
     pub offset: u64,
     /// Mappable areas of the region; with `MMAP` and none, the whole region is mappable.
     pub sparse: &'a [SparseArea],
@@ -22,7 +22,7 @@ pub struct RegionInfo<'a> {
 
 /// DMA window, checked for size, wrap-around, alignment and overlap before the device sees it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct DmaMap<F> {
+pub struct DmaWindow<F> {
     /// First device address of the DMA window, a multiple of 4,096.
     pub iova: u64,
     /// Size of the window in bytes, a multiple of 4,096 and not 0; `iova + size` does not overflow.
@@ -33,12 +33,12 @@ pub struct DmaMap<F> {
     pub writable: bool,
     /// File of the window's memory; `None` for a window that cannot be accessed: a ROM, another device's RAM, or a
     /// guest whose memory is not shared.
-    pub file: Option<DmaFile<F>>,
+    pub file: Option<DmaWindowFile<F>>,
 }
 
 /// File that contains the memory of a DMA window. The device checks its kind and its size.
 #[derive(Debug, PartialEq, Eq)]
-pub struct DmaFile<F> {
+pub struct DmaWindowFile<F> {
     /// Descriptor of the file with guest memory.
     pub fd: F,
     /// Offset of the window in the file, a multiple of 4,096; `offset + size` is below 2^63.
@@ -47,7 +47,7 @@ pub struct DmaFile<F> {
 
 /// Change of a device's interrupts. `index` is a known interrupt type, vectors are below its count.
 #[derive(Debug, PartialEq, Eq)]
-pub enum IrqSet<F> {
+pub enum IrqChange<F> {
     /// Disables an interrupt type: every vector loses its eventfd.
     Disable {
         /// Interrupt type that is disabled.
@@ -94,18 +94,19 @@ pub enum IrqSet<F> {
 
 /// State of a request after the device's return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completion {
+pub enum RequestCompletion {
     /// The device has finished the client's request.
     Now,
     /// The device finishes the client's request later. The session handles no further message until
-    /// [`Session::complete`](super::Session::complete) is called, so that the client's messages stay in order.
+    /// [`ServerSession::complete`](super::ServerSession::complete) is called, so that the client's messages stay in
+    /// order.
     Later,
 }
 
-/// Device that a [`Session`](super::Session) serves to a client.
+/// Device that a [`ServerSession`](super::ServerSession) serves to a client.
 ///
 /// Calls come in the order of the client's messages. An error number is sent to the client unchanged.
-pub trait Device<F> {
+pub trait ServedDevice<F> {
     /// Returns the numbers of the device's regions and interrupt types.
     fn info(&self) -> DeviceInfo;
 
@@ -130,7 +131,7 @@ pub trait Device<F> {
     ///
     /// # Errors
     /// The descriptor is unsuitable, or a limit is reached.
-    fn dma_map(&mut self, map: DmaMap<F>) -> Result<Completion, Errno>;
+    fn dma_map(&mut self, map: DmaWindow<F>) -> Result<RequestCompletion, Errno>;
 
     /// Unmaps every window inside this range; there is at least one, and the range cuts none. The device must not
     /// access them after the return, not even by pending transfers: the client frees the memory after the reply.
@@ -140,12 +141,12 @@ pub trait Device<F> {
     fn dma_unmap_all(&mut self);
 
     /// Changes or fires interrupts of the device. A request about several vectors may become several
-    /// calls; if any of them returns [`Completion::Later`], one completion finishes the request. The session may
+    /// calls; if any of them returns [`RequestCompletion::Later`], one completion finishes the request. The session may
     /// close meanwhile, as with [`dma_map`](Self::dma_map).
     ///
     /// # Errors
     /// The device does not support the change.
-    fn set_irqs(&mut self, set: IrqSet<F>) -> Result<Completion, Errno>;
+    fn set_irqs(&mut self, set: IrqChange<F>) -> Result<RequestCompletion, Errno>;
 
     /// Resets the device to its state after power-on; DMA windows and eventfds stay.
     ///

@@ -8,26 +8,26 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::answer::Answer;
-use super::device::{Completion, Device, DmaFile, DmaMap};
+use super::answer::ReplyWriter;
+use super::device::{DmaWindow, DmaWindowFile, RequestCompletion, ServedDevice};
 use crate::wire::{DMA_PAGE_SIZE, DmaMapBody, DmaUnmapBody, Errno, dma_flags};
 
 /// First and last address of a DMA window.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct DmaWindowRange {
     first: u64,
     last: u64,
 }
 
 /// Mapped DMA windows of a client, by address.
 #[derive(Debug)]
-pub(super) struct DmaTable {
+pub(super) struct DmaWindowTable {
     /// Last address of each DMA window, by its first address.
     windows: BTreeMap<u64, u64>,
     limit: usize,
 }
 
-impl DmaTable {
+impl DmaWindowTable {
     pub(super) fn new(limit: usize) -> Self {
         Self { windows: BTreeMap::new(), limit }
     }
@@ -55,12 +55,12 @@ impl DmaTable {
     }
 
     /// Has the device map a window, which the caller [inserts](Self::insert) once it is mapped.
-    pub(super) fn map<F, D: Device<F>>(
+    pub(super) fn map<F, D: ServedDevice<F>>(
         &self,
         body: &[u8],
         fds: Vec<F>,
         device: &mut D,
-    ) -> Result<(Window, Completion), Errno> {
+    ) -> Result<(DmaWindowRange, RequestCompletion), Errno> {
         let map = parse_map(body, fds)?;
         let (first, last) = bounds(map.iova, map.size)?;
         if self.overlaps(first, last) {
@@ -69,18 +69,18 @@ impl DmaTable {
         if self.windows.len() >= self.limit {
             return Err(Errno::ENOSPC);
         }
-        Ok((Window { first, last }, device.dma_map(map)?))
+        Ok((DmaWindowRange { first, last }, device.dma_map(map)?))
     }
 
-    pub(super) fn insert(&mut self, window: Window) {
+    pub(super) fn insert(&mut self, window: DmaWindowRange) {
         self.windows.insert(window.first, window.last);
     }
 
-    pub(super) fn unmap<F, D: Device<F>>(
+    pub(super) fn unmap<F, D: ServedDevice<F>>(
         &mut self,
         body: &[u8],
         device: &mut D,
-        answer: &mut Answer<'_, F>,
+        answer: &mut ReplyWriter<'_, F>,
     ) -> Result<(), Errno> {
         let (mut entry, _) = DmaUnmapBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
         let (iova, size) = (entry.address.get(), entry.size.get());
@@ -104,13 +104,13 @@ impl DmaTable {
         Ok(())
     }
 
-    pub(super) fn clear<F, D: Device<F>>(&mut self, device: &mut D) {
+    pub(super) fn clear<F, D: ServedDevice<F>>(&mut self, device: &mut D) {
         device.dma_unmap_all();
         self.windows.clear();
     }
 }
 
-fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaMap<F>, Errno> {
+fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaWindow<F>, Errno> {
     let (map, _) = DmaMapBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     let (flags, offset, size) = (map.flags.get(), map.offset.get(), map.size.get());
     let too_small = (map.argsz.get() as usize) < size_of::<DmaMapBody>();
@@ -123,11 +123,11 @@ fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaMap<F>, Errno> {
             if offset % DMA_PAGE_SIZE != 0 || end > i64::MAX as u64 {
                 return Err(Errno::EINVAL);
             }
-            Some(DmaFile { fd, offset })
+            Some(DmaWindowFile { fd, offset })
         }
         None => None,
     };
-    Ok(DmaMap {
+    Ok(DmaWindow {
         iova: map.address.get(),
         size,
         readable: flags & dma_flags::READ != 0,

@@ -5,18 +5,18 @@ use alloc::vec::Vec;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::answer::Answer;
-use super::{Device, Negotiated};
+use super::answer::ReplyWriter;
+use super::{NegotiatedVersion, ServedDevice};
 use crate::decoder::ProtocolError;
 use crate::types::SparseArea;
 use crate::wire::{
-    Capabilities, CapabilityHeader, DMA_PAGE_SIZE, DeviceInfoBody, Errno, IrqInfoBody, MAX_DATA_XFER,
-    MAX_MESSAGE_FDS, RegionInfoBody, SparseAreaBody, SparseMmapBody, VERSION_MAJOR, VERSION_MINOR,
-    VersionBody, region_flags,
+    DMA_PAGE_SIZE, DeviceInfoBody, Errno, IrqInfoBody, MAX_DATA_XFER, MAX_MESSAGE_FDS,
+    RegionCapabilityHeader, RegionInfoBody, SparseAreaBody, SparseMmapBody, VERSION_MAJOR, VERSION_MINOR,
+    VersionBody, VersionCapabilities, region_flags,
 };
 
 /// Reason why no version was negotiated.
-pub(super) enum NoVersion {
+pub(super) enum VersionNegotiationError {
     /// The version request is invalid; the client may try again.
     Refused(Errno),
     /// The client uses another protocol version: the connection ends.
@@ -28,23 +28,26 @@ pub(super) enum NoVersion {
 pub(super) fn version<F>(
     body: &[u8],
     max_dma_maps: u32,
-    answer: &mut Answer<'_, F>,
-) -> Result<Negotiated, NoVersion> {
+    answer: &mut ReplyWriter<'_, F>,
+) -> Result<NegotiatedVersion, VersionNegotiationError> {
     let (version, text) =
-        VersionBody::read_from_prefix(body).map_err(|_| NoVersion::Refused(Errno::EINVAL))?;
+        VersionBody::read_from_prefix(body).map_err(|_| VersionNegotiationError::Refused(Errno::EINVAL))?;
     if version.major.get() != VERSION_MAJOR {
-        return Err(NoVersion::Fatal(ProtocolError::UnsupportedVersion { major: version.major.get() }));
+        return Err(VersionNegotiationError::Fatal(ProtocolError::UnsupportedVersion {
+            major: version.major.get(),
+        }));
     }
-    let client = Capabilities::parse(text).map_err(|_| NoVersion::Refused(Errno::EINVAL))?;
+    let client =
+        VersionCapabilities::parse(text).map_err(|_| VersionNegotiationError::Refused(Errno::EINVAL))?;
     let (server, text) = ours(&client, max_dma_maps).render(text.len());
     let minor = version.minor.get().min(VERSION_MINOR);
     let reply = VersionBody { major: U16::new(VERSION_MAJOR), minor: U16::new(minor) };
     answer.send(&[reply.as_bytes(), &text]);
-    Ok(Negotiated { minor, client, write_multiple: server.write_multiple == Some(true) })
+    Ok(NegotiatedVersion { minor, client, write_multiple: server.write_multiple == Some(true) })
 }
 
-fn ours(client: &Capabilities, max_dma_maps: u32) -> Capabilities {
-    Capabilities {
+fn ours(client: &VersionCapabilities, max_dma_maps: u32) -> VersionCapabilities {
+    VersionCapabilities {
         max_msg_fds: client.max_msg_fds.map(|_| MAX_MESSAGE_FDS as u64),
         max_data_xfer_size: client.max_data_xfer_size.map(|_| u64::from(MAX_DATA_XFER)),
         max_dma_maps: client.max_dma_maps.map(|theirs| theirs.min(u64::from(max_dma_maps))),
@@ -53,10 +56,10 @@ fn ours(client: &Capabilities, max_dma_maps: u32) -> Capabilities {
     }
 }
 
-pub(super) fn device<F, D: Device<F>>(
+pub(super) fn device<F, D: ServedDevice<F>>(
     body: &[u8],
     device: &D,
-    answer: &mut Answer<'_, F>,
+    answer: &mut ReplyWriter<'_, F>,
 ) -> Result<(), Errno> {
     let (request, _) = DeviceInfoBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     if (request.argsz.get() as usize) < size_of::<DeviceInfoBody>() {
@@ -73,7 +76,11 @@ pub(super) fn device<F, D: Device<F>>(
     Ok(())
 }
 
-pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<'_, F>) -> Result<(), Errno> {
+pub(super) fn irq<F, D: ServedDevice<F>>(
+    body: &[u8],
+    device: &D,
+    answer: &mut ReplyWriter<'_, F>,
+) -> Result<(), Errno> {
     let (request, _) = IrqInfoBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     if (request.argsz.get() as usize) < size_of::<IrqInfoBody>() {
         return Err(Errno::EINVAL);
@@ -92,10 +99,10 @@ pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<
 /// Replies with the layout of a region. Clients request it twice: with room for the fixed part, which has
 /// the size of the whole, and with that room. Capabilities and the region's descriptor come with the second reply
 /// only. Without room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities without an offset.
-pub(super) fn region<F, D: Device<F>>(
+pub(super) fn region<F, D: ServedDevice<F>>(
     body: &[u8],
     device: &mut D,
-    answer: &mut Answer<'_, F>,
+    answer: &mut ReplyWriter<'_, F>,
 ) -> Result<(), Errno> {
     let (request, _) = RegionInfoBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     let index = request.index.get();
@@ -135,13 +142,13 @@ pub(super) fn region<F, D: Device<F>>(
 
 /// Returns the length in bytes of [`sparse_mmap`].
 fn sparse_length(areas: &[SparseArea]) -> usize {
-    let fixed = size_of::<CapabilityHeader>() + size_of::<SparseMmapBody>();
+    let fixed = size_of::<RegionCapabilityHeader>() + size_of::<SparseMmapBody>();
     if areas.is_empty() { 0 } else { fixed + areas.len() * size_of::<SparseAreaBody>() }
 }
 
 fn sparse_mmap(areas: &[SparseArea]) -> Vec<u8> {
-    let header = CapabilityHeader {
-        id: U16::new(CapabilityHeader::SPARSE_MMAP),
+    let header = RegionCapabilityHeader {
+        id: U16::new(RegionCapabilityHeader::SPARSE_MMAP),
         version: U16::new(1),
         next: U32::ZERO,
     };

@@ -5,14 +5,18 @@ use core::ops::Range;
 
 use zerocopy::FromBytes;
 
-use super::device::{Completion, Device, IrqSet};
+use super::device::{IrqChange, RequestCompletion, ServedDevice};
 use crate::types::IrqInfo;
 use crate::wire::{Errno, IrqSetBody, irq_flags, irq_set};
 
 const DATA: u32 = irq_set::DATA_NONE | irq_set::DATA_BOOL | irq_set::DATA_EVENTFD;
 const ACTION: u32 = irq_set::ACTION_MASK | irq_set::ACTION_UNMASK | irq_set::ACTION_TRIGGER;
 
-pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> Result<Completion, Errno> {
+pub(super) fn set<F, D: ServedDevice<F>>(
+    body: &[u8],
+    fds: Vec<F>,
+    device: &mut D,
+) -> Result<RequestCompletion, Errno> {
     let (set, bools) = IrqSetBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     let (index, flags, start, count) = (set.index.get(), set.flags.get(), set.start.get(), set.count.get());
     let info = device.irq(index).ok_or(Errno::EINVAL)?;
@@ -22,7 +26,7 @@ pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> 
     }
     // Also for a type without vectors: clients disable types that they never enabled.
     if flags == irq_set::DATA_NONE | irq_set::ACTION_TRIGGER && start == 0 && count == 0 {
-        return device.set_irqs(IrqSet::Disable { index });
+        return device.set_irqs(IrqChange::Disable { index });
     }
     let vectors = vectors(start, count, info)?;
     if action != irq_set::ACTION_TRIGGER && info.flags & irq_flags::MASKABLE == 0 {
@@ -53,37 +57,37 @@ fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
 }
 
 /// Assigns one eventfd to each vector, or removes all: QEMU enables vectors before it has eventfds for them.
-fn set_eventfds<F, D: Device<F>>(
+fn set_eventfds<F, D: ServedDevice<F>>(
     index: u32,
     action: u32,
     vectors: Range<u32>,
     fds: Vec<F>,
     device: &mut D,
-) -> Result<Completion, Errno> {
+) -> Result<RequestCompletion, Errno> {
     if action != irq_set::ACTION_TRIGGER {
         return Err(Errno::ENOTSUP);
     }
     if fds.is_empty() {
-        return device.set_irqs(IrqSet::Deassign { index, vectors });
+        return device.set_irqs(IrqChange::Deassign { index, vectors });
     }
     if fds.len() != vectors.len() {
         return Err(Errno::EINVAL);
     }
-    device.set_irqs(IrqSet::Assign { index, start: vectors.start, fds })
+    device.set_irqs(IrqChange::Assign { index, start: vectors.start, fds })
 }
 
-fn act<F, D: Device<F>>(
+fn act<F, D: ServedDevice<F>>(
     index: u32,
     action: u32,
     mut vectors: impl Iterator<Item = u32>,
     device: &mut D,
-) -> Result<Completion, Errno> {
-    vectors.try_fold(Completion::Now, |so_far, vector| {
+) -> Result<RequestCompletion, Errno> {
+    vectors.try_fold(RequestCompletion::Now, |so_far, vector| {
         let completion = device.set_irqs(match action {
-            irq_set::ACTION_MASK => IrqSet::Mask { index, vector },
-            irq_set::ACTION_UNMASK => IrqSet::Unmask { index, vector },
-            _ => IrqSet::Trigger { index, vector },
+            irq_set::ACTION_MASK => IrqChange::Mask { index, vector },
+            irq_set::ACTION_UNMASK => IrqChange::Unmask { index, vector },
+            _ => IrqChange::Trigger { index, vector },
         })?;
-        Ok(if completion == Completion::Later { completion } else { so_far })
+        Ok(if completion == RequestCompletion::Later { completion } else { so_far })
     })
 }

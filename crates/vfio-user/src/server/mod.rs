@@ -1,4 +1,4 @@
-//! Server of the protocol: one [`Session`] per connection, between a socket and a [`Device`].
+//! Server of the protocol: one [`ServerSession`] per connection, between a socket and a [`ServedDevice`].
 //!
 //! Refused with an error: migration, dirty page tracking, ioeventfds, twin sockets, DMA by message.
 
@@ -13,15 +13,15 @@ mod resume;
 
 use alloc::vec::Vec;
 
-pub use counters::Counters;
-pub use device::{Completion, Device, DmaFile, DmaMap, IrqSet, RegionInfo};
+pub use counters::SessionCounters;
+pub use device::{DmaWindow, DmaWindowFile, IrqChange, RegionInfo, RequestCompletion, ServedDevice};
 
-use crate::decoder::{Body, Decoder, Message, ProtocolError};
-use crate::outbox::Outbox;
-use crate::wire::{Capabilities, Command, Errno, Header, Kind, MAX_DMA_MAPS};
-use answer::Answer;
-use dma::{DmaTable, Window};
-use info::NoVersion;
+use crate::decoder::{Decoder, MessageBody, ProtocolError, ReceivedMessage};
+use crate::outbox::MessageOutbox;
+use crate::wire::{Command, Errno, MAX_DMA_MAPS, MessageHeader, MessageType, VersionCapabilities};
+use answer::ReplyWriter;
+use dma::{DmaWindowRange, DmaWindowTable};
+use info::VersionNegotiationError;
 
 /// Unsent bytes at which a session stops taking messages: a client that does not read its replies costs this much
 /// and one more reply.
@@ -29,25 +29,25 @@ pub const OUTBOX_LIMIT: usize = 256 * 1024;
 
 /// Result of the version negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Negotiated {
+pub struct NegotiatedVersion {
     /// Negotiated minor version of the protocol.
     pub minor: u16,
     /// Capabilities that the client has stated.
-    pub client: Capabilities,
+    pub client: VersionCapabilities,
     /// True if the client may send `REGION_WRITE_MULTI`.
     pub write_multiple: bool,
 }
 
-/// Result of one call of [`Session::step`].
+/// Result of one call of [`ServerSession::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum SessionProgress {
     /// The session has handled a message: call again.
     Handled,
     /// No whole message is buffered: wait for the socket to become readable.
     Starved,
     /// Too many replies are unsent: wait for the socket to become writable, and do not read from it.
     Blocked,
-    /// The device has not finished the last message: call [`Session::complete`] when it has, and do not read from
+    /// The device has not finished the last message: call [`ServerSession::complete`] when it has, and do not read from
     /// the socket before.
     Waiting,
 }
@@ -55,46 +55,46 @@ pub enum Step {
 /// Client's request that the device finishes later.
 #[derive(Debug)]
 struct PendingRequest {
-    request: Header,
+    request: MessageHeader,
     /// DMA window that the pending request maps.
-    window: Option<Window>,
+    window: Option<DmaWindowRange>,
 }
 
 /// Server side of a vfio-user connection.
 #[derive(Debug)]
-pub struct Session<F> {
+pub struct ServerSession<F> {
     decoder: Decoder<F>,
-    state: State,
+    state: SessionState,
     failed: Option<ProtocolError>,
 }
 
 /// State of the session without the decoder, from which a message borrows while it is handled.
 #[derive(Debug)]
-struct State {
+struct SessionState {
     max_dma_maps: u32,
-    negotiated: Option<Negotiated>,
-    dma: DmaTable,
+    negotiated: Option<NegotiatedVersion>,
+    dma: DmaWindowTable,
     waiting: Option<PendingRequest>,
-    counters: Counters,
+    counters: SessionCounters,
 }
 
-impl<F> Default for Session<F> {
+impl<F> Default for ServerSession<F> {
     fn default() -> Self {
         Self::new(MAX_DMA_MAPS)
     }
 }
 
-impl<F> Session<F> {
+impl<F> ServerSession<F> {
     /// Creates the session of a new connection, with at most `max_dma_maps` DMA windows.
     pub fn new(max_dma_maps: u32) -> Self {
         Self {
             decoder: Decoder::new(max_body),
-            state: State {
+            state: SessionState {
                 max_dma_maps,
                 negotiated: None,
-                dma: DmaTable::new(max_dma_maps as usize),
+                dma: DmaWindowTable::new(max_dma_maps as usize),
                 waiting: None,
-                counters: Counters::default(),
+                counters: SessionCounters::default(),
             },
             failed: None,
         }
@@ -102,7 +102,7 @@ impl<F> Session<F> {
 
     /// Adds the bytes and descriptors of one `recvmsg`: never merge two, or descriptors go to the wrong message
     /// (see [`decoder`](crate::decoder)). Then call [`step`](Self::step) until it returns something else than
-    /// [`Step::Handled`].
+    /// [`SessionProgress::Handled`].
     ///
     /// # Errors
     /// Too many unread bytes are buffered.
@@ -115,28 +115,32 @@ impl<F> Session<F> {
     /// # Errors
     /// The connection must end: send the contents of `out` without blocking, then [`close`](Self::close). Every
     /// later call returns the same error.
-    pub fn step<D: Device<F>>(&mut self, device: &mut D, out: &mut Outbox<F>) -> Result<Step, ProtocolError> {
+    pub fn step<D: ServedDevice<F>>(
+        &mut self,
+        device: &mut D,
+        out: &mut MessageOutbox<F>,
+    ) -> Result<SessionProgress, ProtocolError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         if self.state.waiting.is_some() {
-            return Ok(Step::Waiting);
+            return Ok(SessionProgress::Waiting);
         }
         if out.pending() >= OUTBOX_LIMIT {
-            return Ok(Step::Blocked);
+            return Ok(SessionProgress::Blocked);
         }
-        let Some(message) = self.decoder.next_message()? else { return Ok(Step::Starved) };
+        let Some(message) = self.decoder.next_message()? else { return Ok(SessionProgress::Starved) };
         let outcome = self.state.message(message, device, out);
         self.failed = outcome.err();
-        outcome.map(|()| Step::Handled)
+        outcome.map(|()| SessionProgress::Handled)
     }
 
-    /// Finishes the request for which the device had returned [`Completion::Later`], with success or an error:
+    /// Finishes the request for which the device had returned [`RequestCompletion::Later`], with success or an error:
     /// queues the reply, and lets [`step`](Self::step) handle the next message. Does nothing without such a
     /// request.
-    pub fn complete(&mut self, outcome: Result<(), Errno>, out: &mut Outbox<F>) {
+    pub fn complete(&mut self, outcome: Result<(), Errno>, out: &mut MessageOutbox<F>) {
         if let Some(PendingRequest { request, window }) = self.state.waiting.take() {
-            let mut answer = Answer::new(request, out);
+            let mut answer = ReplyWriter::new(request, out);
             let outcome = outcome.map(|()| self.state.done(window, &mut answer));
             self.state.refuse(outcome, &mut answer);
         }
@@ -144,16 +148,16 @@ impl<F> Session<F> {
 
     /// Ends the session of a closed connection: unmaps all windows and drops all eventfds. The caller decides on a
     /// reset of the device.
-    pub fn close<D: Device<F>>(mut self, device: &mut D) {
+    pub fn close<D: ServedDevice<F>>(mut self, device: &mut D) {
         self.state.dma.clear(device);
         for index in 0..device.info().irqs {
             // A device that fails here has nothing left to disable.
-            let _ = device.set_irqs(IrqSet::Disable { index });
+            let _ = device.set_irqs(IrqChange::Disable { index });
         }
     }
 
     /// Returns the negotiated parameters, after a successful `VERSION`.
-    pub fn negotiated(&self) -> Option<&Negotiated> {
+    pub fn negotiated(&self) -> Option<&NegotiatedVersion> {
         self.state.negotiated.as_ref()
     }
 
@@ -163,7 +167,7 @@ impl<F> Session<F> {
     }
 
     /// Returns the session's counters of messages and accesses.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> SessionCounters {
         let mut counters = self.state.counters;
         counters.dropped_fds += self.decoder.dropped_fds();
         counters
@@ -171,28 +175,28 @@ impl<F> Session<F> {
 }
 
 /// Returns the maximum body of a message: the limit for requests, and 0 for replies, which are never expected.
-fn max_body(header: &Header) -> usize {
+fn max_body(header: &MessageHeader) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
-        (Kind::Command, Some(command)) => command.max_request_body(),
+        (MessageType::Command, Some(command)) => command.max_request_body(),
         _ => 0,
     }
 }
 
-impl State {
-    fn message<F, D: Device<F>>(
+impl SessionState {
+    fn message<F, D: ServedDevice<F>>(
         &mut self,
-        message: Message<'_, F>,
+        message: ReceivedMessage<'_, F>,
         device: &mut D,
-        out: &mut Outbox<F>,
+        out: &mut MessageOutbox<F>,
     ) -> Result<(), ProtocolError> {
         self.counters.messages += 1;
-        let Message { header, body, fds } = message;
-        if header.kind() == Kind::Reply {
+        let ReceivedMessage { header, body, fds } = message;
+        if header.kind() == MessageType::Reply {
             self.counters.unasked_replies += 1;
             self.counters.dropped_fds += fds.len() as u64;
             return Ok(());
         }
-        let mut answer = Answer::new(header, out);
+        let mut answer = ReplyWriter::new(header, out);
         let outcome = match check(&header, body) {
             Ok((Command::Version, body)) if self.negotiated.is_none() => self.version(body, &mut answer)?,
             Ok((command, body)) => self.request(command, body, fds, device, &mut answer),
@@ -203,14 +207,14 @@ impl State {
     }
 
     /// Finishes a request, and inserts the DMA window that the request maps.
-    fn done<F>(&mut self, window: Option<Window>, answer: &mut Answer<'_, F>) {
+    fn done<F>(&mut self, window: Option<DmaWindowRange>, answer: &mut ReplyWriter<'_, F>) {
         if let Some(window) = window {
             self.dma.insert(window);
         }
         answer.send(&[]);
     }
 
-    fn refuse<F>(&mut self, outcome: Result<(), Errno>, answer: &mut Answer<'_, F>) {
+    fn refuse<F>(&mut self, outcome: Result<(), Errno>, answer: &mut ReplyWriter<'_, F>) {
         if let Err(errno) = outcome {
             self.counters.refused += 1;
             answer.fail(errno);
@@ -218,22 +222,29 @@ impl State {
     }
 
     /// Replies to the request now, or records the request for a later reply.
-    fn settle<F>(&mut self, window: Option<Window>, completion: Completion, answer: &mut Answer<'_, F>) {
+    fn settle<F>(
+        &mut self,
+        window: Option<DmaWindowRange>,
+        completion: RequestCompletion,
+        answer: &mut ReplyWriter<'_, F>,
+    ) {
         match completion {
-            Completion::Now => self.done(window, answer),
-            Completion::Later => self.waiting = Some(PendingRequest { request: answer.request(), window }),
+            RequestCompletion::Now => self.done(window, answer),
+            RequestCompletion::Later => {
+                self.waiting = Some(PendingRequest { request: answer.request(), window });
+            }
         }
     }
 
     fn version<F>(
         &mut self,
         body: &[u8],
-        answer: &mut Answer<'_, F>,
+        answer: &mut ReplyWriter<'_, F>,
     ) -> Result<Result<(), Errno>, ProtocolError> {
         match info::version(body, self.max_dma_maps, answer) {
             Ok(negotiated) => self.negotiated = Some(negotiated),
-            Err(NoVersion::Refused(errno)) => return Ok(Err(errno)),
-            Err(NoVersion::Fatal(error)) => {
+            Err(VersionNegotiationError::Refused(errno)) => return Ok(Err(errno)),
+            Err(VersionNegotiationError::Fatal(error)) => {
                 answer.fail(Errno::EINVAL);
                 return Err(error);
             }
@@ -241,13 +252,13 @@ impl State {
         Ok(Ok(()))
     }
 
-    fn request<F, D: Device<F>>(
+    fn request<F, D: ServedDevice<F>>(
         &mut self,
         command: Command,
         body: &[u8],
         mut fds: Vec<F>,
         device: &mut D,
-        answer: &mut Answer<'_, F>,
+        answer: &mut ReplyWriter<'_, F>,
     ) -> Result<(), Errno> {
         let Some(negotiated) = self.negotiated else { return Err(Errno::EINVAL) };
         if !matches!(command, Command::DmaMap | Command::DeviceSetIrqs) {
@@ -282,13 +293,13 @@ impl State {
 }
 
 /// Returns the command and its body, if the message is valid and the command supported.
-fn check<'a>(header: &Header, body: Body<'a>) -> Result<(Command, &'a [u8]), Errno> {
-    if header.kind() == Kind::Unknown || header.is_error() {
+fn check<'a>(header: &MessageHeader, body: MessageBody<'a>) -> Result<(Command, &'a [u8]), Errno> {
+    if header.kind() == MessageType::Unknown || header.is_error() {
         return Err(Errno::EINVAL);
     }
     match (Command::from_number(header.command.get()), body) {
         (Some(Command::DeviceGetRegionIoFds | Command::DirtyPages), _) => Err(Errno::ENOTSUP),
-        (Some(command), Body::Whole(body)) => Ok((command, body)),
+        (Some(command), MessageBody::Whole(body)) => Ok((command, body)),
         _ => Err(Errno::EINVAL),
     }
 }

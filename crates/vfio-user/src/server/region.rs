@@ -12,15 +12,15 @@ use core::mem::size_of;
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::answer::Answer;
-use super::{Counters, Device};
+use super::answer::ReplyWriter;
+use super::{ServedDevice, SessionCounters};
 use crate::wire::{Errno, MAX_DATA_XFER, MultiWriteBody, MultiWriteEntry, RegionAccessBody, region_flags};
 
-pub(super) fn read<F, D: Device<F>>(
-    counters: &mut Counters,
+pub(super) fn read<F, D: ServedDevice<F>>(
+    counters: &mut SessionCounters,
     body: &[u8],
     device: &mut D,
-    answer: &mut Answer<'_, F>,
+    answer: &mut ReplyWriter<'_, F>,
 ) -> Result<(), Errno> {
     let (access, _) = RegionAccessBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     if access.count.get() > MAX_DATA_XFER {
@@ -42,11 +42,11 @@ pub(super) fn read<F, D: Device<F>>(
     Ok(())
 }
 
-pub(super) fn write<F, D: Device<F>>(
-    counters: &mut Counters,
+pub(super) fn write<F, D: ServedDevice<F>>(
+    counters: &mut SessionCounters,
     body: &[u8],
     device: &mut D,
-    answer: &mut Answer<'_, F>,
+    answer: &mut ReplyWriter<'_, F>,
 ) -> Result<(), Errno> {
     let (access, data) = RegionAccessBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     count_writes(counters, answer.wanted(), 1);
@@ -61,11 +61,11 @@ pub(super) fn write<F, D: Device<F>>(
 }
 
 /// Serves a request that writes several values of up to 8 bytes, in order.
-pub(super) fn write_multi<F, D: Device<F>>(
-    counters: &mut Counters,
+pub(super) fn write_multi<F, D: ServedDevice<F>>(
+    counters: &mut SessionCounters,
     body: &[u8],
     device: &mut D,
-    answer: &mut Answer<'_, F>,
+    answer: &mut ReplyWriter<'_, F>,
 ) -> Result<(), Errno> {
     let (head, rest) = MultiWriteBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     let present = (rest.len() / size_of::<MultiWriteEntry>()) as u64;
@@ -84,7 +84,7 @@ pub(super) fn write_multi<F, D: Device<F>>(
     Ok(())
 }
 
-fn count_writes(counters: &mut Counters, synchronous: bool, writes: u64) {
+fn count_writes(counters: &mut SessionCounters, synchronous: bool, writes: u64) {
     if synchronous {
         counters.synchronous_writes += writes;
     } else {
@@ -92,7 +92,13 @@ fn count_writes(counters: &mut Counters, synchronous: bool, writes: u64) {
     }
 }
 
-fn store<F, D: Device<F>>(counters: &mut Counters, device: &mut D, region: u32, offset: u64, data: &[u8]) {
+fn store<F, D: ServedDevice<F>>(
+    counters: &mut SessionCounters,
+    device: &mut D,
+    region: u32,
+    offset: u64,
+    data: &[u8],
+) {
     if !allowed(device, region, offset, data.len(), region_flags::WRITE) {
         counters.out_of_range += 1;
     } else if !data.is_empty() {
@@ -101,7 +107,7 @@ fn store<F, D: Device<F>>(counters: &mut Counters, device: &mut D, region: u32, 
 }
 
 /// Returns true if the whole access lies in a region that has `flag`.
-fn allowed<F, D: Device<F>>(device: &D, region: u32, offset: u64, count: usize, flag: u32) -> bool {
+fn allowed<F, D: ServedDevice<F>>(device: &D, region: u32, offset: u64, count: usize, flag: u32) -> bool {
     let Some(info) = device.region(region) else { return false };
     let end = offset.checked_add(count as u64);
     info.flags & flag != 0 && end.is_some_and(|end| end <= info.size)

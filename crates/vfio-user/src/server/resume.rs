@@ -1,20 +1,20 @@
 //! Continues a session in the next process.
 //!
-//! The session's owner keeps for a successor: the bytes of unhandled messages ([`Session::undone`] returns their
+//! The session's owner keeps for a successor: the bytes of unhandled messages ([`ServerSession::undone`] returns their
 //! number), in the socket or elsewhere; and, once messages up to there are handled, the first part of an incomplete
-//! message ([`Session::partial`]). It also records the negotiated parameters and the DMA windows.
+//! message ([`ServerSession::partial`]). It also records the negotiated parameters and the DMA windows.
 //!
-//! The outbox has the unsent replies ([`Outbox::resume`](crate::outbox::Outbox::resume)).
+//! The outbox has the unsent replies ([`MessageOutbox::resume`](crate::outbox::MessageOutbox::resume)).
 
-use super::{Negotiated, PendingRequest, Session};
-use crate::decoder::{Partial, ProtocolError};
+use super::{NegotiatedVersion, PendingRequest, ServerSession};
+use crate::decoder::{ProtocolError, UnfinishedMessage};
 
-impl<F> Session<F> {
+impl<F> ServerSession<F> {
     /// Creates a session that continues the session of another process. `windows` are the first and last addresses of
     /// the disjoint DMA windows, which the device has mapped again already.
     pub fn resume(
         max_dma_maps: u32,
-        negotiated: Option<Negotiated>,
+        negotiated: Option<NegotiatedVersion>,
         windows: impl IntoIterator<Item = (u64, u64)>,
     ) -> Self {
         let mut session = Self::new(max_dma_maps);
@@ -29,7 +29,7 @@ impl<F> Session<F> {
     /// The partial message is invalid: no session can have left it.
     pub fn resume_partial(
         &mut self,
-        partial: Partial<'_>,
+        partial: UnfinishedMessage<'_>,
         fds: impl IntoIterator<Item = F>,
     ) -> Result<(), ProtocolError> {
         self.decoder.resume(partial, fds)
@@ -42,8 +42,8 @@ impl<F> Session<F> {
     }
 
     /// Returns the incomplete message, once [`step`](Self::step) has returned
-    /// [`Step::Starved`](super::Step::Starved).
-    pub fn partial(&self) -> Partial<'_> {
+    /// [`SessionProgress::Starved`](super::SessionProgress::Starved).
+    pub fn partial(&self) -> UnfinishedMessage<'_> {
         self.decoder.partial()
     }
 }

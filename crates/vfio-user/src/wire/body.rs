@@ -78,7 +78,7 @@ pub struct RegionInfoBody {
 /// Header of each region capability.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct CapabilityHeader {
+pub struct RegionCapabilityHeader {
     /// Id of the capability.
     pub id: U16,
     /// Version of the capability's layout.
@@ -87,7 +87,7 @@ pub struct CapabilityHeader {
     pub next: U32,
 }
 
-impl CapabilityHeader {
+impl RegionCapabilityHeader {
     /// Capability id of sparse mmap areas (`VFIO_REGION_INFO_CAP_SPARSE_MMAP`).
     pub const SPARSE_MMAP: u16 = 1;
 }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(size_of::<DmaUnmapBody>(), 24);
         assert_eq!(size_of::<DeviceInfoBody>(), 16);
         assert_eq!(size_of::<RegionInfoBody>(), 32);
-        assert_eq!(size_of::<CapabilityHeader>(), 8);
+        assert_eq!(size_of::<RegionCapabilityHeader>(), 8);
         assert_eq!(size_of::<SparseMmapBody>(), 8);
         assert_eq!(size_of::<SparseAreaBody>(), 16);
         assert_eq!(size_of::<IrqInfoBody>(), 16);

@@ -15,7 +15,7 @@ const ERROR: u32 = 1 << 5;
 
 /// Type of a message, as its header states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageType {
     /// The message is a request.
     Command,
     /// The message is a reply.
@@ -29,7 +29,7 @@ pub enum Kind {
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct Header {
+pub struct MessageHeader {
     /// Id that the sender of a request has chosen, repeated in the reply.
     pub id: U16,
     /// Command number of the message.
@@ -42,7 +42,7 @@ pub struct Header {
     pub error: U32,
 }
 
-impl Header {
+impl MessageHeader {
     /// Bytes of a vfio-user message header.
     pub const LEN: usize = size_of::<Self>();
 
@@ -71,11 +71,11 @@ impl Header {
     }
 
     /// Returns the type of the message.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MessageType {
         match self.flags.get() & TYPE_MASK {
-            TYPE_COMMAND => Kind::Command,
-            TYPE_REPLY => Kind::Reply,
-            _ => Kind::Unknown,
+            TYPE_COMMAND => MessageType::Command,
+            TYPE_REPLY => MessageType::Reply,
+            _ => MessageType::Unknown,
         }
     }
 
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn vfio_user_header_layout_matches_the_specification() {
-        let header = Header::request(0x1234, Command::RegionWrite, 20, true);
+        let header = MessageHeader::request(0x1234, Command::RegionWrite, 20, true);
         assert_eq!(header.as_bytes(), [0x34, 0x12, 10, 0, 36, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn error_reply_has_the_error_bit_and_an_errno() {
-        let request = Header::request(7, Command::DmaMap, 32, false);
+        let request = MessageHeader::request(7, Command::DmaMap, 32, false);
         let reply = request.error_reply(Errno::EEXIST);
         assert_eq!(reply.as_bytes(), [7, 0, 2, 0, 16, 0, 0, 0, 0x21, 0, 0, 0, 17, 0, 0, 0]);
         assert_eq!(request.error_reply(Errno(0)).error.get(), Errno::EIO.0);

@@ -11,13 +11,13 @@ mod header;
 mod version;
 
 pub use body::{
-    CapabilityHeader, DeviceInfoBody, DmaMapBody, DmaUnmapBody, IrqInfoBody, IrqSetBody, MultiWriteBody,
-    MultiWriteEntry, RegionAccessBody, RegionInfoBody, SparseAreaBody, SparseMmapBody, VersionBody,
+    DeviceInfoBody, DmaMapBody, DmaUnmapBody, IrqInfoBody, IrqSetBody, MultiWriteBody, MultiWriteEntry,
+    RegionAccessBody, RegionCapabilityHeader, RegionInfoBody, SparseAreaBody, SparseMmapBody, VersionBody,
 };
 pub use command::Command;
 pub use errno::Errno;
-pub use header::{Header, Kind};
-pub use version::{Capabilities, MalformedCapabilities};
+pub use header::{MessageHeader, MessageType};
+pub use version::{MalformedCapabilities, VersionCapabilities};
 
 /// Major version of the protocol, of which there is one.
 pub const VERSION_MAJOR: u16 = 0;

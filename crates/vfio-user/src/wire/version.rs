@@ -15,7 +15,7 @@ pub struct MalformedCapabilities;
 
 /// Capabilities of client or server, as `VERSION` states them. `None` stands for the specification's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Capabilities {
+pub struct VersionCapabilities {
     /// Maximum file descriptors per message; default 1.
     pub max_msg_fds: Option<u64>,
     /// Maximum data bytes per transfer; default 1 MiB.
@@ -28,7 +28,7 @@ pub struct Capabilities {
     pub write_multiple: Option<bool>,
 }
 
-impl Capabilities {
+impl VersionCapabilities {
     /// Parses the text after the version numbers up to its NUL or, tolerated, to its end. No text, an empty object,
     /// and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
     ///
@@ -108,7 +108,7 @@ fn terminated(text: String) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const EVERYTHING: Capabilities = Capabilities {
+    const EVERYTHING: VersionCapabilities = VersionCapabilities {
         max_msg_fds: Some(16),
         max_data_xfer_size: Some(1 << 20),
         max_dma_maps: Some(65535),
@@ -120,29 +120,29 @@ mod tests {
     fn version_message_without_capabilities_is_valid_in_any_form() {
         for text in [&b""[..], b"\0", b"{}", b"{}\0", b"{\"capabilities\":null}\0", b"{\"capabilities\":{}}"]
         {
-            assert_eq!(Capabilities::parse(text), Ok(Capabilities::default()), "{text:?}");
+            assert_eq!(VersionCapabilities::parse(text), Ok(VersionCapabilities::default()), "{text:?}");
         }
     }
 
     #[test]
     fn unknown_capabilities_and_wrong_types_are_ignored() {
         let text = br#"{"x":[1],"capabilities":{"max_msg_fds":"many","twin_socket":{},"pgsizes":4096}}"#;
-        let expected = Capabilities { pgsizes: Some(4096), ..Capabilities::default() };
-        assert_eq!(Capabilities::parse(text), Ok(expected));
+        let expected = VersionCapabilities { pgsizes: Some(4096), ..VersionCapabilities::default() };
+        assert_eq!(VersionCapabilities::parse(text), Ok(expected));
     }
 
     #[test]
     fn version_text_other_than_json_or_too_deep_is_an_error() {
-        assert_eq!(Capabilities::parse(b"hello\0"), Err(MalformedCapabilities));
-        assert_eq!(Capabilities::parse(&[0xff, 0xfe, 0]), Err(MalformedCapabilities));
-        assert_eq!(Capabilities::parse(&[b'['; 4000]), Err(MalformedCapabilities));
+        assert_eq!(VersionCapabilities::parse(b"hello\0"), Err(MalformedCapabilities));
+        assert_eq!(VersionCapabilities::parse(&[0xff, 0xfe, 0]), Err(MalformedCapabilities));
+        assert_eq!(VersionCapabilities::parse(&[b'['; 4000]), Err(MalformedCapabilities));
     }
 
     #[test]
     fn capabilities_are_parsed_as_rendered() {
         let (said, text) = EVERYTHING.render(usize::MAX);
         assert_eq!(said, EVERYTHING);
-        assert_eq!(Capabilities::parse(&text), Ok(EVERYTHING));
+        assert_eq!(VersionCapabilities::parse(&text), Ok(EVERYTHING));
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         for room in 0..200 {
             let (said, text) = EVERYTHING.render(room);
             assert!(text.len() <= room);
-            assert_eq!(Capabilities::parse(&text), Ok(said));
+            assert_eq!(VersionCapabilities::parse(&text), Ok(said));
             assert!(text.is_empty() || text.ends_with(&[0]));
         }
     }

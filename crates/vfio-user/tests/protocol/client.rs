@@ -2,28 +2,28 @@
 
 use std::rc::Rc;
 
-use vfio_user::client::{Answer, Client, ClientError, Reply, Window};
+use vfio_user::client::{Client, ClientDmaWindow, ReplyContents, ServerReply, ServerViolation};
 use vfio_user::decoder::ProtocolError;
-use vfio_user::outbox::Outbox;
+use vfio_user::outbox::MessageOutbox;
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Command, Errno};
 
-use crate::script::{ERROR, Fd, REPLY, Script, message, sized_message, words};
+use crate::script::{CountedFd, ERROR, REPLY, ScriptedSession, message, sized_message, words};
 
 /// Both ends, with the `sendmsg` calls of their outboxes between them.
 #[derive(Default)]
-struct Wire {
-    client: Client<Fd>,
-    requests: Outbox<Fd>,
-    script: Script,
+struct ScriptedConnection {
+    client: Client<CountedFd>,
+    requests: MessageOutbox<CountedFd>,
+    script: ScriptedSession,
 }
 
-impl Wire {
+impl ScriptedConnection {
     fn connected() -> Self {
         let mut wire = Self::default();
         wire.client.version(&mut wire.requests);
         let agreed = wire.exchange(|reply| match reply.answer {
-            Ok(Answer::Version { capabilities, .. }) => capabilities.write_multiple,
+            Ok(ReplyContents::Version { capabilities, .. }) => capabilities.write_multiple,
             other => panic!("{other:?}"),
         });
         assert_eq!(agreed, Some(true));
@@ -43,34 +43,34 @@ impl Wire {
         }
     }
 
-    fn exchange<T>(&mut self, check: impl FnOnce(Reply<'_, Fd>) -> T) -> T {
+    fn exchange<T>(&mut self, check: impl FnOnce(ServerReply<'_, CountedFd>) -> T) -> T {
         self.deliver();
         check(self.client.next_reply().unwrap().expect("a reply"))
     }
 
     fn done(&mut self) {
-        self.exchange(|reply| assert_eq!(reply.answer, Ok(Answer::Done)));
+        self.exchange(|reply| assert_eq!(reply.answer, Ok(ReplyContents::Done)));
     }
 }
 
 #[test]
 fn client_reads_regions_and_interrupts_of_the_device() {
-    let mut wire = Wire::connected();
+    let mut wire = ScriptedConnection::connected();
     wire.script.device.mapped = true;
     wire.client.device_info(&mut wire.requests);
     let info = DeviceInfo { flags: 3, regions: 9, irqs: 5 };
-    wire.exchange(|reply| assert_eq!(reply.answer, Ok(Answer::DeviceInfo(info))));
+    wire.exchange(|reply| assert_eq!(reply.answer, Ok(ReplyContents::DeviceInfo(info))));
     wire.client.irq_info(&mut wire.requests, 2);
-    wire.exchange(|reply| assert_eq!(reply.answer, Ok(Answer::Irq(IrqInfo { count: 3, flags: 9 }))));
+    wire.exchange(|reply| assert_eq!(reply.answer, Ok(ReplyContents::Irq(IrqInfo { count: 3, flags: 9 }))));
 
     wire.client.region_info(&mut wire.requests, 0, 32);
     let room = wire.exchange(|reply| match reply.answer {
-        Ok(Answer::Region(region)) if region.sparse.is_empty() => region.argsz,
+        Ok(ReplyContents::Region(region)) if region.sparse.is_empty() => region.argsz,
         other => panic!("{other:?}"),
     });
     wire.client.region_info(&mut wire.requests, 0, room);
     wire.exchange(|reply| {
-        let Ok(Answer::Region(region)) = reply.answer else { panic!("not a region") };
+        let Ok(ReplyContents::Region(region)) = reply.answer else { panic!("not a region") };
         assert_eq!((region.size, region.offset), (0x4000, 0x10000));
         assert_eq!(region.sparse, [SparseArea { offset: 0x2000, size: 0x2000 }]);
         assert_eq!(reply.fds.iter().map(|fd| **fd).collect::<Vec<_>>(), [77]);
@@ -79,7 +79,7 @@ fn client_reads_regions_and_interrupts_of_the_device() {
 
 #[test]
 fn client_reads_and_posted_writes_reach_the_device() {
-    let mut wire = Wire::connected();
+    let mut wire = ScriptedConnection::connected();
     wire.script.device.bar0 = vec![0; 0x4000];
     wire.client.write_posted(&mut wire.requests, 0, 0, &[1, 2]);
     wire.client.write_multi_posted(&mut wire.requests, &[(0, 2, &[3]), (0, 3, &[4])]);
@@ -88,7 +88,7 @@ fn client_reads_and_posted_writes_reach_the_device() {
     let id = wire.client.read(&mut wire.requests, 0, 0, 6);
     wire.exchange(|reply| {
         assert_eq!((reply.id, reply.command), (id, Command::RegionRead));
-        assert_eq!(reply.answer, Ok(Answer::Data(&[1, 2, 3, 4, 5, 6])));
+        assert_eq!(reply.answer, Ok(ReplyContents::Data(&[1, 2, 3, 4, 5, 6])));
     });
     assert_eq!(wire.client.pending(), 0);
     let counters = wire.script.session.counters();
@@ -97,9 +97,9 @@ fn client_reads_and_posted_writes_reach_the_device() {
 
 #[test]
 fn dma_maps_and_interrupts_are_sent_with_their_descriptors() {
-    let mut wire = Wire::connected();
-    let low = Window { iova: 0, size: 0x1000, offset: 0, writable: true };
-    let rom = Window { iova: 0x1000, size: 0x1000, offset: 0, writable: false };
+    let mut wire = ScriptedConnection::connected();
+    let low = ClientDmaWindow { iova: 0, size: 0x1000, offset: 0, writable: true };
+    let rom = ClientDmaWindow { iova: 0x1000, size: 0x1000, offset: 0, writable: false };
     // All at once: the outbox sends messages with descriptors separately.
     wire.client.dma_map(&mut wire.requests, low, Some(Rc::new(5)));
     wire.client.dma_map(&mut wire.requests, rom, None);
@@ -125,14 +125,14 @@ fn dma_maps_and_interrupts_are_sent_with_their_descriptors() {
         ]
     );
     for _ in 0..8 {
-        assert_eq!(wire.client.next_reply().unwrap().unwrap().answer, Ok(Answer::Done));
+        assert_eq!(wire.client.next_reply().unwrap().unwrap().answer, Ok(ReplyContents::Done));
     }
     assert!(wire.client.next_reply().unwrap().is_none());
 }
 
 #[test]
 fn error_reply_of_the_server_is_returned_to_the_client() {
-    let mut wire = Wire::connected();
+    let mut wire = ScriptedConnection::connected();
     wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT)));
     wire.client.region_info(&mut wire.requests, 99, 32);
@@ -140,14 +140,14 @@ fn error_reply_of_the_server_is_returned_to_the_client() {
 }
 
 /// Returns a client with a pending read of four bytes as request 0.
-fn waiting() -> Client<Fd> {
+fn waiting() -> Client<CountedFd> {
     let mut client = Client::new();
-    client.read(&mut Outbox::<Fd>::new(), 0, 0, 4);
+    client.read(&mut MessageOutbox::<CountedFd>::new(), 0, 0, 4);
     client
 }
 
 #[track_caller]
-fn gives_up(bytes: &[u8], error: ClientError) {
+fn gives_up(bytes: &[u8], error: ServerViolation) {
     let mut client = waiting();
     client.push(bytes, []).unwrap();
     assert_eq!(client.next_reply().map(|_| ()), Err(error));
@@ -155,16 +155,16 @@ fn gives_up(bytes: &[u8], error: ClientError) {
 
 #[test]
 fn invalid_reply_ends_the_clients_connection() {
-    let malformed = ClientError::MalformedReply(Command::RegionRead);
+    let malformed = ServerViolation::MalformedReply(Command::RegionRead);
     gives_up(&message(0, 9, REPLY, &[0; 15]), malformed);
     gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, 4])), malformed);
     gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, u32::MAX, 0])), malformed);
     gives_up(&message(0, 9, REPLY, &vec![0; 2 << 20]), malformed);
-    gives_up(&message(1, 9, REPLY, &[0; 20]), ClientError::UnexpectedReply { id: 1, command: 9 });
-    gives_up(&message(0, 10, REPLY, &[0; 20]), ClientError::UnexpectedReply { id: 0, command: 10 });
-    gives_up(&message(0, 11, 0, &[0; 16]), ClientError::UnexpectedRequest(11));
+    gives_up(&message(1, 9, REPLY, &[0; 20]), ServerViolation::UnexpectedReply { id: 1, command: 9 });
+    gives_up(&message(0, 10, REPLY, &[0; 20]), ServerViolation::UnexpectedReply { id: 0, command: 10 });
+    gives_up(&message(0, 11, 0, &[0; 16]), ServerViolation::UnexpectedRequest(11));
     let short = ProtocolError::SizeBelowHeader { size: 3 };
-    gives_up(&sized_message(0, 9, REPLY, 3, &[]), ClientError::Protocol(short));
+    gives_up(&sized_message(0, 9, REPLY, 3, &[]), ServerViolation::Protocol(short));
 }
 
 #[test]
@@ -176,11 +176,11 @@ fn region_capability_list_with_an_invalid_link_is_refused() {
     for (cap_offset, next, areas) in
         [(32, 32, 1), (32, 8, 1), (80, 0, 1), (u32::MAX, 0, 1), (32, 0, u32::MAX)]
     {
-        let mut client: Client<Fd> = Client::new();
-        client.region_info(&mut Outbox::<Fd>::new(), 0, 64);
+        let mut client: Client<CountedFd> = Client::new();
+        client.region_info(&mut MessageOutbox::<CountedFd>::new(), 0, 64);
         client.push(&message(0, 5, REPLY, &region(cap_offset, next, areas)), []).unwrap();
         let error = client.next_reply().map(|_| ()).unwrap_err();
-        assert_eq!(error, ClientError::MalformedReply(Command::DeviceGetRegionInfo));
+        assert_eq!(error, ServerViolation::MalformedReply(Command::DeviceGetRegionInfo));
     }
 }
 

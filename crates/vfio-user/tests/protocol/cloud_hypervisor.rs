@@ -1,7 +1,9 @@
 //! Tests Cloud Hypervisor's message sequence, byte for byte as its client (the `vfio_user` crate) sends it, and its
 //! limitations. `peer` uses the crate itself.
 
-use crate::script::{REPLY, Script, access, dma_map, dma_unmap, fds, set_irqs, u32_at, version_body, words};
+use crate::script::{
+    REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, set_irqs, u32_at, version_body, words,
+};
 
 const CAPABILITIES: &str =
     "{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576,\"migration\":{\"pgsize\":4096}}}\0";
@@ -10,8 +12,8 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
     [words(&[argsz, 0, index, 0]), vec![0; 16]].concat()
 }
 
-fn connect() -> Script {
-    let mut script = Script::fresh();
+fn connect() -> ScriptedSession {
+    let mut script = ScriptedSession::fresh();
     let mut version = version_body(CAPABILITIES);
     version[2] = 1;
     let reply = script.ask(1, &version);

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use vfio_user::server::Session;
+use vfio_user::server::ServerSession;
 use vfio_user::wire::Errno;
 
-use crate::script::{EINVAL, Script, dma_map, dma_unmap, fds, message, words};
+use crate::script::{EINVAL, ScriptedSession, dma_map, dma_unmap, fds, message, words};
 
 const MAP: u16 = 2;
 const UNMAP: u16 = 3;
@@ -17,7 +17,7 @@ const ENOSPC: u32 = 28;
 
 #[test]
 fn dma_window_with_or_without_a_descriptor_is_mapped() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert!(
         script.ask_with(MAP, &dma_map(RW, 0x1000, 0, 0xa0000), fds(&[5])).is_empty(),
         "the reply has no body"
@@ -28,7 +28,7 @@ fn dma_window_with_or_without_a_descriptor_is_mapped() {
 
 #[test]
 fn overlapping_dma_window_is_refused_with_eexist() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
     for (iova, size) in
         [(0x10000, 0x10000), (0x1f000, 0x1000), (0, 0x11000), (0, 0x100000), (0x14000, 0x1000)]
@@ -42,7 +42,7 @@ fn overlapping_dma_window_is_refused_with_eexist() {
 
 #[test]
 fn empty_unaligned_or_wrapping_dma_window_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let top = u64::MAX - 0xfff;
     let bad =
         [(0, 0), (1, 0x1000), (0, 0x1001), (top, 0x1000), (top, 0x2000), (0x1000, u64::MAX), (0x1000, top)];
@@ -55,7 +55,7 @@ fn empty_unaligned_or_wrapping_dma_window_is_refused() {
 
 #[test]
 fn dma_windows_file_offset_must_be_aligned_and_in_range() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for offset in [1, u64::MAX - 0xfff, i64::MAX as u64 - 0xfff] {
         assert_eq!(script.refused_with(MAP, &dma_map(RW, offset, 0, 0x2000), fds(&[5])), EINVAL);
     }
@@ -63,7 +63,7 @@ fn dma_windows_file_offset_must_be_aligned_and_in_range() {
 
 #[test]
 fn dma_map_with_unknown_flags_or_a_short_body_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert_eq!(script.refused(MAP, &dma_map(4, 0, 0, 0x1000)), EINVAL);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)[..31]), EINVAL);
     let mut small = dma_map(RW, 0, 0, 0x1000);
@@ -75,7 +75,7 @@ fn dma_map_with_unknown_flags_or_a_short_body_is_refused() {
 
 #[test]
 fn two_descriptors_for_one_dma_window_are_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let both = fds(&[1, 2]);
     assert_eq!(script.refused_with(MAP, &dma_map(RW, 0, 0, 0x1000), both.clone()), EINVAL);
     assert!(both.iter().all(|fd| Rc::strong_count(fd) == 1));
@@ -83,7 +83,7 @@ fn two_descriptors_for_one_dma_window_are_refused() {
 
 #[test]
 fn dma_map_refused_by_the_device_returns_the_devices_error() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.device.refuse = Some(Errno::EACCES);
     assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)), 13);
     script.device.refuse = Some(Errno(0));
@@ -94,7 +94,7 @@ fn dma_map_refused_by_the_device_returns_the_devices_error() {
 
 #[test]
 fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
     for (iova, size) in [(0x10000, 0x1000), (0x11000, 0xf000), (0x18000, 0x10000), (0x30000, 0x1000)] {
         assert_eq!(script.refused(UNMAP, &dma_unmap(0, iova, size)), ENOENT);
@@ -109,7 +109,7 @@ fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
 /// quarters and so on, whatever was mapped there.
 #[test]
 fn dma_unmap_removes_every_window_inside_the_range() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for iova in [0x1000, 0x2000, 0x8000, 0x1_0000_0000] {
         script.ask(MAP, &dma_map(RW, 0, iova, 0x1000));
     }
@@ -124,7 +124,7 @@ fn dma_unmap_removes_every_window_inside_the_range() {
 
 #[test]
 fn dma_unmap_of_all_windows_is_flag_bit_1_without_a_range() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let memory = fds(&[5]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), memory.clone());
     script.ask(MAP, &dma_map(RW, 0, 0x1000, 0x1000));
@@ -139,8 +139,8 @@ fn dma_unmap_of_all_windows_is_flag_bit_1_without_a_range() {
 
 #[test]
 fn negotiated_limit_of_dma_windows_is_enforced() {
-    let mut script = Script::fresh();
-    script.session = Session::new(2);
+    let mut script = ScriptedSession::fresh();
+    script.session = ServerSession::new(2);
     let reply = script.ask(1, b"\0\0\0\0{\"capabilities\":{\"max_dma_maps\":65535}}\0");
     assert_eq!(&reply[4..], b"{\"capabilities\":{\"max_dma_maps\":2}}\0");
     script.ask(MAP, &dma_map(RW, 0, 0, 0x1000));
@@ -152,7 +152,7 @@ fn negotiated_limit_of_dma_windows_is_enforced() {
 
 #[test]
 fn dma_map_with_no_reply_flag_is_done_or_counted_as_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
     script.tell(UNMAP, &dma_unmap(0, 0x5000, 0x1000));
@@ -162,14 +162,14 @@ fn dma_map_with_no_reply_flag_is_done_or_counted_as_refused() {
 
 #[test]
 fn end_of_a_session_unmaps_all_dma_windows() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let all = fds(&[1, 2, 3]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), vec![all[0].clone()]);
     script.ask_with(8, &words(&[20, 0x24, 2, 0, 1]), vec![all[1].clone()]);
     // Half of a message, and a descriptor in the socket.
     let half = message(9, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
     script.receive(&half[..20], vec![all[2].clone()]).unwrap();
-    let Script { session, mut device, .. } = script;
+    let ScriptedSession { session, mut device, .. } = script;
     session.close(&mut device);
     assert!(all.iter().all(|fd| Rc::strong_count(fd) == 1));
     assert_eq!(device.said.iter().filter(|said| said.contains("reset")).count(), 0);

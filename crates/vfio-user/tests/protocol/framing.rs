@@ -2,17 +2,18 @@
 
 use std::rc::Rc;
 
-use vfio_user::decoder::{BUFFER_LIMIT, Body, Decoder, ProtocolError};
-use vfio_user::server::{OUTBOX_LIMIT, Step};
+use vfio_user::decoder::{BUFFER_LIMIT, Decoder, MessageBody, ProtocolError};
+use vfio_user::server::{OUTBOX_LIMIT, SessionProgress};
 
 use crate::script::{
-    COMMAND, EINVAL, ERROR, NO_REPLY, REPLY, Script, access, dma_map, fds, message, set_irqs, sized_message,
+    COMMAND, EINVAL, ERROR, NO_REPLY, REPLY, ScriptedSession, access, dma_map, fds, message, set_irqs,
+    sized_message,
 };
 
 #[test]
 fn message_shorter_than_its_header_ends_the_connection() {
     for size in [0, 1, 15] {
-        let mut script = Script::agreed();
+        let mut script = ScriptedSession::agreed();
         let lost = Err(ProtocolError::SizeBelowHeader { size });
         assert_eq!(script.receive(&sized_message(1, 9, 0, size, &[]), Vec::new()), lost);
         assert_eq!(script.receive(&message(2, 13, 0, &[]), Vec::new()), lost, "for good");
@@ -22,9 +23,9 @@ fn message_shorter_than_its_header_ends_the_connection() {
 
 #[test]
 fn message_that_arrives_in_single_bytes_is_one_message() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for byte in message(7, 10, 0, &access(0, 0x10, 4, &[1, 2, 3, 4])) {
-        assert_eq!(script.receive(&[byte], Vec::new()), Ok(Step::Starved));
+        assert_eq!(script.receive(&[byte], Vec::new()), Ok(SessionProgress::Starved));
     }
     assert_eq!(script.said(), ["write 0 0x10 [1, 2, 3, 4]"]);
     assert_eq!(script.replies().len(), 1);
@@ -32,15 +33,15 @@ fn message_that_arrives_in_single_bytes_is_one_message() {
 
 #[test]
 fn half_a_message_uses_no_more_memory_than_its_bytes() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let bytes = sized_message(7, 10, 0, 32 + (1 << 20), &access(0, 0, 1 << 20, &[0; 1000]));
-    assert_eq!(script.receive(&bytes, Vec::new()), Ok(Step::Starved));
+    assert_eq!(script.receive(&bytes, Vec::new()), Ok(SessionProgress::Starved));
     assert_eq!(script.replies(), []);
 }
 
 #[test]
 fn claimed_message_size_allocates_no_memory() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.receive(&sized_message(9, 2, 0, u32::MAX, &[0; 32]), Vec::new()).unwrap();
     let chunk = vec![0; 1 << 20];
     let mut left = u32::MAX as usize - 48;
@@ -56,11 +57,11 @@ fn claimed_message_size_allocates_no_memory() {
 
 #[test]
 fn unexpected_replies_are_discarded_and_counted() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for (command, size) in [(9, 0), (11, 24), (12, 16), (999, 70_000)] {
         for flags in [REPLY, REPLY | ERROR, REPLY | NO_REPLY] {
             let bytes = message(1, command, flags, &vec![0x77; size]);
-            assert_eq!(script.receive(&bytes, fds(&[4])), Ok(Step::Starved));
+            assert_eq!(script.receive(&bytes, fds(&[4])), Ok(SessionProgress::Starved));
         }
     }
     assert_eq!(script.replies(), []);
@@ -71,7 +72,7 @@ fn unexpected_replies_are_discarded_and_counted() {
 
 #[test]
 fn request_with_invalid_type_or_error_bit_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for flags in [2, 15, ERROR, 2 | ERROR] {
         let bytes = script.message(13, flags, &[]);
         script.receive(&bytes, Vec::new()).unwrap();
@@ -85,7 +86,7 @@ fn request_with_invalid_type_or_error_bit_is_refused() {
 
 #[test]
 fn message_id_may_be_reused_by_a_later_request() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let resets = [message(3, 13, 0, &[]), message(3, 13, 0, &[]), message(3, 13, 0, &[])].concat();
     script.receive(&resets, Vec::new()).unwrap();
     assert_eq!(script.replies().iter().map(|reply| reply.id).collect::<Vec<_>>(), [3, 3, 3]);
@@ -93,32 +94,32 @@ fn message_id_may_be_reused_by_a_later_request() {
 
 #[test]
 fn session_handles_no_message_beyond_the_limit_of_replies() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let read = message(1, 9, 0, &access(7, 0, 4096, &[]));
     let mut blocked = false;
     for _ in 0..100 {
-        blocked |= script.receive(&read, Vec::new()).unwrap() == Step::Blocked;
+        blocked |= script.receive(&read, Vec::new()).unwrap() == SessionProgress::Blocked;
         assert!(script.out.pending() < OUTBOX_LIMIT + 4096 + 32);
     }
     assert!(blocked, "more than 256 KiB of replies were requested");
     let served = script.replies().len();
-    while script.receive(&[], Vec::new()).unwrap() == Step::Blocked {}
+    while script.receive(&[], Vec::new()).unwrap() == SessionProgress::Blocked {}
     assert_eq!(served + script.replies().len(), 100, "nothing is lost when the client reads again");
 }
 
 #[test]
 fn one_session_step_handles_one_message() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.session.push(&[message(1, 13, 0, &[]), message(2, 13, 0, &[])].concat(), []).unwrap();
-    assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(Step::Handled));
+    assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(SessionProgress::Handled));
     assert_eq!(script.replies().len(), 1);
-    assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(Step::Handled));
-    assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(Step::Starved));
+    assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(SessionProgress::Handled));
+    assert_eq!(script.session.step(&mut script.device, &mut script.out), Ok(SessionProgress::Starved));
 }
 
 #[test]
 fn received_bytes_beyond_the_sessions_limit_are_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let chunk = vec![0x01; 65536];
     let refused = (0..100).find_map(|_| script.session.push(&chunk, []).err());
     assert_eq!(refused, Some(ProtocolError::Overrun));
@@ -166,7 +167,7 @@ fn descriptors_of_each_message_go_to_that_message() {
 
 #[test]
 fn excess_received_descriptors_are_closed() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let many = fds(&[0; 300]);
     assert_eq!(script.refused_with(8, &set_irqs(0x24, 2, 0, 3), many.clone()), EINVAL);
     assert!(many.iter().all(|fd| Rc::strong_count(fd) == 1));
@@ -183,7 +184,7 @@ fn excess_received_descriptors_are_closed() {
 
 #[test]
 fn descriptors_without_a_message_are_closed() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let lost = fds(&[1]);
     let long = message(5, 16, COMMAND, &[0; 5000]);
     script.receive(&[], lost.clone()).unwrap();
@@ -200,8 +201,8 @@ fn discarded_message_is_reported_once_with_its_header() {
     let mut decoder = Decoder::<i32>::new(|_| 8);
     decoder.push(&[message(1, 3, 0, &[0; 9]), message(2, 3, 0, &[1; 8])].concat(), []).unwrap();
     let first = decoder.next_message().unwrap().unwrap();
-    assert_eq!((first.header.id.get(), first.body), (1, Body::Discarded));
+    assert_eq!((first.header.id.get(), first.body), (1, MessageBody::Discarded));
     let second = decoder.next_message().unwrap().unwrap();
-    assert_eq!((second.header.id.get(), second.body), (2, Body::Whole(&[1; 8])));
+    assert_eq!((second.header.id.get(), second.body), (2, MessageBody::Whole(&[1; 8])));
     assert!(decoder.next_message().unwrap().is_none());
 }

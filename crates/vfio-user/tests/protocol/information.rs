@@ -1,6 +1,6 @@
 //! Tests device, region and interrupt information, and unsupported commands.
 
-use crate::script::{EINVAL, ENOTSUP, Script, fds, u32_at, u64_at, words};
+use crate::script::{EINVAL, ENOTSUP, ScriptedSession, fds, u32_at, u64_at, words};
 
 const INFO: u16 = 4;
 const REGION: u16 = 5;
@@ -12,7 +12,7 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
 
 #[test]
 fn device_has_nine_regions_and_five_interrupt_types() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert_eq!(script.ask(INFO, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));
     assert_eq!(
         script.ask(INFO, &words(&[32, 0, 0, 0])),
@@ -25,7 +25,7 @@ fn device_has_nine_regions_and_five_interrupt_types() {
 
 #[test]
 fn unmappable_region_reply_has_no_capabilities() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let reply = script.request(REGION, &region_request(32, 0), Vec::new());
     assert_eq!(reply.body, [words(&[32, 3, 0, 0, 0x4000, 0]), vec![0; 8]].concat());
     assert_eq!(reply.fds, [0; 0]);
@@ -33,7 +33,7 @@ fn unmappable_region_reply_has_no_capabilities() {
 
 #[test]
 fn region_reply_needs_room_for_capabilities_and_descriptor() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.device.mapped = true;
     for room in [32, 33, 63] {
         let small = script.request(REGION, &region_request(room, 0), Vec::new());
@@ -54,7 +54,7 @@ fn region_reply_needs_room_for_capabilities_and_descriptor() {
 
 #[test]
 fn region_request_unknown_or_with_little_room_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert_eq!(script.refused(REGION, &region_request(32, 9)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(32, u32::MAX)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(31, 0)), EINVAL);
@@ -66,7 +66,7 @@ fn region_request_unknown_or_with_little_room_is_refused() {
 
 #[test]
 fn only_msix_reports_vectors() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for (index, count) in [(0, 0), (1, 0), (2, 3), (3, 0), (4, 0)] {
         let reply = script.ask(IRQ, &words(&[16, 0, index, 0]));
         assert_eq!((u32_at(&reply, 8), u32_at(&reply, 12)), (index, count));
@@ -77,14 +77,14 @@ fn only_msix_reports_vectors() {
 
 #[test]
 fn reset_request_reaches_the_device() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert!(script.ask(13, &[]).is_empty());
     assert_eq!(script.said(), ["reset"]);
 }
 
 #[test]
 fn unsupported_command_is_refused_without_its_payload() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let ioeventfds_and_dirty_pages = [6, 14];
     for command in [0, 6, 11, 12, 14, 16, 17, 18, 19, 255, u16::MAX] {
         let errno = if ioeventfds_and_dirty_pages.contains(&command) { ENOTSUP } else { EINVAL };
@@ -99,7 +99,7 @@ fn unsupported_command_is_refused_without_its_payload() {
 
 #[test]
 fn surplus_descriptors_of_a_request_are_closed_and_counted() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let surplus = fds(&[1, 2, 3]);
     script.ask_with(13, &[], surplus.clone());
     assert_eq!(script.refused_with(16, &[0; 100], surplus.clone()), EINVAL);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::script::{EINVAL, ENOTSUP, Script, fds, set_irqs, words};
+use crate::script::{EINVAL, ENOTSUP, ScriptedSession, fds, set_irqs, words};
 
 const SET: u16 = 8;
 const NONE: u32 = 1;
@@ -15,7 +15,7 @@ const MSIX: u32 = 2;
 
 #[test]
 fn eventfds_can_be_assigned_and_replaced() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let first = fds(&[10, 11]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 1, 2), first.clone());
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 1, 1), fds(&[20]));
@@ -26,7 +26,7 @@ fn eventfds_can_be_assigned_and_replaced() {
 
 #[test]
 fn vector_range_set_without_descriptors_loses_its_eventfds() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), fds(&[1, 2, 3]));
     script.said();
     script.ask(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 1));
@@ -35,7 +35,7 @@ fn vector_range_set_without_descriptors_loses_its_eventfds() {
 
 #[test]
 fn set_irqs_without_data_or_range_disables_the_interrupt_type() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let eventfds = fds(&[1, 2, 3]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), eventfds.clone());
     script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 0, 0));
@@ -47,7 +47,7 @@ fn set_irqs_without_data_or_range_disables_the_interrupt_type() {
 
 #[test]
 fn client_fires_vectors_by_range_or_one_by_one() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 1, 2));
     assert_eq!(script.said(), ["Trigger { index: 2, vector: 1 }", "Trigger { index: 2, vector: 2 }"]);
     let body = [&words(&[23, BOOL | TRIGGER, MSIX, 0, 3])[..], &[1, 0, 1]].concat();
@@ -58,7 +58,7 @@ fn client_fires_vectors_by_range_or_one_by_one() {
 
 #[test]
 fn interrupt_range_outside_the_vectors_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let ranges = [(0, 4), (3, 1), (2, 2), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX), (0, u32::MAX)];
     for (start, count) in ranges {
         for data in [NONE, BOOL, EVENTFD] {
@@ -70,7 +70,7 @@ fn interrupt_range_outside_the_vectors_is_refused() {
 
 #[test]
 fn descriptor_count_must_match_the_vector_range_or_be_zero() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for given in [&[1][..], &[1, 2, 3]] {
         let eventfds = fds(given);
         assert_eq!(
@@ -83,7 +83,7 @@ fn descriptor_count_must_match_the_vector_range_or_be_zero() {
 
 #[test]
 fn set_irqs_requires_exactly_one_data_and_one_action_bit() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let all = NONE | BOOL | EVENTFD | MASK | UNMASK | TRIGGER;
     for flags in [0, NONE, TRIGGER, NONE | BOOL | TRIGGER, NONE | MASK | TRIGGER, all, 64 | NONE | TRIGGER] {
         assert_eq!(script.refused(SET, &set_irqs(flags, MSIX, 0, 1)), EINVAL, "{flags:#x}");
@@ -94,7 +94,7 @@ fn set_irqs_requires_exactly_one_data_and_one_action_bit() {
 
 #[test]
 fn masking_an_unmaskable_interrupt_type_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for action in [MASK, UNMASK] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | action, MSIX, 0, 1)), ENOTSUP);
         assert_eq!(script.refused_with(SET, &set_irqs(EVENTFD | action, MSIX, 0, 1), fds(&[1])), ENOTSUP);
@@ -103,7 +103,7 @@ fn masking_an_unmaskable_interrupt_type_is_refused() {
 
 #[test]
 fn interrupt_type_unknown_or_without_vectors_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for index in [5, u32::MAX] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | TRIGGER, index, 0, 0)), EINVAL);
     }
@@ -115,7 +115,7 @@ fn interrupt_type_unknown_or_without_vectors_is_refused() {
 
 #[test]
 fn boolean_data_selects_at_most_the_vectors_of_its_type() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
     assert_eq!(script.refused(SET, &storm), EINVAL);
     let storm = [words(&[1 << 20, BOOL | TRIGGER, MSIX, 0, 1 << 20]), vec![1; 1 << 20]].concat();

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use vfio_user::decoder::ProtocolError;
-use vfio_user::server::Step;
+use vfio_user::server::SessionProgress;
 use vfio_user::wire::Errno;
 
 use crate::script::{
-    BAR0_SIZE, NO_REPLY, Reply, Script, access, dma_map, dma_unmap, fds, message, set_irqs, words,
+    BAR0_SIZE, NO_REPLY, ReceivedReply, ScriptedSession, access, dma_map, dma_unmap, fds, message, set_irqs,
+    words,
 };
 
 const MAP: u16 = 2;
@@ -17,21 +18,21 @@ const READ: u16 = 9;
 const RW: u32 = 3;
 
 /// Connects to a device that finishes maps and interrupts later.
-fn later() -> Script {
-    let mut script = Script::agreed();
+fn later() -> ScriptedSession {
+    let mut script = ScriptedSession::agreed();
     script.device.later = true;
     script.device.bar0 = vec![0; BAR0_SIZE as usize];
     script.said();
     script
 }
 
-fn done(script: &mut Script) -> Vec<Reply> {
+fn done(script: &mut ScriptedSession) -> Vec<ReceivedReply> {
     script.session.complete(Ok(()), &mut script.out);
     script.replies()
 }
 
 /// Returns message ids and errors of replies.
-fn ids_and_errors(replies: &[Reply]) -> Vec<(u16, u32)> {
+fn ids_and_errors(replies: &[ReceivedReply]) -> Vec<(u16, u32)> {
     replies.iter().map(|reply| (reply.id, reply.error)).collect()
 }
 
@@ -39,12 +40,12 @@ fn ids_and_errors(replies: &[Reply]) -> Vec<(u16, u32)> {
 fn delayed_request_gets_its_reply_on_completion() {
     let mut script = later();
     let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
-    assert_eq!(script.receive(&map, fds(&[5])), Ok(Step::Waiting));
+    assert_eq!(script.receive(&map, fds(&[5])), Ok(SessionProgress::Waiting));
     assert_eq!((script.replies(), script.session.dma_maps()), (vec![], 0));
-    assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "for as long as it takes");
+    assert_eq!(script.receive(&[], vec![]), Ok(SessionProgress::Waiting), "for as long as it takes");
     assert_eq!(ids_and_errors(&done(&mut script)), [(7, 0)]);
     assert_eq!(script.session.dma_maps(), 1);
-    assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
+    assert_eq!(script.receive(&[], vec![]), Ok(SessionProgress::Starved));
     assert_eq!(done(&mut script), [], "one request has one reply");
 }
 
@@ -60,14 +61,14 @@ fn messages_after_a_delayed_request_are_handled_in_order() {
     ];
     // Descriptors belong to the message with the last received byte.
     script.session.push(&behind[0], fds(&[5])).unwrap();
-    assert_eq!(script.receive(&behind[1], vec![]), Ok(Step::Waiting));
+    assert_eq!(script.receive(&behind[1], vec![]), Ok(SessionProgress::Waiting));
     script.receive(&behind[2], vec![]).unwrap();
     script.receive(&behind[3], fds(&[6])).unwrap();
     script.receive(&behind[4], vec![]).unwrap();
     assert_eq!(script.said(), ["map 0x0+0x1000 true Some((5, 0))"]);
     assert_eq!(ids_and_errors(&done(&mut script)), [(1, 0)]);
 
-    assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "the eventfd is pending now");
+    assert_eq!(script.receive(&[], vec![]), Ok(SessionProgress::Waiting), "the eventfd is pending now");
     assert_eq!(
         ids_and_errors(&script.replies()),
         [(2, 0), (3, 0)],
@@ -75,7 +76,7 @@ fn messages_after_a_delayed_request_are_handled_in_order() {
     );
     assert_eq!(script.said()[..2], ["read 0 0x0 4", "unmap 0x0+0x1000"]);
     assert_eq!(ids_and_errors(&done(&mut script)), [(4, 0)]);
-    assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
+    assert_eq!(script.receive(&[], vec![]), Ok(SessionProgress::Starved));
     assert_eq!(ids_and_errors(&script.replies()), [(5, 0)]);
 }
 
@@ -105,7 +106,7 @@ fn delayed_request_without_reply_blocks_later_messages() {
     let mut script = later();
     let both =
         [message(1, MAP, NO_REPLY, &dma_map(RW, 0, 0, 0x1000)), message(2, READ, 0, &access(0, 0, 4, &[]))];
-    assert_eq!(script.receive(&both.concat(), vec![]), Ok(Step::Waiting));
+    assert_eq!(script.receive(&both.concat(), vec![]), Ok(SessionProgress::Waiting));
     assert_eq!(done(&mut script), []);
     assert_eq!(script.session.dma_maps(), 1);
     script.receive(&[], vec![]).unwrap();
@@ -116,10 +117,10 @@ fn delayed_request_without_reply_blocks_later_messages() {
 fn vectors_of_one_set_irqs_request_have_one_completion() {
     let mut script = later();
     let trigger = message(3, SET_IRQS, 0, &set_irqs(0x21, 2, 0, 3));
-    assert_eq!(script.receive(&trigger, vec![]), Ok(Step::Waiting));
+    assert_eq!(script.receive(&trigger, vec![]), Ok(SessionProgress::Waiting));
     assert_eq!(script.said().len(), 3);
     assert_eq!(ids_and_errors(&done(&mut script)), [(3, 0)]);
-    assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
+    assert_eq!(script.receive(&[], vec![]), Ok(SessionProgress::Starved));
 }
 
 #[test]
@@ -129,8 +130,8 @@ fn close_during_a_pending_request_drops_its_descriptors() {
     let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
     script.receive(&map, vec![all[0].clone()]).unwrap();
     let irqs = message(2, SET_IRQS, 0, &words(&[20, 0x24, 2, 0, 1]));
-    assert_eq!(script.receive(&irqs, vec![all[1].clone()]), Ok(Step::Waiting));
-    let Script { session, mut device, .. } = script;
+    assert_eq!(script.receive(&irqs, vec![all[1].clone()]), Ok(SessionProgress::Waiting));
+    let ScriptedSession { session, mut device, .. } = script;
     session.close(&mut device);
     assert!(device.said.iter().any(|said| said == "unmap all"), "{:?}", device.said);
     assert_eq!(device.maps, []);
@@ -143,7 +144,7 @@ fn framing_error_after_a_pending_request_is_delayed() {
     let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
     let mut bad = message(2, READ, 0, &[]);
     bad[4..8].copy_from_slice(&[0; 4]);
-    assert_eq!(script.receive(&[map, bad].concat(), vec![]), Ok(Step::Waiting));
+    assert_eq!(script.receive(&[map, bad].concat(), vec![]), Ok(SessionProgress::Waiting));
     assert_eq!(ids_and_errors(&done(&mut script)), [(1, 0)]);
     assert_eq!(script.receive(&[], vec![]), Err(ProtocolError::SizeBelowHeader { size: 0 }));
 }

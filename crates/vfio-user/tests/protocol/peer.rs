@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
 use published_vfio_user::Client;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::Session;
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::ServerSession;
 
-use crate::script::{Fd, Recorder, Script};
+use crate::script::{CountedFd, RecordingDevice, ScriptedSession};
 
 /// Serves one connection to its end. Descriptors are lost, as `read` does not receive them.
 fn serve(mut stream: UnixStream) -> Vec<String> {
-    let mut device = Recorder { bar0: vec![0; 0x4000], ..Recorder::default() };
-    let mut session = Session::default();
-    let mut out: Outbox<Fd> = Outbox::new();
+    let mut device = RecordingDevice { bar0: vec![0; 0x4000], ..RecordingDevice::default() };
+    let mut session = ServerSession::default();
+    let mut out: MessageOutbox<CountedFd> = MessageOutbox::new();
     let mut buffer = [0; 4096];
     loop {
         let received = stream.read(&mut buffer).unwrap();
@@ -26,7 +26,7 @@ fn serve(mut stream: UnixStream) -> Vec<String> {
             return device.said;
         }
         session.push(&buffer[..received], []).unwrap();
-        while session.step(&mut device, &mut out).unwrap() == vfio_user::server::Step::Handled {}
+        while session.step(&mut device, &mut out).unwrap() == vfio_user::server::SessionProgress::Handled {}
         while let Some(chunk) = out.chunk() {
             let sent = stream.write(chunk.bytes).unwrap();
             out.sent(sent);
@@ -76,7 +76,7 @@ fn published_rust_client_attaches_reads_and_writes() {
 
 #[test]
 fn version_message_of_the_published_rust_client_is_accepted() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     script.ask(1, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576}}\0");
     assert_eq!(script.session.negotiated().unwrap().minor, 1);
 }

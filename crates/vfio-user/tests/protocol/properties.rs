@@ -4,12 +4,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vfio_user::decoder::BUFFER_LIMIT;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{OUTBOX_LIMIT, Session, Step};
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{OUTBOX_LIMIT, ServerSession, SessionProgress};
 
 use crate::script::{
-    ERROR, Fd, NO_REPLY, QEMU_CAPABILITIES, REPLY, Recorder, Reply, access, dma_map, dma_unmap, message,
-    set_irqs, sized_message, take_replies, version_body, words,
+    CountedFd, ERROR, NO_REPLY, QEMU_CAPABILITIES, REPLY, ReceivedReply, RecordingDevice, access, dma_map,
+    dma_unmap, message, set_irqs, sized_message, take_replies, version_body, words,
 };
 
 /// Generates a message that is valid, or nearly so.
@@ -42,34 +42,34 @@ fn conversation() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-struct Run {
-    replies: Vec<Reply>,
-    device: Recorder,
+struct SessionRun {
+    replies: Vec<ReceivedReply>,
+    device: RecordingDevice,
     error: bool,
 }
 
 /// Passes the stream to a session in pieces of these lengths, repeated.
-fn run(stream: &[u8], pieces: &[usize], fds: usize) -> Run {
-    run_on(Recorder::default(), stream, pieces, fds)
+fn run(stream: &[u8], pieces: &[usize], fds: usize) -> SessionRun {
+    run_on(RecordingDevice::default(), stream, pieces, fds)
 }
 
-fn run_on(mut device: Recorder, stream: &[u8], pieces: &[usize], fds: usize) -> Run {
-    let mut session = Session::default();
-    let mut out: Outbox<Fd> = Outbox::new();
+fn run_on(mut device: RecordingDevice, stream: &[u8], pieces: &[usize], fds: usize) -> SessionRun {
+    let mut session = ServerSession::default();
+    let mut out: MessageOutbox<CountedFd> = MessageOutbox::new();
     let (mut rest, mut replies) = (stream, Vec::new());
     let mut pieces = pieces.iter().cycle();
     let mut error = false;
     while !rest.is_empty() && !error {
         let (piece, later) = rest.split_at((*pieces.next().unwrap()).clamp(1, rest.len()));
         rest = later;
-        session.push(piece, std::iter::repeat_n(Fd::new(1), fds)).unwrap();
+        session.push(piece, std::iter::repeat_n(CountedFd::new(1), fds)).unwrap();
         // Every step takes a whole header or waits for one, so this number suffices for any piece.
         for _ in 0..=2 * (piece.len() + BUFFER_LIMIT) / 16 {
             match session.step(&mut device, &mut out) {
-                Ok(Step::Handled) => {}
-                Ok(Step::Starved) => break,
-                Ok(Step::Waiting) => session.complete(Ok(()), &mut out),
-                Ok(Step::Blocked) => replies.extend(take_replies(&mut out)),
+                Ok(SessionProgress::Handled) => {}
+                Ok(SessionProgress::Starved) => break,
+                Ok(SessionProgress::Waiting) => session.complete(Ok(()), &mut out),
+                Ok(SessionProgress::Blocked) => replies.extend(take_replies(&mut out)),
                 Err(_) => {
                     error = true;
                     break;
@@ -80,10 +80,10 @@ fn run_on(mut device: Recorder, stream: &[u8], pieces: &[usize], fds: usize) -> 
         replies.extend(take_replies(&mut out));
     }
     session.close(&mut device);
-    Run { replies, device, error }
+    SessionRun { replies, device, error }
 }
 
-fn check_replies(replies: &[Reply]) {
+fn check_replies(replies: &[ReceivedReply]) {
     for reply in replies {
         assert_eq!(reply.flags & 0xf, REPLY);
         if reply.flags & ERROR == 0 {
@@ -136,7 +136,7 @@ proptest! {
     #[test]
     fn replies_do_not_depend_on_late_completion_by_the_device(stream in conversation()) {
         let now = run(&stream, &[usize::MAX], 0);
-        let later = run_on(Recorder { later: true, ..Recorder::default() }, &stream, &[usize::MAX], 0);
+        let later = run_on(RecordingDevice { later: true, ..RecordingDevice::default() }, &stream, &[usize::MAX], 0);
         prop_assert_eq!(now.replies, later.replies);
         prop_assert_eq!(now.device.said, later.device.said);
     }

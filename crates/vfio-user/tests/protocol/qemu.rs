@@ -2,8 +2,8 @@
 //! boot.
 
 use crate::script::{
-    COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, Script, access, dma_map, dma_unmap, fds, message, set_irqs,
-    u32_at, version_body, words,
+    COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, message,
+    set_irqs, u32_at, version_body, words,
 };
 
 const EVENTFD_TRIGGER: u32 = 4 | 32;
@@ -15,7 +15,7 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
 }
 
 /// Sends version, information, all regions, interrupts, and configuration space in one block.
-fn realize(script: &mut Script) {
+fn realize(script: &mut ScriptedSession) {
     script.ask(1, &version_body(QEMU_CAPABILITIES));
     assert_eq!(script.ask(4, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));
     for index in 0..9 {
@@ -30,7 +30,7 @@ fn realize(script: &mut Script) {
 }
 
 /// Sends a memory transaction: maps without waiting, except for the last reply.
-fn settle_memory(script: &mut Script) {
+fn settle_memory(script: &mut ScriptedSession) {
     let transaction = [
         (dma_map(3, 0, 0, 0xc0000), Some(5)),
         (dma_map(1, 0, 0xc0000, 0x20000), None),
@@ -49,7 +49,7 @@ fn settle_memory(script: &mut Script) {
 }
 
 /// Enables MSI-X: one vector without an eventfd, then each with its own, then one reassigned, as masking does.
-fn enable_interrupts(script: &mut Script) {
+fn enable_interrupts(script: &mut ScriptedSession) {
     script.ask(8, &set_irqs(EVENTFD_TRIGGER, MSIX, 0, 1));
     for vector in 0..3 {
         script.ask_with(8, &set_irqs(EVENTFD_TRIGGER, MSIX, vector, 1), fds(&[20 + vector as i32]));
@@ -59,7 +59,7 @@ fn enable_interrupts(script: &mut Script) {
 
 #[test]
 fn guest_boots_transmits_and_shuts_down() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     realize(&mut script);
     settle_memory(&mut script);
     script.ask(13, &[]);
@@ -86,7 +86,7 @@ fn guest_boots_transmits_and_shuts_down() {
 
 #[test]
 fn configuration_and_bar_sizing_are_synchronous() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     realize(&mut script);
     // QEMU probes the ROM and writes the command register.
     script.ask(10, &access(7, 0x30, 4, &[0, 0xf8, 0xff, 0xff]));
@@ -97,7 +97,7 @@ fn configuration_and_bar_sizing_are_synchronous() {
 
 #[test]
 fn posted_writes_queued_by_qemu_arrive_together() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     realize(&mut script);
     let doorbells: Vec<u8> = (0..200)
         .flat_map(|tail: u32| message(0, 10, NO_REPLY, &access(0, 0x3818, 4, &tail.to_le_bytes())))
@@ -109,7 +109,7 @@ fn posted_writes_queued_by_qemu_arrive_together() {
 
 #[test]
 fn mappable_bar_reply_has_one_descriptor() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     script.device.mapped = true;
     script.ask(1, &version_body(QEMU_CAPABILITIES));
     let small = script.request(5, &region_request(32, 0), Vec::new());
@@ -125,7 +125,7 @@ fn mappable_bar_reply_has_one_descriptor() {
 fn request_repeated_after_a_client_pause_gets_a_reply_too() {
     // After a pause beyond its timeout, QEMU requests again with other ids; replies carry the ids of their
     // requests.
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     realize(&mut script);
     let late = [message(1, 9, 0, &access(0, 8, 4, &[])), message(2, 9, 0, &access(0, 8, 4, &[]))].concat();
     script.receive(&late, Vec::new()).unwrap();

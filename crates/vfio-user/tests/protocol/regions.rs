@@ -1,6 +1,6 @@
 //! Tests reads and writes: no error for any address, posted writes without reply, several writes in one message.
 
-use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, Script, access, message, u32_at, u64_at};
+use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, ScriptedSession, access, message, u32_at, u64_at};
 
 const READ: u16 = 9;
 const WRITE: u16 = 10;
@@ -8,7 +8,7 @@ const WRITE_MULTI: u16 = 15;
 
 #[test]
 fn region_read_reply_echoes_the_request_before_the_data() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.device.bar0 = (0..=255).cycle().take(0x4000).collect();
     let reply = script.ask(READ, &access(0, 0x10, 4, &[]));
     assert_eq!(reply, [&access(0, 0x10, 4, &[])[..], &[0x10, 0x11, 0x12, 0x13]].concat());
@@ -17,7 +17,7 @@ fn region_read_reply_echoes_the_request_before_the_data() {
 
 #[test]
 fn region_read_outside_all_regions_returns_all_ones() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let outside = [
         (0, 0x4000, 1),
         (0, 0x3ffd, 4),
@@ -39,14 +39,14 @@ fn region_read_outside_all_regions_returns_all_ones() {
 
 #[test]
 fn region_read_of_no_bytes_gets_an_empty_reply() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert_eq!(script.ask(READ, &access(0, 0, 0, &[])).len(), 16);
     assert_eq!(script.ask(READ, &access(77, u64::MAX, 0, &[])).len(), 16);
 }
 
 #[test]
 fn region_read_beyond_the_maximum_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for count in [(1 << 20) + 1, 0xffff_fff0, u32::MAX] {
         assert_eq!(script.refused(READ, &access(0, 0, count, &[])), EINVAL);
     }
@@ -59,20 +59,20 @@ fn region_read_beyond_the_maximum_is_refused() {
 
 #[test]
 fn region_read_with_no_reply_flag_is_ignored() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.tell(READ, &access(0, 0, 4, &[]));
     assert_eq!(script.said(), [""; 0], "reads clear registers");
 }
 
 #[test]
 fn configuration_space_is_read_in_one_block_as_qemu_does() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert_eq!(script.ask(READ, &access(7, 0, 4096, &[])).len(), 16 + 4096);
 }
 
 #[test]
 fn region_write_reply_echoes_the_request_without_data() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let reply = script.ask(WRITE, &access(0, 0x3818, 4, &[1, 2, 3, 4]));
     assert_eq!(reply, access(0, 0x3818, 4, &[]));
     assert_eq!(script.said(), ["write 0 0x3818 [1, 2, 3, 4]"]);
@@ -80,7 +80,7 @@ fn region_write_reply_echoes_the_request_without_data() {
 
 #[test]
 fn posted_write_gets_no_reply() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.tell(WRITE, &access(0, 0x3818, 4, &[1, 0, 0, 0]));
     assert_eq!(script.said(), ["write 0 0x3818 [1, 0, 0, 0]"]);
     let counters = script.session.counters();
@@ -89,7 +89,7 @@ fn posted_write_gets_no_reply() {
 
 #[test]
 fn region_write_outside_all_regions_is_ignored() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for (region, offset) in [(0, 0x4000), (0, u64::MAX), (1, 0), (6, 0), (99, 0), (u32::MAX, u64::MAX)] {
         script.ask(WRITE, &access(region, offset, 8, &[0xaa; 8]));
         script.tell(WRITE, &access(region, offset, 8, &[0xaa; 8]));
@@ -101,7 +101,7 @@ fn region_write_outside_all_regions_is_ignored() {
 
 #[test]
 fn region_write_with_wrong_length_is_ignored_with_a_reply() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for (count, data) in [(8, 4), (4, 8), (u32::MAX, 4), (4, 0), (0, 4)] {
         script.ask(WRITE, &access(0, 0, count, &vec![1; data]));
         script.tell(WRITE, &access(0, 0, count, &vec![1; data]));
@@ -112,7 +112,7 @@ fn region_write_with_wrong_length_is_ignored_with_a_reply() {
 
 #[test]
 fn region_access_shorter_than_its_fixed_part_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for command in [READ, WRITE] {
         assert_eq!(script.refused(command, &[0; 15]), EINVAL);
         assert_eq!(script.refused(command, &[]), EINVAL);
@@ -121,7 +121,7 @@ fn region_access_shorter_than_its_fixed_part_is_refused() {
 
 #[test]
 fn region_write_beyond_the_maximum_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let longest = 1 << 20;
     script.ask(WRITE, &access(0, 0, longest, &vec![1; longest as usize]));
     assert_eq!(script.refused(WRITE, &access(0, 0, longest + 1, &vec![1; longest as usize + 1])), EINVAL);
@@ -138,7 +138,7 @@ fn multi(writes: &[(u64, u32, u32, [u8; 8])]) -> Vec<u8> {
 
 #[test]
 fn multi_write_with_no_reply_flag_is_done_in_order() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     script.tell(
         WRITE_MULTI,
         &multi(&[
@@ -162,19 +162,19 @@ fn multi_write_with_no_reply_flag_is_done_in_order() {
 
 #[test]
 fn multi_write_reply_has_the_count_of_writes() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let reply = script.ask(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8]), (4, 0, 1, [2; 8])]));
     assert_eq!((reply.len(), u64_at(&reply, 0)), (8, 2));
 }
 
 #[test]
 fn multi_write_needs_negotiation_and_valid_entries() {
-    let mut plain = Script::fresh();
+    let mut plain = ScriptedSession::fresh();
     plain.ask(1, &[0; 4]);
     assert_eq!(plain.refused(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8])])), EINVAL);
     plain.ask(WRITE, &access(0, 0, 1, &[1]));
 
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     for count in [2, u64::MAX] {
         let mut body = multi(&[(0, 0, 1, [1; 8])]);
         body[..8].copy_from_slice(&count.to_le_bytes());
@@ -188,7 +188,7 @@ fn multi_write_needs_negotiation_and_valid_entries() {
 
 #[test]
 fn posted_write_precedes_the_reply_to_a_later_read() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     let pipeline = [
         message(1, WRITE, NO_REPLY, &access(0, 0, 1, &[1])),
         message(1, READ, COMMAND, &access(0, 0, 1, &[])),

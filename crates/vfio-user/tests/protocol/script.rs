@@ -3,13 +3,15 @@
 use std::rc::Rc;
 
 use vfio_user::decoder::ProtocolError;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{
+    DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice, ServerSession, SessionProgress,
+};
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 /// Descriptor that counts its copies.
-pub(crate) type Fd = Rc<i32>;
+pub(crate) type CountedFd = Rc<i32>;
 
 pub(crate) const BAR0_SIZE: u64 = 0x4000;
 pub(crate) const MSIX_VECTORS: u32 = 3;
@@ -24,13 +26,13 @@ pub(crate) const ENOTSUP: u32 = 95;
 
 /// PCI function with BAR0 and BAR3 of 16 KiB, configuration space, and three MSI-X vectors.
 #[derive(Default)]
-pub(crate) struct Recorder {
+pub(crate) struct RecordingDevice {
     pub(crate) bar0: Vec<u8>,
     /// True if BAR0's upper half is mappable.
     pub(crate) mapped: bool,
     pub(crate) said: Vec<String>,
-    pub(crate) maps: Vec<DmaMap<Fd>>,
-    pub(crate) vectors: [Option<Fd>; MSIX_VECTORS as usize],
+    pub(crate) maps: Vec<DmaWindow<CountedFd>>,
+    pub(crate) vectors: [Option<CountedFd>; MSIX_VECTORS as usize],
     pub(crate) refuse: Option<Errno>,
     /// True if maps and interrupts are finished later.
     pub(crate) later: bool,
@@ -38,9 +40,9 @@ pub(crate) struct Recorder {
 
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
 
-impl Recorder {
-    fn completion(&self) -> Completion {
-        if self.later { Completion::Later } else { Completion::Now }
+impl RecordingDevice {
+    fn completion(&self) -> RequestCompletion {
+        if self.later { RequestCompletion::Later } else { RequestCompletion::Now }
     }
 
     fn note(&mut self, what: String) -> Result<(), Errno> {
@@ -49,7 +51,7 @@ impl Recorder {
     }
 }
 
-impl Device<Fd> for Recorder {
+impl ServedDevice<CountedFd> for RecordingDevice {
     fn info(&self) -> DeviceInfo {
         let flags = device_flags::PCI | device_flags::RESET;
         DeviceInfo { flags, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
@@ -73,7 +75,7 @@ impl Device<Fd> for Recorder {
         }
     }
 
-    fn region_fd(&mut self, index: u32) -> Option<Fd> {
+    fn region_fd(&mut self, index: u32) -> Option<CountedFd> {
         (index == pci_region::BAR0).then(|| Rc::new(77))
     }
 
@@ -106,7 +108,7 @@ impl Device<Fd> for Recorder {
         }
     }
 
-    fn dma_map(&mut self, map: DmaMap<Fd>) -> Result<Completion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<CountedFd>) -> Result<RequestCompletion, Errno> {
         let file = map.file.as_ref().map(|file| (*file.fd, file.offset));
         self.note(format!("map {:#x}+{:#x} {} {file:?}", map.iova, map.size, map.writable))?;
         self.maps.push(map);
@@ -125,16 +127,16 @@ impl Device<Fd> for Recorder {
         self.maps.clear();
     }
 
-    fn set_irqs(&mut self, set: IrqSet<Fd>) -> Result<Completion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<CountedFd>) -> Result<RequestCompletion, Errno> {
         self.note(format!("{set:?}"))?;
         match set {
-            IrqSet::Disable { index: pci_irq::MSIX } => self.vectors = Default::default(),
-            IrqSet::Assign { start, fds, .. } => {
+            IrqChange::Disable { index: pci_irq::MSIX } => self.vectors = Default::default(),
+            IrqChange::Assign { start, fds, .. } => {
                 for (vector, fd) in fds.into_iter().enumerate() {
                     self.vectors[start as usize + vector] = Some(fd);
                 }
             }
-            IrqSet::Deassign { vectors, .. } => {
+            IrqChange::Deassign { vectors, .. } => {
                 vectors.for_each(|vector| self.vectors[vector as usize] = None);
             }
             _ => {}
@@ -149,7 +151,7 @@ impl Device<Fd> for Recorder {
 
 /// Server's reply as the test received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct ReceivedReply {
     pub(crate) id: u16,
     pub(crate) command: u16,
     pub(crate) flags: u32,
@@ -160,14 +162,14 @@ pub(crate) struct Reply {
 
 /// Session, its device, and the client's end of the connection.
 #[derive(Default)]
-pub(crate) struct Script {
-    pub(crate) session: Session<Fd>,
-    pub(crate) device: Recorder,
-    pub(crate) out: Outbox<Fd>,
+pub(crate) struct ScriptedSession {
+    pub(crate) session: ServerSession<CountedFd>,
+    pub(crate) device: RecordingDevice,
+    pub(crate) out: MessageOutbox<CountedFd>,
     next_id: u16,
 }
 
-impl Script {
+impl ScriptedSession {
     /// Creates a connection on which no message was sent.
     pub(crate) fn fresh() -> Self {
         Self { next_id: 100, ..Self::default() }
@@ -181,11 +183,15 @@ impl Script {
     }
 
     /// Delivers the bytes of one `recvmsg`, and handles every whole message.
-    pub(crate) fn receive(&mut self, bytes: &[u8], fds: Vec<Fd>) -> Result<Step, ProtocolError> {
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &[u8],
+        fds: Vec<CountedFd>,
+    ) -> Result<SessionProgress, ProtocolError> {
         self.session.push(bytes, fds)?;
         loop {
             match self.session.step(&mut self.device, &mut self.out)? {
-                Step::Handled => {}
+                SessionProgress::Handled => {}
                 step => return Ok(step),
             }
         }
@@ -199,7 +205,7 @@ impl Script {
 
     /// Sends a request. Returns the only reply.
     #[track_caller]
-    pub(crate) fn request(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> Reply {
+    pub(crate) fn request(&mut self, command: u16, body: &[u8], fds: Vec<CountedFd>) -> ReceivedReply {
         let bytes = self.message(command, COMMAND, body);
         self.receive(&bytes, fds).unwrap();
         let mut replies = self.replies();
@@ -217,7 +223,7 @@ impl Script {
 
     /// Sends a request with descriptors. Returns the body of the successful reply.
     #[track_caller]
-    pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> Vec<u8> {
+    pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: Vec<CountedFd>) -> Vec<u8> {
         let reply = self.request(command, body, fds);
         assert_eq!((reply.flags, reply.error), (REPLY, 0), "success");
         reply.body
@@ -231,7 +237,7 @@ impl Script {
 
     /// Sends a request with descriptors. Returns the error number of the refusal.
     #[track_caller]
-    pub(crate) fn refused_with(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> u32 {
+    pub(crate) fn refused_with(&mut self, command: u16, body: &[u8], fds: Vec<CountedFd>) -> u32 {
         let reply = self.request(command, body, fds);
         assert_eq!(reply.flags, REPLY | ERROR, "an error reply is a reply");
         assert!(reply.body.is_empty(), "an error reply is a header only");
@@ -243,12 +249,12 @@ impl Script {
     #[track_caller]
     pub(crate) fn tell(&mut self, command: u16, body: &[u8]) {
         let bytes = self.message(command, NO_REPLY, body);
-        assert_eq!(self.receive(&bytes, Vec::new()), Ok(Step::Starved));
+        assert_eq!(self.receive(&bytes, Vec::new()), Ok(SessionProgress::Starved));
         assert_eq!(self.replies(), [], "no reply to NO_REPLY");
     }
 
     /// Parses all unsent replies.
-    pub(crate) fn replies(&mut self) -> Vec<Reply> {
+    pub(crate) fn replies(&mut self) -> Vec<ReceivedReply> {
         take_replies(&mut self.out)
     }
 
@@ -258,7 +264,7 @@ impl Script {
     }
 }
 
-pub(crate) fn take_replies(out: &mut Outbox<Fd>) -> Vec<Reply> {
+pub(crate) fn take_replies(out: &mut MessageOutbox<CountedFd>) -> Vec<ReceivedReply> {
     let (mut bytes, mut with_fds) = (Vec::new(), Vec::new());
     while let Some(chunk) = out.chunk() {
         if !chunk.fds.is_empty() {
@@ -273,7 +279,7 @@ pub(crate) fn take_replies(out: &mut Outbox<Fd>) -> Vec<Reply> {
         let header = &bytes[at..at + 16];
         let size = u32_at(header, 4) as usize;
         let fds = with_fds.iter().find(|(start, _)| *start == at).map(|(_, fds)| fds.clone());
-        replies.push(Reply {
+        replies.push(ReceivedReply {
             id: u16_at(header, 0),
             command: u16_at(header, 2),
             flags: u32_at(header, 8),
@@ -327,7 +333,7 @@ pub(crate) fn set_irqs(flags: u32, index: u32, start: u32, count: u32) -> Vec<u8
     words(&[20, flags, index, start, count])
 }
 
-pub(crate) fn fds(numbers: &[i32]) -> Vec<Fd> {
+pub(crate) fn fds(numbers: &[i32]) -> Vec<CountedFd> {
     numbers.iter().map(|&number| Rc::new(number)).collect()
 }
 

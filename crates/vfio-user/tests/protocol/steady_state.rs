@@ -1,15 +1,17 @@
 //! Tests that reads, writes and posted writes allocate nothing once the buffers have their size, at either end.
 
 use vfio_user::client::Client;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{
+    DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice, ServerSession, SessionProgress,
+};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, region_flags};
 
 /// Device of registers that never allocates.
-struct Registers([u8; 256]);
+struct RegisterDevice([u8; 256]);
 
-impl Device<i32> for Registers {
+impl ServedDevice<i32> for RegisterDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo { flags: 2, regions: 9, irqs: 5 }
     }
@@ -29,34 +31,36 @@ impl Device<i32> for Registers {
     fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);
     }
-    fn dma_map(&mut self, _: DmaMap<i32>) -> Result<Completion, Errno> {
-        Ok(Completion::Now)
+    fn dma_map(&mut self, _: DmaWindow<i32>) -> Result<RequestCompletion, Errno> {
+        Ok(RequestCompletion::Now)
     }
     fn dma_unmap(&mut self, _: u64, _: u64) {}
     fn dma_unmap_all(&mut self) {}
-    fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<Completion, Errno> {
-        Ok(Completion::Now)
+    fn set_irqs(&mut self, _: IrqChange<i32>) -> Result<RequestCompletion, Errno> {
+        Ok(RequestCompletion::Now)
     }
     fn reset(&mut self) -> Result<(), Errno> {
         Ok(())
     }
 }
 
-struct Ends {
+struct InMemoryConnection {
     client: Client<i32>,
-    requests: Outbox<i32>,
-    session: Session<i32>,
-    device: Registers,
-    replies: Outbox<i32>,
+    requests: MessageOutbox<i32>,
+    session: ServerSession<i32>,
+    device: RegisterDevice,
+    replies: MessageOutbox<i32>,
 }
 
-impl Ends {
+impl InMemoryConnection {
     fn exchange(&mut self) {
         while let Some(chunk) = self.requests.chunk() {
             self.session.push(chunk.bytes, chunk.fds.iter().copied()).unwrap();
             let sent = chunk.bytes.len();
             self.requests.sent(sent);
-            while self.session.step(&mut self.device, &mut self.replies).unwrap() == Step::Handled {}
+            while self.session.step(&mut self.device, &mut self.replies).unwrap() == SessionProgress::Handled
+            {
+            }
         }
         while let Some(chunk) = self.replies.chunk() {
             self.client.push(chunk.bytes, chunk.fds.iter().copied()).unwrap();
@@ -80,12 +84,12 @@ impl Ends {
 
 #[test]
 fn reads_and_writes_of_a_running_session_do_not_allocate() {
-    let mut ends = Ends {
+    let mut ends = InMemoryConnection {
         client: Client::new(),
-        requests: Outbox::new(),
-        session: Session::default(),
-        device: Registers([0; 256]),
-        replies: Outbox::new(),
+        requests: MessageOutbox::new(),
+        session: ServerSession::default(),
+        device: RegisterDevice([0; 256]),
+        replies: MessageOutbox::new(),
     };
     ends.client.version(&mut ends.requests);
     ends.exchange();

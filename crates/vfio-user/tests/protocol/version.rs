@@ -2,11 +2,11 @@
 
 use vfio_user::decoder::ProtocolError;
 
-use crate::script::{EINVAL, NO_REPLY, QEMU_CAPABILITIES, Script, message, u16_at, version_body};
+use crate::script::{EINVAL, NO_REPLY, QEMU_CAPABILITIES, ScriptedSession, message, u16_at, version_body};
 
 #[test]
 fn version_reply_is_a_subset_that_fits_the_request_buffer() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     let request = version_body(QEMU_CAPABILITIES);
     let reply = script.ask(1, &request);
     assert!(reply.len() <= request.len(), "QEMU: 'reply larger than recv buffer' ends the connection");
@@ -24,7 +24,7 @@ fn version_reply_is_a_subset_that_fits_the_request_buffer() {
 #[test]
 fn version_without_capabilities_gets_a_reply_that_fits() {
     for text in ["", "\0", "{}\0", "{}", "{\"capabilities\":{}}\0", "{\"unknown\":{\"deep\":[1,2]}}\0"] {
-        let mut script = Script::fresh();
+        let mut script = ScriptedSession::fresh();
         let request = version_body(text);
         let reply = script.ask(1, &request);
         assert!(reply.len() <= request.len(), "{text:?} got the reply {reply:?}");
@@ -34,7 +34,7 @@ fn version_without_capabilities_gets_a_reply_that_fits() {
 
 #[test]
 fn capability_that_does_not_fit_is_not_negotiated() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     let reply = script.ask(1, &version_body("{\"capabilities\":{\"max_msg_fds\":1}}\0"));
     assert_eq!(&reply[4..], b"{\"capabilities\":{}}\0", "\"16\" is longer than \"1\"");
 }
@@ -42,7 +42,7 @@ fn capability_that_does_not_fit_is_not_negotiated() {
 #[test]
 fn negotiated_minor_version_is_the_lower_of_both() {
     for (theirs, agreed) in [(0, 0), (1, 1), (2, 1), (u16::MAX, 1)] {
-        let mut script = Script::fresh();
+        let mut script = ScriptedSession::fresh();
         let reply = script.ask(1, &[&[0, 0][..], &theirs.to_le_bytes()].concat());
         assert_eq!((u16_at(&reply, 0), u16_at(&reply, 2)), (0, agreed));
     }
@@ -50,7 +50,7 @@ fn negotiated_minor_version_is_the_lower_of_both() {
 
 #[test]
 fn other_major_version_is_refused_and_ends_the_session() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     let closed = Err(ProtocolError::UnsupportedVersion { major: 1 });
     assert_eq!(script.receive(&message(5, 1, 0, &[1, 0, 0, 0]), Vec::new()), closed);
     assert_eq!(script.replies()[0].error, EINVAL);
@@ -59,7 +59,7 @@ fn other_major_version_is_refused_and_ends_the_session() {
 
 #[test]
 fn requests_before_a_version_message_are_refused() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     for command in 2..=18 {
         assert_ne!(script.refused(command, &[0; 32]), 0);
     }
@@ -70,7 +70,7 @@ fn requests_before_a_version_message_are_refused() {
 
 #[test]
 fn malformed_version_message_is_refused_and_may_be_repeated() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     for body in [&b""[..], &[0], &[0, 0, 0], b"\0\0\0\0not json\0", &[0, 0, 0, 0, 0xff, 0xfe], b"\0\0\0\0{\0"]
     {
         assert_eq!(script.refused(1, body), EINVAL, "{body:?}");
@@ -82,21 +82,21 @@ fn malformed_version_message_is_refused_and_may_be_repeated() {
 
 #[test]
 fn too_long_version_message_is_discarded_and_refused() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     assert_eq!(script.refused(1, &vec![b' '; 100_000]), EINVAL);
     script.ask(1, &version_body("{}\0"));
 }
 
 #[test]
 fn second_version_message_is_refused() {
-    let mut script = Script::agreed();
+    let mut script = ScriptedSession::agreed();
     assert_eq!(script.refused(1, &version_body("{}\0")), EINVAL);
     assert!(script.session.negotiated().unwrap().write_multiple, "the first one stays in force");
 }
 
 #[test]
 fn version_message_with_no_reply_flag_gets_no_reply() {
-    let mut script = Script::fresh();
+    let mut script = ScriptedSession::fresh();
     script.receive(&message(1, 1, NO_REPLY, &version_body("{}\0")), Vec::new()).unwrap();
     assert_eq!(script.replies(), []);
     script.ask(13, &[]);

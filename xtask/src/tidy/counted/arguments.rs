@@ -2,14 +2,14 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::place::Place;
-use crate::tidy::source::{Rust, group, ident, inside, is_punct, line};
+use super::place::BudgetedFinding;
+use crate::tidy::source::{RustSource, group, ident, inside, is_punct, line};
 
 /// Arguments of a function, without `self`.
 const MOST: usize = 6;
 
 /// Returns the functions that take more than [`MOST`] arguments.
-pub(super) fn check(rust: &Rust) -> Vec<Place> {
+pub(super) fn check(rust: &RustSource) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     rust.each(|tokens| {
         let Some((name, count)) = function(tokens).filter(|(_, count)| *count > MOST) else { return };
@@ -17,7 +17,7 @@ pub(super) fn check(rust: &Rust) -> Vec<Place> {
             "`{name}` takes {count} arguments; the maximum is {MOST}: combine arguments that belong together \
              in a type"
         );
-        places.push(Place { file: rust.path.clone(), line: line(&tokens[0]), text });
+        places.push(BudgetedFinding { file: rust.path.clone(), line: line(&tokens[0]), text });
     });
     places
 }
@@ -56,7 +56,7 @@ mod tests {
     fn arguments_count_without_self_and_paths() {
         let source = "fn a(&mut self, a: u8, b: x::Y<u8, u8>, (c, d): (u8, u8), e: fn(f: u8), g: &'a u8, h: [u8; 2]) {}\n\
             fn b<F: Fn(u8)>(self: Box<Self>, a: F, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8) -> u8;\n";
-        let found: Vec<_> = check(&Rust::sample(source)).into_iter().map(|place| place.line).collect();
+        let found: Vec<_> = check(&RustSource::sample(source)).into_iter().map(|place| place.line).collect();
         assert_eq!(found, [2]);
     }
 }

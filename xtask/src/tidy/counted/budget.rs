@@ -7,17 +7,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::place::{Counts, RULES};
-use crate::tidy::finding::Finding;
+use super::place::{FindingCounts, RULES};
+use crate::tidy::finding::TidyFinding;
 
 /// The budget's file, relative to the workspace.
 const FILE: &str = "xtask/tidy-budget.json";
 
 /// Permitted number of findings, by crate and rule.
 #[derive(Debug)]
-pub(super) struct Budget(BTreeMap<String, BTreeMap<String, usize>>);
+pub(super) struct FindingBudget(BTreeMap<String, BTreeMap<String, usize>>);
 
-impl Budget {
+impl FindingBudget {
     pub(super) fn load(root: &Path) -> Result<Self> {
         let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
         Self::read(&text)
@@ -46,7 +46,7 @@ impl Budget {
     }
 
     /// Returns the budget with each number lowered to the count where that is smaller.
-    pub(super) fn lowered(&self, counts: &Counts) -> Self {
+    pub(super) fn lowered(&self, counts: &FindingCounts) -> Self {
         let row = |(owner, row): (&String, &BTreeMap<String, usize>)| {
             let number =
                 |(rule, budget): (&String, &usize)| (rule.clone(), (*budget).min(count(counts, owner, rule)));
@@ -59,7 +59,7 @@ impl Budget {
     }
 
     /// Returns a finding for each count that differs from its budget.
-    pub(super) fn findings(&self, counts: &Counts) -> Vec<Finding> {
+    pub(super) fn findings(&self, counts: &FindingCounts) -> Vec<TidyFinding> {
         let mut findings = Vec::new();
         for (owner, rule) in self.keys(counts) {
             let (count, budget) = (count(counts, &owner, rule), self.of(&owner, rule));
@@ -73,14 +73,14 @@ impl Budget {
                 let what = format!(
                     "{owner} has {count} places that break the rule `{rule}`; the budget is {budget}"
                 );
-                findings.push(Finding { file: FILE.into(), line: 1, rule: "budget", what, remedy });
+                findings.push(TidyFinding { file: FILE.into(), line: 1, rule: "budget", what, remedy });
             }
         }
         findings
     }
 
     /// Returns counts and budgets as a table, with their sums.
-    pub(super) fn table(&self, counts: &Counts) -> String {
+    pub(super) fn table(&self, counts: &FindingCounts) -> String {
         let mut owners: Vec<_> = self.keys(counts).map(|(owner, _)| owner).collect();
         owners.dedup();
         let titles: String = RULES.iter().map(|rule| format!(" {rule:>10} {:>6}", "budget")).collect();
@@ -95,7 +95,7 @@ impl Budget {
     }
 
     /// Every crate and rule that has a count or a budget.
-    fn keys(&self, counts: &Counts) -> impl Iterator<Item = (String, &'static str)> {
+    fn keys(&self, counts: &FindingCounts) -> impl Iterator<Item = (String, &'static str)> {
         let mut keys: Vec<(String, &'static str)> = counts.keys().cloned().collect();
         keys.extend(self.0.keys().flat_map(|owner| RULES.map(|rule| (owner.clone(), rule))));
         keys.sort();
@@ -109,7 +109,7 @@ fn numbers(row: [(usize, usize); RULES.len()]) -> String {
     row.iter().map(|(count, budget)| format!(" {count:10} {budget:6}")).collect()
 }
 
-fn count(counts: &Counts, owner: &str, rule: &str) -> usize {
+fn count(counts: &FindingCounts, owner: &str, rule: &str) -> usize {
     let found = counts.iter().find(|((of, is), _)| of == owner && *is == rule);
     found.map_or(0, |(_, count)| *count)
 }
@@ -119,13 +119,13 @@ mod tests {
     use super::super::place::{OPENINGS, RIDDLES};
     use super::*;
 
-    fn counts(of: &[(&str, &'static str, usize)]) -> Counts {
+    fn counts(of: &[(&str, &'static str, usize)]) -> FindingCounts {
         of.iter().map(|&(owner, rule, count)| ((owner.to_owned(), rule), count)).collect()
     }
 
     #[test]
     fn tidy_count_above_or_below_its_budget_is_a_finding() {
-        let budget = Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}}"#).unwrap();
+        let budget = FindingBudget::read(r#"{"nic": {"openings": 3, "riddles": 2}}"#).unwrap();
         assert!(budget.findings(&counts(&[("nic", OPENINGS, 3), ("nic", RIDDLES, 2)])).is_empty());
         let findings =
             budget.findings(&counts(&[("nic", OPENINGS, 4), ("nic", RIDDLES, 1), ("avf", RIDDLES, 1)]));
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn tidy_budget_only_shrinks() {
         let budget =
-            Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}, "avf": {"riddles": 1}}"#).unwrap();
+            FindingBudget::read(r#"{"nic": {"openings": 3, "riddles": 2}, "avf": {"riddles": 1}}"#).unwrap();
         let lowered =
             budget.lowered(&counts(&[("nic", OPENINGS, 5), ("nic", RIDDLES, 1), ("plane", RIDDLES, 1)]));
         assert_eq!((lowered.of("nic", OPENINGS), lowered.of("nic", RIDDLES)), (3, 1));

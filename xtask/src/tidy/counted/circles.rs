@@ -1,18 +1,18 @@
-//! Finds files of a crate that import each other in a circle: none of them can be read first. It follows an import through
-//! re-exports to the file that defines the name. It reads no tests and no names that macros or methods bring.
+//! Finds files of a crate that import each other in a circle: none of them can be read first. It follows an import
+//! through re-exports to the file that defines the name. It reads no tests and no names that macros or methods bring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::imports::{Module, Modules};
-use super::place::Place;
+use super::imports::{ModulesByPath, SourceModule};
+use super::place::BudgetedFinding;
 
 /// Returns a place for each file of a circle, with the circle's other files.
-pub(super) fn check(crates: &BTreeMap<PathBuf, Modules>) -> Vec<Place> {
+pub(super) fn check(crates: &BTreeMap<PathBuf, ModulesByPath>) -> Vec<BudgetedFinding> {
     crates.values().flat_map(in_crate).collect()
 }
 
-fn in_crate(modules: &Modules) -> Vec<Place> {
+fn in_crate(modules: &ModulesByPath) -> Vec<BudgetedFinding> {
     let arrows = arrows(modules);
     let mut places = Vec::new();
     for circle in circles(&arrows) {
@@ -24,17 +24,18 @@ fn in_crate(modules: &Modules) -> Vec<Place> {
                 circle.len(),
                 next.join(", ")
             );
-            places.push(Place { file: file.clone(), line: 1, text });
+            places.push(BudgetedFinding { file: file.clone(), line: 1, text });
         }
     }
     places
 }
 
 /// Files that each file imports from.
-type Arrows = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+type ImportGraph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-fn arrows(modules: &Modules) -> Arrows {
-    let mut arrows: Arrows = modules.values().map(|module| (module.file.clone(), BTreeSet::new())).collect();
+fn arrows(modules: &ModulesByPath) -> ImportGraph {
+    let mut arrows: ImportGraph =
+        modules.values().map(|module| (module.file.clone(), BTreeSet::new())).collect();
     for (name, module) in modules {
         for path in &module.paths {
             if let Some(file) = resolve(modules, name, path, 0).filter(|file| *file != module.file) {
@@ -49,7 +50,7 @@ fn arrows(modules: &Modules) -> Arrows {
 const MOST_ALIASES: u32 = 16;
 
 /// Returns the file that defines what a path in the module `from` means. Returns `None` for names of other crates.
-fn resolve(modules: &Modules, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
+fn resolve(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
     let (mut at, rest) = start(modules, from, path)?;
     for (done, segment) in rest.iter().enumerate() {
         let child: Vec<String> = at.iter().cloned().chain([segment.clone()]).collect();
@@ -77,15 +78,19 @@ fn resolve(modules: &Modules, from: &[String], path: &[String], aliases: u32) ->
 }
 
 /// The same, if the file found defines the path's last name.
-fn defined(modules: &Modules, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
+fn defined(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
     let file = resolve(modules, from, path, aliases)?;
     let last = path.last()?;
-    let defines = |module: &&Module| module.file == file && module.defines.contains(last);
+    let defines = |module: &&SourceModule| module.file == file && module.defines.contains(last);
     modules.values().find(defines).map(|module| module.file.clone())
 }
 
 /// Returns the module in which a path begins, and the rest of the path.
-fn start<'a>(modules: &Modules, from: &[String], path: &'a [String]) -> Option<(Vec<String>, &'a [String])> {
+fn start<'a>(
+    modules: &ModulesByPath,
+    from: &[String],
+    path: &'a [String],
+) -> Option<(Vec<String>, &'a [String])> {
     let (first, rest) = path.split_first()?;
     let mut at = from.to_vec();
     match first.as_str() {
@@ -112,7 +117,7 @@ fn start<'a>(modules: &Modules, from: &[String], path: &'a [String]) -> Option<(
 }
 
 /// Returns the sets of files that reach each other.
-fn circles(arrows: &Arrows) -> Vec<BTreeSet<PathBuf>> {
+fn circles(arrows: &ImportGraph) -> Vec<BTreeSet<PathBuf>> {
     let reach: BTreeMap<&PathBuf, BTreeSet<PathBuf>> =
         arrows.keys().map(|file| (file, reached(arrows, file))).collect();
     let mut circles = BTreeSet::new();
@@ -125,7 +130,7 @@ fn circles(arrows: &Arrows) -> Vec<BTreeSet<PathBuf>> {
     circles.into_iter().collect()
 }
 
-fn reached(arrows: &Arrows, from: &PathBuf) -> BTreeSet<PathBuf> {
+fn reached(arrows: &ImportGraph, from: &PathBuf) -> BTreeSet<PathBuf> {
     let mut reached = BTreeSet::new();
     let mut ahead: Vec<&PathBuf> = arrows[from].iter().collect();
     while let Some(file) = ahead.pop() {
@@ -140,11 +145,12 @@ fn reached(arrows: &Arrows, from: &PathBuf) -> BTreeSet<PathBuf> {
 mod tests {
     use super::super::imports;
     use super::*;
-    use crate::tidy::source::{Rust, Tracked};
+    use crate::tidy::source::{RustSource, TrackedFile};
 
     fn files(sources: &[(&str, &str)]) -> Vec<String> {
-        let file = |(path, text): &(&str, &str)| Tracked { path: path.into(), text: (*text).to_owned() };
-        let sources: Vec<_> = sources.iter().map(|source| Rust::parse(&file(source)).unwrap()).collect();
+        let file = |(path, text): &(&str, &str)| TrackedFile { path: path.into(), text: (*text).to_owned() };
+        let sources: Vec<_> =
+            sources.iter().map(|source| RustSource::parse(&file(source)).unwrap()).collect();
         check(&imports::crates(&sources)).into_iter().map(|place| place.file.display().to_string()).collect()
     }
 

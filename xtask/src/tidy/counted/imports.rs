@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use crate::tidy::source::{Rust, attribute, group, ident, inside, is_punct};
+use crate::tidy::source::{RustSource, attribute, group, ident, inside, is_punct};
 
 /// The modules of a crate by their path below its root.
-pub(super) type Modules = BTreeMap<Vec<String>, Module>;
+pub(super) type ModulesByPath = BTreeMap<Vec<String>, SourceModule>;
 
 /// A module that has a file of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Module {
+pub(super) struct SourceModule {
     /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
     /// Paths that the file names, in `use` and elsewhere.
@@ -26,11 +26,11 @@ pub(super) struct Module {
 }
 
 /// Returns the modules of each crate, by the crate's `src` folder. Files of tests are left out.
-pub(super) fn crates(sources: &[Rust]) -> BTreeMap<PathBuf, Modules> {
-    let mut crates: BTreeMap<PathBuf, Modules> = BTreeMap::new();
+pub(super) fn crates(sources: &[RustSource]) -> BTreeMap<PathBuf, ModulesByPath> {
+    let mut crates: BTreeMap<PathBuf, ModulesByPath> = BTreeMap::new();
     for rust in sources {
         if let Some((folder, name)) = place(&rust.path) {
-            let mut module = Module { file: rust.path.clone(), ..Module::default() };
+            let mut module = SourceModule { file: rust.path.clone(), ..SourceModule::default() };
             read(&rust.tokens, &mut module);
             crates.entry(folder).or_default().insert(name, module);
         }
@@ -54,7 +54,7 @@ fn place(path: &Path) -> Option<(PathBuf, Vec<String>)> {
 }
 
 /// Adds paths and names of the tokens to the module. Items behind `#[cfg(test)]` are passed over.
-fn read(tokens: &[TokenTree], module: &mut Module) {
+fn read(tokens: &[TokenTree], module: &mut SourceModule) {
     let mut at = 0;
     while at < tokens.len() {
         let rest = &tokens[at..];
@@ -120,7 +120,7 @@ fn path(tokens: &[TokenTree]) -> Vec<String> {
 }
 
 /// Adds the paths of a `use` tree that stands behind `before`.
-fn tree(tokens: &[TokenTree], before: &[String], module: &mut Module) {
+fn tree(tokens: &[TokenTree], before: &[String], module: &mut SourceModule) {
     let mut path = before.to_vec();
     let mut alias: Option<String> = None;
     let mut tokens = tokens.iter().peekable();

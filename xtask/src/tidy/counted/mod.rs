@@ -1,6 +1,6 @@
 //! Faults that are still there and may only become fewer: unclear sentences and names, files that import each other in
-//! circles, type names of several crates, long argument lists. `xtask/tidy-budget.json` has the number that each crate may have. The rules
-//! without exceptions are elsewhere.
+//! circles, type names of several crates, long argument lists. `xtask/tidy-budget.json` has the number that each crate
+//! may have. The rules without exceptions are elsewhere.
 
 mod arguments;
 mod budget;
@@ -15,18 +15,18 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::finding::Finding;
-use super::source::{Rust, Tracked};
-use budget::Budget;
-use place::{ARGUMENTS, CIRCLES, Counts, OPENINGS, Place, RIDDLES, TEST_NAMES, TYPE_NAMES};
+use super::finding::TidyFinding;
+use super::source::{RustSource, TrackedFile};
+use budget::FindingBudget;
+use place::{ARGUMENTS, BudgetedFinding, CIRCLES, FindingCounts, OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES};
 
 /// Places of findings, by crate and rule.
 #[derive(Debug, Default)]
-pub(super) struct Places(BTreeMap<(String, &'static str), Vec<Place>>);
+pub(super) struct BudgetedFindings(BTreeMap<(String, &'static str), Vec<BudgetedFinding>>);
 
-impl Places {
+impl BudgetedFindings {
     /// Finds all places of the checkout.
-    pub(super) fn find(tracked: &[Tracked], sources: &[Rust]) -> Self {
+    pub(super) fn find(tracked: &[TrackedFile], sources: &[RustSource]) -> Self {
         let mut places = Self::default();
         for file in tracked {
             if file.is_rust() {
@@ -45,7 +45,7 @@ impl Places {
         places
     }
 
-    fn add(&mut self, rule: &'static str, places: Vec<Place>) {
+    fn add(&mut self, rule: &'static str, places: Vec<BudgetedFinding>) {
         for place in places {
             self.0.entry((owner(&place.file), rule)).or_default().push(place);
         }
@@ -55,8 +55,8 @@ impl Places {
     ///
     /// # Errors
     /// If the budget cannot be read.
-    pub(super) fn findings(&self, root: &Path) -> Result<Vec<Finding>> {
-        Ok(Budget::load(root)?.findings(&self.counts()))
+    pub(super) fn findings(&self, root: &Path) -> Result<Vec<TidyFinding>> {
+        Ok(FindingBudget::load(root)?.findings(&self.counts()))
     }
 
     /// Lowers the budget to the present counts. A count that rose is left and stays a finding.
@@ -64,7 +64,7 @@ impl Places {
     /// # Errors
     /// If the budget cannot be read or written.
     pub(super) fn lower_budget(&self, root: &Path) -> Result<()> {
-        Budget::load(root)?.lowered(&self.counts()).store(root)
+        FindingBudget::load(root)?.lowered(&self.counts()).store(root)
     }
 
     /// Returns counts and budgets of all crates as a table.
@@ -72,7 +72,7 @@ impl Places {
     /// # Errors
     /// If the budget cannot be read.
     pub(super) fn table(&self, root: &Path) -> Result<String> {
-        Ok(Budget::load(root)?.table(&self.counts()))
+        Ok(FindingBudget::load(root)?.table(&self.counts()))
     }
 
     /// Returns the places of a crate, a line each.
@@ -80,11 +80,13 @@ impl Places {
         let of_crate = self.0.iter().filter(|((of, _), _)| of == owner);
         let lines = of_crate.flat_map(|((_, rule), places)| places.iter().map(move |place| (rule, place)));
         lines
-            .map(|(rule, Place { file, line, text })| format!("{}:{line}: {rule}: {text}\n", file.display()))
+            .map(|(rule, BudgetedFinding { file, line, text })| {
+                format!("{}:{line}: {rule}: {text}\n", file.display())
+            })
             .collect()
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> FindingCounts {
         self.0.iter().map(|(key, places)| (key.clone(), places.len())).collect()
     }
 }
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn tidy_findings_are_counted_by_crate() {
-        let file = |path: &str, text: &str| Tracked { path: path.into(), text: text.to_owned() };
+        let file = |path: &str, text: &str| TrackedFile { path: path.into(), text: text.to_owned() };
         let files = [
             file("crates/nic/src/a.rs", "/// What it does.\nfn f() {}\n"),
             file("xtask/src/b.rs", "#[test]\nfn who_is_it() {}\n"),
@@ -113,8 +115,8 @@ mod tests {
             file("docs/d.svg", &format!("It goes {}.\n", "on")),
         ];
         let sources: Vec<_> =
-            files.iter().filter(|file| file.is_rust()).map(|file| Rust::parse(file).unwrap()).collect();
-        let places = Places::find(&files, &sources);
+            files.iter().filter(|file| file.is_rust()).map(|file| RustSource::parse(file).unwrap()).collect();
+        let places = BudgetedFindings::find(&files, &sources);
         let keys: Vec<_> = places.0.keys().map(|(owner, rule)| (owner.as_str(), *rule)).collect();
         assert_eq!(keys, [("nic", OPENINGS), ("pages", RIDDLES), ("xtask", TEST_NAMES)]);
     }

@@ -20,7 +20,7 @@ pub(super) const ARGUMENTS: &str = "arguments";
 
 /// A line that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BudgetedFinding {
     /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
     pub(super) line: usize,
@@ -28,4 +28,4 @@ pub(super) struct Place {
 }
 
 /// Number of places, by crate and rule.
-pub(super) type Counts = BTreeMap<(String, &'static str), usize>;
+pub(super) type FindingCounts = BTreeMap<(String, &'static str), usize>;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proc_macro2::TokenTree;
 
 use super::owner;
-use super::place::Place;
-use crate::tidy::source::{Rust, ident, is_punct, line};
+use super::place::BudgetedFinding;
+use crate::tidy::source::{RustSource, ident, is_punct, line};
 
 /// Crates that may define a type of the same name.
 const MOST: usize = 2;
@@ -16,11 +16,11 @@ const MOST: usize = 2;
 const SHARED: &str = include_str!("shared-names.txt");
 
 /// Returns the definitions of each name that more than [`MOST`] crates define.
-pub(super) fn check(sources: &[Rust]) -> Vec<Place> {
-    let mut places: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+pub(super) fn check(sources: &[RustSource]) -> Vec<BudgetedFinding> {
+    let mut places: BTreeMap<String, Vec<BudgetedFinding>> = BTreeMap::new();
     for rust in sources.iter().filter(|rust| !is_test(rust)) {
         for (name, line) in defined(rust) {
-            let place = Place { file: rust.path.clone(), line, text: String::new() };
+            let place = BudgetedFinding { file: rust.path.clone(), line, text: String::new() };
             places.entry(name).or_default().push(place);
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn check(sources: &[Rust]) -> Vec<Place> {
 }
 
 /// Returns the places with a text if they are in more than [`MOST`] crates.
-fn too_common(name: &str, places: Vec<Place>) -> Vec<Place> {
+fn too_common(name: &str, places: Vec<BudgetedFinding>) -> Vec<BudgetedFinding> {
     let crates: BTreeSet<_> = places.iter().map(|place| owner(&place.file)).collect();
     if crates.len() <= MOST {
         return Vec::new();
@@ -40,16 +40,17 @@ fn too_common(name: &str, places: Vec<Place>) -> Vec<Place> {
     let text = format!(
         "`{name}` is a type in {crates}: give it a name that says its purpose, or add a row to shared-names.txt"
     );
-    places.into_iter().map(|place| Place { text: text.clone(), ..place }).collect()
+    places.into_iter().map(|place| BudgetedFinding { text: text.clone(), ..place }).collect()
 }
 
 /// Returns whether the file is below `tests` or `benches`, or is a module `tests`.
-fn is_test(rust: &Rust) -> bool {
+fn is_test(rust: &RustSource) -> bool {
     rust.path.iter().any(|part| ["tests", "benches", "tests.rs"].iter().any(|name| part == *name))
 }
 
-/// Returns name and line of each type and trait that a file defines. An alias counts outside of `impl` and `trait` only.
-fn defined(rust: &Rust) -> Vec<(String, usize)> {
+/// Returns name and line of each type and trait that a file defines. An alias counts outside of `impl` and
+/// `trait` only.
+fn defined(rust: &RustSource) -> Vec<(String, usize)> {
     let mut names = Vec::new();
     let mut add = |tokens: &[TokenTree], keywords: &[&str]| {
         let keyword =
@@ -72,10 +73,10 @@ fn defined(rust: &Rust) -> Vec<(String, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::Tracked;
+    use crate::tidy::source::TrackedFile;
 
-    fn file(path: &str, text: &str) -> Rust {
-        Rust::parse(&Tracked { path: path.into(), text: text.to_owned() }).unwrap()
+    fn file(path: &str, text: &str) -> RustSource {
+        RustSource::parse(&TrackedFile { path: path.into(), text: text.to_owned() }).unwrap()
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use proc_macro2::TokenTree;
 
-use super::place::Place;
-use crate::tidy::source::{Rust, Tracked, attribute, ident, inside, line};
+use super::place::BudgetedFinding;
+use crate::tidy::source::{RustSource, TrackedFile, attribute, ident, inside, line};
 
 /// First words of a summary that hide what acts on what.
 const OPENINGS: [&str; 14] = [
@@ -18,14 +18,14 @@ const NAME_WORDS: [&str; 4] = ["who", "what", concat!("no", "body"), "nor"];
 const RIDDLES: &str = include_str!("riddles.txt");
 
 /// Returns the summaries that open with one of [`OPENINGS`].
-pub(super) fn openings(file: &Tracked) -> Vec<Place> {
+pub(super) fn openings(file: &TrackedFile) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     let mut inside_comment = false;
     for (at, text) in file.text.lines().enumerate() {
         let comment = documentation(text);
         let summary = comment.filter(|_| !inside_comment);
         if let Some(summary) = summary.filter(|summary| opens_badly(summary)) {
-            places.push(Place { file: file.path.clone(), line: at + 1, text: summary.to_owned() });
+            places.push(BudgetedFinding { file: file.path.clone(), line: at + 1, text: summary.to_owned() });
         }
         inside_comment = comment.is_some();
     }
@@ -45,13 +45,13 @@ fn opens_badly(summary: &str) -> bool {
 }
 
 /// Returns the names of tests that are too long or have one of [`NAME_WORDS`].
-pub(super) fn test_names(rust: &Rust) -> Vec<Place> {
+pub(super) fn test_names(rust: &RustSource) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     rust.each(|tokens| {
         let Some(name) = tested_function(tokens) else { return };
         let text = name.to_string();
         if text.len() > NAME_LENGTH || text.split('_').any(|word| NAME_WORDS.contains(&word)) {
-            places.push(Place { file: rust.path.clone(), line: line(name), text });
+            places.push(BudgetedFinding { file: rust.path.clone(), line: line(name), text });
         }
     });
     places
@@ -70,14 +70,14 @@ fn tested_function(tokens: &[TokenTree]) -> Option<&TokenTree> {
 }
 
 /// Returns the phrases of `riddles.txt` in comments, texts and pages, across line ends too.
-pub(super) fn riddles(file: &Tracked) -> Vec<Place> {
+pub(super) fn riddles(file: &TrackedFile) -> Vec<BudgetedFinding> {
     let words = words(&file.text);
     let mut places = Vec::new();
     for (phrase, instead) in phrases() {
         for run in words.windows(phrase.len()) {
             if run.iter().zip(&phrase).all(|((_, word), wanted)| word.eq_ignore_ascii_case(wanted)) {
                 let text = format!("`{}`: {instead}", phrase.join(" "));
-                places.push(Place { file: file.path.clone(), line: run[0].0, text });
+                places.push(BudgetedFinding { file: file.path.clone(), line: run[0].0, text });
             }
         }
     }
@@ -108,12 +108,12 @@ fn words(text: &str) -> Vec<(usize, &str)> {
 mod tests {
     use super::*;
 
-    fn lines(places: &[Place]) -> Vec<usize> {
+    fn lines(places: &[BudgetedFinding]) -> Vec<usize> {
         places.iter().map(|place| place.line).collect()
     }
 
-    fn file(text: &str) -> Tracked {
-        Tracked { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }
+    fn file(text: &str) -> TrackedFile {
+        TrackedFile { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             "#[test]\nfn {long}() {{}}\n#[test]\n#[cfg(unix)]\nfn tells_who_is_there() {{}}\n\
              #[test]\nfn normal_name() {{}}\nfn what() {{}}\n"
         );
-        assert_eq!(lines(&test_names(&Rust::sample(&text))), [2, 5]);
+        assert_eq!(lines(&test_names(&RustSource::sample(&text))), [2, 5]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::http::header::ACCEPT;
 const FULL_WEIGHT: u16 = 1000;
 
 /// Media type of a text format of the metrics.
-struct Form {
+struct MetricsFormat {
     kind: &'static str,
     subtype: &'static str,
     version: &'static str,
@@ -16,10 +16,10 @@ struct Form {
 }
 
 /// Text format of Prometheus.
-const TEXT: Form =
-    Form { kind: "text", subtype: "plain", version: "0.0.4", content_type: metrics::PROMETHEUS };
+const TEXT: MetricsFormat =
+    MetricsFormat { kind: "text", subtype: "plain", version: "0.0.4", content_type: metrics::PROMETHEUS };
 /// Text format of OpenMetrics.
-const OPEN: Form = Form {
+const OPEN: MetricsFormat = MetricsFormat {
     kind: "application",
     subtype: "openmetrics-text",
     version: "1.0.0",
@@ -28,7 +28,7 @@ const OPEN: Form = Form {
 
 /// Specificity of a media range for a form, the closest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Specificity {
+enum MediaRangeSpecificity {
     Anything,
     Kind,
     Subtype,
@@ -37,9 +37,9 @@ enum Specificity {
 
 /// Client's preference for a form: the weight of the closest matching range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Wish {
+struct FormatPreference {
     weight: u16,
-    specificity: Option<Specificity>,
+    specificity: Option<MediaRangeSpecificity>,
 }
 
 /// Returns true if the client prefers OpenMetrics. A client that accepts neither form gets the text format, as from
@@ -49,7 +49,7 @@ pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     let ranges: Vec<Vec<&str>> =
         lines.flat_map(|line| split(line, ',')).map(|range| split(range, ';')).collect();
     let [open, text] = [OPEN, TEXT].map(|form| form.wish(&ranges));
-    let is_named = open.specificity >= Some(Specificity::Subtype);
+    let is_named = open.specificity >= Some(MediaRangeSpecificity::Subtype);
     open.weight > text.weight || (open.weight > 0 && open.weight == text.weight && is_named)
 }
 
@@ -58,15 +58,15 @@ pub(super) fn content_type(open: bool) -> &'static str {
     if open { OPEN.content_type } else { TEXT.content_type }
 }
 
-impl Form {
+impl MetricsFormat {
     /// Returns the client's preference by the closest media range. Among equally close ranges the first counts.
-    fn wish(&self, ranges: &[Vec<&str>]) -> Wish {
-        let mut closest = Wish::default();
+    fn wish(&self, ranges: &[Vec<&str>]) -> FormatPreference {
+        let mut closest = FormatPreference::default();
         for range in ranges {
             let fits = self.specificity(range).zip(weight(range));
             let Some((specificity, weight)) = fits else { continue };
             if Some(specificity) > closest.specificity {
-                closest = Wish { weight, specificity: Some(specificity) };
+                closest = FormatPreference { weight, specificity: Some(specificity) };
             }
         }
         closest
@@ -74,15 +74,15 @@ impl Form {
 
     /// Returns how closely a range names the form, or `None` if it names another. Parameters besides `version` and
     /// `charset` are ignored; `escaping` has no effect, because our metric names need no escaping.
-    fn specificity(&self, range: &[&str]) -> Option<Specificity> {
+    fn specificity(&self, range: &[&str]) -> Option<MediaRangeSpecificity> {
         let (kind, subtype) = range.first()?.split_once('/')?;
         let specificity = match (kind.trim(), subtype.trim()) {
-            ("*", "*") => Specificity::Anything,
-            (kind, "*") if kind.eq_ignore_ascii_case(self.kind) => Specificity::Kind,
+            ("*", "*") => MediaRangeSpecificity::Anything,
+            (kind, "*") if kind.eq_ignore_ascii_case(self.kind) => MediaRangeSpecificity::Kind,
             (kind, subtype) => {
                 let is_same =
                     kind.eq_ignore_ascii_case(self.kind) && subtype.eq_ignore_ascii_case(self.subtype);
-                is_same.then_some(Specificity::Subtype)?
+                is_same.then_some(MediaRangeSpecificity::Subtype)?
             }
         };
         if parameter(range, "charset").is_some_and(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
@@ -90,7 +90,7 @@ impl Form {
         }
         match parameter(range, "version") {
             None => Some(specificity),
-            Some(version) => (version == self.version).then_some(Specificity::Version),
+            Some(version) => (version == self.version).then_some(MediaRangeSpecificity::Version),
         }
     }
 }

@@ -6,7 +6,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// Client at the other end of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(super) enum CallerIdentity {
     /// Process that has connected to the control socket, with the ids at that time.
     Process { pid: i32, uid: u32 },
     /// Client process that the kernel does not identify.
@@ -15,31 +15,31 @@ pub(super) enum Caller {
     Token,
 }
 
-impl fmt::Display for Caller {
+impl fmt::Display for CallerIdentity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Caller::Process { pid, uid } => write!(out, "process {pid} of user {uid}"),
-            Caller::Unknown => out.write_str("a process that the kernel does not name"),
-            Caller::Token => out.write_str("a client with the token"),
+            CallerIdentity::Process { pid, uid } => write!(out, "process {pid} of user {uid}"),
+            CallerIdentity::Unknown => out.write_str("a process that the kernel does not name"),
+            CallerIdentity::Token => out.write_str("a client with the token"),
         }
     }
 }
 
 /// Control connection whose client is known.
-pub(super) trait Known {
+pub(super) trait IdentifiedConnection {
     /// Returns the client of the control connection.
-    fn caller(&self) -> Caller;
+    fn caller(&self) -> CallerIdentity;
 }
 
-impl Known for UnixStream {
-    fn caller(&self) -> Caller {
+impl IdentifiedConnection for UnixStream {
+    fn caller(&self) -> CallerIdentity {
         let named = self.peer_cred().ok().and_then(|peer| Some((peer.pid()?, peer.uid())));
-        named.map_or(Caller::Unknown, |(pid, uid)| Caller::Process { pid, uid })
+        named.map_or(CallerIdentity::Unknown, |(pid, uid)| CallerIdentity::Process { pid, uid })
     }
 }
 
-impl Known for TcpStream {
-    fn caller(&self) -> Caller {
-        Caller::Token
+impl IdentifiedConnection for TcpStream {
+    fn caller(&self) -> CallerIdentity {
+        CallerIdentity::Token
     }
 }

@@ -2,16 +2,16 @@
 //! waits; filters run here. `crate::capture` has the ring, and `capture_filter` the filter language.
 
 use super::requests::RequestSender;
-use crate::capture::{self, Capture, Frames, LONGEST, UPLINK, Wanted};
-use crate::control::problem::Kind;
-use crate::control::protocol::{Answer, Failure, Request};
+use crate::capture::{self, CaptureReader, CaptureSelection, CaptureWriter, LONGEST, UPLINK};
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::{ControlAnswer, ControlRequest, RequestFailure};
 use crate::control::status::PortStatus;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use capture_filter::{Filter, Names};
+use capture_filter::{Filter, NameDatabases};
 use futures_util::stream::unfold;
-use plane::Ports;
+use plane::PortSet;
 use serde::Deserialize;
 use std::fmt;
 use std::fs;
@@ -39,13 +39,13 @@ const SNAPLEN: usize = LONGEST;
 const SHORTEST: usize = 14;
 
 /// Function that sends a capture to its port.
-pub(crate) type Starter = Arc<dyn Fn(&str, Capture) -> Result<(), Failure> + Send + Sync>;
+pub(crate) type CaptureStarter = Arc<dyn Fn(&str, CaptureWriter) -> Result<(), RequestFailure> + Send + Sync>;
 
 /// Starts packet captures, and limits their number.
 #[derive(Clone)]
 pub(super) struct CaptureService {
-    starter: Starter,
-    names: Arc<Names>,
+    starter: CaptureStarter,
+    names: Arc<NameDatabases>,
     /// Permits for simultaneous captures of the host.
     permits: Arc<Semaphore>,
 }
@@ -59,7 +59,7 @@ impl fmt::Debug for CaptureService {
 /// Query parameters of a packet capture.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Query {
+pub(super) struct CaptureParameters {
     /// Names of functions, and `uplink`, separated by commas; all if empty.
     #[serde(default)]
     at: String,
@@ -76,9 +76,9 @@ pub(super) struct Query {
 impl CaptureService {
     /// Creates the service and reads the tables of names now, because the confined server thread cannot open files
     /// later.
-    pub(super) fn new(starter: Starter) -> Self {
+    pub(super) fn new(starter: CaptureStarter) -> Self {
         let table = |path| fs::read_to_string(path).unwrap_or_default();
-        let names = Arc::new(Names::new(table(SERVICES), table(PROTOCOLS)));
+        let names = Arc::new(NameDatabases::new(table(SERVICES), table(PROTOCOLS)));
         Self { starter, names, permits: Arc::new(Semaphore::new(capture::MOST)) }
     }
 
@@ -86,27 +86,29 @@ impl CaptureService {
     pub(super) async fn capture(
         self,
         port: String,
-        query: Query,
+        query: CaptureParameters,
         sender: &RequestSender,
         stop: watch::Receiver<bool>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, RequestFailure> {
         let filter = compile(&query.filter, &self.names)?;
-        let answer = sender.ask(Request::PortShow { port: port.clone() }).await?;
-        let Answer::Port(status) = answer else {
-            return Err(Failure::new(
-                Kind::Unavailable,
+        let answer = sender.ask(ControlRequest::PortShow { port: port.clone() }).await?;
+        let ControlAnswer::Port(status) = answer else {
+            return Err(RequestFailure::new(
+                ProblemKind::Unavailable,
                 "the port did not return its status; see the host's log",
             ));
         };
         let (wanted, places) = wanted(&status, &query)?;
         let Ok(permit) = self.permits.try_acquire_owned() else {
             let message = format!("{} captures are running, the most at a time; end one", capture::MOST);
-            return Err(Failure::new(Kind::Busy, message));
+            return Err(RequestFailure::new(ProblemKind::Busy, message));
         };
         let (begun, mut frames) = capture::begin(wanted);
-        let head = frames.head(&places).map_err(|error| Failure::new(Kind::Malformed, error.to_string()))?;
+        let head = frames
+            .head(&places)
+            .map_err(|error| RequestFailure::new(ProblemKind::Malformed, error.to_string()))?;
         (self.starter)(&port, begun)?;
-        let reader = Reader { head: Some(head.into()), frames, filter, stop, _permit: permit };
+        let reader = CaptureResponse { head: Some(head.into()), frames, filter, stop, _permit: permit };
         let pieces = unfold(reader, |mut reader| async move {
             let piece = reader.next().await?;
             Some((piece, reader))
@@ -117,16 +119,19 @@ impl CaptureService {
 }
 
 /// Compiles a capture filter. `None` selects every frame.
-fn compile(text: &str, names: &Names) -> Result<Option<Filter>, Failure> {
+fn compile(text: &str, names: &NameDatabases) -> Result<Option<Filter>, RequestFailure> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let refused = |why| Failure::new(Kind::Malformed, format!("filter: {text:.80}: {why}"));
+    let refused = |why| RequestFailure::new(ProblemKind::Malformed, format!("filter: {text:.80}: {why}"));
     Filter::compile(text, names).map(Some).map_err(refused)
 }
 
 /// Returns the frames that a query selects, and the interfaces by number and name.
-fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String)>), Failure> {
+fn wanted(
+    status: &PortStatus,
+    query: &CaptureParameters,
+) -> Result<(CaptureSelection, Vec<(u8, String)>), RequestFailure> {
     let mut all: Vec<_> = status.vfs.iter().map(|vf| (vf.index, vf.name.clone())).collect();
     if status.pf.is_some() {
         // All ports of the plane belong to the guest that drives the PF.
@@ -139,13 +144,13 @@ fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String
         known.dedup();
         let message =
             format!("at: port {} has no function {unknown:?}; it has {}", status.name, known.join(", "));
-        return Err(Failure::new(Kind::Malformed, message));
+        return Err(RequestFailure::new(ProblemKind::Malformed, message));
     }
     let places: Vec<_> =
         all.into_iter().filter(|(_, name)| names.is_empty() || names.contains(&name.as_str())).collect();
     let bit = |place: u8| if place == UPLINK { 0 } else { 1 << place };
-    let wanted = Wanted {
-        ports: Ports::new(places.iter().fold(0, |set, (place, _)| set | bit(*place))),
+    let wanted = CaptureSelection {
+        ports: PortSet::new(places.iter().fold(0, |set, (place, _)| set | bit(*place))),
         uplink: places.iter().any(|(place, _)| *place == UPLINK),
         drops: query.drops,
         snaplen: query.snaplen.unwrap_or(SNAPLEN).clamp(SHORTEST, LONGEST),
@@ -155,15 +160,15 @@ fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String
 }
 
 /// Reader of a capture, which produces the pieces of the response.
-struct Reader {
+struct CaptureResponse {
     head: Option<Bytes>,
-    frames: Frames,
+    frames: CaptureReader,
     filter: Option<Filter>,
     stop: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Reader {
+impl CaptureResponse {
     /// Returns the next piece, or `None` when the port or the host ends.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(head) = self.head.take() {

@@ -3,7 +3,7 @@
 use super::capture::CaptureService;
 use super::requests::RequestSender;
 use super::stream;
-use crate::control::tcp::Token;
+use crate::control::tcp::BearerToken;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,21 +14,21 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// State of a control request's handler.
 #[derive(Debug, Clone)]
-pub(super) struct Context {
+pub(super) struct HandlerContext {
     pub(super) sender: RequestSender,
     pub(super) stop: watch::Receiver<bool>,
     /// Permits for open streams of events.
     pub(super) stream_permits: Arc<Semaphore>,
     /// Token that TCP clients must send; `None` for the control socket.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<BearerToken>,
     pub(super) captures: CaptureService,
 }
 
-impl Context {
+impl HandlerContext {
     pub(super) fn new(
         sender: RequestSender,
         stop: watch::Receiver<bool>,
-        token: Option<Token>,
+        token: Option<BearerToken>,
         captures: CaptureService,
     ) -> Self {
         Self { sender, stop, stream_permits: Arc::new(Semaphore::new(stream::MOST)), token, captures }
@@ -37,9 +37,9 @@ impl Context {
 
 /// Flag of a client: it has sent a permitted request. Over TCP that is one with the token.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HasAsked(Arc<AtomicBool>);
+pub(super) struct PermittedRequestFlag(Arc<AtomicBool>);
 
-impl HasAsked {
+impl PermittedRequestFlag {
     pub(super) fn note(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -2,8 +2,8 @@
 //! because the server is one host only.
 
 use super::refusal::refuse;
-use crate::control::problem::Kind;
-use crate::control::protocol::Failure;
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::RequestFailure;
 use axum::extract::Request;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
@@ -18,7 +18,7 @@ pub(super) async fn check_host(request: Request, next: Next) -> Response {
         Some(fault) => {
             let message =
                 format!("{fault}; send exactly one, such as \"Host: localhost\" (RFC 9112, section 3.2)");
-            refuse(Failure::new(Kind::Malformed, message), request.uri().path())
+            refuse(RequestFailure::new(ProblemKind::Malformed, message), request.uri().path())
         }
     }
 }

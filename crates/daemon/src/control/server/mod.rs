@@ -16,15 +16,15 @@ mod requests;
 mod service;
 mod stream;
 
-use caller::Known;
+use caller::IdentifiedConnection;
 use capture::CaptureService;
-pub(crate) use capture::Starter;
-use context::{Context, HasAsked, PATIENCE};
-pub(crate) use requests::{Probe, RequestSender};
+pub(crate) use capture::CaptureStarter;
+use context::{HandlerContext, PATIENCE, PermittedRequestFlag};
+pub(crate) use requests::{RequestSender, WatchdogProbe};
 
-use crate::control::tcp::Token;
+use crate::control::tcp::BearerToken;
 use axum::Router;
-use host::socket::Listener;
+use host::socket::SocketListener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -56,12 +56,12 @@ const MAX_HEADERS: usize = 64;
 
 /// Control sockets, and the parts that serve their clients.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ControlServer {
     runtime: Runtime,
-    listener: Listener,
+    listener: SocketListener,
     /// Copy of the listener's descriptor that the runtime polls.
     waiting: UnixListener,
-    tcp: Option<(TcpListener, Token)>,
+    tcp: Option<(TcpListener, BearerToken)>,
     sender: RequestSender,
     captures: CaptureService,
     hold: watch::Receiver<bool>,
@@ -70,12 +70,12 @@ pub(crate) struct Server {
 
 /// Handle by which the host controls its control server.
 #[derive(Debug)]
-pub(crate) struct ServerHandle {
+pub(crate) struct ControlServerHandle {
     hold: watch::Sender<bool>,
     stop: watch::Sender<bool>,
 }
 
-impl ServerHandle {
+impl ControlServerHandle {
     /// Stops or resumes accepting control clients. Meanwhile they wait in the socket's queue, for this process or for a
     /// successor with the same socket.
     pub(crate) fn hold(&self, hold: bool) {
@@ -88,18 +88,18 @@ impl ServerHandle {
     }
 }
 
-impl Server {
+impl ControlServer {
     /// Creates a server for clients of `listener`, and for TCP clients that have the token. Requests go to `sender`,
     /// and captures to ports by `starter`.
     ///
     /// # Errors
     /// The process is out of descriptors.
     pub(crate) fn new(
-        listener: Listener,
-        tcp: Option<(std::net::TcpListener, Token)>,
+        listener: SocketListener,
+        tcp: Option<(std::net::TcpListener, BearerToken)>,
         sender: RequestSender,
-        starter: Starter,
-    ) -> io::Result<(Self, ServerHandle)> {
+        starter: CaptureStarter,
+    ) -> io::Result<(Self, ControlServerHandle)> {
         // The runtime must not create threads of its own: the confinement covers the thread that runs it.
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let entered = runtime.enter();
@@ -111,18 +111,18 @@ impl Server {
         drop(entered);
         let (holder, hold) = watch::channel(false);
         let (stopper, stop) = watch::channel(false);
-        let handle = ServerHandle { hold: holder, stop: stopper };
+        let handle = ControlServerHandle { hold: holder, stop: stopper };
         let captures = CaptureService::new(starter);
         Ok((Self { runtime, listener, waiting, tcp, sender, captures, hold, stop }, handle))
     }
 
     /// Serves clients until the host stops the server, and returns the socket.
-    pub(crate) fn run(self) -> Listener {
+    pub(crate) fn run(self) -> SocketListener {
         let Self { runtime, mut listener, waiting, tcp, sender, captures, hold, stop } = self;
-        let context = |sender, token| Context::new(sender, stop.clone(), token, captures.clone());
-        let local = Listening::new(context(sender.for_another_listener(), None));
+        let context = |sender, token| HandlerContext::new(sender, stop.clone(), token, captures.clone());
+        let local = ListenerClients::new(context(sender.for_another_listener(), None));
         let (tcp, token) = tcp.unzip();
-        let remote = Listening::new(context(sender, token));
+        let remote = ListenerClients::new(context(sender, token));
         runtime.block_on(serve((&waiting, &mut listener), tcp.as_ref(), [local, remote], hold, stop));
         listener
     }
@@ -130,9 +130,9 @@ impl Server {
 
 /// Accepts and serves control clients until `stop` changes.
 async fn serve(
-    (waiting, listener): (&UnixListener, &mut Listener),
+    (waiting, listener): (&UnixListener, &mut SocketListener),
     tcp: Option<&TcpListener>,
-    [mut local, mut remote]: [Listening; 2],
+    [mut local, mut remote]: [ListenerClients; 2],
     mut hold: watch::Receiver<bool>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -157,7 +157,7 @@ async fn serve(
 
 /// Accepts a client of the UNIX control socket. Without a free descriptor the listener turns it away by its reserve,
 /// or the next accept waits: the error would return at once and keep the thread busy.
-async fn accept(waiting: &UnixListener, listener: &mut Listener) -> io::Result<UnixStream> {
+async fn accept(waiting: &UnixListener, listener: &mut SocketListener) -> io::Result<UnixStream> {
     let error = match waiting.accept().await {
         Ok((stream, _)) => return Ok(stream),
         Err(error) => error,
@@ -183,27 +183,27 @@ async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
 
 /// Control clients of one listener. UNIX and TCP have separate limits, so that neither keeps the other out.
 #[derive(Debug)]
-struct Listening {
+struct ListenerClients {
     router: Router,
     tasks: JoinSet<()>,
     /// Connected control clients in the order of their arrival.
-    open: VecDeque<Client>,
+    open: VecDeque<ControlClientTask>,
 }
 
 /// Task that serves a control client.
 #[derive(Debug)]
-struct Client {
+struct ControlClientTask {
     task: AbortHandle,
-    has_asked: HasAsked,
+    has_asked: PermittedRequestFlag,
 }
 
-impl Listening {
-    fn new(context: Context) -> Self {
+impl ListenerClients {
+    fn new(context: HandlerContext) -> Self {
         Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
     }
 
     /// Serves a new control client. If there are too many clients, another one is disconnected.
-    fn admit(&mut self, accepted: io::Result<impl Connection>, stop: &watch::Receiver<bool>) {
+    fn admit(&mut self, accepted: io::Result<impl ControlConnection>, stop: &watch::Receiver<bool>) {
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => return tracing::debug!(%error, "cannot accept a control client"),
@@ -216,23 +216,23 @@ impl Listening {
                 tracing::debug!("too many control clients: disconnected the oldest");
             }
         }
-        let has_asked = HasAsked::default();
+        let has_asked = PermittedRequestFlag::default();
         let attended = attend(stream, self.router.clone(), stop.clone(), has_asked.clone());
-        self.open.push_back(Client { task: self.tasks.spawn(attended), has_asked });
+        self.open.push_back(ControlClientTask { task: self.tasks.spawn(attended), has_asked });
     }
 }
 
 /// Byte stream of a control client, UNIX or TCP.
-trait Connection: AsyncRead + AsyncWrite + Known + Send + 'static {}
+trait ControlConnection: AsyncRead + AsyncWrite + IdentifiedConnection + Send + 'static {}
 
-impl<S: AsyncRead + AsyncWrite + Known + Send + 'static> Connection for S {}
+impl<S: AsyncRead + AsyncWrite + IdentifiedConnection + Send + 'static> ControlConnection for S {}
 
 /// Serves a client until it disconnects, is too slow, or the host stops.
 async fn attend(
-    stream: impl Connection,
+    stream: impl ControlConnection,
     router: Router,
     mut stop: watch::Receiver<bool>,
-    has_asked: HasAsked,
+    has_asked: PermittedRequestFlag,
 ) {
     let service = router.layer(axum::Extension(has_asked)).layer(axum::Extension(stream.caller()));
     let mut stream = TimeoutStream::new(stream);
@@ -259,11 +259,14 @@ async fn attend(
 
 #[cfg(test)]
 mod tests {
-    use super::context::Context;
+    use super::context::HandlerContext;
     use super::service;
-    use super::{AFTER_ERROR, CaptureService, HasAsked, RequestSender, Server, Starter, accept, attend};
-    use crate::control::tcp::Token;
-    use host::socket::{Access, Listener};
+    use super::{
+        AFTER_ERROR, CaptureService, CaptureStarter, ControlServer, PermittedRequestFlag, RequestSender,
+        accept, attend,
+    };
+    use crate::control::tcp::BearerToken;
+    use host::socket::{SocketAccess, SocketListener};
     use std::io::{Read, Write};
     use std::os::fd::OwnedFd;
     use std::os::unix::net;
@@ -279,7 +282,8 @@ mod tests {
     #[test]
     fn failing_control_listener_uses_no_processor_time() {
         let folder = tempfile::tempdir().unwrap();
-        let mut listener = Listener::bind(&folder.path().join("control.sock"), Access::PRIVATE).unwrap();
+        let mut listener =
+            SocketListener::bind(&folder.path().join("control.sock"), SocketAccess::PRIVATE).unwrap();
         runtime().block_on(async {
             // A connected socket does not listen, so accept fails at once, as it does without free descriptors.
             let (end, other) = net::UnixStream::pair().unwrap();
@@ -296,8 +300,8 @@ mod tests {
     fn clients_wait_while_the_control_server_is_paused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
-        let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
-        let (server, handle) = Server::new(listener, None, RequestSender::new().0, nothing()).unwrap();
+        let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+        let (server, handle) = ControlServer::new(listener, None, RequestSender::new().0, nothing()).unwrap();
         handle.hold(true);
         let running = std::thread::spawn(move || server.run());
         let mut client = net::UnixStream::connect(&path).unwrap();
@@ -313,23 +317,23 @@ mod tests {
         running.join().unwrap();
     }
 
-    fn nothing() -> Starter {
+    fn nothing() -> CaptureStarter {
         Arc::new(|_, _| Ok(()))
     }
 
     /// Returns true if a TCP client counts as one that has asked, after this request.
     async fn counts(path: &str, token: &str) -> bool {
         let (_stop, stopped) = watch::channel(false);
-        let context = Context::new(
+        let context = HandlerContext::new(
             RequestSender::new().0,
             stopped.clone(),
-            Some(Token::of("0123456789abcdef")),
+            Some(BearerToken::of("0123456789abcdef")),
             CaptureService::new(nothing()),
         );
         let (ours, mut theirs) = net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let ours = UnixStream::from_std(ours).unwrap();
-        let has_asked = HasAsked::default();
+        let has_asked = PermittedRequestFlag::default();
         let request = format!(
             "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n"
         );

@@ -1,8 +1,8 @@
 //! Queue of requests from the thread that serves clients to the control thread, which carries them out one at a time,
 //! in the order of their arrival.
 
-use crate::control::problem::Kind;
-use crate::control::protocol::{Answer, Failure, Request};
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::{ControlAnswer, ControlRequest, RequestFailure};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -14,9 +14,9 @@ const ROOM: usize = 2 * MOST + 1;
 
 /// Request to the control thread, with the channel for its answer.
 #[derive(Debug)]
-struct Asked {
-    request: Request,
-    answer: oneshot::Sender<Result<Answer, Failure>>,
+struct QueuedRequest {
+    request: ControlRequest,
+    answer: oneshot::Sender<Result<ControlAnswer, RequestFailure>>,
     /// Place of the request in the queue. It is released when the request is carried out or skipped, not when its
     /// client disconnects.
     _permit: Option<OwnedSemaphorePermit>,
@@ -25,7 +25,7 @@ struct Asked {
 /// Sender of requests to the control thread.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestSender {
-    queue: mpsc::Sender<Asked>,
+    queue: mpsc::Sender<QueuedRequest>,
     /// Permits for pending requests of one listener's clients.
     permits: Arc<Semaphore>,
 }
@@ -33,16 +33,16 @@ pub(crate) struct RequestSender {
 /// Probe of the watchdog, with a place of its own in the queue. The weak sender does not keep the control thread
 /// running.
 #[derive(Debug, Clone)]
-pub(crate) struct Probe(mpsc::WeakSender<Asked>);
+pub(crate) struct WatchdogProbe(mpsc::WeakSender<QueuedRequest>);
 
 /// Receiver of control requests.
 #[derive(Debug)]
-pub(crate) struct Queue(mpsc::Receiver<Asked>);
+pub(crate) struct RequestReceiver(mpsc::Receiver<QueuedRequest>);
 
 impl RequestSender {
-    pub(crate) fn new() -> (Self, Queue) {
+    pub(crate) fn new() -> (Self, RequestReceiver) {
         let (queue, receiver) = mpsc::channel(ROOM);
-        (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, Queue(receiver))
+        (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, RequestReceiver(receiver))
     }
 
     /// Creates a sender for the clients of another listener, with a limit of their own.
@@ -51,24 +51,24 @@ impl RequestSender {
     }
 
     /// Creates the probe by which the watchdog checks the control thread.
-    pub(crate) fn probe(&self) -> Probe {
-        Probe(self.queue.downgrade())
+    pub(crate) fn probe(&self) -> WatchdogProbe {
+        WatchdogProbe(self.queue.downgrade())
     }
 
     /// Sends a control request and waits for the answer.
-    pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
+    pub(crate) async fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, RequestFailure> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
         let answer = send(&self.queue, request, Some(permit))?;
         answer.await.unwrap_or_else(|_| Err(handed_over()))
     }
 }
 
-impl Probe {
+impl WatchdogProbe {
     /// Waits until the control thread and every port have answered. The queue has room for one probe at a time.
-    pub(crate) fn ask(&self) -> Result<(), Failure> {
+    pub(crate) fn ask(&self) -> Result<(), RequestFailure> {
         let answer = {
             let queue = self.0.upgrade().ok_or_else(handed_over)?;
-            send(&queue, Request::PortList, None)?
+            send(&queue, ControlRequest::PortList, None)?
         };
         answer.blocking_recv().unwrap_or_else(|_| Err(handed_over())).map(drop)
     }
@@ -76,12 +76,12 @@ impl Probe {
 
 /// Sends a request and returns the receiver of its answer.
 fn send(
-    queue: &mpsc::Sender<Asked>,
-    request: Request,
+    queue: &mpsc::Sender<QueuedRequest>,
+    request: ControlRequest,
     permit: Option<OwnedSemaphorePermit>,
-) -> Result<oneshot::Receiver<Result<Answer, Failure>>, Failure> {
+) -> Result<oneshot::Receiver<Result<ControlAnswer, RequestFailure>>, RequestFailure> {
     let (sender, answer) = oneshot::channel();
-    let asked = Asked { request, answer: sender, _permit: permit };
+    let asked = QueuedRequest { request, answer: sender, _permit: permit };
     queue.try_send(asked).map_err(|error| match error {
         mpsc::error::TrySendError::Full(_) => busy(),
         mpsc::error::TrySendError::Closed(_) => handed_over(),
@@ -89,22 +89,22 @@ fn send(
     Ok(answer)
 }
 
-fn busy() -> Failure {
-    Failure::new(
-        Kind::Busy,
+fn busy() -> RequestFailure {
+    RequestFailure::new(
+        ProblemKind::Busy,
         format!("{MOST} requests are pending, the most at a time; try again in a second"),
     )
 }
 
-impl Queue {
+impl RequestReceiver {
     /// Carries out control requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving`
     /// is set. Requests whose clients have disconnected are skipped.
     pub(crate) fn serve(
         mut self,
         leaving: &AtomicBool,
-        mut handle: impl FnMut(Request) -> Result<Answer, Failure>,
+        mut handle: impl FnMut(ControlRequest) -> Result<ControlAnswer, RequestFailure>,
     ) {
-        while let Some(Asked { request, answer: sender, _permit }) = self.0.blocking_recv() {
+        while let Some(QueuedRequest { request, answer: sender, _permit }) = self.0.blocking_recv() {
             if leaving.load(Ordering::Acquire) {
                 return;
             }
@@ -112,7 +112,7 @@ impl Queue {
                 continue;
             }
             let answer = handle(request);
-            let over = matches!(answer, Ok(Answer::Upgraded(_)));
+            let over = matches!(answer, Ok(ControlAnswer::Upgraded(_)));
             // The client may have disconnected.
             let _ = sender.send(answer);
             if over {
@@ -122,9 +122,9 @@ impl Queue {
     }
 }
 
-fn handed_over() -> Failure {
-    Failure::new(
-        Kind::HandedOver,
+fn handed_over() -> RequestFailure {
+    RequestFailure::new(
+        ProblemKind::HandedOver,
         "a new process serves the host now, and the request was not carried out; send the request again",
     )
 }
@@ -132,14 +132,14 @@ fn handed_over() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::{MOST, RequestSender};
-    use crate::control::problem::Kind;
-    use crate::control::protocol::{Answer, Request, Upgraded};
+    use crate::control::problem::ProblemKind;
+    use crate::control::protocol::{ControlAnswer, ControlRequest, Upgraded};
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
     /// Returns the kind of the problem if the request fails at once.
-    fn refusal(sender: &RequestSender) -> Option<Kind> {
-        let mut asking = Box::pin(sender.ask(Request::PortList));
+    fn refusal(sender: &RequestSender) -> Option<ProblemKind> {
+        let mut asking = Box::pin(sender.ask(ControlRequest::PortList));
         match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => answer.err().map(|failure| failure.kind),
             Poll::Pending => {
@@ -157,12 +157,12 @@ mod tests {
         for listener in [&local, &remote] {
             // A request keeps its permit until its turn, though its sender is dropped here.
             assert!((0..MOST).all(|_| refusal(listener).is_none()), "a listener uses another's permits");
-            assert_eq!(refusal(listener), Some(Kind::Busy));
+            assert_eq!(refusal(listener), Some(ProblemKind::Busy));
         }
         let probe = local.probe();
         let watchdog = std::thread::spawn(move || probe.ask());
         let serving = std::thread::spawn(move || {
-            queue.serve(&AtomicBool::new(false), |_| Ok(Answer::Ports(Vec::new())));
+            queue.serve(&AtomicBool::new(false), |_| Ok(ControlAnswer::Ports(Vec::new())));
         });
         assert_eq!(watchdog.join().unwrap(), Ok(()), "clients block the watchdog");
         let probe = local.probe();
@@ -176,16 +176,17 @@ mod tests {
         let (sender, queue) = RequestSender::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let clients = std::thread::spawn(move || {
-            runtime
-                .block_on(async { tokio::join!(sender.ask(Request::Upgrade), sender.ask(Request::PortList)) })
+            runtime.block_on(async {
+                tokio::join!(sender.ask(ControlRequest::Upgrade), sender.ask(ControlRequest::PortList))
+            })
         });
         let mut begun = Vec::new();
         queue.serve(&AtomicBool::new(false), |request| {
             begun.push(request);
-            Ok(Answer::Upgraded(Upgraded { pid: 1 }))
+            Ok(ControlAnswer::Upgraded(Upgraded { pid: 1 }))
         });
         let (upgrade, list) = clients.join().unwrap();
-        assert!(upgrade.is_ok() && begun == [Request::Upgrade]);
-        assert_eq!(list.unwrap_err().kind, Kind::HandedOver);
+        assert!(upgrade.is_ok() && begun == [ControlRequest::Upgrade]);
+        assert_eq!(list.unwrap_err().kind, ProblemKind::HandedOver);
     }
 }

@@ -1,16 +1,16 @@
 //! Handlers of control requests by path.
 
-use super::caller::Caller;
+use super::caller::CallerIdentity;
 use super::capture;
-use super::context::{Context, HasAsked, PATIENCE};
+use super::context::{HandlerContext, PATIENCE, PermittedRequestFlag};
 use super::host_field::check_host;
 use super::refusal::refuse;
 use super::{accept, page, stream};
-use crate::control::problem::Kind;
-use crate::control::protocol::{Answer, Failure, Request as AskFor};
-use crate::control::route::{self, Input, MAX_BODY, ROUTES, Route};
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::{ControlAnswer, ControlRequest as AskFor, RequestFailure};
+use crate::control::route::{self, ControlRoute, MAX_BODY, ROUTES, RouteInput};
 use crate::control::{metrics, openapi};
-use crate::events::Mark;
+use crate::events::EventPosition;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, VARY, WWW_AUTHENTICATE};
@@ -26,19 +26,19 @@ use tokio::time::timeout;
 /// Query parameters of a route in [`ROUTES`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct After {
+struct EventQuery {
     #[serde(default)]
     after: u64,
 }
 
 /// Creates the router of all control paths.
-pub(super) fn router(context: Context) -> Router {
+pub(super) fn router(context: HandlerContext) -> Router {
     let mut router = Router::new();
     for route in &ROUTES {
         let Ok(method) = MethodFilter::try_from(route.method.clone()) else { continue };
         router = router.route(
             route.path,
-            on(method, move |State(context): State<Context>, request: Request| async move {
+            on(method, move |State(context): State<HandlerContext>, request: Request| async move {
                 answer(route, &context, request).await
             }),
         );
@@ -58,8 +58,8 @@ pub(super) fn router(context: Context) -> Router {
 
 /// Refuses TCP clients without the token. A client whose request passes is marked as one that has asked.
 async fn authorize(
-    State(context): State<Context>,
-    Extension(has_asked): Extension<HasAsked>,
+    State(context): State<HandlerContext>,
+    Extension(has_asked): Extension<PermittedRequestFlag>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -70,21 +70,21 @@ async fn authorize(
         return next.run(request).await;
     }
     let message = "a request over TCP needs the header \"Authorization: Bearer TOKEN\"";
-    let mut response = refuse(Failure::new(Kind::Unauthorized, message), request.uri().path());
+    let mut response = refuse(RequestFailure::new(ProblemKind::Unauthorized, message), request.uri().path());
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 
 /// Handles a request of a route.
-async fn answer(route: &Route, context: &Context, request: Request) -> Response {
+async fn answer(route: &ControlRoute, context: &HandlerContext, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    let caller = request.extensions().get::<Caller>().copied().unwrap_or(Caller::Unknown);
+    let caller = request.extensions().get::<CallerIdentity>().copied().unwrap_or(CallerIdentity::Unknown);
     let outcome = async {
         if route.local_only && context.token.is_some() {
             let message = format!(
                 "{path} is not available over TCP; use the control socket, as the softiov command does"
             );
-            return Err(Failure::new(Kind::LocalOnly, message));
+            return Err(RequestFailure::new(ProblemKind::LocalOnly, message));
         }
         let input = input(route, request).await?;
         let answer = context.sender.ask((route.request)(&input)?).await?;
@@ -96,7 +96,7 @@ async fn answer(route: &Route, context: &Context, request: Request) -> Response 
     outcome.await.unwrap_or_else(|failure| refuse(failure, &path))
 }
 
-fn encode(answer: &Answer) -> Result<Response, Failure> {
+fn encode(answer: &ControlAnswer) -> Result<Response, RequestFailure> {
     let text = serde_json::to_string(answer).map_err(|error| unavailable(&error.to_string()))?;
     Ok(json(text))
 }
@@ -107,7 +107,7 @@ fn json(text: String) -> Response {
 }
 
 /// Reads name, query and body of a request.
-async fn input(route: &Route, request: Request) -> Result<Input, Failure> {
+async fn input(route: &ControlRoute, request: Request) -> Result<RouteInput, RequestFailure> {
     let (mut parts, body) = request.into_parts();
     let name = match route.path.contains('{') {
         true => parts.extract::<Path<String>>().await.map_err(|error| malformed(&error.body_text()))?.0,
@@ -118,48 +118,51 @@ async fn input(route: &Route, request: Request) -> Result<Input, Failure> {
         Some(_) => read(&parts.headers, body).await?.to_vec(),
         None => Vec::new(),
     };
-    Ok(Input { name, after, body })
+    Ok(RouteInput { name, after, body })
 }
 
-async fn query(parts: &mut Parts) -> Result<After, Failure> {
-    let query = parts.extract::<Query<After>>().await;
+async fn query(parts: &mut Parts) -> Result<EventQuery, RequestFailure> {
+    let query = parts.extract::<Query<EventQuery>>().await;
     query.map(|Query(query)| query).map_err(|error| malformed(&error.body_text()))
 }
 
 /// Reads a request's body with limits of size and time.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, RequestFailure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     if kind.split(';').next().map(str::trim) != Some("application/json") {
         let message = format!(
             "the Content-Type of the request's body is {kind:?}; send the body with \"Content-Type: \
              application/json\""
         );
-        return Err(Failure::new(Kind::NotJson, message));
+        return Err(RequestFailure::new(ProblemKind::NotJson, message));
     }
     match timeout(PATIENCE, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(Failure::new(
-            Kind::TooLong,
+        Ok(Err(_)) => Err(RequestFailure::new(
+            ProblemKind::TooLong,
             format!("the body of the request is incomplete, or longer than {MAX_BODY} bytes"),
         )),
-        Err(_) => Err(Failure::new(
-            Kind::TooSlow,
+        Err(_) => Err(RequestFailure::new(
+            ProblemKind::TooSlow,
             format!("the body of the request did not arrive within {PATIENCE:?}"),
         )),
     }
 }
 
-fn malformed(why: &str) -> Failure {
-    Failure::new(Kind::Malformed, why)
+fn malformed(why: &str) -> RequestFailure {
+    RequestFailure::new(ProblemKind::Malformed, why)
 }
 
 /// Handles the request for the stream of events. The id in the header Last-Event-ID wins over the query: a browser
 /// that reconnects sends both, and only the header is up to date.
-async fn events(State(context): State<Context>, request: Request) -> Response {
+async fn events(State(context): State<HandlerContext>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    let last = parts.headers.get(route::LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse::<Mark>().ok());
-    let last = last.map(Mark::number);
+    let last = parts
+        .headers
+        .get(route::LAST_EVENT_ID)
+        .and_then(|id| id.to_str().ok()?.parse::<EventPosition>().ok());
+    let last = last.map(EventPosition::number);
     let opened = query(&mut parts)
         .await
         .and_then(|behind| stream::open(last.unwrap_or(behind.after), context.stop, context.stream_permits));
@@ -170,12 +173,12 @@ async fn events(State(context): State<Context>, request: Request) -> Response {
 }
 
 /// Handles the request for a capture of frames.
-async fn capture_frames(State(context): State<Context>, request: Request) -> Response {
+async fn capture_frames(State(context): State<HandlerContext>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let begun = async {
         let port = parts.extract::<Path<String>>().await.map_err(|error| malformed(&error.body_text()))?.0;
-        let query = parts.extract::<Query<capture::Query>>().await;
+        let query = parts.extract::<Query<capture::CaptureParameters>>().await;
         let query = query.map_err(|error| malformed(&error.body_text()))?.0;
         context.captures.capture(port, query, &context.sender, context.stop).await
     };
@@ -183,10 +186,10 @@ async fn capture_frames(State(context): State<Context>, request: Request) -> Res
 }
 
 /// Returns the metrics in the form that the client prefers.
-async fn metrics_text(State(context): State<Context>, request: Request) -> Response {
+async fn metrics_text(State(context): State<HandlerContext>, request: Request) -> Response {
     let open = accept::prefers_openmetrics(request.headers());
     let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {
-        Answer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),
+        ControlAnswer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),
         _ => Err(unavailable("the ports did not return their status; see the host's log")),
     });
     // Caches must not give one client's form to another.
@@ -201,18 +204,18 @@ async fn metrics_text(State(context): State<Context>, request: Request) -> Respo
     }
 }
 
-fn unavailable(why: &str) -> Failure {
-    Failure::new(Kind::Unavailable, why)
+fn unavailable(why: &str) -> RequestFailure {
+    RequestFailure::new(ProblemKind::Unavailable, why)
 }
 
 async fn no_such_path(request: Request) -> Response {
     let path = request.uri().path();
     let message = format!("the path {path:?} does not exist; GET /v1/openapi.json has all paths");
-    refuse(Failure::new(Kind::NoSuchPath, message), path)
+    refuse(RequestFailure::new(ProblemKind::NoSuchPath, message), path)
 }
 
 /// Refuses a request whose path does not support its method. The router adds the header `Allow`.
 async fn wrong_method(request: Request) -> Response {
     let (method, path) = (request.method(), request.uri().path());
-    refuse(Failure::new(Kind::WrongMethod, format!("{path:?} does not support {method}")), path)
+    refuse(RequestFailure::new(ProblemKind::WrongMethod, format!("{path:?} does not support {method}")), path)
 }

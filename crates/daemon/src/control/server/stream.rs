@@ -3,9 +3,9 @@
 //! receives the number of missed events, and one that stops reading is disconnected. When the host ends or hands over,
 //! streams end after the last event.
 
-use crate::control::problem::Kind;
-use crate::control::protocol::Failure;
-use crate::events::{self, Mark};
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::RequestFailure;
+use crate::events::{self, EventPosition};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
@@ -25,7 +25,7 @@ pub(super) const MOST: usize = 16;
 
 /// Position of a client in the list of events.
 #[derive(Debug)]
-struct Reader {
+struct EventStreamReader {
     after: u64,
     /// Events that were read from the list, but not yet sent.
     ready: VecDeque<Event>,
@@ -38,14 +38,14 @@ pub(super) fn open(
     after: u64,
     stop: watch::Receiver<bool>,
     places: Arc<Semaphore>,
-) -> Result<Response, Failure> {
+) -> Result<Response, RequestFailure> {
     let Ok(place) = places.try_acquire_owned() else {
         let message = format!(
             "{MOST} streams of events are open, the most at a time; close one, or read GET /v1/events"
         );
-        return Err(Failure::new(Kind::Busy, message));
+        return Err(RequestFailure::new(ProblemKind::Busy, message));
     };
-    let reader = Reader { after, ready: VecDeque::new(), stop, _place: place };
+    let reader = EventStreamReader { after, ready: VecDeque::new(), stop, _place: place };
     let events = unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
         Some((Ok::<_, Infallible>(event), reader))
@@ -53,7 +53,7 @@ pub(super) fn open(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response())
 }
 
-impl Reader {
+impl EventStreamReader {
     /// Returns the next event, or `None` when the host ends.
     async fn next(&mut self) -> Option<Event> {
         loop {
@@ -80,7 +80,7 @@ impl Reader {
         for event in recent.events {
             self.after = event.number;
             let Ok(data) = serde_json::to_string(&event) else { continue };
-            let id = Mark::behind(event.number).to_string();
+            let id = EventPosition::behind(event.number).to_string();
             self.ready.push_back(Event::default().id(id).event("event").data(data));
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Schedule of calls to a driver that has to restart: at once, and then at doubling intervals.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CallSchedule {
+pub(super) struct RestartNoticeSchedule {
     next: Time,
     wait: Duration,
 }
@@ -16,7 +16,7 @@ pub(super) struct CallSchedule {
 const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 const LAST_INTERVAL: Duration = Duration::from_secs(3);
 
-impl CallSchedule {
+impl RestartNoticeSchedule {
     pub(super) fn new(now: Time) -> Self {
         Self { next: now, wait: FIRST_INTERVAL }
     }

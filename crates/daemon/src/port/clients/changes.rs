@@ -1,10 +1,10 @@
 //! Logs events of a VF's driver as they happen: it takes the VF and leaves it, its link changes, the PF driver
-//! refuses a request. `Clients::watch` judges its conduct.
+//! refuses a request. `PortClients::watch` judges its conduct.
 
 use crate::control::status::remedy;
-use crate::flight::{Flight, What};
-use crate::limit::Limit;
-use crate::port::engine::family::DriverState;
+use crate::flight::{FlightRecordKind, FlightRecorder};
+use crate::limit::LogLimit;
+use crate::port::engine::family::VfDriverState;
 use i82576::Time;
 
 /// Maximum number of a VF's events that are logged per minute.
@@ -12,14 +12,14 @@ const MOST: u32 = 20;
 
 /// State of a VF that was logged last, and the limit of the log.
 #[derive(Debug)]
-pub(super) struct ChangeLog {
-    last: Option<DriverState>,
-    limit: Limit,
+pub(super) struct DriverChangeLog {
+    last: Option<VfDriverState>,
+    limit: LogLimit,
 }
 
-impl Default for ChangeLog {
+impl Default for DriverChangeLog {
     fn default() -> Self {
-        Self { last: None, limit: Limit::per_minute(MOST) }
+        Self { last: None, limit: LogLimit::per_minute(MOST) }
     }
 }
 
@@ -28,7 +28,7 @@ const CUT: &str = "the guest's list of multicast addresses is too long, and fram
                    dropped; set trust on for the VF";
 
 /// Returns the driver's events and link changes since `old`.
-fn events(old: &DriverState, new: &DriverState) -> impl Iterator<Item = &'static str> {
+fn events(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = &'static str> {
     let driver = match (old.active, new.active) {
         (false, true) => Some("a driver runs the VF"),
         (true, false) => Some("no driver runs the VF"),
@@ -45,33 +45,33 @@ fn events(old: &DriverState, new: &DriverState) -> impl Iterator<Item = &'static
 }
 
 /// Returns the reasons for which requests were refused since `old`, with their total counts.
-fn refusals(old: &DriverState, new: &DriverState) -> impl Iterator<Item = (usize, u64)> {
+fn refusals(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = (usize, u64)> {
     let counts = old.refused.iter().zip(&new.refused).enumerate();
     counts.filter(|(_, (before, after))| before != after).map(|(place, (_, count))| (place, *count))
 }
 
-impl ChangeLog {
+impl DriverChangeLog {
     /// Logs events of a VF since the last call. The port calls it before it sleeps, and once a second while it
     /// does not sleep. The limit bounds the lines of a VF that changes without end.
     pub(super) fn update(
         &mut self,
         function: &str,
-        new: DriverState,
+        new: VfDriverState,
         reason: impl Fn(usize) -> &'static str,
-        flight: &mut Flight,
+        flight: &mut FlightRecorder,
         now: Time,
     ) {
         // The first state that is seen is not a change.
         let Some(old) = self.last.replace(new).filter(|old| *old != new) else { return };
         for event in events(&old, &new) {
-            flight.event(now, What::Said(event), 0);
+            flight.event(now, FlightRecordKind::Said(event), 0);
             if let Some(suppressed) = self.limit.allow(now) {
                 tracing::info!(function, suppressed, "{event}");
             }
         }
         for (place, count) in refusals(&old, &new) {
             let reason = reason(place);
-            flight.event(now, What::Refused(reason), 0);
+            flight.event(now, FlightRecordKind::Refused(reason), 0);
             if let Some(suppressed) = self.limit.allow(now) {
                 tracing::info!(
                     function,
@@ -88,13 +88,13 @@ impl ChangeLog {
 
 #[cfg(test)]
 mod tests {
-    use super::{CUT, DriverState, events};
+    use super::{CUT, VfDriverState, events};
     use crate::port::engine::family::REASONS;
 
     #[test]
     fn truncated_filter_list_is_logged_once() {
-        let whole = DriverState { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
-        let cut = DriverState { cut: true, ..whole };
+        let whole = VfDriverState { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
+        let cut = VfDriverState { cut: true, ..whole };
         assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);
         assert_eq!((events(&cut, &cut).count(), events(&cut, &whole).count()), (0, 0));
     }

@@ -1,25 +1,25 @@
 //! A function as a vfio-user device: regions, interrupts and memory of one client become accesses to the card.
 //! `vfio_user` has the protocol, and `connection` the socket.
 
-use super::errand::{Errands, Mapped, Outcome};
-use super::holdings::Holdings;
-use super::journal::{Irq, Window};
-use crate::flight::{Place, What};
-use crate::port::engine::Engine;
-use host::dma::{MapRegionError, Permissions};
+use super::errand::{BlockingCallOutcome, BlockingCalls, MappedWindow};
+use super::holdings::ClientResources;
+use super::journal::{SavedDmaWindow, SavedEventfd};
+use crate::flight::{FlightRecordKind, RegisterLocation};
+use crate::port::engine::PortEngine;
+use host::dma::{DmaPermissions, MapRegionError};
 use host::eventfd::EventFd;
-use host::worker::LateFd;
+use host::worker::DeferredFd;
 use i82576::Time;
 use pcie::Function;
-use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
+use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 /// Function of the card with the resources that handle the messages of its client.
 pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
-    pub(super) engine: &'a mut Engine,
-    pub(super) own: &'a mut Holdings,
+    pub(super) engine: &'a mut PortEngine,
+    pub(super) own: &'a mut ClientResources,
     /// Arrival time of the client's message.
     pub(super) now: Time,
 }
@@ -58,14 +58,14 @@ impl FunctionDevice<'_> {
     }
 
     /// Returns the pending blocking calls of the function's client.
-    pub(super) fn errands(&mut self) -> &mut Errands {
+    pub(super) fn errands(&mut self) -> &mut BlockingCalls {
         &mut self.own.errands
     }
 
     /// Applies the outcome of a blocking call on the function's worker thread. Returns the reply to the client.
-    pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
+    pub(super) fn finish(&mut self, outcome: BlockingCallOutcome) -> Result<(), Errno> {
         match outcome {
-            Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
+            BlockingCallOutcome::Mapped(Ok(MappedWindow { region, window, identity })) => {
                 // The client's later messages wait for this one. So none of them has mapped these addresses.
                 self.engine.reach_mut(self.function).memory_mut().insert(region).map_err(|region| {
                     self.own.errands.discard(region);
@@ -74,8 +74,8 @@ impl FunctionDevice<'_> {
                 self.own.successor.mapped(&window, Some(identity));
                 Ok(())
             }
-            Outcome::Mapped(Err(error)) => Err(self.refuse(error)),
-            Outcome::Assigned { index, start, eventfds } => {
+            BlockingCallOutcome::Mapped(Err(error)) => Err(self.refuse(error)),
+            BlockingCallOutcome::Assigned { index, start, eventfds } => {
                 let eventfds = eventfds.map_err(|error| {
                     let number = errno(error.errno());
                     self.own.refused_eventfd = Some(error);
@@ -87,11 +87,11 @@ impl FunctionDevice<'_> {
                 self.unmask_new(index);
                 Ok(())
             }
-            Outcome::PartialKept(numbers) => {
+            BlockingCallOutcome::PartialKept(numbers) => {
                 self.own.successor.partial_kept(numbers);
                 Ok(())
             }
-            Outcome::CaughtUp => {
+            BlockingCallOutcome::CaughtUp => {
                 self.own.successor.arrived();
                 Ok(())
             }
@@ -100,7 +100,7 @@ impl FunctionDevice<'_> {
 
     /// Sets the eventfd of a vector, kept under this number, or removes it. Vectors that do not exist are ignored.
     fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
-        self.own.successor.eventfd(Irq { index, vector, number });
+        self.own.successor.eventfd(SavedEventfd { index, vector, number });
         self.engine.reach_mut(self.function).set_eventfd(index, vector, eventfd);
     }
 
@@ -119,7 +119,7 @@ impl FunctionDevice<'_> {
     }
 }
 
-impl Device<LateFd> for FunctionDevice<'_> {
+impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             flags: device_flags::PCI | device_flags::RESET,
@@ -141,7 +141,7 @@ impl Device<LateFd> for FunctionDevice<'_> {
         Some(info)
     }
 
-    fn region_fd(&mut self, index: u32) -> Option<LateFd> {
+    fn region_fd(&mut self, index: u32) -> Option<DeferredFd> {
         let pages = self.own.pages.as_mut().filter(|_| index == pci_region::BAR0)?;
         let fd = pages.give(self.engine.card_mut(), self.now).ok()?;
         Some(self.errands().keep(fd))
@@ -162,11 +162,11 @@ impl Device<LateFd> for FunctionDevice<'_> {
         self.read_doorbells();
         self.engine.card_mut().read(self.function, region, offset, data, self.now);
         self.publish_registers();
-        self.own.flight.access(self.now, What::Read(Place { region, offset }), data);
+        self.own.flight.access(self.now, FlightRecordKind::Read(RegisterLocation { region, offset }), data);
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
-        self.own.flight.access(self.now, What::Write(Place { region, offset }), data);
+        self.own.flight.access(self.now, FlightRecordKind::Write(RegisterLocation { region, offset }), data);
         self.read_doorbells();
         match region {
             pci_region::BAR0 => self.write_register(offset, data),
@@ -178,19 +178,19 @@ impl Device<LateFd> for FunctionDevice<'_> {
         }
     }
 
-    fn dma_map(&mut self, map: DmaMap<LateFd>) -> Result<Completion, Errno> {
-        let DmaMap { iova, size, readable, writable, file } = map;
-        let permissions = Permissions { read: readable, write: writable };
+    fn dma_map(&mut self, map: DmaWindow<DeferredFd>) -> Result<RequestCompletion, Errno> {
+        let DmaWindow { iova, size, readable, writable, file } = map;
+        let permissions = DmaPermissions { read: readable, write: writable };
         let offset = file.as_ref().map(|file| file.offset);
-        let window = Window { iova, size, permissions, file: 0, offset: offset.unwrap_or(0) };
+        let window = SavedDmaWindow { iova, size, permissions, file: 0, offset: offset.unwrap_or(0) };
         match self.engine.reach_mut(self.function).memory_mut().admit(iova, size, permissions, offset) {
             Ok(region) => {
                 let Some((region, file)) = region.zip(file) else {
                     self.own.successor.mapped(&window, None);
-                    return Ok(Completion::Now);
+                    return Ok(RequestCompletion::Now);
                 };
                 self.own.errands.map(region, file.fd, window, self.own.successor.keeper(1));
-                Ok(Completion::Later)
+                Ok(RequestCompletion::Later)
             }
             Err(error) => Err(self.refuse(error)),
         }
@@ -207,36 +207,36 @@ impl Device<LateFd> for FunctionDevice<'_> {
         self.own.successor.unmapped_all();
     }
 
-    fn set_irqs(&mut self, set: IrqSet<LateFd>) -> Result<Completion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<DeferredFd>) -> Result<RequestCompletion, Errno> {
         match set {
             // Clients disable interrupt types that they never enabled, and types that do not exist.
-            IrqSet::Disable { index } => {
+            IrqChange::Disable { index } => {
                 for vector in 0..self.engine.reach(self.function).vectors(index) {
                     self.set_eventfd(index, vector, None, 0);
                 }
                 self.unmask_new(index);
             }
-            IrqSet::Assign { index, start, fds } => {
+            IrqChange::Assign { index, start, fds } => {
                 let keeper = self.own.successor.keeper(fds.len());
                 self.own.errands.assign(index, start, fds, keeper);
-                return Ok(Completion::Later);
+                return Ok(RequestCompletion::Later);
             }
-            IrqSet::Deassign { index, vectors } => {
+            IrqChange::Deassign { index, vectors } => {
                 vectors.for_each(|vector| self.set_eventfd(index, vector, None, 0));
             }
-            IrqSet::Trigger { index, vector } => {
+            IrqChange::Trigger { index, vector } => {
                 self.engine.signal(self.function, index, vector);
             }
             // Only the pin can be masked. The session rejects other vectors.
-            IrqSet::Mask { .. } => self.engine.mask_pin(self.function, true),
-            IrqSet::Unmask { .. } => self.engine.mask_pin(self.function, false),
+            IrqChange::Mask { .. } => self.engine.mask_pin(self.function, true),
+            IrqChange::Unmask { .. } => self.engine.mask_pin(self.function, false),
         }
-        Ok(Completion::Now)
+        Ok(RequestCompletion::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
         self.read_doorbells();
-        self.own.flight.event(self.now, What::Said("reset by the client"), 0);
+        self.own.flight.event(self.now, FlightRecordKind::Said("reset by the client"), 0);
         if self.reset_function() { Ok(()) } else { Err(Errno::EIO) }
     }
 }

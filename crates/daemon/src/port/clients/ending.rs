@@ -2,13 +2,13 @@
 //!
 //! If a socket is closed with unread bytes in it, the kernel resets the connection. The client then reads
 //! ECONNRESET, and QEMU (11.1) aborts on it. So a client is disconnected in steps. First it is served until it is
-//! silent ([`WindDown`]). Then the port shuts down its half of the connection, and drops what the client still
-//! sends. It closes the socket when no more bytes come ([`HungUp`]). Both steps are bounded in time.
+//! silent ([`PendingDisconnect`]). Then the port shuts down its half of the connection, and drops what the client still
+//! sends. It closes the socket when no more bytes come ([`HalfClosedConnection`]). Both steps are bounded in time.
 //!
 //! The PF driver notifies the guest before that.
 
-use host::socket::{FdBatch, Received, Stream};
-use host::worker::Worker;
+use host::socket::{ReceivedFds, SocketReceived, StreamSocket};
+use host::worker::BlockingWorker;
 use i82576::Time;
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ const DRAIN_RECEIVES: usize = 64;
 
 /// A client that is being disconnected.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::port) struct WindDown {
+pub(in crate::port) struct PendingDisconnect {
     until: Time,
     /// Messages at the last call, and the time of the last new message.
     messages: u64,
     active: Time,
 }
 
-impl WindDown {
+impl PendingDisconnect {
     pub(super) fn new(messages: u64, now: Time) -> Self {
         Self { until: now + WIND_DOWN, messages, active: now }
     }
@@ -55,18 +55,18 @@ impl WindDown {
 
 /// A connection that the port has shut down for writing, and reads until the client closes it.
 #[derive(Debug)]
-struct HungUp {
-    stream: Stream,
+struct HalfClosedConnection {
+    stream: StreamSocket,
     /// Worker that closes descriptors that the client still sends, and then the socket.
-    closer: Worker,
+    closer: BlockingWorker,
     /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call:
     /// until then the port may have opened uplinks and sockets, and the client's time has not begun.
     looked: Option<(Time, Time)>,
 }
 
-impl HungUp {
+impl HalfClosedConnection {
     /// Shuts the port's half down. The client reads all that was sent, and then the end of the stream.
-    fn new(stream: Stream, closer: Worker) -> Self {
+    fn new(stream: StreamSocket, closer: BlockingWorker) -> Self {
         // If the client has closed its end already, the failure has no consequence.
         let _ = stream.shut_down_writing();
         Self { stream, closer, looked: None }
@@ -74,7 +74,7 @@ impl HungUp {
 
     /// Reads and drops what came since the last call. Returns whether the socket can be closed.
     fn drain(&mut self, buffer: &mut [u8], now: Time) -> bool {
-        let mut fds = FdBatch::new();
+        let mut fds = ReceivedFds::new();
         let (first, active) = self.looked.get_or_insert((now, now));
         let until = *first + DRAIN;
         for _ in 0..DRAIN_RECEIVES {
@@ -82,14 +82,14 @@ impl HungUp {
                 return now >= until;
             }
             match self.stream.recv(buffer, &mut fds) {
-                Ok(Received::Bytes(_)) => {
+                Ok(SocketReceived::Bytes(_)) => {
                     *active = now;
                     if !fds.is_empty() {
                         self.closer.discard(std::mem::take(&mut fds));
                     }
                 }
-                Ok(Received::WouldBlock) => return now >= until.min(*active + DRAINED),
-                Ok(Received::Closed) | Err(_) => return true,
+                Ok(SocketReceived::WouldBlock) => return now >= until.min(*active + DRAINED),
+                Ok(SocketReceived::Closed) | Err(_) => return true,
             }
         }
         now >= until
@@ -98,35 +98,35 @@ impl HungUp {
 
 /// Connections that the port has shut down for writing and still reads.
 #[derive(Debug, Default)]
-pub(super) struct HungUps(Vec<HungUp>);
+pub(super) struct HalfClosedConnections(Vec<HalfClosedConnection>);
 
-impl HungUps {
+impl HalfClosedConnections {
     /// Returns whether every client has closed its end.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Shuts a connection down and adds it. `closer` closes it later.
-    pub(super) fn add(&mut self, stream: Stream, closer: Worker, buffer: &mut [u8], now: Time) {
+    pub(super) fn add(&mut self, stream: StreamSocket, closer: BlockingWorker, buffer: &mut [u8], now: Time) {
         if self.0.len() >= MOST_HUNG_UP {
             // Closes the oldest early. Clients that connect and misbehave at this rate risk a reset.
             let mut first = self.0.remove(0);
             first.drain(buffer, now);
             first.close();
         }
-        self.0.push(HungUp::new(stream, closer));
+        self.0.push(HalfClosedConnection::new(stream, closer));
     }
 
     /// Reads and drops what clients still send, and closes connections that are done. Returns the time of the next
     /// call.
     pub(super) fn drain(&mut self, buffer: &mut [u8], now: Time) -> Option<Time> {
         let over = self.0.extract_if(.., |hung_up| hung_up.drain(buffer, now));
-        over.for_each(HungUp::close);
+        over.for_each(HalfClosedConnection::close);
         (!self.0.is_empty()).then(|| now + DRAIN_EVERY)
     }
 }
 
-impl HungUp {
+impl HalfClosedConnection {
     /// Closes the socket of a disconnected client on the worker, because unread descriptors in it may block the close.
     fn close(self) {
         self.closer.discard(self.stream);
@@ -135,9 +135,9 @@ impl HungUp {
 
 #[cfg(test)]
 mod tests {
-    use super::{DRAIN, DRAINED, HungUp, SILENCE, WIND_DOWN, WindDown};
-    use host::socket::Stream;
-    use host::worker::Worker;
+    use super::{DRAIN, DRAINED, HalfClosedConnection, PendingDisconnect, SILENCE, WIND_DOWN};
+    use host::socket::StreamSocket;
+    use host::worker::BlockingWorker;
     use i82576::Time;
     use std::io::Read;
     use std::os::fd::OwnedFd;
@@ -147,13 +147,13 @@ mod tests {
     const START: Time = Time::from_nanos(1_000_000_000);
     const STEP: Duration = Duration::from_millis(1);
 
-    fn closer() -> Worker {
-        Worker::start("closer").unwrap()
+    fn closer() -> BlockingWorker {
+        BlockingWorker::start("closer").unwrap()
     }
 
     #[test]
     fn closing_connection_ends_after_silence_or_in_bounded_time() {
-        let mut silent = WindDown::new(7, START);
+        let mut silent = PendingDisconnect::new(7, START);
         assert_eq!(silent.next_check(7, true, START), Some(START + SILENCE));
         assert_eq!(
             silent.next_check(8, true, START + STEP),
@@ -162,7 +162,7 @@ mod tests {
         );
         assert_eq!(silent.next_check(8, true, START + STEP + SILENCE), None);
 
-        let mut busy = WindDown::new(0, START);
+        let mut busy = PendingDisconnect::new(0, START);
         let last = START + WIND_DOWN;
         assert_eq!(busy.next_check(1, true, START + (WIND_DOWN - STEP)), Some(last));
         assert_eq!(busy.next_check(2, false, last), None);
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn disconnected_client_reads_end_of_stream_and_no_reset() {
-        let (ours, theirs) = Stream::pair().unwrap();
+        let (ours, theirs) = StreamSocket::pair().unwrap();
         ours.send(b"last", &[]).unwrap();
-        let mut hung_up = HungUp::new(ours, closer());
+        let mut hung_up = HalfClosedConnection::new(ours, closer());
         theirs.send(b"doorbell", &[]).unwrap();
         let mut buffer = [0; 64];
         assert!(!hung_up.drain(&mut buffer, START), "the client may still send");
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn drain_timeout_of_a_connection_starts_with_its_first_drain() {
-        let (ours, theirs) = Stream::pair().unwrap();
-        let mut hung_up = HungUp::new(ours, closer());
+        let (ours, theirs) = StreamSocket::pair().unwrap();
+        let mut hung_up = HalfClosedConnection::new(ours, closer());
         let (mut buffer, late) = ([0; 8], START + DRAIN);
         assert!(!hung_up.drain(&mut buffer, late));
         theirs.send(b"doorbell", &[]).unwrap();
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn connection_of_a_sending_client_closes_in_bounded_time() {
-        let (ours, theirs) = Stream::pair().unwrap();
-        let mut hung_up = HungUp::new(ours, closer());
+        let (ours, theirs) = StreamSocket::pair().unwrap();
+        let mut hung_up = HalfClosedConnection::new(ours, closer());
         let mut buffer = [0; 8];
         assert!(!hung_up.drain(&mut buffer, START));
         for step in 0..4 {

@@ -1,19 +1,19 @@
 //! Errands: work for a client that may take long, such as mapping its memory, taking its eventfds, and closing
-//! both. A function's [`Worker`] does the work while the port's loop continues. The result comes back as a
-//! [`Done`].
+//! both. A function's [`BlockingWorker`] does the work while the port's loop continues. The result comes back as a
+//! [`CompletedCall`].
 //!
 //! Each function has a worker of its own. So one client's memory, however large, delays no other client, and
 //! neither do descriptors that block when they are closed. `device` uses the results.
 
-use super::journal::{NOT_KEPT, Window};
-use super::keeper::Keeper;
-use host::confine::{ConfineError, Prepared};
+use super::journal::{NOT_KEPT, SavedDmaWindow};
+use super::keeper::FdSaver;
+use host::confine::{PreparedSandbox, SandboxError};
 use host::dma::{MapRegionError, MappedRegion, PendingRegion};
-use host::eventfd::{AdoptError, EventFd};
-use host::memory::{self, FileIdentity, MapError};
-use host::poll::Waker;
-use host::socket::Stream;
-use host::worker::{LateFd, Worker};
+use host::eventfd::{EventFd, EventFdError};
+use host::memory::{self, FileIdentity, FileMapError};
+use host::poll::ThreadWaker;
+use host::socket::StreamSocket;
+use host::worker::{BlockingWorker, DeferredFd};
 use pcie::Function;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,21 +24,21 @@ const MOST: usize = 64;
 
 /// Result of a blocking call for a client, from the worker thread.
 #[derive(Debug)]
-pub(in crate::port) struct Done {
+pub(in crate::port) struct CompletedCall {
     pub(super) function: Function,
-    /// Number of the client for which the call was made ([`Errands::next_client`]).
+    /// Number of the client for which the call was made ([`BlockingCalls::next_client`]).
     pub(super) client: u64,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: BlockingCallOutcome,
 }
 
 /// Outcome of a blocking call on the function's worker thread.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum BlockingCallOutcome {
     /// A DMA window was mapped and its file kept, or the reason for the failure.
-    Mapped(Result<Mapped, MapRegionError>),
+    Mapped(Result<MappedWindow, MapRegionError>),
     /// Eventfds for vectors of an interrupt type, from `start` on, with the numbers under which they are kept; or
     /// the reason why a descriptor is not an eventfd.
-    Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, AdoptError> },
+    Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
     /// Numbers under which descriptors of an incomplete message are kept.
     PartialKept(Vec<u64>),
     /// All earlier blocking calls of the function have ended.
@@ -47,14 +47,14 @@ pub(super) enum Outcome {
 
 /// DMA window of a client that the worker thread has mapped.
 #[derive(Debug)]
-pub(super) struct Mapped {
+pub(super) struct MappedWindow {
     pub(super) region: MappedRegion,
     /// Record of the window for the next process, with the number of the window's file.
-    pub(super) window: Window,
+    pub(super) window: SavedDmaWindow,
     pub(super) identity: FileIdentity,
 }
 
-impl Outcome {
+impl BlockingCallOutcome {
     /// Returns the numbers under which this blocking call has kept descriptors.
     pub(super) fn numbers(&self) -> Vec<u64> {
         match self {
@@ -72,23 +72,23 @@ impl Outcome {
 
 /// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
-pub(in crate::port) struct Desk {
+pub(in crate::port) struct CompletionSender {
     /// Keeps descriptors of new clients. It closes none, so no client can delay it.
-    clerk: Worker,
-    done: mpsc::Sender<Done>,
+    clerk: BlockingWorker,
+    done: mpsc::Sender<CompletedCall>,
     /// Wakes the port's loop.
-    waker: Waker,
+    waker: ThreadWaker,
 }
 
-impl Desk {
+impl CompletionSender {
     /// Starts the thread that keeps new clients' descriptors. It gives up the rights that `confined` names. The
     /// receiver returns results of errands.
     pub(in crate::port) fn open(
         port: &str,
-        waker: &Waker,
-        confined: &Prepared,
-    ) -> Result<(Self, mpsc::Receiver<Done>), ConfineError> {
-        let clerk = Worker::start_confined(&format!("keep {port}"), confined)?;
+        waker: &ThreadWaker,
+        confined: &PreparedSandbox,
+    ) -> Result<(Self, mpsc::Receiver<CompletedCall>), SandboxError> {
+        let clerk = BlockingWorker::start_confined(&format!("keep {port}"), confined)?;
         let (done, receiver) = mpsc::channel();
         Ok((Self { clerk, done, waker: waker.clone() }, receiver))
     }
@@ -96,17 +96,17 @@ impl Desk {
 
 /// Blocking calls for one function's clients, on the function's worker thread.
 #[derive(Debug)]
-pub(in crate::port) struct Errands {
+pub(in crate::port) struct BlockingCalls {
     function: Function,
-    worker: Worker,
-    desk: Desk,
+    worker: BlockingWorker,
+    desk: CompletionSender,
     /// Number of the connected client. Numbers are never used twice.
     client: u64,
 }
 
-impl Errands {
+impl BlockingCalls {
     /// Creates the function's queue of blocking calls, with its worker thread.
-    pub(in crate::port) fn new(function: Function, worker: Worker, desk: Desk) -> Self {
+    pub(in crate::port) fn new(function: Function, worker: BlockingWorker, desk: CompletionSender) -> Self {
         Self { function, worker, desk, client: next_client() }
     }
 
@@ -116,45 +116,51 @@ impl Errands {
     }
 
     /// Returns true if the blocking call was made for a former client.
-    pub(super) fn is_of_former_client(&self, done: &Done) -> bool {
+    pub(super) fn is_of_former_client(&self, done: &CompletedCall) -> bool {
         done.client != self.client
     }
 
     /// Maps a DMA window on the worker, and keeps the window's file for the next process.
-    pub(super) fn map(&self, region: PendingRegion, file: LateFd, window: Window, keeper: Keeper) {
-        self.run(move || Outcome::Mapped(map(region, file.into_inner(), window, &keeper)));
+    pub(super) fn map(
+        &self,
+        region: PendingRegion,
+        file: DeferredFd,
+        window: SavedDmaWindow,
+        keeper: FdSaver,
+    ) {
+        self.run(move || BlockingCallOutcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
     /// Takes descriptors as eventfds, and keeps them for the next process. If one is invalid, none is used.
-    pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<LateFd>, keeper: Keeper) {
+    pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
             let eventfds = eventfds.collect::<Result<Vec<_>, _>>().map(|eventfds| keeper.keep_all(eventfds));
-            Outcome::Assigned { index, start, eventfds }
+            BlockingCallOutcome::Assigned { index, start, eventfds }
         });
     }
 
     /// Keeps descriptors of an incomplete message for the next process. The client waits until that is done.
-    pub(super) fn keep_partial(&self, fds: Vec<LateFd>, keeper: Keeper) {
+    pub(super) fn keep_partial(&self, fds: Vec<DeferredFd>, keeper: FdSaver) {
         self.run(move || {
-            let fds: Vec<OwnedFd> = fds.into_iter().map(LateFd::into_inner).collect();
-            Outcome::PartialKept(keeper.keep_useful(&fds))
+            let fds: Vec<OwnedFd> = fds.into_iter().map(DeferredFd::into_inner).collect();
+            BlockingCallOutcome::PartialKept(keeper.keep_useful(&fds))
         });
     }
 
     /// Keeps a new client's descriptors for the next process. The client waits until that is done.
-    pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: Keeper) {
+    pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: FdSaver) {
         self.run_on(&self.desk.clerk, move || {
             for (number, fd) in fds {
                 keeper.keep(number, fd.as_fd());
             }
-            Outcome::CaughtUp
+            BlockingCallOutcome::CaughtUp
         });
     }
 
     /// Reports when all earlier blocking calls have ended.
     pub(super) fn catch_up(&self) {
-        self.run(|| Outcome::CaughtUp);
+        self.run(|| BlockingCallOutcome::CaughtUp);
     }
 
     /// Drops a value that may hold a client's descriptors, on the worker.
@@ -163,13 +169,13 @@ impl Errands {
     }
 
     /// Turns a client away. Its socket may hold unread descriptors, so the worker closes it.
-    pub(super) fn turn_away(&self, stream: Stream) {
+    pub(super) fn turn_away(&self, stream: StreamSocket) {
         stream.hang_up();
         self.discard(stream);
     }
 
     /// Wraps a client's descriptor, so that the worker closes it.
-    pub(in crate::port) fn keep(&self, fd: OwnedFd) -> LateFd {
+    pub(in crate::port) fn keep(&self, fd: OwnedFd) -> DeferredFd {
         self.worker.keep(fd)
     }
 
@@ -178,16 +184,16 @@ impl Errands {
         self.worker.backlog() >= MOST
     }
 
-    fn run(&self, errand: impl FnOnce() -> Outcome + Send + 'static) {
+    fn run(&self, errand: impl FnOnce() -> BlockingCallOutcome + Send + 'static) {
         self.run_on(&self.worker, errand);
     }
 
-    fn run_on(&self, worker: &Worker, errand: impl FnOnce() -> Outcome + Send + 'static) {
+    fn run_on(&self, worker: &BlockingWorker, errand: impl FnOnce() -> BlockingCallOutcome + Send + 'static) {
         let (function, client) = (self.function, self.client);
         let (done, waker) = (self.desk.done.clone(), self.desk.waker.clone());
         worker.run(move || {
             // If the port has ended meanwhile, the outcome is dropped here, and with it its descriptors.
-            let _ = done.send(Done { function, client, outcome: errand() });
+            let _ = done.send(CompletedCall { function, client, outcome: errand() });
             waker.wake();
         });
     }
@@ -203,18 +209,18 @@ fn next_client() -> u64 {
 fn map(
     region: PendingRegion,
     file: OwnedFd,
-    mut window: Window,
-    keeper: &Keeper,
-) -> Result<Mapped, MapRegionError> {
+    mut window: SavedDmaWindow,
+    keeper: &FdSaver,
+) -> Result<MappedWindow, MapRegionError> {
     if !memory::is_memory(file.as_fd()) {
         // Another process may share such a file and make its close block, which would block the keeper.
-        return Err(MapError::WrongKind.into());
+        return Err(FileMapError::WrongKind.into());
     }
-    let identity = FileIdentity::of_memory(file.as_fd()).map_err(MapError::System)?;
+    let identity = FileIdentity::of_memory(file.as_fd()).map_err(FileMapError::System)?;
     let kept = keeper.keep_file(&identity, file.as_fd());
     window.file = kept.number;
     match region.map(file) {
-        Ok(region) => Ok(Mapped { region, window, identity }),
+        Ok(region) => Ok(MappedWindow { region, window, identity }),
         Err(error) => {
             keeper.take_back(kept);
             Err(error)

@@ -1,34 +1,34 @@
 //! Resources that the host holds for the client of a function. They stay when clients come and go. `connection` has
 //! the connection, and the card has the function itself.
 
-use super::errand::Errands;
+use super::errand::BlockingCalls;
 use super::pages::SharedPages;
-use super::successor::Successor;
-use crate::flight::Flight;
+use super::successor::ClientSaver;
+use crate::flight::FlightRecorder;
 use host::dma::MapRegionError;
-use host::eventfd::AdoptError;
+use host::eventfd::EventFdError;
 
 /// Resources for the client of a function.
 #[derive(Debug)]
-pub(in crate::port) struct Holdings {
+pub(in crate::port) struct ClientResources {
     /// Pages that the client may map.
     pub(super) pages: Option<SharedPages>,
     /// Saved state and descriptors of the client, for the next process.
-    pub(in crate::port) successor: Box<dyn Successor>,
+    pub(in crate::port) successor: Box<dyn ClientSaver>,
     /// Blocking calls for the client, such as mapping memory.
-    pub(in crate::port) errands: Errands,
+    pub(in crate::port) errands: BlockingCalls,
     /// Flight recorder of the function.
-    pub(super) flight: Flight,
+    pub(super) flight: FlightRecorder,
     /// Error of the last refused DMA window, for the log.
     pub(super) refused: Option<MapRegionError>,
     /// Error of the last refused eventfd, for the log.
-    pub(super) refused_eventfd: Option<AdoptError>,
+    pub(super) refused_eventfd: Option<EventFdError>,
 }
 
-impl Holdings {
+impl ClientResources {
     /// Creates the resources of a function without a client.
-    pub(in crate::port) fn new(successor: Box<dyn Successor>, errands: Errands) -> Self {
-        let flight = Flight::default();
+    pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCalls) -> Self {
+        let flight = FlightRecorder::default();
         Self { pages: None, successor, errands, flight, refused: None, refused_eventfd: None }
     }
 }

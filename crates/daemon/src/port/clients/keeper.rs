@@ -2,22 +2,22 @@
 //! of each descriptor.
 
 use super::journal::NOT_KEPT;
-use crate::vault::PortVault;
+use crate::vault::PortDescriptorVault;
 use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Keeps descriptors of one blocking call for the next process.
 #[derive(Debug)]
-pub(in crate::port) struct Keeper {
-    pub(in crate::port) vault: PortVault,
+pub(in crate::port) struct FdSaver {
+    pub(in crate::port) vault: PortDescriptorVault,
     /// Free descriptor numbers.
     pub(in crate::port) numbers: Vec<u64>,
     /// Files of guest memory that the vault keeps already, with their numbers.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
-impl Keeper {
+impl FdSaver {
     /// Keeps a descriptor under a number.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.vault.keep(number, fd);
@@ -45,17 +45,17 @@ impl Keeper {
     }
 
     /// Keeps a file of guest memory, unless it is kept already.
-    pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> KeptFile {
+    pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> KeptMemoryFile {
         if let Some((_, number)) = self.files.iter().find(|(known, _)| known == identity) {
-            return KeptFile { number: *number, new: false };
+            return KeptMemoryFile { number: *number, new: false };
         }
         let number = self.numbers.first().copied().unwrap_or_default();
         self.keep(number, fd);
-        KeptFile { number, new: true }
+        KeptMemoryFile { number, new: true }
     }
 
     /// Releases a file of guest memory, if this blocking call was the first to keep the file.
-    pub(super) fn take_back(&self, kept: KeptFile) {
+    pub(super) fn take_back(&self, kept: KeptMemoryFile) {
         if kept.new {
             self.vault.forget(kept.number);
         }
@@ -64,7 +64,7 @@ impl Keeper {
 
 /// File of guest memory that the vault keeps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KeptFile {
+pub(super) struct KeptMemoryFile {
     pub(super) number: u64,
     /// True if this blocking call was the first to keep the file.
     new: bool,

@@ -1,9 +1,9 @@
 //! Opens the listening socket of a function.
 
 use crate::config::{PortConfig, VfConfig};
-use crate::vault::PortVault;
+use crate::vault::PortDescriptorVault;
 use host::folder;
-use host::socket::{Access, BindError, Listener};
+use host::socket::{SocketAccess, SocketFileError, SocketListener};
 use i82576::MacAddress;
 use pcie::Function;
 use std::os::fd::AsFd;
@@ -16,16 +16,16 @@ pub struct SocketError {
     /// Name of the function.
     name: String,
     /// Cause of the failure.
-    source: BindError,
+    source: SocketFileError,
 }
 
 /// Name, MAC address and socket of a function, as configured.
-pub(in crate::port) struct FunctionPlace<'a> {
+pub(in crate::port) struct FunctionConfig<'a> {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: &'a str,
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: &'a Path,
-    pub(in crate::port) access: Access,
+    pub(in crate::port) access: SocketAccess,
 }
 
 /// Returns the vault's name for the socket of a function.
@@ -33,7 +33,7 @@ pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
 
-impl<'a> FunctionPlace<'a> {
+impl<'a> FunctionConfig<'a> {
     /// Returns the place of a VF.
     pub(in crate::port) fn of_vf(vf: &'a VfConfig) -> Self {
         let function = Function::Vf(vf.index.get());
@@ -53,14 +53,14 @@ impl<'a> FunctionPlace<'a> {
     }
 
     /// Opens the function's socket: the previous process's, if it has left one, else a new one.
-    pub(in crate::port) fn listen(&self, vault: &PortVault) -> Result<Listener, SocketError> {
+    pub(in crate::port) fn listen(&self, vault: &PortDescriptorVault) -> Result<SocketListener, SocketError> {
         self.bind(vault).map_err(|source| SocketError { name: self.name.to_owned(), source })
     }
 
-    fn bind(&self, vault: &PortVault) -> Result<Listener, BindError> {
+    fn bind(&self, vault: &PortDescriptorVault) -> Result<SocketListener, SocketFileError> {
         let kept = kept_listener(self.name);
         if let Some(fd) = vault.copy_named(&kept)
-            && let Some(listener) = Listener::adopt(fd, self.socket)
+            && let Some(listener) = SocketListener::adopt(fd, self.socket)
         {
             return Ok(listener);
         }
@@ -75,14 +75,14 @@ impl<'a> FunctionPlace<'a> {
                  {closed}"
             );
         }
-        let listener = Listener::bind(self.socket, self.access)?;
+        let listener = SocketListener::bind(self.socket, self.access)?;
         vault.keep_named(&kept, listener.as_fd());
         Ok(listener)
     }
 }
 
 /// Returns the folder that keeps permitted users from the socket, if there is one.
-fn closed_to_others(folder: &Path, access: Access) -> Option<PathBuf> {
+fn closed_to_others(folder: &Path, access: SocketAccess) -> Option<PathBuf> {
     // No user and no group has this id.
     let other = u32::MAX;
     match (access.owner, access.group) {

@@ -14,8 +14,8 @@
 //! | `answers` | how long requests wait for the PF driver |
 //! | `changes`, `calls` | events of VFs, and calls to drivers that have to restart |
 //!
-//! Clients reach the card through [`Engine`], and a successor through the trait [`successor::Successor`]. Time is
-//! an argument. Only [`Clients::serve`] takes a clock, which bounds each visit. `run` calls all this.
+//! Clients reach the card through [`PortEngine`], and a successor through the trait [`successor::ClientSaver`]. Time is
+//! an argument. Only [`PortClients::serve`] takes a clock, which bounds each visit. `run` calls all this.
 
 pub(in crate::port) mod answers;
 mod calls;
@@ -34,21 +34,21 @@ pub(in crate::port) mod service;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
 
-use super::engine::{Engine, UPLINK};
-use crate::config::file::Wait;
+use super::engine::{PortEngine, UPLINK};
+use crate::config::file::DoorbellMode;
 use crate::control::status::Answers as AnswerStatus;
-use crate::flight::files::Files;
-use crate::flight::recording::Taken;
+use crate::flight::files::RecordingSender;
+use crate::flight::recording::PendingRecording;
 use crate::state::port::ClientState;
-use crate::totals::AnswerTotals;
-use answers::{Answers, MessageTimes};
-use ending::HungUps;
-use errand::Done;
-use host::poll::{Interest, Poller};
+use crate::totals::AnswerDelayTotals;
+use answers::{MailboxAnswers, MessageTimes};
+use ending::HalfClosedConnections;
+use errand::CompletedCall;
+use host::poll::{PollInterest, Poller};
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
-use policy::Action;
-use slot::Slot;
+use policy::OffenceAction;
+use slot::OfferedFunction;
 use std::io;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -65,11 +65,11 @@ const RECEIVE_BUFFER: usize = 64 * 1024;
 const WATCH: Duration = Duration::from_secs(1);
 
 /// Tokens of the descriptors that woke the port.
-pub(in crate::port) type Ready = [Option<u64>; 64];
+pub(in crate::port) type ReadyTokens = [Option<u64>; 64];
 
 /// Descriptor that woke the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) enum Event {
+pub(in crate::port) enum WakeSource {
     /// The port has pending commands.
     Command,
     /// The uplink has frames to receive.
@@ -80,7 +80,7 @@ pub(in crate::port) enum Event {
     Connection(usize),
 }
 
-impl Event {
+impl WakeSource {
     /// Returns the event of a descriptor's token.
     pub(in crate::port) fn of(token: u64) -> Self {
         match token {
@@ -94,17 +94,17 @@ impl Event {
 
 /// Functions of a port with their sockets and clients.
 #[derive(Debug)]
-pub(in crate::port) struct Clients {
-    slots: Vec<Slot>,
+pub(in crate::port) struct PortClients {
+    slots: Vec<OfferedFunction>,
     /// Clients that the port has disconnected and that have not closed their end of the connection yet.
-    hung_up: HungUps,
+    hung_up: HalfClosedConnections,
     poller: Poller,
     /// Wait policy of the port, which decides whether new clients get pages.
-    wait: Wait,
+    wait: DoorbellMode,
     message_times: MessageTimes,
-    answers: Answers,
+    answers: MailboxAnswers,
     /// Channel of the outcomes of clients' blocking calls.
-    done: Receiver<Done>,
+    done: Receiver<CompletedCall>,
     /// Buffer for messages received from clients.
     buffer: Box<[u8]>,
     /// Time when the conduct of VFs was last checked.
@@ -112,25 +112,25 @@ pub(in crate::port) struct Clients {
     /// [`host::memory::poison_events`] at the last check.
     poisoned: u64,
     /// Folder for flight recordings of quarantined VFs.
-    flights: Files,
+    flights: RecordingSender,
 }
 
-impl Clients {
+impl PortClients {
     /// Creates the set of clients without a function. `poller` comes from [`Self::poller_of`].
     pub(in crate::port) fn new(
         poller: Poller,
-        wait: Wait,
-        done: Receiver<Done>,
+        wait: DoorbellMode,
+        done: Receiver<CompletedCall>,
         watched: Time,
-        flights: Files,
+        flights: RecordingSender,
     ) -> Self {
         Self {
             slots: Vec::new(),
-            hung_up: HungUps::default(),
+            hung_up: HalfClosedConnections::default(),
             poller,
             wait,
             message_times: MessageTimes::default(),
-            answers: Answers::default(),
+            answers: MailboxAnswers::default(),
             done,
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched,
@@ -140,15 +140,15 @@ impl Clients {
     }
 
     /// Creates the poller of a port, which reports `waker`.
-    pub(in crate::port) fn poller_of(waker: &host::poll::Waker) -> io::Result<Poller> {
+    pub(in crate::port) fn poller_of(waker: &host::poll::ThreadWaker) -> io::Result<Poller> {
         let poller = Poller::new()?;
-        poller.add(waker, WAKER, Interest::READ)?;
+        poller.add(waker, WAKER, PollInterest::READ)?;
         Ok(poller)
     }
 
     /// Adds a function after the other functions, and accepts its clients.
-    pub(in crate::port) fn add(&mut self, slot: Slot) -> io::Result<()> {
-        self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
+    pub(in crate::port) fn add(&mut self, slot: OfferedFunction) -> io::Result<()> {
+        self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, PollInterest::READ)?;
         self.slots.push(slot);
         Ok(())
     }
@@ -156,15 +156,15 @@ impl Clients {
     /// Adds a function that may have a client of the previous process. `adopt` resumes the client.
     pub(in crate::port) fn add_inherited(
         &mut self,
-        mut slot: Slot,
-        adopt: impl FnOnce(&Poller, u64, &mut Slot),
+        mut slot: OfferedFunction,
+        adopt: impl FnOnce(&Poller, u64, &mut OfferedFunction),
     ) -> io::Result<()> {
         adopt(&self.poller, CONNECTIONS + self.slots.len() as u64, &mut slot);
         self.add(slot)
     }
 
     /// Returns the port's functions with their clients. The place of a function is an index into them.
-    pub(in crate::port) fn slots(&self) -> &[Slot] {
+    pub(in crate::port) fn slots(&self) -> &[OfferedFunction] {
         &self.slots
     }
 
@@ -178,8 +178,8 @@ impl Clients {
         self.slots.iter().position(|slot| slot.function.vf() == Some(vf))
     }
 
-    /// Waits until a descriptor is ready, or `time` is over. Returns tokens for [`Event::of`].
-    pub(in crate::port) fn wait(&mut self, time: Option<Duration>) -> io::Result<Ready> {
+    /// Waits until a descriptor is ready, or `time` is over. Returns tokens for [`WakeSource::of`].
+    pub(in crate::port) fn wait(&mut self, time: Option<Duration>) -> io::Result<ReadyTokens> {
         let mut ready = [None; 64];
         for (place, event) in ready.iter_mut().zip(self.poller.wait(time)?) {
             *place = Some(event.token);
@@ -203,27 +203,27 @@ impl Clients {
     }
 
     /// Has the card read the doorbells that guests have stored into their pages.
-    pub(in crate::port) fn read_doorbells(&self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn read_doorbells(&self, engine: &mut PortEngine, now: Time) {
         for pages in self.slots.iter().filter_map(|slot| slot.own.pages.as_ref()) {
             pages.read_doorbells(engine.card_mut(), now);
         }
     }
 
     /// Has the card store the registers that guests read in their pages.
-    pub(in crate::port) fn publish_registers(&self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn publish_registers(&self, engine: &mut PortEngine, now: Time) {
         for pages in self.slots.iter().filter_map(|slot| slot.own.pages.as_ref()) {
             pages.publish_registers(engine.card_mut(), now);
         }
     }
 
     /// Returns whether a guest has stored anything since its doorbells were last read.
-    pub(in crate::port) fn have_new_doorbells(&self, engine: &Engine) -> bool {
+    pub(in crate::port) fn have_new_doorbells(&self, engine: &PortEngine) -> bool {
         let mut pages = self.slots.iter().filter_map(|slot| slot.own.pages.as_ref());
         pages.any(|pages| pages.has_new_doorbells(engine.card()))
     }
 
     /// Returns whether the port has to poll pages: a client has pages, and the card may act on its guest's stores.
-    pub(in crate::port) fn must_poll_pages(&self, engine: &Engine) -> bool {
+    pub(in crate::port) fn must_poll_pages(&self, engine: &PortEngine) -> bool {
         self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
     }
 
@@ -238,12 +238,12 @@ impl Clients {
     }
 
     /// Shows every VF the link that the PF driver has set. A VF whose client is being disconnected sees no link.
-    pub(in crate::port) fn show_links(&mut self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn show_links(&mut self, engine: &mut PortEngine, now: Time) {
         self.slots.iter_mut().for_each(|slot| slot.show_link(engine, now));
     }
 
     /// Records which VFs' requests wait for the PF driver, before a visit of the driver.
-    pub(in crate::port) fn note_requests(&mut self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn note_requests(&mut self, engine: &mut PortEngine, now: Time) {
         let (slots, answers) = (&self.slots, &mut self.answers);
         let since = |vf: VfIndex| slots.get(vf.index()).map_or(now, |slot| slot.pending_since);
         answers.ask(engine.card_mut().pending_requests(now), since);
@@ -260,22 +260,22 @@ impl Clients {
     }
 
     /// Returns the delays of the PF driver's answers, for the next process.
-    pub(in crate::port) fn save_answers(&self) -> AnswerTotals {
+    pub(in crate::port) fn save_answers(&self) -> AnswerDelayTotals {
         self.answers.save()
     }
 
     /// Continues the previous process's delays of answers.
-    pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerTotals) {
+    pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerDelayTotals) {
         self.answers.resume(totals);
     }
 
     /// Logs state changes of VFs' drivers since the last call.
-    pub(in crate::port) fn log_changes(&mut self, engine: &Engine, now: Time) {
+    pub(in crate::port) fn log_changes(&mut self, engine: &PortEngine, now: Time) {
         self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
 
     /// Has the PF driver check the conduct of its VFs once a second. Returns whether a VF has offended.
-    pub(in crate::port) fn watch(&mut self, engine: &mut Engine, now: Time) -> bool {
+    pub(in crate::port) fn watch(&mut self, engine: &mut PortEngine, now: Time) -> bool {
         if now.since(self.watched) < WATCH {
             return false;
         }
@@ -285,7 +285,7 @@ impl Clients {
         for slot in &mut self.slots {
             let Some(verdict) = slot.judge(engine, now) else { continue };
             judged = true;
-            if verdict.action == Action::Quarantine {
+            if verdict.action == OffenceAction::Quarantine {
                 let because = Some(verdict.offence.name());
                 self.flights.write(slot.take_flight(engine.card().family(), because, now));
             }
@@ -299,24 +299,29 @@ impl Clients {
     }
 
     /// Returns the flight recording of a VF.
-    pub(in crate::port) fn flight(&mut self, vf: VfIndex, engine: &mut Engine, now: Time) -> Option<Taken> {
+    pub(in crate::port) fn flight(
+        &mut self,
+        vf: VfIndex,
+        engine: &mut PortEngine,
+        now: Time,
+    ) -> Option<PendingRecording> {
         let slot = self.slots.iter_mut().find(|slot| slot.function.vf() == Some(vf))?;
         slot.own.flight.count(now, engine.card_mut().counters(slot.function));
         Some(slot.take_flight(engine.card().family(), None, now))
     }
 
     /// Notifies the drivers that have to restart. Returns the time of the next call.
-    pub(in crate::port) fn call_drivers(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+    pub(in crate::port) fn call_drivers(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }
 
     /// Returns the state of each function that the journal does not hold.
-    pub(in crate::port) fn states(&self, engine: &Engine) -> Vec<ClientState> {
+    pub(in crate::port) fn states(&self, engine: &PortEngine) -> Vec<ClientState> {
         self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
     }
 }
 
 /// Returns whether the function's client has received its pages.
-fn has_pages(slot: &Slot) -> bool {
+fn has_pages(slot: &OfferedFunction) -> bool {
     slot.own.pages.as_ref().is_some_and(pages::SharedPages::are_given)
 }

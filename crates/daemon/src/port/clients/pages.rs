@@ -5,12 +5,12 @@
 //!
 //! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store. `waiting` decides when to poll for one.
 
-use crate::port::engine::family::Family;
-use crate::port::engine::page_memory::PageMemory;
+use crate::port::engine::family::PortCard;
+use crate::port::engine::page_memory::VfRegisterPages;
 use host::shared::SharedMemoryError;
 use i82576::Time;
 use pcie::VfIndex;
-use pcie::pages::Pages;
+use pcie::pages::GuestPages;
 use std::io;
 use std::os::fd::OwnedFd;
 use vfio_user::types::SparseArea;
@@ -19,7 +19,7 @@ use vfio_user::wire::pci_region;
 /// Pages of a VF, shared with its client.
 #[derive(Debug)]
 pub(super) struct SharedPages {
-    memory: PageMemory,
+    memory: VfRegisterPages,
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
@@ -27,18 +27,18 @@ pub(super) struct SharedPages {
     given: bool,
 }
 
-fn bar0(card: &dyn Family, vf: VfIndex) -> u64 {
+fn bar0(card: &dyn PortCard, vf: VfIndex) -> u64 {
     card.region(vf.function(), pci_region::BAR0) as u64
 }
 
 impl SharedPages {
     /// Creates pages for a new client, or `None` if the card has no pages to map.
-    pub(super) fn new(vf: VfIndex, card: &dyn Family) -> Result<Option<Self>, SharedMemoryError> {
+    pub(super) fn new(vf: VfIndex, card: &dyn PortCard) -> Result<Option<Self>, SharedMemoryError> {
         let areas = card.mappable();
         if areas.is_empty() {
             return Ok(None);
         }
-        let memory = PageMemory::new(bar0(card, vf))?;
+        let memory = VfRegisterPages::new(bar0(card, vf))?;
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
@@ -47,12 +47,12 @@ impl SharedPages {
     pub(super) fn adopt(
         fd: OwnedFd,
         vf: VfIndex,
-        card: &mut dyn Family,
+        card: &mut dyn PortCard,
         exactly: bool,
         now: Time,
     ) -> Option<Self> {
-        // `PageMemory::adopt` accepts only memory of the length that `new` creates.
-        let (memory, areas) = (PageMemory::adopt(fd, bar0(card, vf))?, card.mappable());
+        // `VfRegisterPages::adopt` accepts only memory of the length that `new` creates.
+        let (memory, areas) = (VfRegisterPages::adopt(fd, bar0(card, vf))?, card.mappable());
         (!areas.is_empty()).then(|| card.share_pages(vf, &memory, exactly, now))?;
         Some(Self { memory, vf, areas, given: true })
     }
@@ -63,7 +63,7 @@ impl SharedPages {
     }
 
     /// Returns the descriptor of the mapped pages for the client. From now on the guest may store doorbells there.
-    pub(super) fn give(&mut self, card: &mut dyn Family, now: Time) -> io::Result<OwnedFd> {
+    pub(super) fn give(&mut self, card: &mut dyn PortCard, now: Time) -> io::Result<OwnedFd> {
         if !self.given {
             card.share_pages(self.vf, &self.memory, false, now);
             self.given = true;
@@ -77,19 +77,19 @@ impl SharedPages {
     }
 
     /// Returns whether the guest has stored anything since the doorbells were last read.
-    pub(super) fn has_new_doorbells(&self, card: &dyn Family) -> bool {
+    pub(super) fn has_new_doorbells(&self, card: &dyn PortCard) -> bool {
         self.given && card.has_new_doorbells(self.vf, &self.memory)
     }
 
     /// Has the card read the doorbells that the guest has stored.
-    pub(super) fn read_doorbells(&self, card: &mut dyn Family, now: Time) {
+    pub(super) fn read_doorbells(&self, card: &mut dyn PortCard, now: Time) {
         if self.given {
             card.read_doorbells(self.vf, &self.memory, now);
         }
     }
 
     /// Has the card store the registers that the guest reads.
-    pub(super) fn publish_registers(&self, card: &mut dyn Family, now: Time) {
+    pub(super) fn publish_registers(&self, card: &mut dyn PortCard, now: Time) {
         if self.given {
             card.publish_registers(self.vf, &self.memory, now);
         }

@@ -1,14 +1,14 @@
 //! Disconnects clients from a port's functions. `ending` has the end of a connection.
 
-use super::Clients;
-use super::connection::{EndReason, PartialMessage};
-use super::ending::WindDown;
-use crate::port::engine::Engine;
-use host::socket::Stream;
+use super::PortClients;
+use super::connection::{DisconnectReason, PartialMessage};
+use super::ending::PendingDisconnect;
+use crate::port::engine::PortEngine;
+use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::Function;
 
-impl Clients {
+impl PortClients {
     /// Begins the end: accepts no new clients, and disconnects every client.
     pub(in crate::port) fn end(&mut self, now: Time) {
         for slot in &mut self.slots {
@@ -30,7 +30,7 @@ impl Clients {
     pub(in crate::port) fn wind_down(&mut self, index: usize, now: Time) {
         let slot = &mut self.slots[index];
         if let Some(connection) = slot.connection.as_ref().filter(|_| slot.ending.is_none()) {
-            slot.ending = Some(WindDown::new(connection.counters().messages, now));
+            slot.ending = Some(PendingDisconnect::new(connection.counters().messages, now));
         }
     }
 
@@ -38,8 +38,8 @@ impl Clients {
     pub(in crate::port) fn hang_up(
         &mut self,
         function: Function,
-        stream: Stream,
-        engine: &Engine,
+        stream: StreamSocket,
+        engine: &PortEngine,
         now: Time,
     ) {
         let closer = engine.reach(function).worker().clone();
@@ -47,7 +47,11 @@ impl Clients {
     }
 
     /// Continues pending disconnections of clients. Returns the time of the next call.
-    pub(in crate::port) fn continue_disconnects(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+    pub(in crate::port) fn continue_disconnects(
+        &mut self,
+        engine: &mut PortEngine,
+        now: Time,
+    ) -> Option<Time> {
         let mut next = self.cut_off_the_silent(engine, now);
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
@@ -55,7 +59,7 @@ impl Clients {
             let idle = !slot.more && connection.is_idle();
             match ending.next_check(connection.counters().messages, idle, now) {
                 Some(check) => next = next.into_iter().chain([check]).min(),
-                None => self.disconnect(index, &EndReason::Ended, engine, now),
+                None => self.disconnect(index, &DisconnectReason::Ended, engine, now),
             }
         }
         let drain = self.hung_up.drain(&mut self.buffer, now);
@@ -64,14 +68,14 @@ impl Clients {
 
     /// Disconnects clients that are silent for too long in the middle of a message. Returns the earliest deadline of
     /// the other clients.
-    fn cut_off_the_silent(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+    fn cut_off_the_silent(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {
             let Some(connection) = &self.slots[index].connection else { continue };
             let Some(deadline) = connection.deadline() else { continue };
             match connection.partial_message(now).filter(PartialMessage::is_overdue) {
                 Some(partial) => {
-                    self.disconnect(index, &EndReason::Failed(partial.to_string()), engine, now);
+                    self.disconnect(index, &DisconnectReason::Failed(partial.to_string()), engine, now);
                 }
                 None => next = next.into_iter().chain([deadline]).min(),
             }
@@ -80,25 +84,30 @@ impl Clients {
     }
 
     /// Disconnects clients that have truncated their shared memory. Other clients are not affected.
-    pub(in crate::port) fn evict_poisoned(&mut self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn evict_poisoned(&mut self, engine: &mut PortEngine, now: Time) {
         let events = host::memory::poison_events();
         if std::mem::replace(&mut self.poisoned, events) == events {
             return;
         }
         for index in 0..self.slots.len() {
             if engine.reach(self.slots[index].function).memory().poisoned() {
-                let end =
-                    EndReason::Failed("the client has truncated memory that it shares with the card".into());
+                let end = DisconnectReason::Failed(
+                    "the client has truncated memory that it shares with the card".into(),
+                );
                 self.disconnect(index, &end, engine, now);
             }
         }
     }
 
     /// Removes the last function, and disconnects its client.
-    pub(in crate::port) fn remove_last(&mut self, engine: &mut Engine, now: Time) -> Option<super::Slot> {
+    pub(in crate::port) fn remove_last(
+        &mut self,
+        engine: &mut PortEngine,
+        now: Time,
+    ) -> Option<super::OfferedFunction> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].next = None;
-        self.disconnect(last, &EndReason::Ended, engine, now);
+        self.disconnect(last, &DisconnectReason::Ended, engine, now);
         let slot = self.slots.pop()?;
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(&slot.listener);
@@ -106,14 +115,15 @@ impl Clients {
     }
 
     /// Resumes clients after a pause, in which the next process may have peeked into their sockets.
-    pub(in crate::port) fn resume(&mut self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn resume(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.
             let slot = &mut self.slots[index];
             slot.more = slot.connection.is_some();
-            if let Some(Err(error)) = slot.connection.as_ref().map(super::connection::Connection::resume_peek)
+            if let Some(Err(error)) =
+                slot.connection.as_ref().map(super::connection::ClientConnection::resume_peek)
             {
-                self.disconnect(index, &EndReason::Failed(error.to_string()), engine, now);
+                self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
             }
         }
     }

@@ -1,20 +1,20 @@
 //! Accepts, serves and disconnects a port's vfio-user clients. `ending` ends a connection without a reset, and
 //! `connection` handles messages.
 
-use super::connection::{Connection, EndReason, Visit};
+use super::connection::{ClientConnection, DisconnectReason, VisitOutcome};
 use super::device::FunctionDevice;
 use super::pages::SharedPages;
-use super::slot::Slot;
-use super::{CONNECTIONS, Clients};
-use crate::clock::Clock;
-use crate::config::file::Wait;
-use crate::flight::What;
-use crate::port::engine::Engine;
-use crate::port::engine::bus::Reach;
-use crate::port::engine::family::Family;
+use super::slot::OfferedFunction;
+use super::{CONNECTIONS, PortClients};
+use crate::clock::TimeSource;
+use crate::config::file::DoorbellMode;
+use crate::flight::FlightRecordKind;
+use crate::port::engine::PortEngine;
+use crate::port::engine::bus::FunctionBus;
+use crate::port::engine::family::PortCard;
 use host::dma::{DmaTable, MapRegionError};
-use host::memory::MapError;
-use host::socket::Stream;
+use host::memory::FileMapError;
+use host::socket::StreamSocket;
 use i82576::Time;
 
 /// Hint for a guest whose memory the card cannot reach.
@@ -27,7 +27,11 @@ pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, 
 const JUDGED: u64 = 64 << 20;
 
 /// Returns whether a guest drives the function although the card cannot reach its memory.
-pub(in crate::port) fn lacks_memory(card: &dyn Family, slot: &Slot, reach: &Reach) -> bool {
+pub(in crate::port) fn lacks_memory(
+    card: &dyn PortCard,
+    slot: &OfferedFunction,
+    reach: &FunctionBus,
+) -> bool {
     let unreachable = reach.memory().shareable_regions() == 0 && !reach.memory().is_empty();
     (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
@@ -38,7 +42,7 @@ fn is_private(memory: &DmaTable) -> bool {
     memory.mapped_bytes() >= JUDGED && memory.is_blank()
 }
 
-impl Clients {
+impl PortClients {
     /// Marks a client that has sent messages or accepts replies again.
     pub(in crate::port) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
@@ -50,7 +54,7 @@ impl Clients {
     }
 
     /// Accepts a new client for a function. Turns it away if the function has a client.
-    pub(in crate::port) fn accept(&mut self, index: usize, engine: &Engine, now: Time) {
+    pub(in crate::port) fn accept(&mut self, index: usize, engine: &PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let name = &slot.name;
         let stream = match slot.listener.accept() {
@@ -88,7 +92,7 @@ impl Clients {
     }
 
     /// Visits each client with pending messages. The clock bounds each visit.
-    pub(in crate::port) fn serve(&mut self, engine: &mut Engine, clock: &dyn Clock) {
+    pub(in crate::port) fn serve(&mut self, engine: &mut PortEngine, clock: &dyn TimeSource) {
         for index in 0..self.slots.len() {
             if self.slots[index].more {
                 self.visit(index, engine, clock);
@@ -96,7 +100,7 @@ impl Clients {
         }
     }
 
-    fn visit(&mut self, index: usize, engine: &mut Engine, clock: &dyn Clock) {
+    fn visit(&mut self, index: usize, engine: &mut PortEngine, clock: &dyn TimeSource) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };
         let (function, own) = (slot.function, &mut slot.own);
@@ -105,14 +109,14 @@ impl Clients {
         let now = device.now;
         match visited {
             // The client has hung up and reads no replies, and the next client waits for the function.
-            Ok(Visit::Done) if slot.next.is_some() => {
-                return self.disconnect(index, &EndReason::Closed, engine, now);
+            Ok(VisitOutcome::Done) if slot.next.is_some() => {
+                return self.disconnect(index, &DisconnectReason::Closed, engine, now);
             }
-            Ok(visit) => slot.more = visit == Visit::More,
+            Ok(visit) => slot.more = visit == VisitOutcome::More,
             Err(end) => return self.disconnect(index, &end, engine, now),
         }
         if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
-            return self.disconnect(index, &EndReason::Failed(error.to_string()), engine, now);
+            return self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
         }
         warn_of_refusals(slot, now);
         warn_of_unshared_memory(slot, engine, now);
@@ -124,8 +128,8 @@ impl Clients {
     pub(in crate::port) fn disconnect(
         &mut self,
         index: usize,
-        end: &EndReason,
-        engine: &mut Engine,
+        end: &DisconnectReason,
+        engine: &mut PortEngine,
         now: Time,
     ) {
         let slot = &mut self.slots[index];
@@ -133,7 +137,7 @@ impl Clients {
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(connection.stream());
         slot.retire(connection.counters());
-        slot.own.flight.event(now, What::Said(end.words()), 0);
+        slot.own.flight.event(now, FlightRecordKind::Said(end.words()), 0);
         let (function, own) = (slot.function, &mut slot.own);
         let mut device = FunctionDevice { function, engine, own, now };
         if !device.reset_function() {
@@ -147,13 +151,13 @@ impl Clients {
         if let Some(suppressed) = slot.log.allow(now) {
             let name = &slot.name;
             match end {
-                EndReason::Closed => {
+                DisconnectReason::Closed => {
                     tracing::info!(function = name, suppressed, "the client has closed the connection");
                 }
-                EndReason::Ended => {
+                DisconnectReason::Ended => {
                     tracing::info!(function = name, suppressed, "the client was disconnected");
                 }
-                EndReason::Failed(why) => {
+                DisconnectReason::Failed(why) => {
                     tracing::warn!(
                         function = name,
                         why,
@@ -166,8 +170,10 @@ impl Clients {
         let next = slot.next.take();
         self.show_links(engine, now);
         match end {
-            EndReason::Closed => self.slots[index].own.errands.discard(stream),
-            EndReason::Ended | EndReason::Failed(_) => self.hang_up(function, stream, engine, now),
+            DisconnectReason::Closed => self.slots[index].own.errands.discard(stream),
+            DisconnectReason::Ended | DisconnectReason::Failed(_) => {
+                self.hang_up(function, stream, engine, now);
+            }
         }
         if let Some(next) = next {
             attach(&mut self.slots[index], next, self.wait, engine.card(), now);
@@ -175,7 +181,7 @@ impl Clients {
     }
 
     /// Handles results of blocking calls, and resumes the clients that waited for them.
-    pub(in crate::port) fn finish_errands(&mut self, engine: &mut Engine, now: Time) {
+    pub(in crate::port) fn finish_errands(&mut self, engine: &mut PortEngine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
             let function = done.function;
             let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
@@ -196,11 +202,17 @@ impl Clients {
 }
 
 /// Connects a client to its function.
-fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: Time) {
+fn attach(
+    slot: &mut OfferedFunction,
+    stream: StreamSocket,
+    wait: DoorbellMode,
+    card: &dyn PortCard,
+    now: Time,
+) {
     let name = &slot.name;
-    match Connection::new(stream, now) {
+    match ClientConnection::new(stream, now) {
         Ok(connection) => {
-            slot.own.flight.event(now, What::Said("a client has connected"), 0);
+            slot.own.flight.event(now, FlightRecordKind::Said("a client has connected"), 0);
             if let Some(suppressed) = slot.log.allow(now) {
                 let peer = peer_pid(connection.stream());
                 tracing::info!(function = name, peer, suppressed, "a client has connected");
@@ -224,8 +236,13 @@ fn attach(slot: &mut Slot, stream: Stream, wait: Wait, card: &dyn Family, now: T
 
 /// Creates pages for a new client to map, if the port offers any. Without pages the client is served by messages
 /// alone.
-fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<SharedPages> {
-    let vf = slot.function.vf().filter(|_| wait != Wait::Sleep)?;
+fn pages(
+    slot: &mut OfferedFunction,
+    wait: DoorbellMode,
+    card: &dyn PortCard,
+    now: Time,
+) -> Option<SharedPages> {
+    let vf = slot.function.vf().filter(|_| wait != DoorbellMode::Sleep)?;
     let pages = SharedPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now)) {
         tracing::warn!(
@@ -239,7 +256,7 @@ fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family, now: Time) -> Option<Sh
 }
 
 /// Logs a refused DMA window with its remedy. A VMM shows its user only an error number.
-fn warn_of_refusals(slot: &mut Slot, now: Time) {
+fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
     let (name, own) = (&slot.name, &mut slot.own);
     if let Some(error) = own.refused_eventfd.take()
         && let Some(suppressed) = slot.log.allow(now)
@@ -250,7 +267,7 @@ fn warn_of_refusals(slot: &mut Slot, now: Time) {
     let Some(error) = own.refused.take() else { return };
     let remedy = match &error {
         MapRegionError::TooMuchMemory { .. } => "raise client_memory in the configuration",
-        MapRegionError::LimitReached | MapRegionError::Memory(MapError::TooManyMappings) => {
+        MapRegionError::LimitReached | MapRegionError::Memory(FileMapError::TooManyMappings) => {
             "back the guest's memory with fewer files"
         }
         _ => return,
@@ -261,7 +278,7 @@ fn warn_of_refusals(slot: &mut Slot, now: Time) {
 }
 
 /// Logs once that a client shares no memory. Such a client works, but no frame can move.
-fn warn_of_unshared_memory(slot: &mut Slot, engine: &Engine, now: Time) {
+fn warn_of_unshared_memory(slot: &mut OfferedFunction, engine: &PortEngine, now: Time) {
     let (card, reach) = (engine.card(), engine.reach(slot.function));
     if !slot.judged && card.is_bus_master(slot.function) {
         // The check must precede the card's first write, which would make the memory non-blank.
@@ -276,6 +293,6 @@ fn warn_of_unshared_memory(slot: &mut Slot, engine: &Engine, now: Time) {
     }
 }
 
-fn peer_pid(stream: &Stream) -> i32 {
+fn peer_pid(stream: &StreamSocket) -> i32 {
     stream.peer().map(|peer| peer.pid).unwrap_or_default()
 }

@@ -1,53 +1,53 @@
 //! Slot of a function: its socket, its client if one is connected, and counters over all clients. The card and the
 //! SR-IOV manager hold the function itself.
 
-use super::calls::CallSchedule;
-use super::changes::ChangeLog;
-use super::connection::Connection;
-use super::ending::WindDown;
-use super::holdings::Holdings;
-use super::listening::FunctionPlace;
+use super::calls::RestartNoticeSchedule;
+use super::changes::DriverChangeLog;
+use super::connection::ClientConnection;
+use super::ending::PendingDisconnect;
+use super::holdings::ClientResources;
+use super::listening::FunctionConfig;
 use super::pages::SharedPages;
 use crate::config::file;
 use crate::control::status::Interventions;
-use crate::flight::What;
-use crate::flight::recording::Taken;
-use crate::limit::Limit;
+use crate::flight::FlightRecordKind;
+use crate::flight::recording::PendingRecording;
+use crate::limit::LogLimit;
 use crate::pcapng;
-use crate::port::engine::Engine;
-use crate::port::engine::bus::Reach;
-use crate::port::engine::family::Family;
+use crate::port::engine::PortEngine;
+use crate::port::engine::bus::FunctionBus;
+use crate::port::engine::family::PortCard;
 use crate::state::port::ClientState;
-use driver::conduct::Verdict;
-use host::socket::{Listener, Stream};
+use driver::conduct::ConductVerdict;
+use host::socket::{SocketListener, StreamSocket};
 use i82576::{MacAddress, Time};
 use pcie::Function;
 use std::fmt::Display;
 use std::path::PathBuf;
-use vfio_user::server::Counters;
+use vfio_user::server::SessionCounters;
 
 /// Log lines per minute that clients of one function can cause.
 const LOG_BURST: u32 = 20;
 
 /// Function that the port offers, with its socket and its client.
 #[derive(Debug)]
-pub(in crate::port) struct Slot {
+pub(in crate::port) struct OfferedFunction {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: String,
     /// MAC address that the function starts with.
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: PathBuf,
-    pub(in crate::port) listener: Listener,
-    pub(super) connection: Option<Connection>,
+    pub(in crate::port) listener: SocketListener,
+    pub(super) connection: Option<ClientConnection>,
     /// Resources that the host holds for the function's client.
-    pub(in crate::port) own: Holdings,
+    pub(in crate::port) own: ClientResources,
     /// Client that waits until the present client has ended. It connected after the client hung up, and before all
     /// messages of that client were handled.
-    pub(super) next: Option<Stream>,
+    pub(super) next: Option<StreamSocket>,
     /// The client is being disconnected, and is served until it is silent.
-    pub(super) ending: Option<WindDown>,
+    pub(super) ending: Option<PendingDisconnect>,
     /// The guest's driver has to restart, and is called until it does.
-    pub(super) calls: Option<CallSchedule>,
+    pub(super) calls: Option<RestartNoticeSchedule>,
     /// The client's connection has more pending messages than the last visit handled.
     pub(super) more: bool,
     /// Earliest time at which the pending messages may have arrived.
@@ -58,16 +58,20 @@ pub(in crate::port) struct Slot {
     pub(super) private_memory: bool,
     /// The log has a warning that the client shares no memory.
     pub(super) warned: bool,
-    pub(super) log: Limit,
-    pub(super) changes: ChangeLog,
+    pub(super) log: LogLimit,
+    pub(super) changes: DriverChangeLog,
     /// Sum of the counters of the function's former clients.
     past: Interventions,
 }
 
-impl Slot {
+impl OfferedFunction {
     /// Creates the record of a function, with the function's socket.
-    pub(in crate::port) fn new(place: &FunctionPlace<'_>, listener: Listener, own: Holdings) -> Self {
-        let FunctionPlace { function, name, mac, socket, .. } = *place;
+    pub(in crate::port) fn new(
+        place: &FunctionConfig<'_>,
+        listener: SocketListener,
+        own: ClientResources,
+    ) -> Self {
+        let FunctionConfig { function, name, mac, socket, .. } = *place;
         Self {
             function,
             name: name.to_owned(),
@@ -84,32 +88,32 @@ impl Slot {
             judged: false,
             private_memory: false,
             warned: false,
-            log: Limit::per_minute(LOG_BURST),
-            changes: ChangeLog::default(),
+            log: LogLimit::per_minute(LOG_BURST),
+            changes: DriverChangeLog::default(),
             past: Interventions::default(),
         }
     }
 
     /// Returns the client's connection, if a client is connected.
-    pub(in crate::port) fn connection(&self) -> Option<&Connection> {
+    pub(in crate::port) fn connection(&self) -> Option<&ClientConnection> {
         self.connection.as_ref()
     }
 
     /// Continues to serve a client of the previous process.
-    pub(in crate::port) fn resume(&mut self, connection: Connection) {
+    pub(in crate::port) fn resume(&mut self, connection: ClientConnection) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
     /// Restores the pages that the previous process's client may have mapped. If the card is not exactly as it was,
     /// calls the driver until it restarts.
-    pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn Family, exactly: bool, now: Time) {
-        self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| CallSchedule::new(now));
+    pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
+        self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| RestartNoticeSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
         self.own.pages = pages.and_then(|(fd, vf)| SharedPages::adopt(fd, vf, card, exactly, now));
     }
 
     /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected.
-    pub(super) fn show_link(&mut self, engine: &mut Engine, now: Time) {
+    pub(super) fn show_link(&mut self, engine: &mut PortEngine, now: Time) {
         if let Some(vf) = self.function.vf()
             && let Err(error) = engine.show_link(vf, self.ending.is_some(), now)
         {
@@ -123,7 +127,7 @@ impl Slot {
     }
 
     /// Logs the changes of the VF's state since the last call.
-    pub(super) fn log_changes(&mut self, engine: &Engine, now: Time) {
+    pub(super) fn log_changes(&mut self, engine: &PortEngine, now: Time) {
         let (card, flight) = (engine.card(), &mut self.own.flight);
         if let Some(state) = self.function.vf().and_then(|vf| card.driver_state(vf)) {
             self.changes.update(&self.name, state, |place| card.reason(place), flight, now);
@@ -131,12 +135,12 @@ impl Slot {
     }
 
     /// Has the PF driver check the VF's conduct by the counters of card and bus.
-    pub(super) fn judge(&mut self, engine: &mut Engine, now: Time) -> Option<Verdict> {
+    pub(super) fn judge(&mut self, engine: &mut PortEngine, now: Time) -> Option<ConductVerdict> {
         let vf = self.function.vf()?;
         self.own.flight.count(now, engine.card_mut().counters(self.function));
         let verdict = engine.judge(vf, now)?;
-        let Verdict { offence, rate, action } = verdict;
-        self.own.flight.event(now, What::Offence(offence.name()), rate);
+        let ConductVerdict { offence, rate, action } = verdict;
+        self.own.flight.event(now, FlightRecordKind::Offence(offence.name()), rate);
         self.show_link(engine, now);
         if let Some(suppressed) = self.log.allow(now) {
             let (name, offence) = (&self.name, offence.name());
@@ -146,7 +150,7 @@ impl Slot {
     }
 
     /// Notifies the function's driver if it has to restart. Returns the time of the next call.
-    pub(super) fn call(&mut self, engine: &mut Engine, now: Time) -> Option<Time> {
+    pub(super) fn call(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let calls = self.calls.as_mut()?;
         let active = self.function.vf().is_some_and(|vf| engine.card().is_active(vf));
         let due = calls.due(now).filter(|_| !active && self.connection.is_some());
@@ -171,19 +175,19 @@ impl Slot {
         family: file::Family,
         because: Option<&'static str>,
         now: Time,
-    ) -> Taken {
+    ) -> PendingRecording {
         let (vf, notes) = (self.name.clone(), self.own.flight.copy());
-        Taken { vf, family, because, now, time_ns: pcapng::time(), notes }
+        PendingRecording { vf, family, because, now, time_ns: pcapng::time(), notes }
     }
 
     /// Returns the counts of accesses and interrupts between card and VMM, over all clients so far.
     pub(in crate::port) fn interventions(&self, interrupts: u64) -> Interventions {
-        let now = self.connection.as_ref().map(Connection::counters).unwrap_or_default();
+        let now = self.connection.as_ref().map(ClientConnection::counters).unwrap_or_default();
         Interventions { interrupts, ..add(self.past, now) }
     }
 
     /// Returns the function's state that the journal does not hold.
-    pub(in crate::port) fn state(&self, reach: &Reach) -> ClientState {
+    pub(in crate::port) fn state(&self, reach: &FunctionBus) -> ClientState {
         ClientState {
             interventions: self.interventions(reach.interrupts()),
             pin: reach.pin(),
@@ -193,7 +197,7 @@ impl Slot {
     }
 
     /// Restores the client's state that the previous process has saved.
-    pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut Reach) {
+    pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut FunctionBus) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);
         (self.judged, self.private_memory) = state.judged;
@@ -201,7 +205,7 @@ impl Slot {
     }
 
     /// Adds the counters of a disconnected client to the former clients', and resets the state of the connection.
-    pub(super) fn retire(&mut self, counters: Counters) {
+    pub(super) fn retire(&mut self, counters: SessionCounters) {
         self.past = add(self.past, counters);
         (self.ending, self.calls) = (None, None);
         (self.more, self.warned) = (false, false);
@@ -209,7 +213,7 @@ impl Slot {
     }
 }
 
-fn add(past: Interventions, now: Counters) -> Interventions {
+fn add(past: Interventions, now: SessionCounters) -> Interventions {
     Interventions {
         reads: past.reads + now.reads,
         posted_writes: past.posted_writes + now.posted_writes,

@@ -1,25 +1,25 @@
 //! State and descriptors of one function's client that this process leaves for its successor. `succession` stores
 //! them.
 
-use super::journal::{Irq, Noted, Progress, Window};
-use super::keeper::Keeper;
-use crate::port::engine::family::Family;
+use super::journal::{ClientProgress, SavedClient, SavedDmaWindow, SavedEventfd};
+use super::keeper::FdSaver;
+use crate::port::engine::family::PortCard;
 use host::memory::FileIdentity;
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Saved state of a function's client, with which the next process resumes the client. Windows and eventfds become
-/// valid with the next [`Successor::step`].
-pub(in crate::port) trait Successor: Debug + Send {
+/// valid with the next [`ClientSaver::step`].
+pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Returns the progress of the client, as noted last.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> ClientProgress;
 
     /// Returns whether DMA windows or eventfds were saved since the last step.
     fn is_touched(&self) -> bool;
 
     /// Saves the client's progress for the next process. Everything saved so far becomes valid at once.
-    fn step(&mut self, progress: Progress);
+    fn step(&mut self, progress: ClientProgress);
 
     /// Begins the saved state of a new client. Returns the numbers under which to keep its socket, its reply file and
     /// its pages, if it may map any.
@@ -32,16 +32,16 @@ pub(in crate::port) trait Successor: Debug + Send {
     fn end(&mut self);
 
     /// Returns a keeper of descriptors for a blocking call, with numbers for `count` of them.
-    fn keeper(&self, count: usize) -> Keeper;
+    fn keeper(&self, count: usize) -> FdSaver;
 
     /// Releases descriptors that the saved state does not need.
     fn forget(&self, numbers: Vec<u64>);
 
     /// Saves a DMA window, and the identity of its file, if the window has a file.
-    fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>);
+    fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>);
 
     /// Counts a DMA window of the previous process that was mapped again.
-    fn mapped_again(&mut self, window: &Window, identity: FileIdentity);
+    fn mapped_again(&mut self, window: &SavedDmaWindow, identity: FileIdentity);
 
     /// Records that the DMA windows in these bytes were unmapped.
     fn unmapped(&mut self, iova: u64, size: u64);
@@ -50,7 +50,7 @@ pub(in crate::port) trait Successor: Debug + Send {
     fn unmapped_all(&mut self);
 
     /// Saves the number of a vector's new eventfd, or 0 for none.
-    fn eventfd(&mut self, irq: Irq);
+    fn eventfd(&mut self, irq: SavedEventfd);
 
     /// Adds descriptors of an incomplete message, kept under these numbers.
     fn partial_kept(&mut self, numbers: Vec<u64>);
@@ -65,10 +65,10 @@ pub(in crate::port) trait Successor: Debug + Send {
     fn release_held(&mut self);
 
     /// Saves the function's configuration, which the client has changed.
-    fn note_configuration(&self, card: &mut dyn Family);
+    fn note_configuration(&self, card: &mut dyn PortCard);
 
     /// Returns the state of the client that the previous process saved.
-    fn noted(&self) -> Noted;
+    fn noted(&self) -> SavedClient;
 
     /// Returns a copy of a descriptor that the previous process has kept.
     fn kept(&self, number: u64) -> Option<OwnedFd>;

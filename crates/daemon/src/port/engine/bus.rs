@@ -3,24 +3,24 @@
 
 use super::error::EngineError;
 use crate::config::file::Family;
-use host::confine::Prepared;
+use host::confine::PreparedSandbox;
 use host::dma::{DmaLimits, DmaTable};
-use host::eventfd::{EventFd, Notifier};
-use host::memory::MappingShare;
-use host::worker::Worker;
+use host::eventfd::{EventFd, EventFdNotifier};
+use host::memory::MappingReservation;
+use host::worker::BlockingWorker;
 use i82576::config::pf;
-use pcie::burst::{Complete, HEAD, HEADERS, Payloads, Run};
-use pcie::{Access, Bus, DmaFault, Function, Iova, Space, VfIndex};
+use pcie::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova, VfIndex};
 use vfio_user::wire::pci_irq;
 
 /// Guest memory and interrupts that one function of the card reaches.
 #[derive(Debug)]
-pub(in crate::port) struct Reach {
+pub(in crate::port) struct FunctionBus {
     memory: DmaTable,
     /// Share of the process's table of mappings that is reserved for this function.
-    _share: MappingShare,
+    _share: MappingReservation,
     /// Worker that maps and unmaps the memory, and closes descriptors of the client.
-    worker: Worker,
+    worker: BlockingWorker,
     /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
     eventfds: [Box<[Option<EventFd>]>; 3],
     /// Level of the function's interrupt pin.
@@ -31,7 +31,7 @@ pub(in crate::port) struct Reach {
     interrupts: u64,
 }
 
-impl Reach {
+impl FunctionBus {
     /// Creates the reach of a function without a client: no memory and no eventfds.
     fn new(
         function: Function,
@@ -84,7 +84,7 @@ impl Reach {
     }
 
     /// Returns the worker, which may block on the client's memory and descriptors.
-    pub(in crate::port) fn worker(&self) -> &Worker {
+    pub(in crate::port) fn worker(&self) -> &BlockingWorker {
         &self.worker
     }
 
@@ -123,7 +123,7 @@ impl Reach {
     }
 }
 
-impl Drop for Reach {
+impl Drop for FunctionBus {
     /// Unmaps on the worker, since unmapping may block the end of a port.
     fn drop(&mut self) {
         self.unmap_all();
@@ -134,8 +134,8 @@ impl Drop for Reach {
 /// port's thread does it.
 #[derive(Debug)]
 pub(in crate::port) struct FunctionResources {
-    worker: Worker,
-    share: MappingShare,
+    worker: BlockingWorker,
+    share: MappingReservation,
 }
 
 impl FunctionResources {
@@ -143,12 +143,12 @@ impl FunctionResources {
     pub(in crate::port) fn take(
         functions: &[Function],
         port: &str,
-        confined: &Prepared,
+        confined: &PreparedSandbox,
     ) -> Result<Vec<Self>, EngineError> {
         let names: Vec<_> = functions.iter().map(|function| thread(*function, port)).collect();
-        let workers = Worker::start_all_confined(&names, confined)?;
+        let workers = BlockingWorker::start_all_confined(&names, confined)?;
         let with_share = |worker| {
-            let share = MappingShare::reserve().ok_or(EngineError::NoMappings)?;
+            let share = MappingReservation::reserve().ok_or(EngineError::NoMappings)?;
             Ok(Self { worker, share })
         };
         workers.into_iter().map(with_share).collect()
@@ -163,23 +163,23 @@ fn thread(function: Function, port: &str) -> String {
     }
 }
 
-/// Bus with a [`Reach`] for each function that the port offers.
+/// Bus with a [`FunctionBus`] for each function that the port offers.
 #[derive(Debug)]
-pub(in crate::port) struct LiveBus {
+pub(in crate::port) struct GuestBus {
     /// Memory and interrupts of the PF, then those of the VFs.
-    functions: Vec<Reach>,
+    functions: Vec<FunctionBus>,
     /// Family of the card, and the limit of mapped bytes of each client.
     limits: (Family, u64),
-    notifier: Notifier,
+    notifier: EventFdNotifier,
 }
 
-impl LiveBus {
+impl GuestBus {
     /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each
     /// client. The family decides the number of vectors of a VF.
     pub(in crate::port) fn new(
         (port, vfs): (&str, usize),
         memory: u64,
-        confined: &Prepared,
+        confined: &PreparedSandbox,
         family: Family,
     ) -> Result<Self, EngineError> {
         let all: Vec<_> =
@@ -188,8 +188,8 @@ impl LiveBus {
         let limits = (family, memory);
         let functions = all.into_iter().zip(resources);
         let functions =
-            functions.map(|(function, resources)| Reach::new(function, resources, limits)).collect();
-        let notifier = Notifier::new();
+            functions.map(|(function, resources)| FunctionBus::new(function, resources, limits)).collect();
+        let notifier = EventFdNotifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
                 "Linux AIO is not available (a seccomp filter, or fs.aio-max-nr): a client can block its \
@@ -202,7 +202,7 @@ impl LiveBus {
     /// Adds a VF after the other VFs of the bus.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
-        self.functions.push(Reach::new(function, resources, self.limits));
+        self.functions.push(FunctionBus::new(function, resources, self.limits));
     }
 
     /// Removes the last VF with its share of the process. No interrupt is sent for it any more.
@@ -213,12 +213,12 @@ impl LiveBus {
     }
 
     /// Returns the reach of a function that the port offers.
-    pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
+    pub(in crate::port) fn reach(&self, function: Function) -> &FunctionBus {
         &self.functions[index_of(function)]
     }
 
     /// Returns the reach of a function that the port offers, to change it.
-    pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
+    pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut FunctionBus {
         &mut self.functions[index_of(function)]
     }
 
@@ -269,7 +269,7 @@ impl LiveBus {
     }
 }
 
-/// Returns the index of a function in [`LiveBus::functions`], if the port offers it.
+/// Returns the index of a function in [`GuestBus::functions`], if the port offers it.
 const fn index_of(function: Function) -> usize {
     match function {
         Function::Pf => 0,
@@ -277,14 +277,14 @@ const fn index_of(function: Function) -> usize {
     }
 }
 
-impl LiveBus {
+impl GuestBus {
     /// Returns the guest memory of a function. A function that the port does not offer has none.
     fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
         self.functions.get(index_of(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
     }
 }
 
-impl Bus for LiveBus {
+impl Bus for GuestBus {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         let read = self.memory(function, iova)?.read(iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
@@ -295,27 +295,32 @@ impl Bus for LiveBus {
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
-    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let Space { function, hint } = ring;
+    fn read_descriptors(
+        &mut self,
+        ring: HintedMemory<'_>,
+        iova: Iova,
+        into: &mut [u8],
+    ) -> Result<(), DmaFault> {
+        let HintedMemory { function, hint } = ring;
         let read = self.memory(function, iova)?.read_by(&mut hint.0, iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn write_descriptors(
         &mut self,
-        ring: Space<'_>,
+        ring: HintedMemory<'_>,
         iova: Iova,
         from: &[u8],
         size: usize,
     ) -> Result<(), DmaFault> {
-        let Space { function, hint } = ring;
+        let HintedMemory { function, hint } = ring;
         let written = self.memory(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn gather(
         &mut self,
-        from: Space<'_>,
+        from: HintedMemory<'_>,
         sources: &[Iova],
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],
@@ -326,31 +331,31 @@ impl Bus for LiveBus {
 
     fn carry(
         &mut self,
-        from: Space<'_>,
-        to: Space<'_>,
-        run: Run<'_>,
-        complete: Option<&mut Complete<'_>>,
+        from: HintedMemory<'_>,
+        to: HintedMemory<'_>,
+        run: FrameRun<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
             return 0;
         };
-        let Run { heads, sources, lengths, targets, sums } = run;
-        let run = host::dma::Run { heads, sources, lengths, targets, sums };
+        let FrameRun { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopies { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
-    fn copy(&mut self, from: Space<'_>, to: Space<'_>, payloads: Payloads<'_>) -> usize {
+    fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {
         let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
             return 0;
         };
-        let Payloads { sources, lengths, targets, sums } = payloads;
-        let payloads = host::dma::Payloads { sources, lengths, targets, sums };
+        let SegmentPayloads { sources, lengths, targets, sums } = payloads;
+        let payloads = host::dma::PayloadCopies { sources, lengths, targets, sums };
         source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
     }
 
     fn scatter(
         &mut self,
-        to: Space<'_>,
+        to: HintedMemory<'_>,
         headers: &[[u8; HEADERS]],
         length: usize,
         targets: &[Iova],
@@ -360,9 +365,9 @@ impl Bus for LiveBus {
     }
 
     #[inline]
-    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {
+    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: AnnouncedAccess) {
         if let Some(reach) = self.functions.get(index_of(function)) {
-            reach.memory.prefetch(range, access == Access::Write);
+            reach.memory.prefetch(range, access == AnnouncedAccess::Write);
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::uplink::UplinkError;
 use avf_nic::RestoreError as AvfCardError;
-use driver::avf::pf::RestoreError as AvfPfError;
-use driver::pf::{PfError, ResizeError};
-use host::confine::ConfineError;
-use iovm::{AssignmentError, DiscoverError, EnableError};
+use driver::avf::pf::AvfPfRestoreError as AvfPfError;
+use driver::pf::{PfError, VfCountError};
+use host::confine::SandboxError;
+use iovm::{VfAssignmentError, VfDiscoveryError, VfEnableError};
 use policy::PolicyError;
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ pub enum EngineError {
     Uplink(#[from] UplinkError),
     /// Starting or confining the thread of a function fails.
     #[error(transparent)]
-    Confine(#[from] ConfineError),
+    Confine(#[from] SandboxError),
     /// The table of guest memory mappings has no free part for another client.
     #[error("the host has too many functions to map the memory of further clients; start a second host")]
     NoMappings,
@@ -33,7 +33,7 @@ macro_rules! card_errors {
         }
     })* };
 }
-card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
+card_errors!(PfError, PolicyError, VfDiscoveryError, VfEnableError, VfAssignmentError);
 
 /// Reason why a change or reset of the card was refused.
 #[derive(Debug, Error)]
@@ -47,7 +47,7 @@ pub enum CardRefusal {
         /// Name of the port with the refused number of VFs.
         name: String,
         /// Error of the PF driver.
-        error: ResizeError,
+        error: VfCountError,
     },
     /// The card and the drivers disagree, which is a defect of this program.
     #[error("the card does not accept the change: {0}")]
@@ -60,21 +60,21 @@ impl From<PfError> for CardRefusal {
     }
 }
 
-impl From<AssignmentError> for CardRefusal {
-    fn from(error: AssignmentError) -> Self {
+impl From<VfAssignmentError> for CardRefusal {
+    fn from(error: VfAssignmentError) -> Self {
         Self::Card(error.to_string())
     }
 }
 
 /// Reason why the previous process's saved state cannot be used.
 #[derive(Debug, Error)]
-pub(in crate::port) enum InheritanceError {
+pub(in crate::port) enum InheritedStateError {
     /// The saved state of the port cannot be read.
     #[error(transparent)]
-    State(#[from] crate::state::StateError),
+    State(#[from] crate::state::SavedStateError),
     /// The saved state is invalid for an 82576 card.
     #[error(transparent)]
-    Card(#[from] crate::state::card::RestoreError),
+    Card(#[from] crate::state::card::CardStateError),
     /// The saved state is invalid for an AVF card.
     #[error(transparent)]
     Avf(#[from] AvfCardError),

@@ -1,19 +1,19 @@
 //! Trait of a port's card with the software of its PF, for every family. Clients, sockets and the uplink are the
 //! port's.
 
-use super::bus::LiveBus;
+use super::bus::GuestBus;
 use super::error::CardRefusal;
-use super::page_memory::PageMemory;
-use super::uplink::Uplink;
+use super::page_memory::VfRegisterPages;
+use super::uplink::PortUplink;
 use crate::config;
 use crate::control::status::{Conduct, Filters, Mailbox, Waiting};
 use crate::settings::{PortSettings, VfSettings};
-use crate::state::StateError;
+use crate::state::SavedStateError;
 use crate::state::port::ClientState;
-use driver::conduct::{Monitor, Totals, Verdict};
+use driver::conduct::{ConductMonitor, ConductVerdict, OffenceCounts};
 use i82576::{MacAddress, Time};
-use iovm::FunctionState;
-use nic::{Poll, PoolCounters};
+use iovm::VirtualFunctionState;
+use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ pub(in crate::port) type RefusedPolicy = (Option<VfIndex>, PolicyError);
 
 /// Result of running the PF driver once.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::port) struct Visit {
+pub(in crate::port) struct PfDriverRun {
     /// VFs whose mailbox requests the PF driver has answered.
     pub(in crate::port) served: VfSet,
     /// True if the link that VFs see may have changed.
@@ -35,7 +35,7 @@ pub(in crate::port) struct Visit {
 
 /// State of a VF for the port's status.
 #[derive(Debug)]
-pub(in crate::port) struct VfFacts {
+pub(in crate::port) struct VfCardState {
     /// MAC address in use, or `None` if the VF has set none.
     pub(in crate::port) mac: Option<MacAddress>,
     pub(in crate::port) vlans: Vec<u16>,
@@ -48,13 +48,13 @@ pub(in crate::port) struct VfFacts {
 }
 
 /// Returns the counters of a VF's offences, in the order of [`Offence`]. The PF driver counts requests.
-pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> Totals {
+pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> OffenceCounts {
     let groups = counters.tx_broadcast + counters.tx_multicast;
     [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
 }
 
 /// Returns the status of a VF's conduct.
-pub(super) fn conduct(monitor: &Monitor) -> Conduct {
+pub(super) fn conduct(monitor: &ConductMonitor) -> Conduct {
     let offences = Offence::ALL.into_iter().zip(monitor.offences()).filter(|(_, count)| **count > 0);
     Conduct {
         quarantine: monitor.quarantined().map(|cause| cause.name().to_owned()),
@@ -65,13 +65,13 @@ pub(super) fn conduct(monitor: &Monitor) -> Conduct {
 
 /// Number of reasons to refuse a request, of the family with the most.
 pub(in crate::port) const REASONS: usize = {
-    let (igb, avf) = (driver::pf::Refusal::ALL.len(), driver::avf::pf::Refusal::NAMES.len());
+    let (igb, avf) = (driver::pf::MailboxRefusal::ALL.len(), driver::avf::pf::VirtchnlRefusal::NAMES.len());
     if igb > avf { igb } else { avf }
 };
 
 /// State of a VF whose changes are logged as events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) struct DriverState {
+pub(in crate::port) struct VfDriverState {
     pub(in crate::port) active: bool,
     pub(in crate::port) link: bool,
     /// True if the guest has requested more filters than the card has.
@@ -88,22 +88,22 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
 
 /// Card that the next process inherits, with its PF's software, and the counters of each function.
 #[derive(Debug)]
-pub(in crate::port) struct Inherited {
-    pub(in crate::port) card: Box<dyn Family>,
+pub(in crate::port) struct InheritedCard {
+    pub(in crate::port) card: Box<dyn PortCard>,
     /// Time when the conduct of VFs was last checked.
     pub(in crate::port) watched: Time,
     pub(in crate::port) functions: Vec<ClientState>,
 }
 
-impl Inherited {
+impl InheritedCard {
     /// Creates a card without counters of earlier processes.
-    pub(in crate::port) fn new(card: impl Family + 'static) -> Self {
+    pub(in crate::port) fn new(card: impl PortCard + 'static) -> Self {
         Self { card: Box::new(card), watched: Time::ZERO, functions: Vec::new() }
     }
 }
 
 /// Card of a port, of any device family, with the software of its PF.
-pub(in crate::port) trait Family: Debug + Send {
+pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the card family, as the configuration names the family.
     fn family(&self) -> config::file::Family;
 
@@ -128,16 +128,16 @@ pub(in crate::port) trait Family: Debug + Send {
 
     /// Shares pages of a VF with its client. If the card has left them `exactly` so, the guest's stores since then
     /// are doorbells. Else the pages show the card's registers.
-    fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, now: Time);
+    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time);
 
     /// Returns whether the guest has stored into its client's pages since they were last read.
-    fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool;
+    fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool;
 
     /// Reads the doorbells that the guest has stored.
-    fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, now: Time);
+    fn read_doorbells(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time);
 
     /// Stores the registers that the guest reads.
-    fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, now: Time);
+    fn publish_registers(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time);
 
     /// Returns true if the host runs the PF's software. Else a guest drives the PF.
     fn is_hosted(&self) -> bool;
@@ -146,14 +146,20 @@ pub(in crate::port) trait Family: Debug + Send {
     fn pending_requests(&mut self, now: Time) -> VfSet;
 
     /// Has the PF driver answer mailbox requests of its VFs.
-    fn visit(&mut self, bus: &mut LiveBus, now: Time) -> Visit;
+    fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRun;
 
     /// Has the PF driver check a VF's conduct by its counters. `interrupts` is the number of interrupts that the port
     /// has sent for it.
-    fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus, now: Time) -> Option<Verdict>;
+    fn judge(
+        &mut self,
+        vf: VfIndex,
+        interrupts: u64,
+        bus: &mut GuestBus,
+        now: Time,
+    ) -> Option<ConductVerdict>;
 
     /// Moves frames and sends interrupts, within the card's own budget.
-    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll;
+    fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult;
 
     /// Returns true if the port has a link.
     fn link(&self) -> bool;
@@ -170,12 +176,12 @@ pub(in crate::port) trait Family: Debug + Send {
         &mut self,
         vf: VfIndex,
         hidden: bool,
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
     ) -> Result<(), PolicyError>;
 
     /// Notifies a VF's driver to check its link.
-    fn notify(&mut self, vf: VfIndex, bus: &mut LiveBus, now: Time);
+    fn notify(&mut self, vf: VfIndex, bus: &mut GuestBus, now: Time);
 
     /// Checks that VFs, by index, can have these valid policies in the card's present state. A port can have any
     /// valid policy.
@@ -186,12 +192,12 @@ pub(in crate::port) trait Family: Debug + Send {
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
     ) -> Result<(), RefusedPolicy>;
 
     /// Quarantines a VF for the administrator, or releases it.
-    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus, now: Time);
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time);
 
     /// Offers another VF of the card. `offered` is the port's name and its new number of VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
@@ -201,10 +207,10 @@ pub(in crate::port) trait Family: Debug + Send {
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.
-    fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink, now: Time) -> Result<(), CardRefusal>;
+    fn reset(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink, now: Time) -> Result<(), CardRefusal>;
 
     /// Notifies drivers of VFs that the port is removed.
-    fn remove(&mut self, bus: &mut LiveBus, now: Time);
+    fn remove(&mut self, bus: &mut GuestBus, now: Time);
 
     /// Returns the counters of a function.
     fn counters(&mut self, function: Function) -> PoolCounters;
@@ -222,7 +228,7 @@ pub(in crate::port) trait Family: Debug + Send {
     fn storms(&self) -> u64;
 
     /// Returns the status of a VF.
-    fn vf_status(&self, vf: VfIndex) -> Option<VfFacts>;
+    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState>;
 
     /// Returns the routing id of a VF.
     fn rid(&self, vf: VfIndex) -> Option<String>;
@@ -234,24 +240,24 @@ pub(in crate::port) trait Family: Debug + Send {
     fn is_active(&self, vf: VfIndex) -> bool;
 
     /// Returns the state of a VF whose changes are logged.
-    fn driver_state(&self, vf: VfIndex) -> Option<DriverState>;
+    fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState>;
 
-    /// Returns the name of a reason to refuse a request, by its index in [`DriverState::refused`].
+    /// Returns the name of a reason to refuse a request, by its index in [`VfDriverState::refused`].
     fn reason(&self, place: usize) -> &'static str;
 
     /// Returns the configuration space and the MSI-X table of a function: the part of [`Self::save_drivers`] that a
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
-    fn configuration(&self, function: Function) -> Option<FunctionState>;
+    fn configuration(&self, function: Function) -> Option<VirtualFunctionState>;
 
     /// Encodes the state that outlives the card, for the next process.
-    fn save_drivers(&mut self) -> Result<Vec<u8>, StateError>;
+    fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError>;
 
     /// Encodes the whole card, with the state of the functions, for the next process.
     fn save_all(
         &mut self,
         watched: Time,
         functions: Vec<ClientState>,
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
-    ) -> Result<Vec<u8>, StateError>;
+    ) -> Result<Vec<u8>, SavedStateError>;
 }

@@ -1,5 +1,5 @@
 //! Engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no
-//! clock and never sleeps. Time is an argument of every call, and [`Engine::poll`] returns the time of the next
+//! clock and never sleeps. Time is an argument of every call, and [`PortEngine::poll`] returns the time of the next
 //! call.
 //!
 //! | module | content |
@@ -22,28 +22,28 @@ pub(in crate::port) mod i82576;
 pub(in crate::port) mod page_memory;
 pub(in crate::port) mod uplink;
 
-use crate::capture::Capture;
-use crate::config::file::{LinkLocal, PortLink};
+use crate::capture::CaptureWriter;
+use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use crate::control::uplink::UplinkStatus;
-use crate::state::StateError;
+use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use ::i82576::Time;
-use bus::{FunctionResources, LiveBus, Reach};
-use driver::conduct::Verdict;
+use bus::{FunctionBus, FunctionResources, GuestBus};
+use driver::conduct::ConductVerdict;
 use error::CardRefusal;
-use family::{Family, RefusedPolicy, Visit};
+use family::{PfDriverRun, PortCard, RefusedPolicy};
 use host::poll::Poller;
 use pcie::{Function, VfIndex};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
-use uplink::{PollContext, Stages, Uplink};
+use uplink::{PortUplink, UplinkPollContext, UplinkStages};
 
 /// Token of the uplink's descriptors in the port's poller.
 pub(in crate::port) const UPLINK: u64 = 201;
 
-/// Outcome of [`Engine::poll`], one visit to card and uplink.
+/// Outcome of [`PortEngine::poll`], one visit to card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) struct Polled {
+pub(in crate::port) struct PollOutcome {
     /// True if more work is pending: poll the card again at once.
     pub(in crate::port) more: bool,
     /// Time to poll the card again if no event comes before.
@@ -52,20 +52,20 @@ pub(in crate::port) struct Polled {
 
 /// Card, bus and uplink of a port.
 #[derive(Debug)]
-pub(in crate::port) struct Engine {
-    card: Box<dyn Family>,
-    bus: LiveBus,
-    uplink: Uplink,
-    link_local: LinkLocal,
+pub(in crate::port) struct PortEngine {
+    card: Box<dyn PortCard>,
+    bus: GuestBus,
+    uplink: PortUplink,
+    link_local: LinkLocalPolicy,
 }
 
-impl Engine {
+impl PortEngine {
     /// Creates the engine of a port from the card, the bus and the uplink.
     pub(in crate::port) fn new(
-        card: Box<dyn Family>,
-        bus: LiveBus,
-        uplink: Uplink,
-        link_local: LinkLocal,
+        card: Box<dyn PortCard>,
+        bus: GuestBus,
+        uplink: PortUplink,
+        link_local: LinkLocalPolicy,
     ) -> Self {
         Self { card, bus, uplink, link_local }
     }
@@ -73,31 +73,31 @@ impl Engine {
     /// Sets the card's link to the uplink's, and its policy for link-local frames.
     pub(in crate::port) fn begin(&mut self) {
         self.renew_link();
-        self.card.forward_link_local(self.link_local == LinkLocal::Forward);
+        self.card.forward_link_local(self.link_local == LinkLocalPolicy::Forward);
     }
 
     /// Adds the uplink's descriptors to the port's poller.
     pub(in crate::port) fn join_uplink(&mut self, poller: &Poller, now: Time) -> io::Result<()> {
-        self.uplink.join(PollContext { poller, token: UPLINK, now })
+        self.uplink.join(UplinkPollContext { poller, token: UPLINK, now })
     }
 
     /// Returns the card of the port.
-    pub(in crate::port) fn card(&self) -> &dyn Family {
+    pub(in crate::port) fn card(&self) -> &dyn PortCard {
         &*self.card
     }
 
     /// Returns the card, for calls that need no bus.
-    pub(in crate::port) fn card_mut(&mut self) -> &mut dyn Family {
+    pub(in crate::port) fn card_mut(&mut self) -> &mut dyn PortCard {
         &mut *self.card
     }
 
     /// Returns the memory and interrupts of a function that the port offers.
-    pub(in crate::port) fn reach(&self, function: Function) -> &Reach {
+    pub(in crate::port) fn reach(&self, function: Function) -> &FunctionBus {
         self.bus.reach(function)
     }
 
     /// Returns the memory and interrupts of a function that the port offers, to change them.
-    pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut Reach {
+    pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut FunctionBus {
         self.bus.reach_mut(function)
     }
 
@@ -117,28 +117,28 @@ impl Engine {
     }
 
     /// Has the PF driver answer mailbox requests of its VFs.
-    pub(in crate::port) fn visit(&mut self, now: Time) -> Visit {
+    pub(in crate::port) fn visit(&mut self, now: Time) -> PfDriverRun {
         self.card.visit(&mut self.bus, now)
     }
 
     /// Has the PF driver check a VF's conduct by the counters of card and bus.
-    pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<Verdict> {
+    pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<ConductVerdict> {
         let interrupts = self.bus.reach(vf.function()).interrupts();
         self.card.judge(vf, interrupts, &mut self.bus, now)
     }
 
     /// Moves frames and sends interrupts, within the card's budget, and flushes the uplink.
-    pub(in crate::port) fn poll(&mut self, now: Time) -> Polled {
+    pub(in crate::port) fn poll(&mut self, now: Time) -> PollOutcome {
         self.uplink.set_time(now);
         let poll = self.card.poll(now, &mut self.bus, &mut self.uplink);
         self.uplink.flush();
-        Polled { more: poll.more, deadline: poll.deadline }
+        PollOutcome { more: poll.more, deadline: poll.deadline }
     }
 
     /// Sets the card's link to the link of the uplink. Returns `true` if the link has changed, so that the PF driver
     /// has to handle it. A card without its uplink keeps running, since its switch needs none.
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
-        if !self.uplink.follow(PollContext { poller, token: UPLINK, now }) {
+        if !self.uplink.follow(UplinkPollContext { poller, token: UPLINK, now }) {
             return false;
         }
         let before = self.card.link();
@@ -172,7 +172,7 @@ impl Engine {
     }
 
     /// Copies the port's frames to a capture.
-    pub(in crate::port) fn capture(&mut self, capture: Capture) {
+    pub(in crate::port) fn capture(&mut self, capture: CaptureWriter) {
         self.uplink.capture(capture);
     }
 
@@ -193,7 +193,7 @@ impl Engine {
 
     /// Sets whether the port's link follows the uplink. Returns the former setting. The card keeps its link until
     /// [`Self::renew_link`].
-    pub(in crate::port) fn set_link_policy(&mut self, link: PortLink) -> PortLink {
+    pub(in crate::port) fn set_link_policy(&mut self, link: PortLinkRule) -> PortLinkRule {
         self.uplink.set_policy(link)
     }
 
@@ -201,15 +201,15 @@ impl Engine {
     /// stays as it was.
     pub(in crate::port) fn replace_uplink(
         &mut self,
-        next: Uplink,
+        next: PortUplink,
         poller: &Poller,
         now: Time,
-    ) -> Result<Uplink, Box<(Uplink, io::Error)>> {
-        self.uplink.replace(next, PollContext { poller, token: UPLINK, now })
+    ) -> Result<PortUplink, Box<(PortUplink, io::Error)>> {
+        self.uplink.replace(next, UplinkPollContext { poller, token: UPLINK, now })
     }
 
     /// Replaces the stages that frames pass before the uplink, and returns the former ones.
-    pub(in crate::port) fn set_stages(&mut self, stages: Stages) -> Stages {
+    pub(in crate::port) fn set_stages(&mut self, stages: UplinkStages) -> UplinkStages {
         self.uplink.set_stages(stages)
     }
 
@@ -219,8 +219,8 @@ impl Engine {
     }
 
     /// Sets whether link-local frames of guests are dropped or forwarded. Returns the former setting.
-    pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocal) -> LinkLocal {
-        self.card.forward_link_local(link_local == LinkLocal::Forward);
+    pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocalPolicy) -> LinkLocalPolicy {
+        self.card.forward_link_local(link_local == LinkLocalPolicy::Forward);
         std::mem::replace(&mut self.link_local, link_local)
     }
 
@@ -281,7 +281,7 @@ impl Engine {
         watched: Time,
         functions: Vec<ClientState>,
         now: Time,
-    ) -> Result<Vec<u8>, StateError> {
+    ) -> Result<Vec<u8>, SavedStateError> {
         self.card.save_all(watched, functions, &mut self.bus, now)
     }
 }

@@ -2,15 +2,15 @@
 //! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store.
 
 use host::shared::{SharedMemory, SharedMemoryError};
-use pcie::pages::Pages;
+use pcie::pages::GuestPages;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Shared memory with the registers of a VF that its client maps.
 #[derive(Debug)]
-pub(in crate::port) struct PageMemory(SharedMemory);
+pub(in crate::port) struct VfRegisterPages(SharedMemory);
 
-impl PageMemory {
+impl VfRegisterPages {
     /// Creates shared memory of this length in bytes for a VF's registers.
     pub(in crate::port) fn new(length: u64) -> Result<Self, SharedMemoryError> {
         SharedMemory::new(length).map(Self)
@@ -34,7 +34,7 @@ impl PageMemory {
     }
 }
 
-impl Pages for PageMemory {
+impl GuestPages for VfRegisterPages {
     fn load(&self, offset: u32) -> u32 {
         self.0.memory().load_dword(offset.into()).unwrap_or(u32::MAX)
     }

@@ -5,11 +5,11 @@
 mod deaths;
 
 use super::*;
-use crate::config::{Config, PortConfig};
-use crate::confine::Threads;
-use crate::flight::files::Files;
-use crate::port::{Command, Common, Handle, Programs, Wires};
-use crate::vault::Vault;
+use crate::config::{HostConfig, PortConfig};
+use crate::confine::ThreadSandboxes;
+use crate::flight::files::RecordingSender;
+use crate::port::{PortHandle, PortThreadCommand, SharedPortResources, WireRegistry, XdpPrograms};
+use crate::vault::DescriptorVault;
 use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,14 +17,14 @@ use tempfile::TempDir;
 
 /// Clock of a test that stands still between the test's moves.
 #[derive(Debug, Default)]
-struct HandClock {
+struct ManualClock {
     now: Cell<Time>,
     /// Time by which each reading moves the test's clock.
     tick: Cell<Duration>,
     readings: Cell<usize>,
 }
 
-impl Clock for HandClock {
+impl TimeSource for ManualClock {
     fn now(&self) -> Time {
         self.readings.set(self.readings.get() + 1);
         self.now.set(self.now.get() + self.tick.get());
@@ -33,33 +33,36 @@ impl Clock for HandClock {
 }
 
 /// A port of two VFs without an uplink, and its surroundings.
-struct World {
-    port: Port,
-    inbox: Inbox,
-    handle: Handle,
-    clock: HandClock,
-    vault: Vault,
+struct PortFixture {
+    port: OpenPort,
+    inbox: CommandInbox,
+    handle: PortHandle,
+    clock: ManualClock,
+    vault: DescriptorVault,
     /// Threads and resources that all ports of the host share.
-    host: (Threads, Common),
+    host: (ThreadSandboxes, SharedPortResources),
     config: PortConfig,
     _folder: TempDir,
 }
 
-impl World {
+impl PortFixture {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = Config::parse("[[port]]\nvfs = 2\n").unwrap();
-        let config = Config::check(file, folder.path()).unwrap();
-        let threads = Threads::prepare(&config).unwrap();
-        let common =
-            Common { wires: Wires::default(), programs: Programs::default(), flights: Files::default() };
-        let (vault, (inbox, handle)) = (Vault::default(), Inbox::new().unwrap());
-        let port = Port::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
-        let clock = HandClock::default();
+        let file = HostConfig::parse("[[port]]\nvfs = 2\n").unwrap();
+        let config = HostConfig::check(file, folder.path()).unwrap();
+        let threads = ThreadSandboxes::prepare(&config).unwrap();
+        let common = SharedPortResources {
+            wires: WireRegistry::default(),
+            programs: XdpPrograms::default(),
+            flights: RecordingSender::default(),
+        };
+        let (vault, (inbox, handle)) = (DescriptorVault::default(), CommandInbox::new().unwrap());
+        let port = OpenPort::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
+        let clock = ManualClock::default();
         clock.now.set(HostClock.now());
         let (host, config) = ((threads, common), config.ports[0].clone());
         let mut world = Self { port, inbox, handle, clock, vault, host, config, _folder: folder };
-        // `Port::run` begins with this note too.
+        // `OpenPort::run` begins with this note too.
         world.port.succession.note_software(world.port.engine.card_mut());
         world.round();
         world
@@ -68,7 +71,7 @@ impl World {
     /// Replaces the test's port by that of the next process. The old port ends without a pause, as in a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
-        let successor = Port::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
+        let successor = OpenPort::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
         self.clock.now.set(HostClock.now());
         self.port = successor;
     }
@@ -106,7 +109,7 @@ impl World {
         client
     }
 
-    fn slot(&self) -> &crate::port::clients::slot::Slot {
+    fn slot(&self) -> &crate::port::clients::slot::OfferedFunction {
         &self.port.clients.slots()[0]
     }
 
@@ -139,14 +142,14 @@ fn is_at_end(client: &mut UnixStream) -> bool {
 
 #[test]
 fn idle_port_sleeps_without_a_deadline() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     assert_eq!(world.round(), None);
     assert_eq!(world.round_after(Duration::from_secs(3600)), None);
 }
 
 #[test]
 fn conduct_of_vfs_is_checked_once_a_second() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let judged = world.port.clients.watched();
     world.round_after(Duration::from_millis(999));
     assert_eq!(world.port.clients.watched(), judged);
@@ -156,7 +159,7 @@ fn conduct_of_vfs_is_checked_once_a_second() {
 
 #[test]
 fn client_that_pauses_in_a_message_is_disconnected_at_30_s() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
     world.round_until(|world| {
@@ -174,9 +177,9 @@ fn client_that_pauses_in_a_message_is_disconnected_at_30_s() {
 
 #[test]
 fn stop_disconnects_silent_clients_in_bounded_time() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let mut client = world.connect();
-    assert!(world.handle.send(Command::Stop));
+    assert!(world.handle.send(PortThreadCommand::Stop));
     assert_eq!(
         world.round(),
         Some(Duration::from_millis(50)),
@@ -195,7 +198,7 @@ fn stop_disconnects_silent_clients_in_bounded_time() {
 
 #[test]
 fn visit_to_a_client_ends_after_its_time_slice() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let mut client = world.connect();
     let version = message(0, 1, b"\0\0\x01\0{}\0");
     let unknown = (1..4).flat_map(|id| message(id, 99, &[]));
@@ -203,7 +206,7 @@ fn visit_to_a_client_ends_after_its_time_slice() {
     client.write_all(&messages).unwrap();
     // A turn is 20 us, and the clock is read before each message.
     world.clock.tick.set(Duration::from_micros(6));
-    let handled = |world: &World| world.slot().connection().map_or(0, |c| c.counters().messages);
+    let handled = |world: &PortFixture| world.slot().connection().map_or(0, |c| c.counters().messages);
     world.round();
     let first = handled(&world);
     assert!((1..4).contains(&first), "{first} messages in a turn");
@@ -213,7 +216,7 @@ fn visit_to_a_client_ends_after_its_time_slice() {
 
 #[test]
 fn idle_round_of_a_port_reads_the_clock_a_few_times() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     world.clock.readings.set(0);
     world.port.round(&world.clock);
     assert!(world.clock.readings.get() <= 4, "{} readings", world.clock.readings.get());
@@ -221,7 +224,7 @@ fn idle_round_of_a_port_reads_the_clock_a_few_times() {
 
 #[test]
 fn vf_driver_on_a_new_card_is_notified_ever_less_often() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let mut client = world.connect();
     world.succeed();
     assert!(world.is_connected(), "the successor resumes the client");
@@ -239,7 +242,7 @@ fn vf_driver_on_a_new_card_is_notified_ever_less_often() {
 
 #[test]
 fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let mut client = world.connect();
     let now = world.port_time();
     assert!(world.port.note_all(now));
@@ -251,9 +254,9 @@ fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
 
 #[test]
 fn port_reset_completes_without_advancing_the_clock() {
-    let mut world = World::open();
+    let mut world = PortFixture::open();
     let (answer, reset) = std::sync::mpsc::channel();
-    assert!(world.handle.send(Command::Reset(answer)));
+    assert!(world.handle.send(PortThreadCommand::Reset(answer)));
     // The PF driver waits for 21 ms in a reset. The reset must finish although the clock stands still.
     world.round();
     assert!(reset.recv().unwrap().is_ok());

@@ -3,27 +3,27 @@
 //! After a crash in the middle of a round the card is a new one, and drivers have to restart (`calls`).
 //! `inheritance` creates the card.
 
-use crate::port::clients::connection::Connection;
-use crate::port::clients::journal::{Irq, Progress, Window};
-use crate::port::clients::slot::Slot;
-use crate::port::clients::successor::Successor;
-use crate::port::engine::bus::Reach;
+use crate::port::clients::connection::ClientConnection;
+use crate::port::clients::journal::{ClientProgress, SavedDmaWindow, SavedEventfd};
+use crate::port::clients::slot::OfferedFunction;
+use crate::port::clients::successor::ClientSaver;
+use crate::port::engine::bus::FunctionBus;
 use host::dma::MapRegionError;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::poll::Poller;
-use host::socket::{ReplyLog, Stream};
+use host::socket::{ReplyLog, StreamSocket};
 use i82576::Time;
 use std::io;
 use std::os::fd::AsFd;
-use vfio_user::decoder::{Partial, ProtocolError};
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{Negotiated, Session};
-use vfio_user::wire::{Capabilities, MAX_DMA_MAPS};
+use vfio_user::decoder::{ProtocolError, UnfinishedMessage};
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{NegotiatedVersion, ServerSession};
+use vfio_user::wire::{MAX_DMA_MAPS, VersionCapabilities};
 
 /// Reason why a client of the previous process cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AdoptError {
+pub(super) enum ClientAdoptError {
     /// A descriptor was not kept, or is of the wrong kind.
     #[error("the previous process did not save the {0}")]
     Lost(&'static str),
@@ -41,22 +41,22 @@ pub(super) enum AdoptError {
 }
 
 /// Resources to continue serving a client of the previous process.
-pub(super) struct Adopter<'a> {
+pub(super) struct ClientAdopter<'a> {
     pub(super) poller: &'a Poller,
-    pub(super) reach: &'a mut Reach,
+    pub(super) reach: &'a mut FunctionBus,
     pub(super) now: Time,
 }
 
-impl Adopter<'_> {
+impl ClientAdopter<'_> {
     /// Continues to serve a function's client, if the previous process had one. Returns the socket of a client that
     /// cannot be resumed.
-    pub(super) fn adopt(&mut self, token: u64, slot: &mut Slot) -> Option<Stream> {
+    pub(super) fn adopt(&mut self, token: u64, slot: &mut OfferedFunction) -> Option<StreamSocket> {
         let successor = &mut *slot.own.successor;
         let progress = successor.progress();
         if progress.stream == 0 {
             return None;
         }
-        let stream = successor.kept(progress.stream).and_then(|fd| Stream::adopt(fd).ok());
+        let stream = successor.kept(progress.stream).and_then(|fd| StreamSocket::adopt(fd).ok());
         let Some(stream) = stream else {
             successor.end();
             return None;
@@ -87,20 +87,20 @@ impl Adopter<'_> {
 
     fn connection(
         &mut self,
-        stream: &Stream,
-        progress: &Progress,
-        slot: &mut Slot,
-    ) -> Result<Connection, AdoptError> {
+        stream: &StreamSocket,
+        progress: &ClientProgress,
+        slot: &mut OfferedFunction,
+    ) -> Result<ClientConnection, ClientAdoptError> {
         if progress.torn {
-            return Err(AdoptError::Torn);
+            return Err(ClientAdoptError::Torn);
         }
         let (function, successor) = (slot.function, &mut *slot.own.successor);
-        let stream = Stream::adopt(stream.as_fd().try_clone_to_owned()?)?;
+        let stream = StreamSocket::adopt(stream.as_fd().try_clone_to_owned()?)?;
         finish_consuming(&stream, successor)?;
-        let file = successor.kept(progress.replies).ok_or(AdoptError::Lost("file of replies"))?;
+        let file = successor.kept(progress.replies).ok_or(ClientAdoptError::Lost("file of replies"))?;
         let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent, progress.held)?;
         let held_fds =
-            successor.held_fds(stream.as_fd())?.ok_or(AdoptError::Lost("descriptor of a message"))?;
+            successor.held_fds(stream.as_fd())?.ok_or(ClientAdoptError::Lost("descriptor of a message"))?;
         let noted = successor.noted();
         let mut lost = (0_u32, None);
         for window in &noted.windows {
@@ -115,30 +115,30 @@ impl Adopter<'_> {
         for irq in &noted.irqs {
             connect(self.reach, *irq, successor)?;
         }
-        let agreed = progress.agreed.map(|(minor, write_multiple)| Negotiated {
+        let agreed = progress.agreed.map(|(minor, write_multiple)| NegotiatedVersion {
             minor,
-            client: Capabilities::default(),
+            client: VersionCapabilities::default(),
             write_multiple,
         });
         let windows = noted.windows.iter().map(|window| (window.iova, window.iova + (window.size - 1)));
-        let mut session = Session::resume(MAX_DMA_MAPS, agreed, windows);
-        let partial = Partial { kept: &replies.read_held()?, skipped: progress.skipped as usize };
+        let mut session = ServerSession::resume(MAX_DMA_MAPS, agreed, windows);
+        let partial = UnfinishedMessage { kept: &replies.read_held()?, skipped: progress.skipped as usize };
         session.resume_partial(partial, held_fds.into_iter().map(|fd| slot.own.errands.keep(fd)))?;
-        Ok(Connection::resume(stream, session, Outbox::resume(owed, sent), replies, self.now)?)
+        Ok(ClientConnection::resume(stream, session, MessageOutbox::resume(owed, sent), replies, self.now)?)
     }
 }
 
 /// Maps a DMA window of the previous process again. If the client has shrunk its memory since, records the window as
 /// unreachable and returns the error.
 fn map(
-    reach: &mut Reach,
-    window: &Window,
-    successor: &mut dyn Successor,
-) -> Result<Option<MapRegionError>, AdoptError> {
-    let Window { iova, size, permissions, file, offset } = *window;
+    reach: &mut FunctionBus,
+    window: &SavedDmaWindow,
+    successor: &mut dyn ClientSaver,
+) -> Result<Option<MapRegionError>, ClientAdoptError> {
+    let SavedDmaWindow { iova, size, permissions, file, offset } = *window;
     let file = match file {
         0 => None,
-        number => Some(successor.kept(number).ok_or(AdoptError::Lost("guest's memory"))?),
+        number => Some(successor.kept(number).ok_or(ClientAdoptError::Lost("guest's memory"))?),
     };
     let admitted = reach.memory_mut().admit(iova, size, permissions, file.as_ref().map(|_| offset));
     let (Ok(Some(region)), Some(file)) = (admitted, file) else { return Ok(None) };
@@ -146,7 +146,9 @@ fn map(
         successor.mapped_again(window, identity);
     }
     match region.map(file) {
-        Ok(region) => reach.memory_mut().insert(region).map_err(|_| AdoptError::Lost("order of windows"))?,
+        Ok(region) => {
+            reach.memory_mut().insert(region).map_err(|_| ClientAdoptError::Lost("order of windows"))?;
+        }
         Err(error) => {
             let _ = reach.memory_mut().admit(iova, size, permissions, None);
             return Ok(Some(error));
@@ -155,16 +157,20 @@ fn map(
     Ok(None)
 }
 
-fn connect(reach: &mut Reach, irq: Irq, successor: &dyn Successor) -> Result<(), AdoptError> {
+fn connect(
+    reach: &mut FunctionBus,
+    irq: SavedEventfd,
+    successor: &dyn ClientSaver,
+) -> Result<(), ClientAdoptError> {
     let eventfd = successor.kept(irq.number).and_then(|fd| EventFd::adopt(fd).ok());
-    let eventfd = eventfd.ok_or(AdoptError::Lost("guest's eventfd"))?;
+    let eventfd = eventfd.ok_or(ClientAdoptError::Lost("guest's eventfd"))?;
     reach.set_eventfd(irq.index, irq.vector, Some(eventfd));
     Ok(())
 }
 
 /// Consumes the rest of the bytes that the previous process was consuming. For each consumed byte the kernel moves the
 /// peek offset back by one, which tells how many are left.
-fn finish_consuming(stream: &Stream, successor: &mut dyn Successor) -> Result<(), AdoptError> {
+fn finish_consuming(stream: &StreamSocket, successor: &mut dyn ClientSaver) -> Result<(), ClientAdoptError> {
     let progress = successor.progress();
     if progress.consuming == 0 {
         return Ok(());
@@ -179,6 +185,6 @@ fn finish_consuming(stream: &Stream, successor: &mut dyn Successor) -> Result<()
             consumed => at += consumed,
         }
     }
-    successor.step(Progress { consuming: 0, peeked: 0, ..progress });
+    successor.step(ClientProgress { consuming: 0, peeked: 0, ..progress });
     Ok(())
 }

@@ -14,9 +14,9 @@ const LENGTH: u64 = 8;
 
 /// Published counters of a port, saved in shared memory for the next process.
 #[derive(Debug)]
-pub(super) struct Notes(SharedMemory);
+pub(super) struct SavedCounters(SharedMemory);
 
-impl Notes {
+impl SavedCounters {
     /// Opens the counters that the previous process saved, or creates new memory if there are none.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
@@ -56,7 +56,7 @@ impl Notes {
     }
 }
 
-impl AsFd for Notes {
+impl AsFd for SavedCounters {
     /// Returns the memory of the counters, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -65,16 +65,16 @@ impl AsFd for Notes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Notes, ROOM};
+    use super::{ROOM, SavedCounters};
     use std::os::fd::AsFd;
 
-    fn adopt(notes: &Notes) -> Notes {
-        Notes::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
+    fn adopt(notes: &SavedCounters) -> SavedCounters {
+        SavedCounters::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
     }
 
     #[test]
     fn next_process_reads_the_last_completely_saved_counters() {
-        let notes = Notes::open(None).unwrap();
+        let notes = SavedCounters::open(None).unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {
             notes.write(note);

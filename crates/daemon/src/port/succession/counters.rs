@@ -2,11 +2,11 @@
 //! successor adds what its own counters lack. After a hand-over no count is missing. After a crash, counts since the
 //! last status are missing.
 
-use super::carried::Notes;
+use super::carried::SavedCounters;
 use crate::control::status::PortStatus;
 use crate::state;
-use crate::totals::Totals;
-use crate::vault::PortVault;
+use crate::totals::PortTotals;
+use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
 /// Name of the saved counters' memory among the kept descriptors.
@@ -14,19 +14,19 @@ const NAME: &str = "counters";
 
 /// Counters of earlier processes, and memory for the next process's.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct PredecessorCounters {
     /// Counts of earlier processes that this process does not continue itself.
-    predecessors: Totals,
+    predecessors: PortTotals,
     /// Memory in which the counters are saved for the next process. Without it the successor counts from 0.
-    notes: Option<Notes>,
+    notes: Option<SavedCounters>,
 }
 
-impl Counters {
+impl PredecessorCounters {
     /// Opens the memory for counters of the next process. Returns the counters that a predecessor saved there.
-    pub(super) fn open(&mut self, port: &str, vault: &PortVault) -> Option<Totals> {
+    pub(super) fn open(&mut self, port: &str, vault: &PortDescriptorVault) -> Option<PortTotals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
-        let Some(notes) = Notes::open(left) else {
+        let Some(notes) = SavedCounters::open(left) else {
             tracing::error!(
                 port,
                 "cannot save the counters of the port; the counters restart at 0 in the next process"
@@ -36,7 +36,7 @@ impl Counters {
         if is_new {
             vault.keep_named(NAME, notes.as_fd());
         }
-        let noted = notes.read().map(|note| state::read::<Totals>(&note));
+        let noted = notes.read().map(|note| state::read::<PortTotals>(&note));
         self.notes = Some(notes);
         noted?
             .inspect_err(|error| {
@@ -46,7 +46,7 @@ impl Counters {
     }
 
     /// Continues the previous process's counters. `own` holds those of this process.
-    pub(super) fn carry_over(&mut self, noted: Totals, own: &Totals) {
+    pub(super) fn carry_over(&mut self, noted: PortTotals, own: &PortTotals) {
         self.predecessors = noted.beyond(own);
     }
 
@@ -56,7 +56,7 @@ impl Counters {
     }
 
     /// Saves the sums of the counters for the next process.
-    pub(super) fn note(&self, totals: &Totals) {
+    pub(super) fn note(&self, totals: &PortTotals) {
         if let (Some(notes), Ok(note)) = (&self.notes, state::write(totals)) {
             notes.write(&note);
         }

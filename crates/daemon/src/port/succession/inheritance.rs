@@ -6,17 +6,17 @@
 mod tests;
 
 use super::notes::configurations;
-use super::trust::Trust;
+use super::trust::SavedStateTrust;
 use crate::config::PortConfig;
 use crate::config::file::Family;
-use crate::port::clients::journal::Journal;
-use crate::port::engine::avf::Avf;
-use crate::port::engine::bus::LiveBus;
-use crate::port::engine::error::{EngineError, InheritanceError};
-use crate::port::engine::family::Inherited;
-use crate::port::engine::i82576::I82576;
+use crate::port::clients::journal::PortJournal;
+use crate::port::engine::avf::AvfCard;
+use crate::port::engine::bus::GuestBus;
+use crate::port::engine::error::{EngineError, InheritedStateError};
+use crate::port::engine::family::InheritedCard;
+use crate::port::engine::i82576::I82576Card;
 use i82576::Time;
-use iovm::FunctionState;
+use iovm::VirtualFunctionState;
 use pcie::VfIndex;
 
 /// Creates the card with as much of the previous process's saved state as is trusted. The result is `true` if the
@@ -24,11 +24,11 @@ use pcie::VfIndex;
 pub(super) fn card(
     config: &PortConfig,
     link: bool,
-    (journal, trust): (&Journal, Trust),
-    bus: &mut LiveBus,
+    (journal, trust): (&PortJournal, SavedStateTrust),
+    bus: &mut GuestBus,
     now: Time,
-) -> Result<(Inherited, bool), EngineError> {
-    let rest = journal.rest().read().filter(|_| trust == Trust::Everything);
+) -> Result<(InheritedCard, bool), EngineError> {
+    let rest = journal.rest().read().filter(|_| trust == SavedStateTrust::Everything);
     if let Some(bytes) = rest {
         match at_rest(config, &bytes, bus, now) {
             Ok(card) => return Ok((card, true)),
@@ -58,10 +58,15 @@ pub(super) fn card(
 }
 
 /// Creates a card without any state of the previous process.
-fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result<Inherited, EngineError> {
+fn anew(
+    config: &PortConfig,
+    link: bool,
+    bus: &mut GuestBus,
+    now: Time,
+) -> Result<InheritedCard, EngineError> {
     Ok(match config.family {
-        Family::Avf => Inherited::new(Avf::new(config, link, bus, now)?),
-        Family::I82576 => Inherited::new(I82576::bring_up(config, link, now)?),
+        Family::Avf => InheritedCard::new(AvfCard::new(config, link, bus, now)?),
+        Family::I82576 => InheritedCard::new(I82576Card::bring_up(config, link, now)?),
     })
 }
 
@@ -69,12 +74,12 @@ fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus, now: Time) -> Result
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],
-    bus: &mut LiveBus,
+    bus: &mut GuestBus,
     now: Time,
-) -> Result<Inherited, InheritanceError> {
+) -> Result<InheritedCard, InheritedStateError> {
     match config.family {
-        Family::Avf => Avf::resume(config, bytes, bus, now),
-        Family::I82576 => I82576::resume(config, bytes, now),
+        Family::Avf => AvfCard::resume(config, bytes, bus, now),
+        Family::I82576 => I82576Card::resume(config, bytes, now),
     }
 }
 
@@ -83,12 +88,16 @@ fn at_rest(
 fn by_software(
     config: &PortConfig,
     link: bool,
-    (software, functions): (&[u8], Vec<(VfIndex, FunctionState)>),
-    bus: &mut LiveBus,
+    (software, functions): (&[u8], Vec<(VfIndex, VirtualFunctionState)>),
+    bus: &mut GuestBus,
     now: Time,
-) -> Result<Inherited, InheritanceError> {
+) -> Result<InheritedCard, InheritedStateError> {
     Ok(match config.family {
-        Family::Avf => Inherited::new(Avf::by_software(config, link, (software, functions), bus, now)?),
-        Family::I82576 => Inherited::new(I82576::by_software(config, link, software, functions, now)?),
+        Family::Avf => {
+            InheritedCard::new(AvfCard::by_software(config, link, (software, functions), bus, now)?)
+        }
+        Family::I82576 => {
+            InheritedCard::new(I82576Card::by_software(config, link, software, functions, now)?)
+        }
     })
 }

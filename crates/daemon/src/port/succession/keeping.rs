@@ -5,13 +5,15 @@
 //! successor finds each descriptor that a note names. It may also find a few that no note names, and releases them.
 
 use super::notes::note_function;
-use crate::port::clients::journal::{FunctionJournal, Irq, Journal, NOT_KEPT, Noted, Progress, Window};
-use crate::port::clients::keeper::Keeper;
-use crate::port::clients::successor::Successor;
-use crate::port::engine::family::Family;
-use crate::vault::PortVault;
+use crate::port::clients::journal::{
+    ClientProgress, FunctionJournal, NOT_KEPT, PortJournal, SavedClient, SavedDmaWindow, SavedEventfd,
+};
+use crate::port::clients::keeper::FdSaver;
+use crate::port::clients::successor::ClientSaver;
+use crate::port::engine::family::PortCard;
+use crate::vault::PortDescriptorVault;
 use host::memory::FileIdentity;
-use host::worker::Worker;
+use host::worker::BlockingWorker;
 use pcie::Function;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -19,7 +21,7 @@ use std::sync::Arc;
 
 /// File of guest memory that the keeper holds.
 #[derive(Debug)]
-struct File {
+struct GuestMemoryFile {
     identity: FileIdentity,
     number: u64,
     /// Number of DMA windows that are mapped from the file.
@@ -28,36 +30,36 @@ struct File {
 
 /// Keeps the client of one function for the next process.
 #[derive(Debug)]
-pub(in crate::port) struct Keeping {
+pub(in crate::port) struct JournalClientSaver {
     journal: FunctionJournal,
     function: Function,
-    numbers: Arc<Journal>,
-    vault: PortVault,
-    files: Vec<File>,
+    numbers: Arc<PortJournal>,
+    vault: PortDescriptorVault,
+    files: Vec<GuestMemoryFile>,
     /// Descriptor numbers to release once the next step is valid.
     stale: Vec<u64>,
     /// Worker that releases descriptors to the keeper, which may block.
-    worker: Worker,
+    worker: BlockingWorker,
     /// Numbers of a new client's socket, reply file and pages, until they are kept.
     coming: Option<[u64; 3]>,
     /// Numbers of descriptors of an incomplete message, kept and not noted yet.
     partial: Vec<u64>,
 }
 
-/// Returns the number of a client's pages, given that of its socket. [`Successor::begin`] takes three numbers in a
+/// Returns the number of a client's pages, given that of its socket. [`ClientSaver::begin`] takes three numbers in a
 /// row, and the journal notes only two of them.
 fn pages_of(stream: u64) -> u64 {
     if stream == 0 { 0 } else { stream + 2 }
 }
 
-impl Keeping {
+impl JournalClientSaver {
     /// Opens the part of the journal for a function's client. `worker` releases descriptors, since the keeper may
     /// block.
     pub(in crate::port) fn new(
-        numbers: &Arc<Journal>,
+        numbers: &Arc<PortJournal>,
         function: Function,
-        vault: &PortVault,
-        worker: Worker,
+        vault: &PortDescriptorVault,
+        worker: BlockingWorker,
     ) -> Self {
         let journal = numbers.function(function);
         let (numbers, vault) = (Arc::clone(numbers), vault.clone());
@@ -66,8 +68,8 @@ impl Keeping {
     }
 }
 
-impl Successor for Keeping {
-    fn progress(&self) -> Progress {
+impl ClientSaver for JournalClientSaver {
+    fn progress(&self) -> ClientProgress {
         self.journal.progress()
     }
 
@@ -75,7 +77,7 @@ impl Successor for Keeping {
         self.journal.is_touched()
     }
 
-    fn step(&mut self, progress: Progress) {
+    fn step(&mut self, progress: ClientProgress) {
         self.journal.step(progress);
         let stale = std::mem::take(&mut self.stale);
         self.forget(stale);
@@ -90,24 +92,24 @@ impl Successor for Keeping {
     fn arrived(&mut self) {
         if let Some([stream, replies, _]) = self.coming.take() {
             self.journal.clear_windows();
-            self.step(Progress { stream, replies, ..Progress::default() });
+            self.step(ClientProgress { stream, replies, ..ClientProgress::default() });
         }
     }
 
     fn end(&mut self) {
         self.release_held();
-        let Progress { stream, replies, .. } = self.journal.progress();
-        for Irq { index, vector, .. } in self.journal.noted().irqs {
-            self.eventfd(Irq { index, vector, number: 0 });
+        let ClientProgress { stream, replies, .. } = self.journal.progress();
+        for SavedEventfd { index, vector, .. } in self.journal.noted().irqs {
+            self.eventfd(SavedEventfd { index, vector, number: 0 });
         }
         self.unmapped_all();
         self.stale.extend([stream, replies, pages_of(stream)]);
         self.stale.extend(self.coming.take().into_iter().flatten());
-        self.step(Progress::default());
+        self.step(ClientProgress::default());
     }
 
-    fn keeper(&self, count: usize) -> Keeper {
-        Keeper {
+    fn keeper(&self, count: usize) -> FdSaver {
+        FdSaver {
             vault: self.vault.clone(),
             numbers: (0..count).map(|_| self.numbers.number()).collect(),
             files: self.files.iter().map(|file| (file.identity, file.number)).collect(),
@@ -122,7 +124,7 @@ impl Successor for Keeping {
         }
     }
 
-    fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>) {
+    fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>) {
         // The journal has room for every window that a client may have, so adding one cannot fail.
         let _ = self.journal.add_window(window);
         if let Some(identity) = identity {
@@ -130,10 +132,10 @@ impl Successor for Keeping {
         }
     }
 
-    fn mapped_again(&mut self, window: &Window, identity: FileIdentity) {
+    fn mapped_again(&mut self, window: &SavedDmaWindow, identity: FileIdentity) {
         match self.files.iter_mut().find(|file| file.number == window.file) {
             Some(file) => file.windows += 1,
-            None => self.files.push(File { identity, number: window.file, windows: 1 }),
+            None => self.files.push(GuestMemoryFile { identity, number: window.file, windows: 1 }),
         }
     }
 
@@ -151,7 +153,7 @@ impl Successor for Keeping {
         self.stale.extend(self.files.drain(..).map(|file| file.number));
     }
 
-    fn eventfd(&mut self, irq: Irq) {
+    fn eventfd(&mut self, irq: SavedEventfd) {
         self.stale.push(self.journal.irq_number(irq.index, irq.vector));
         self.journal.set_irq(irq);
     }
@@ -174,11 +176,11 @@ impl Successor for Keeping {
         self.stale.extend(kept);
     }
 
-    fn note_configuration(&self, card: &mut dyn Family) {
+    fn note_configuration(&self, card: &mut dyn PortCard) {
         note_function(&self.numbers, &self.journal, self.function, card);
     }
 
-    fn noted(&self) -> Noted {
+    fn noted(&self) -> SavedClient {
         self.journal.noted()
     }
 
@@ -200,7 +202,7 @@ impl Successor for Keeping {
 
     fn needed(&self) -> Vec<u64> {
         let noted = self.journal.noted();
-        let Progress { stream, replies, .. } = noted.progress;
+        let ClientProgress { stream, replies, .. } = noted.progress;
         let windows = noted.windows.iter().map(|window| window.file);
         let irqs = noted.irqs.iter().map(|irq| irq.number);
         let own = [stream, replies, pages_of(stream)];

@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `keeping` | each function's client, as [`Successor`]: descriptors in the vault, and notes on them |
+//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, and notes on them |
 //! | `notes` | the software of the port, and one function's configuration |
 //! | `trust`, `inheritance` | how much of a predecessor's notes is used; the card made of them |
 //! | `adopt` | a predecessor's clients, resumed |
@@ -18,61 +18,64 @@ mod keeping;
 mod notes;
 mod trust;
 
-pub(in crate::port) use trust::Trust;
+pub(in crate::port) use trust::SavedStateTrust;
 
-use super::clients::journal::{Journal, JournalError, NoteAtRest};
-use super::clients::slot::Slot;
-use super::clients::successor::Successor;
-use super::engine::Engine;
-use super::engine::bus::LiveBus;
+use super::clients::journal::{JournalError, PortJournal, PortSnapshot};
+use super::clients::slot::OfferedFunction;
+use super::clients::successor::ClientSaver;
+use super::engine::PortEngine;
+use super::engine::bus::GuestBus;
 use super::engine::error::EngineError;
-use super::engine::family::{Family, Inherited};
+use super::engine::family::{InheritedCard, PortCard};
 use crate::config::PortConfig;
 use crate::control::status::PortStatus;
 use crate::state::port::ClientState;
-use crate::totals::{AnswerTotals, Totals};
-use crate::vault::PortVault;
-use adopt::Adopter;
-use counters::Counters;
+use crate::totals::{AnswerDelayTotals, PortTotals};
+use crate::vault::PortDescriptorVault;
+use adopt::ClientAdopter;
+use counters::PredecessorCounters;
 use host::poll::Poller;
-use host::socket::Stream;
-use host::worker::Worker;
+use host::socket::StreamSocket;
+use host::worker::BlockingWorker;
 use i82576::Time;
-use keeping::Keeping;
+use keeping::JournalClientSaver;
 use pcie::Function;
 use std::sync::Arc;
 
 /// State that this port saves for the next process, and trust in the state that the previous process saved.
 #[derive(Debug)]
-pub(in crate::port) struct Succession {
-    journal: Arc<Journal>,
-    rest: NoteAtRest,
-    vault: PortVault,
-    counters: Counters,
-    trust: Trust,
+pub(in crate::port) struct PortSuccession {
+    journal: Arc<PortJournal>,
+    rest: PortSnapshot,
+    vault: PortDescriptorVault,
+    counters: PredecessorCounters,
+    trust: SavedStateTrust,
     /// The card is exactly as the previous process left it, and drivers need not restart.
     exact: bool,
     /// The port continues from a previous process and has not completed a round yet.
     unproven: bool,
 }
 
-impl Succession {
+impl PortSuccession {
     /// Opens the journal that the previous process left, or a new one.
-    pub(in crate::port) fn open(config: &PortConfig, vault: PortVault) -> Result<Self, JournalError> {
+    pub(in crate::port) fn open(
+        config: &PortConfig,
+        vault: PortDescriptorVault,
+    ) -> Result<Self, JournalError> {
         let (journal, trust) = trust::open(config, &vault)?;
         Ok(Self {
             rest: journal.rest(),
             journal: Arc::new(journal),
             vault,
-            counters: Counters::default(),
+            counters: PredecessorCounters::default(),
             trust,
             exact: false,
-            unproven: trust != Trust::Nothing,
+            unproven: trust != SavedStateTrust::Nothing,
         })
     }
 
     /// Returns the port's kept descriptors.
-    pub(in crate::port) fn vault(&self) -> &PortVault {
+    pub(in crate::port) fn vault(&self) -> &PortDescriptorVault {
         &self.vault
     }
 
@@ -81,9 +84,9 @@ impl Succession {
         &mut self,
         config: &PortConfig,
         link: bool,
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
-    ) -> Result<Inherited, EngineError> {
+    ) -> Result<InheritedCard, EngineError> {
         let (card, exact) = inheritance::card(config, link, (&self.journal, self.trust), bus, now)?;
         self.exact = exact;
         Ok(card)
@@ -91,25 +94,29 @@ impl Succession {
 
     /// Returns the saved state of a function's client for the next process. `worker` releases descriptors, since the
     /// keeper may block.
-    pub(in crate::port) fn of_client(&self, function: Function, worker: Worker) -> Box<dyn Successor> {
-        Box::new(Keeping::new(&self.journal, function, &self.vault, worker))
+    pub(in crate::port) fn of_client(
+        &self,
+        function: Function,
+        worker: BlockingWorker,
+    ) -> Box<dyn ClientSaver> {
+        Box::new(JournalClientSaver::new(&self.journal, function, &self.vault, worker))
     }
 
     /// Resumes the previous process's client of a function, if there is one. If the client cannot be resumed, resets
     /// the function and returns the client's socket.
     pub(in crate::port) fn adopt(
         &self,
-        slot: &mut Slot,
-        engine: &mut Engine,
+        slot: &mut OfferedFunction,
+        engine: &mut PortEngine,
         (poller, token): (&Poller, u64),
         now: Time,
-    ) -> Option<Stream> {
+    ) -> Option<StreamSocket> {
         if !self.trust.has_clients() {
             return None;
         }
         let function = slot.function;
         let had_client = slot.own.successor.progress().stream != 0;
-        let orphan = Adopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
+        let orphan = ClientAdopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
         if had_client && slot.connection().is_none() {
             engine.card_mut().reset_function(function);
             slot.own.successor.note_configuration(engine.card_mut());
@@ -120,10 +127,10 @@ impl Succession {
 
     /// Releases descriptors that the previous process kept and no function needs. Returns the sockets of clients whose
     /// function is gone or that cannot be resumed.
-    pub(in crate::port) fn forget_others(&self, slots: &[Slot]) -> Vec<Stream> {
+    pub(in crate::port) fn forget_others(&self, slots: &[OfferedFunction]) -> Vec<StreamSocket> {
         let needed: Vec<u64> = slots.iter().flat_map(|slot| slot.own.successor.needed()).collect();
         let lost = self.vault.forget_others(&needed);
-        lost.into_iter().filter_map(|fd| Stream::adopt(fd).ok()).collect()
+        lost.into_iter().filter_map(|fd| StreamSocket::adopt(fd).ok()).collect()
     }
 
     /// Checks that the journal has room for `vfs` VFs.
@@ -132,7 +139,7 @@ impl Succession {
     }
 
     /// Saves the state of the port's drivers and its policy.
-    pub(in crate::port) fn note_software(&self, card: &mut dyn Family) {
+    pub(in crate::port) fn note_software(&self, card: &mut dyn PortCard) {
         notes::note_software(&self.journal, card);
     }
 
@@ -140,7 +147,7 @@ impl Succession {
     /// the state cannot be saved.
     pub(in crate::port) fn note_all(
         &mut self,
-        engine: &mut Engine,
+        engine: &mut PortEngine,
         (watched, functions): (Time, Vec<ClientState>),
         now: Time,
     ) -> bool {
@@ -184,25 +191,30 @@ impl Succession {
     }
 
     /// Opens the counters that the previous process has saved. Returns the counters that a predecessor saved.
-    pub(in crate::port) fn open_counters(&mut self) -> Option<Totals> {
+    pub(in crate::port) fn open_counters(&mut self) -> Option<PortTotals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
     /// Continues the previous process's counters. `status` and `answers` hold those of this process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
-        noted: Totals,
+        noted: PortTotals,
         status: &PortStatus,
         uplink: String,
-        answers: AnswerTotals,
+        answers: AnswerDelayTotals,
     ) {
-        self.counters.carry_over(noted, &Totals::of(status, uplink, answers));
+        self.counters.carry_over(noted, &PortTotals::of(status, uplink, answers));
     }
 
     /// Adds the counters of earlier processes to a status, and saves the sums for the next process.
-    pub(in crate::port) fn publish(&self, status: &mut PortStatus, uplink: String, answers: AnswerTotals) {
+    pub(in crate::port) fn publish(
+        &self,
+        status: &mut PortStatus,
+        uplink: String,
+        answers: AnswerDelayTotals,
+    ) {
         self.counters.add_to(status);
-        self.counters.note(&Totals::of(status, uplink, answers));
+        self.counters.note(&PortTotals::of(status, uplink, answers));
     }
 
     /// Restarts the uplink's counters at 0, because the port has another uplink.

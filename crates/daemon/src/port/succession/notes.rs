@@ -2,19 +2,19 @@
 //! saved apart from the other state. `journal` has the memory.
 
 use crate::config::PortConfig;
-use crate::port::clients::journal::{FunctionJournal, Journal};
-use crate::port::engine::family::Family;
-use crate::state::{self, StateError};
-use iovm::FunctionState;
+use crate::port::clients::journal::{FunctionJournal, PortJournal};
+use crate::port::engine::family::PortCard;
+use crate::state::{self, SavedStateError};
+use iovm::VirtualFunctionState;
 use pcie::{Function, VfIndex};
 
 /// Saves the configuration of one function for the next process. Saves all of the port's software if this part cannot
 /// be saved alone.
 pub(super) fn note_function(
-    journal: &Journal,
+    journal: &PortJournal,
     notes: &FunctionJournal,
     function: Function,
-    card: &mut dyn Family,
+    card: &mut dyn PortCard,
 ) {
     let bytes = card.configuration(function).and_then(|state| state::write(&state).ok());
     if !bytes.is_some_and(|bytes| notes.note_configuration(&bytes)) {
@@ -24,11 +24,14 @@ pub(super) fn note_function(
 
 /// Reads the configuration of each function that was noted after the port's software. If such a note cannot be
 /// read, the software's applies.
-pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfIndex, FunctionState)> {
+pub(super) fn configurations(
+    config: &PortConfig,
+    journal: &PortJournal,
+) -> Vec<(VfIndex, VirtualFunctionState)> {
     let noted = |vf: VfIndex| {
         let bytes = journal.configuration(vf.function())?;
         let read = state::read(&bytes).map(|state| (vf, state));
-        let older = |error: &StateError| {
+        let older = |error: &SavedStateError| {
             tracing::error!(
                 port = config.name,
                 %error,
@@ -41,7 +44,7 @@ pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(VfI
 }
 
 /// Saves the state of a port's software for the next process.
-pub(super) fn note_software(journal: &Journal, card: &mut dyn Family) {
+pub(super) fn note_software(journal: &PortJournal, card: &mut dyn PortCard) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
         tracing::error!("cannot save the port's policy for the next process");

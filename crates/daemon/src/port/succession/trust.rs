@@ -3,9 +3,9 @@
 
 use crate::config::PortConfig;
 use crate::config::file::Family;
-use crate::port::clients::journal::{Journal, JournalError};
-use crate::state::{self, AvfState, SoftwareState};
-use crate::vault::PortVault;
+use crate::port::clients::journal::{JournalError, PortJournal};
+use crate::state::{self, AvfPortState, PortSoftwareState};
+use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
 /// Name of the journal among the kept descriptors.
@@ -17,7 +17,7 @@ const TRUST_NOTES: u64 = 4;
 
 /// Part of the previous process's saved state that this process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) enum Trust {
+pub(in crate::port) enum SavedStateTrust {
     /// No previous process has left saved state.
     Nothing,
     Everything,
@@ -26,7 +26,7 @@ pub(in crate::port) enum Trust {
     Clients,
 }
 
-impl Trust {
+impl SavedStateTrust {
     /// Returns whether the previous process's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
@@ -34,19 +34,22 @@ impl Trust {
 }
 
 /// Opens the journal that the previous process left, or a new one.
-pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), JournalError> {
-    let mut trust = Trust::Nothing;
+pub(super) fn open(
+    config: &PortConfig,
+    vault: &PortDescriptorVault,
+) -> Result<(PortJournal, SavedStateTrust), JournalError> {
+    let mut trust = SavedStateTrust::Nothing;
     if let Some(fd) = vault.copy_named(JOURNAL) {
         let adopted =
-            Journal::adopt(fd).and_then(|journal| journal.check_room(config.vfs.len()).map(|()| journal));
+            PortJournal::adopt(fd).and_then(|journal| journal.check_room(config.vfs.len()).map(|()| journal));
         match adopted {
             Ok(journal) => {
                 let attempt = journal.attempt();
                 let trust = match attempt {
-                    _ if !is_of_family(config, &journal.software()) => Trust::Clients,
-                    attempt if attempt <= TRUST_REST => Trust::Everything,
-                    attempt if attempt <= TRUST_NOTES => Trust::Notes,
-                    _ => Trust::Clients,
+                    _ if !is_of_family(config, &journal.software()) => SavedStateTrust::Clients,
+                    attempt if attempt <= TRUST_REST => SavedStateTrust::Everything,
+                    attempt if attempt <= TRUST_NOTES => SavedStateTrust::Notes,
+                    _ => SavedStateTrust::Clients,
                 };
                 tracing::info!(
                     port = config.name,
@@ -70,9 +73,9 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
                 );
             }
         }
-        trust = Trust::Clients;
+        trust = SavedStateTrust::Clients;
     }
-    let journal = Journal::new(config.family.limits().vfs)?;
+    let journal = PortJournal::new(config.family.limits().vfs)?;
     vault.keep_named(JOURNAL, journal.as_fd());
     Ok((journal, trust))
 }
@@ -81,7 +84,7 @@ pub(super) fn open(config: &PortConfig, vault: &PortVault) -> Result<(Journal, T
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {
-            Family::I82576 => state::is_kind::<SoftwareState>(software),
-            Family::Avf => state::is_kind::<AvfState>(software),
+            Family::I82576 => state::is_kind::<PortSoftwareState>(software),
+            Family::Avf => state::is_kind::<AvfPortState>(software),
         }
 }

@@ -1,9 +1,9 @@
 //! Waits between two rounds of a port.
 //!
 //! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
-//! does not. While a client has such pages ([`Wake::must_poll_pages`]), the port polls them. It polls without a
-//! pause until it has found no store for [`SPIN`], and then after naps that double up to [`LONGEST`]. Every other
-//! event ends a nap as it ends sleep.
+//! does not. While a client has such pages ([`WaitEnvironment::must_poll_pages`]), the port polls them. It polls
+//! without a pause until it has found no store for [`SPIN`], and then after naps that double up to [`LONGEST`]. Every
+//! other event ends a nap as it ends sleep.
 //!
 //! While every round has work and no client rings by message, the port polls the kernel only after
 //! [`UNPOLLED_ROUNDS`] rounds. So traffic by memory costs next to no system call. A message, a command or a frame
@@ -15,7 +15,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::config::file::Wait;
+use crate::config::file::DoorbellMode;
 use i82576::Time;
 use std::io;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_micros(160);
 const REST: Duration = Duration::from_millis(50);
 
 /// Events and clock that a port waits with.
-pub(super) trait Wake {
+pub(super) trait WaitEnvironment {
     fn now(&self) -> Time;
 
     /// Sleeps until an event, for `time` at most, or without a limit if it is `None`. Returns `true` if an event
@@ -66,16 +66,16 @@ pub(super) trait Wake {
 
 /// Lengths of naps (short sleeps between two polls of pages).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Naps {
-    wait: Wait,
+pub(super) struct NapBackoff {
+    wait: DoorbellMode,
     /// Last nap since the last work, zero if there was none.
     last: Duration,
     /// Number of rounds since the kernel was last polled.
     unpolled: u8,
 }
 
-impl Naps {
-    pub(super) fn new(wait: Wait) -> Self {
+impl NapBackoff {
+    pub(super) fn new(wait: DoorbellMode) -> Self {
         Self { wait, last: Duration::ZERO, unpolled: 0 }
     }
 
@@ -86,14 +86,18 @@ impl Naps {
 
     /// Returns the duration of the port's next nap.
     fn next(&mut self) -> Duration {
-        if self.wait != Wait::Busy {
+        if self.wait != DoorbellMode::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);
         }
         self.last
     }
 
     /// Waits until the port has work, or `time` is over.
-    pub(super) fn pass<W: Wake>(&mut self, wake: &mut W, time: Option<Duration>) -> io::Result<()> {
+    pub(super) fn pass<W: WaitEnvironment>(
+        &mut self,
+        wake: &mut W,
+        time: Option<Duration>,
+    ) -> io::Result<()> {
         let must_poll_pages = wake.must_poll_pages();
         if time == Some(Duration::ZERO) || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
             return self.check_kernel(wake, must_poll_pages);
@@ -131,7 +135,7 @@ impl Naps {
 
     /// Polls the kernel without waiting, since the port has work. Polls the kernel after [`UNPOLLED_ROUNDS`] rounds,
     /// or if a client rings by message.
-    fn check_kernel(&mut self, wake: &mut impl Wake, must_poll_pages: bool) -> io::Result<()> {
+    fn check_kernel(&mut self, wake: &mut impl WaitEnvironment, must_poll_pages: bool) -> io::Result<()> {
         self.restart();
         self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);
         if must_poll_pages && self.unpolled > 0 && !wake.must_receive() {

@@ -1,8 +1,8 @@
 //! The step from polling to sleeping, in every order of the guest's and the port's actions. The port's rounds are
 //! simulated: they take what was stored and sent, and know from then on whether pages must be polled.
 
-use super::{LONGEST, Naps, SHORTEST, SPIN, UNPOLLED_ROUNDS, Wake};
-use crate::config::file::Wait;
+use super::{LONGEST, NapBackoff, SHORTEST, SPIN, UNPOLLED_ROUNDS, WaitEnvironment};
+use crate::config::file::DoorbellMode;
 use i82576::Time;
 use std::collections::VecDeque;
 use std::io;
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 /// Action of the guest in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Act {
+enum GuestAction {
     /// Stores a doorbell into a mapped page.
     Store,
     /// Sends a message that starts or ends the polling of pages.
     Send { must_poll_pages: bool },
 }
 
-use Act::{Send, Store};
+use GuestAction::{Send, Store};
 
-const START: Act = Send { must_poll_pages: true };
-const STOP: Act = Send { must_poll_pages: false };
+const START: GuestAction = Send { must_poll_pages: true };
+const STOP: GuestAction = Send { must_poll_pages: false };
 
 /// Duration of polling the kernel.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
@@ -30,12 +30,12 @@ const MOMENTS: usize = 16;
 
 /// Moments at which the guest acts. Each set of moments comes once.
 #[derive(Default)]
-struct Choices {
+struct GuestActionTimes {
     taken: Vec<bool>,
     next: usize,
 }
 
-impl Choices {
+impl GuestActionTimes {
     fn take(&mut self) -> bool {
         if self.next >= MOMENTS {
             return true;
@@ -60,9 +60,9 @@ impl Choices {
 }
 
 /// Model of a guest and the waiting port.
-struct Model<'a> {
-    choices: &'a mut Choices,
-    script: VecDeque<Act>,
+struct WaitingModel<'a> {
+    choices: &'a mut GuestActionTimes,
+    script: VecDeque<GuestAction>,
     now: Time,
     /// Result of the last round, and the time of the round.
     must_poll_pages: bool,
@@ -82,8 +82,8 @@ struct Model<'a> {
     logged: bool,
 }
 
-impl<'a> Model<'a> {
-    fn new(choices: &'a mut Choices, script: &[Act]) -> Self {
+impl<'a> WaitingModel<'a> {
+    fn new(choices: &'a mut GuestActionTimes, script: &[GuestAction]) -> Self {
         Self {
             choices,
             script: script.iter().copied().collect(),
@@ -139,7 +139,7 @@ impl<'a> Model<'a> {
     }
 }
 
-impl Wake for Model<'_> {
+impl WaitEnvironment for WaitingModel<'_> {
     fn now(&self) -> Time {
         self.now
     }
@@ -207,11 +207,11 @@ impl Wake for Model<'_> {
 }
 
 /// Runs a script of the guest in every order of steps. Returns the number of orders.
-fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
-    let (mut choices, mut orders) = (Choices::default(), 0);
+fn play(wait: DoorbellMode, script: &[GuestAction], time: Option<Duration>) -> usize {
+    let (mut choices, mut orders) = (GuestActionTimes::default(), 0);
     loop {
-        let mut model = Model::new(&mut choices, script);
-        let mut naps = Naps::new(wait);
+        let mut model = WaitingModel::new(&mut choices, script);
+        let mut naps = NapBackoff::new(wait);
         while !model.script.is_empty()
             || !model.sent.is_empty()
             || (model.must_poll_pages && !model.stored.is_empty())
@@ -230,7 +230,7 @@ fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
 
 #[test]
 fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
-    let scripts: [&[Act]; 4] = [
+    let scripts: [&[GuestAction]; 4] = [
         &[START, Store, Store, STOP],
         &[Store, START, Store],
         &[START, STOP, Store, START],
@@ -238,7 +238,7 @@ fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
     ];
     let times =
         [None, Some(Duration::ZERO), Some(Duration::from_micros(10)), Some(Duration::from_millis(60))];
-    for wait in [Wait::Sleep, Wait::Mapped, Wait::Busy] {
+    for wait in [DoorbellMode::Sleep, DoorbellMode::Mapped, DoorbellMode::Busy] {
         for script in scripts {
             let orders: usize = times.iter().map(|time| play(wait, script, *time)).sum();
             assert!(orders > 100, "{orders} orders of {script:?}");
@@ -248,14 +248,14 @@ fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
 
 #[test]
 fn naps_of_a_polling_port_double_to_a_bound_until_work() {
-    let mut naps = Naps::new(Wait::Mapped);
+    let mut naps = NapBackoff::new(DoorbellMode::Mapped);
     let first: Vec<_> = (0..6).map(|_| naps.next()).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
     assert_eq!(first, grown);
     assert_eq!((SHORTEST, LONGEST), (grown[0], grown[5]));
     naps.restart();
     assert_eq!(naps.next(), SHORTEST);
-    let mut busy = Naps::new(Wait::Busy);
+    let mut busy = NapBackoff::new(DoorbellMode::Busy);
     assert!((0..8).all(|_| busy.next().is_zero()));
 }
 
@@ -263,12 +263,15 @@ fn naps_of_a_polling_port_double_to_a_bound_until_work() {
 fn rounds_of_a_port_with_work_poll_the_kernel_rarely() {
     const ROUNDS: usize = 900;
     let every = usize::from(UNPOLLED_ROUNDS) + 1;
-    for (wait, must_receive, every) in
-        [(Wait::Mapped, false, every), (Wait::Busy, false, every), (Wait::Mapped, true, 1)]
-    {
-        let mut choices = Choices::default();
-        let mut model = Model { must_poll_pages: true, must_receive, ..Model::new(&mut choices, &[]) };
-        let mut naps = Naps::new(wait);
+    for (wait, must_receive, every) in [
+        (DoorbellMode::Mapped, false, every),
+        (DoorbellMode::Busy, false, every),
+        (DoorbellMode::Mapped, true, 1),
+    ] {
+        let mut choices = GuestActionTimes::default();
+        let mut model =
+            WaitingModel { must_poll_pages: true, must_receive, ..WaitingModel::new(&mut choices, &[]) };
+        let mut naps = NapBackoff::new(wait);
         for _ in 0..ROUNDS {
             model.stored.push(model.now);
             naps.pass(&mut model, None).unwrap();
@@ -280,9 +283,9 @@ fn rounds_of_a_port_with_work_poll_the_kernel_rarely() {
 
 #[test]
 fn port_polls_doorbell_pages_before_a_nap() {
-    let mut choices = Choices::default();
-    let mut model = Model { must_poll_pages: true, ..Model::new(&mut choices, &[]) };
-    let mut naps = Naps::new(Wait::Mapped);
+    let mut choices = GuestActionTimes::default();
+    let mut model = WaitingModel { must_poll_pages: true, ..WaitingModel::new(&mut choices, &[]) };
+    let mut naps = NapBackoff::new(DoorbellMode::Mapped);
     let began = model.now;
     naps.pass(&mut model, Some(SPIN)).unwrap();
     assert_eq!(model.now.since(began), SPIN + KERNEL_CALL, "polls for SPIN, then calls the kernel");

@@ -2,15 +2,15 @@
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, limit, until};
 use crate::support::eventually;
-use crate::support::live::Live;
-use crate::support::machine::Machine;
-use crate::support::qemu::{self, Qemu};
-use avf::admin::{Descriptor, opcode};
+use crate::support::live::LiveHost;
+use crate::support::machine::MachineWithFunction;
+use crate::support::qemu::{self, QemuClient};
+use avf::admin::{AdminQueueDescriptor, opcode};
 use avf::bits::{aqlen, dyn_ctl};
 use avf::register as r;
 use daemon::settings::{Limit, VfSettings};
 use driver::Hal;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
 use vfio_user::client::Client;
 
@@ -19,15 +19,15 @@ const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
 const RING: u32 = 0x20_0000;
 
 /// Guest whose driver has enabled the VF.
-struct Guest {
-    machine: Machine<Qemu>,
-    driver: Vf,
+struct AvfGuest {
+    machine: MachineWithFunction<QemuClient>,
+    driver: AvfDriver,
 }
 
-impl Guest {
-    fn boot(live: &Live, vf: u8) -> Self {
+impl AvfGuest {
+    fn boot(live: &LiveHost, vf: u8) -> Self {
         let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
-        let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+        let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
         driver.start(&mut machine).unwrap();
         Self { machine, driver }
     }
@@ -68,7 +68,7 @@ impl Guest {
     }
 
     fn send_descriptors(&mut self, operation: u16) {
-        let descriptor = Descriptor { opcode: operation, ..Descriptor::default() };
+        let descriptor = AdminQueueDescriptor { opcode: operation, ..AdminQueueDescriptor::default() };
         self.machine.ram.write(RING.into(), [descriptor.emit(); 7].as_flattened());
         self.ring_mailbox(0);
     }
@@ -76,17 +76,17 @@ impl Guest {
 
 /// Starts a guest, and then sets a limit for its VF's conduct. There is no neighbour, because its driver's start
 /// sends messages too.
-fn world(kind: &str, limits: Limit) -> (Live, Guest) {
-    let live = Live::with(PORT);
-    let guest = Guest::boot(&live, 0);
+fn world(kind: &str, limits: Limit) -> (LiveHost, AvfGuest) {
+    let live = LiveHost::with(PORT);
+    let guest = AvfGuest::boot(&live, 0);
     limit(&live, kind, limits);
     (live, guest)
 }
 
 /// Starts a guest like [`world`], with a neighbour.
-fn world_with_neighbour(kind: &str, limits: Limit) -> (Live, Guest, Guest) {
+fn world_with_neighbour(kind: &str, limits: Limit) -> (LiveHost, AvfGuest, AvfGuest) {
     let (live, a) = world(kind, limits);
-    let b = Guest::boot(&live, 1);
+    let b = AvfGuest::boot(&live, 1);
     (live, a, b)
 }
 

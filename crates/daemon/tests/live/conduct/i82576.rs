@@ -2,34 +2,34 @@
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, until};
 use crate::support::eventually;
-use crate::support::guest::{Guest, exchange};
-use crate::support::live::Live;
-use crate::support::machine::Machine;
-use crate::support::qemu::Qemu;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::support::machine::MachineWithFunction;
+use crate::support::qemu::QemuClient;
 use daemon::settings::{Limit, VfSettings};
 use driver::Hal;
 use i82576::MacAddress;
-use i82576::descriptor::tx::Data;
+use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register::{tx, vf};
 
 /// Starts a guest, and then sets a limit for its VF's conduct.
-fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
-    let live = Live::start();
-    let guest = Guest::under_qemu(&live, 0);
+fn world(kind: &str, limit: Limit) -> (LiveHost, VfGuest<QemuClient>) {
+    let live = LiveHost::start();
+    let guest = VfGuest::under_qemu(&live, 0);
     super::limit(&live, kind, limit);
     (live, guest)
 }
 
 /// Starts a guest like [`world`], with a neighbour that does not offend.
-fn world_with_neighbour(kind: &str, limit: Limit) -> (Live, Guest<Qemu>, Guest<Qemu>) {
+fn world_with_neighbour(kind: &str, limit: Limit) -> (LiveHost, VfGuest<QemuClient>, VfGuest<QemuClient>) {
     let (live, mut a) = world(kind, limit);
-    let mut b = Guest::under_qemu(&live, 1);
+    let mut b = VfGuest::under_qemu(&live, 1);
     exchange(&mut a, &mut b, 3);
     (live, a, b)
 }
 
 /// Posts a descriptor without the driver.
-fn hand_over(machine: &mut Machine<Qemu>, descriptor: &Data) {
+fn hand_over(machine: &mut MachineWithFunction<QemuClient>, descriptor: &AdvancedDataDescriptor) {
     let mut read = |at| u64::from(machine.read(vf::TX_BLOCK + at));
     let base = read(tx::TDBAL) | read(tx::TDBAH) << 32;
     let (tail, count) = (read(tx::TDT), read(tx::TDLEN) / 16);
@@ -37,8 +37,14 @@ fn hand_over(machine: &mut Machine<Qemu>, descriptor: &Data) {
     machine.write(vf::TX_BLOCK + tx::TDT, ((tail + 1) % count) as u32);
 }
 
-fn packet(address: u64, length: u16) -> Data {
-    Data { address, length, end_of_packet: true, payload_length: length.into(), ..Data::default() }
+fn packet(address: u64, length: u16) -> AdvancedDataDescriptor {
+    AdvancedDataDescriptor {
+        address,
+        length,
+        end_of_packet: true,
+        payload_length: length.into(),
+        ..AdvancedDataDescriptor::default()
+    }
 }
 
 #[test]

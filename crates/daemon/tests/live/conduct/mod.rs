@@ -6,7 +6,7 @@ mod avf;
 mod i82576;
 
 use crate::support::eventually;
-use crate::support::live::Live;
+use crate::support::live::LiveHost;
 use daemon::control::status::VfStatus;
 use daemon::settings::{Limit, PortSettings, VfSettings};
 use std::collections::BTreeMap;
@@ -18,7 +18,12 @@ const QUARANTINE: Limit = Limit { warn: Some(0), throttle: Some(0), quarantine: 
 
 /// Offends until the host has acted, and returns the VF's status.
 #[track_caller]
-fn until(live: &Live, what: &str, mut offend: impl FnMut(), acted: impl Fn(&VfStatus) -> bool) -> VfStatus {
+fn until(
+    live: &LiveHost,
+    what: &str,
+    mut offend: impl FnMut(),
+    acted: impl Fn(&VfStatus) -> bool,
+) -> VfStatus {
     eventually(what, || {
         (0..5).for_each(|_| offend());
         acted(&live.show(0))
@@ -28,7 +33,7 @@ fn until(live: &Live, what: &str, mut offend: impl FnMut(), acted: impl Fn(&VfSt
 
 /// Checks that a VF is quarantined for one kind of conduct, its neighbour is not, and the administrator can release it.
 #[track_caller]
-fn is_quarantined(live: &Live, kind: &str, offend: impl FnMut()) {
+fn is_quarantined(live: &LiveHost, kind: &str, offend: impl FnMut()) {
     let status = until(live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());
     assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some(kind), false));
     assert!(status.conduct.offences[kind] > 0);
@@ -39,7 +44,7 @@ fn is_quarantined(live: &Live, kind: &str, offend: impl FnMut()) {
 }
 
 /// Sets the thresholds of a kind, as `softiov port limit` does.
-fn limit(live: &Live, kind: &str, limit: Limit) {
+fn limit(live: &LiveHost, kind: &str, limit: Limit) {
     let limits = BTreeMap::from([(kind.to_owned(), limit)]);
     live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
 }

@@ -1,7 +1,7 @@
 //! A VMM that behaves like Cloud Hypervisor: the published `vfio_user` crate's client, which waits for every access and
 //! assigns all eventfds at once.
 
-use super::machine::{CONFIG, MSIX, Machine, Vmm};
+use super::machine::{CONFIG, MSIX, MachineWithFunction, Vmm};
 use super::ram::{HIGH, HOLE, SIZE};
 use i82576::ids::VF_VECTORS;
 use published_vfio_user::Client;
@@ -10,9 +10,9 @@ use std::path::Path;
 use vfio_user::wire::irq_set;
 
 /// Cloud Hypervisor's connection to a VF.
-pub(crate) struct CloudHypervisor(pub(crate) Client);
+pub(crate) struct CloudHypervisorClient(pub(crate) Client);
 
-impl Vmm for CloudHypervisor {
+impl Vmm for CloudHypervisorClient {
     fn load(&mut self, region: u32, offset: u64, into: &mut [u8]) {
         // Errors are ignored by Cloud Hypervisor too.
         if self.0.region_read(region, offset, into).is_err() {
@@ -26,7 +26,7 @@ impl Vmm for CloudHypervisor {
 }
 
 /// Performs the steps of Cloud Hypervisor up to the start of the guest's driver.
-pub(crate) fn boot(path: &Path) -> Machine<CloudHypervisor> {
+pub(crate) fn boot(path: &Path) -> MachineWithFunction<CloudHypervisorClient> {
     let mut client = Client::new(path).unwrap();
     // The crate has the sense of the flag inverted, so it resets devices that do not claim to support a reset.
     if !client.resettable() {
@@ -36,7 +36,7 @@ pub(crate) fn boot(path: &Path) -> Machine<CloudHypervisor> {
     assert_eq!(sizes, [0x4000, 0, 0, 0x4000, 0, 0, 0, 0x1000, 0]);
     assert_eq!(client.get_irq_info(MSIX).unwrap().count, 3);
     assert_eq!(client.get_irq_info(0).unwrap().count, 0, "an INTx would be unmasked at every access");
-    let mut machine = Machine::new(CloudHypervisor(client), VF_VECTORS as u32);
+    let mut machine = MachineWithFunction::new(CloudHypervisorClient(client), VF_VECTORS as u32);
     size_bars(&mut machine.vmm);
     let fd = machine.ram.fd();
     let client = &mut machine.vmm.0;
@@ -49,7 +49,7 @@ pub(crate) fn boot(path: &Path) -> Machine<CloudHypervisor> {
 }
 
 /// Sizes the BARs through the configuration region, and the ROM too.
-fn size_bars(vmm: &mut CloudHypervisor) {
+fn size_bars(vmm: &mut CloudHypervisorClient) {
     for (register, mask) in [(0x10, 0xffff_c000), (0x1c, 0xffff_c000), (0x30, 0)] {
         let mut before = [0; 4];
         vmm.load(CONFIG, register, &mut before);

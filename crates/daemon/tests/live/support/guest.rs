@@ -1,12 +1,12 @@
 //! A guest: a machine whose VF driver is up, and which sends and receives frames by interrupt.
 
-use super::live::Live;
-use super::machine::{Machine, Vmm};
-use super::qemu::{self, Qemu};
+use super::live::LiveHost;
+use super::machine::{MachineWithFunction, Vmm};
+use super::qemu::{self, QemuClient};
 use super::{PATIENCE, cloud_hypervisor, eventually};
-use cloud_hypervisor::CloudHypervisor;
+use cloud_hypervisor::CloudHypervisorClient;
 use driver::Hal;
-use driver::vf::{Config, Event, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, TxOffload, Vf};
+use driver::vf::{LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, TxOffload, Vf, VfDriverConfig, VfInterrupt};
 use i82576::MacAddress;
 use std::time::{Duration, Instant};
 
@@ -15,36 +15,36 @@ const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
 
 /// Machine of a guest with its VF driver.
-pub(crate) struct Guest<V> {
-    pub(crate) machine: Machine<V>,
+pub(crate) struct VfGuest<V> {
+    pub(crate) machine: MachineWithFunction<V>,
     pub(crate) vf: Vf,
 }
 
-impl Guest<Qemu> {
+impl VfGuest<QemuClient> {
     /// Boots a guest under QEMU on a VF of the first port.
-    pub(crate) fn under_qemu(live: &Live, vf: u8) -> Self {
+    pub(crate) fn under_qemu(live: &LiveHost, vf: u8) -> Self {
         Self::bring_up(qemu::boot(&live.socket(vf)))
     }
 }
 
-impl Guest<Qemu> {
+impl VfGuest<QemuClient> {
     /// Boots a guest under QEMU on a VF of any port.
-    pub(crate) fn on(live: &Live, vf: &str) -> Self {
+    pub(crate) fn on(live: &LiveHost, vf: &str) -> Self {
         Self::bring_up(qemu::boot(&live.socket_of(vf)))
     }
 }
 
-impl Guest<CloudHypervisor> {
+impl VfGuest<CloudHypervisorClient> {
     /// Boots a guest under Cloud Hypervisor.
-    pub(crate) fn under_cloud_hypervisor(live: &Live, vf: u8) -> Self {
+    pub(crate) fn under_cloud_hypervisor(live: &LiveHost, vf: u8) -> Self {
         Self::bring_up(cloud_hypervisor::boot(&live.socket(vf)))
     }
 }
 
-impl<V: Vmm> Guest<V> {
+impl<V: Vmm> VfGuest<V> {
     /// Probes and starts the driver: reset, mailbox handshake, rings, interrupts, link.
-    pub(crate) fn bring_up(mut machine: Machine<V>) -> Self {
-        let vf = Vf::probe(&mut machine, &Config::default()).unwrap();
+    pub(crate) fn bring_up(mut machine: MachineWithFunction<V>) -> Self {
+        let vf = Vf::probe(&mut machine, &VfDriverConfig::default()).unwrap();
         let mut guest = Self { machine, vf };
         guest.start();
         guest
@@ -118,7 +118,7 @@ impl<V: Vmm> Guest<V> {
             if !self.machine.wait_for(RECEIVE_VECTOR, left) {
                 return Vec::new();
             }
-            assert_eq!(self.vf.handle_interrupt(&mut self.machine, RECEIVE_VECTOR), Event::Received);
+            assert_eq!(self.vf.handle_interrupt(&mut self.machine, RECEIVE_VECTOR), VfInterrupt::Received);
             let payloads = self.take();
             if !payloads.is_empty() {
                 return payloads;
@@ -141,7 +141,7 @@ impl<V: Vmm> Guest<V> {
 
 /// Exchanges frames between two guests, each announced by an interrupt.
 #[track_caller]
-pub(crate) fn exchange<A: Vmm, B: Vmm>(a: &mut Guest<A>, b: &mut Guest<B>, rounds: u32) {
+pub(crate) fn exchange<A: Vmm, B: Vmm>(a: &mut VfGuest<A>, b: &mut VfGuest<B>, rounds: u32) {
     for round in 0..rounds {
         let payload = [&round.to_le_bytes()[..], &[0xa5; 60]].concat();
         assert!(a.send(b.vf.mac(), &payload));

@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// Response of the host's control interface.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     /// HTTP status; 0 if there was no response.
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,
 }
 
-impl Reply {
+impl HttpReply {
     fn read(text: &str) -> Self {
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
@@ -32,7 +32,7 @@ impl Reply {
 }
 
 /// Sends a valid request, and returns the response.
-pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Reply {
+pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> HttpReply {
     let kind = if body.is_empty() && method == "GET" { "" } else { "content-type: application/json\r\n" };
     let length = body.len();
     let head = format!(
@@ -42,11 +42,11 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Reply 
 }
 
 /// Sends bytes, and returns the response up to the end of the connection.
-pub(crate) fn send(socket: &Path, bytes: &[u8]) -> Reply {
+pub(crate) fn send(socket: &Path, bytes: &[u8]) -> HttpReply {
     let mut stream = UnixStream::connect(socket).unwrap();
     // The host may answer and close before it has read all of an invalid request.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    Reply::read(&String::from_utf8_lossy(&answer))
+    HttpReply::read(&String::from_utf8_lossy(&answer))
 }

@@ -1,13 +1,13 @@
 //! A real host in a temporary folder, with requests to it over its control socket.
 
-use daemon::config::Config;
-use daemon::config::file::File;
-use daemon::control::client::ClientError;
+use daemon::config::HostConfig;
+use daemon::config::file::ConfigFile;
+use daemon::control::client::ControlClientError;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Apply, Change, Difference, Request};
+use daemon::control::protocol::{Apply, Change, ControlAnswer, ControlRequest, Difference};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::{PortSettings, VfSettings};
-use daemon::{Host, ReadyHost};
+use daemon::{ReadyHost, RunningHost};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -16,12 +16,12 @@ use tempfile::TempDir;
 const ASIDE: Duration = Duration::from_secs(60);
 
 /// A running host with one port, pf0.
-pub(crate) struct Live {
-    host: Option<Host>,
+pub(crate) struct LiveHost {
+    host: Option<RunningHost>,
     folder: TempDir,
 }
 
-impl Live {
+impl LiveHost {
     /// Starts one port with default values: seven VFs, no uplink.
     pub(crate) fn start() -> Self {
         Self::with("")
@@ -29,32 +29,32 @@ impl Live {
 
     /// Starts a host with a configuration. Changes cannot be kept.
     pub(crate) fn with(text: &str) -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), Config::parse(text).unwrap())
+        Self::start_in(tempfile::tempdir().unwrap(), HostConfig::parse(text).unwrap())
     }
 
     /// Starts a host with a configuration, and with a folder for kept changes.
     pub(crate) fn keeping(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut file = Config::parse(text).unwrap();
+        let mut file = HostConfig::parse(text).unwrap();
         file.state_dir = Some(folder.path().join("state"));
         Self::start_in(folder, file)
     }
 
-    fn start_in(folder: TempDir, file: File) -> Self {
-        let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
+    fn start_in(folder: TempDir, file: ConfigFile) -> Self {
+        let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
         Self { host: Some(host), folder }
     }
 
     /// Starts a host with default values in a folder. `before` receives the configuration before the start.
-    pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&Config)) -> Self {
-        let config = Config::check(Config::parse("").unwrap(), folder.path()).unwrap();
+    pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&HostConfig)) -> Self {
+        let config = HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap();
         before(&config);
-        Self { host: Some(Host::start(config).unwrap()), folder }
+        Self { host: Some(RunningHost::start(config).unwrap()), folder }
     }
 
     /// Replaces the host by another one, with all its clients, as `softiov upgrade` does.
     pub(crate) fn hand_over(&mut self, text: &str) {
-        let config = Config::check(Config::parse(text).unwrap(), self.folder.path()).unwrap();
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), self.folder.path()).unwrap();
         let host = self.host.take().unwrap();
         assert!(host.pause(ASIDE), "a port cannot pause");
         let ready = ReadyHost::open(config, host.vault()).unwrap();
@@ -89,7 +89,7 @@ impl Live {
 
     /// Returns the status of a VF, as `softiov vf show` does.
     pub(crate) fn show(&self, vf: u8) -> VfStatus {
-        self.ask_vf(Request::VfShow { vf: format!("pf0vf{vf}") })
+        self.ask_vf(ControlRequest::VfShow { vf: format!("pf0vf{vf}") })
     }
 
     /// Sets the link of a VF, as `softiov vf set --state` does.
@@ -99,70 +99,70 @@ impl Live {
 
     /// Changes settings of a VF, as `softiov vf set` does.
     pub(crate) fn change(&self, vf: u8, change: VfSettings) -> VfStatus {
-        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) })
+        self.ask_vf(ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) })
     }
 
     /// Returns the reason why `softiov vf set` is refused.
     pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
-        let request = Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) };
+        let request = ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) };
         ask(&self.control_socket(), request).expect_err("is refused").to_string()
     }
 
     /// Disconnects a VF's client, as `softiov vf disconnect` does.
-    pub(crate) fn disconnect(&self, vf: u8) -> Result<Answer, ClientError> {
-        ask(&self.control_socket(), Request::VfDisconnect { vf: format!("pf0vf{vf}") })
+    pub(crate) fn disconnect(&self, vf: u8) -> Result<ControlAnswer, ControlClientError> {
+        ask(&self.control_socket(), ControlRequest::VfDisconnect { vf: format!("pf0vf{vf}") })
     }
 
-    fn ask_vf(&self, request: Request) -> VfStatus {
+    fn ask_vf(&self, request: ControlRequest) -> VfStatus {
         match ask(&self.control_socket(), request).unwrap() {
-            Answer::Vf(status) => *status,
+            ControlAnswer::Vf(status) => *status,
             other => panic!("{other:?} to vf.show"),
         }
     }
 
     /// Returns the status of the first port, as `softiov vf list` shows it.
     pub(crate) fn port(&self) -> PortStatus {
-        match ask(&self.control_socket(), Request::PortList).unwrap() {
-            Answer::Ports(mut ports) => ports.remove(0),
+        match ask(&self.control_socket(), ControlRequest::PortList).unwrap() {
+            ControlAnswer::Ports(mut ports) => ports.remove(0),
             other => panic!("{other:?} to port.list"),
         }
     }
 
     /// Changes settings of the port, as `softiov port set` does.
-    pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ClientError> {
-        self.ask_port(Request::PortSet { port: "pf0".into(), change: Change::volatile(change) })
+    pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ControlClientError> {
+        self.ask_port(ControlRequest::PortSet { port: "pf0".into(), change: Change::volatile(change) })
     }
 
     /// Returns the status of a port, as `softiov port show` does.
     pub(crate) fn show_port(&self, name: &str) -> PortStatus {
-        self.ask_port(Request::PortShow { port: name.into() }).unwrap()
+        self.ask_port(ControlRequest::PortShow { port: name.into() }).unwrap()
     }
 
     /// Applies a configuration file, as `softiov apply` does.
-    pub(crate) fn apply(&self, text: &str) -> Result<Difference, ClientError> {
+    pub(crate) fn apply(&self, text: &str) -> Result<Difference, ControlClientError> {
         let file = Apply { name: "new.toml".into(), text: text.into(), ..Apply::default() };
         let state_dir = Some(self.state_dir());
-        match ask(&self.control_socket(), Request::Apply(Apply { state_dir, ..file }))? {
-            Answer::Difference(difference) => Ok(difference),
+        match ask(&self.control_socket(), ControlRequest::Apply(Apply { state_dir, ..file }))? {
+            ControlAnswer::Difference(difference) => Ok(difference),
             other => panic!("{other:?} to apply"),
         }
     }
 
     /// Resets the port, as `softiov port reset` does.
-    pub(crate) fn reset_port(&self) -> Result<PortStatus, ClientError> {
-        self.ask_port(Request::PortReset { port: "pf0".into() })
+    pub(crate) fn reset_port(&self) -> Result<PortStatus, ControlClientError> {
+        self.ask_port(ControlRequest::PortReset { port: "pf0".into() })
     }
 
-    fn ask_port(&self, request: Request) -> Result<PortStatus, ClientError> {
+    fn ask_port(&self, request: ControlRequest) -> Result<PortStatus, ControlClientError> {
         match ask(&self.control_socket(), request)? {
-            Answer::Port(port) => Ok(*port),
+            ControlAnswer::Port(port) => Ok(*port),
             other => panic!("{other:?} about a port"),
         }
     }
 
     /// Returns true if every thread of the host still runs.
     pub(crate) fn is_whole(&self) -> bool {
-        self.host.as_ref().is_some_and(Host::is_whole)
+        self.host.as_ref().is_some_and(RunningHost::is_whole)
     }
 
     /// Ends the host, and returns the files that are left in its folders.

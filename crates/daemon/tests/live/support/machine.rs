@@ -1,10 +1,10 @@
 //! A virtual machine from its driver's view, under any VMM: registers, memory and interrupts.
 
 use super::PATIENCE;
-use super::ram::Ram;
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use super::ram::GuestRam;
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
-use host::poll::{Clock, Interest, Poller};
+use host::poll::{MonotonicClock, PollInterest, Poller};
 use i82576::Time;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
@@ -29,17 +29,17 @@ pub(crate) trait Vmm {
 }
 
 /// Virtual machine with a function of the card.
-pub(crate) struct Machine<V> {
+pub(crate) struct MachineWithFunction<V> {
     pub(crate) vmm: V,
-    pub(crate) ram: Ram,
+    pub(crate) ram: GuestRam,
     /// Eventfd of each MSI-X vector of the VF.
     pub(crate) eventfds: Vec<EventFd>,
 }
 
-impl<V: Vmm> Machine<V> {
+impl<V: Vmm> MachineWithFunction<V> {
     pub(crate) fn new(vmm: V, vectors: u32) -> Self {
         let eventfds = (0..vectors).map(|_| EventFd::new().unwrap()).collect();
-        Self { vmm, ram: Ram::new(), eventfds }
+        Self { vmm, ram: GuestRam::new(), eventfds }
     }
 
     pub(crate) fn config_word(&mut self, offset: u64) -> u16 {
@@ -79,14 +79,14 @@ impl<V: Vmm> Machine<V> {
     pub(crate) fn wait_for(&self, vector: u16, patience: Duration) -> bool {
         let eventfd = &self.eventfds[usize::from(vector)];
         let mut poller = Poller::new().unwrap();
-        poller.add(eventfd, 0, Interest::READ).unwrap();
+        poller.add(eventfd, 0, PollInterest::READ).unwrap();
         let signalled = poller.wait(Some(patience.min(PATIENCE))).unwrap().next().is_some();
         eventfd.drain();
         signalled
     }
 }
 
-impl<V: Vmm> Hal for Machine<V> {
+impl<V: Vmm> Hal for MachineWithFunction<V> {
     fn read(&mut self, offset: u32) -> u32 {
         let mut value = [0; 4];
         self.vmm.load(BAR0, offset.into(), &mut value);
@@ -98,7 +98,7 @@ impl<V: Vmm> Hal for Machine<V> {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(Clock.now_ns())
+        Time::from_nanos(MonotonicClock.now_ns())
     }
 
     fn wait(&mut self, time: Duration) {
@@ -106,10 +106,10 @@ impl<V: Vmm> Hal for Machine<V> {
     }
 }
 
-impl<V: Vmm> DmaHal for Machine<V> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl<V: Vmm> DmaHal for MachineWithFunction<V> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let iova = self.ram.allocate(length as u64, align as u64).ok_or(OutOfDmaMemory(length))?;
-        Ok(DmaRegion { iova, length })
+        Ok(DmaAllocation { iova, length })
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {

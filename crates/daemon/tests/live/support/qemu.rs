@@ -2,21 +2,21 @@
 //! message, memory announced with and without descriptors.
 
 use super::PATIENCE;
-use super::machine::{CONFIG, MSIX, Machine, Vmm};
+use super::machine::{CONFIG, MSIX, MachineWithFunction, Vmm};
 use super::ram::{HIGH, HOLE, SIZE};
-use host::poll::{Interest, Poller};
-use host::socket::{FdBatch, Received, Sent, Stream};
+use host::poll::{PollInterest, Poller};
+use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use vfio_user::client::{Answer, Client, Window};
-use vfio_user::outbox::Outbox;
+use vfio_user::client::{Client, ClientDmaWindow, ReplyContents};
+use vfio_user::outbox::MessageOutbox;
 use vfio_user::types::DeviceInfo;
 use vfio_user::wire::{Errno, device_flags, region_flags};
 
 /// Properties of a function that QEMU expects.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct ExpectedFunction {
     device: u16,
     /// Bytes of the regions by number: BARs, ROM, configuration space, VGA.
     regions: [u64; 9],
@@ -30,14 +30,14 @@ pub(crate) struct Shape {
     ignorant: bool,
 }
 
-impl Shape {
+impl ExpectedFunction {
     /// Returns the size of a region in bytes.
     pub(crate) fn size(&self, region: u32) -> usize {
         self.regions[region as usize] as usize
     }
 }
 
-pub(crate) const VF: Shape = Shape {
+pub(crate) const VF: ExpectedFunction = ExpectedFunction {
     device: 0x10ca,
     regions: [0x4000, 0, 0, 0x4000, 0, 0, 0, 4096, 0],
     others: [0, 0],
@@ -46,15 +46,19 @@ pub(crate) const VF: Shape = Shape {
     ignorant: false,
 };
 /// VF of a port that offers pages to map.
-pub(crate) const MAPPABLE_VF: Shape = Shape { mappable: true, ..VF };
+pub(crate) const MAPPABLE_VF: ExpectedFunction = ExpectedFunction { mappable: true, ..VF };
 /// VF of a port that offers pages to map, with a client that does not read the offer.
-pub(crate) const IGNORANT_VF: Shape = Shape { ignorant: true, ..MAPPABLE_VF };
+pub(crate) const IGNORANT_VF: ExpectedFunction = ExpectedFunction { ignorant: true, ..MAPPABLE_VF };
 /// VF of a port with `family = "avf"`.
-pub(crate) const AVF: Shape =
-    Shape { device: 0x1889, regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], vectors: 17, ..VF };
+pub(crate) const AVF: ExpectedFunction = ExpectedFunction {
+    device: 0x1889,
+    regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0],
+    vectors: 17,
+    ..VF
+};
 /// AVF on a port that offers pages to map.
-pub(crate) const MAPPABLE_AVF: Shape = Shape { mappable: true, ..AVF };
-pub(crate) const PF: Shape = Shape {
+pub(crate) const MAPPABLE_AVF: ExpectedFunction = ExpectedFunction { mappable: true, ..AVF };
+pub(crate) const PF: ExpectedFunction = ExpectedFunction {
     device: 0x10c9,
     regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0],
     others: [1, 1],
@@ -64,35 +68,35 @@ pub(crate) const PF: Shape = Shape {
 
 /// Error: the host has closed the connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub(crate) struct ConnectionClosed;
 
 /// QEMU's connection to a function.
-pub(crate) struct Qemu {
-    stream: Stream,
+pub(crate) struct QemuClient {
+    stream: StreamSocket,
     poller: Poller,
     client: Client<OwnedFd>,
-    outbox: Outbox<OwnedFd>,
+    outbox: MessageOutbox<OwnedFd>,
     buffer: Vec<u8>,
-    fds: FdBatch,
+    fds: ReceivedFds,
     pub(crate) gone: bool,
 }
 
 /// Hangs up explicitly. A child process of another test has copies of all descriptors until it runs its own program, so
 /// closing alone would end the connection only then.
-impl Drop for Qemu {
+impl Drop for QemuClient {
     fn drop(&mut self) {
         self.stream.hang_up();
     }
 }
 
-impl Qemu {
+impl QemuClient {
     /// Connects to a function without sending any message.
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = connect(path);
         let poller = Poller::new().unwrap();
-        poller.add(&stream, 0, Interest::READ).unwrap();
-        let (buffer, fds) = (vec![0; 8192], FdBatch::new());
-        Self { stream, poller, client: Client::new(), outbox: Outbox::new(), buffer, fds, gone: false }
+        poller.add(&stream, 0, PollInterest::READ).unwrap();
+        let (buffer, fds) = (vec![0; 8192], ReceivedFds::new());
+        Self { stream, poller, client: Client::new(), outbox: MessageOutbox::new(), buffer, fds, gone: false }
     }
 
     /// Connects to a function and negotiates a version.
@@ -105,7 +109,7 @@ impl Qemu {
     /// Proposes QEMU's version. The server must offer several writes in one message, which QEMU supports.
     pub(crate) fn version(&mut self) {
         let agreed = self.ask(Client::version, |answer| match answer {
-            Ok(Answer::Version { major: 0, minor: 1, capabilities }) => capabilities.write_multiple,
+            Ok(ReplyContents::Version { major: 0, minor: 1, capabilities }) => capabilities.write_multiple,
             other => panic!("{other:?}"),
         });
         assert_eq!(agreed, Ok(Some(true)));
@@ -114,18 +118,18 @@ impl Qemu {
     /// Sends a request, and returns the result of `take` on its answer.
     pub(crate) fn ask<T>(
         &mut self,
-        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
-        take: impl FnOnce(Result<Answer<'_>, Errno>) -> T,
-    ) -> Result<T, Gone> {
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<ReplyContents<'_>, Errno>) -> T,
+    ) -> Result<T, ConnectionClosed> {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
     /// Sends a request like [`Self::ask`], and also passes the answer's descriptors to `take`.
     pub(crate) fn ask_for_file<T>(
         &mut self,
-        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
-        take: impl FnOnce(Result<Answer<'_>, Errno>, Vec<OwnedFd>) -> T,
-    ) -> Result<T, Gone> {
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<ReplyContents<'_>, Errno>, Vec<OwnedFd>) -> T,
+    ) -> Result<T, ConnectionClosed> {
         request(&mut self.client, &mut self.outbox);
         self.flush()?;
         loop {
@@ -139,15 +143,19 @@ impl Qemu {
     /// Sends a request whose answer has no data.
     pub(crate) fn done(
         &mut self,
-        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
     ) -> Result<(), Errno> {
         self.ask(request, |answer| answer.map(drop)).expect("the host is there")
     }
 
     pub(crate) fn map(&mut self, iova: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), Errno> {
         // A window without a descriptor stands for ROM during the guest's boot.
-        let window =
-            Window { iova, size, offset: if fd.is_some() { iova } else { 0 }, writable: fd.is_some() };
+        let window = ClientDmaWindow {
+            iova,
+            size,
+            offset: if fd.is_some() { iova } else { 0 },
+            writable: fd.is_some(),
+        };
         self.done(|client, out| client.dma_map(out, window, fd))
     }
 
@@ -165,43 +173,43 @@ impl Qemu {
         self.gone |= self.flush().is_err();
     }
 
-    fn flush(&mut self) -> Result<(), Gone> {
+    fn flush(&mut self) -> Result<(), ConnectionClosed> {
         while let Some(chunk) = self.outbox.chunk() {
             let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
             let sent = self.stream.send(chunk.bytes, &fds).unwrap();
             drop(fds);
             match sent {
-                Sent::Bytes(count) => self.outbox.sent(count),
-                Sent::WouldBlock => self.wait(Interest::WRITE),
-                Sent::Closed => return Err(Gone),
+                SocketSent::Bytes(count) => self.outbox.sent(count),
+                SocketSent::WouldBlock => self.wait(PollInterest::WRITE),
+                SocketSent::Closed => return Err(ConnectionClosed),
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<(), Gone> {
+    fn receive(&mut self) -> Result<(), ConnectionClosed> {
         loop {
             match self.stream.recv(&mut self.buffer, &mut self.fds).unwrap() {
-                Received::Bytes(count) => {
+                SocketReceived::Bytes(count) => {
                     self.client.push(&self.buffer[..count], self.fds.drain()).unwrap();
                     return Ok(());
                 }
-                Received::WouldBlock => self.wait(Interest::READ),
-                Received::Closed => return Err(Gone),
+                SocketReceived::WouldBlock => self.wait(PollInterest::READ),
+                SocketReceived::Closed => return Err(ConnectionClosed),
             }
         }
     }
 
-    fn wait(&mut self, interest: Interest) {
+    fn wait(&mut self, interest: PollInterest) {
         self.poller.modify(&self.stream, 0, interest).unwrap();
         assert!(self.poller.wait(Some(PATIENCE)).unwrap().next().is_some(), "the host does not answer");
     }
 }
 
 /// Connects, and tries again while the socket's queue is full.
-pub(crate) fn connect(path: &Path) -> Stream {
+pub(crate) fn connect(path: &Path) -> StreamSocket {
     loop {
-        match Stream::connect(path) {
+        match StreamSocket::connect(path) {
             Ok(stream) => return stream,
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
             Err(error) => panic!("{}: {error}", path.display()),
@@ -209,14 +217,14 @@ pub(crate) fn connect(path: &Path) -> Stream {
     }
 }
 
-impl Vmm for Qemu {
+impl Vmm for QemuClient {
     fn load(&mut self, region: u32, offset: u64, into: &mut [u8]) {
         into.fill(0xff);
         let count = into.len() as u32;
         let answered = self.ask(
             |client, out| client.read(out, region, offset, count),
             |answer| match answer {
-                Ok(Answer::Data(data)) => into.copy_from_slice(data),
+                Ok(ReplyContents::Data(data)) => into.copy_from_slice(data),
                 other => panic!("{other:?}"),
             },
         );
@@ -225,10 +233,10 @@ impl Vmm for Qemu {
 
     fn store(&mut self, region: u32, offset: u64, from: &[u8]) {
         let stored = if region == CONFIG {
-            let write = |client: &mut Client<OwnedFd>, out: &mut Outbox<OwnedFd>| {
+            let write = |client: &mut Client<OwnedFd>, out: &mut MessageOutbox<OwnedFd>| {
                 client.write(out, region, offset, from)
             };
-            self.ask(write, |answer| assert_eq!(answer, Ok(Answer::Done)))
+            self.ask(write, |answer| assert_eq!(answer, Ok(ReplyContents::Done)))
         } else {
             self.client.write_posted(&mut self.outbox, region, offset, from);
             self.flush()
@@ -238,13 +246,17 @@ impl Vmm for Qemu {
 }
 
 /// Performs the steps of QEMU up to the start of the guest's driver.
-pub(crate) fn boot(path: &Path) -> Machine<Qemu> {
+pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
 /// Boots like [`boot`], on any function, with memory announced by `share`.
-pub(crate) fn boot_as(path: &Path, shape: Shape, share: fn(&mut Machine<Qemu>)) -> Machine<Qemu> {
-    let mut machine = Machine::new(Qemu::connect(path), shape.vectors);
+pub(crate) fn boot_as(
+    path: &Path,
+    shape: ExpectedFunction,
+    share: fn(&mut MachineWithFunction<QemuClient>),
+) -> MachineWithFunction<QemuClient> {
+    let mut machine = MachineWithFunction::new(QemuClient::connect(path), shape.vectors);
     realize(&mut machine.vmm, shape);
     share(&mut machine);
     machine.vmm.done(Client::reset).unwrap();
@@ -255,9 +267,9 @@ pub(crate) fn boot_as(path: &Path, shape: Shape, share: fn(&mut Machine<Qemu>)) 
 
 /// Negotiates the version, and reads device, regions (first with little room, then with enough), interrupts, and all of
 /// configuration space in one block.
-fn realize(qemu: &mut Qemu, shape: Shape) {
+fn realize(qemu: &mut QemuClient, shape: ExpectedFunction) {
     qemu.version();
-    let info = qemu.ask(Client::device_info, |answer| answer == Ok(Answer::DeviceInfo(EXPECTED)));
+    let info = qemu.ask(Client::device_info, |answer| answer == Ok(ReplyContents::DeviceInfo(EXPECTED)));
     assert_eq!(info, Ok(true));
     for (index, expected) in (0..).zip(shape.regions) {
         let (argsz, size, flags) = region(qemu, index, 32);
@@ -271,8 +283,8 @@ fn realize(qemu: &mut Qemu, shape: Shape) {
     }
     let [pin, msi] = shape.others;
     for (index, count) in [(0, pin), (1, msi), (2, shape.vectors), (3, 0), (4, 0)] {
-        let take = |answer: Result<Answer<'_>, Errno>| match answer {
-            Ok(Answer::Irq(info)) => info.count,
+        let take = |answer: Result<ReplyContents<'_>, Errno>| match answer {
+            Ok(ReplyContents::Irq(info)) => info.count,
             other => panic!("{other:?}"),
         };
         assert_eq!(qemu.ask(|client, out| client.irq_info(out, index), take), Ok(count));
@@ -286,16 +298,16 @@ fn realize(qemu: &mut Qemu, shape: Shape) {
 const EXPECTED: DeviceInfo =
     DeviceInfo { flags: device_flags::PCI | device_flags::RESET, regions: 9, irqs: 5 };
 
-fn region(qemu: &mut Qemu, index: u32, room: u32) -> (u32, u64, u32) {
-    let take = |answer: Result<Answer<'_>, Errno>| match answer {
-        Ok(Answer::Region(layout)) => (layout.argsz, layout.size, layout.flags),
+fn region(qemu: &mut QemuClient, index: u32, room: u32) -> (u32, u64, u32) {
+    let take = |answer: Result<ReplyContents<'_>, Errno>| match answer {
+        Ok(ReplyContents::Region(layout)) => (layout.argsz, layout.size, layout.flags),
         other => panic!("{other:?}"),
     };
     qemu.ask(|client, out| client.region_info(out, index, room), take).unwrap()
 }
 
 /// Announces memory as QEMU does: RAM with a descriptor, ROM and another device's memory without.
-pub(crate) fn share(machine: &mut Machine<Qemu>) {
+pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
     let (low, high) = (machine.ram.fd(), machine.ram.fd());
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, Some(low)).unwrap();
@@ -306,14 +318,14 @@ pub(crate) fn share(machine: &mut Machine<Qemu>) {
 }
 
 /// Announces memory without descriptors, as QEMU does without `share=on`.
-pub(crate) fn announce_only(machine: &mut Machine<Qemu>) {
+pub(crate) fn announce_only(machine: &mut MachineWithFunction<QemuClient>) {
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, None).unwrap();
     qemu.map(HIGH, SIZE - HIGH, None).unwrap();
 }
 
 /// Enables MSI-X: first one vector without an eventfd, then each vector with its own.
-fn enable_interrupts(machine: &mut Machine<Qemu>) {
+fn enable_interrupts(machine: &mut MachineWithFunction<QemuClient>) {
     let copies = machine.eventfd_copies();
     let qemu = &mut machine.vmm;
     qemu.done(|client, out| client.deassign_irqs(out, MSIX, 0, 1)).unwrap();

@@ -1,6 +1,6 @@
 //! Memory of a guest: a memfd that its owner can truncate, like QEMU's without seals.
 
-use host::memory::{MappedFile, Protection};
+use host::memory::{MappedFile, MemoryProtection};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,20 +14,20 @@ pub(crate) const HOLE: u64 = 0xc_0000;
 
 /// Memory with the same addresses in the guest and in its file.
 #[derive(Debug)]
-pub(crate) struct Ram {
+pub(crate) struct GuestRam {
     fd: OwnedFd,
     memory: MappedFile,
     next: u64,
     name: String,
 }
 
-impl Ram {
+impl GuestRam {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("ram-{}-", NUMBER.fetch_add(1, Ordering::Relaxed));
         let fd = memfd_create(name.as_str(), MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, SIZE).unwrap();
-        let memory = MappedFile::map(&fd, 0, SIZE, Protection::ReadWrite).unwrap();
+        let memory = MappedFile::map(&fd, 0, SIZE, MemoryProtection::ReadWrite).unwrap();
         Self { fd, memory, next: HIGH, name }
     }
 

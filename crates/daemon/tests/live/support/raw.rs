@@ -1,7 +1,7 @@
 //! Raw bytes on a vfio-user socket, valid or not, and the replies.
 
 use super::{PATIENCE, eventually};
-use host::socket::Stream;
+use host::socket::StreamSocket;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -55,9 +55,9 @@ pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
 }
 
 /// Blocking connection of a client with timeouts.
-pub(crate) struct Raw(UnixStream);
+pub(crate) struct RawConnection(UnixStream);
 
-impl Raw {
+impl RawConnection {
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -89,7 +89,7 @@ impl Raw {
 
     /// Sends a message with any number of descriptors.
     pub(crate) fn send_with(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
-        let copy = Stream::adopt(OwnedFd::from(self.0.try_clone().unwrap())).unwrap();
+        let copy = StreamSocket::adopt(OwnedFd::from(self.0.try_clone().unwrap())).unwrap();
         copy.send(bytes, fds).unwrap();
         self.0.set_nonblocking(false).unwrap();
     }

@@ -1,8 +1,8 @@
 //! Taps of a host in a network namespace of the test's own, which requires root.
 
-use super::guest::Guest;
-use super::live::Live;
-use super::qemu::Qemu;
+use super::guest::VfGuest;
+use super::live::LiveHost;
+use super::qemu::QemuClient;
 use super::{PATIENCE, eventually};
 use daemon::control::status::PortStatus;
 use daemon::control::uplink::UplinkStatus;
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 pub(crate) const TAP: &str = "[[port]]\nuplink = { tap = \"softiov0\" }\n";
 
 /// Runs a test in a new network namespace with a host on the tap softiov0, which has an address.
-pub(crate) fn on_a_tap(name: &str, config: &str, body: impl FnOnce(Live) + Send) {
+pub(crate) fn on_a_tap(name: &str, config: &str, body: impl FnOnce(LiveHost) + Send) {
     in_network_namespace(name, || {
-        let live = Live::with(config);
+        let live = LiveHost::with(config);
         ip("addr add 10.99.0.1/24 dev softiov0");
         body(live);
     });
@@ -58,7 +58,7 @@ pub(crate) fn host_broadcasts(count: usize) {
 /// interface gets its send queue a moment later (the kernel's linkwatch) and drops earlier frames silently, so both
 /// send until one frame arrives.
 #[track_caller]
-pub(crate) fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
+pub(crate) fn reaches_the_host(guest: &mut VfGuest<QemuClient>, interface: &str) {
     let before = received_by_the_host(interface);
     eventually("the host receives the guest's frame", || {
         guest.send(MacAddress::BROADCAST, &[1; 60]);
@@ -69,7 +69,7 @@ pub(crate) fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
 
 /// Checks that frames of the host reach the guest.
 #[track_caller]
-pub(crate) fn hears_the_host(guest: &mut Guest<Qemu>) {
+pub(crate) fn hears_the_host(guest: &mut VfGuest<QemuClient>) {
     guest.take();
     eventually("the guest receives the host's frame", || {
         host_broadcasts(1);
@@ -78,13 +78,13 @@ pub(crate) fn hears_the_host(guest: &mut Guest<Qemu>) {
 }
 
 /// Returns the status of the first port's tap.
-pub(crate) fn tap(live: &Live) -> UplinkStatus {
+pub(crate) fn tap(live: &LiveHost) -> UplinkStatus {
     live.port().uplink_status.expect("the uplink is a tap")
 }
 
 /// Waits until the status of the first port meets a condition.
 #[track_caller]
-pub(crate) fn wait_port(live: &Live, what: &str, holds: impl Fn(&PortStatus) -> bool) {
+pub(crate) fn wait_port(live: &LiveHost, what: &str, holds: impl Fn(&PortStatus) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let port = live.port();

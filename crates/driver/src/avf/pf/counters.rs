@@ -1,16 +1,16 @@
 //! The PF's counters for each VF: requests by operation, and refusals by reason. The card counts traffic.
 
-use ::avf::virtchnl::{Malformed, Op, Status};
+use ::avf::virtchnl::{MalformedRequest, VirtchnlOpcode, VirtchnlStatus};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// Reason why a VF's request was refused, or granted without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum VirtchnlRefusal {
     /// The request's body is malformed.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedRequest),
     /// The VF must request its resources first; only version, resources and reset are served before.
     #[error("the VF has not requested its resources (GET_VF_RESOURCES)")]
     NotReady,
@@ -70,8 +70,8 @@ pub enum Refusal {
     TooManyQueues,
 }
 
-impl Refusal {
-    /// Names of the refusal reasons, in the order of [`Counters::refused`].
+impl VirtchnlRefusal {
+    /// Names of the refusal reasons, in the order of [`VirtchnlCounters::refused`].
     pub const NAMES: [&'static str; 19] = [
         "malformed",
         "not-ready",
@@ -126,11 +126,11 @@ impl Refusal {
 
     /// Returns the status of the reply to a refused request.
     #[must_use]
-    pub fn status(self) -> Status {
+    pub fn status(self) -> VirtchnlStatus {
         match self {
             Self::Malformed(malformed) => malformed.status(),
-            Self::NotAgreed => Status::NotSupported,
-            _ => Status::Param,
+            Self::NotAgreed => VirtchnlStatus::NotSupported,
+            _ => VirtchnlStatus::Param,
         }
     }
 }
@@ -140,7 +140,8 @@ const MOST_COUNTED: u64 = 1 << 56;
 
 /// The PF driver's counters of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
+#[serde(rename = "Counters")]
+pub struct VirtchnlCounters {
     requests: Vec<u64>,
     refused: Vec<u64>,
     /// Number of requests with unknown operations.
@@ -153,21 +154,21 @@ pub struct Counters {
     pub lost: u64,
 }
 
-impl Default for Counters {
+impl Default for VirtchnlCounters {
     fn default() -> Self {
-        let (requests, refused) = (vec![0; Op::ALL.len()], vec![0; Refusal::NAMES.len()]);
+        let (requests, refused) = (vec![0; VirtchnlOpcode::ALL.len()], vec![0; VirtchnlRefusal::NAMES.len()]);
         Self { requests, refused, unknown: 0, resets: 0, events: 0, lost: 0 }
     }
 }
 
-impl Counters {
+impl VirtchnlCounters {
     /// Returns the number of the VF's requests of an operation.
     #[must_use]
-    pub fn requests(&self, op: Op) -> u64 {
+    pub fn requests(&self, op: VirtchnlOpcode) -> u64 {
         self.requests.get(op.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the number of refusals by reason, in the order of [`Refusal::NAMES`].
+    /// Returns the number of refusals by reason, in the order of [`VirtchnlRefusal::NAMES`].
     #[must_use]
     pub fn refused(&self) -> &[u64] {
         &self.refused
@@ -175,7 +176,7 @@ impl Counters {
 
     /// Returns the number of requests refused for a reason.
     #[must_use]
-    pub fn refused_for(&self, refusal: Refusal) -> u64 {
+    pub fn refused_for(&self, refusal: VirtchnlRefusal) -> u64 {
         self.refused.get(refusal.index()).copied().unwrap_or(0)
     }
 
@@ -188,18 +189,18 @@ impl Counters {
     pub(super) fn is_sound(&self) -> bool {
         let Self { requests, refused, unknown, resets, events, lost } = self;
         let each = requests.iter().chain(refused).chain([unknown, resets, events, lost]);
-        (requests.len(), refused.len()) == (Op::ALL.len(), Refusal::NAMES.len())
+        (requests.len(), refused.len()) == (VirtchnlOpcode::ALL.len(), VirtchnlRefusal::NAMES.len())
             && each.into_iter().all(|count| *count < MOST_COUNTED)
     }
 
     pub(super) fn count_request(&mut self, number: u32) {
-        match Op::of(number).and_then(|op| self.requests.get_mut(op.index())) {
+        match VirtchnlOpcode::of(number).and_then(|op| self.requests.get_mut(op.index())) {
             Some(count) => *count += 1,
             None => self.unknown += 1,
         }
     }
 
-    pub(super) fn count_refusal(&mut self, refusal: Refusal) {
+    pub(super) fn count_refusal(&mut self, refusal: VirtchnlRefusal) {
         if let Some(count) = self.refused.get_mut(refusal.index()) {
             *count += 1;
         }

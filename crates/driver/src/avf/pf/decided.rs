@@ -4,13 +4,13 @@
 use super::limits::{AROUND, LIMITS};
 use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};
 use i82576::MacAddress;
-use policy::{Link, PortVlan, VfPolicy, VlanSet};
+use policy::{PortVlan, VfLinkPolicy, VfPolicy, VlanSet};
 use serde::{Deserialize, Serialize};
 
 /// Policy and queue pair limits that the administrator set for one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "SavedPolicy<bool>", from = "SavedPolicy<bool>")]
-pub(super) struct Decided {
+#[serde(into = "SavedAvfPolicy<bool>", from = "SavedAvfPolicy<bool>")]
+pub(super) struct AvfPolicy {
     pub(super) policy: VfPolicy,
     /// Queue pairs of a VF that requests no number.
     pub(super) pairs: u16,
@@ -18,14 +18,14 @@ pub(super) struct Decided {
     pub(super) most_pairs: u16,
 }
 
-impl Decided {
+impl AvfPolicy {
     /// Returns true if the numbers of queue pairs are valid.
     pub(super) fn has_pairs(&self) -> bool {
         (1..=self.most_pairs).contains(&self.pairs) && usize::from(self.most_pairs) <= MAX_PAIRS
     }
 }
 
-impl Default for Decided {
+impl Default for AvfPolicy {
     fn default() -> Self {
         Self { policy: VfPolicy::default(), pairs: BASE_PAIRS as u16, most_pairs: MAX_PAIRS as u16 }
     }
@@ -34,7 +34,7 @@ impl Default for Decided {
 /// Saved encoding of a VF's policy. `S` encodes whether the VF may share addresses.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "AvfPolicy")]
-pub(super) struct SavedPolicy<S> {
+pub(super) struct SavedAvfPolicy<S> {
     mac: Option<MacAddress>,
     admin_mac: bool,
     vlan: Option<PortVlan>,
@@ -43,7 +43,7 @@ pub(super) struct SavedPolicy<S> {
     trust: bool,
     allmulti: bool,
     enabled: bool,
-    state: Link,
+    state: VfLinkPolicy,
     max_frame: u16,
     pairs: u16,
     most_pairs: u16,
@@ -51,8 +51,8 @@ pub(super) struct SavedPolicy<S> {
     share_mac: S,
 }
 
-impl<S: Into<bool>> From<SavedPolicy<S>> for Decided {
-    fn from(saved: SavedPolicy<S>) -> Self {
+impl<S: Into<bool>> From<SavedAvfPolicy<S>> for AvfPolicy {
+    fn from(saved: SavedAvfPolicy<S>) -> Self {
         let max_mtu = saved.max_frame.saturating_sub(AROUND);
         let policy = VfPolicy {
             mac: saved.mac,
@@ -73,8 +73,8 @@ impl<S: Into<bool>> From<SavedPolicy<S>> for Decided {
     }
 }
 
-impl From<Decided> for SavedPolicy<bool> {
-    fn from(Decided { policy, pairs, most_pairs }: Decided) -> Self {
+impl From<AvfPolicy> for SavedAvfPolicy<bool> {
+    fn from(AvfPolicy { policy, pairs, most_pairs }: AvfPolicy) -> Self {
         Self {
             mac: policy.mac,
             admin_mac: policy.admin_mac,

@@ -1,31 +1,31 @@
 //! Saved PF driver state of versions before VFs could share addresses; these had no withheld VLANs
 //! either.
 
-use super::decided::SavedPolicy;
-use super::mail::MailState;
-use super::{Counters, Stage};
-use crate::conduct::Monitor;
-use ::avf::virtchnl::{Capabilities, Version};
+use super::decided::SavedAvfPolicy;
+use super::mail::AdminQueuesState;
+use super::{VfDriverStage, VirtchnlCounters};
+use crate::conduct::ConductMonitor;
+use ::avf::virtchnl::{VfCapabilities, VirtchnlVersion};
 use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::Deserialize;
 
 /// Value in states of earlier versions, where VFs could not share addresses.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct NotShared;
+struct NoAddressSharing;
 
-impl From<NotShared> for bool {
-    fn from(_: NotShared) -> Self {
+impl From<NoAddressSharing> for bool {
+    fn from(_: NoAddressSharing) -> Self {
         false
     }
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct VfState {
-    policy: SavedPolicy<NotShared>,
-    stage: Stage,
-    version: Version,
-    agreed: Capabilities,
+struct EarlierAvfVfState {
+    policy: SavedAvfPolicy<NoAddressSharing>,
+    stage: VfDriverStage,
+    version: VirtchnlVersion,
+    agreed: VfCapabilities,
     pairs: u16,
     mac: Option<MacAddress>,
     addresses: Vec<MacAddress>,
@@ -34,11 +34,11 @@ struct VfState {
     tx: u16,
     strip: bool,
     insert: bool,
-    counters: Counters,
+    counters: VirtchnlCounters,
 }
 
-impl From<VfState> for super::VfState {
-    fn from(state: VfState) -> Self {
+impl From<EarlierAvfVfState> for super::AvfVfState {
+    fn from(state: EarlierAvfVfState) -> Self {
         Self {
             decided: state.policy.into(),
             stage: state.stage,
@@ -54,22 +54,22 @@ impl From<VfState> for super::VfState {
             strip: state.strip,
             insert: state.insert,
             counters: state.counters,
-            monitor: Monitor::default(),
+            monitor: ConductMonitor::default(),
         }
     }
 }
 
 /// State of a PF driver, as earlier versions wrote it.
 #[derive(Debug, Clone, Deserialize)]
-pub struct PfState {
-    vfs: Vec<VfState>,
-    mail: MailState,
+pub struct EarlierAvfPfState {
+    vfs: Vec<EarlierAvfVfState>,
+    mail: AdminQueuesState,
     wire: Option<u32>,
 }
 
-impl From<PfState> for super::PfState {
-    fn from(state: PfState) -> Self {
-        let PfState { vfs, mail, wire } = state;
-        Self { vfs: vfs.into_iter().map(super::VfState::from).collect(), mail, wire }
+impl From<EarlierAvfPfState> for super::AvfPfState {
+    fn from(state: EarlierAvfPfState) -> Self {
+        let EarlierAvfPfState { vfs, mail, wire } = state;
+        Self { vfs: vfs.into_iter().map(super::AvfVfState::from).collect(), mail, wire }
     }
 }

@@ -3,12 +3,12 @@
 //!
 //! `vlans` has the VLANs.
 
-use super::counters::Refusal;
-use super::requests::{Answer, Outcome};
-use super::{Card, Pf};
-use ::avf::control::Order;
+use super::counters::VirtchnlRefusal;
+use super::requests::{VirtchnlReply, VirtchnlResult};
+use super::{AvfPf, ControlHal};
+use ::avf::control::CardOrder;
 use ::avf::virtchnl::filters::promiscuity;
-use ::avf::virtchnl::{Address, AddressUse, List};
+use ::avf::virtchnl::{EtherAddress, EtherAddressType, MessageList};
 use i82576::MacAddress;
 
 /// Address quota of an untrusted VF: 16 groups, its own, and broadcast (i40e).
@@ -21,20 +21,25 @@ pub(super) const fn address_quota(trust: bool) -> usize {
     if trust { MORE_ADDRESSES } else { ADDRESSES }
 }
 
-impl Pf {
-    pub(super) fn add_addresses<H: Card>(&mut self, hal: &mut H, vf: u8, list: List<'_, Address>) -> Outcome {
+impl AvfPf {
+    pub(super) fn add_addresses<H: ControlHal>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        list: MessageList<'_, EtherAddress>,
+    ) -> VirtchnlResult {
         let state = self.state(vf);
         let (trust, fixed) =
             (state.decided.policy.trust, state.decided.policy.admin_mac.then_some(state.mac).flatten());
         let most = address_quota(trust);
         let mut more = 0;
-        for Address { mac, .. } in list.iter() {
+        for EtherAddress { mac, .. } in list.iter() {
             let mac = MacAddress(mac);
             if mac.is_broadcast() || mac == MacAddress::ZERO {
-                return Err(Refusal::AddressInvalid);
+                return Err(VirtchnlRefusal::AddressInvalid);
             }
             if !trust && !mac.is_group() && fixed.is_some_and(|fixed| fixed != mac) {
-                return Err(Refusal::AddressFixed);
+                return Err(VirtchnlRefusal::AddressFixed);
             }
             if !mac.is_group() {
                 self.may_use(vf, mac)?;
@@ -42,31 +47,32 @@ impl Pf {
             more += usize::from(!state.addresses.contains(&mac));
         }
         if state.addresses.len() + more > most {
-            return Err(Refusal::TooManyAddresses);
+            return Err(VirtchnlRefusal::TooManyAddresses);
         }
-        for Address { mac, usage } in list.iter() {
+        for EtherAddress { mac, usage } in list.iter() {
             let mac = MacAddress(mac);
             self.add_address(hal, vf, mac);
             let state = self.state_mut(vf);
-            let own = usage == AddressUse::Primary || usage == AddressUse::Legacy && state.mac.is_none();
+            let own = usage == EtherAddressType::Primary
+                || usage == EtherAddressType::Legacy && state.mac.is_none();
             if own && mac.is_valid_unicast() && (fixed.is_none() || trust) {
                 state.mac = Some(mac);
             }
         }
-        Ok(Answer::Done)
+        Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn delete_addresses<H: Card>(
+    pub(super) fn delete_addresses<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
-        list: List<'_, Address>,
-    ) -> Outcome {
+        list: MessageList<'_, EtherAddress>,
+    ) -> VirtchnlResult {
         let given = |mac: [u8; 6]| MacAddress(mac).is_broadcast() || mac == [0; 6];
         if list.iter().any(|address| given(address.mac)) {
-            return Err(Refusal::AddressInvalid);
+            return Err(VirtchnlRefusal::AddressInvalid);
         }
-        for Address { mac, .. } in list.iter() {
+        for EtherAddress { mac, .. } in list.iter() {
             let state = self.state_mut(vf);
             let mac = MacAddress(mac);
             if state.decided.policy.admin_mac && state.mac == Some(mac) {
@@ -74,32 +80,41 @@ impl Pf {
             }
             if let Some(place) = state.addresses.iter().position(|own| *own == mac) {
                 state.addresses.swap_remove(place);
-                hal.order(vf, Order::Address { mac: mac.0, on: false });
+                hal.order(vf, CardOrder::Address { mac: mac.0, on: false });
             }
         }
-        Ok(Answer::Done)
+        Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn add_address<H: Card>(&mut self, hal: &mut H, vf: u8, mac: MacAddress) {
+    pub(super) fn add_address<H: ControlHal>(&mut self, hal: &mut H, vf: u8, mac: MacAddress) {
         let addresses = &mut self.state_mut(vf).addresses;
         if !addresses.contains(&mac) {
             addresses.push(mac);
-            hal.order(vf, Order::Address { mac: mac.0, on: true });
+            hal.order(vf, CardOrder::Address { mac: mac.0, on: true });
         }
     }
 
     /// Removes every receive address of a VF.
-    pub(super) fn forget_addresses<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn forget_addresses<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let addresses = core::mem::take(&mut self.state_mut(vf).addresses);
-        addresses.into_iter().for_each(|mac| hal.order(vf, Order::Address { mac: mac.0, on: false }));
+        addresses.into_iter().for_each(|mac| hal.order(vf, CardOrder::Address { mac: mac.0, on: false }));
     }
 
     /// Serves a VF's request for promiscuity. A VF without permission gets a success reply, and no more frames.
-    pub(super) fn set_promiscuity<H: Card>(&mut self, hal: &mut H, vf: u8, flags: u16) -> Answer {
+    pub(super) fn set_promiscuity<H: ControlHal>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        flags: u16,
+    ) -> VirtchnlReply {
         let (unicast, multicast) = (flags & promiscuity::UNICAST != 0, flags & promiscuity::MULTICAST != 0);
         let policy = &self.state(vf).decided.policy;
         let granted = (unicast && policy.trust, multicast && policy.trust && policy.allmulti);
-        hal.order(vf, Order::Promiscuity { unicast: granted.0, multicast: granted.1 });
-        if granted == (unicast, multicast) { Answer::Done } else { Answer::Pretended(Refusal::Promiscuity) }
+        hal.order(vf, CardOrder::Promiscuity { unicast: granted.0, multicast: granted.1 });
+        if granted == (unicast, multicast) {
+            VirtchnlReply::Done
+        } else {
+            VirtchnlReply::Pretended(VirtchnlRefusal::Promiscuity)
+        }
     }
 }

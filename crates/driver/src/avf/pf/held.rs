@@ -5,51 +5,54 @@
 //!
 //! The port counts traffic and sets the thresholds.
 
-use super::state::RestoreError;
-use super::{Card, Pf, VfState};
-use crate::conduct::{Cause, HELD_INTERVAL_US, Monitor, SERVICE, Totals, Verdict};
-use ::avf::control::{Order, Restraint};
+use super::state::AvfPfRestoreError;
+use super::{AvfPf, AvfVfState, ControlHal};
+use crate::conduct::{
+    ConductMonitor, ConductVerdict, HELD_INTERVAL_US, OffenceCounts, QuarantineCause, SERVICE,
+};
+use ::avf::control::{CardOrder, MailInterruptLimits};
 use alloc::vec::Vec;
 use i82576::Time;
-use policy::{Action, ConductLimits, Offence};
+use policy::{ConductLimits, Offence, OffenceAction};
 
 /// Restraint on every throttled or quarantined VF.
-const HELD: Restraint = Restraint { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
+const HELD: MailInterruptLimits =
+    MailInterruptLimits { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
 
-impl VfState {
+impl AvfVfState {
     /// Returns true if the VF may move frames and see a link.
     pub(super) fn is_free(&self) -> bool {
         self.decided.policy.enabled && self.monitor.quarantined().is_none()
     }
 }
 
-impl Pf {
+impl AvfPf {
     /// Compares a VF's counts with its limits, and acts on the gravest excess. `totals` has the card's counts of
     /// messages and packets and the host's count of interrupts; this adds the resets by the guest and malformed
     /// messages. Call it at least once a second: limits are rates per second.
-    pub fn watch<H: Card>(
+    pub fn watch<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
-        mut totals: Totals,
+        mut totals: OffenceCounts,
         limits: &ConductLimits,
-    ) -> Option<Verdict> {
+    ) -> Option<ConductVerdict> {
         let now = hal.now();
         let state = self.vfs.get_mut(usize::from(vf))?;
         totals[Offence::Mailbox as usize] += state.counters.resets;
         totals[Offence::Invalid as usize] += state.counters.malformed();
         let verdict = state.monitor.observe(now, totals, limits)?;
         match verdict.action {
-            Action::Warn => {}
-            Action::Throttle => self.apply_restraint(hal, vf),
-            Action::Quarantine => self.quarantine(hal, vf, Cause::Offence(verdict.offence)),
+            OffenceAction::Warn => {}
+            OffenceAction::Throttle => self.apply_restraint(hal, vf),
+            OffenceAction::Quarantine => self.quarantine(hal, vf, QuarantineCause::Offence(verdict.offence)),
         }
         Some(verdict)
     }
 
     /// Quarantines a VF of this PF. The PF announces a reset to its driver and resets it; until the release the VF's
     /// queues stay off and its link is down.
-    pub fn quarantine<H: Card>(&mut self, hal: &mut H, vf: u8, why: Cause) {
+    pub fn quarantine<H: ControlHal>(&mut self, hal: &mut H, vf: u8, why: QuarantineCause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
             self.reset_with_notice(hal, vf);
@@ -58,7 +61,7 @@ impl Pf {
 
     /// Releases a quarantined VF: the PF announces a reset and resets it, so that its driver sets it up again. On a VF
     /// that is not quarantined, ends the throttle.
-    pub fn release<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub fn release<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {
             self.reset_with_notice(hal, vf);
@@ -69,30 +72,32 @@ impl Pf {
 
     /// Returns the record of a VF's conduct: its offences, and the measures taken.
     #[must_use]
-    pub fn conduct(&self, vf: u8) -> Option<&Monitor> {
+    pub fn conduct(&self, vf: u8) -> Option<&ConductMonitor> {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
     /// Returns the record of every VF's conduct, for a successor of this process.
     #[must_use]
-    pub fn monitors(&self) -> Vec<Monitor> {
+    pub fn monitors(&self) -> Vec<ConductMonitor> {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
     /// Restores the VFs' conduct that the previous process saved, and restrains the same VFs. Resets no VF.
     ///
     /// # Errors
-    /// [`RestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.
-    pub fn resume_conduct<H: Card>(
+    /// [`AvfPfRestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.
+    pub fn resume_conduct<H: ControlHal>(
         &mut self,
         hal: &mut H,
-        monitors: Vec<Monitor>,
-    ) -> Result<(), RestoreError> {
+        monitors: Vec<ConductMonitor>,
+    ) -> Result<(), AvfPfRestoreError> {
         if monitors.len() != self.vfs.len() {
-            return Err(RestoreError("the saved number of conduct records differs from the number of VFs"));
+            return Err(AvfPfRestoreError(
+                "the saved number of conduct records differs from the number of VFs",
+            ));
         }
-        if !monitors.iter().all(Monitor::is_sound) {
-            return Err(RestoreError("the counter of a VF's offences is 2^58 or more"));
+        if !monitors.iter().all(ConductMonitor::is_sound) {
+            return Err(AvfPfRestoreError("the counter of a VF's offences is 2^58 or more"));
         }
         self.vfs.iter_mut().zip(monitors).for_each(|(state, monitor)| state.monitor = monitor);
         self.vfs().for_each(|vf| self.apply_restraint(hal, vf));
@@ -100,18 +105,21 @@ impl Pf {
     }
 
     /// Sends the card the rate and the restraint that the VF's conduct requires now.
-    pub(super) fn apply_restraint<H: Card>(&mut self, hal: &mut H, vf: u8) {
-        let VfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
+    pub(super) fn apply_restraint<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+        let AvfVfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
         if monitor.holds() {
             self.held |= 1 << vf;
         }
-        hal.order(vf, Order::Rate(monitor.rate(decided.policy.max_tx_rate)));
-        hal.order(vf, Order::Restrain(if monitor.holds() { HELD } else { Restraint::default() }));
+        hal.order(vf, CardOrder::Rate(monitor.rate(decided.policy.max_tx_rate)));
+        hal.order(
+            vf,
+            CardOrder::Restrain(if monitor.holds() { HELD } else { MailInterruptLimits::default() }),
+        );
     }
 
     /// Ends the expired throttles of VFs. Returns the time when the next one expires, or a delayed request may be
     /// served.
-    pub(super) fn end_throttles<H: Card>(&mut self, hal: &mut H) -> Option<Time> {
+    pub(super) fn end_throttles<H: ControlHal>(&mut self, hal: &mut H) -> Option<Time> {
         let (now, mut next) = (hal.now(), None);
         let held = self.held;
         for vf in self.vfs().filter(|vf| held >> vf & 1 == 1) {

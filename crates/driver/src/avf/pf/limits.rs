@@ -1,11 +1,11 @@
 //! Limits of the AVF family for policies, and the longest frame of a VF.
 
 use ::avf::ids::{LINK_SPEED, MAX_FRAME, MAX_VFS};
-use policy::{Limits, VfPolicy};
+use policy::{FamilyLimits, VfPolicy};
 use units::FCS;
 
 /// Policy limits of Adaptive Virtual Functions.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: FamilyLimits = FamilyLimits {
     family: "avf",
     vfs: MAX_VFS,
     link_speed: LINK_SPEED,

@@ -1,15 +1,15 @@
 //! Sends link events to VFs. Drivers treat the link as up only while their queues run, so the PF sends one after each
 //! ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does.
 
-use super::{Card, Pf, Stage};
+use super::{AvfPf, ControlHal, VfDriverStage};
 use ::avf::ids::LINK_SPEED;
 use ::avf::virtchnl::reply::encode;
-use ::avf::virtchnl::{Capabilities, Event, LinkSpeed, Op, Status};
-use policy::Link;
+use ::avf::virtchnl::{LinkSpeed, VfCapabilities, VirtchnlEvent, VirtchnlOpcode, VirtchnlStatus};
+use policy::VfLinkPolicy;
 
-impl Pf {
+impl AvfPf {
     /// Sets the port's link speed in Mb/s, or `None` for a link that is down. Notifies the VFs that follow it.
-    pub fn set_link<H: Card>(&mut self, hal: &mut H, wire: Option<u32>) {
+    pub fn set_link<H: ControlHal>(&mut self, hal: &mut H, wire: Option<u32>) {
         if core::mem::replace(&mut self.wire, wire) != wire {
             self.vfs().for_each(|vf| self.send_link(hal, vf));
         }
@@ -21,26 +21,26 @@ impl Pf {
         let state = self.vfs.get(usize::from(vf))?;
         match state.decided.policy.state {
             _ if !state.is_free() => None,
-            Link::Auto => self.wire,
-            Link::Enable => Some(self.wire.unwrap_or(LINK_SPEED)),
-            Link::Disable => None,
+            VfLinkPolicy::Auto => self.wire,
+            VfLinkPolicy::Enable => Some(self.wire.unwrap_or(LINK_SPEED)),
+            VfLinkPolicy::Disable => None,
         }
     }
 
     /// Notifies a VF of its link's state, if its driver is active.
-    pub(super) fn send_link<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn send_link<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
-        if state.stage != Stage::Active {
+        if state.stage != VfDriverStage::Active {
             return;
         }
         let link = self.vf_link(vf);
         let mbps = link.unwrap_or(0);
-        let speed = if state.has(Capabilities::ADV_LINK_SPEED) {
+        let speed = if state.has(VfCapabilities::ADV_LINK_SPEED) {
             LinkSpeed::Mbps(mbps)
         } else {
             LinkSpeed::Bit(LinkSpeed::bit_of(mbps))
         };
-        let event = Event::Link { speed: speed.word(), up: link.is_some() };
-        self.send(hal, vf, Op::Event.number(), Status::Success, &encode(&event));
+        let event = VirtchnlEvent::Link { speed: speed.word(), up: link.is_some() };
+        self.send(hal, vf, VirtchnlOpcode::Event.number(), VirtchnlStatus::Success, &encode(&event));
     }
 }

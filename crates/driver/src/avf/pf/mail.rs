@@ -3,15 +3,15 @@
 //!
 //! `requests` interprets the messages. Commands to the card other than messages are not supported.
 
-use super::state::RestoreError;
-use super::{Card, Pf};
-use crate::avf::inbox::{Inbox, InboxState, Limits};
-use crate::avf::queue::{Memory, Message, Queue};
-use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
-use ::avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
+use super::state::AvfPfRestoreError;
+use super::{AvfPf, ControlHal};
+use crate::avf::inbox::{InboxLimits, VfMessageInbox, VfMessageInboxState};
+use crate::avf::queue::{AdminReceiveQueue, AdminRingMemory, MessageFromVf};
+use crate::hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
+use ::avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
 use ::avf::bits::aqlen;
 use ::avf::pf_register as r;
-use ::avf::virtchnl::{Op, Status};
+use ::avf::virtchnl::{VirtchnlOpcode, VirtchnlStatus};
 use alloc::vec;
 use alloc::vec::Vec;
 use i82576::Time;
@@ -20,32 +20,33 @@ use serde::{Deserialize, Serialize};
 /// Number of descriptors of each admin queue (send and receive).
 pub(super) const SLOTS: u16 = 32;
 /// Bounds of a visit: a message takes some microseconds, so a visit stays well below a millisecond.
-pub(super) const LIMITS: Limits = Limits { messages: 16, resets_every: 1 };
+pub(super) const LIMITS: InboxLimits = InboxLimits { messages: 16, resets_every: 1 };
 /// Alignment of a ring in bytes.
 const ALIGN: usize = 4096;
 
 /// The PF's send and receive queue, with a buffer for each descriptor.
 #[derive(Debug, Clone)]
-pub(super) struct Mail {
-    receive: Region,
-    send: Region,
-    inbox: Inbox,
+pub(super) struct PfAdminQueues {
+    receive: AdminQueueMemory,
+    send: AdminQueueMemory,
+    inbox: VfMessageInbox,
     /// Send queue's tail: the next slot to send.
     next: u16,
 }
 
 /// Memory of an admin queue: the ring, followed by its buffers.
 #[derive(Debug, Clone, Copy)]
-struct Region {
+struct AdminQueueMemory {
     iova: u64,
 }
 
 /// Bytes of a ring; its buffers start on the next page.
 const RING: u64 = ALIGN as u64;
 
-impl Region {
+impl AdminQueueMemory {
     fn new<H: DmaHal>(hal: &mut H) -> Result<Self, OutOfDmaMemory> {
-        let DmaRegion { iova, .. } = hal.dma_alloc(RING as usize + usize::from(SLOTS) * MAX_BODY, ALIGN)?;
+        let DmaAllocation { iova, .. } =
+            hal.dma_alloc(RING as usize + usize::from(SLOTS) * MAX_BODY, ALIGN)?;
         Ok(Self { iova })
     }
 
@@ -55,9 +56,9 @@ impl Region {
 }
 
 /// Ring of an admin queue in DMA memory.
-struct InDma<'a, H: ?Sized>(&'a mut H, u64);
+struct DmaAdminRing<'a, H: ?Sized>(&'a mut H, u64);
 
-impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
+impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
     fn read(&self, at: usize, into: &mut [u8]) {
         self.0.dma_read(self.1 + at as u64, into);
     }
@@ -69,10 +70,11 @@ impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
 
 /// Saved state of the PF's two admin queues. The card has taken every sent message, so none is pending there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct MailState {
+#[serde(rename = "MailState")]
+pub(super) struct AdminQueuesState {
     /// Addresses of the receive queue and the send queue for the card.
     places: [u64; 2],
-    inbox: InboxState,
+    inbox: VfMessageInboxState,
     /// Bodies of the VFs' pending messages, in order.
     bodies: Vec<Vec<u8>>,
     next: u16,
@@ -80,7 +82,7 @@ pub(super) struct MailState {
 
 /// Results of one visit of the PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Visit {
+pub struct AvfPfVisit {
     /// Number of requests served in the visit.
     pub served: u32,
     /// VFs whose request was served in the visit, a bit each.
@@ -93,7 +95,7 @@ pub struct Visit {
     pub deadline: Option<Time>,
 }
 
-impl Mail {
+impl PfAdminQueues {
     pub(super) fn new<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<Self, OutOfDmaMemory> {
         let (mail, tail) = Self::lay_out(hal, vfs)?;
         let (receive, send) = (mail.receive, mail.send);
@@ -114,11 +116,11 @@ impl Mail {
     /// Places both admin queues in memory, with every buffer posted. Returns the receive queue's tail. Writes no
     /// register.
     fn lay_out<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<(Self, u16), OutOfDmaMemory> {
-        let (receive, send) = (Region::new(hal)?, Region::new(hal)?);
-        let mut ring = InDma(hal, receive.iova);
-        let queue = Queue::new(SLOTS, MAX_BODY as u16, receive.buffer(0), vfs, &mut ring);
+        let (receive, send) = (AdminQueueMemory::new(hal)?, AdminQueueMemory::new(hal)?);
+        let mut ring = DmaAdminRing(hal, receive.iova);
+        let queue = AdminReceiveQueue::new(SLOTS, MAX_BODY as u16, receive.buffer(0), vfs, &mut ring);
         let tail = queue.tail();
-        Ok((Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 }, tail))
+        Ok((Self { receive, send, inbox: VfMessageInbox::new(queue, LIMITS, vfs), next: 0 }, tail))
     }
 
     /// Accepts messages of VFs 0..`vfs` from now on. The number of VFs never shrinks.
@@ -127,34 +129,38 @@ impl Mail {
     }
 
     /// Returns the admin queues' state for a successor of this process.
-    pub(super) fn save<H: DmaHal>(&self, hal: &mut H) -> MailState {
-        let ring = InDma(hal, self.receive.iova);
+    pub(super) fn save<H: DmaHal>(&self, hal: &mut H) -> AdminQueuesState {
+        let ring = DmaAdminRing(hal, self.receive.iova);
         let body = |slot: u16| {
             let mut raw = [0; SIZE];
             ring.read(usize::from(slot) * SIZE, &mut raw);
-            let mut body = vec![0; usize::from(Descriptor::parse(&raw).length).min(MAX_BODY)];
+            let mut body = vec![0; usize::from(AdminQueueDescriptor::parse(&raw).length).min(MAX_BODY)];
             ring.0.dma_read(self.receive.buffer(slot), &mut body);
             body
         };
         let bodies = self.inbox.waiting(&ring).map(body).collect();
         let places = [self.receive.iova, self.send.iova];
-        MailState { places, inbox: self.inbox.save(&ring), bodies, next: self.next }
+        AdminQueuesState { places, inbox: self.inbox.save(&ring), bodies, next: self.next }
     }
 
     /// Restores the admin queues from a saved state. `hal` must allocate the same addresses as before.
-    pub(super) fn restore<H: DmaHal>(hal: &mut H, vfs: u16, state: &MailState) -> Result<Self, RestoreError> {
-        let no_memory = RestoreError("no DMA memory is left for the admin queues");
+    pub(super) fn restore<H: DmaHal>(
+        hal: &mut H,
+        vfs: u16,
+        state: &AdminQueuesState,
+    ) -> Result<Self, AvfPfRestoreError> {
+        let no_memory = AvfPfRestoreError("no DMA memory is left for the admin queues");
         let (mut mail, _) = Self::lay_out(hal, vfs).map_err(|_| no_memory)?;
-        let MailState { places, inbox, bodies, next } = state;
-        let mut ring = InDma(hal, mail.receive.iova);
+        let AdminQueuesState { places, inbox, bodies, next } = state;
+        let mut ring = DmaAdminRing(hal, mail.receive.iova);
         if *places != [mail.receive.iova, mail.send.iova] || *next >= SLOTS {
-            return Err(RestoreError(
+            return Err(AvfPfRestoreError(
                 "the addresses of the admin queues differ from the saved ones, or the next send slot is out \
                  of range",
             ));
         }
         if !mail.inbox.resume(inbox, &mut ring) {
-            return Err(RestoreError("the admin receive queue is invalid"));
+            return Err(AvfPfRestoreError("the admin receive queue is invalid"));
         }
         mail.next = *next;
         let slots: Vec<u16> = mail.inbox.waiting(&ring).collect();
@@ -162,13 +168,20 @@ impl Mail {
             hal.dma_write(mail.receive.buffer(slot), body.get(..MAX_BODY).unwrap_or(body));
         }
         if mail.save(hal).bodies != *bodies {
-            return Err(RestoreError("the body of a pending message does not match its descriptor"));
+            return Err(AvfPfRestoreError("the body of a pending message does not match its descriptor"));
         }
         Ok(mail)
     }
 
     /// Sends a message to a VF. Returns false if the send queue is full.
-    fn send<H: Hal + DmaHal>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) -> bool {
+    fn send<H: Hal + DmaHal>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        op: u32,
+        status: VirtchnlStatus,
+        body: &[u8],
+    ) -> bool {
         let after = (self.next + 1) % SLOTS;
         if u32::from(after) == hal.read(r::PF_ATQH) || body.len() > MAX_BODY {
             return false;
@@ -176,7 +189,7 @@ impl Mail {
         let buffer = self.send.buffer(self.next);
         let large = if body.len() > LARGE { flag::LB } else { 0 };
         let with_body = if body.is_empty() { 0 } else { flag::BUF | flag::RD | large };
-        let descriptor = Descriptor {
+        let descriptor = AdminQueueDescriptor {
             flags: flag::SI | with_body,
             opcode: opcode::SEND_TO_VF,
             length: body.len() as u16,
@@ -184,7 +197,7 @@ impl Mail {
             cookie_low: status.cookie(),
             param0: vf.into(),
             address: if body.is_empty() { 0 } else { buffer },
-            ..Descriptor::default()
+            ..AdminQueueDescriptor::default()
         };
         hal.dma_write(buffer, body);
         hal.dma_write(self.send.iova + u64::from(self.next) * SIZE as u64, &descriptor.emit());
@@ -194,17 +207,17 @@ impl Mail {
     }
 }
 
-impl Pf {
+impl AvfPf {
     /// Serves the VFs: first resets, then requests. Call it at most 3 ms after a request arrived.
-    pub fn visit<H: Card>(&mut self, hal: &mut H) -> Visit {
-        let mut visit = Visit::default();
+    pub fn visit<H: ControlHal>(&mut self, hal: &mut H) -> AvfPfVisit {
+        let mut visit = AvfPfVisit::default();
         let receive = self.mail.receive;
         if self.mail.inbox.begin() {
             visit.resets = self.serve_resets(hal);
         }
         let mut body = Vec::new();
-        while let Some(message) = self.mail.inbox.next(&mut InDma(hal, receive.iova)) {
-            let Message { vf, operation, length, slot } = message;
+        while let Some(message) = self.mail.inbox.next(&mut DmaAdminRing(hal, receive.iova)) {
+            let MessageFromVf { vf, operation, length, slot } = message;
             body.resize(usize::from(length).min(MAX_BODY), 0);
             hal.dma_read(receive.buffer(slot), &mut body);
             // The queue accepts numbers of existing VFs only.
@@ -215,23 +228,30 @@ impl Pf {
         if let Some(tail) = self.mail.inbox.end() {
             hal.write(r::PF_ARQT, tail.into());
         }
-        visit.more = self.mail.inbox.has_more(&InDma(hal, receive.iova));
+        visit.more = self.mail.inbox.has_more(&DmaAdminRing(hal, receive.iova));
         visit.deadline = self.end_throttles(hal);
         visit
     }
 
     /// Voids the unserved requests of a VF.
-    pub(super) fn cancel_requests<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn cancel_requests<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let receive = self.mail.receive;
-        self.mail.inbox.cancel(vf.into(), &InDma(hal, receive.iova));
+        self.mail.inbox.cancel(vf.into(), &DmaAdminRing(hal, receive.iova));
     }
 
     /// Sends a reply or an event to a VF.
-    pub(super) fn send<H: Card>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) {
+    pub(super) fn send<H: ControlHal>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        op: u32,
+        status: VirtchnlStatus,
+        body: &[u8],
+    ) {
         let sent = self.mail.send(hal, vf, op, status, body);
         let counters = &mut self.state_mut(vf).counters;
         counters.lost += u64::from(!sent);
-        counters.events += u64::from(sent && op == Op::Event.number());
+        counters.events += u64::from(sent && op == VirtchnlOpcode::Event.number());
     }
 
     /// Returns the descriptors in the PF's receive queue that were not messages of VFs, and the messages voided by

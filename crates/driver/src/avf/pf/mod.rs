@@ -2,7 +2,7 @@
 //! link events, and enforces policies. It drives mailbox and resets through the registers of an X710, and the rest
 //! through [`avf::control`].
 //!
-//! It takes no interrupts: the port's loop calls [`Pf::visit`] when it has time. Linux's probe looks for a reply
+//! It takes no interrupts: the port's loop calls [`AvfPf::visit`] when it has time. Linux's probe looks for a reply
 //! once, 4 to 30 ms after the request, and a miss costs it a second: so visits must be at most 3 ms apart while a
 //! request may come, and closer together where more than eight VFs may request at once: a request of one of n VFs
 //! is served by visit (n + 31) / 16 at the latest.
@@ -39,41 +39,42 @@ mod state;
 mod tests;
 mod vlans;
 
-pub use counters::{Counters, Refusal};
+pub use counters::{VirtchnlCounters, VirtchnlRefusal};
 pub use limits::LIMITS;
-pub use mail::Visit;
-pub use state::{PfState, RestoreError};
+pub use mail::AvfPfVisit;
+pub use state::{AvfPfRestoreError, AvfPfState};
 
-use crate::conduct::Monitor;
+use crate::conduct::ConductMonitor;
 use crate::hal::{DmaHal, OutOfDmaMemory};
-use ::avf::control::Control;
+use ::avf::control::CardControl;
 use ::avf::ids::MAX_VFS;
-use ::avf::virtchnl::{Capabilities, Version};
+use ::avf::virtchnl::{VfCapabilities, VirtchnlVersion};
 use alloc::vec::Vec;
-use decided::Decided;
+use decided::AvfPolicy;
 use i82576::MacAddress;
-use mail::Mail;
+use mail::PfAdminQueues;
 use serde::{Deserialize, Serialize};
 
 /// Services that the PF driver needs: registers, time, memory, and a card that carries out orders.
-pub trait Card: DmaHal + Control {}
+pub trait ControlHal: DmaHal + CardControl {}
 
-impl<T: DmaHal + Control> Card for T {}
+impl<T: DmaHal + CardControl> ControlHal for T {}
 
 /// Virtchnl capabilities that the PF offers to VFs.
-pub const OFFERED: Capabilities = Capabilities::L2
-    .and(Capabilities::REQ_QUEUES)
-    .and(Capabilities::ADV_LINK_SPEED)
-    .and(Capabilities::CRC)
-    .and(Capabilities::VLAN)
-    .and(Capabilities::VLAN_V2)
-    .and(Capabilities::RX_POLLING)
-    .and(Capabilities::RSS_PF)
-    .and(Capabilities::RX_FLEX_DESC);
+pub const OFFERED: VfCapabilities = VfCapabilities::L2
+    .and(VfCapabilities::REQ_QUEUES)
+    .and(VfCapabilities::ADV_LINK_SPEED)
+    .and(VfCapabilities::CRC)
+    .and(VfCapabilities::VLAN)
+    .and(VfCapabilities::VLAN_V2)
+    .and(VfCapabilities::RX_POLLING)
+    .and(VfCapabilities::RSS_PF)
+    .and(VfCapabilities::RX_FLEX_DESC);
 
 /// Progress of a VF's driver since the last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Stage {
+#[serde(rename = "Stage")]
+enum VfDriverStage {
     /// The driver has not requested its resources.
     Reset,
     /// The driver has requested its resources.
@@ -83,13 +84,13 @@ enum Stage {
 /// The PF driver's state of one VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfVfState")]
-struct VfState {
+struct AvfVfState {
     #[serde(rename = "policy")]
-    decided: Decided,
-    stage: Stage,
+    decided: AvfPolicy,
+    stage: VfDriverStage,
     /// Last version that the driver sent. Kept over a reset: drivers do not send it again.
-    version: Version,
-    agreed: Capabilities,
+    version: VirtchnlVersion,
+    agreed: VfCapabilities,
     /// Number of the VF's queue pairs.
     pairs: u16,
     /// MAC address of the VF. Kept over a reset.
@@ -105,19 +106,19 @@ struct VfState {
     /// Removal of received tags, and insertion of sent ones.
     strip: bool,
     insert: bool,
-    counters: Counters,
+    counters: VirtchnlCounters,
     /// Record of the VF's conduct, which is saved beside the driver: conduct outlives the card.
     #[serde(skip)]
-    monitor: Monitor,
+    monitor: ConductMonitor,
 }
 
-impl VfState {
+impl AvfVfState {
     fn new() -> Self {
-        let decided = Decided::default();
+        let decided = AvfPolicy::default();
         Self {
-            stage: Stage::Reset,
-            version: Version::V1_1,
-            agreed: Capabilities::default(),
+            stage: VfDriverStage::Reset,
+            version: VirtchnlVersion::V1_1,
+            agreed: VfCapabilities::default(),
             pairs: decided.pairs,
             mac: None,
             addresses: Vec::new(),
@@ -127,13 +128,13 @@ impl VfState {
             tx: 0,
             strip: false,
             insert: false,
-            counters: Counters::default(),
-            monitor: Monitor::default(),
+            counters: VirtchnlCounters::default(),
+            monitor: ConductMonitor::default(),
             decided,
         }
     }
 
-    fn has(&self, capability: Capabilities) -> bool {
+    fn has(&self, capability: VfCapabilities) -> bool {
         self.agreed.has(capability)
     }
 
@@ -150,25 +151,25 @@ const fn vsi(vf: u8) -> u16 {
 
 /// PF driver and the states of its VFs.
 #[derive(Debug, Clone)]
-pub struct Pf {
-    vfs: Vec<VfState>,
+pub struct AvfPf {
+    vfs: Vec<AvfVfState>,
     /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the conduct of
     /// these only.
     held: u64,
-    mail: Mail,
+    mail: PfAdminQueues,
     /// Link speed of the port in Mb/s; `None` while it is down.
     wire: Option<u32>,
 }
 
-impl Pf {
-    /// Sets up the admin queues, and lets VFs 0..`vfs` start, at most 64. The link is down until [`Pf::set_link`].
+impl AvfPf {
+    /// Sets up the admin queues, and lets VFs 0..`vfs` start, at most 64. The link is down until [`AvfPf::set_link`].
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
-    pub fn probe<H: Card>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
+    pub fn probe<H: ControlHal>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
         let count = usize::from(vfs).min(MAX_VFS);
-        let vfs = (0..count).map(|_| VfState::new()).collect();
-        let mut pf = Self { vfs, held: 0, mail: Mail::new(hal, count as u16)?, wire: None };
+        let vfs = (0..count).map(|_| AvfVfState::new()).collect();
+        let mut pf = Self { vfs, held: 0, mail: PfAdminQueues::new(hal, count as u16)?, wire: None };
         for vf in 0..count as u8 {
             pf.reset_vf(hal, vf);
         }
@@ -179,7 +180,7 @@ impl Pf {
     /// and no driver has used them since the card's power-on.
     pub fn grow(&mut self, vfs: u8) {
         let count = usize::from(vfs).min(MAX_VFS).max(self.vfs.len());
-        self.vfs.resize_with(count, VfState::new);
+        self.vfs.resize_with(count, AvfVfState::new);
         self.mail.grow(count as u16);
     }
 
@@ -209,7 +210,7 @@ impl Pf {
     /// Returns true if a VF is active: its driver has requested resources since the last reset.
     #[must_use]
     pub fn vf_is_active(&self, vf: u8) -> bool {
-        self.vfs.get(usize::from(vf)).is_some_and(|state| state.stage == Stage::Active)
+        self.vfs.get(usize::from(vf)).is_some_and(|state| state.stage == VfDriverStage::Active)
     }
 
     /// Returns the number of a VF's queue pairs.
@@ -220,16 +221,16 @@ impl Pf {
 
     /// Returns the PF driver's counters of a VF.
     #[must_use]
-    pub fn counters(&self, vf: u8) -> Option<&Counters> {
+    pub fn counters(&self, vf: u8) -> Option<&VirtchnlCounters> {
         self.vfs.get(usize::from(vf)).map(|state| &state.counters)
     }
 
     /// Returns the state of an existing VF: numbers are checked on arrival.
-    fn state(&self, vf: u8) -> &VfState {
+    fn state(&self, vf: u8) -> &AvfVfState {
         &self.vfs[usize::from(vf)]
     }
 
-    fn state_mut(&mut self, vf: u8) -> &mut VfState {
+    fn state_mut(&mut self, vf: u8) -> &mut AvfVfState {
         &mut self.vfs[usize::from(vf)]
     }
 }

@@ -1,11 +1,11 @@
 //! Applies the administrator's policies to VFs. A running VF is reset for the changes that i40e resets a VF for, and
 //! for values that its driver reads once.
 
-use super::counters::Refusal;
-use super::decided::Decided;
+use super::counters::VirtchnlRefusal;
+use super::decided::AvfPolicy;
 use super::limits::LIMITS;
-use super::{Card, Pf, VfState};
-use ::avf::control::Order;
+use super::{AvfPf, AvfVfState, ControlHal};
+use ::avf::control::CardOrder;
 use ::avf::ids::MAX_VFS;
 use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
@@ -27,7 +27,7 @@ fn each(
     vfs.try_for_each(|(vf, policy)| check(vf.get(), policy).map_err(|error| (vf, error)))
 }
 
-impl Pf {
+impl AvfPf {
     /// Returns the policy of a VF.
     #[must_use]
     pub fn policy(&self, vf: u8) -> Option<&VfPolicy> {
@@ -46,7 +46,7 @@ impl Pf {
     ///
     /// # Errors
     /// First VF whose policy is refused, and the reason: nothing is changed.
-    pub fn set_policies<H: Card>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
+    pub fn set_policies<H: ControlHal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
         (0..).zip(wanted).for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
@@ -58,7 +58,12 @@ impl Pf {
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
-    pub fn set_policy<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) -> Result<(), PolicyError> {
+    pub fn set_policy<H: ControlHal>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        policy: VfPolicy,
+    ) -> Result<(), PolicyError> {
         policy.check(&LIMITS)?;
         self.admit(vf, &policy, &[])?;
         self.apply_policy(hal, vf, policy);
@@ -70,7 +75,7 @@ impl Pf {
         let old = self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
         let Some(mac) = policy.mac.filter(|mac| Some(*mac) != old.mac) else { return Ok(()) };
         let keeps = |owner: &u8| {
-            let VfState { decided, mac: own, .. } = self.state(*owner);
+            let AvfVfState { decided, mac: own, .. } = self.state(*owner);
             let changes = wanted.get(usize::from(*owner)).is_some_and(|new| new.mac != decided.policy.mac);
             !changes || ![decided.policy.mac, *own].contains(&Some(mac))
         };
@@ -81,7 +86,7 @@ impl Pf {
         }
     }
 
-    fn apply_policy<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
+    fn apply_policy<H: ControlHal>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
         let state = self.state_mut(vf);
         let old = core::mem::replace(&mut state.decided.policy, policy);
         if policy.mac != old.mac {
@@ -91,7 +96,7 @@ impl Pf {
             self.reset_with_notice(hal, vf);
             return;
         }
-        hal.order(vf, Order::SpoofCheck(policy.spoofchk));
+        hal.order(vf, CardOrder::SpoofCheck(policy.spoofchk));
         self.apply_restraint(hal, vf);
         self.follow_vlan_policy(hal, vf);
         if policy.state != old.state {
@@ -101,9 +106,9 @@ impl Pf {
 
     /// Sets the queue pairs of a VF that requests no number, and the most that it may request, and resets it on a
     /// change. Returns false, and changes nothing, for invalid numbers.
-    pub fn set_pairs<H: Card>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
+    pub fn set_pairs<H: ControlHal>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return false };
-        let new = Decided { pairs, most_pairs: most, ..state.decided };
+        let new = AvfPolicy { pairs, most_pairs: most, ..state.decided };
         if new.has_pairs() && new != state.decided {
             (state.decided, state.pairs) = (new, pairs);
             self.reset_with_notice(hal, vf);
@@ -122,10 +127,10 @@ impl Pf {
 
     /// Checks that a VF may receive by an address that other VFs may have. A trusted VF may by any, and all VFs by
     /// a virtual router's.
-    pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), Refusal> {
+    pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), VirtchnlRefusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).decided.policy;
         let shares = |owner| share_mac && self.state(owner).decided.policy.share_mac;
         let free = || mac.is_virtual_router() || self.owners(mac, vf).all(shares);
-        if trust || free() { Ok(()) } else { Err(Refusal::AddressInUse) }
+        if trust || free() { Ok(()) } else { Err(VirtchnlRefusal::AddressInUse) }
     }
 }

@@ -4,15 +4,15 @@
 //!
 //! The card's part of a reset is not here.
 
-use super::{Card, Pf, Stage};
+use super::{AvfPf, ControlHal, VfDriverStage};
 use crate::hal::Hal;
 use ::avf::bits::rstat;
-use ::avf::control::{HashFunction, Order};
+use ::avf::control::{CardOrder, RssHashFunction};
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use ::avf::packet_type::HASH_TYPES;
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::encode;
-use ::avf::virtchnl::{Capabilities, Event, Op, Status};
+use ::avf::virtchnl::{VfCapabilities, VirtchnlEvent, VirtchnlOpcode, VirtchnlStatus};
 use policy::Offence;
 
 /// Returns the VFs that their guests have reset, a bit each. A removed card reads as all ones, its queue length
@@ -32,10 +32,10 @@ fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
     }
 }
 
-impl Pf {
+impl AvfPf {
     /// Serves VFs that their guests have reset, and returns them, a bit each. Their earlier messages are void at
     /// once. The reset of a throttled VF stays pending until one of its requests may be served.
-    pub(super) fn serve_resets<H: Card>(&mut self, hal: &mut H) -> u64 {
+    pub(super) fn serve_resets<H: ControlHal>(&mut self, hal: &mut H) -> u64 {
         let (found, now) = (find_resets(hal), hal.now());
         let reset = |vf: &u8| found >> vf & 1 == 1;
         let mut waiting = 0;
@@ -54,20 +54,26 @@ impl Pf {
     }
 
     /// Notifies and resets every VF. Their drivers start again.
-    pub fn reset_all<H: Card>(&mut self, hal: &mut H) {
+    pub fn reset_all<H: ControlHal>(&mut self, hal: &mut H) {
         self.vfs().for_each(|vf| self.reset_with_notice(hal, vf));
     }
 
     /// Resets a VF after notifying its driver.
-    pub(super) fn reset_with_notice<H: Card>(&mut self, hal: &mut H, vf: u8) {
-        if self.state(vf).stage == Stage::Active {
-            self.send(hal, vf, Op::Event.number(), Status::Success, &encode(&Event::ResetImpending));
+    pub(super) fn reset_with_notice<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+        if self.state(vf).stage == VfDriverStage::Active {
+            self.send(
+                hal,
+                vf,
+                VirtchnlOpcode::Event.number(),
+                VirtchnlStatus::Success,
+                &encode(&VirtchnlEvent::ResetImpending),
+            );
         }
         self.reset_now(hal, vf);
     }
 
     /// Resets a VF at once, without notice to its driver. Its earlier messages are void.
-    pub(super) fn reset_now<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn reset_now<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.counters.resets += 1;
         // The PF caused the reset, or a message requested it, which is counted.
@@ -77,7 +83,7 @@ impl Pf {
     }
 
     /// Performs a VF's reset. Version and address are kept: drivers do not send them again.
-    pub(super) fn reset_vf<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn reset_vf<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let at = 4 * u32::from(vf);
         hal.write(r::VPGEN_VFRTRIG + at, r::VFSWR);
         self.restore_defaults(hal, vf);
@@ -86,9 +92,9 @@ impl Pf {
     }
 
     /// Restores a VF's default settings after its reset.
-    fn restore_defaults<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    fn restore_defaults<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
-        (state.stage, state.agreed) = (Stage::Reset, Capabilities::default());
+        (state.stage, state.agreed) = (VfDriverStage::Reset, VfCapabilities::default());
         (state.rx, state.tx) = (0, 0);
         // Tags of descriptors are inserted unless the VF disables it: iavf does not request it again after a reset.
         (state.strip, state.insert) = (state.decided.policy.vlan.is_some(), true);
@@ -102,14 +108,14 @@ impl Pf {
         if let Some(mac) = mac {
             self.add_address(hal, vf, mac);
         }
-        hal.order(vf, Order::Promiscuity { unicast: false, multicast: false });
-        hal.order(vf, Order::SpoofCheck(policy.spoofchk));
+        hal.order(vf, CardOrder::Promiscuity { unicast: false, multicast: false });
+        hal.order(vf, CardOrder::SpoofCheck(policy.spoofchk));
         self.apply_restraint(hal, vf);
-        hal.order(vf, Order::HashTypes(HASH_TYPES));
-        hal.order(vf, Order::HashFunction(HashFunction::Toeplitz));
-        hal.order(vf, Order::HashKey(&[0; HASH_KEY]));
+        hal.order(vf, CardOrder::HashTypes(HASH_TYPES));
+        hal.order(vf, CardOrder::HashFunction(RssHashFunction::Toeplitz));
+        hal.order(vf, CardOrder::HashKey(&[0; HASH_KEY]));
         let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
-        hal.order(vf, Order::LookupTable(&table));
+        hal.order(vf, CardOrder::LookupTable(&table));
         self.apply_tags(hal, vf);
     }
 }

@@ -3,8 +3,8 @@
 
 use super::filters::MORE_ADDRESSES;
 use super::limits::LIMITS;
-use super::mail::{Mail, MailState};
-use super::{OFFERED, Pf, VfState};
+use super::mail::{AdminQueuesState, PfAdminQueues};
+use super::{AvfPf, AvfVfState, OFFERED};
 use crate::hal::DmaHal;
 use ::avf::ids::{MAX_PAIRS, MAX_VFS};
 use alloc::vec::Vec;
@@ -15,42 +15,42 @@ use units::LAST_VLAN;
 /// Saved state of an AVF's PF driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfPfState")]
-pub struct PfState {
-    pub(super) vfs: Vec<VfState>,
-    pub(super) mail: MailState,
+pub struct AvfPfState {
+    pub(super) vfs: Vec<AvfVfState>,
+    pub(super) mail: AdminQueuesState,
     pub(super) wire: Option<u32>,
 }
 
 /// Error for an invalid saved state of the driver, with the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the AVF PF driver is damaged: {0}; restart the port without the saved state")]
-pub struct RestoreError(pub(super) &'static str);
+pub struct AvfPfRestoreError(pub(super) &'static str);
 
-impl Pf {
+impl AvfPf {
     /// Returns the driver's state for a successor of this process. Call it between two visits; nothing is changed.
-    pub fn save<H: DmaHal>(&self, hal: &mut H) -> PfState {
-        PfState { vfs: self.vfs.clone(), mail: self.mail.save(hal), wire: self.wire }
+    pub fn save<H: DmaHal>(&self, hal: &mut H) -> AvfPfState {
+        AvfPfState { vfs: self.vfs.clone(), mail: self.mail.save(hal), wire: self.wire }
     }
 
     /// Restores a driver on a card that has been restored already. Touches no register; `hal` must allocate the
     /// same memory first as for the saved driver.
     ///
     /// # Errors
-    /// [`RestoreError`] for an invalid state.
-    pub fn restore<H: DmaHal>(hal: &mut H, state: PfState) -> Result<Self, RestoreError> {
-        let PfState { vfs, mail, wire } = state;
+    /// [`AvfPfRestoreError`] for an invalid state.
+    pub fn restore<H: DmaHal>(hal: &mut H, state: AvfPfState) -> Result<Self, AvfPfRestoreError> {
+        let AvfPfState { vfs, mail, wire } = state;
         if vfs.len() > MAX_VFS {
-            return Err(RestoreError("the port has more than 64 VFs"));
+            return Err(AvfPfRestoreError("the port has more than 64 VFs"));
         }
-        if let Some(what) = vfs.iter().find_map(VfState::flaw) {
-            return Err(RestoreError(what));
+        if let Some(what) = vfs.iter().find_map(AvfVfState::flaw) {
+            return Err(AvfPfRestoreError(what));
         }
-        let mail = Mail::restore(hal, vfs.len() as u16, &mail)?;
+        let mail = PfAdminQueues::restore(hal, vfs.len() as u16, &mail)?;
         Ok(Self { vfs, held: 0, mail, wire })
     }
 }
 
-impl PfState {
+impl AvfPfState {
     /// Returns the number of VFs in the saved state.
     #[must_use]
     pub fn vfs(&self) -> usize {
@@ -58,7 +58,7 @@ impl PfState {
     }
 }
 
-impl VfState {
+impl AvfVfState {
     /// Returns the fault of an invalid VF state, or `None`.
     fn flaw(&self) -> Option<&'static str> {
         let vlans = usize::from(LAST_VLAN) + 1;

@@ -7,12 +7,12 @@
 //!
 //! The switch enforces the memberships.
 
-use super::counters::Refusal;
-use super::requests::{Answer, Outcome};
-use super::{Card, Pf};
-use ::avf::control::{Order, Tags};
+use super::counters::VirtchnlRefusal;
+use super::requests::{VirtchnlReply, VirtchnlResult};
+use super::{AvfPf, ControlHal};
+use ::avf::control::{CardOrder, VlanTagHandling};
 use ::avf::virtchnl::vlan_offload::support;
-use ::avf::virtchnl::{Capabilities, List, VlanFilter, VlanSetting, VlanWhat};
+use ::avf::virtchnl::{MessageList, VfCapabilities, VlanFilter, VlanOffloadKind, VlanSetting};
 use alloc::vec::Vec;
 use policy::PortVlan;
 use units::LAST_VLAN;
@@ -23,49 +23,49 @@ const TPID: u16 = 0x8100;
 /// VLAN id within a tag (IEEE 802.1Q).
 const ID: u16 = 0xfff;
 
-impl Pf {
+impl AvfPf {
     /// Removes every VLAN except the VF's default: untagged frames, or its port VLAN.
-    pub(super) fn forget_vlans<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn forget_vlans<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.withheld.clear();
         let vlans = core::mem::take(&mut state.vlans);
-        vlans.into_iter().for_each(|vlan| hal.order(vf, Order::Vlan { vlan, on: false }));
+        vlans.into_iter().for_each(|vlan| hal.order(vf, CardOrder::Vlan { vlan, on: false }));
         let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
         self.add_vlan(hal, vf, fixed);
     }
 
-    pub(super) fn change_vlans<H: Card>(
+    pub(super) fn change_vlans<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
         on: bool,
-        vlans: impl Iterator<Item = Result<u16, Refusal>> + Clone,
-    ) -> Outcome {
+        vlans: impl Iterator<Item = Result<u16, VirtchnlRefusal>> + Clone,
+    ) -> VirtchnlResult {
         if on && self.state(vf).decided.policy.vlan.is_some() {
-            return Err(Refusal::VlanFixed);
+            return Err(VirtchnlRefusal::VlanFixed);
         }
         for vlan in vlans.clone() {
             if vlan? > LAST_VLAN {
-                return Err(Refusal::VlanInvalid);
+                return Err(VirtchnlRefusal::VlanInvalid);
             }
         }
         if on { Ok(self.join(hal, vf, vlans)) } else { Ok(self.leave(hal, vf, vlans)) }
     }
 
-    fn join<H: Card>(
+    fn join<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
-        vlans: impl Iterator<Item = Result<u16, Refusal>>,
-    ) -> Answer {
-        let mut answer = Answer::Done;
+        vlans: impl Iterator<Item = Result<u16, VirtchnlRefusal>>,
+    ) -> VirtchnlReply {
+        let mut answer = VirtchnlReply::Done;
         for vlan in vlans.flatten() {
             if let Err(refusal) = self.join_one(hal, vf, vlan) {
-                answer = Answer::Pretended(refusal);
+                answer = VirtchnlReply::Pretended(refusal);
             }
         }
         // Without V2 there is no other request that enables stripping.
-        if !self.state(vf).has(Capabilities::VLAN_V2) {
+        if !self.state(vf).has(VfCapabilities::VLAN_V2) {
             self.state_mut(vf).strip = true;
             self.apply_tags(hal, vf);
         }
@@ -73,7 +73,7 @@ impl Pf {
     }
 
     /// Makes a VF a member of a VLAN that it requested, or withholds the VLAN.
-    fn join_one<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), Refusal> {
+    fn join_one<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), VirtchnlRefusal> {
         let state = self.state_mut(vf);
         if state.vlans.contains(&vlan) {
             return Ok(());
@@ -81,32 +81,32 @@ impl Pf {
         state.withheld.retain(|withheld| *withheld != vlan);
         // VLAN 0, which every VF has, does not count.
         if !state.decided.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
-            return Err(Refusal::TooManyVlans);
+            return Err(VirtchnlRefusal::TooManyVlans);
         }
         if vlan != 0 && !state.decided.policy.allows_vlan(vlan) {
             state.withheld.push(vlan);
-            return Err(Refusal::VlanNotAllowed);
+            return Err(VirtchnlRefusal::VlanNotAllowed);
         }
         self.add_vlan(hal, vf, vlan);
         Ok(())
     }
 
-    fn leave<H: Card>(
+    fn leave<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
-        vlans: impl Iterator<Item = Result<u16, Refusal>>,
-    ) -> Answer {
+        vlans: impl Iterator<Item = Result<u16, VirtchnlRefusal>>,
+    ) -> VirtchnlReply {
         let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
         for vlan in vlans.flatten().filter(|vlan| *vlan != fixed) {
             self.state_mut(vf).withheld.retain(|withheld| *withheld != vlan);
             self.remove_vlan(hal, vf, vlan);
         }
-        Answer::Done
+        VirtchnlReply::Done
     }
 
     /// Applies a VF's policy to the VLANs that a VF requested.
-    pub(super) fn follow_vlan_policy<H: Card>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn follow_vlan_policy<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.decided.policy.vlan.is_some() {
             return;
@@ -121,74 +121,74 @@ impl Pf {
         }
     }
 
-    fn add_vlan<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
+    fn add_vlan<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
         self.state_mut(vf).vlans.push(vlan);
-        hal.order(vf, Order::Vlan { vlan, on: true });
+        hal.order(vf, CardOrder::Vlan { vlan, on: true });
     }
 
-    fn remove_vlan<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
+    fn remove_vlan<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
         let own = &mut self.state_mut(vf).vlans;
         if let Some(place) = own.iter().position(|own| *own == vlan) {
             own.swap_remove(place);
-            hal.order(vf, Order::Vlan { vlan, on: false });
+            hal.order(vf, CardOrder::Vlan { vlan, on: false });
         }
     }
 
-    pub(super) fn change_vlan_filters<H: Card>(
+    pub(super) fn change_vlan_filters<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
         on: bool,
-        list: List<'_, VlanFilter>,
-    ) -> Outcome {
-        self.agreed(vf, Capabilities::VLAN_V2)?;
+        list: MessageList<'_, VlanFilter>,
+    ) -> VirtchnlResult {
+        self.agreed(vf, VfCapabilities::VLAN_V2)?;
         let one_tag = |filter: VlanFilter| match (filter.outer.tpid, filter.inner.tpid) {
             (TPID, 0) => Ok(filter.outer.tci & ID),
-            _ => Err(Refusal::VlanInvalid),
+            _ => Err(VirtchnlRefusal::VlanInvalid),
         };
         self.change_vlans(hal, vf, on, list.iter().map(one_tag))
     }
 
     /// Serves the two stripping requests of V1. On a port VLAN they succeed without effect, as with i40e: VPP sends
     /// them without the capability.
-    pub(super) fn set_stripping<H: Card>(&mut self, hal: &mut H, vf: u8, on: bool) -> Outcome {
+    pub(super) fn set_stripping<H: ControlHal>(&mut self, hal: &mut H, vf: u8, on: bool) -> VirtchnlResult {
         if self.state(vf).decided.policy.vlan.is_some() {
-            return Ok(Answer::Done);
+            return Ok(VirtchnlReply::Done);
         }
-        self.agreed(vf, Capabilities::VLAN)?;
+        self.agreed(vf, VfCapabilities::VLAN)?;
         self.state_mut(vf).strip = on;
         self.apply_tags(hal, vf);
-        Ok(Answer::Done)
+        Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn set_vlan_offload<H: Card>(
+    pub(super) fn set_vlan_offload<H: ControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
-        what: VlanWhat,
+        what: VlanOffloadKind,
         on: bool,
         setting: VlanSetting,
-    ) -> Outcome {
-        self.agreed(vf, Capabilities::VLAN_V2)?;
+    ) -> VirtchnlResult {
+        self.agreed(vf, VfCapabilities::VLAN_V2)?;
         let state = self.state_mut(vf);
         if state.decided.policy.vlan.is_some() {
-            return Err(Refusal::VlanFixed);
+            return Err(VirtchnlRefusal::VlanFixed);
         }
         if setting.outer != support::ETHERTYPE_8100 || setting.inner != 0 {
-            return Err(Refusal::VlanInvalid);
+            return Err(VirtchnlRefusal::VlanInvalid);
         }
         match what {
-            VlanWhat::Strip => state.strip = on,
-            VlanWhat::Insert => state.insert = on,
+            VlanOffloadKind::Strip => state.strip = on,
+            VlanOffloadKind::Insert => state.insert = on,
         }
         self.apply_tags(hal, vf);
-        Ok(Answer::Done)
+        Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn apply_tags<H: Card>(&self, hal: &mut H, vf: u8) {
+    pub(super) fn apply_tags<H: ControlHal>(&self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         let port_vlan = state.decided.policy.vlan.map(PortVlan::tag);
         let insert = port_vlan.is_none() && state.insert;
-        hal.order(vf, Order::Tags(Tags { strip: state.strip, insert, port_vlan }));
+        hal.order(vf, CardOrder::Tags(VlanTagHandling { strip: state.strip, insert, port_vlan }));
     }
 }

@@ -1,14 +1,14 @@
 //! Events of a VF: interrupts, messages of the PF, and resets seen by its disabled mailbox.
 
-use super::Vf;
-use super::mailbox::{self, Message};
+use super::AvfDriver;
+use super::mailbox::{self, MessageFromPf};
 use crate::hal::DmaHal;
 use crate::ring::receive::RxRing;
-use crate::vf::Event;
+use crate::vf::VfInterrupt;
 use ::avf::bits::dyn_ctl;
 use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
-use ::avf::virtchnl::{self, Op};
+use ::avf::virtchnl::{self, VirtchnlOpcode};
 
 /// Unit of an interrupt interval in microseconds.
 const ITR_US: u16 = 2;
@@ -17,16 +17,16 @@ const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum AvfLinkCheck {
     /// Link up, with the speed in Mb/s.
     Up(u32),
     /// The VF's link is down.
     Down,
-    /// The PF has reset the VF, or announced it: call [`Vf::restart`].
+    /// The PF has reset the VF, or announced it: call [`AvfDriver::restart`].
     ResetNeeded,
 }
 
-impl Vf {
+impl AvfDriver {
     /// Reads the pending events that the PF sent to the VF. Returns the VF's link speed in Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
         while let Some(message) = self.mailbox.receive(hal) {
@@ -37,20 +37,20 @@ impl Vf {
 
     /// Returns the state of the link, and detects a reset without notice. Call it every two seconds, as iavf does,
     /// and after an interrupt of the mailbox.
-    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> Link {
+    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkCheck {
         let link = self.look(hal);
         match link {
-            _ if !self.running => Link::Down,
-            _ if self.reset_impending || self.was_reset(hal) => Link::ResetNeeded,
-            Some(mbps) => Link::Up(mbps),
-            None => Link::Down,
+            _ if !self.running => AvfLinkCheck::Down,
+            _ if self.reset_impending || self.was_reset(hal) => AvfLinkCheck::ResetNeeded,
+            Some(mbps) => AvfLinkCheck::Up(mbps),
+            None => AvfLinkCheck::Down,
         }
     }
 
     /// Checks the link, and triggers every queue's vector by software in case an interrupt was lost, as Linux does.
-    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> Link {
+    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkCheck {
         let check = self.check_link(hal);
-        if matches!(check, Link::Up(_)) {
+        if matches!(check, AvfLinkCheck::Up(_)) {
             let trigger = dyn_ctl::INTENA | dyn_ctl::SWINT_TRIG | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT;
             (1..self.vectors() as u8).for_each(|vector| hal.write(r::dyn_ctl(vector), trigger));
         }
@@ -75,10 +75,10 @@ impl Vf {
     }
 
     /// Records an event of the PF.
-    pub(super) fn note(&mut self, message: &Message) {
-        match decode(&message.body).filter(|_| message.operation == Op::Event.number()) {
-            Some(virtchnl::Event::Link { speed, up }) => self.link = up.then_some(speed),
-            Some(virtchnl::Event::ResetImpending) => self.reset_impending = true,
+    pub(super) fn note(&mut self, message: &MessageFromPf) {
+        match decode(&message.body).filter(|_| message.operation == VirtchnlOpcode::Event.number()) {
+            Some(virtchnl::VirtchnlEvent::Link { speed, up }) => self.link = up.then_some(speed),
+            Some(virtchnl::VirtchnlEvent::ResetImpending) => self.reset_impending = true,
             _ => {}
         }
     }
@@ -106,18 +106,18 @@ impl Vf {
     }
 
     /// Handles the message of an MSI-X vector.
-    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
         if vector >= self.vectors() {
-            return Event::Unknown;
+            return VfInterrupt::Unknown;
         }
         if vector != MAILBOX_VECTOR {
             self.masked |= 1 << vector;
-            return Event::Received;
+            return VfInterrupt::Received;
         }
         // Reading the causes clears them.
         hal.read(r::VFINT_ICR01);
         self.enable_interrupt(hal, vector as u8);
-        Event::Mailbox
+        VfInterrupt::Mailbox
     }
 
     /// Posts free buffers and unmasks the vectors that have interrupted. Call it when every received frame is

@@ -3,11 +3,11 @@
 //!
 //! `ring` has the rings, and `rings` the descriptors.
 
-use super::rings::{Received, RxFrame};
-use super::{TxOffload, Vf};
+use super::rings::{AvfReceivedFrame, AvfRxFrame};
+use super::{AvfDriver, TxOffload};
 use crate::hal::DmaHal;
 use crate::ring::receive::RxCounters;
-use crate::ring::transmit::burst::Queue;
+use crate::ring::transmit::burst::FamilyTxQueue;
 use crate::ring::transmit::{TxCounters, TxError, TxRing};
 
 /// EtherType and first byte of an IPv4 packet with a header of 20 bytes.
@@ -38,7 +38,7 @@ fn flow(frame: &[u8]) -> u32 {
     fold(ends.unwrap_or(frame))
 }
 
-impl Vf {
+impl AvfDriver {
     /// Adds a frame to a transmit queue. Returns `false` if the frame is refused.
     pub fn transmit<H: DmaHal>(&mut self, hal: &mut H, queue: u8, frame: &[u8]) -> bool {
         self.transmit_with(hal, queue, frame, &TxOffload::default())
@@ -57,7 +57,7 @@ impl Vf {
     }
 
     /// Queues packets on the queues of their flows, up to the first refused one. Returns their number.
-    /// [`Vf::flush`] rings their doorbells at the latest.
+    /// [`AvfDriver::flush`] rings their doorbells at the latest.
     #[inline]
     pub fn transmit_burst<H: DmaHal>(
         &mut self,
@@ -127,7 +127,12 @@ impl Vf {
     }
 
     /// Copies the next frame of a queue to the front of `into`. Skips and counts lost frames.
-    pub fn receive<H: DmaHal>(&mut self, hal: &mut H, queue: u8, into: &mut [u8]) -> Option<Received> {
+    pub fn receive<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        queue: u8,
+        into: &mut [u8],
+    ) -> Option<AvfReceivedFrame> {
         let ring = self.rx.get_mut(usize::from(queue))?;
         let (_, slots) = ring.place();
         for _ in 0..slots {
@@ -148,7 +153,7 @@ impl Vf {
         &mut self,
         hal: &mut H,
         most: usize,
-        mut take: impl FnMut(&mut RxFrame<'_, H>),
+        mut take: impl FnMut(&mut AvfRxFrame<'_, H>),
     ) -> usize {
         let (queues, first, mut taken) = (self.rx.len(), self.turn, 0);
         for step in 0..queues {

@@ -1,10 +1,10 @@
 //! The VF's mailbox: two rings of descriptors, with a buffer each. The driver finds replies by their done bits.
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
-use ::avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
+use ::avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
 use ::avf::bits::{aqlen, icr0};
 use ::avf::register as r;
-use ::avf::virtchnl::{Request, Status};
+use ::avf::virtchnl::{VirtchnlRequest, VirtchnlStatus};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,14 +19,14 @@ const RING: u64 = 4096;
 
 /// Virtchnl message that the PF sent to the VF.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct MessageFromPf {
     pub(super) operation: u32,
-    pub(super) status: Status,
+    pub(super) status: VirtchnlStatus,
     pub(super) body: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(super) struct Mailbox {
+pub(super) struct AvfMailbox {
     send: u64,
     receive: u64,
     /// Ring slots that the mailbox sends and receives next.
@@ -43,7 +43,7 @@ fn buffer(ring: u64, slot: u16) -> u64 {
     ring + RING + u64::from(slot) * MAX_BODY as u64
 }
 
-impl Mailbox {
+impl AvfMailbox {
     pub(super) fn new<H: DmaHal>(hal: &mut H) -> Result<Self, OutOfDmaMemory> {
         let mut ring = || hal.dma_alloc(RING as usize + usize::from(SLOTS) * MAX_BODY, RING as usize);
         Ok(Self { send: ring()?.iova, receive: ring()?.iova, out: 0, next: 0 })
@@ -68,17 +68,17 @@ impl Mailbox {
         hal.write(r::VFINT_ICR0_ENA, icr0::ADMINQ);
     }
 
-    pub(super) fn send<H: DmaHal>(&mut self, hal: &mut H, request: &Request<'_>) {
+    pub(super) fn send<H: DmaHal>(&mut self, hal: &mut H, request: &VirtchnlRequest<'_>) {
         let (body, place) = (request.encode(), buffer(self.send, self.out));
         let large = if body.len() > LARGE { flag::LB } else { 0 };
         let with_body = if body.is_empty() { 0 } else { flag::BUF | flag::RD | large };
-        let descriptor = Descriptor {
+        let descriptor = AdminQueueDescriptor {
             flags: flag::SI | with_body,
             opcode: opcode::SEND_TO_PF,
             length: body.len() as u16,
             cookie_high: request.op().number(),
             address: if body.is_empty() { 0 } else { place },
-            ..Descriptor::default()
+            ..AdminQueueDescriptor::default()
         };
         hal.dma_write(place, &body);
         hal.dma_write(self.send + u64::from(self.out) * SIZE as u64, &descriptor.emit());
@@ -87,11 +87,11 @@ impl Mailbox {
     }
 
     /// Returns the next message of the PF. Checks the descriptor, since the card may be a remote process.
-    pub(super) fn receive<H: DmaHal>(&mut self, hal: &mut H) -> Option<Message> {
+    pub(super) fn receive<H: DmaHal>(&mut self, hal: &mut H) -> Option<MessageFromPf> {
         let slot = self.next;
         let mut raw = [0; SIZE];
         hal.dma_read(self.receive + u64::from(slot) * SIZE as u64, &mut raw);
-        let descriptor = Descriptor::parse(&raw);
+        let descriptor = AdminQueueDescriptor::parse(&raw);
         if !descriptor.is_done() {
             return None;
         }
@@ -102,11 +102,15 @@ impl Mailbox {
         hal.write(r::VF_ARQT, slot.into());
         let good = descriptor.opcode == opcode::SEND_TO_VF && descriptor.flags & flag::ERR == 0;
         let operation = if good { descriptor.cookie_high } else { 0 };
-        Some(Message { operation, status: Status::of(descriptor.cookie_low.cast_signed()), body })
+        Some(MessageFromPf {
+            operation,
+            status: VirtchnlStatus::of(descriptor.cookie_low.cast_signed()),
+            body,
+        })
     }
 
     fn post<H: DmaHal>(&self, hal: &mut H, slot: u16) {
-        let posted = Descriptor::posted(buffer(self.receive, slot), MAX_BODY as u16);
+        let posted = AdminQueueDescriptor::posted(buffer(self.receive, slot), MAX_BODY as u16);
         hal.dma_write(self.receive + u64::from(slot) * SIZE as u64, &posted.emit());
     }
 }

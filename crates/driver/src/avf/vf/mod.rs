@@ -8,7 +8,7 @@
 //! | `frames` | sending and receiving frames, by queue or by flow |
 //! | `events` | interrupts, link, resets by the PF |
 //!
-//! Not supported: tunnels, segmentation of UDP, adaptive moderation. [`Vf::ask`] can select the hashed fields.
+//! Not supported: tunnels, segmentation of UDP, adaptive moderation. [`AvfDriver::ask`] can select the hashed fields.
 
 mod events;
 mod frames;
@@ -16,30 +16,30 @@ mod mailbox;
 mod rings;
 
 pub use crate::offload::TxOffload;
-pub use events::Link;
-pub use rings::{Received, RxFrame};
+pub use events::AvfLinkCheck;
+pub use rings::{AvfReceivedFrame, AvfRxFrame};
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use crate::ring::MAX_BATCH;
 use crate::ring::{receive::RxRing, transmit::TxRing};
-use ::avf::bits::ResetState;
-use ::avf::descriptor::rx::Form;
+use ::avf::bits::VfResetState;
+use ::avf::descriptor::rx::RxDescriptorFormat;
 use ::avf::descriptor::tx;
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE, MAX_PAIRS, RING};
 use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{
-    Address, AddressUse, Capabilities, Packed, QueuePair, QueueSet, Request, Resources, Statistics, Status,
-    VectorMap, Version,
+    EncodedList, EtherAddress, EtherAddressType, QueuePairInfo, QueueSet, VectorMap, VfCapabilities,
+    VfResources, VfTrafficStatistics, VirtchnlRequest, VirtchnlStatus, VirtchnlVersion,
 };
 use alloc::vec::Vec;
 use core::time::Duration;
 use i82576::MacAddress;
-use mailbox::Mailbox;
+use mailbox::AvfMailbox;
 
 /// Error of an AVF's VF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum VfError {
+pub enum AvfDriverError {
     /// The VF's reset does not end: VFGEN_RSTAT does not become active.
     #[error("the VF stays in reset; check that the PF driver runs")]
     NoReset,
@@ -59,12 +59,12 @@ pub enum VfError {
 
 /// Configuration that the owner wishes for an AVF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wishes {
+pub struct AvfDriverConfig {
     /// Virtchnl capabilities that the VF requests. The PF grants those that it offers.
-    pub capabilities: Capabilities,
-    /// Format of the VF's receive descriptors. Flexible formats need [`Capabilities::RX_FLEX_DESC`].
-    pub form: Form,
-    /// True if received frames keep their check sequence. Needs [`Capabilities::CRC`].
+    pub capabilities: VfCapabilities,
+    /// Format of the VF's receive descriptors. Flexible formats need [`VfCapabilities::RX_FLEX_DESC`].
+    pub form: RxDescriptorFormat,
+    /// True if received frames keep their check sequence. Needs [`VfCapabilities::CRC`].
     pub keep_fcs: bool,
     /// Maximum queue pairs to use of those that the PF grants.
     pub pairs: u16,
@@ -74,12 +74,12 @@ pub struct Wishes {
     pub batch: u16,
     /// Minimum interval between two interrupts of a queue's vector, in microseconds.
     pub interval_us: u16,
-    /// True if received flows are spread over the queues. Needs [`Capabilities::RSS_PF`]. Otherwise all go to the
+    /// True if received flows are spread over the queues. Needs [`VfCapabilities::RSS_PF`]. Otherwise all go to the
     /// first queue, and the card computes no hash.
     pub spread: bool,
 }
 
-impl Wishes {
+impl AvfDriverConfig {
     /// Returns the configuration with values rounded to valid ones.
     fn rounded(self) -> Self {
         let (least, most) = (*RING.start() as u16, *RING.end() as u16);
@@ -92,16 +92,16 @@ impl Wishes {
     }
 }
 
-impl Default for Wishes {
+impl Default for AvfDriverConfig {
     fn default() -> Self {
-        let capabilities = Capabilities::L2
-            .and(Capabilities::ADV_LINK_SPEED)
-            .and(Capabilities::REQ_QUEUES)
-            .and(Capabilities::VLAN)
-            .and(Capabilities::RSS_PF);
+        let capabilities = VfCapabilities::L2
+            .and(VfCapabilities::ADV_LINK_SPEED)
+            .and(VfCapabilities::REQ_QUEUES)
+            .and(VfCapabilities::VLAN)
+            .and(VfCapabilities::RSS_PF);
         Self {
             capabilities,
-            form: Form::Legacy,
+            form: RxDescriptorFormat::Legacy,
             keep_fcs: false,
             pairs: MAX_PAIRS as u16,
             descriptors: 64,
@@ -118,13 +118,13 @@ const LOOKS: u32 = 200;
 
 /// Driver of an Adaptive Virtual Function.
 #[derive(Debug)]
-pub struct Vf {
-    mailbox: Mailbox,
-    wishes: Wishes,
-    resources: Resources,
+pub struct AvfDriver {
+    mailbox: AvfMailbox,
+    wishes: AvfDriverConfig,
+    resources: VfResources,
     mac: MacAddress,
-    tx: Vec<TxRing<tx::Data>>,
-    rx: Vec<RxRing<Form>>,
+    tx: Vec<TxRing<tx::TxDataDescriptor>>,
+    rx: Vec<RxRing<RxDescriptorFormat>>,
     /// Queue whose received frames are taken next.
     turn: usize,
     /// Link speed in Mb/s; `None` while it is down.
@@ -137,26 +137,30 @@ pub struct Vf {
     masked: u32,
 }
 
-impl Vf {
+impl AvfDriver {
     /// Waits for the VF, and requests its resources. `mac` is used if the PF assigns none.
     ///
     /// # Errors
-    /// [`VfError`].
-    pub fn probe<H: DmaHal>(hal: &mut H, mac: MacAddress) -> Result<Self, VfError> {
-        Self::probe_with(hal, mac, Wishes::default())
+    /// [`AvfDriverError`].
+    pub fn probe<H: DmaHal>(hal: &mut H, mac: MacAddress) -> Result<Self, AvfDriverError> {
+        Self::probe_with(hal, mac, AvfDriverConfig::default())
     }
 
     /// Waits for the VF, and requests its resources with the given configuration.
     ///
     /// # Errors
-    /// [`VfError`].
-    pub fn probe_with<H: DmaHal>(hal: &mut H, mac: MacAddress, wishes: Wishes) -> Result<Self, VfError> {
-        let mailbox = Mailbox::new(hal)?;
-        let none = Resources {
+    /// [`AvfDriverError`].
+    pub fn probe_with<H: DmaHal>(
+        hal: &mut H,
+        mac: MacAddress,
+        wishes: AvfDriverConfig,
+    ) -> Result<Self, AvfDriverError> {
+        let mailbox = AvfMailbox::new(hal)?;
+        let none = VfResources {
             pairs: 0,
             vectors: 0,
             max_frame: 0,
-            capabilities: Capabilities::default(),
+            capabilities: VfCapabilities::default(),
             vsi: 0,
             mac: [0; 6],
         };
@@ -174,7 +178,7 @@ impl Vf {
             masked: 0,
         };
         vf.introduce(hal)?;
-        let Wishes { form, pairs, descriptors, batch, .. } = vf.wishes;
+        let AvfDriverConfig { form, pairs, descriptors, batch, .. } = vf.wishes;
         for queue in 0..vf.resources.pairs.min(pairs) as u8 {
             vf.tx.push(TxRing::new(hal, descriptors, batch, r::qtx_tail(queue))?);
             vf.rx.push(RxRing::new(hal, form, descriptors, batch, r::qrx_tail(queue))?);
@@ -182,20 +186,20 @@ impl Vf {
         Ok(vf)
     }
 
-    fn introduce<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+    fn introduce<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
         let mut active = || {
             hal.wait(LOOK);
-            ResetState::of(hal.read(r::VFGEN_RSTAT)) == ResetState::Active
+            VfResetState::of(hal.read(r::VFGEN_RSTAT)) == VfResetState::Active
         };
         if !(0..LOOKS).any(|_| active()) {
-            return Err(VfError::NoReset);
+            return Err(AvfDriverError::NoReset);
         }
         self.mailbox.start(hal);
         (self.link, self.reset_impending) = (None, false);
-        self.ask(hal, Request::Version(Version::V1_1))?;
-        let request = Request::Resources(Some(self.wishes.capabilities));
+        self.ask(hal, VirtchnlRequest::Version(VirtchnlVersion::V1_1))?;
+        let request = VirtchnlRequest::Resources(Some(self.wishes.capabilities));
         let body = self.ask(hal, request)?;
-        self.resources = decode(&body).ok_or(VfError::Malformed(request.op().number()))?;
+        self.resources = decode(&body).ok_or(AvfDriverError::Malformed(request.op().number()))?;
         if self.resources.mac != [0; 6] {
             self.mac = MacAddress(self.resources.mac);
         }
@@ -205,48 +209,48 @@ impl Vf {
     /// Sets up and starts every queue of the VF: pair n raises vector n + 1.
     ///
     /// # Errors
-    /// [`VfError`].
-    pub fn start<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+    /// [`AvfDriverError`].
+    pub fn start<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
         let vsi = self.resources.vsi;
-        let own = Packed::new(&[Address { mac: self.mac.0, usage: AddressUse::Primary }]);
-        self.ask(hal, Request::Addresses(true, vsi, own.list()))?;
+        let own = EncodedList::new(&[EtherAddress { mac: self.mac.0, usage: EtherAddressType::Primary }]);
+        self.ask(hal, VirtchnlRequest::Addresses(true, vsi, own.list()))?;
         let pairs = self.pairs();
         self.spread(hal)?;
         let map = |n: u16| VectorMap { vsi, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 };
         let maps: Vec<_> = (0..pairs).map(map).collect();
-        self.ask(hal, Request::MapVectors(Packed::new(&maps).list()))?;
+        self.ask(hal, VirtchnlRequest::MapVectors(EncodedList::new(&maps).list()))?;
         let (longest, keep_fcs) = (self.resources.max_frame, self.wishes.keep_fcs);
         let rings = self.tx.iter().zip(&self.rx).take(pairs.into()).zip(0..);
-        let pair = |((tx, rx), queue)| QueuePair {
+        let pair = |((tx, rx), queue)| QueuePairInfo {
             tx: rings::describe_tx(tx, vsi, queue),
             rx: rings::describe_rx(rx, self.wishes.form, vsi, queue, longest, keep_fcs),
         };
         let described: Vec<_> = rings.map(pair).collect();
-        self.ask(hal, Request::ConfigureQueues(vsi, Packed::new(&described).list()))?;
+        self.ask(hal, VirtchnlRequest::ConfigureQueues(vsi, EncodedList::new(&described).list()))?;
         for (tx, rx) in self.tx.iter_mut().zip(&mut self.rx).take(pairs.into()) {
             tx.start(hal);
             rx.start(hal);
         }
-        self.ask(hal, Request::SwitchQueues(true, self.all_queues()))?;
+        self.ask(hal, VirtchnlRequest::SwitchQueues(true, self.all_queues()))?;
         self.running = true;
         self.start_interrupts(hal);
         Ok(())
     }
 
     /// Spreads received flows over the queues in use, if configured; else disables the hash, which a PF enables.
-    fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
-        if !self.resources.capabilities.has(Capabilities::RSS_PF) {
+    fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
+        if !self.resources.capabilities.has(VfCapabilities::RSS_PF) {
             return Ok(());
         }
         if !self.wishes.spread {
-            return self.ask(hal, Request::SetHashTypes(0)).map(|_| ());
+            return self.ask(hal, VirtchnlRequest::SetHashTypes(0)).map(|_| ());
         }
         let (vsi, pairs) = (self.resources.vsi, self.pairs().max(1));
         // Any key with non-repeating bits is suitable.
         let key: [u8; HASH_KEY] = core::array::from_fn(|n| (frames::fold(&[n as u8]) >> 16) as u8);
-        self.ask(hal, Request::HashKey(vsi, &key))?;
+        self.ask(hal, VirtchnlRequest::HashKey(vsi, &key))?;
         let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
-        self.ask(hal, Request::LookupTable(vsi, &table)).map(|_| ())
+        self.ask(hal, VirtchnlRequest::LookupTable(vsi, &table)).map(|_| ())
     }
 
     fn all_queues(&self) -> QueueSet {
@@ -264,17 +268,17 @@ impl Vf {
     /// Stops every queue of the VF.
     ///
     /// # Errors
-    /// [`VfError`].
-    pub fn stop<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+    /// [`AvfDriverError`].
+    pub fn stop<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
         self.halt();
-        self.ask(hal, Request::SwitchQueues(false, self.all_queues())).map(|_| ())
+        self.ask(hal, VirtchnlRequest::SwitchQueues(false, self.all_queues())).map(|_| ())
     }
 
     /// Negotiates and starts again after a reset of any origin. Waits for an announced reset.
     ///
     /// # Errors
-    /// [`VfError`]: no frame moves until it is called again.
-    pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+    /// [`AvfDriverError`]: no frame moves until it is called again.
+    pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
         self.halt();
         for _ in 0..LOOKS {
             if !self.reset_impending || self.was_reset(hal) {
@@ -286,9 +290,9 @@ impl Vf {
         self.start(hal)
     }
 
-    /// Requests a reset of the VF. Call [`Vf::restart`] afterwards.
+    /// Requests a reset of the VF. Call [`AvfDriver::restart`] afterwards.
     pub fn reset<H: DmaHal>(&mut self, hal: &mut H) {
-        self.mailbox.send(hal, &Request::Reset);
+        self.mailbox.send(hal, &VirtchnlRequest::Reset);
     }
 
     /// Returns the VF's current MAC address.
@@ -306,18 +310,22 @@ impl Vf {
     /// Returns the card's counters of this VF.
     ///
     /// # Errors
-    /// [`VfError`].
-    pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Result<Statistics, VfError> {
-        let request = Request::Statistics(QueueSet { vsi: self.resources.vsi, rx: 0, tx: 0 });
+    /// [`AvfDriverError`].
+    pub fn statistics<H: DmaHal>(&mut self, hal: &mut H) -> Result<VfTrafficStatistics, AvfDriverError> {
+        let request = VirtchnlRequest::Statistics(QueueSet { vsi: self.resources.vsi, rx: 0, tx: 0 });
         let body = self.ask(hal, request)?;
-        decode(&body).ok_or(VfError::Malformed(request.op().number()))
+        decode(&body).ok_or(AvfDriverError::Malformed(request.op().number()))
     }
 
     /// Sends a request to the PF and waits for the PF's reply.
     ///
     /// # Errors
-    /// [`VfError`].
-    pub fn ask<H: DmaHal>(&mut self, hal: &mut H, request: Request<'_>) -> Result<Vec<u8>, VfError> {
+    /// [`AvfDriverError`].
+    pub fn ask<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        request: VirtchnlRequest<'_>,
+    ) -> Result<Vec<u8>, AvfDriverError> {
         let number = request.op().number();
         self.mailbox.send(hal, &request);
         for _ in 0..mailbox::PATIENCE {
@@ -327,12 +335,12 @@ impl Vf {
                     continue;
                 }
                 return match message.status {
-                    Status::Success => Ok(message.body),
-                    status => Err(VfError::Refused(number, status.number())),
+                    VirtchnlStatus::Success => Ok(message.body),
+                    status => Err(AvfDriverError::Refused(number, status.number())),
                 };
             }
             hal.wait(mailbox::TICK);
         }
-        Err(VfError::NoAnswer(number))
+        Err(AvfDriverError::NoAnswer(number))
     }
 }

@@ -1,31 +1,31 @@
 //! Descriptors of both rings, and the rings' configuration messages for the PF. The rings themselves are in `ring`.
 
 use crate::hal::DmaHal;
-use crate::offload::{Headers, TxOffload};
+use crate::offload::{HeaderLengths, TxOffload};
 use crate::ring::BUFFER;
-use crate::ring::receive::{self, Layout, Raw, RxRing};
-use crate::ring::transmit::burst::Queue;
-use crate::ring::transmit::{Piece, TxError, TxRing};
-use ::avf::descriptor::rx::{self, Form, WriteBack};
-use ::avf::descriptor::tx::{self, Context, Data, Ip, L4};
-use ::avf::virtchnl::{RxQueue, TxQueue};
+use crate::ring::receive::{self, RawRxDescriptor, RxDescriptorLayout, RxRing};
+use crate::ring::transmit::burst::FamilyTxQueue;
+use crate::ring::transmit::{TxError, TxPartDescriptor, TxRing};
+use ::avf::descriptor::rx::{self, RxDescriptorFormat, RxWriteBack};
+use ::avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use ::avf::virtchnl::{RxQueueInfo, TxQueueInfo};
 
 /// Longest frame in bytes that a VF requests, if the PF sets no limit.
 const LONGEST_FRAME: u32 = 9728;
 
 /// Received frame of an AVF, as the card describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct AvfReceivedFrame {
     /// Length of the frame in bytes.
     pub length: usize,
     /// The card's description of the frame.
-    pub said: WriteBack,
+    pub said: RxWriteBack,
 }
 
 /// Received frame in the buffers of its ring.
-pub type RxFrame<'a, H> = receive::RxFrame<'a, H, Form>;
+pub type AvfRxFrame<'a, H> = receive::RxFrame<'a, H, RxDescriptorFormat>;
 
-impl Received {
+impl AvfReceivedFrame {
     /// Returns true if the card reports a wrong checksum of the frame.
     #[must_use]
     pub fn has_bad_checksum(&self) -> bool {
@@ -33,7 +33,7 @@ impl Received {
     }
 }
 
-impl Piece for Data {
+impl TxPartDescriptor for TxDataDescriptor {
     const REPORT: u64 = tx::REPORT;
 
     #[inline(always)]
@@ -51,8 +51,8 @@ impl Piece for Data {
     }
 }
 
-impl Layout for Form {
-    type Received = Received;
+impl RxDescriptorLayout for RxDescriptorFormat {
+    type Received = AvfReceivedFrame;
 
     #[inline(always)]
     fn size(self) -> usize {
@@ -60,66 +60,67 @@ impl Layout for Form {
     }
 
     #[inline(always)]
-    fn posted(self, buffer: u64) -> Raw {
+    fn posted(self, buffer: u64) -> RawRxDescriptor {
         rx::posted(buffer)
     }
 
     #[inline(always)]
-    fn filled(self, raw: &Raw) -> (usize, bool) {
-        let back = WriteBack::parse(raw, self);
+    fn filled(self, raw: &RawRxDescriptor) -> (usize, bool) {
+        let back = RxWriteBack::parse(raw, self);
         back.map_or((0, false), |back| (back.length.into(), back.end_of_packet))
     }
 
     #[inline(always)]
-    fn received(self, raw: &Raw, length: usize) -> Received {
-        Received { length, said: WriteBack::parse(raw, self).unwrap_or_default() }
+    fn received(self, raw: &RawRxDescriptor, length: usize) -> AvfReceivedFrame {
+        AvfReceivedFrame { length, said: RxWriteBack::parse(raw, self).unwrap_or_default() }
     }
 
     #[inline(always)]
-    fn has_bad_checksum(self, raw: &Raw) -> bool {
-        WriteBack::parse(raw, self).is_some_and(|said| Received { length: 0, said }.has_bad_checksum())
+    fn has_bad_checksum(self, raw: &RawRxDescriptor) -> bool {
+        RxWriteBack::parse(raw, self)
+            .is_some_and(|said| AvfReceivedFrame { length: 0, said }.has_bad_checksum())
     }
 }
 
 /// Returns the fields that all data descriptors of a packet share.
-fn data_of(headers: Option<Headers>, offload: &TxOffload) -> Data {
+fn data_of(headers: Option<HeaderLengths>, offload: &TxOffload) -> TxDataDescriptor {
     let tag = offload.vlan;
-    let Some(headers) = headers else { return Data { tag, ..Data::default() } };
+    let Some(headers) = headers else { return TxDataDescriptor { tag, ..TxDataDescriptor::default() } };
     let (mac, ip, l4) = headers.lengths();
     let segment = offload.tso.is_some();
-    let l4_kind = if headers.is_tcp() { L4::Tcp } else { L4::Udp };
-    Data {
+    let l4_kind = if headers.is_tcp() { TxL4Checksum::Tcp } else { TxL4Checksum::Udp };
+    TxDataDescriptor {
         tag,
         ip: match (headers.is_ipv4(), offload.ip_checksum || segment) {
-            (false, _) => Ip::V6,
-            (true, false) => Ip::V4,
-            (true, true) => Ip::V4Checksum,
+            (false, _) => TxIpHeader::V6,
+            (true, false) => TxIpHeader::V4,
+            (true, true) => TxIpHeader::V4Checksum,
         },
-        l4: if offload.l4_checksum || segment { l4_kind } else { L4::None },
+        l4: if offload.l4_checksum || segment { l4_kind } else { TxL4Checksum::None },
         mac_length: mac as u16,
         ip_length: ip as u16,
         l4_length: l4 as u16,
-        ..Data::default()
+        ..TxDataDescriptor::default()
     }
 }
 
 /// Describes a transmit ring to the PF.
-pub(super) fn describe_tx(ring: &TxRing<Data>, vsi: u16, queue: u16) -> TxQueue {
+pub(super) fn describe_tx(ring: &TxRing<TxDataDescriptor>, vsi: u16, queue: u16) -> TxQueueInfo {
     let (base, length) = ring.place();
-    TxQueue { vsi, queue, length, base, ..TxQueue::default() }
+    TxQueueInfo { vsi, queue, length, base, ..TxQueueInfo::default() }
 }
 
 /// Describes a receive ring to the PF.
 pub(super) fn describe_rx(
-    ring: &RxRing<Form>,
-    form: Form,
+    ring: &RxRing<RxDescriptorFormat>,
+    form: RxDescriptorFormat,
     vsi: u16,
     queue: u16,
     longest: u16,
     keep_fcs: bool,
-) -> RxQueue {
+) -> RxQueueInfo {
     let (base, length) = ring.place();
-    RxQueue {
+    RxQueueInfo {
         vsi,
         queue,
         length: length.into(),
@@ -128,17 +129,17 @@ pub(super) fn describe_rx(
         keep_fcs,
         rxdid: form.number(),
         base,
-        ..RxQueue::default()
+        ..RxQueueInfo::default()
     }
 }
 
 /// The card checks the packet length.
-impl Queue for TxRing<Data> {
-    type Piece = Data;
+impl FamilyTxQueue for TxRing<TxDataDescriptor> {
+    type Piece = TxDataDescriptor;
     const RESERVE: usize = 0;
 
     #[inline(always)]
-    fn ring(&mut self) -> &mut TxRing<Data> {
+    fn ring(&mut self) -> &mut TxRing<TxDataDescriptor> {
         self
     }
 
@@ -154,7 +155,9 @@ impl Queue for TxRing<Data> {
         self.make_room(hal, length, offload.tso.is_some().into())?;
         if let (Some(mss), Some(headers)) = (offload.tso, headers) {
             let payload = (length - headers.total()) as u32;
-            self.put(Context { segment: true, payload, mss, ..Context::default() }.emit());
+            self.put(
+                TxContextDescriptor { segment: true, payload, mss, ..TxContextDescriptor::default() }.emit(),
+            );
         }
         self.take(hal, packet, headers, offload, data_of(headers, offload));
         Ok(())

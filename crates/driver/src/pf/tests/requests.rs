@@ -1,20 +1,20 @@
 //! Tests requests and acknowledgements in registers, one visit each. The backplane's tests cover both ends
 //! together.
 
-use super::{Registers, vf};
+use super::{StoredRegisters, vf};
 use crate::hal::Hal;
 use crate::pf::Pf;
 use core::time::Duration;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{mbvficr, p2v, vmolr};
 use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promisc};
 use i82576::register as r;
-use policy::{Link, PortPolicy, Thresholds, VfPolicy};
+use policy::{OffenceThresholds, PortPolicy, VfLinkPolicy, VfPolicy};
 
 /// Creates two VFs, of which VF 0 has sent VF_RESET.
-fn pf() -> (Registers, Pf) {
-    let mut hal = Registers::default();
+fn pf() -> (StoredRegisters, Pf) {
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
     ask(&mut hal, &mut pf, 0, &[id::VF_RESET]);
@@ -22,7 +22,7 @@ fn pf() -> (Registers, Pf) {
 }
 
 /// Sends a mailbox request of VF `n`, and runs a PF visit. Returns P2VMAILBOX.
-fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
+fn ask(hal: &mut StoredRegisters, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);
     }
@@ -32,21 +32,21 @@ fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
 }
 
 /// Sends a request of VF 0. Returns the first word of the reply.
-fn reply(hal: &mut Registers, pf: &mut Pf, words: &[u32]) -> u32 {
+fn reply(hal: &mut StoredRegisters, pf: &mut Pf, words: &[u32]) -> u32 {
     assert_eq!(ask(hal, pf, 0, words), p2v::ACK | p2v::STS);
     hal.read(r::vmbmem(vf(0), 0))
 }
 
 /// Acknowledges for VF `n`. Returns true if the PF sends a message.
-fn is_answered(hal: &mut Registers, pf: &mut Pf, n: u8) -> bool {
+fn is_answered(hal: &mut StoredRegisters, pf: &mut Pf, n: u8) -> bool {
     hal.write(r::p2v_mailbox(vf(n)), 0);
     hal.ring(1 << n << mbvficr::VFACK_SHIFT);
     pf.visit(hal);
     hal.read(r::p2v_mailbox(vf(n))) == p2v::STS
 }
 
-fn receives_every_multicast(hal: &mut Registers) -> bool {
-    hal.read(r::vmolr(Pool::FIRST)) & vmolr::MPME != 0
+fn receives_every_multicast(hal: &mut StoredRegisters) -> bool {
+    hal.read(r::vmolr(PoolIndex::FIRST)) & vmolr::MPME != 0
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn mailbox_message_without_request_is_acknowledged_only() {
 
 #[test]
 fn vf_request_cleared_by_a_reset_is_not_served() {
-    let mut hal = Registers { race: true, ..Registers::default() };
+    let mut hal = StoredRegisters { race: true, ..StoredRegisters::default() };
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
     assert_eq!(ask(&mut hal, &mut pf, 0, &[id::VF_RESET]), 0, "the buffer is unlocked");
@@ -162,7 +162,7 @@ fn only_enabled_vfs_get_notices() {
 fn vf_throttle_ends_with_the_pf_visit_at_its_deadline() {
     let (mut hal, mut pf) = pf();
     let flood = [0, 0, 0, 0, 0, 100];
-    let limits = [Thresholds { warn: 0, throttle: 50, quarantine: 0 }; 6];
+    let limits = [OffenceThresholds { warn: 0, throttle: 50, quarantine: 0 }; 6];
     pf.set_port_policy(&mut hal, PortPolicy { limits, ..PortPolicy::default() }).unwrap();
     pf.watch(&mut hal, vf(0), [0; 6]);
     hal.wait(Duration::from_secs(1));
@@ -210,7 +210,7 @@ fn only_a_link_policy_change_notifies_the_guest() {
     let policy = VfPolicy { spoofchk: false, ..*pf.policy(vf(0)) };
     pf.set_policy(&mut hal, vf(0), policy).unwrap();
     assert_eq!(pf.counters(vf(0)).notices, 0);
-    pf.set_policy(&mut hal, vf(0), VfPolicy { state: Link::Disable, ..policy }).unwrap();
+    pf.set_policy(&mut hal, vf(0), VfPolicy { state: VfLinkPolicy::Disable, ..policy }).unwrap();
     assert_eq!(pf.counters(vf(0)).notices, 1);
 }
 

@@ -1,10 +1,10 @@
 //! Tests receive-side scaling in registers. The backplane's tests cover the card's part.
 
-use super::{Registers, vf};
+use super::{StoredRegisters, vf};
 use crate::hal::Hal;
 use crate::pf::Pf;
 use core::time::Duration;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::Time;
 use i82576::bits::{mrqc, rctl, vmolr};
 use i82576::register as r;
@@ -12,9 +12,9 @@ use policy::VfPolicy;
 
 /// Registers that refuse writes of MRQC while the port receives.
 #[derive(Default)]
-struct Guarded(Registers);
+struct MrqcGuard(StoredRegisters);
 
-impl Hal for Guarded {
+impl Hal for MrqcGuard {
     fn read(&mut self, offset: u32) -> u32 {
         self.0.read(offset)
     }
@@ -31,18 +31,18 @@ impl Hal for Guarded {
     }
 }
 
-fn scale(hal: &mut Guarded, pf: &mut Pf, n: u8, rss: bool) {
+fn scale(hal: &mut MrqcGuard, pf: &mut Pf, n: u8, rss: bool) {
     pf.set_policy(hal, vf(n), VfPolicy { rss, ..VfPolicy::default() }).unwrap();
 }
 
-fn mode(hal: &mut Guarded) -> u32 {
+fn mode(hal: &mut MrqcGuard) -> u32 {
     assert_ne!(hal.read(r::RCTL) & rctl::EN, 0, "the port receives again");
     hal.read(r::MRQC) & mrqc::MODE_MASK
 }
 
 #[test]
 fn rss_mode_follows_the_first_and_last_rss_vf() {
-    let mut hal = Guarded::default();
+    let mut hal = MrqcGuard::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
     assert_eq!(mode(&mut hal), mrqc::VMDQ);
@@ -53,17 +53,20 @@ fn rss_mode_follows_the_first_and_last_rss_vf() {
         mrqc::VMDQ_RSS | 0x37 << 16,
         "igb's types: TCP by ports, all IP by addresses"
     );
-    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(Pool::EVERY[n])) & vmolr::RSSE != 0), [true, false, true]);
+    assert_eq!(
+        [0, 1, 2].map(|n| hal.read(r::vmolr(PoolIndex::EVERY[n])) & vmolr::RSSE != 0),
+        [true, false, true]
+    );
     scale(&mut hal, &mut pf, 0, false);
     assert_eq!(mode(&mut hal), mrqc::VMDQ_RSS, "VF 2 still uses RSS");
     scale(&mut hal, &mut pf, 2, false);
     assert_eq!(mode(&mut hal), mrqc::VMDQ);
-    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(Pool::EVERY[n])) & vmolr::RSSE), [0; 3]);
+    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(PoolIndex::EVERY[n])) & vmolr::RSSE), [0; 3]);
 }
 
 #[test]
 fn rss_key_and_table_are_set_once() {
-    let mut hal = Guarded::default();
+    let mut hal = MrqcGuard::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     for word in 0..32 {
         assert_eq!(hal.read(r::reta(word)).to_le_bytes(), [0, 1, 0, 1]);
@@ -73,13 +76,13 @@ fn rss_key_and_table_are_set_once() {
     scale(&mut hal, &mut pf, 1, true);
     pf.enable_vfs(&mut hal, 2).unwrap();
     assert_eq!(
-        (mode(&mut hal), hal.read(r::vmolr(Pool::EVERY[1])) & vmolr::RSSE),
+        (mode(&mut hal), hal.read(r::vmolr(PoolIndex::EVERY[1])) & vmolr::RSSE),
         (mrqc::VMDQ_RSS, vmolr::RSSE),
         "the key is set before"
     );
     pf.reset(&mut hal).unwrap();
     assert_eq!(
-        (mode(&mut hal), hal.read(r::vmolr(Pool::EVERY[1])) & vmolr::RSSE),
+        (mode(&mut hal), hal.read(r::vmolr(PoolIndex::EVERY[1])) & vmolr::RSSE),
         (mrqc::VMDQ_RSS, vmolr::RSSE),
         "the key is kept"
     );

@@ -1,17 +1,17 @@
 //! Tests changes of several VFs at once.
 
-use super::{Registers, vf, with_mac};
+use super::{StoredRegisters, vf, with_mac};
 use crate::hal::Hal;
-use crate::pf::{Pf, ResizeError};
-use i82576::Pool;
+use crate::pf::{Pf, VfCountError};
+use i82576::PoolIndex;
 use i82576::ids::VLAN_FILTERS;
 use i82576::register as r;
 use policy::{AddressOwner, PolicyError, PortVlan, VfPolicy};
 use std::vec;
 use std::vec::Vec;
 
-fn two_vfs() -> (Registers, Pf) {
-    let mut hal = Registers::default();
+fn two_vfs() -> (StoredRegisters, Pf) {
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     for n in 0..2 {
         pf.set_policy(&mut hal, vf(n), with_mac(n + 1)).unwrap();
@@ -37,7 +37,7 @@ fn policies_of_several_82576_vfs_are_set_all_or_none() {
     let (mut hal, mut pf) = two_vfs();
     let one = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 1 }), ..with_mac(2) };
     let twice = [one, with_mac(2)];
-    let registers = [r::rah(23), r::rah(22), r::vmvir(Pool::FIRST), r::vlvf(1)];
+    let registers = [r::rah(23), r::rah(22), r::vmvir(PoolIndex::FIRST), r::vlvf(1)];
     let before = registers.map(|register| hal.read(register));
     assert!(matches!(pf.set_policies(&mut hal, &twice), Err((_, PolicyError::MacInUse(..)))));
     assert_eq!((*pf.policy(vf(0)), *pf.policy(vf(1))), (with_mac(1), with_mac(2)));
@@ -59,7 +59,7 @@ fn changing_the_number_of_vfs_keeps_other_vfs_policies() {
     assert_eq!((pf.vf_mac(vf(1)), *pf.policy(vf(1))), (None, VfPolicy::default()));
     assert_eq!((hal.read(r::rah(21)) >> 31, hal.read(r::rah(22)) >> 31), (0, 0));
     assert_eq!(pf.vf_mac(vf(0)), with_mac(1).mac);
-    assert_eq!(pf.resize(&mut hal, 9), Err(ResizeError::TooManyVfs(9)));
+    assert_eq!(pf.resize(&mut hal, 9), Err(VfCountError::TooManyVfs(9)));
 }
 
 fn on_vlan(id: u16) -> VfPolicy {
@@ -68,7 +68,7 @@ fn on_vlan(id: u16) -> VfPolicy {
 
 #[test]
 fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let before = [on_vlan(1), VfPolicy::default(), VfPolicy::default(), VfPolicy::default(), on_vlan(2)];
     pf.enable_vfs(&mut hal, 8).unwrap();
@@ -87,7 +87,7 @@ fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
 
 #[test]
 fn two_vfs_port_vlans_are_exchanged_with_no_free_filter() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
     pf.set_policies(&mut hal, &[on_vlan(1), on_vlan(2)]).unwrap();
@@ -101,7 +101,7 @@ fn two_vfs_port_vlans_are_exchanged_with_no_free_filter() {
 
 #[test]
 fn requested_vlans_return_after_a_port_vlan() {
-    let mut hal = Registers::default();
+    let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
     pf.set_vlan(&mut hal, vf(0), true, 10).unwrap();

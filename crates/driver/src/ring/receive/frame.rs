@@ -1,12 +1,12 @@
 //! Received frame of a burst, in the ring's buffers until its taker returns. Its descriptor is parsed on demand.
 
-use super::layout::{Layout, Raw, RxError};
+use super::layout::{RawRxDescriptor, RxDescriptorLayout, RxError};
 use crate::hal::DmaHal;
 use crate::ring::BUFFER;
 
 /// Part of a received frame in the buffer of one slot.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct RxFramePart {
     /// Device address of the frame's receive buffer.
     pub(super) address: u64,
     /// Bytes of the frame in the buffer.
@@ -19,22 +19,27 @@ pub struct RxFrame<'a, H, L> {
     hal: &'a H,
     layout: L,
     /// The frame's last descriptor.
-    raw: &'a Raw,
+    raw: &'a RawRxDescriptor,
     /// Device address of the frame's first byte.
     address: u64,
     length: usize,
     /// Pieces of a frame in several slots; empty for a frame in one.
-    pieces: &'a [Piece],
+    pieces: &'a [RxFramePart],
     /// True if the card reported more bytes than a buffer holds, or did not end the frame.
     malformed: bool,
     /// True if the frame is malformed, or did not fit the taker's buffer.
     lost: bool,
 }
 
-impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
+impl<'a, H: DmaHal, L: RxDescriptorLayout> RxFrame<'a, H, L> {
     /// Creates a received frame of one ring slot.
     #[inline(always)]
-    pub(super) fn new(hal: &'a H, (layout, raw): (L, &'a Raw), address: u64, length: usize) -> Self {
+    pub(super) fn new(
+        hal: &'a H,
+        (layout, raw): (L, &'a RawRxDescriptor),
+        address: u64,
+        length: usize,
+    ) -> Self {
         let malformed = length > BUFFER;
         Self { hal, layout, raw, address, length, pieces: &[], malformed, lost: malformed }
     }
@@ -42,8 +47,8 @@ impl<'a, H: DmaHal, L: Layout> RxFrame<'a, H, L> {
     /// Creates a frame of several slots; `ended` is false if the card did not end the frame.
     pub(super) fn of_pieces(
         hal: &'a H,
-        (layout, raw): (L, &'a Raw),
-        pieces: &'a [Piece],
+        (layout, raw): (L, &'a RawRxDescriptor),
+        pieces: &'a [RxFramePart],
         ended: bool,
     ) -> Self {
         let malformed = !ended || pieces.iter().any(|piece| piece.bytes > BUFFER);

@@ -3,10 +3,10 @@
 use crate::hal::DESCRIPTOR;
 
 /// Receive descriptor, of which the layout's size in bytes is used.
-pub(crate) type Raw = [u8; DESCRIPTOR];
+pub(crate) type RawRxDescriptor = [u8; DESCRIPTOR];
 
 /// Layout of a device family's receive descriptors.
-pub trait Layout: Copy {
+pub trait RxDescriptorLayout: Copy {
     /// Description of a received frame by the card.
     type Received;
 
@@ -14,16 +14,16 @@ pub trait Layout: Copy {
     fn size(self) -> usize;
 
     /// Returns the receive descriptor that posts a buffer to the card.
-    fn posted(self, buffer: u64) -> Raw;
+    fn posted(self, buffer: u64) -> RawRxDescriptor;
 
     /// Parses a completed receive descriptor. Returns the bytes in its buffer, and true if it is the frame's last.
-    fn filled(self, raw: &Raw) -> (usize, bool);
+    fn filled(self, raw: &RawRxDescriptor) -> (usize, bool);
 
     /// Parses the last descriptor of a frame of `length` bytes.
-    fn received(self, raw: &Raw, length: usize) -> Self::Received;
+    fn received(self, raw: &RawRxDescriptor, length: usize) -> Self::Received;
 
     /// Returns true if the last descriptor of a frame reports a wrong checksum.
-    fn has_bad_checksum(self, raw: &Raw) -> bool;
+    fn has_bad_checksum(self, raw: &RawRxDescriptor) -> bool;
 }
 
 /// Error of a received frame, which is lost. Its buffers are returned to the card.

@@ -18,12 +18,12 @@ mod tests;
 
 pub(crate) use frame::RxFrame;
 pub use layout::RxError;
-pub(crate) use layout::{Layout, Raw};
+pub(crate) use layout::{RawRxDescriptor, RxDescriptorLayout};
 
 use super::{AHEAD, ALIGNMENT, BUFFER, LONG, MAX_BATCH, after, batch_of, distance};
-use crate::hal::{Access, DESCRIPTOR, DmaHal, DmaRegion, OutOfDmaMemory};
+use crate::hal::{DESCRIPTOR, DmaAllocation, DmaHal, OutOfDmaMemory, PrefetchPurpose};
 use alloc::boxed::Box;
-use frame::Piece;
+use frame::RxFramePart;
 
 /// Maximum slots of a frame: twice those of the longest length in a descriptor (14 bits).
 const MAX_PIECES: usize = 16;
@@ -47,8 +47,8 @@ pub struct RxCounters {
 
 #[derive(Debug)]
 pub(crate) struct RxRing<L> {
-    descriptors: DmaRegion,
-    buffers: DmaRegion,
+    descriptors: DmaAllocation,
+    buffers: DmaAllocation,
     layout: L,
     count: u32,
     /// Number of slots posted per doorbell.
@@ -62,10 +62,10 @@ pub(crate) struct RxRing<L> {
     running: bool,
     counters: RxCounters,
     /// Descriptors of a burst, read from the ring or to be posted.
-    scratch: Box<[Raw]>,
+    scratch: Box<[RawRxDescriptor]>,
 }
 
-impl<L: Layout> RxRing<L> {
+impl<L: RxDescriptorLayout> RxRing<L> {
     /// Creates a ring of `count` slots with its tail in register `doorbell`.
     pub(crate) fn new<H: DmaHal>(
         hal: &mut H,
@@ -229,12 +229,12 @@ impl<L: Layout> RxRing<L> {
     /// the card still writes would take it away from the card. At the burst's first slot, prefetches all buffers up
     /// to there.
     #[inline(never)]
-    fn prefetch<H: DmaHal>(&self, hal: &H, completed: &[Raw], at: usize) {
+    fn prefetch<H: DmaHal>(&self, hal: &H, completed: &[RawRxDescriptor], at: usize) {
         let first = if at == 0 { 1 } else { at + AHEAD as usize };
         for step in first..=at + AHEAD as usize {
             let Some(raw) = completed.get(step) else { return };
             let length = self.layout.filled(raw).0.min(BUFFER);
-            hal.prefetch(self.buffer(self.next + step as u32), length, Access::Read);
+            hal.prefetch(self.buffer(self.next + step as u32), length, PrefetchPurpose::Read);
         }
     }
 
@@ -244,7 +244,7 @@ impl<L: Layout> RxRing<L> {
     #[inline(never)]
     fn pass_long_frame<H: DmaHal>(&mut self, hal: &H, take: &mut impl FnMut(&mut RxFrame<'_, H, L>)) -> bool {
         let mut raw = [[0; DESCRIPTOR]];
-        let (mut pieces, mut count, mut ended) = ([Piece::default(); MAX_PIECES], 0, false);
+        let (mut pieces, mut count, mut ended) = ([RxFramePart::default(); MAX_PIECES], 0, false);
         while !ended && count < MAX_PIECES {
             let slot = after(self.next, count as u32, self.count);
             let posted = count < self.posted() as usize;
@@ -252,7 +252,7 @@ impl<L: Layout> RxRing<L> {
                 return false;
             }
             let (bytes, last) = self.layout.filled(&raw[0]);
-            pieces[count] = Piece { address: self.buffer(slot), bytes };
+            pieces[count] = RxFramePart { address: self.buffer(slot), bytes };
             (count, ended) = (count + 1, last);
         }
         let mut frame = RxFrame::of_pieces(hal, (self.layout, &raw[0]), &pieces[..count], ended);

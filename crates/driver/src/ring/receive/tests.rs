@@ -1,12 +1,12 @@
 //! Tests bursts of received frames, with the test playing the card: the ring's end in mid-burst, and a hostile
 //! card. Every rule holds for the descriptors of both families.
 
-use super::{Layout, MAX_PIECES, Raw, RxError, RxFrame, RxRing};
-use crate::desk::Desk;
+use super::{MAX_PIECES, RawRxDescriptor, RxDescriptorLayout, RxError, RxFrame, RxRing};
+use crate::desk::TestHal;
 use crate::hal::{DmaHal, Hal};
 use crate::ring::{BUFFER, after};
-use crate::vf::receive::Advanced;
-use ::avf::descriptor::rx::{self as adaptive, Form};
+use crate::vf::receive::AdvancedRxLayout;
+use ::avf::descriptor::rx::{self as adaptive, RxDescriptorFormat};
 use alloc::vec;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::{self as advanced, status};
@@ -19,72 +19,76 @@ const TAIL: u32 = 0x818;
 
 /// Receive descriptors of either family.
 #[derive(Debug, Clone, Copy)]
-enum AnyLayout {
+enum AnyRxLayout {
     I82576,
-    Avf(Form),
+    Avf(RxDescriptorFormat),
 }
 
-const LAYOUTS: [AnyLayout; 5] = [
-    AnyLayout::I82576,
-    AnyLayout::Avf(Form::Short),
-    AnyLayout::Avf(Form::Legacy),
-    AnyLayout::Avf(Form::Flex(2)),
-    AnyLayout::Avf(Form::FlexLate),
+const LAYOUTS: [AnyRxLayout; 5] = [
+    AnyRxLayout::I82576,
+    AnyRxLayout::Avf(RxDescriptorFormat::Short),
+    AnyRxLayout::Avf(RxDescriptorFormat::Legacy),
+    AnyRxLayout::Avf(RxDescriptorFormat::Flex(2)),
+    AnyRxLayout::Avf(RxDescriptorFormat::FlexLate),
 ];
 
-impl Layout for AnyLayout {
+impl RxDescriptorLayout for AnyRxLayout {
     type Received = usize;
 
     fn size(self) -> usize {
         match self {
-            Self::I82576 => Advanced.size(),
-            Self::Avf(form) => Layout::size(form),
+            Self::I82576 => AdvancedRxLayout.size(),
+            Self::Avf(form) => RxDescriptorLayout::size(form),
         }
     }
 
-    fn posted(self, buffer: u64) -> Raw {
+    fn posted(self, buffer: u64) -> RawRxDescriptor {
         match self {
-            Self::I82576 => Advanced.posted(buffer),
+            Self::I82576 => AdvancedRxLayout.posted(buffer),
             Self::Avf(form) => form.posted(buffer),
         }
     }
 
-    fn filled(self, raw: &Raw) -> (usize, bool) {
+    fn filled(self, raw: &RawRxDescriptor) -> (usize, bool) {
         match self {
-            Self::I82576 => Advanced.filled(raw),
+            Self::I82576 => AdvancedRxLayout.filled(raw),
             Self::Avf(form) => form.filled(raw),
         }
     }
 
-    fn received(self, raw: &Raw, length: usize) -> usize {
+    fn received(self, raw: &RawRxDescriptor, length: usize) -> usize {
         match self {
-            Self::I82576 => Advanced.received(raw, length).length,
+            Self::I82576 => AdvancedRxLayout.received(raw, length).length,
             Self::Avf(form) => form.received(raw, length).length,
         }
     }
 
-    fn has_bad_checksum(self, raw: &Raw) -> bool {
+    fn has_bad_checksum(self, raw: &RawRxDescriptor) -> bool {
         match self {
-            Self::I82576 => Advanced.has_bad_checksum(raw),
+            Self::I82576 => AdvancedRxLayout.has_bad_checksum(raw),
             Self::Avf(form) => form.has_bad_checksum(raw),
         }
     }
 }
 
-impl AnyLayout {
+impl AnyRxLayout {
     /// Returns a receive descriptor that the card has completed.
-    fn completed(self, length: u16, last: bool) -> Raw {
+    fn completed(self, length: u16, last: bool) -> RawRxDescriptor {
         match self {
             Self::I82576 => {
                 let bits = if last { status::EOP } else { 0 };
-                let back = advanced::WriteBack { length, status: bits, ..advanced::WriteBack::default() };
-                let mut raw = Raw::default();
+                let back = advanced::AdvancedRxWriteBack {
+                    length,
+                    status: bits,
+                    ..advanced::AdvancedRxWriteBack::default()
+                };
+                let mut raw = RawRxDescriptor::default();
                 raw[..16].copy_from_slice(&back.emit());
                 raw
             }
             Self::Avf(form) => {
                 let back =
-                    adaptive::WriteBack { length, end_of_packet: last, ..adaptive::WriteBack::default() };
+                    adaptive::RxWriteBack { length, end_of_packet: last, ..adaptive::RxWriteBack::default() };
                 back.emit(form)
             }
         }
@@ -92,23 +96,23 @@ impl AnyLayout {
 }
 
 /// Receive ring, and the slot that the card fills next.
-struct Receiver {
-    desk: Desk,
-    ring: RxRing<AnyLayout>,
-    layout: AnyLayout,
+struct RxRingFixture {
+    desk: TestHal,
+    ring: RxRing<AnyRxLayout>,
+    layout: AnyRxLayout,
     slots: u16,
     head: u32,
 }
 
-impl Receiver {
-    fn new(layout: AnyLayout, slots: u16, batch: u16) -> Self {
-        let mut desk = Desk::default();
+impl RxRingFixture {
+    fn new(layout: AnyRxLayout, slots: u16, batch: u16) -> Self {
+        let mut desk = TestHal::default();
         let mut ring = RxRing::new(&mut desk, layout, slots, batch, TAIL).unwrap();
         ring.start(&mut desk);
         Self { desk, ring, layout, slots, head: 0 }
     }
 
-    fn write_back(&mut self, slot: u32, raw: &Raw) {
+    fn write_back(&mut self, slot: u32, raw: &RawRxDescriptor) {
         let size = self.layout.size();
         self.desk.dma_write(self.ring.place().0 + u64::from(slot) * size as u64, &raw[..size]);
     }
@@ -123,7 +127,7 @@ impl Receiver {
         self.head = after(self.head, 1, self.slots.into());
     }
 
-    fn burst(&mut self, most: usize, take: impl FnMut(&mut RxFrame<'_, Desk, AnyLayout>)) -> usize {
+    fn burst(&mut self, most: usize, take: impl FnMut(&mut RxFrame<'_, TestHal, AnyRxLayout>)) -> usize {
         self.ring.receive_burst(&mut self.desk, most, take)
     }
 
@@ -146,7 +150,7 @@ impl Receiver {
 #[test]
 fn burst_of_received_frames_crosses_the_ring_end_in_order() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         let mut mark = 0_u8;
         for round in 0..50 {
             let count = [40, 32, 7][round % 3];
@@ -163,7 +167,7 @@ fn burst_of_received_frames_crosses_the_ring_end_in_order() {
 #[test]
 fn burst_receives_no_more_frames_than_asked() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         (0..40).for_each(|mark| receiver.complete(mark, 60, true));
         for first in [0, 10, 20, 30] {
             let expected: Vec<_> = (first..first + 10).map(|mark| Ok((60, mark))).collect();
@@ -176,7 +180,7 @@ fn burst_receives_no_more_frames_than_asked() {
 #[test]
 fn receive_completion_of_an_unposted_slot_is_ignored() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         for slot in 0..SLOTS.into() {
             receiver.write_back(slot, &layout.completed(60, true));
         }
@@ -188,7 +192,7 @@ fn receive_completion_of_an_unposted_slot_is_ignored() {
 #[test]
 fn receive_completion_waits_for_the_slots_before_it() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         receiver.write_back(3, &layout.completed(60, true));
         assert_eq!(receiver.take(32), []);
         (0..3).for_each(|mark| receiver.complete(mark, 60, true));
@@ -199,7 +203,7 @@ fn receive_completion_waits_for_the_slots_before_it() {
 #[test]
 fn frame_of_several_slots_keeps_its_order_in_a_receive_burst() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         // From the second round on, the frame crosses the ring's end at other slots.
         for round in 0..30 {
             receiver.complete(1, 60, true);
@@ -216,7 +220,7 @@ fn frame_of_several_slots_keeps_its_order_in_a_receive_burst() {
 #[test]
 fn malformed_frame_keeps_other_frames_of_its_receive_burst() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         receiver.complete(1, 60, true);
         receiver.complete(2, 2049, true);
         receiver.complete(3, 60, true);
@@ -233,7 +237,7 @@ fn malformed_frame_keeps_other_frames_of_its_receive_burst() {
 #[test]
 fn received_frame_that_the_card_does_not_end_is_lost() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, 32, 32);
+        let mut receiver = RxRingFixture::new(layout, 32, 32);
         (0..MAX_PIECES).for_each(|_| receiver.complete(1, 2048, false));
         receiver.complete(2, 60, true);
         assert_eq!(receiver.take(32), [Err(RxError::Malformed), Ok((60, 2))], "{layout:?}");
@@ -243,7 +247,7 @@ fn received_frame_that_the_card_does_not_end_is_lost() {
 #[test]
 fn received_frame_that_is_not_copied_frees_its_slot() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, SLOTS, BATCH);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         for _ in 0..10 {
             (0..30).for_each(|mark| receiver.complete(mark, 60, true));
             assert_eq!(receiver.burst(32, |_| {}), 30);
@@ -258,7 +262,7 @@ fn received_frame_that_is_not_copied_frees_its_slot() {
 #[test]
 fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
     for layout in LAYOUTS {
-        let mut receiver = Receiver::new(layout, 32, 32);
+        let mut receiver = RxRingFixture::new(layout, 32, 32);
         for round in 0..100 {
             assert!((15..32).contains(&receiver.posted()), "{layout:?}, round {round}");
             (0..receiver.posted()).for_each(|mark| receiver.complete(mark as u8, 60, true));
@@ -269,7 +273,7 @@ fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
 
 /// Action of the card or of the driver's owner.
 #[derive(Debug, Clone)]
-enum Action {
+enum RxRingAction {
     /// The card writes back a descriptor of any slot.
     WriteBack {
         slot: u32,
@@ -286,15 +290,15 @@ enum Action {
     Refill,
 }
 
-fn act() -> impl Strategy<Value = Action> {
+fn act() -> impl Strategy<Value = RxRingAction> {
     let lie = prop_oneof![4 => Just(None), 1 => any::<[u8; 32]>().prop_map(Some)];
     let length = prop_oneof![4 => 0..=2048_u16, 1 => any::<u16>()];
     prop_oneof![
         20 => (0..64_u32, length, any::<bool>(), lie)
-            .prop_map(|(slot, length, last, noise)| Action::WriteBack { slot, length, last, noise }),
+            .prop_map(|(slot, length, last, noise)| RxRingAction::WriteBack { slot, length, last, noise }),
         4 => (0..100_usize, 0..5_000_usize, 1..4_usize)
-            .prop_map(|(most, size, of)| Action::Receive { most, size, of }),
-        1 => Just(Action::Refill),
+            .prop_map(|(most, size, of)| RxRingAction::Receive { most, size, of }),
+        1 => Just(RxRingAction::Refill),
     ]
 }
 
@@ -307,14 +311,14 @@ proptest! {
         acts in proptest::collection::vec(act(), 1..200),
     ) {
         let layout = LAYOUTS[layout];
-        let mut receiver = Receiver::new(layout, SLOTS, batch);
+        let mut receiver = RxRingFixture::new(layout, SLOTS, batch);
         for act in acts {
             match act {
-                Action::WriteBack { slot, length, last, noise } => {
+                RxRingAction::WriteBack { slot, length, last, noise } => {
                     let back = noise.unwrap_or_else(|| layout.completed(length, last));
                     receiver.write_back(slot, &back);
                 }
-                Action::Receive { most, size, of } => {
+                RxRingAction::Receive { most, size, of } => {
                     let (mut buffer, mut frames) = (vec![0; size], 0);
                     let found = receiver.burst(most, |frame| {
                         frames += 1;
@@ -325,7 +329,7 @@ proptest! {
                     });
                     assert!(found <= most && found == frames);
                 }
-                Action::Refill => receiver.ring.refill(&mut receiver.desk),
+                RxRingAction::Refill => receiver.ring.refill(&mut receiver.desk),
             }
             assert!(receiver.desk.read(TAIL) < u32::from(SLOTS));
             assert!(receiver.ring.posted() < u32::from(SLOTS));

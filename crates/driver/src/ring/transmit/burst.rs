@@ -1,15 +1,15 @@
 //! Bursts of frames to send. A plain frame fills one slot and requests no offload, like nearly every frame: plain
 //! frames are queued in runs between two reports. The family queues other frames.
 
-use super::{Piece, SHORTEST, TxError, TxRing, raw};
-use crate::hal::{Access, DmaHal};
+use super::{SHORTEST, TxError, TxPartDescriptor, TxRing, raw};
+use crate::hal::{DmaHal, PrefetchPurpose};
 use crate::offload::TxOffload;
 use crate::ring::{AHEAD, BUFFER, LONG, after};
 
 /// Transmit queue of a device family.
-pub(crate) trait Queue {
+pub(crate) trait FamilyTxQueue {
     /// Transmit descriptor of the device family.
-    type Piece: Piece;
+    type Piece: TxPartDescriptor;
     /// Number of slots that must be free beside those of a plain frame.
     const RESERVE: usize;
 
@@ -51,7 +51,7 @@ pub(crate) trait Queue {
     }
 }
 
-impl<P: Piece> TxRing<P> {
+impl<P: TxPartDescriptor> TxRing<P> {
     /// Queues frames up to the first that is not plain or has no room. Returns the number of queued frames.
     #[inline(always)]
     fn queue_plain<H: DmaHal>(
@@ -94,7 +94,7 @@ impl<P: Piece> TxRing<P> {
             // A buffer that the card may still read is not prefetched.
             if length >= LONG && self.free() > (AHEAD + frames) as usize {
                 let ahead = after(slot, AHEAD, self.count);
-                hal.prefetch(self.buffer(ahead), length, Access::Write);
+                hal.prefetch(self.buffer(ahead), length, PrefetchPurpose::Write);
             }
             let address = self.buffer(slot);
             hal.dma_write(address, frame);

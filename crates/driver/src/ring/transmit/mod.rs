@@ -15,8 +15,8 @@ pub(crate) mod burst;
 mod tests;
 
 use super::{ALIGNMENT, BUFFER, after, batch_of, distance};
-use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
-use crate::offload::{HEADERS, Headers, TxOffload, tag_bytes};
+use crate::hal::{DmaAllocation, DmaHal, OutOfDmaMemory};
+use crate::offload::{HEADERS, HeaderLengths, TxOffload, tag_bytes};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -29,7 +29,7 @@ const SHORTEST: usize = 14;
 const MAX_SEGMENTED: usize = 0xffff + 18;
 
 /// Descriptor of a piece of a frame, of a family.
-pub(crate) trait Piece: Copy {
+pub(crate) trait TxPartDescriptor: Copy {
     /// Bit of the descriptor's second word that requests a report.
     const REPORT: u64;
 
@@ -75,8 +75,8 @@ pub struct TxCounters {
 
 #[derive(Debug)]
 pub(crate) struct TxRing<P> {
-    descriptors: DmaRegion,
-    buffers: DmaRegion,
+    descriptors: DmaAllocation,
+    buffers: DmaAllocation,
     count: u32,
     /// Maximum frames queued per doorbell. Half as many share a report.
     batch: u32,
@@ -102,9 +102,9 @@ pub(crate) struct TxRing<P> {
 }
 
 /// Pieces of memory that make up a frame.
-type Pieces<'a> = [&'a [u8]; 3];
+type TxFrameParts<'a> = [&'a [u8]; 3];
 
-impl<P: Piece> TxRing<P> {
+impl<P: TxPartDescriptor> TxRing<P> {
     /// Creates a ring of `count` slots with its tail in register `doorbell`.
     pub(crate) fn new<H: DmaHal>(
         hal: &mut H,
@@ -174,7 +174,7 @@ impl<P: Piece> TxRing<P> {
         frame: [&[u8]; 2],
         offload: &TxOffload,
         longest: usize,
-    ) -> Result<Option<Headers>, TxError> {
+    ) -> Result<Option<HeaderLengths>, TxError> {
         let length = frame[0].len() + frame[1].len();
         let limit = match offload.tso {
             Some(_) => MAX_SEGMENTED,
@@ -190,7 +190,7 @@ impl<P: Piece> TxRing<P> {
             return Ok(None);
         }
         let first = frame[0];
-        let headers = Headers::parse(&first[..first.len().min(HEADERS)]).ok_or(TxError::Headers)?;
+        let headers = HeaderLengths::parse(&first[..first.len().min(HEADERS)]).ok_or(TxError::Headers)?;
         let cut = offload.tso.is_none_or(|mss| mss > 0 && headers.is_tcp());
         if cut { Ok(Some(headers)) } else { Err(TxError::Headers) }
     }
@@ -230,7 +230,7 @@ impl<P: Piece> TxRing<P> {
         &mut self,
         hal: &mut H,
         frame: [&[u8]; 2],
-        headers: Option<Headers>,
+        headers: Option<HeaderLengths>,
         offload: &TxOffload,
         piece: P,
     ) {
@@ -263,7 +263,7 @@ impl<P: Piece> TxRing<P> {
 
     /// Copies the pieces into the slots that they need.
     #[inline(never)]
-    fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: Pieces<'_>, description: P, total: usize) {
+    fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: TxFrameParts<'_>, description: P, total: usize) {
         let mut pieces = pieces.into_iter();
         let mut piece: &[u8] = &[];
         let mut left = total;
@@ -355,10 +355,10 @@ fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
 fn prepared<'a>(
     head: &'a mut [u8; HEADERS],
     frame: [&'a [u8]; 2],
-    headers: Headers,
+    headers: HeaderLengths,
     offload: &TxOffload,
     length: usize,
-) -> Pieces<'a> {
+) -> TxFrameParts<'a> {
     let (first, rest) = frame[0].split_at(headers.total());
     let head = &mut head[..first.len()];
     head.copy_from_slice(first);

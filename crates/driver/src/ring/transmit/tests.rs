@@ -1,17 +1,17 @@
 //! Tests bursts of frames to send, with the test playing the card: the ring's end in mid-burst, full rings, and a
 //! hostile card. Every rule holds for the descriptors of both families.
 
-use super::burst::Queue;
-use super::{Piece, SIZE, TxError, TxRing};
-use crate::desk::Desk;
+use super::burst::FamilyTxQueue;
+use super::{SIZE, TxError, TxPartDescriptor, TxRing};
+use crate::desk::TestHal;
 use crate::hal::{DmaHal, Hal};
 use crate::offload::TxOffload;
 use crate::ring::after;
-use crate::vf::transmit::TxRing as I82576Ring;
+use crate::vf::transmit::VfTxRing as I82576Ring;
 use ::avf::descriptor::tx as adaptive;
 use alloc::vec;
 use alloc::vec::Vec;
-use i82576::descriptor::tx::{self as advanced, Transmit};
+use i82576::descriptor::tx::{self as advanced, AnyTxDescriptor};
 use i82576::register::{tx, vf};
 use proptest::prelude::{any, prop_oneof, proptest};
 use proptest::strategy::{Just, Strategy};
@@ -23,11 +23,11 @@ const LONGEST: usize = 9_000;
 const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: None };
 
 /// A family's queue, and its descriptors as the card reads them.
-trait Family: Queue + Sized {
+trait TestedTxQueue: FamilyTxQueue + Sized {
     /// Offset of the ring's tail register.
     const TAIL: u32;
 
-    fn create(desk: &mut Desk, batch: u16) -> Self;
+    fn create(desk: &mut TestHal, batch: u16) -> Self;
 
     /// Returns a data descriptor's address, length and end of packet, or `None` if it is a context.
     fn read(raw: &[u8; SIZE]) -> Option<(u64, u16, bool)>;
@@ -36,10 +36,10 @@ trait Family: Queue + Sized {
     fn done(raw: [u8; SIZE]) -> [u8; SIZE];
 }
 
-impl Family for I82576Ring {
+impl TestedTxQueue for I82576Ring {
     const TAIL: u32 = vf::TX_BLOCK + tx::TDT;
 
-    fn create(desk: &mut Desk, batch: u16) -> Self {
+    fn create(desk: &mut TestHal, batch: u16) -> Self {
         let mut queue = Self::new(desk, SLOTS, batch).unwrap();
         queue.start(desk);
         queue
@@ -47,7 +47,7 @@ impl Family for I82576Ring {
 
     fn read(raw: &[u8; SIZE]) -> Option<(u64, u16, bool)> {
         match advanced::parse(raw) {
-            Transmit::Data(data) => Some((data.address, data.length, data.end_of_packet)),
+            AnyTxDescriptor::Data(data) => Some((data.address, data.length, data.end_of_packet)),
             _ => None,
         }
     }
@@ -58,10 +58,10 @@ impl Family for I82576Ring {
     }
 }
 
-impl Family for TxRing<adaptive::Data> {
+impl TestedTxQueue for TxRing<adaptive::TxDataDescriptor> {
     const TAIL: u32 = 0x40;
 
-    fn create(desk: &mut Desk, batch: u16) -> Self {
+    fn create(desk: &mut TestHal, batch: u16) -> Self {
         let mut queue = Self::new(desk, SLOTS, batch, Self::TAIL).unwrap();
         queue.start(desk);
         queue
@@ -69,7 +69,7 @@ impl Family for TxRing<adaptive::Data> {
 
     fn read(raw: &[u8; SIZE]) -> Option<(u64, u16, bool)> {
         match adaptive::parse(raw) {
-            adaptive::Transmit::Data(data) => Some((data.address, data.length, data.end_of_packet)),
+            adaptive::ParsedTxDescriptor::Data(data) => Some((data.address, data.length, data.end_of_packet)),
             _ => None,
         }
     }
@@ -81,15 +81,15 @@ impl Family for TxRing<adaptive::Data> {
 }
 
 /// Transmit queue, and the slot that the card sends next.
-struct Sender<Q> {
-    desk: Desk,
+struct TxRingFixture<Q> {
+    desk: TestHal,
     queue: Q,
     head: u32,
 }
 
-impl<Q: Family> Sender<Q> {
+impl<Q: TestedTxQueue> TxRingFixture<Q> {
     fn new(batch: u16) -> Self {
-        let mut desk = Desk::default();
+        let mut desk = TestHal::default();
         let queue = Q::create(&mut desk, batch);
         Self { desk, queue, head: 0 }
     }
@@ -152,8 +152,8 @@ fn sent(marks: &[u8], length: usize) -> Vec<(u8, usize)> {
     marks.iter().map(|mark| (*mark, length)).collect()
 }
 
-fn check_burst_across_the_ring_end<Q: Family>() {
-    let mut sender = Sender::<Q>::new(BATCH);
+fn check_burst_across_the_ring_end<Q: TestedTxQueue>() {
+    let mut sender = TxRingFixture::<Q>::new(BATCH);
     let mut first = 0_u8;
     for round in 0..50 {
         let burst = marks(first, [40, 32, 7][round % 3]);
@@ -171,11 +171,11 @@ fn check_burst_across_the_ring_end<Q: Family>() {
 #[test]
 fn burst_of_sent_frames_crosses_the_ring_end_in_order() {
     check_burst_across_the_ring_end::<I82576Ring>();
-    check_burst_across_the_ring_end::<TxRing<adaptive::Data>>();
+    check_burst_across_the_ring_end::<TxRing<adaptive::TxDataDescriptor>>();
 }
 
-fn check_burst_beyond_the_free_slots<Q: Family>() {
-    let mut sender = Sender::<Q>::new(BATCH);
+fn check_burst_beyond_the_free_slots<Q: TestedTxQueue>() {
+    let mut sender = TxRingFixture::<Q>::new(BATCH);
     let (all, room) = (marks(0, 100), usize::from(SLOTS) - 1 - Q::RESERVE);
     assert_eq!(sender.send(&all, 60), (room, Err(TxError::Full)));
     assert_eq!(sender.ring().counters().full, 1);
@@ -189,11 +189,11 @@ fn check_burst_beyond_the_free_slots<Q: Family>() {
 #[test]
 fn burst_beyond_the_free_slots_queues_those_that_fit() {
     check_burst_beyond_the_free_slots::<I82576Ring>();
-    check_burst_beyond_the_free_slots::<TxRing<adaptive::Data>>();
+    check_burst_beyond_the_free_slots::<TxRing<adaptive::TxDataDescriptor>>();
 }
 
-fn check_mixed_burst<Q: Family>() {
-    let mut sender = Sender::<Q>::new(BATCH);
+fn check_mixed_burst<Q: TestedTxQueue>() {
+    let mut sender = TxRingFixture::<Q>::new(BATCH);
     for round in 0..30 {
         let (long, short) = (vec![2; 4_100], [1; 60]);
         let frames: [&[u8]; 6] = [&short, &long, &short, &[3; 2_048], &[4; 13], &short];
@@ -207,11 +207,11 @@ fn check_mixed_burst<Q: Family>() {
 #[test]
 fn burst_to_send_keeps_order_and_ends_at_a_refused_frame() {
     check_mixed_burst::<I82576Ring>();
-    check_mixed_burst::<TxRing<adaptive::Data>>();
+    check_mixed_burst::<TxRing<adaptive::TxDataDescriptor>>();
 }
 
-fn check_tagged_frame<Q: Family>() {
-    let mut sender = Sender::<Q>::new(BATCH);
+fn check_tagged_frame<Q: TestedTxQueue>() {
+    let mut sender = TxRingFixture::<Q>::new(BATCH);
     let mut tagged = [0; 1_518];
     tagged[12..14].copy_from_slice(&[0x81, 0]);
     let mut burst = |frames: &[&[u8]]| sender.queue.transmit_burst(&mut sender.desk, frames, &PLAIN, 1_514);
@@ -222,11 +222,11 @@ fn check_tagged_frame<Q: Family>() {
 #[test]
 fn vlan_tag_does_not_count_as_the_frames_length() {
     check_tagged_frame::<I82576Ring>();
-    check_tagged_frame::<TxRing<adaptive::Data>>();
+    check_tagged_frame::<TxRing<adaptive::TxDataDescriptor>>();
 }
 
-fn check_unpublished_report<Q: Family>() {
-    let mut sender = Sender::<Q>::new(BATCH);
+fn check_unpublished_report<Q: TestedTxQueue>() {
+    let mut sender = TxRingFixture::<Q>::new(BATCH);
     // Every slot's descriptor is marked as done from now on.
     for _ in 0..8 {
         assert_eq!(sender.send(&marks(0, 8), 60).0, 8);
@@ -245,12 +245,12 @@ fn check_unpublished_report<Q: Family>() {
 #[test]
 fn sent_frame_without_doorbell_is_not_reclaimed() {
     check_unpublished_report::<I82576Ring>();
-    check_unpublished_report::<TxRing<adaptive::Data>>();
+    check_unpublished_report::<TxRing<adaptive::TxDataDescriptor>>();
 }
 
 /// Action of the card or of the driver's owner.
 #[derive(Debug, Clone)]
-enum Action {
+enum TxRingAction {
     /// The owner sends frames of these lengths.
     Send(Vec<usize>, TxOffload),
     Flush,
@@ -261,36 +261,36 @@ enum Action {
     Done(u32),
 }
 
-fn act() -> impl Strategy<Value = Action> {
+fn act() -> impl Strategy<Value = TxRingAction> {
     let length = prop_oneof![6 => 14..=2_048_usize, 1 => 0..10_000_usize];
     let vlan = prop_oneof![3 => Just(None), 1 => any::<u16>().prop_map(Some)];
     let offload = vlan.prop_map(|vlan| TxOffload { vlan, ..PLAIN });
     prop_oneof![
-        4 => (proptest::collection::vec(length, 0..70), offload).prop_map(|(of, offload)| Action::Send(of, offload)),
-        2 => Just(Action::Flush),
-        2 => Just(Action::Clean),
-        4 => (0..64_u32, any::<[u8; SIZE]>()).prop_map(|(slot, raw)| Action::WriteBack(slot, raw)),
-        8 => (0..64_u32).prop_map(Action::Done),
+        4 => (proptest::collection::vec(length, 0..70), offload).prop_map(|(of, offload)| TxRingAction::Send(of, offload)),
+        2 => Just(TxRingAction::Flush),
+        2 => Just(TxRingAction::Clean),
+        4 => (0..64_u32, any::<[u8; SIZE]>()).prop_map(|(slot, raw)| TxRingAction::WriteBack(slot, raw)),
+        8 => (0..64_u32).prop_map(TxRingAction::Done),
     ]
 }
 
-fn check_hostile_card<Q: Family>(batch: u16, acts: &[Action]) {
-    let (mut sender, bytes) = (Sender::<Q>::new(batch), vec![0; 10_000]);
+fn check_hostile_card<Q: TestedTxQueue>(batch: u16, acts: &[TxRingAction]) {
+    let (mut sender, bytes) = (TxRingFixture::<Q>::new(batch), vec![0; 10_000]);
     for act in acts {
         match act {
-            Action::Send(lengths, offload) => {
+            TxRingAction::Send(lengths, offload) => {
                 let frames: Vec<_> = lengths.iter().map(|length| &bytes[..*length]).collect();
                 let (queued, refused) =
                     sender.queue.transmit_burst(&mut sender.desk, &frames, offload, LONGEST);
                 assert_eq!(refused.is_ok(), queued == frames.len());
             }
-            Action::Flush => sender.flush(),
-            Action::Clean => drop(sender.clean()),
-            Action::WriteBack(slot, raw) => {
+            TxRingAction::Flush => sender.flush(),
+            TxRingAction::Clean => drop(sender.clean()),
+            TxRingAction::WriteBack(slot, raw) => {
                 let (at, _) = sender.descriptor(*slot);
                 sender.desk.dma_write(at, raw);
             }
-            Action::Done(slot) => {
+            TxRingAction::Done(slot) => {
                 let (at, raw) = sender.descriptor(*slot);
                 sender.desk.dma_write(at, &Q::done(raw));
             }
@@ -307,6 +307,6 @@ proptest! {
     #[test]
     fn hostile_card_keeps_transmit_ring_within_dma_memory(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
         check_hostile_card::<I82576Ring>(batch, &acts);
-        check_hostile_card::<TxRing<adaptive::Data>>(batch, &acts);
+        check_hostile_card::<TxRing<adaptive::TxDataDescriptor>>(batch, &acts);
     }
 }

@@ -1,6 +1,6 @@
 //! Tests the VF's end of the mailbox against a PF with scripted replies.
 
-use super::{Mailbox, MailboxError, PATIENT, PATIENT_POLLS, QUICK, QUICK_POLLS};
+use super::{MailboxError, PATIENT, PATIENT_POLLS, QUICK, QUICK_POLLS, VfMailbox};
 use crate::hal::Hal;
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -14,7 +14,7 @@ const GRANTED: u32 = ASKED | ACK | CTS;
 
 /// PF with its replies, the first dword of each.
 #[derive(Default)]
-struct Peer {
+struct ScriptedPf {
     answers: VecDeque<u32>,
     /// True if the PF does not even acknowledge messages.
     deaf: bool,
@@ -25,7 +25,7 @@ struct Peer {
     now: Time,
 }
 
-impl Peer {
+impl ScriptedPf {
     fn new(answers: impl IntoIterator<Item = u32>) -> Self {
         Self { answers: answers.into_iter().collect(), ..Self::default() }
     }
@@ -38,11 +38,11 @@ impl Peer {
     }
 
     fn ask(&mut self) -> Result<(), MailboxError> {
-        Mailbox::default().request(self, &[ASKED, 5])
+        VfMailbox::default().request(self, &[ASKED, 5])
     }
 }
 
-impl Hal for Peer {
+impl Hal for ScriptedPf {
     fn read(&mut self, offset: u32) -> u32 {
         match offset {
             V2PMAILBOX => {
@@ -84,26 +84,27 @@ impl Hal for Peer {
 
 #[test]
 fn vf_request_is_granted_or_refused_by_the_reply() {
-    assert_eq!(Peer::new([GRANTED]).ask(), Ok(()));
-    assert_eq!(Peer::new([ASKED | NACK | CTS]).ask(), Err(MailboxError::Refused(ASKED)));
+    assert_eq!(ScriptedPf::new([GRANTED]).ask(), Ok(()));
+    assert_eq!(ScriptedPf::new([ASKED | NACK | CTS]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 
 #[test]
 fn refusal_without_a_message_id_is_a_refusal() {
-    assert_eq!(Peer::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
+    assert_eq!(ScriptedPf::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 
 #[test]
 fn reply_to_another_message_is_unexpected() {
     for reply in [id::SET_LPE | ACK | CTS, id::SET_LPE | NACK, NACK | CTS, ACK, CTS] {
         let unexpected = Err(MailboxError::Unexpected { sent: ASKED, reply });
-        assert_eq!(Peer::new([reply]).ask(), unexpected, "{reply:#x}");
+        assert_eq!(ScriptedPf::new([reply]).ask(), unexpected, "{reply:#x}");
     }
 }
 
 #[test]
 fn pf_notice_before_the_mailbox_reply_is_kept() {
-    let (mut peer, mut mailbox) = (Peer::new([id::PF_CONTROL | CTS, GRANTED, GRANTED]), Mailbox::default());
+    let (mut peer, mut mailbox) =
+        (ScriptedPf::new([id::PF_CONTROL | CTS, GRANTED, GRANTED]), VfMailbox::default());
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
     assert_eq!([mailbox.take_notice(), mailbox.take_notice()], [true, false]);
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
@@ -114,8 +115,9 @@ fn pf_notice_before_the_mailbox_reply_is_kept() {
 fn mailbox_contents_before_the_message_are_no_reply() {
     for (deaf, error) in [(true, MailboxError::NotAcknowledged(ASKED)), (false, MailboxError::NoReply(ASKED))]
     {
-        let mut peer = Peer { deaf, status: v2p::PFSTS | v2p::PFACK, word: GRANTED, ..Peer::default() };
-        let mut mailbox = Mailbox::default();
+        let mut peer =
+            ScriptedPf { deaf, status: v2p::PFSTS | v2p::PFACK, word: GRANTED, ..ScriptedPf::default() };
+        let mut mailbox = VfMailbox::default();
         assert_eq!(mailbox.reset_seen(&mut peer), Ok(false), "reading clears the remembered bits");
         assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(error));
     }
@@ -123,10 +125,10 @@ fn mailbox_contents_before_the_message_are_no_reply() {
 
 #[test]
 fn lost_mailbox_reply_blocks_vf_messages_until_reset() {
-    let (mut peer, mut mailbox) = (Peer { deaf: true, ..Peer::default() }, Mailbox::default());
+    let (mut peer, mut mailbox) = (ScriptedPf { deaf: true, ..ScriptedPf::default() }, VfMailbox::default());
     assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(MailboxError::NotAcknowledged(ASKED)));
     assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS + PATIENT * PATIENT_POLLS);
-    peer = Peer::new([GRANTED]);
+    peer = ScriptedPf::new([GRANTED]);
     assert_eq!((mailbox.request(&mut peer, &[ASKED]), mailbox.is_lost()), (Err(MailboxError::Lost), true));
     mailbox.forget();
     assert_eq!((mailbox.request(&mut peer, &[ASKED]), mailbox.is_lost()), (Ok(()), false));
@@ -134,7 +136,7 @@ fn lost_mailbox_reply_blocks_vf_messages_until_reset() {
 
 #[test]
 fn wait_for_a_locked_mailbox_is_bounded() {
-    let mut peer = Peer { held: true, ..Peer::default() };
+    let mut peer = ScriptedPf { held: true, ..ScriptedPf::default() };
     assert_eq!(peer.ask(), Err(MailboxError::Locked));
     assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS);
 }

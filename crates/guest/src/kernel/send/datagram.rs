@@ -1,28 +1,28 @@
 //! Sends a message as a datagram, in fragments if it exceeds a frame. Each fragment passes the stack
 //! separately. UDP checksums are not computed.
 
-use super::Sender;
-use crate::device::Device;
+use super::SenderProgram;
+use crate::device::NetworkDevice;
 use crate::kernel::Kernel;
-use crate::packet::{self, IP_HEADER, IP_HEADERS, Packet, UDP_HEADER, UDP_HEADERS};
-use crate::platform::Platform;
+use crate::packet::{self, IP_HEADER, IP_HEADERS, ReceivedPacket, UDP_HEADER, UDP_HEADERS};
+use crate::platform::KernelPlatform;
 use driver::vf::TxOffload;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 
 /// Smallest MTU of an IPv4 network, in bytes (RFC 791).
 const MIN_MTU: u16 = 68;
 
 impl<D> Kernel<D> {
     /// Sends one message as a datagram.
-    pub(super) fn send_datagram<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
+    pub(super) fn send_datagram<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         let bytes = sender.config.message_bytes as usize;
         let room = usize::from(sender.config.mtu.max(MIN_MTU)) - IP_HEADER;
         if bytes + UDP_HEADER <= room {
-            return self.send_piece(platform, sender, UDP_HEADERS + bytes, Packet::Udp(bytes));
+            return self.send_piece(platform, sender, UDP_HEADERS + bytes, ReceivedPacket::Udp(bytes));
         }
         let (id, total) = (sender.next_id, bytes + UDP_HEADER);
         sender.next_id = id.wrapping_add(1);
@@ -31,22 +31,22 @@ impl<D> Kernel<D> {
         for offset in (0..total).step_by(longest) {
             let payload = (total - offset).min(longest);
             let more = offset + payload < total;
-            let fragment = Packet::Fragment { id, offset: offset as u16, more, payload };
+            let fragment = ReceivedPacket::Fragment { id, offset: offset as u16, more, payload };
             self.send_piece(platform, sender, IP_HEADERS + payload, fragment);
         }
     }
 
     /// Sends one frame of a datagram, or drops the frame if the device's queue is full.
-    fn send_piece<P: Platform>(
+    fn send_piece<P: KernelPlatform>(
         &mut self,
         platform: &mut P,
-        sender: &mut Sender,
+        sender: &mut SenderProgram,
         length: usize,
-        packet: Packet,
+        packet: ReceivedPacket,
     ) where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
-        platform.charge(Category::Kernel, platform.cost(Cost::TxStack));
+        platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::TxStack));
         let frame = &mut sender.frame[..length];
         packet::fill(frame, self.device.mac(), sender.config.to, packet);
         match self.device.transmit(platform, frame, &TxOffload::default()) {

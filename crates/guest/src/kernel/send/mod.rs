@@ -5,13 +5,13 @@ mod datagram;
 mod stream;
 
 use super::Kernel;
-use super::spec::Load;
-use crate::device::Device;
+use super::spec::ProgramWorkload;
+use crate::device::NetworkDevice;
 use crate::packet::TCP_HEADERS;
-use crate::platform::Platform;
+use crate::platform::KernelPlatform;
 use alloc::boxed::Box;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
 use stream::SendStream;
 
@@ -24,7 +24,7 @@ pub struct SenderConfig {
     /// MAC address that the program sends to.
     pub to: MacAddress,
     /// Kind of traffic: TCP for a stream; any other load sends datagrams.
-    pub load: Load,
+    pub load: ProgramWorkload,
     /// Bytes per message, that is per system call.
     pub message_bytes: u32,
     /// Bytes of the longest IP packet sent unfragmented; at least 68 (RFC 791).
@@ -35,7 +35,7 @@ pub struct SenderConfig {
 
 /// Sending program and its socket.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct SenderProgram {
     config: SenderConfig,
     /// The program is awake and may send.
     pub(super) runnable: bool,
@@ -46,7 +46,7 @@ pub(super) struct Sender {
     stream: SendStream,
 }
 
-impl Sender {
+impl SenderProgram {
     fn new(config: SenderConfig) -> Self {
         let frame = alloc::vec![0; TCP_HEADERS + stream::LARGEST].into();
         Self { config, runnable: true, frame, next_id: 0, stream: SendStream::default() }
@@ -55,8 +55,8 @@ impl Sender {
     /// Returns `true` if the socket accepts another message, with `held` buffers queued at the device.
     fn has_room(&self, held: usize) -> bool {
         match self.config.load {
-            Load::Udp | Load::RequestResponse => held < self.config.buffers as usize,
-            Load::Tcp => self.stream.unacknowledged() < stream::bytes(self.config.buffers),
+            ProgramWorkload::Udp | ProgramWorkload::RequestResponse => held < self.config.buffers as usize,
+            ProgramWorkload::Tcp => self.stream.unacknowledged() < stream::bytes(self.config.buffers),
         }
     }
 
@@ -64,8 +64,12 @@ impl Sender {
     /// stream's bytes.
     fn has_room_to_wake(&self, held: usize) -> bool {
         match self.config.load {
-            Load::Udp | Load::RequestResponse => 2 * held <= self.config.buffers as usize,
-            Load::Tcp => self.stream.unacknowledged() <= stream::bytes(self.config.buffers) / 3 * 2,
+            ProgramWorkload::Udp | ProgramWorkload::RequestResponse => {
+                2 * held <= self.config.buffers as usize
+            }
+            ProgramWorkload::Tcp => {
+                self.stream.unacknowledged() <= stream::bytes(self.config.buffers) / 3 * 2
+            }
         }
     }
 }
@@ -73,20 +77,20 @@ impl Sender {
 impl<D> Kernel<D> {
     /// Starts the sending program. The caller must wake the kernel's virtual CPU.
     pub fn start_sending(&mut self, config: SenderConfig) {
-        self.sender = Some(Sender::new(config));
+        self.sender = Some(SenderProgram::new(config));
         self.idle = false;
     }
 
     /// Runs the sending program for one step: it sends a few messages, or sleeps.
-    pub(super) fn send<P: Platform>(&mut self, platform: &mut P)
+    pub(super) fn send<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         let Some(mut sender) = self.sender.take() else { return };
         for _ in 0..WRITES_PER_STEP {
             if !sender.has_room(self.device.unsent()) {
                 sender.runnable = false;
-                platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
+                platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::ContextSwitch));
                 break;
             }
             self.write(platform, &mut sender);
@@ -95,33 +99,33 @@ impl<D> Kernel<D> {
     }
 
     /// Writes a message with a system call, which copies the message and passes it down the stack.
-    fn write<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
+    fn write<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         let bytes = u64::from(sender.config.message_bytes);
-        let copied = (bytes * platform.cost(Cost::CopyWarm)).div_ceil(1_000);
-        platform.charge(Category::User, platform.cost(Cost::TxSyscall) + copied);
+        let copied = (bytes * platform.cost(CostConstant::CopyWarm)).div_ceil(1_000);
+        platform.charge(CycleCategory::User, platform.cost(CostConstant::TxSyscall) + copied);
         platform.system_call();
         self.counters.written_messages += 1;
         self.counters.written_bytes += bytes;
         match sender.config.load {
-            Load::Udp | Load::RequestResponse => self.send_datagram(platform, sender),
-            Load::Tcp => self.write_stream(platform, sender),
+            ProgramWorkload::Udp | ProgramWorkload::RequestResponse => self.send_datagram(platform, sender),
+            ProgramWorkload::Tcp => self.write_stream(platform, sender),
         }
     }
 
     /// Wakes the sending program if enough of its send buffer is free.
-    pub(super) fn wake_sender<P: Platform>(&mut self, platform: &mut P)
+    pub(super) fn wake_sender<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         let held = self.device.unsent();
         let Some(sender) = self.sender.as_mut().filter(|s| !s.runnable && s.has_room_to_wake(held)) else {
             return;
         };
         sender.runnable = true;
-        platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
+        platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::ContextSwitch));
         self.start_tick(platform);
     }
 }

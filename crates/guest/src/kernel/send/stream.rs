@@ -3,14 +3,14 @@
 //! one card. Nor are retransmission timers: a loss is always followed by later segments, whose
 //! acknowledgements repeat the last.
 
-use super::Sender;
-use crate::device::Device;
+use super::SenderProgram;
+use crate::device::NetworkDevice;
 use crate::kernel::Kernel;
-use crate::packet::{self, Packet, TCP_HEADERS, TCP_PAYLOAD};
-use crate::platform::Platform;
+use crate::packet::{self, ReceivedPacket, TCP_HEADERS, TCP_PAYLOAD};
+use crate::platform::KernelPlatform;
 use driver::vf::TxOffload;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 
 /// Segments of a packet before segmentation, at most: 64 KB with headers hold no more.
 const SEGMENTS: u32 = 44;
@@ -91,18 +91,22 @@ impl SendStream {
 
 impl<D> Kernel<D> {
     /// Appends a message to the stream and sends as much as possible.
-    pub(super) fn write_stream<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
+    pub(super) fn write_stream<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         sender.stream.written = sender.stream.written.wrapping_add(sender.config.message_bytes);
         self.push(platform, sender);
     }
 
     /// Processes a TCP acknowledgement from the receiver.
-    pub(in crate::kernel) fn acknowledged<P: Platform>(&mut self, platform: &mut P, number: u32, room: u16)
-    where
-        D: Device<P>,
+    pub(in crate::kernel) fn acknowledged<P: KernelPlatform>(
+        &mut self,
+        platform: &mut P,
+        number: u32,
+        room: u16,
+    ) where
+        D: NetworkDevice<P>,
     {
         let Some(mut sender) = self.sender.take() else { return };
         if sender.stream.acknowledge(number, room) {
@@ -114,9 +118,9 @@ impl<D> Kernel<D> {
     }
 
     /// Resumes sending, because the device has room again.
-    pub(in crate::kernel) fn resume_sending<P: Platform>(&mut self, platform: &mut P)
+    pub(in crate::kernel) fn resume_sending<P: KernelPlatform>(&mut self, platform: &mut P)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         if let Some(mut sender) = self.sender.take() {
             self.push(platform, &mut sender);
@@ -125,9 +129,9 @@ impl<D> Kernel<D> {
     }
 
     /// Sends as many packets as window, data and device allow. The rest stays in the send buffer.
-    fn push<P: Platform>(&mut self, platform: &mut P, sender: &mut Sender)
+    fn push<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
-        D: Device<P>,
+        D: NetworkDevice<P>,
     {
         loop {
             let segments = sender.stream.segments();
@@ -136,10 +140,11 @@ impl<D> Kernel<D> {
             }
             let payload = segments as usize * TCP_PAYLOAD;
             let frame = &mut sender.frame[..TCP_HEADERS + payload];
-            let packet = Packet::Tcp { sequence: sender.stream.next, acknowledgement: 0, window: 0, payload };
+            let packet =
+                ReceivedPacket::Tcp { sequence: sender.stream.next, acknowledgement: 0, window: 0, payload };
             packet::fill(frame, self.device.mac(), sender.config.to, packet);
             let offload = TxOffload { tso: Some(TCP_PAYLOAD as u16), ..TxOffload::default() };
-            platform.charge(Category::Kernel, platform.cost(Cost::TxStack));
+            platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::TxStack));
             if self.device.transmit(platform, frame, &offload).is_err() {
                 return;
             }

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 
-use super::{PAGE, Permissions, Run, memfd, sum_of, table};
+use super::{DmaPermissions, FrameCopies, PAGE, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
 /// Gathers the heads of frames and copies the frames to another client. Returns the number of carried frames, and the
@@ -20,7 +20,7 @@ fn carried(
 ) -> (usize, Vec<u64>) {
     let (mut heads, mut sums) = (vec![[0xff; 64]; sources.len()], vec![0xff; sources.len()]);
     let gathered = from.gather(&mut 0, sources, lengths, &mut heads);
-    let run = Run {
+    let run = FrameCopies {
         heads: &mut heads[..gathered],
         sources: &sources[..gathered],
         lengths: &lengths[..gathered],
@@ -56,7 +56,7 @@ fn frames_are_copied_whole_between_two_dma_tables() {
 #[test]
 fn burst_of_frames_ends_before_one_without_permission() {
     let mut from = table(&[(1, 2)]);
-    from.map(8 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
+    from.map(8 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let to = &from;
     let end = 3 * PAGE;
     let good = [PAGE, PAGE + 256, 8 * PAGE];
@@ -94,9 +94,9 @@ fn index_hint_of_a_removed_dma_region_is_renewed() {
 /// space.
 fn patchwork() -> DmaTable {
     let mut table = table(&[(1, 2), (3, 1), (8, 1)]);
-    table.map(4 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
-    table.map(9 * PAGE, PAGE, Permissions::READ_WRITE, None).unwrap();
-    table.map(PAGE.wrapping_neg(), PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
+    table.map(4 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
+    table.map(9 * PAGE, PAGE, DmaPermissions::READ_WRITE, None).unwrap();
+    table.map(PAGE.wrapping_neg(), PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
     table
 }
 
@@ -110,13 +110,13 @@ fn length() -> impl Strategy<Value = u32> {
 }
 
 /// Frames between two tables: addresses of the buffers, and lengths.
-struct Frames {
+struct FrameTransfers {
     sources: Vec<u64>,
     targets: Vec<u64>,
     lengths: Vec<u32>,
 }
 
-impl Frames {
+impl FrameTransfers {
     /// Returns the addresses of a frame's buffer.
     fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
         starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
@@ -172,7 +172,7 @@ impl Frames {
     ) -> (usize, Vec<u64>) {
         let (count, (mut hint, mut to_hint)) = (heads.len(), hints);
         let mut sums = vec![0xff; count];
-        let run = Run {
+        let run = FrameCopies {
             heads: &mut heads.to_vec(),
             sources: &self.sources[..count],
             lengths: &self.lengths[..count],
@@ -204,7 +204,7 @@ proptest! {
             table.write(page * PAGE, &bytes.take(4096).collect::<Vec<u8>>()).unwrap();
         }
         let (from, to) = (&tables[0], &tables[usize::from(!same)]);
-        let frames = Frames {
+        let frames = FrameTransfers {
             sources: frames.iter().map(|frame| frame.0).collect(),
             targets: frames.iter().map(|frame| frame.1).collect(),
             lengths: frames.iter().map(|frame| frame.2).collect(),
@@ -238,7 +238,7 @@ fn heads_of_frames_are_completed_with_the_payload_sum() {
         seen.push((at, rest));
         head[0] = 0xee;
     };
-    let run = Run {
+    let run = FrameCopies {
         heads: &mut heads,
         sources: &[PAGE; 2],
         lengths: &[100; 2],

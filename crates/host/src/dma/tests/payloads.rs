@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::{PAGE, Payloads, Permissions, memfd, sum_of, table};
+use super::{DmaPermissions, PAGE, PayloadCopies, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
 /// Distance in bytes between two receive buffers.
@@ -19,7 +19,7 @@ fn copied(
     lengths: &[u32],
 ) -> (usize, Vec<u64>) {
     let mut sums = vec![0xff; sources.len()];
-    let payloads = Payloads { sources, lengths, targets, sums: &mut sums };
+    let payloads = PayloadCopies { sources, lengths, targets, sums: &mut sums };
     let copied = from.copy(&mut 7, to, &mut 7, payloads);
     sums.truncate(copied);
     (copied, sums)
@@ -28,7 +28,7 @@ fn copied(
 #[test]
 fn copying_payloads_to_guests_stops_at_the_first_fault() {
     let mut table = table(&[(1, 2)]);
-    table.map(8 * PAGE, PAGE, Permissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
+    table.map(8 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let (good, last) = ([PAGE, PAGE + 256, 8 * PAGE], 3 * PAGE);
     for (sources, targets, expected) in [
         (good, [PAGE + 1024, PAGE + 2048, PAGE + 3072], 3),

@@ -3,7 +3,7 @@
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::{PAGE, fault, memfd};
-use crate::dma::{DmaTable, FaultKind, Permissions};
+use crate::dma::{DmaFaultKind, DmaPermissions, DmaTable};
 
 /// Returns the number of this process's mappings of a file with the given name.
 fn mapped(name: &str) -> usize {
@@ -22,7 +22,7 @@ fn dma_regions_of_one_page_each_share_few_mappings() {
     let iova = |number: u64| (1 << 40) - (number + 1) * PAGE;
     for number in 0..5_000 {
         let memory = Some((fd.try_clone().unwrap(), page(number)));
-        table.map(iova(number), PAGE, Permissions::READ_WRITE, memory).unwrap();
+        table.map(iova(number), PAGE, DmaPermissions::READ_WRITE, memory).unwrap();
     }
     assert_eq!((table.shareable_regions(), table.mapped_bytes()), (5_000, 5_000 * PAGE));
     assert!((1..=8).contains(&mapped(name)), "{} mappings", mapped(name));
@@ -35,9 +35,9 @@ fn dma_regions_of_one_page_each_share_few_mappings() {
     for number in (0..5_000).filter(|number| number % 2 == 0) {
         drop(table.unmap(iova(number), PAGE).unwrap());
     }
-    assert_eq!(table.read(iova(4_000), &mut [0]), fault(iova(4_000), FaultKind::Unmapped));
+    assert_eq!(table.read(iova(4_000), &mut [0]), fault(iova(4_000), DmaFaultKind::Unmapped));
     table.read(iova(4_001), &mut [0]).unwrap();
-    assert_eq!(table.read(iova(4_001) + PAGE - 1, &mut [0; 2]), fault(iova(4_000), FaultKind::Unmapped));
+    assert_eq!(table.read(iova(4_001) + PAGE - 1, &mut [0; 2]), fault(iova(4_000), DmaFaultKind::Unmapped));
     for number in (0..5_000).filter(|number| number % 2 == 1) {
         drop(table.unmap(iova(number), PAGE).unwrap());
     }
@@ -51,12 +51,12 @@ fn dma_regions_of_one_mapping_keep_their_own_permissions() {
     let mut map = |page: u64, at: u64, permissions| {
         table.map(page * PAGE, PAGE, permissions, Some((fd.try_clone().unwrap(), at * PAGE))).unwrap();
     };
-    map(0, 4, Permissions::READ_WRITE);
-    map(8, 5, Permissions::READ_ONLY);
-    map(9, 4, Permissions::READ_WRITE);
+    map(0, 4, DmaPermissions::READ_WRITE);
+    map(8, 5, DmaPermissions::READ_ONLY);
+    map(9, 4, DmaPermissions::READ_WRITE);
     table.write(PAGE - 1, &[7]).unwrap();
-    assert_eq!(table.write(PAGE - 1, &[7; 2]), fault(PAGE, FaultKind::Unmapped));
-    assert_eq!(table.write(8 * PAGE, &[7]), fault(8 * PAGE, FaultKind::Forbidden));
+    assert_eq!(table.write(PAGE - 1, &[7; 2]), fault(PAGE, DmaFaultKind::Unmapped));
+    assert_eq!(table.write(8 * PAGE, &[7]), fault(8 * PAGE, DmaFaultKind::Forbidden));
     let mut seen = [0];
     table.read(10 * PAGE - 1, &mut seen).unwrap();
     assert_eq!(seen, [7], "the same page at another address");
@@ -69,7 +69,7 @@ fn memory_file_that_changed_its_size_is_mapped_again() {
     let fd = memfd(2);
     let mut table = DmaTable::default();
     let map = |table: &mut DmaTable, page: u64, at: u64| {
-        table.map(page * PAGE, PAGE, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), at * PAGE)))
+        table.map(page * PAGE, PAGE, DmaPermissions::READ_WRITE, Some((fd.try_clone().unwrap(), at * PAGE)))
     };
     map(&mut table, 0, 0).unwrap();
     assert_eq!(map(&mut table, 1, 2).unwrap_err().errno(), libc::EINVAL);
@@ -93,9 +93,9 @@ fn removed_dma_region_is_unreachable_before_it_is_unmapped() {
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, 4 * PAGE).unwrap();
     let mut table = DmaTable::default();
-    table.map(0, 4 * PAGE, Permissions::READ_WRITE, Some((fd, 0))).unwrap();
+    table.map(0, 4 * PAGE, DmaPermissions::READ_WRITE, Some((fd, 0))).unwrap();
     let removed = table.unmap_all();
-    assert_eq!(table.read(0, &mut [0]), fault(0, FaultKind::Unmapped));
+    assert_eq!(table.read(0, &mut [0]), fault(0, DmaFaultKind::Unmapped));
     assert_eq!((removed.is_light(), mapped(name)), (false, 1));
     drop(removed);
     assert_eq!(mapped(name), 0);
@@ -104,8 +104,8 @@ fn removed_dma_region_is_unreachable_before_it_is_unmapped() {
 #[test]
 fn dma_region_overlapping_one_added_meanwhile_is_returned() {
     let mut table = DmaTable::default();
-    let pending = table.admit(0, PAGE, Permissions::READ_WRITE, Some(0)).unwrap().unwrap();
-    table.map(0, PAGE, Permissions::READ_ONLY, None).unwrap();
+    let pending = table.admit(0, PAGE, DmaPermissions::READ_WRITE, Some(0)).unwrap().unwrap();
+    table.map(0, PAGE, DmaPermissions::READ_ONLY, None).unwrap();
     let late = pending.map(memfd(1)).unwrap();
     assert!(table.insert(late).is_err());
     assert_eq!((table.len(), table.shareable_regions()), (1, 0));
@@ -124,7 +124,7 @@ fn huge_page_file_is_mapped_for_the_requested_dma_range() {
     // The low 640 KiB of a PC, then the memory above its video memory, in QEMU's order.
     for (iova, size) in [(0, 0xa_0000), (0x10_0000, huge)] {
         if let Err(error) =
-            table.map(iova, size, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), iova)))
+            table.map(iova, size, DmaPermissions::READ_WRITE, Some((fd.try_clone().unwrap(), iova)))
         {
             return crate::test_support::skipped(
                 "huge pages for a device",
@@ -137,7 +137,7 @@ fn huge_page_file_is_mapped_for_the_requested_dma_range() {
     let mut seen = [0; 5];
     table.read(0x10_0000, &mut seen).unwrap();
     assert_eq!(&seen, b"above");
-    assert_eq!(table.read(0xa_0000, &mut [0]), fault(0xa_0000, FaultKind::Unmapped));
+    assert_eq!(table.read(0xa_0000, &mut [0]), fault(0xa_0000, DmaFaultKind::Unmapped));
     assert_eq!(
         mapped("dma-test-huge"),
         2,

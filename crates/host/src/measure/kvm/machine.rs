@@ -9,26 +9,26 @@ use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::Program;
-use crate::measure::Unmeasured;
+use super::MeasuredProgram;
+use crate::measure::ProbeError;
 
 /// Guest address at which the measured program starts.
 const START: u64 = 0x1000;
 const PAGE: usize = 0x1000;
 
 /// Virtual machine that runs a measurement's program. Fields are dropped in order, the processor first.
-pub(super) struct Machine {
+pub(super) struct MeasurementVm {
     processor: VcpuFd,
     _machine: VmFd,
-    _memory: Memory,
+    _memory: VmMemoryPage,
 }
 
-impl Machine {
-    pub(super) fn new(program: &Program) -> Result<Self, Unmeasured> {
+impl MeasurementVm {
+    pub(super) fn new(program: &MeasuredProgram) -> Result<Self, ProbeError> {
         let kvm = Kvm::new().map_err(failed("opening /dev/kvm"))?;
         let machine = kvm.create_vm().map_err(failed("creating a virtual machine"))?;
         machine.create_irq_chip().map_err(failed("creating interrupt controllers"))?;
-        let memory = Memory::new(&code(program))?;
+        let memory = VmMemoryPage::new(&code(program))?;
         let region = kvm_userspace_memory_region {
             slot: 0,
             flags: 0,
@@ -50,14 +50,14 @@ impl Machine {
     }
 
     /// Runs the virtual processor until it exits to user space. Returns an error on a signal after `given_up`.
-    pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), Unmeasured> {
+    pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), ProbeError> {
         loop {
             match self.processor.run() {
                 Ok(VcpuExit::IoOut(..) | VcpuExit::MmioWrite(..)) => return Ok(()),
-                Ok(other) => return Err(Unmeasured::Exit(format!("{other:?}"))),
+                Ok(other) => return Err(ProbeError::Exit(format!("{other:?}"))),
                 Err(error) if error.errno() == libc::EINTR => {
                     if given_up.load(Ordering::Relaxed) {
-                        return Err(Unmeasured::Stuck);
+                        return Err(ProbeError::Stuck);
                     }
                 }
                 Err(error) => return Err(failed("running the processor")(error)),
@@ -67,7 +67,7 @@ impl Machine {
 }
 
 /// Returns the measured program's machine code with its loop.
-fn code(program: &Program) -> Vec<u8> {
+fn code(program: &MeasuredProgram) -> Vec<u8> {
     let back = |bytes: usize| (bytes as u8).wrapping_neg();
     let mut code = Vec::new();
     let Some(repeated) = program.repeated else {
@@ -84,15 +84,15 @@ fn code(program: &Program) -> Vec<u8> {
     code
 }
 
-fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> Unmeasured {
-    move |error| Unmeasured::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
+fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> ProbeError {
+    move |error| ProbeError::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
 }
 
 /// Anonymous page that is the virtual machine's memory.
-struct Memory(*mut u8);
+struct VmMemoryPage(*mut u8);
 
-impl Memory {
-    fn new(code: &[u8]) -> Result<Self, Unmeasured> {
+impl VmMemoryPage {
+    fn new(code: &[u8]) -> Result<Self, ProbeError> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: an anonymous mapping where the kernel has room touches nothing that exists.
         let page = unsafe { mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE) };
@@ -104,7 +104,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for VmMemoryPage {
     fn drop(&mut self) {
         // SAFETY: mapped by `new` with this length; the machine that used it is gone. An error cannot be handled
         // here.

@@ -8,15 +8,15 @@ use std::{io, panic, thread};
 
 use vmm_sys_util::signal::{Killable, SIGRTMIN, register_signal_handler};
 
-use crate::measure::Unmeasured;
+use crate::measure::ProbeError;
 
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Runs `work` with a timeout. After `patience` sets its flag, and signals it until it returns.
 pub(super) fn within<T: Send + 'static>(
     patience: Duration,
-    work: impl FnOnce(&AtomicBool) -> Result<T, Unmeasured> + Send + 'static,
-) -> Result<T, Unmeasured> {
+    work: impl FnOnce(&AtomicBool) -> Result<T, ProbeError> + Send + 'static,
+) -> Result<T, ProbeError> {
     let system = |error: vmm_sys_util::errno::Error| io::Error::from_raw_os_error(error.errno());
     register_signal_handler(SIGRTMIN(), interrupt).map_err(system)?;
     let given_up = Arc::new(AtomicBool::new(false));

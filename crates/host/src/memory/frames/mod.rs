@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 
 use wide::{copy_and_sum, copy_heads};
 
-use super::View;
+use super::MemoryView;
 use super::copy::{guest_may_have_written, prefetch};
 use super::view::{LINE, PREFETCHED};
 
@@ -26,11 +26,11 @@ pub(crate) const BURST: usize = 32;
 const AHEAD: usize = 4;
 
 /// Completes the head of a frame that is carried, given the frame's index, the head, and the sum of the bytes after it.
-pub type Complete<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
+pub type FrameHeadCompletion<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to copy between two clients, one element of each slice per frame.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct FrameCopies<'a> {
     /// Private copies of the frames' first 64 bytes.
     pub heads: &'a mut [[u8; HEAD]],
     /// Addresses of the frames in the sender's memory.
@@ -45,7 +45,7 @@ pub struct Run<'a> {
 
 /// Payloads to be copied, one element of each slice per payload.
 #[derive(Debug)]
-pub struct Payloads<'a> {
+pub struct PayloadCopies<'a> {
     /// Addresses of the payloads in the sender's memory.
     pub sources: &'a [u64],
     /// Lengths of the payloads in bytes.
@@ -58,19 +58,19 @@ pub struct Payloads<'a> {
 
 /// Mapped bytes that may be read, or written if `WRITES`.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'map, const WRITES: bool> {
+pub(crate) struct MappedBytes<'map, const WRITES: bool> {
     at: NonNull<u8>,
     len: usize,
-    mapped: PhantomData<&'map View>,
+    mapped: PhantomData<&'map MemoryView>,
 }
 
-impl<'map, const WRITES: bool> Place<'map, WRITES> {
+impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     /// Empty range of mapped bytes.
     pub(crate) const NONE: Self = Self { at: NonNull::dangling(), len: 0, mapped: PhantomData };
 
     /// Returns all bytes of a view, or none if `WRITES` and the view is read-only.
     #[inline]
-    pub(crate) fn whole(view: &'map View) -> Self {
+    pub(crate) fn whole(view: &'map MemoryView) -> Self {
         if WRITES && !view.is_writable() {
             return Self::NONE;
         }
@@ -97,9 +97,9 @@ impl<'map, const WRITES: bool> Place<'map, WRITES> {
 }
 
 /// DMA regions of a client, one of which is selected.
-pub(crate) trait Regions<'map, const WRITES: bool> {
+pub(crate) trait RegionSelector<'map, const WRITES: bool> {
     /// Returns the selected DMA region's first address and its bytes.
-    fn region(&self) -> (u64, Place<'map, WRITES>);
+    fn region(&self) -> (u64, MappedBytes<'map, WRITES>);
 
     /// Selects the DMA region that holds an address. Returns `None` if no region does.
     fn enter_region_of(&mut self, iova: u64) -> Option<()>;
@@ -107,13 +107,13 @@ pub(crate) trait Regions<'map, const WRITES: bool> {
 
 /// Returns `len` bytes at an address, or `None` if they cross regions or are not permitted.
 ///
-/// The search checks the bounds itself, since [`Places`] keeps only where the bytes begin.
+/// The search checks the bounds itself, since [`FrameAddresses`] keeps only where the bytes begin.
 #[inline(always)]
 fn find<'map, const WRITES: bool>(
-    memory: &mut impl Regions<'map, WRITES>,
+    memory: &mut impl RegionSelector<'map, WRITES>,
     iova: u64,
     len: u32,
-) -> Option<Place<'map, WRITES>> {
+) -> Option<MappedBytes<'map, WRITES>> {
     let (first, region) = memory.region();
     // An address before the first wraps to an offset beyond the last.
     match region.part(iova.wrapping_sub(first), len as usize) {
@@ -125,17 +125,17 @@ fn find<'map, const WRITES: bool>(
 #[cold]
 #[inline(never)]
 fn find_elsewhere<'map, const WRITES: bool>(
-    memory: &mut impl Regions<'map, WRITES>,
+    memory: &mut impl RegionSelector<'map, WRITES>,
     iova: u64,
     len: u32,
-) -> Option<Place<'map, WRITES>> {
+) -> Option<MappedBytes<'map, WRITES>> {
     memory.enter_region_of(iova)?;
     let (first, region) = memory.region();
     region.part(iova.wrapping_sub(first), len as usize)
 }
 
 /// Addresses of a burst's frames in this process.
-pub(crate) struct Places<'map, 'run, const WRITES: bool> {
+pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
     /// Start of each frame; the first `count` are initialized.
     at: [MaybeUninit<NonNull<u8>>; BURST],
     /// Length of each frame in bytes; the slice may be longer than `count`.
@@ -145,17 +145,17 @@ pub(crate) struct Places<'map, 'run, const WRITES: bool> {
     long: usize,
     /// True if a frame of the burst is shorter than a head.
     short: bool,
-    mapped: PhantomData<&'map View>,
+    mapped: PhantomData<&'map MemoryView>,
 }
 
-impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
+impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
     /// Finds up to a burst of frames of these addresses and lengths (below 4 GiB each), up to the first that is not
     /// found. Prefetches their first cache lines, and more of the first long frames.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
         lengths: &'run [u32],
-        memory: &mut impl Regions<'map, WRITES>,
+        memory: &mut impl RegionSelector<'map, WRITES>,
     ) -> Self {
         Self::collect(addresses, lengths, |iova, len| find(memory, iova, len))
     }
@@ -164,7 +164,7 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
     fn collect(
         addresses: &[u64],
         lengths: &'run [u32],
-        mut find: impl FnMut(u64, u32) -> Option<Place<'map, WRITES>>,
+        mut find: impl FnMut(u64, u32) -> Option<MappedBytes<'map, WRITES>>,
     ) -> Self {
         let mut at = [MaybeUninit::uninit(); BURST];
         let (mut found, mut long, mut short) = (0, 0, false);
@@ -216,25 +216,25 @@ impl<'map, 'run, const WRITES: bool> Places<'map, 'run, WRITES> {
 
     /// Returns a frame of the burst that has more than `bytes`.
     #[inline(always)]
-    fn longer(&self, at: usize, bytes: usize) -> Option<Place<'map, WRITES>> {
+    fn longer(&self, at: usize, bytes: usize) -> Option<MappedBytes<'map, WRITES>> {
         let len = self.lengths.get(at).filter(|length| **length > bytes as u32)?;
-        Some(Place { at: *self.starts().get(at)?, len: *len as usize, mapped: PhantomData })
+        Some(MappedBytes { at: *self.starts().get(at)?, len: *len as usize, mapped: PhantomData })
     }
 }
 
 /// Addresses of a burst's frames that are longer than a head.
-pub(crate) struct LongPlaces<'map, 'run>(Places<'map, 'run, false>);
+pub(crate) struct LongFrameAddresses<'map, 'run>(FrameAddresses<'map, 'run, false>);
 
-impl<'map, 'run> LongPlaces<'map, 'run> {
-    /// Finds long frames as [`Places::find`] does, and skips short ones.
+impl<'map, 'run> LongFrameAddresses<'map, 'run> {
+    /// Finds long frames as [`FrameAddresses::find`] does, and skips short ones.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
         lengths: &'run [u32],
-        memory: &mut impl Regions<'map, false>,
+        memory: &mut impl RegionSelector<'map, false>,
     ) -> Self {
-        Self(Places::collect(addresses, lengths, |iova, len| {
-            if len > HEAD as u32 { find(memory, iova, len) } else { Some(Place::NONE) }
+        Self(FrameAddresses::collect(addresses, lengths, |iova, len| {
+            if len > HEAD as u32 { find(memory, iova, len) } else { Some(MappedBytes::NONE) }
         }))
     }
 
@@ -246,7 +246,7 @@ impl<'map, 'run> LongPlaces<'map, 'run> {
 
 /// Copies the head of each frame, padded with zeros.
 #[inline(always)]
-pub(crate) fn gather(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
+pub(crate) fn gather(frames: &FrameAddresses<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     if frames.short {
         gather_any(frames, heads);
     } else {
@@ -259,7 +259,7 @@ pub(crate) fn gather(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
 }
 
 #[inline(never)]
-fn gather_any(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
+fn gather_any(frames: &FrameAddresses<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     for ((at, within), head) in frames.heads().zip(heads) {
         // SAFETY: the frame has as many mapped bytes as are copied into the head, which is ours.
         unsafe { ptr::copy_nonoverlapping(at.as_ptr(), head.as_mut_ptr(), within) };
@@ -272,10 +272,10 @@ fn gather_any(frames: &Places<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
 #[inline(always)]
 pub(crate) fn carry(
     heads: &mut [[u8; HEAD]],
-    sources: Option<&LongPlaces<'_, '_>>,
-    targets: &Places<'_, '_, true>,
+    sources: Option<&LongFrameAddresses<'_, '_>>,
+    targets: &FrameAddresses<'_, '_, true>,
     sums: &mut [u64],
-    complete: Option<&mut Complete<'_>>,
+    complete: Option<&mut FrameHeadCompletion<'_>>,
 ) {
     sums[..targets.count].fill(0);
     if let Some(sources) = sources {
@@ -296,7 +296,7 @@ pub(crate) fn carry(
 }
 
 #[inline(never)]
-fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
+fn carry_any(heads: &[[u8; HEAD]], targets: &FrameAddresses<'_, '_, true>) {
     for ((at, within), head) in targets.heads().zip(heads) {
         // SAFETY: the target has as many mapped bytes as are copied from the head, which is ours.
         unsafe { ptr::copy_nonoverlapping(head.as_ptr(), at.as_ptr(), within) };
@@ -306,8 +306,8 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &Places<'_, '_, true>) {
 /// Copies the bytes of each frame after its first `SKIPPED`; stores their sums.
 #[inline(never)]
 fn copy_behind<const SKIPPED: usize>(
-    sources: &Places<'_, '_, false>,
-    targets: &Places<'_, '_, true>,
+    sources: &FrameAddresses<'_, '_, false>,
+    targets: &FrameAddresses<'_, '_, true>,
     sums: &mut [u64],
 ) {
     let longer = |at| Some((sources.longer(at, SKIPPED)?, targets.longer(at, SKIPPED)?));
@@ -324,7 +324,7 @@ fn copy_behind<const SKIPPED: usize>(
 
 /// Copies the bytes after the first `skipped`, which both frames have; returns their sum.
 #[inline(never)]
-fn copy_rest(source: &Place<'_, false>, target: &Place<'_, true>, skipped: usize) -> u64 {
+fn copy_rest(source: &MappedBytes<'_, false>, target: &MappedBytes<'_, true>, skipped: usize) -> u64 {
     let length = target.len.min(source.len).saturating_sub(skipped);
     // SAFETY: the caller has found both places longer than `skipped`, so they have this many bytes behind the skipped ones.
     unsafe {
@@ -334,14 +334,18 @@ fn copy_rest(source: &Place<'_, false>, target: &Place<'_, true>, skipped: usize
 }
 
 /// Copies each payload to its target, which has as many bytes. Stores the sums of the payloads.
-pub(crate) fn copy(sources: &Places<'_, '_, false>, targets: &Places<'_, '_, true>, sums: &mut [u64]) {
+pub(crate) fn copy(
+    sources: &FrameAddresses<'_, '_, false>,
+    targets: &FrameAddresses<'_, '_, true>,
+    sums: &mut [u64],
+) {
     sums[..targets.count].fill(0);
     copy_behind::<0>(sources, targets, sums);
     guest_may_have_written();
 }
 
 /// Writes the first bytes of headers, as many as each target has.
-pub(crate) fn scatter<const N: usize>(headers: &[[u8; N]], targets: &Places<'_, '_, true>) {
+pub(crate) fn scatter<const N: usize>(headers: &[[u8; N]], targets: &FrameAddresses<'_, '_, true>) {
     for ((target, length), bytes) in targets.starts().iter().zip(targets.lengths).zip(headers) {
         let length = bytes.len().min(*length as usize);
         // SAFETY: the target has as many mapped bytes as are copied from the headers, which are ours.

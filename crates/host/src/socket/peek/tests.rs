@@ -1,11 +1,11 @@
 //! Tests that consuming removes exactly the peeked bytes.
 
-use super::super::{FdBatch, Received, Stream};
+use super::super::{ReceivedFds, SocketReceived, StreamSocket};
 use rustix::fd::AsFd;
 
 #[test]
 fn peek_offset_of_a_socket_counts_consumed_bytes() {
-    let (a, b) = Stream::pair().unwrap();
+    let (a, b) = StreamSocket::pair().unwrap();
     assert!(b.peek_offset().is_err(), "the socket counts from the first peek_from on");
     b.peek_from(0).unwrap();
     // Equal bytes, so that only the kernel's offset distinguishes them.
@@ -13,8 +13,8 @@ fn peek_offset_of_a_socket_counts_consumed_bytes() {
         a.send(&[0; 3], &[]).unwrap();
     }
     let mut buffer = [0; 256];
-    assert_eq!(b.peek(&mut buffer, &mut FdBatch::new()).unwrap(), Received::Bytes(180));
-    let copy = Stream::adopt(b.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    assert_eq!(b.peek(&mut buffer, &mut ReceivedFds::new()).unwrap(), SocketReceived::Bytes(180));
+    let copy = StreamSocket::adopt(b.as_fd().try_clone_to_owned().unwrap()).unwrap();
     for (taken, left) in [(1, 179), (3, 176), (50, 126), (126, 0)] {
         assert_eq!(b.consume(&mut buffer[..taken]).unwrap(), taken);
         assert_eq!(copy.peek_offset().unwrap(), left, "another process sees the same");
@@ -23,11 +23,11 @@ fn peek_offset_of_a_socket_counts_consumed_bytes() {
 
 #[test]
 fn peeked_socket_bytes_stay_until_consumed() {
-    let (a, b) = Stream::pair().unwrap();
+    let (a, b) = StreamSocket::pair().unwrap();
     b.peek_from(0).unwrap();
     let peek = |expected: &[u8], descriptors| {
-        let (mut buffer, mut fds) = ([0; 64], FdBatch::new());
-        assert_eq!(b.peek(&mut buffer, &mut fds).unwrap(), Received::Bytes(expected.len()));
+        let (mut buffer, mut fds) = ([0; 64], ReceivedFds::new());
+        assert_eq!(b.peek(&mut buffer, &mut fds).unwrap(), SocketReceived::Bytes(expected.len()));
         assert_eq!((&buffer[..expected.len()], fds.len()), (expected, descriptors));
     };
     a.send(b"one", &[]).unwrap();
@@ -35,7 +35,7 @@ fn peeked_socket_bytes_stay_until_consumed() {
     a.send(b"three", &[]).unwrap();
     peek(b"onetwo", 1);
     peek(b"three", 0);
-    assert_eq!(b.peek(&mut [0; 8], &mut FdBatch::new()).unwrap(), Received::WouldBlock);
+    assert_eq!(b.peek(&mut [0; 8], &mut ReceivedFds::new()).unwrap(), SocketReceived::WouldBlock);
     // A successor without notes peeks at everything again.
     b.peek_from(0).unwrap();
     peek(b"onetwo", 1);
@@ -47,12 +47,12 @@ fn peeked_socket_bytes_stay_until_consumed() {
 }
 
 /// Peeks until nothing is left. Returns the bytes and number of descriptors of each peek.
-fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
+fn peek_all(stream: &StreamSocket, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
     let mut all = Vec::new();
     loop {
-        let mut fds = FdBatch::new();
+        let mut fds = ReceivedFds::new();
         match stream.peek(buffer, &mut fds).unwrap() {
-            Received::Bytes(count) => all.push((buffer[..count].to_vec(), fds.len())),
+            SocketReceived::Bytes(count) => all.push((buffer[..count].to_vec(), fds.len())),
             _ => return all,
         }
     }
@@ -61,7 +61,7 @@ fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
 #[test]
 fn descriptors_between_other_bytes_are_received_once() {
     for before in 0..80 {
-        let (a, b) = Stream::pair().unwrap();
+        let (a, b) = StreamSocket::pair().unwrap();
         b.peek_from(0).unwrap();
         if before > 0 {
             a.send(&vec![1; before], &[]).unwrap();
@@ -80,7 +80,7 @@ fn descriptors_between_other_bytes_are_received_once() {
 #[test]
 fn urgent_socket_bytes_are_read_in_order() {
     use rustix::net::{SendFlags, send};
-    let (a, b) = Stream::pair().unwrap();
+    let (a, b) = StreamSocket::pair().unwrap();
     b.peek_from(0).unwrap();
     let said: Vec<u8> = (0..100).collect();
     for (round, part) in said.chunks(7).enumerate() {

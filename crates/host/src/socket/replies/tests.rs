@@ -1,21 +1,21 @@
 //! Tests a process that dies between any two calls, and a successor that continues with the file and its records.
 
 use super::*;
-use crate::socket::{FdBatch, Received};
+use crate::socket::{ReceivedFds, SocketReceived};
 
 /// Conversation with the records that an owner keeps.
-struct World {
+struct ReplyLogOwner {
     log: ReplyLog,
-    noted: Extent,
-    held: Held,
-    ours: Stream,
-    theirs: Stream,
+    noted: UnsentReplies,
+    held: HeldMessagePart,
+    ours: StreamSocket,
+    theirs: StreamSocket,
 }
 
-impl World {
+impl ReplyLogOwner {
     fn new() -> Self {
-        let (ours, theirs) = Stream::pair().unwrap();
-        let (noted, held) = (Extent::default(), Held::default());
+        let (ours, theirs) = StreamSocket::pair().unwrap();
+        let (noted, held) = (UnsentReplies::default(), HeldMessagePart::default());
         Self { log: ReplyLog::new().unwrap(), noted, held, ours, theirs }
     }
 
@@ -29,14 +29,14 @@ impl World {
     }
 
     fn send(&mut self, bytes: usize) {
-        assert_eq!(self.log.send(&self.ours, bytes).unwrap(), Sent::Bytes(bytes));
+        assert_eq!(self.log.send(&self.ours, bytes).unwrap(), SocketSent::Bytes(bytes));
     }
 
     fn hears(&self, bytes: &[u8]) {
         let (mut received, mut buffer) = (Vec::new(), [0; 1 << 16]);
         while received.len() < bytes.len() {
-            match self.theirs.recv(&mut buffer, &mut FdBatch::new()).unwrap() {
-                Received::Bytes(count) => received.extend_from_slice(&buffer[..count]),
+            match self.theirs.recv(&mut buffer, &mut ReceivedFds::new()).unwrap() {
+                SocketReceived::Bytes(count) => received.extend_from_slice(&buffer[..count]),
                 other => panic!("{other:?} after {} bytes", received.len()),
             }
         }
@@ -54,7 +54,7 @@ impl World {
 
 #[test]
 fn next_process_reads_the_number_of_sent_reply_bytes() {
-    let mut world = World::new();
+    let mut world = ReplyLogOwner::new();
     world.append(b"first second");
     world.send(6);
     assert_eq!(world.die(), b"second");
@@ -65,7 +65,7 @@ fn next_process_reads_the_number_of_sent_reply_bytes() {
 
 #[test]
 fn reply_bytes_without_a_record_are_not_sent() {
-    let mut world = World::new();
+    let mut world = ReplyLogOwner::new();
     world.append(b"noted");
     world.log.append(b"not noted").unwrap();
     assert_eq!(world.die(), b"noted");
@@ -77,7 +77,7 @@ fn reply_bytes_without_a_record_are_not_sent() {
 
 #[test]
 fn unread_replies_survive_the_release_of_reply_log_pages() {
-    let mut world = World::new();
+    let mut world = ReplyLogOwner::new();
     let mut expected = Vec::new();
     for number in 0..40_u8 {
         let reply = vec![number; 3000];
@@ -92,7 +92,7 @@ fn unread_replies_survive_the_release_of_reply_log_pages() {
 
 #[test]
 fn crash_before_the_next_reply_log_page_loses_no_reply() {
-    let mut world = World::new();
+    let mut world = ReplyLogOwner::new();
     world.append(&[7; 4000]);
     world.send(4000);
     for recorded in [false, true] {
@@ -109,7 +109,7 @@ fn crash_before_the_next_reply_log_page_loses_no_reply() {
 
 #[test]
 fn partial_received_message_survives_a_crash_and_is_not_sent() {
-    let mut world = World::new();
+    let mut world = ReplyLogOwner::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {
         world.append(&[round; 10]);
@@ -128,7 +128,7 @@ fn partial_received_message_survives_a_crash_and_is_not_sent() {
         assert!(world.log.read_held().unwrap() == message);
         world.append(&[round; 100]);
         assert!(world.log.read_held().unwrap() == message, "its reply lies elsewhere");
-        world.held = Held::default();
+        world.held = HeldMessagePart::default();
         world.log.release().unwrap();
         world.die();
         world.send(100);
@@ -140,10 +140,10 @@ fn partial_received_message_survives_a_crash_and_is_not_sent() {
 
 #[test]
 fn reply_send_does_not_block_for_a_client_not_reading() {
-    let mut world = World::new();
+    let mut world = ReplyLogOwner::new();
     world.append(&[1; 1 << 20]);
     let mut total = 0;
-    while let Sent::Bytes(sent) = world.log.send(&world.ours, (1 << 20) - total).unwrap() {
+    while let SocketSent::Bytes(sent) = world.log.send(&world.ours, (1 << 20) - total).unwrap() {
         total += sent;
     }
     assert_eq!(world.die().len(), (1 << 20) - total);

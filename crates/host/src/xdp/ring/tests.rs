@@ -3,25 +3,25 @@
 use super::*;
 use proptest::prelude::*;
 
-const LAYOUT: Layout = Layout { producer: 0, consumer: 64, flags: 128, entries: 192, size: 8 };
+const LAYOUT: XdpRingLayout = XdpRingLayout { producer: 0, consumer: 64, flags: 128, entries: 192, size: 8 };
 
-fn memory() -> Arc<Mapping> {
-    Mapping::anonymous(LAYOUT.len::<u64>()).unwrap()
+fn memory() -> Arc<XdpMapping> {
+    XdpMapping::anonymous(LAYOUT.len::<u64>()).unwrap()
 }
 
-fn set(memory: &Mapping, offset: usize, value: u32) {
+fn set(memory: &XdpMapping, offset: usize, value: u32) {
     memory.word(offset).unwrap().store(value, Ordering::Release);
 }
 
-fn get(memory: &Mapping, offset: usize) -> u32 {
+fn get(memory: &XdpMapping, offset: usize) -> u32 {
     memory.word(offset).unwrap().load(Ordering::Acquire)
 }
 
 #[test]
 fn xdp_ring_entries_are_read_in_order_across_wraps() {
     let memory = memory();
-    let mut from = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
-    let mut to = Ring::<u64, Consuming>::new(memory, LAYOUT).unwrap();
+    let mut from = XdpRing::<u64, ProducerSide>::new(memory.clone(), LAYOUT).unwrap();
+    let mut to = XdpRing::<u64, ConsumerSide>::new(memory, LAYOUT).unwrap();
     let (mut next, mut expected) = (0, 0);
     for burst in (0..1000).map(|round| round % 9) {
         assert_eq!(from.room(), Ok(8), "everything was read");
@@ -43,7 +43,7 @@ fn xdp_ring_entries_are_read_in_order_across_wraps() {
 #[test]
 fn full_xdp_ring_refuses_entries_and_loses_none() {
     let memory = memory();
-    let mut ring = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
+    let mut ring = XdpRing::<u64, ProducerSide>::new(memory.clone(), LAYOUT).unwrap();
     assert_eq!((0..20).filter(|n| ring.push(*n)).count(), 8);
     ring.publish();
     assert_eq!((ring.room(), ring.push(99), get(&memory, LAYOUT.producer)), (Ok(0), false, 8));
@@ -53,18 +53,19 @@ fn full_xdp_ring_refuses_entries_and_loses_none() {
 
 #[test]
 fn xdp_ring_outside_its_memory_is_refused() {
-    let with = |layout: Layout| Ring::<Descriptor, Consuming>::new(memory(), layout).is_some();
-    assert!(with(Layout { size: 4, ..LAYOUT }));
+    let with =
+        |layout: XdpRingLayout| XdpRing::<XdpDescriptor, ConsumerSide>::new(memory(), layout).is_some();
+    assert!(with(XdpRingLayout { size: 4, ..LAYOUT }));
     let bad = [
-        Layout { size: 8, ..LAYOUT },
-        Layout { size: 3, ..LAYOUT },
-        Layout { size: 0, ..LAYOUT },
-        Layout { size: 1 << 31, ..LAYOUT },
-        Layout { size: 4, entries: 196, ..LAYOUT },
-        Layout { size: 4, entries: usize::MAX - 7, ..LAYOUT },
-        Layout { size: 4, producer: 4096, ..LAYOUT },
-        Layout { size: 4, consumer: 3, ..LAYOUT },
-        Layout { size: 4, flags: usize::MAX, ..LAYOUT },
+        XdpRingLayout { size: 8, ..LAYOUT },
+        XdpRingLayout { size: 3, ..LAYOUT },
+        XdpRingLayout { size: 0, ..LAYOUT },
+        XdpRingLayout { size: 1 << 31, ..LAYOUT },
+        XdpRingLayout { size: 4, entries: 196, ..LAYOUT },
+        XdpRingLayout { size: 4, entries: usize::MAX - 7, ..LAYOUT },
+        XdpRingLayout { size: 4, producer: 4096, ..LAYOUT },
+        XdpRingLayout { size: 4, consumer: 3, ..LAYOUT },
+        XdpRingLayout { size: 4, flags: usize::MAX, ..LAYOUT },
     ];
     assert!(bad.into_iter().all(|layout| !with(layout)));
 }
@@ -76,13 +77,13 @@ proptest! {
         steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50),
     ) {
         let memory = memory();
-        let mut reader = Ring::<u64, Consuming>::new(memory.clone(), LAYOUT).unwrap();
+        let mut reader = XdpRing::<u64, ConsumerSide>::new(memory.clone(), LAYOUT).unwrap();
         let mut at = 0_u32;
         for (lie, honest) in steps {
             set(&memory, LAYOUT.producer, lie);
             match reader.available() {
                 Ok(count) => prop_assert!(count <= 8 && lie == at.wrapping_add(count)),
-                Err(Broken) => {
+                Err(BrokenXdpRing) => {
                     prop_assert!(lie.wrapping_sub(at) > 8);
                     prop_assert_eq!(reader.pop(), None);
                     set(&memory, LAYOUT.producer, at.wrapping_add(honest));
@@ -104,13 +105,13 @@ proptest! {
         lies in proptest::collection::vec(any::<u32>(), 1..50),
     ) {
         let memory = memory();
-        let mut writer = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
+        let mut writer = XdpRing::<u64, ProducerSide>::new(memory.clone(), LAYOUT).unwrap();
         for lie in lies {
             set(&memory, LAYOUT.consumer, lie);
             let at = get(&memory, LAYOUT.producer);
             match writer.room() {
                 Ok(room) => prop_assert_eq!(room, 8 - at.wrapping_sub(lie)),
-                Err(Broken) => prop_assert!(at.wrapping_sub(lie) > 8),
+                Err(BrokenXdpRing) => prop_assert!(at.wrapping_sub(lie) > 8),
             }
             let pushed = (0..20).filter(|n| writer.push(*n)).count();
             prop_assert!(pushed <= 8);

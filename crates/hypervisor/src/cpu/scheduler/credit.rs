@@ -7,8 +7,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{Scheduler, Share};
-use crate::cpu::{ThreadId, VcpuId};
+use super::{Scheduler, SchedulingParameters};
+use crate::cpu::{HardwareThreadId, VcpuId};
 
 /// Credits per millisecond (Xen: 100 per tick of 10 ms).
 const PER_MS: i64 = 10;
@@ -19,7 +19,7 @@ const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 
 /// Clocks of the credit scheduler, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clocks {
+pub struct CreditClocks {
     /// Processor cycles per millisecond.
     pub millisecond: u64,
     /// Milliseconds per tick; at least 1.
@@ -32,7 +32,7 @@ pub struct Clocks {
 
 /// Priority of a virtual CPU, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priority {
+pub enum VcpuPriority {
     /// The virtual CPU is in the real-time class and was woken by its device.
     RealTime,
     /// The virtual CPU was woken while it had credits.
@@ -44,16 +44,16 @@ pub enum Priority {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Account {
-    share: Share,
+struct CreditAccount {
+    share: SchedulingParameters,
     credits: i64,
-    priority: Priority,
+    priority: VcpuPriority,
     /// The virtual CPU ran at a tick since its credits were last capped.
     active: bool,
 }
 
 #[derive(Debug, Default)]
-struct RunQueue {
+struct CreditRunQueue {
     /// Virtual CPUs that wait for the thread, by priority and then by arrival.
     ready: VecDeque<VcpuId>,
     /// Virtual CPU that has the current slice of the thread.
@@ -65,25 +65,25 @@ struct RunQueue {
 
 /// Xen's credit scheduler for all threads.
 #[derive(Debug)]
-pub struct Credit {
-    clocks: Clocks,
+pub struct CreditScheduler {
+    clocks: CreditClocks,
     tick: u64,
     accounting: u64,
-    accounts: Vec<Account>,
-    queues: Vec<RunQueue>,
+    accounts: Vec<CreditAccount>,
+    queues: Vec<CreditRunQueue>,
 }
 
-impl Credit {
+impl CreditScheduler {
     /// Creates a scheduler without threads and virtual CPUs.
-    pub fn new(clocks: Clocks) -> Credit {
+    pub fn new(clocks: CreditClocks) -> CreditScheduler {
         let clocks =
-            Clocks { tick_ms: clocks.tick_ms.max(1), millisecond: clocks.millisecond.max(1), ..clocks };
+            CreditClocks { tick_ms: clocks.tick_ms.max(1), millisecond: clocks.millisecond.max(1), ..clocks };
         let (tick, accounting) = (clocks.first_tick, clocks.first_accounting);
-        Credit { clocks, tick, accounting, accounts: Vec::new(), queues: Vec::new() }
+        CreditScheduler { clocks, tick, accounting, accounts: Vec::new(), queues: Vec::new() }
     }
 
     /// Returns the priority of a virtual CPU.
-    pub fn priority(&self, vcpu: VcpuId) -> Priority {
+    pub fn priority(&self, vcpu: VcpuId) -> VcpuPriority {
         self.accounts[vcpu.index()].priority
     }
 
@@ -92,14 +92,14 @@ impl Credit {
         let account = &mut self.accounts[vcpu.index()];
         account.credits -= PER_MS * i64::from(self.clocks.tick_ms);
         account.active = true;
-        if account.priority == Priority::Boost {
-            account.priority = Priority::Under;
+        if account.priority == VcpuPriority::Boost {
+            account.priority = VcpuPriority::Under;
         }
     }
 
     /// Distributes credits to virtual CPUs by weight, and sets their priorities by credits.
     fn distribute_credits(&mut self) {
-        let weight = |account: &Account| i64::from(account.share.weight).max(1);
+        let weight = |account: &CreditAccount| i64::from(account.share.weight).max(1);
         let weights: i64 = self.accounts.iter().filter(|account| account.active).map(weight).sum();
         let pot = CREDITS_PER_ACCOUNTING * self.queues.len() as i64;
         for account in self.accounts.iter_mut().filter(|account| account.active) {
@@ -108,8 +108,8 @@ impl Credit {
             if account.credits > CREDITS_PER_ACCOUNTING {
                 (account.credits, account.active) = (0, false);
             }
-            if account.priority != Priority::RealTime {
-                account.priority = if account.credits < 0 { Priority::Over } else { Priority::Under };
+            if account.priority != VcpuPriority::RealTime {
+                account.priority = if account.credits < 0 { VcpuPriority::Over } else { VcpuPriority::Under };
             }
         }
         for queue in 0..self.queues.len() {
@@ -126,51 +126,56 @@ impl Credit {
         ready.insert(behind.unwrap_or(ready.len()), vcpu);
     }
 
-    fn may_run(&self, vcpu: VcpuId, thread: ThreadId) -> bool {
+    fn may_run(&self, vcpu: VcpuId, thread: HardwareThreadId) -> bool {
         self.accounts[vcpu.index()].share.affinity >> thread.index().min(63) & 1 == 1
     }
 
     /// Finds a virtual CPU that waits on another thread, has at least priority `least` and may run on `thread`. Returns
     /// its queue and its index there.
-    fn find_stealable(&self, thread: ThreadId, least: Priority) -> Option<(usize, usize)> {
+    fn find_stealable(&self, thread: HardwareThreadId, least: VcpuPriority) -> Option<(usize, usize)> {
         let may = |vcpu: &VcpuId| self.priority(*vcpu) <= least && self.may_run(*vcpu, thread);
         let others = self.queues.iter().enumerate().filter(|(queue, _)| *queue != thread.index());
         others.filter_map(|(queue, found)| Some((queue, found.ready.iter().position(may)?))).next()
     }
 }
 
-impl Scheduler for Credit {
+impl Scheduler for CreditScheduler {
     fn add_thread(&mut self) {
-        self.queues.push(RunQueue::default());
+        self.queues.push(CreditRunQueue::default());
     }
 
-    fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId, mut share: Share) {
+    fn add_vcpu(&mut self, thread: HardwareThreadId, _: VcpuId, mut share: SchedulingParameters) {
         share.affinity |= 1 << thread.index().min(63);
-        let account = Account { share, credits: 0, priority: Priority::Under, active: false };
+        let account = CreditAccount { share, credits: 0, priority: VcpuPriority::Under, active: false };
         self.accounts.push(account);
         let most = self.accounts.len();
         self.queues.iter_mut().for_each(|queue| queue.ready.reserve(most));
     }
 
-    fn choose_thread(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
+    fn choose_thread(
+        &self,
+        home: HardwareThreadId,
+        vcpu: VcpuId,
+        is_idle: impl Fn(HardwareThreadId) -> bool,
+    ) -> HardwareThreadId {
         if is_idle(home) {
             return home;
         }
-        let threads = (0..self.queues.len() as u16).map(ThreadId);
+        let threads = (0..self.queues.len() as u16).map(HardwareThreadId);
         threads.into_iter().find(|thread| self.may_run(vcpu, *thread) && is_idle(*thread)).unwrap_or(home)
     }
 
-    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId) {
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId) {
         let account = &mut self.accounts[vcpu.index()];
         if account.share.real_time {
-            account.priority = Priority::RealTime;
-        } else if account.priority == Priority::Under {
-            account.priority = Priority::Boost;
+            account.priority = VcpuPriority::RealTime;
+        } else if account.priority == VcpuPriority::Under {
+            account.priority = VcpuPriority::Boost;
         }
         self.enqueue(thread.index(), vcpu);
     }
 
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, _: u64, preempted: bool) {
+    fn continues(&mut self, thread: HardwareThreadId, vcpu: VcpuId, _: u64, preempted: bool) {
         let priority = self.priority(vcpu);
         let queue = &self.queues[thread.index()];
         if preempted || queue.slice_ended {
@@ -183,20 +188,20 @@ impl Scheduler for Credit {
         ready.insert(before.unwrap_or(ready.len()), vcpu);
     }
 
-    fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, _: u64) {
+    fn blocked(&mut self, thread: HardwareThreadId, vcpu: VcpuId, _: u64) {
         self.queues[thread.index()].current = None;
         let account = &mut self.accounts[vcpu.index()];
         if account.share.real_time {
-            account.priority = if account.credits < 0 { Priority::Over } else { Priority::Under };
+            account.priority = if account.credits < 0 { VcpuPriority::Over } else { VcpuPriority::Under };
         }
     }
 
-    fn pick(&mut self, thread: ThreadId, now: u64) -> Option<VcpuId> {
+    fn pick(&mut self, thread: HardwareThreadId, now: u64) -> Option<VcpuId> {
         let own = self.queues[thread.index()].ready.front().map(|vcpu| self.priority(*vcpu));
         let stolen = match own {
-            Some(priority) if priority < Priority::Over => None,
-            Some(_) => self.find_stealable(thread, Priority::Under),
-            None => self.find_stealable(thread, Priority::Over),
+            Some(priority) if priority < VcpuPriority::Over => None,
+            Some(_) => self.find_stealable(thread, VcpuPriority::Under),
+            None => self.find_stealable(thread, VcpuPriority::Over),
         };
         let next = match stolen {
             Some((queue, at)) => self.queues[queue].ready.remove(at),
@@ -210,19 +215,19 @@ impl Scheduler for Credit {
         next
     }
 
-    fn has_ready(&self, thread: ThreadId) -> bool {
+    fn has_ready(&self, thread: HardwareThreadId) -> bool {
         !self.queues[thread.index()].ready.is_empty()
     }
 
-    fn preempts(&self, thread: ThreadId, running: VcpuId) -> bool {
+    fn preempts(&self, thread: HardwareThreadId, running: VcpuId) -> bool {
         let queue = &self.queues[thread.index()];
         let first = queue.ready.front().map(|vcpu| self.priority(*vcpu));
         let priority = self.priority(running);
         first.is_some_and(|first| first < priority || queue.slice_ended && first == priority)
     }
 
-    fn could_steal(&self, thread: ThreadId) -> bool {
-        self.find_stealable(thread, Priority::Over).is_some()
+    fn could_steal(&self, thread: HardwareThreadId) -> bool {
+        self.find_stealable(thread, VcpuPriority::Over).is_some()
     }
 
     fn due(&self) -> Option<u64> {
@@ -234,11 +239,11 @@ impl Scheduler for Credit {
         ends.chain([self.tick, self.accounting]).min()
     }
 
-    fn advance(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
+    fn advance(&mut self, now: u64, running: impl Fn(HardwareThreadId) -> Option<VcpuId>) {
         if now >= self.tick {
             self.tick += u64::from(self.clocks.tick_ms) * self.clocks.millisecond;
             (0..self.queues.len() as u16)
-                .filter_map(|thread| running(ThreadId(thread)))
+                .filter_map(|thread| running(HardwareThreadId(thread)))
                 .for_each(|it| self.debit(it));
         }
         if now >= self.accounting {

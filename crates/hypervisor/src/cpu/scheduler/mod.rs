@@ -3,24 +3,24 @@
 //!
 //! | scheduler | precedence |
 //! |---|---|
-//! | [`RoundRobin`] | the longest waiting virtual CPU; steps are not preempted |
-//! | [`Credit`] | virtual CPUs with credits; one that wakes with credits or in the real-time class preempts |
+//! | [`RoundRobinScheduler`] | the longest waiting virtual CPU; steps are not preempted |
+//! | [`CreditScheduler`] | virtual CPUs with credits; one that wakes with credits or in the real-time class preempts |
 
 mod credit;
 mod round_robin;
 #[cfg(test)]
 mod tests;
 
-pub use credit::{Clocks, Credit, Priority};
-pub use round_robin::RoundRobin;
+pub use credit::{CreditClocks, CreditScheduler, VcpuPriority};
+pub use round_robin::RoundRobinScheduler;
 
 use core::fmt::Debug;
 
-use super::{ThreadId, VcpuId};
+use super::{HardwareThreadId, VcpuId};
 
 /// Weight, priority and affinity of a virtual CPU for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct SchedulingParameters {
     /// Weight of the virtual CPU in relation to others' under contention.
     pub weight: u16,
     /// The virtual CPU precedes all others when its device wakes it.
@@ -29,10 +29,10 @@ pub struct Share {
     pub affinity: u64,
 }
 
-impl Default for Share {
+impl Default for SchedulingParameters {
     /// Returns Xen's default weight for a virtual CPU pinned to one thread.
-    fn default() -> Share {
-        Share { weight: 256, real_time: false, affinity: 0 }
+    fn default() -> SchedulingParameters {
+        SchedulingParameters { weight: 256, real_time: false, affinity: 0 }
     }
 }
 
@@ -42,38 +42,43 @@ pub trait Scheduler: Debug {
     fn add_thread(&mut self);
 
     /// Adds a virtual CPU, whose first thread is `thread`.
-    fn add_vcpu(&mut self, thread: ThreadId, vcpu: VcpuId, share: Share);
+    fn add_vcpu(&mut self, thread: HardwareThreadId, vcpu: VcpuId, share: SchedulingParameters);
 
     /// Chooses the thread on which a woken virtual CPU waits, `home` by default.
-    fn choose_thread(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
+    fn choose_thread(
+        &self,
+        home: HardwareThreadId,
+        vcpu: VcpuId,
+        is_idle: impl Fn(HardwareThreadId) -> bool,
+    ) -> HardwareThreadId {
         let _ = (vcpu, is_idle);
         home
     }
 
     /// Queues `vcpu`, which was blocked and is now ready.
-    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId);
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId);
 
     /// Queues `vcpu`, which ran for `cycles` and is still ready. If `preempted`, its step was interrupted and
     /// it must wait its turn.
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, preempted: bool);
+    fn continues(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64, preempted: bool);
 
     /// Records that `vcpu` ran for `cycles` and blocked.
-    fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64);
+    fn blocked(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64);
 
     /// Takes the virtual CPU to run from `now` on, possibly one that waited on another thread.
-    fn pick(&mut self, thread: ThreadId, now: u64) -> Option<VcpuId>;
+    fn pick(&mut self, thread: HardwareThreadId, now: u64) -> Option<VcpuId>;
 
     /// Returns `true` if a virtual CPU is ready on the thread.
-    fn has_ready(&self, thread: ThreadId) -> bool;
+    fn has_ready(&self, thread: HardwareThreadId) -> bool;
 
     /// Returns `true` if the running virtual CPU must be preempted in the middle of its step.
-    fn preempts(&self, thread: ThreadId, running: VcpuId) -> bool {
+    fn preempts(&self, thread: HardwareThreadId, running: VcpuId) -> bool {
         let _ = (thread, running);
         false
     }
 
     /// Returns `true` if an idle thread could take a virtual CPU from another.
-    fn could_steal(&self, thread: ThreadId) -> bool {
+    fn could_steal(&self, thread: HardwareThreadId) -> bool {
         let _ = thread;
         false
     }
@@ -84,68 +89,73 @@ pub trait Scheduler: Debug {
     }
 
     /// Advances the scheduler's clocks to `now`; `running` returns the virtual CPU running on a thread.
-    fn advance(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
+    fn advance(&mut self, now: u64, running: impl Fn(HardwareThreadId) -> Option<VcpuId>) {
         let _ = (now, running);
     }
 }
 
 /// Scheduler of virtual CPUs that a machine uses.
 #[derive(Debug)]
-pub enum Policy {
+pub enum SelectedScheduler {
     /// Round-robin scheduler.
-    RoundRobin(RoundRobin),
+    RoundRobin(RoundRobinScheduler),
     /// Credit scheduler.
-    Credit(Credit),
+    Credit(CreditScheduler),
 }
 
 /// Calls a method of the selected scheduler.
 macro_rules! dispatch {
     ($policy:expr, $scheduler:ident => $does:expr) => {
         match $policy {
-            Policy::RoundRobin($scheduler) => $does,
-            Policy::Credit($scheduler) => $does,
+            SelectedScheduler::RoundRobin($scheduler) => $does,
+            SelectedScheduler::Credit($scheduler) => $does,
         }
     };
 }
 
-impl Scheduler for Policy {
+impl Scheduler for SelectedScheduler {
     fn add_thread(&mut self) {
         dispatch!(self, scheduler => scheduler.add_thread());
     }
 
-    fn add_vcpu(&mut self, thread: ThreadId, vcpu: VcpuId, share: Share) {
+    fn add_vcpu(&mut self, thread: HardwareThreadId, vcpu: VcpuId, share: SchedulingParameters) {
         dispatch!(self, scheduler => scheduler.add_vcpu(thread, vcpu, share));
     }
 
-    fn choose_thread(&self, home: ThreadId, vcpu: VcpuId, is_idle: impl Fn(ThreadId) -> bool) -> ThreadId {
+    fn choose_thread(
+        &self,
+        home: HardwareThreadId,
+        vcpu: VcpuId,
+        is_idle: impl Fn(HardwareThreadId) -> bool,
+    ) -> HardwareThreadId {
         dispatch!(self, scheduler => scheduler.choose_thread(home, vcpu, is_idle))
     }
 
-    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId) {
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId) {
         dispatch!(self, scheduler => scheduler.woken(thread, vcpu));
     }
 
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, preempted: bool) {
+    fn continues(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64, preempted: bool) {
         dispatch!(self, scheduler => scheduler.continues(thread, vcpu, cycles, preempted));
     }
 
-    fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64) {
+    fn blocked(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64) {
         dispatch!(self, scheduler => scheduler.blocked(thread, vcpu, cycles));
     }
 
-    fn pick(&mut self, thread: ThreadId, now: u64) -> Option<VcpuId> {
+    fn pick(&mut self, thread: HardwareThreadId, now: u64) -> Option<VcpuId> {
         dispatch!(self, scheduler => scheduler.pick(thread, now))
     }
 
-    fn has_ready(&self, thread: ThreadId) -> bool {
+    fn has_ready(&self, thread: HardwareThreadId) -> bool {
         dispatch!(self, scheduler => scheduler.has_ready(thread))
     }
 
-    fn preempts(&self, thread: ThreadId, running: VcpuId) -> bool {
+    fn preempts(&self, thread: HardwareThreadId, running: VcpuId) -> bool {
         dispatch!(self, scheduler => scheduler.preempts(thread, running))
     }
 
-    fn could_steal(&self, thread: ThreadId) -> bool {
+    fn could_steal(&self, thread: HardwareThreadId) -> bool {
         dispatch!(self, scheduler => scheduler.could_steal(thread))
     }
 
@@ -153,7 +163,7 @@ impl Scheduler for Policy {
         dispatch!(self, scheduler => scheduler.due())
     }
 
-    fn advance(&mut self, now: u64, running: impl Fn(ThreadId) -> Option<VcpuId>) {
+    fn advance(&mut self, now: u64, running: impl Fn(HardwareThreadId) -> Option<VcpuId>) {
         dispatch!(self, scheduler => scheduler.advance(now, running));
     }
 }

@@ -3,32 +3,32 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{Scheduler, Share};
-use crate::cpu::{ThreadId, VcpuId};
+use super::{Scheduler, SchedulingParameters};
+use crate::cpu::{HardwareThreadId, VcpuId};
 
 /// Round-robin scheduler of virtual CPUs. A virtual CPU runs until it blocks or has used up its slice; then the next
 /// in the queue runs. A woken virtual CPU goes to the end of the queue, unless it is the favoured one.
 #[derive(Debug)]
-pub struct RoundRobin {
+pub struct RoundRobinScheduler {
     slice: u64,
-    queues: Vec<RunQueue>,
+    queues: Vec<RoundRobinQueue>,
     /// Virtual CPU that precedes all others whenever it is ready.
     favoured: Option<VcpuId>,
 }
 
 #[derive(Debug, Default)]
-struct RunQueue {
+struct RoundRobinQueue {
     ready: VecDeque<VcpuId>,
     members: usize,
     /// Cycles that the virtual CPU has used of its current slice.
     used: u64,
 }
 
-impl RoundRobin {
+impl RoundRobinScheduler {
     /// Creates a scheduler with slices of `slice` cycles, extended to the end of the step in which they are
     /// used up.
-    pub fn new(slice: u64) -> RoundRobin {
-        RoundRobin { slice, queues: Vec::new(), favoured: None }
+    pub fn new(slice: u64) -> RoundRobinScheduler {
+        RoundRobinScheduler { slice, queues: Vec::new(), favoured: None }
     }
 
     /// Gives one virtual CPU precedence over all others of its thread, from the end of the current step.
@@ -37,22 +37,22 @@ impl RoundRobin {
     }
 }
 
-impl Scheduler for RoundRobin {
+impl Scheduler for RoundRobinScheduler {
     fn add_thread(&mut self) {
-        self.queues.push(RunQueue::default());
+        self.queues.push(RoundRobinQueue::default());
     }
 
-    fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId, _: Share) {
+    fn add_vcpu(&mut self, thread: HardwareThreadId, _: VcpuId, _: SchedulingParameters) {
         let queue = &mut self.queues[thread.index()];
         queue.members += 1;
         queue.ready.reserve(queue.members);
     }
 
-    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId) {
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId) {
         self.queues[thread.index()].ready.push_back(vcpu);
     }
 
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, _: bool) {
+    fn continues(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64, _: bool) {
         let queue = &mut self.queues[thread.index()];
         queue.used += cycles;
         if queue.used < self.slice {
@@ -63,11 +63,11 @@ impl Scheduler for RoundRobin {
         }
     }
 
-    fn blocked(&mut self, thread: ThreadId, _: VcpuId, _: u64) {
+    fn blocked(&mut self, thread: HardwareThreadId, _: VcpuId, _: u64) {
         self.queues[thread.index()].used = 0;
     }
 
-    fn pick(&mut self, thread: ThreadId, _: u64) -> Option<VcpuId> {
+    fn pick(&mut self, thread: HardwareThreadId, _: u64) -> Option<VcpuId> {
         let ready = &mut self.queues[thread.index()].ready;
         let favoured = self.favoured.and_then(|first| ready.iter().position(|vcpu| *vcpu == first));
         match favoured {
@@ -76,7 +76,7 @@ impl Scheduler for RoundRobin {
         }
     }
 
-    fn has_ready(&self, thread: ThreadId) -> bool {
+    fn has_ready(&self, thread: HardwareThreadId) -> bool {
         !self.queues[thread.index()].ready.is_empty()
     }
 }

@@ -2,17 +2,21 @@
 
 use std::vec::Vec;
 
-use super::{Clocks, Credit, Policy, Priority, RoundRobin, Scheduler, Share};
-use crate::cpu::{AfterStep, Config, Machine, ThreadId, VcpuId};
+use super::{
+    CreditClocks, CreditScheduler, RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler,
+    VcpuPriority,
+};
+use crate::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuId, VcpuStepOutcome};
 use sim::Frequency;
 
-const FIRST: ThreadId = ThreadId::new(0);
+const FIRST: HardwareThreadId = HardwareThreadId::new(0);
 /// Cycles of a millisecond: a cycle is a microsecond.
 const MS: u64 = 1_000;
 
-fn credit(threads: usize, shares: &[Share]) -> (Credit, Vec<VcpuId>) {
-    let clocks = Clocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
-    let mut credit = Credit::new(clocks);
+fn credit(threads: usize, shares: &[SchedulingParameters]) -> (CreditScheduler, Vec<VcpuId>) {
+    let clocks =
+        CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
+    let mut credit = CreditScheduler::new(clocks);
     (0..threads).for_each(|_| credit.add_thread());
     let vcpus: Vec<_> = (0..shares.len() as u16).map(VcpuId).collect();
     for (vcpu, share) in vcpus.iter().zip(shares) {
@@ -21,8 +25,8 @@ fn credit(threads: usize, shares: &[Share]) -> (Credit, Vec<VcpuId>) {
     (credit, vcpus)
 }
 
-fn share(weight: u16) -> Share {
-    Share { weight, ..Share::default() }
+fn share(weight: u16) -> SchedulingParameters {
+    SchedulingParameters { weight, ..SchedulingParameters::default() }
 }
 
 #[test]
@@ -32,28 +36,29 @@ fn scheduler_tick_debits_a_running_vcpu_and_ends_its_boost() {
     assert_eq!(credit.pick(FIRST, 0), Some(ids[1]));
     credit.advance(10 * MS, |_| Some(ids[1]));
     credit.woken(FIRST, ids[0]);
-    assert_eq!(credit.priority(ids[0]), Priority::Boost);
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Boost);
     assert!(credit.preempts(FIRST, ids[1]), "who wakes with credits has the thread at once");
     credit.continues(FIRST, ids[1], 1, true);
     assert_eq!(credit.pick(FIRST, 11 * MS), Some(ids[0]));
     credit.advance(20 * MS, |_| Some(ids[0]));
-    assert_eq!(credit.priority(ids[0]), Priority::Under, "the boost is over");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Under, "the boost is over");
     credit.advance(30 * MS, |_| None);
-    assert_eq!((credit.priority(ids[0]), credit.priority(ids[1])), (Priority::Over, Priority::Under));
+    assert_eq!((credit.priority(ids[0]), credit.priority(ids[1])), (VcpuPriority::Over, VcpuPriority::Under));
     assert!(credit.preempts(FIRST, ids[0]), "who has credits goes first");
     credit.blocked(FIRST, ids[0], 1);
     credit.woken(FIRST, ids[0]);
-    assert_eq!(credit.priority(ids[0]), Priority::Over, "no boost for who is over");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Over, "no boost for who is over");
 }
 
 #[test]
 fn real_time_vcpu_preempts_when_woken_even_without_credits() {
-    let (mut credit, ids) = credit(1, &[Share { real_time: true, ..share(1) }, share(16), share(16)]);
+    let (mut credit, ids) =
+        credit(1, &[SchedulingParameters { real_time: true, ..share(1) }, share(16), share(16)]);
     credit.woken(FIRST, ids[0]);
     credit.pick(FIRST, 0);
     (1..=20).for_each(|tick| credit.advance(tick * 10 * MS, |_| Some(ids[0])));
     credit.blocked(FIRST, ids[0], 1);
-    assert_eq!(credit.priority(ids[0]), Priority::Over);
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Over);
     credit.woken(FIRST, ids[1]);
     credit.woken(FIRST, ids[2]);
     credit.woken(FIRST, ids[0]);
@@ -86,9 +91,10 @@ fn vcpus_of_equal_priority_alternate_by_time_slice() {
 }
 
 /// Creates a machine with two threads and a cycle of a microsecond.
-fn machine(shares: &[Share]) -> (Machine, Vec<VcpuId>) {
-    let clocks = Clocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
-    let config = Config {
+fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
+    let clocks =
+        CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
+    let config = ProcessorConfig {
         cores: 2,
         threads_per_core: 1,
         clock: Frequency::from_hertz(1_000_000),
@@ -97,25 +103,30 @@ fn machine(shares: &[Share]) -> (Machine, Vec<VcpuId>) {
         refill: 0,
         displacement: 0,
         nested_permille: 1_000,
-        slice: sim::Span::ZERO,
+        slice: sim::VirtualDuration::ZERO,
     };
-    let mut machine = Machine::with_scheduler(config, Policy::Credit(Credit::new(clocks)));
+    let mut machine =
+        HostMachine::with_scheduler(config, SelectedScheduler::Credit(CreditScheduler::new(clocks)));
     let domain = machine.add_domain(crate::domain::DomainKind::Hvm, "guest".into());
     let vcpus = shares.iter().map(|share| machine.add_vcpu_with(domain, FIRST, *share)).collect();
     (machine, vcpus)
 }
 
-fn ms(ms: u64) -> sim::Instant {
-    sim::Instant::ZERO + sim::Span::from_millis(ms)
+fn ms(ms: u64) -> sim::VirtualInstant {
+    sim::VirtualInstant::ZERO + sim::VirtualDuration::from_millis(ms)
 }
 
-fn run(machine: &mut Machine, visit: crate::cpu::Visit, cycles: u64) -> (VcpuId, crate::cpu::Visit) {
-    use crate::account::{Category, Charge};
+fn run(
+    machine: &mut HostMachine,
+    visit: crate::cpu::ThreadVisit,
+    cycles: u64,
+) -> (VcpuId, crate::cpu::ThreadVisit) {
+    use crate::account::{CycleCategory, CycleSink};
     match machine.visit(visit.thread, visit.at) {
         crate::cpu::ThreadAction::Run(mut step) => {
-            step.charge(Category::Kernel, cycles);
+            step.charge(CycleCategory::Kernel, cycles);
             let vcpu = step.vcpu();
-            (vcpu, machine.finish(step, AfterStep::Block))
+            (vcpu, machine.finish(step, VcpuStepOutcome::Block))
         }
         next => panic!("{next:?}"),
     }
@@ -160,12 +171,12 @@ fn vcpu_wake_up_during_a_preempted_step_is_not_lost() {
         panic!("it does not go on")
     };
     assert_eq!(step.vcpu(), ids[0]);
-    let _ = machine.finish(step, AfterStep::Block);
+    let _ = machine.finish(step, VcpuStepOutcome::Block);
 }
 
 #[test]
 fn woken_vcpu_moves_to_an_idle_cpu_thread_of_its_affinity() {
-    let both = Share { affinity: 0b11, ..share(1) };
+    let both = SchedulingParameters { affinity: 0b11, ..share(1) };
     for (second, home) in [(both, 1), (share(1), 0)] {
         let (mut machine, ids) = machine(&[share(1), second]);
         let begins = machine.wake(ids[0], ms(0)).unwrap();
@@ -178,7 +189,7 @@ fn woken_vcpu_moves_to_an_idle_cpu_thread_of_its_affinity() {
 
 #[test]
 fn idle_cpu_thread_takes_a_waiting_vcpu_at_the_next_tick() {
-    let both = Share { affinity: 0b11, ..share(1) };
+    let both = SchedulingParameters { affinity: 0b11, ..share(1) };
     let (mut machine, ids) = machine(&[share(1), both, both]);
     let all: Vec<_> = ids.iter().filter_map(|vcpu| machine.wake(*vcpu, ms(0))).collect();
     assert_eq!(all.iter().map(|visit| visit.thread.index()).collect::<Vec<_>>(), [0, 1], "the third waits");
@@ -189,17 +200,17 @@ fn idle_cpu_thread_takes_a_waiting_vcpu_at_the_next_tick() {
     assert_eq!((stolen, machine.home(ids[2]).index()), (ids[2], 1));
 }
 
-const SECOND: ThreadId = ThreadId::new(1);
+const SECOND: HardwareThreadId = HardwareThreadId::new(1);
 
 /// Advances time by ten milliseconds per entry, which names the virtual CPUs running on both threads.
-fn ticks(credit: &mut Credit, from: u64, running: &[[Option<VcpuId>; 2]]) {
+fn ticks(credit: &mut CreditScheduler, from: u64, running: &[[Option<VcpuId>; 2]]) {
     for (tick, on) in (from + 1..).zip(running) {
         credit.advance(tick * 10 * MS, |thread| on[thread.index()]);
     }
 }
 
 /// Returns the priorities of the first two virtual CPUs.
-fn priorities(credit: &Credit) -> [Priority; 2] {
+fn priorities(credit: &CreditScheduler) -> [VcpuPriority; 2] {
     [0, 1].map(|n| credit.priority(VcpuId(n)))
 }
 
@@ -208,14 +219,18 @@ fn scheduler_tick_debits_100_credits_from_the_running_vcpu() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
     let [one, other] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[one, None], [one, None], [other, None]]);
-    assert_eq!(priorities(&credit), [Priority::Over, Priority::Under], "-200 and -100, and 150 for each");
+    assert_eq!(
+        priorities(&credit),
+        [VcpuPriority::Over, VcpuPriority::Under],
+        "-200 and -100, and 150 for each"
+    );
 }
 
 #[test]
 fn vcpu_credits_scale_with_threads_and_zero_is_not_over() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
-    assert_eq!(priorities(&credit), [Priority::Under; 2], "-300 and 300 for each");
+    assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "-300 and 300 for each");
 }
 
 /// Shows the remaining credits of a light virtual CPU by when a heavy one gets all that is distributed.
@@ -225,23 +240,23 @@ fn vcpu_credits_reset_only_above_the_accounting_bound() {
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
     ticks(&mut credit, 3, &[[light, heavy]; 3]);
-    assert_eq!(credit.priority(ids[0]), Priority::Over, "500 were more than 300: 0, and -300");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Over, "500 were more than 300: 0, and -300");
 
     let (mut credit, ids) = self::credit(1, &[share(1), share(u16::MAX)]);
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
     ticks(&mut credit, 3, &[[light, None], [light, None], [None; 2]]);
     ticks(&mut credit, 6, &[[light, None], [light, None], [heavy, None]]);
-    assert_eq!(credit.priority(ids[0]), Priority::Under, "200, 300, and 100");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Under, "200, 300, and 100");
 }
 
 #[test]
 fn stealing_a_vcpu_respects_affinity_and_home_threads() {
-    let pinned = Share { affinity: 0, ..share(1) };
+    let pinned = SchedulingParameters { affinity: 0, ..share(1) };
     let (mut credit, ids) = credit(2, &[pinned]);
     credit.woken(FIRST, ids[0]);
     assert!(!credit.could_steal(SECOND));
-    credit.add_vcpu(SECOND, VcpuId(1), Share { affinity: 0b01, ..share(1) });
+    credit.add_vcpu(SECOND, VcpuId(1), SchedulingParameters { affinity: 0b01, ..share(1) });
     credit.woken(FIRST, VcpuId(1));
     assert!(credit.could_steal(SECOND), "it began there");
     assert_eq!(credit.pick(SECOND, 0), Some(VcpuId(1)));
@@ -249,13 +264,13 @@ fn stealing_a_vcpu_respects_affinity_and_home_threads() {
 
 #[test]
 fn round_robin_scheduler_charges_no_time_and_steals_no_vcpu() {
-    let mut round = Policy::RoundRobin(RoundRobin::new(100));
+    let mut round = SelectedScheduler::RoundRobin(RoundRobinScheduler::new(100));
     (0..2).for_each(|_| round.add_thread());
-    round.add_vcpu(FIRST, VcpuId(0), Share { affinity: 0b11, ..share(1) });
+    round.add_vcpu(FIRST, VcpuId(0), SchedulingParameters { affinity: 0b11, ..share(1) });
     round.woken(FIRST, VcpuId(0));
     assert_eq!((round.due(), round.could_steal(SECOND), round.has_ready(FIRST)), (None, false, true));
-    let (mut credit, ids) = credit(2, &[Share { affinity: 0b11, ..share(1) }]);
+    let (mut credit, ids) = credit(2, &[SchedulingParameters { affinity: 0b11, ..share(1) }]);
     credit.woken(FIRST, ids[0]);
-    let credit = Policy::Credit(credit);
+    let credit = SelectedScheduler::Credit(credit);
     assert_eq!((credit.due(), credit.could_steal(SECOND)), (Some(10 * MS), true));
 }

@@ -4,34 +4,34 @@ use std::vec::Vec;
 
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
-use sim::{Frequency, Generator};
+use sim::{Frequency, RandomStream};
 
-use super::world::{Event, World, config, thread};
-use crate::account::{Category, Charge};
-use crate::cpu::{AfterStep, Config, Step};
+use super::world::{MachineEvent, MachineHarness, config, thread};
+use crate::account::{CycleCategory, CycleSink};
+use crate::cpu::{ProcessorConfig, VcpuStep, VcpuStepOutcome};
 
 /// Charges random cycles in random categories, which depend only on the number of the turn.
-fn mixture(step: &mut Step, turn: u64) -> AfterStep {
-    let mut chance = Generator::named(turn, "mixture");
+fn mixture(step: &mut VcpuStep, turn: u64) -> VcpuStepOutcome {
+    let mut chance = RandomStream::named(turn, "mixture");
     for _ in 0..chance.below(5) {
-        let category = Category::ALL[chance.below(Category::COUNT as u64) as usize];
+        let category = CycleCategory::ALL[chance.below(CycleCategory::COUNT as u64) as usize];
         let cycles = chance.below(4_000);
         step.charge(category, cycles);
     }
-    if chance.chance(600) { AfterStep::Block } else { AfterStep::Continue }
+    if chance.chance(600) { VcpuStepOutcome::Block } else { VcpuStepOutcome::Continue }
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum MachineStimulus {
     Wake { at: u64, vcpu: usize },
     Interrupt { at: u64, thread: u16, cycles: u64 },
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = MachineStimulus> {
     let at = 0..200_000_u64;
     prop_oneof![
-        (at.clone(), any::<usize>()).prop_map(|(at, vcpu)| Act::Wake { at, vcpu }),
-        (at, any::<u16>(), 0..9_000_u64).prop_map(|(at, thread, cycles)| Act::Interrupt {
+        (at.clone(), any::<usize>()).prop_map(|(at, vcpu)| MachineStimulus::Wake { at, vcpu }),
+        (at, any::<u16>(), 0..9_000_u64).prop_map(|(at, thread, cycles)| MachineStimulus::Interrupt {
             at,
             thread,
             cycles
@@ -39,15 +39,15 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn world(config: Config, vcpus: u16, acts: &[Act]) -> World {
+fn world(config: ProcessorConfig, vcpus: u16, acts: &[MachineStimulus]) -> MachineHarness {
     let threads = config.cores * config.threads_per_core;
-    let mut world = World::new(config);
+    let mut world = MachineHarness::new(config);
     let all: Vec<_> = (0..vcpus).map(|index| world.guest(index % threads, mixture).1).collect();
     for act in acts {
         match *act {
-            Act::Wake { at, vcpu } => world.at(at, Event::Wake(all[vcpu % all.len()])),
-            Act::Interrupt { at, thread: index, cycles } => {
-                world.at(at, Event::Interrupt { thread: thread(index % threads), cycles });
+            MachineStimulus::Wake { at, vcpu } => world.at(at, MachineEvent::Wake(all[vcpu % all.len()])),
+            MachineStimulus::Interrupt { at, thread: index, cycles } => {
+                world.at(at, MachineEvent::Interrupt { thread: thread(index % threads), cycles });
             }
         }
     }
@@ -64,7 +64,7 @@ proptest! {
         mut stops in vec(0..300_000_u64, 1..6),
     ) {
         let clock = Frequency::from_hertz(hertz);
-        let config = Config { clock, contention_permille, switch: 71, refill: 13, ..config(cores, siblings) };
+        let config = ProcessorConfig { clock, contention_permille, switch: 71, refill: 13, ..config(cores, siblings) };
         let mut world = world(config, vcpus, &acts);
         stops.sort_unstable();
         let mut earlier = world.run(0);

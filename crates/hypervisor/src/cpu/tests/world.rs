@@ -2,40 +2,43 @@
 
 use std::vec::Vec;
 
-use sim::{EventQueue, Frequency, Instant, Label, Span, Trace};
+use sim::{EventQueue, EventTrace, Frequency, TraceLabel, VirtualDuration, VirtualInstant};
 
-use crate::account::{Category, Charge, Snapshot};
-use crate::cpu::{AfterStep, Config, Machine, Step, ThreadAction, ThreadId, VcpuId, Visit};
+use crate::account::{CycleCategory, CycleSink, LedgerSnapshot};
+use crate::cpu::{
+    HardwareThreadId, HostMachine, ProcessorConfig, ThreadAction, ThreadVisit, VcpuId, VcpuStep,
+    VcpuStepOutcome,
+};
 use crate::domain::{DomainId, DomainKind};
 
-const CPU: Label = Label::new("cpu");
-const STEP: Label = Label::new("step");
+const CPU: TraceLabel = TraceLabel::new("cpu");
+const STEP: TraceLabel = TraceLabel::new("step");
 
 /// Event of the program that drives the machine.
 #[derive(Debug)]
-pub(super) enum Event {
-    Visit(ThreadId),
+pub(super) enum MachineEvent {
+    Visit(HardwareThreadId),
     Wake(VcpuId),
-    Interrupt { thread: ThreadId, cycles: u64 },
+    Interrupt { thread: HardwareThreadId, cycles: u64 },
 }
 
 /// Program of a virtual CPU: charges work in each turn and returns what follows.
-pub(super) type Program = fn(&mut Step, turn: u64) -> AfterStep;
+pub(super) type VcpuProgram = fn(&mut VcpuStep, turn: u64) -> VcpuStepOutcome;
 
 #[derive(Debug)]
-pub(super) struct World {
-    pub(super) machine: Machine,
-    pub(super) events: EventQueue<Event>,
-    pub(super) trace: Trace,
-    programs: Vec<(Program, u64)>,
+pub(super) struct MachineHarness {
+    pub(super) machine: HostMachine,
+    pub(super) events: EventQueue<MachineEvent>,
+    pub(super) trace: EventTrace,
+    programs: Vec<(VcpuProgram, u64)>,
     /// Every step: virtual CPU, start, end, and contention.
-    pub(super) steps: Vec<(VcpuId, Instant, Instant, bool)>,
+    pub(super) steps: Vec<(VcpuId, VirtualInstant, VirtualInstant, bool)>,
 }
 
 /// Returns a machine of `cores` with `threads` each at 1 GHz, so that a cycle is a nanosecond, with free
 /// switches.
-pub(super) fn config(cores: u16, threads: u16) -> Config {
-    Config {
+pub(super) fn config(cores: u16, threads: u16) -> ProcessorConfig {
+    ProcessorConfig {
         cores,
         threads_per_core: threads,
         clock: Frequency::from_hertz(1_000_000_000),
@@ -44,54 +47,54 @@ pub(super) fn config(cores: u16, threads: u16) -> Config {
         refill: 0,
         displacement: 0,
         nested_permille: 1_000,
-        slice: Span::from_micros(10),
+        slice: VirtualDuration::from_micros(10),
     }
 }
 
-pub(super) fn thread(index: u16) -> ThreadId {
-    ThreadId::new(index)
+pub(super) fn thread(index: u16) -> HardwareThreadId {
+    HardwareThreadId::new(index)
 }
 
-pub(super) fn nanos(nanos: u64) -> Instant {
-    Instant::from_nanos(nanos)
+pub(super) fn nanos(nanos: u64) -> VirtualInstant {
+    VirtualInstant::from_nanos(nanos)
 }
 
-impl World {
-    pub(super) fn new(config: Config) -> World {
-        World {
-            machine: Machine::new(config),
+impl MachineHarness {
+    pub(super) fn new(config: ProcessorConfig) -> MachineHarness {
+        MachineHarness {
+            machine: HostMachine::new(config),
             events: EventQueue::new(),
-            trace: Trace::new(),
+            trace: EventTrace::new(),
             programs: Vec::new(),
             steps: Vec::new(),
         }
     }
 
-    pub(super) fn guest(&mut self, home: u16, program: Program) -> (DomainId, VcpuId) {
+    pub(super) fn guest(&mut self, home: u16, program: VcpuProgram) -> (DomainId, VcpuId) {
         let domain = self.machine.add_domain(DomainKind::Hvm, "guest".into());
         (domain, self.vcpu(domain, home, program))
     }
 
-    pub(super) fn vcpu(&mut self, domain: DomainId, home: u16, program: Program) -> VcpuId {
+    pub(super) fn vcpu(&mut self, domain: DomainId, home: u16, program: VcpuProgram) -> VcpuId {
         self.programs.push((program, 0));
         self.machine.add_vcpu(domain, thread(home))
     }
 
-    pub(super) fn at(&mut self, at: u64, event: Event) {
+    pub(super) fn at(&mut self, at: u64, event: MachineEvent) {
         self.events.schedule(nanos(at), event);
     }
 
     /// Runs all events before `end`, and returns the checked accounts.
-    pub(super) fn run(&mut self, end: u64) -> Snapshot {
+    pub(super) fn run(&mut self, end: u64) -> LedgerSnapshot {
         while let Some((now, event)) = self.events.pop_before(nanos(end)) {
             match event {
-                Event::Visit(thread) => self.visit(thread, now),
-                Event::Wake(vcpu) => {
+                MachineEvent::Visit(thread) => self.visit(thread, now),
+                MachineEvent::Wake(vcpu) => {
                     let visit = self.machine.wake(vcpu, now);
                     visit.into_iter().for_each(|visit| self.expect(visit));
                 }
-                Event::Interrupt { thread, cycles } => {
-                    let (domain, category) = (DomainId::HYPERVISOR, Category::ExternalInterrupt);
+                MachineEvent::Interrupt { thread, cycles } => {
+                    let (domain, category) = (DomainId::HYPERVISOR, CycleCategory::ExternalInterrupt);
                     self.machine.steal(thread, domain, category, cycles, now);
                 }
             }
@@ -99,11 +102,11 @@ impl World {
         self.machine.snapshot(nanos(end))
     }
 
-    fn expect(&mut self, visit: Visit) {
-        self.events.schedule(visit.at, Event::Visit(visit.thread));
+    fn expect(&mut self, visit: ThreadVisit) {
+        self.events.schedule(visit.at, MachineEvent::Visit(visit.thread));
     }
 
-    fn visit(&mut self, thread: ThreadId, now: Instant) {
+    fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) {
         match self.machine.visit(thread, now) {
             ThreadAction::Run(step) => self.execute(step, now),
             ThreadAction::Later(visit) => self.expect(visit),
@@ -111,7 +114,7 @@ impl World {
         }
     }
 
-    fn execute(&mut self, mut step: Step, now: Instant) {
+    fn execute(&mut self, mut step: VcpuStep, now: VirtualInstant) {
         let (program, turn) = &mut self.programs[step.vcpu().index()];
         let then = program(&mut step, *turn);
         *turn += 1;
@@ -124,13 +127,13 @@ impl World {
 }
 
 /// Charges 1,000 cycles of kernel work in every turn.
-pub(super) fn busy(step: &mut Step, _: u64) -> AfterStep {
-    step.charge(Category::Kernel, 1_000);
-    AfterStep::Continue
+pub(super) fn busy(step: &mut VcpuStep, _: u64) -> VcpuStepOutcome {
+    step.charge(CycleCategory::Kernel, 1_000);
+    VcpuStepOutcome::Continue
 }
 
 /// Charges 1,000 cycles of kernel work per wake-up.
-pub(super) fn once(step: &mut Step, _: u64) -> AfterStep {
-    step.charge(Category::Kernel, 1_000);
-    AfterStep::Block
+pub(super) fn once(step: &mut VcpuStep, _: u64) -> VcpuStepOutcome {
+    step.charge(CycleCategory::Kernel, 1_000);
+    VcpuStepOutcome::Block
 }

@@ -2,12 +2,15 @@
 //! receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::single::{CardDriver, Channel, Direction, Plan, Results, Single};
-use crate::value::Value;
+use crate::machine::single::{
+    CardDriver, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup, SingleCpuSimulation,
+};
+use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over four ports");
@@ -16,24 +19,28 @@ const CYCLES: Metric = metric("cycles_per_packet", "cycles", "cycles of the proc
 const STEP: Axis = Axis {
     name: "step",
     what: "optimisation, including all earlier ones",
-    values: Values::List(&[
-        Value::name("base"),
-        Value::name("vnic"),
-        Value::name("channel"),
-        Value::name("vm"),
+    values: AxisValues::List(&[
+        ParameterValue::name("base"),
+        ParameterValue::name("vnic"),
+        ParameterValue::name("channel"),
+        ParameterValue::name("vm"),
     ]),
     labels: &["unoptimised", "+ smart vNIC", "+ channel", "+ virtual memory"],
 };
 
-const LEFT: Scale = Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
-const RIGHT: Option<Scale> =
-    Some(Scale { title: "Cycles", unit: "cycles", series: &[("cycles_per_packet", "cycles for a segment")] });
+const LEFT: FigureScale =
+    FigureScale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
+const RIGHT: Option<FigureScale> = Some(FigureScale {
+    title: "Cycles",
+    unit: "cycles",
+    series: &[("cycles_per_packet", "cycles for a segment")],
+});
 
 /// Creates bars for each step, one for each value of the axis `split`.
 const fn by_step(split: &'static str) -> Figure {
     Figure {
         title: "Throughput, and cycles for a segment",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["step"],
         x_title: "Optimisation",
         split: Some(split),
@@ -56,11 +63,11 @@ pub(super) const TRANSMIT: Experiment = Experiment {
         Axis {
             name: "nic",
             what: "offloads of the card: segmentation, scatter-gather, checksums",
-            values: Values::List(&[Value::name("smart"), Value::name("dumb")]),
+            values: AxisValues::List(&[ParameterValue::name("smart"), ParameterValue::name("dumb")]),
             labels: &["smart card", "card without offloads"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[MBPS, CYCLES],
     figures: &[by_step("nic")],
     run: transmit,
@@ -78,11 +85,11 @@ pub(super) const RECEIVE: Experiment = Experiment {
         Axis {
             name: "where",
             what: "location of the programs",
-            values: Values::List(&[Value::name("guest"), Value::name("driver-domain")]),
+            values: AxisValues::List(&[ParameterValue::name("guest"), ParameterValue::name("driver-domain")]),
             labels: &["in a guest", "in the driver domain"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[MBPS, CYCLES],
     figures: &[by_step("where")],
     run: receive,
@@ -98,16 +105,16 @@ pub(super) const SCALING: Experiment = Experiment {
         Axis {
             name: "vms",
             what: "virtual machines",
-            values: Values::Range { first: 1, last: 8, step: 1 },
+            values: AxisValues::Range { first: 1, last: 8, step: 1 },
             labels: &[],
         },
         STEP,
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[MBPS],
     figures: &[Figure {
         title: "Throughput by guests",
-        kind: Kind::Lines,
+        kind: FigureKind::Lines,
         x: &["vms"],
         x_title: "Virtual machines",
         split: Some("step"),
@@ -118,9 +125,9 @@ pub(super) const SCALING: Experiment = Experiment {
 };
 
 /// Returns the channel of a step, which includes all earlier steps.
-fn channel(step: &str, card_offloads: bool) -> Channel {
+fn channel(step: &str, card_offloads: bool) -> PacketChannel {
     let up_to = |last: &[&str]| last.contains(&step);
-    Channel {
+    PacketChannel {
         offloads: up_to(&["vnic", "channel", "vm"]),
         by_address: up_to(&["channel", "vm"]),
         large_pages: step == "vm",
@@ -128,45 +135,49 @@ fn channel(step: &str, card_offloads: bool) -> Channel {
     }
 }
 
-fn transmit(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn transmit(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let channel = channel(at.axes.text(STEP.name)?, at.axes.text("nic")? == "smart");
-    let (found, outcome) = run(CardDriver::Xen, (Direction::Transmit, channel), 1, context)?;
+    let (found, outcome) = run(CardDriver::Xen, (PayloadDirection::Transmit, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
-fn receive(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn receive(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let drive = if at.axes.text("where")? == "guest" { CardDriver::Xen } else { CardDriver::Own };
     let channel = channel(at.axes.text(STEP.name)?, true);
-    let (found, outcome) = run(drive, (Direction::Receive, channel), 1, context)?;
+    let (found, outcome) = run(drive, (PayloadDirection::Receive, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
-fn scaling(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn scaling(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let guests = count(at, "vms")?;
     if !(1..=32).contains(&guests) {
-        return Err(RunError::Refused(format!("vms is {guests}; it must be from 1 to 32")));
+        return Err(PointRunError::Refused(format!("vms is {guests}; it must be from 1 to 32")));
     }
     let channel = channel(at.axes.text(STEP.name)?, true);
-    let (found, outcome) = run(CardDriver::Xen, (Direction::Transmit, channel), guests, context)?;
-    Ok(Outcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
+    let (found, outcome) = run(CardDriver::Xen, (PayloadDirection::Transmit, channel), guests, context)?;
+    Ok(PointOutcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
 }
 
-fn with_cycles(found: &Results, outcome: Outcome) -> Outcome {
+fn with_cycles(found: &SingleCpuResults, outcome: PointOutcome) -> PointOutcome {
     let metrics =
         outcome.metrics.with(MBPS.name, found.throughput_mbps).with(CYCLES.name, found.cycles_per_packet);
-    Outcome { metrics, ..outcome }
+    PointOutcome { metrics, ..outcome }
 }
 
 fn run(
     drive: CardDriver,
-    (direction, channel): (Direction, Channel),
+    (direction, channel): (PayloadDirection, PacketChannel),
     guests: u8,
-    context: &Context,
-) -> Result<(Results, Outcome), RunError> {
+    context: &PointContext,
+) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
     let table = settings::table_or(context, CostTable::prestonia)?;
-    let plan = Plan { channel, seed: context.seed, ..Plan::menon(table, drive, direction, guests) };
-    let mut machine = Single::new(&plan);
+    let plan = SingleCpuSetup {
+        channel,
+        seed: context.seed,
+        ..SingleCpuSetup::menon(table, drive, direction, guests)
+    };
+    let mut machine = SingleCpuSimulation::new(&plan);
     let (run_up, span) = times(context)?;
-    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
 }

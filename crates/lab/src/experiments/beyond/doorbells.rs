@@ -2,24 +2,29 @@
 //! has several queue pairs. The card's own processing time is not modelled, and there is one flow per queue.
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
 use crate::experiments::settings;
-use crate::machine::queues::{Doorbell, Load, Plan, Queues};
-use crate::value::Value;
+use crate::machine::queues::{DoorbellPath, MultiqueueSetup, MultiqueueSimulation, MultiqueueTraffic};
+use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
 const LOAD: Axis = Axis {
     name: "load",
     what: "a stream to each processor of the guest, datagrams from each, or requests to one",
-    values: Values::List(&[Value::name("stream"), Value::name("datagrams"), Value::name("requests")]),
+    values: AxisValues::List(&[
+        ParameterValue::name("stream"),
+        ParameterValue::name("datagrams"),
+        ParameterValue::name("requests"),
+    ]),
     labels: &["a stream in", "datagrams out", "requests"],
 };
 
 /// Loads that several processors can share.
 const BULK: Axis = Axis {
-    values: Values::List(&[Value::name("stream"), Value::name("datagrams")]),
+    values: AxisValues::List(&[ParameterValue::name("stream"), ParameterValue::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],
     ..LOAD
 };
@@ -27,14 +32,18 @@ const BULK: Axis = Axis {
 const DOORBELL: Axis = Axis {
     name: "doorbell",
     what: "a store to a mapped page; an exit and a message; an exit, a message and its answer",
-    values: Values::List(&[Value::name("mapped"), Value::name("posted"), Value::name("answered")]),
+    values: AxisValues::List(&[
+        ParameterValue::name("mapped"),
+        ParameterValue::name("posted"),
+        ParameterValue::name("answered"),
+    ]),
     labels: &["mapped page", "posted message", "answered message"],
 };
 
 const PAIRS: Axis = Axis {
     name: "pairs",
     what: "queue pairs of the VF, and processors of the guest",
-    values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4)]),
+    values: AxisValues::List(&[ParameterValue::Int(1), ParameterValue::Int(2), ParameterValue::Int(4)]),
     labels: &[],
 };
 
@@ -62,17 +71,17 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
             service domain passes them to the card. Nothing is calibrated, and no paper has such a figure. Not \
             modelled: the card's processing time, and locks of the process that carries messages.",
     axes: &[LOAD, DOORBELL],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: &[
         Figure {
             title: "CPU by domain, and doorbell exits",
-            kind: Kind::StackedBars,
+            kind: FigureKind::StackedBars,
             x: &["doorbell"],
             x_title: "Doorbell",
             split: Some("load"),
             left: CPU,
-            right: Some(Scale {
+            right: Some(FigureScale {
                 title: "Exits",
                 unit: "for 1,000 frames",
                 series: &[("exits_per_kframe", "exits")],
@@ -80,11 +89,15 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
         },
         Figure {
             title: "Throughput",
-            kind: Kind::GroupedBars,
+            kind: FigureKind::GroupedBars,
             x: &["load"],
             x_title: "Load",
             split: Some("doorbell"),
-            left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+            left: FigureScale {
+                title: "Throughput",
+                unit: "Gb/s",
+                series: &[("throughput_gbps", "throughput")],
+            },
             right: None,
         },
     ],
@@ -100,45 +113,45 @@ pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
             such a figure. Not modelled: cache lines and locks shared by a guest's processors, and flows that \
             share a queue.",
     axes: &[BULK, DOORBELL, PAIRS],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: &[Figure {
         title: "Throughput",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["load", "pairs"],
         x_title: "Load and queue pairs",
         split: Some("doorbell"),
-        left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+        left: FigureScale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
         right: None,
     }],
     run: several_pairs,
 };
 
-fn one_pair(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn one_pair(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     run(at, 1, context)
 }
 
-fn several_pairs(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn several_pairs(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     run(at, point::count(at, PAIRS.name)?, context)
 }
 
-fn run(at: &Point, pairs: u8, context: &Context) -> Result<Outcome, RunError> {
+fn run(at: &Point, pairs: u8, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let doorbell = match at.axes.text(DOORBELL.name)? {
-        "mapped" => Doorbell::Memory,
-        "posted" => Doorbell::Posted,
-        _ => Doorbell::Answered,
+        "mapped" => DoorbellPath::Memory,
+        "posted" => DoorbellPath::Posted,
+        _ => DoorbellPath::Answered,
     };
     let load = match at.axes.text(LOAD.name)? {
-        "stream" => Load::Stream,
-        "datagrams" => Load::Datagrams,
-        _ => Load::Requests,
+        "stream" => MultiqueueTraffic::Stream,
+        "datagrams" => MultiqueueTraffic::Datagrams,
+        _ => MultiqueueTraffic::Requests,
     };
     let table = settings::table_or(context, CostTable::modern)?;
-    let plan = Plan { table, pairs, doorbell, load, seed: context.seed };
-    let mut machine = Queues::new(&plan).map_err(RunError::Refused)?;
+    let plan = MultiqueueSetup { table, pairs, doorbell, load, seed: context.seed };
+    let mut machine = MultiqueueSimulation::new(&plan).map_err(PointRunError::Refused)?;
     let (run_up, span) = times(context)?;
     let found =
-        machine.measure(load, run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+        machine.measure(load, run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     let outcome = point::timed(machine.hash(), machine.events(), run_up + span);
     let metrics = outcome
         .metrics
@@ -149,5 +162,5 @@ fn run(at: &Point, pairs: u8, context: &Context) -> Result<Outcome, RunError> {
         .with(DOM0.name, found.service_pct)
         .with(XEN.name, found.hypervisor_pct)
         .with(GUEST.name, found.guest_pct);
-    Ok(Outcome { metrics, ..outcome })
+    Ok(PointOutcome { metrics, ..outcome })
 }

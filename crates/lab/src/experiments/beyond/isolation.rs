@@ -2,13 +2,14 @@
 //! driver sets in the real card. Hostile register and mailbox accesses are not modelled.
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::{Inside, Limits, Origin, Traffic};
-use crate::value::Value;
-use guest::Load;
+use crate::machine::{ClientTraffic, InternalSender, InternalTraffic, TrafficLimits};
+use crate::value::ParameterValue;
+use guest::ProgramWorkload;
 use guest::packet::UDP_PAYLOAD;
 
 /// Number of guests on the port.
@@ -31,17 +32,17 @@ pub(crate) const ISOLATION: Experiment = Experiment {
         Axis {
             name: "attack",
             what: "broadcasts at line rate; or a guest that sends to its neighbour as fast as it can",
-            values: Values::List(&[Value::name("storm"), Value::name("neighbour")]),
+            values: AxisValues::List(&[ParameterValue::name("storm"), ParameterValue::name("neighbour")]),
             labels: &["broadcast storm", "flood from a neighbour"],
         },
         Axis {
             name: "policy",
             what: "storm control of 10 Mb/s, and a transmit rate of 100 Mb/s for each VF",
-            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["no policy", "limits"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
         metric("unasked_mbps", "Mb/s", "attack payload read by programs"),
@@ -51,34 +52,38 @@ pub(crate) const ISOLATION: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "CPU by domain, and attack traffic received",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["policy"],
         x_title: "Policy",
         split: Some("attack"),
         left: CPU,
-        right: Some(Scale { title: "Read", unit: "Mb/s", series: &[("unasked_mbps", "attack payload")] }),
+        right: Some(FigureScale {
+            title: "Read",
+            unit: "Mb/s",
+            series: &[("unasked_mbps", "attack payload")],
+        }),
     }],
     run: attack,
 };
 
-fn attack(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn attack(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     (setup.guests, setup.eoi) = (GUESTS, settings::fast_eoi(context, &setup.table)?);
     if at.axes.text("attack")? == "storm" {
-        setup.traffic = Traffic::Broadcast;
+        setup.traffic = ClientTraffic::Broadcast;
     } else {
-        setup.traffic = Traffic::Silent;
+        setup.traffic = ClientTraffic::Silent;
         setup.loopback = settings::loopback(context)?;
-        setup.inside = Some(Inside {
-            from: Origin::Guest,
-            load: Load::Udp,
+        setup.inside = Some(InternalTraffic {
+            from: InternalSender::Guest,
+            load: ProgramWorkload::Udp,
             message_bytes: UDP_PAYLOAD as u32,
             mtu: MTU,
             transmit_interval_us: TRANSMIT_INTERVAL_US,
         });
     }
     if at.axes.bool("policy")? {
-        setup.limits = Limits { max_tx_rate: MAX_TX_RATE, broadcast_kbps: BROADCAST_KBPS };
+        setup.limits = TrafficLimits { max_tx_rate: MAX_TX_RATE, broadcast_kbps: BROADCAST_KBPS };
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome

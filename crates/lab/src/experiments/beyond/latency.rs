@@ -1,12 +1,15 @@
 //! Beyond the paper, which measures bulk traffic only: the effect of coalescing on a responder's latency.
 //! There is one outstanding request, and the client takes no time.
 
-use crate::experiment::{Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale};
+use crate::experiment::{
+    Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext, PointOutcome,
+    PointRunError,
+};
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::Traffic;
-use guest::{Load, Spec};
+use crate::machine::ClientTraffic;
+use guest::{KernelConfig, ProgramWorkload};
 
 pub(crate) const LATENCY: Experiment = Experiment {
     name: "latency",
@@ -15,7 +18,7 @@ pub(crate) const LATENCY: Experiment = Experiment {
             policy's interrupt rate. The adaptive policy sees few packets and interrupts at its lowest rate. \
             The paper has bulk traffic only.",
     axes: &[POLICY],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("transactions_per_s", "1/s", "requests answered"),
         metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
@@ -26,20 +29,24 @@ pub(crate) const LATENCY: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "CPU by domain, and round trip",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["policy"],
         x_title: "Interrupt policy",
         split: None,
         left: CPU,
-        right: Some(Scale { title: "Round trip", unit: "us", series: &[("round_trip_us", "round trip")] }),
+        right: Some(FigureScale {
+            title: "Round trip",
+            unit: "us",
+            series: &[("round_trip_us", "round trip")],
+        }),
     }],
     run: respond,
 };
 
-fn respond(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn respond(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
-    setup.spec = Spec::linux_2_6_28(Load::RequestResponse);
-    setup.traffic = Traffic::RequestResponse;
+    setup.spec = KernelConfig::linux_2_6_28(ProgramWorkload::RequestResponse);
+    setup.traffic = ClientTraffic::RequestResponse;
     setup.eoi = settings::fast_eoi(context, &setup.table)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome

@@ -1,18 +1,18 @@
 //! Beyond the paper: the ten ports of fig11 on a current machine, whose processor includes part of the
 //! optimisations. Kernels and cards are those of the paper.
 
-use crate::experiment::{Axis, Experiment, Figure, Kind, Points, Values};
+use crate::experiment::{Axis, AxisValues, Experiment, Figure, FigureKind, PointCombinations};
 use crate::experiments::hpca2010::scaling::{FIG11, RIGHT};
 use crate::experiments::point::CPU;
 use crate::experiments::settings::TABLE;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
-const NEHALEM: Value = Value::name("nehalem");
-const MODERN: Value = Value::name("modern");
-const OLD: Value = Value::name("2.6.18");
-const NEW: Value = Value::name("2.6.28");
-const NATIVE: Value = Value::name("native");
-const NONE: Value = Value::name("none");
+const NEHALEM: ParameterValue = ParameterValue::name("nehalem");
+const MODERN: ParameterValue = ParameterValue::name("modern");
+const OLD: ParameterValue = ParameterValue::name("2.6.18");
+const NEW: ParameterValue = ParameterValue::name("2.6.28");
+const NATIVE: ParameterValue = ParameterValue::name("native");
+const NONE: ParameterValue = ParameterValue::name("none");
 
 pub(crate) const BEYOND: Experiment = Experiment {
     name: "beyond",
@@ -24,29 +24,29 @@ pub(crate) const BEYOND: Experiment = Experiment {
         Axis {
             name: TABLE,
             what: "the processor's cost table",
-            values: Values::List(&[NEHALEM, MODERN]),
+            values: AxisValues::List(&[NEHALEM, MODERN]),
             labels: &[],
         },
         FIG11.axes[0],
         FIG11.axes[1],
     ],
-    points: Points::Listed(&[
+    points: PointCombinations::Listed(&[
         &[NEHALEM, OLD, NONE],
-        &[NEHALEM, OLD, Value::name("msi")],
+        &[NEHALEM, OLD, ParameterValue::name("msi")],
         &[NEHALEM, NEW, NONE],
-        &[NEHALEM, NEW, Value::name("eoi")],
-        &[NEHALEM, NEW, Value::name("aic")],
+        &[NEHALEM, NEW, ParameterValue::name("eoi")],
+        &[NEHALEM, NEW, ParameterValue::name("aic")],
         &[NEHALEM, NATIVE, NONE],
         &[MODERN, OLD, NONE],
-        &[MODERN, OLD, Value::name("msi")],
+        &[MODERN, OLD, ParameterValue::name("msi")],
         &[MODERN, NEW, NONE],
-        &[MODERN, NEW, Value::name("eoi")],
-        &[MODERN, NEW, Value::name("aic")],
+        &[MODERN, NEW, ParameterValue::name("eoi")],
+        &[MODERN, NEW, ParameterValue::name("aic")],
         &[MODERN, NATIVE, NONE],
     ]),
     figures: &[Figure {
         title: "CPU by domain on either machine",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["guest", "opts"],
         x_title: "Guest and optimisations",
         split: Some(TABLE),

@@ -3,12 +3,13 @@
 //! modelled.
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::Traffic;
-use crate::value::Value;
+use crate::machine::ClientTraffic;
+use crate::value::ParameterValue;
 
 pub(crate) const REPLICATION: Experiment = Experiment {
     name: "replication",
@@ -20,17 +21,22 @@ pub(crate) const REPLICATION: Experiment = Experiment {
         Axis {
             name: "frames",
             what: "destination of the clients' frames",
-            values: Values::List(&[Value::name("unicast"), Value::name("broadcast")]),
+            values: AxisValues::List(&[ParameterValue::name("unicast"), ParameterValue::name("broadcast")]),
             labels: &["one guest each", "all guests"],
         },
         Axis {
             name: "vms",
             what: "guests on the port",
-            values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4), Value::Int(7)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1),
+                ParameterValue::Int(2),
+                ParameterValue::Int(4),
+                ParameterValue::Int(7),
+            ]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("throughput_mbps", "Mb/s", "payload read by programs of all guests"),
         metric("loss_pct", "%", "copies not read by any program"),
@@ -41,22 +47,26 @@ pub(crate) const REPLICATION: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "CPU by domain, and payload read by programs",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["vms"],
         x_title: "Guests",
         split: Some("frames"),
         left: CPU,
-        right: Some(Scale { title: "Read", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] }),
+        right: Some(FigureScale {
+            title: "Read",
+            unit: "Mb/s",
+            series: &[("throughput_mbps", "throughput")],
+        }),
     }],
     run: replicate,
 };
 
-fn replicate(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn replicate(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = point::count(at, "vms")?;
     setup.eoi = settings::fast_eoi(context, &setup.table)?;
     let to_all = at.axes.text("frames")? == "broadcast";
-    setup.traffic = if to_all { Traffic::Broadcast } else { Traffic::Udp };
+    setup.traffic = if to_all { ClientTraffic::Broadcast } else { ClientTraffic::Udp };
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = point::cpu(point::received(outcome.metrics, &measured), &measured);
     Ok(outcome)

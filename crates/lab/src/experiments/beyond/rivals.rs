@@ -2,28 +2,29 @@
 //! datagrams, a stream and a responder. Busy polling is not included, as it occupies a processor.
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::coalescing;
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::{Measured, Setup, Traffic, World};
-use crate::value::Value;
-use driver::moderation::{Hybrid, Policy};
-use guest::{Load, Spec};
-use sim::{Instant, Span};
+use crate::machine::{ClientTraffic, ServerResults, ServerSetup, ServerSimulation};
+use crate::value::ParameterValue;
+use driver::moderation::{HybridModeration, ModerationPolicy};
+use guest::{KernelConfig, ProgramWorkload};
+use sim::{VirtualDuration, VirtualInstant};
 
 const POLICY: Axis = Axis {
     name: "policy",
     what: "interrupts a second; adaptive coalescing; NAPI alone (napi); Linux' net_dim (dim); at once below 20,000 packets \
            a second and at 2 kHz above (hybrid)",
-    values: Values::List(&[
-        Value::name("20k"),
-        Value::name("2k"),
-        Value::name("aic"),
-        Value::name("napi"),
-        Value::name("dim"),
-        Value::name("hybrid"),
+    values: AxisValues::List(&[
+        ParameterValue::name("20k"),
+        ParameterValue::name("2k"),
+        ParameterValue::name("aic"),
+        ParameterValue::name("napi"),
+        ParameterValue::name("dim"),
+        ParameterValue::name("hybrid"),
     ]),
     labels: &["20 kHz", "2 kHz", "adaptive", "NAPI alone", "net_dim", "hybrid"],
 };
@@ -31,7 +32,11 @@ const POLICY: Axis = Axis {
 const LOAD: Axis = Axis {
     name: "load",
     what: "traffic that a client sends",
-    values: Values::List(&[Value::name("datagrams"), Value::name("stream"), Value::name("requests")]),
+    values: AxisValues::List(&[
+        ParameterValue::name("datagrams"),
+        ParameterValue::name("stream"),
+        ParameterValue::name("requests"),
+    ]),
     labels: &["datagrams", "a stream", "requests"],
 };
 
@@ -45,7 +50,7 @@ pub(crate) const RIVALS: Experiment = Experiment {
             policy interrupts least, which costs a responder latency. A hybrid answers as soon as NAPI until a \
             fast responder reaches its threshold.",
     axes: &[LOAD, POLICY],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("throughput_mbps", "Mb/s", "payload that the program has read"),
         metric("loss_pct", "%", "frames that no program has read"),
@@ -57,12 +62,12 @@ pub(crate) const RIVALS: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "CPU by domain, and interrupts",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["policy"],
         x_title: "Interrupt policy",
         split: Some("load"),
         left: CPU,
-        right: Some(Scale {
+        right: Some(FigureScale {
             title: "Interrupts",
             unit: "1/s",
             series: &[("interrupts_per_s", "interrupts")],
@@ -80,7 +85,7 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     shows: "A policy that samples once a second reacts late to a step: until then the socket overflows between \
             two interrupts. Policies that measure 64 interrupts or 10 ms lose almost nothing.",
     axes: &[POLICY],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric(
             "loss_first_s_pct",
@@ -101,11 +106,11 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "Frames lost after the step",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["policy"],
         x_title: "Interrupt policy",
         split: None,
-        left: Scale {
+        left: FigureScale {
             title: "Lost",
             unit: "%",
             series: &[
@@ -119,33 +124,33 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     run: step,
 };
 
-fn policy(at: &Point, context: &Context) -> Result<Policy, RunError> {
+fn policy(at: &Point, context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     Ok(match at.axes.text("policy")? {
-        "napi" => Policy::Fixed(0),
-        "dim" => Policy::Dynamic,
-        "hybrid" => Policy::Hybrid(Hybrid::default()),
+        "napi" => ModerationPolicy::Fixed(0),
+        "dim" => ModerationPolicy::Dynamic,
+        "hybrid" => ModerationPolicy::Hybrid(HybridModeration::default()),
         name => coalescing::policy(name, context)?,
     })
 }
 
-fn setup(at: &Point, context: &Context, load: Load) -> Result<Setup, RunError> {
+fn setup(at: &Point, context: &PointContext, load: ProgramWorkload) -> Result<ServerSetup, PointRunError> {
     let setup = point::setup(context, policy(at, context)?)?;
     let eoi = settings::fast_eoi(context, &setup.table)?;
-    Ok(Setup { spec: Spec::linux_2_6_28(load), eoi, ..setup })
+    Ok(ServerSetup { spec: KernelConfig::linux_2_6_28(load), eoi, ..setup })
 }
 
-fn rival(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn rival(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = match at.axes.text("load")? {
-        "stream" => setup(at, context, Load::Tcp)?,
-        "requests" => setup(at, context, Load::RequestResponse)?,
-        _ => setup(at, context, Load::Udp)?,
+        "stream" => setup(at, context, ProgramWorkload::Tcp)?,
+        "requests" => setup(at, context, ProgramWorkload::RequestResponse)?,
+        _ => setup(at, context, ProgramWorkload::Udp)?,
     };
     match setup.spec.load {
-        Load::Tcp => {
+        ProgramWorkload::Tcp => {
             let window = settings::window(context)?;
-            (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
+            (setup.traffic, setup.spec.stream_segments) = (ClientTraffic::Tcp { window }, window.into());
         }
-        Load::RequestResponse => setup.traffic = Traffic::RequestResponse,
+        ProgramWorkload::RequestResponse => setup.traffic = ClientTraffic::RequestResponse,
         _ => {}
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
@@ -154,21 +159,22 @@ fn rival(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
-fn step(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = setup(at, context, Load::Udp)?;
+fn step(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+    let mut setup = setup(at, context, ProgramWorkload::Udp)?;
     // 2.5 s by default, in the middle between two samples of the adaptive policy.
     let second = settings::span(context)?.times(5);
-    let step = Span::from_picos(second.picos() * 5 / 2);
+    let step = VirtualDuration::from_picos(second.picos() * 5 / 2);
     let (before, after) = RATES;
-    setup.traffic = Traffic::Step { before, after, at: Instant::ZERO + step };
-    let mut world = World::new(&setup).map_err(|error| RunError::Refused(error.to_string()))?;
+    setup.traffic = ClientTraffic::Step { before, after, at: VirtualInstant::ZERO + step };
+    let mut world =
+        ServerSimulation::new(&setup).map_err(|error| PointRunError::Refused(error.to_string()))?;
     let mut seconds = Vec::new();
-    for warm_up in [step, Span::ZERO, Span::ZERO] {
+    for warm_up in [step, VirtualDuration::ZERO, VirtualDuration::ZERO] {
         let measured = world.measure(warm_up, second);
-        seconds.push(measured.map_err(|error| RunError::Invariant(error.to_string()))?);
+        seconds.push(measured.map_err(|error| PointRunError::Invariant(error.to_string()))?);
     }
-    let lost = |n: usize| seconds.get(n).map_or(0.0, Measured::loss_pct);
-    let interrupts: f64 = seconds.iter().map(Measured::interrupts_per_s).sum();
+    let lost = |n: usize| seconds.get(n).map_or(0.0, ServerResults::loss_pct);
+    let interrupts: f64 = seconds.iter().map(ServerResults::interrupts_per_s).sum();
     let mut outcome = point::timed(world.hash(), world.events(), step + second.times(3));
     outcome.metrics = outcome
         .metrics

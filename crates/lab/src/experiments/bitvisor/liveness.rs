@@ -2,13 +2,14 @@
 
 use super::traffic::quantile;
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::metric;
-use crate::machine::thin::liveness::{Plan, run};
+use crate::machine::thin::liveness::{LivenessSetup, run};
 use crate::named::Metrics;
-use crate::value::Value;
-use sim::Span;
+use crate::value::ParameterValue;
+use sim::VirtualDuration;
 
 pub(super) const LIVENESS: Experiment = Experiment {
     name: "bitvisor-liveness",
@@ -21,29 +22,37 @@ pub(super) const LIVENESS: Experiment = Experiment {
         Axis {
             name: "exits_per_s",
             what: "the guest's exits for other reasons",
-            values: Values::List(&[
-                Value::Int(0),
-                Value::Int(10),
-                Value::Int(100),
-                Value::Int(1_000),
-                Value::Int(10_000),
+            values: AxisValues::List(&[
+                ParameterValue::Int(0),
+                ParameterValue::Int(10),
+                ParameterValue::Int(100),
+                ParameterValue::Int(1_000),
+                ParameterValue::Int(10_000),
             ]),
             labels: &[],
         },
         Axis {
             name: "preempt_ms",
             what: "interval of the preemption timer; 0: off",
-            values: Values::List(&[Value::Int(0), Value::Int(1), Value::Int(10)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(0),
+                ParameterValue::Int(1),
+                ParameterValue::Int(10),
+            ]),
             labels: &["off", "1 ms", "10 ms"],
         },
         Axis {
             name: "burst",
             what: "requests that arrive at once",
-            values: Values::List(&[Value::Int(1), Value::Int(16), Value::Int(64)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1),
+                ParameterValue::Int(16),
+                ParameterValue::Int(64),
+            ]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("request_delay_us_p50", "us", "median waiting time of answered requests"),
         metric("request_delay_us_max", "us", "longest waiting time of a request"),
@@ -51,11 +60,11 @@ pub(super) const LIVENESS: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "The longest wait",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["burst", "exits_per_s"],
         x_title: "Requests at once, and exits a second",
         split: Some("preempt_ms"),
-        left: Scale {
+        left: FigureScale {
             title: "Longest wait",
             unit: "us",
             series: &[("request_delay_us_max", "longest wait")],
@@ -66,20 +75,20 @@ pub(super) const LIVENESS: Experiment = Experiment {
 };
 
 /// Measured time, long enough for the rarest exits.
-const SPAN: Span = Span::from_secs(10);
+const SPAN: VirtualDuration = VirtualDuration::from_secs(10);
 
-fn liveness(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn liveness(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let amount = |name: &str, most: u32| {
         let value = at.axes.int(name)?;
         u32::try_from(value)
             .ok()
             .filter(|value| *value <= most)
-            .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 0 to {most}")))
+            .ok_or_else(|| PointRunError::Refused(format!("{name} is {value}; it must be from 0 to {most}")))
     };
     let preempt = amount("preempt_ms", 10_000)?;
-    let found = run(&Plan {
+    let found = run(&LivenessSetup {
         exits_per_s: amount("exits_per_s", 1_000_000)?,
-        preempt: (preempt > 0).then(|| Span::from_millis(preempt.into())),
+        preempt: (preempt > 0).then(|| VirtualDuration::from_millis(preempt.into())),
         burst: amount("burst", 1_024)?,
         seed: context.seed,
         span: SPAN,
@@ -89,5 +98,5 @@ fn liveness(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         .with("request_delay_us_p50", quantile(&delays, 50))
         .with("request_delay_us_max", delays.last().copied().unwrap_or_default())
         .with("lost", found.lost as f64);
-    Ok(Outcome { metrics, trace: found.visits, simulated_ps: SPAN.picos(), events: found.visits })
+    Ok(PointOutcome { metrics, trace: found.visits, simulated_ps: SPAN.picos(), events: found.visits })
 }

@@ -2,29 +2,32 @@
 //! (bitvisor-latency).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::thin::{Load, PfDriver, Plan, Results, Thin};
-use crate::value::Value;
+use crate::machine::thin::{
+    PfNotification, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,
+};
+use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
 const AXES: &[Axis] = &[
     Axis {
         name: "pf",
         what: "notification of the hypervisor's PF driver about requests",
-        values: Values::List(&[
-            Value::name("classical"),
-            Value::name("interruptless"),
-            Value::name("posted"),
+        values: AxisValues::List(&[
+            ParameterValue::name("classical"),
+            ParameterValue::name("interruptless"),
+            ParameterValue::name("posted"),
         ]),
         labels: &["interrupts", "no interrupts", "posted interrupts"],
     },
     Axis {
         name: "guest",
         what: "load of the guest's processor besides networking",
-        values: Values::List(&[Value::name("idle"), Value::name("loaded")]),
+        values: AxisValues::List(&[ParameterValue::name("idle"), ParameterValue::name("loaded")]),
         labels: &["idle guest", "busy guest"],
     },
 ];
@@ -36,7 +39,7 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
             of a 10 Gb/s wire. Calibrated: with a busy guest, 11.2 % more. Predicted: exits, the idle guest, posted \
             interrupts. Not modelled: several processors, segments merged by card or kernel, the guest's sends.",
     axes: AXES,
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("throughput_gbps", "Gb/s", "payload that the guest's program has read"),
         metric("cpu_guest_pct", "%", "CPU use of the guest's networking, in percent of the processor"),
@@ -45,12 +48,12 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "Throughput, and exits for interrupts",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["pf"],
         x_title: "PF driver",
         split: Some("guest"),
-        left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
-        right: Some(Scale {
+        left: FigureScale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+        right: Some(FigureScale {
             title: "Exits for interrupts",
             unit: "1/s",
             series: &[("interrupt_exits_per_s", "exits")],
@@ -67,7 +70,7 @@ pub(super) const LATENCY: Experiment = Experiment {
             calibrated for bitvisor-throughput. Not modelled: sleep states of the processor, the client's \
             jitter.",
     axes: AXES,
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("latency_us_mean", "us", "mean time from a request to its answer"),
         metric("latency_us_p50", "us", "median time from a request to its answer"),
@@ -75,11 +78,11 @@ pub(super) const LATENCY: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "From request to answer",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["guest", "pf"],
         x_title: "Guest and PF driver",
         split: None,
-        left: Scale {
+        left: FigureScale {
             title: "Latency",
             unit: "us",
             series: &[("latency_us_mean", "mean"), ("latency_us_p50", "median"), ("latency_us_p99", "99 %")],
@@ -89,26 +92,26 @@ pub(super) const LATENCY: Experiment = Experiment {
     run: latency,
 };
 
-fn throughput(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let (found, outcome) = run(at, Load::Stream, context)?;
+fn throughput(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+    let (found, outcome) = run(at, WireTraffic::Stream, context)?;
     let metrics = outcome
         .metrics
         .with("throughput_gbps", found.throughput_gbps)
         .with("cpu_guest_pct", found.guest_pct)
         .with("interrupt_exits_per_s", found.interrupt_exits_per_s)
         .with("other_exits_per_s", found.other_exits_per_s);
-    Ok(Outcome { metrics, ..outcome })
+    Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let (Results { latencies_us: all, .. }, outcome) = run(at, Load::Requests, context)?;
+fn latency(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+    let (ThinHypervisorResults { latencies_us: all, .. }, outcome) = run(at, WireTraffic::Requests, context)?;
     let mean = if all.is_empty() { 0.0 } else { all.iter().sum::<f64>() / all.len() as f64 };
     let metrics = outcome
         .metrics
         .with("latency_us_mean", mean)
         .with("latency_us_p50", quantile(&all, 50))
         .with("latency_us_p99", quantile(&all, 99));
-    Ok(Outcome { metrics, ..outcome })
+    Ok(PointOutcome { metrics, ..outcome })
 }
 
 /// Returns the given percentile of sorted values, or 0 if there are none.
@@ -117,16 +120,21 @@ pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
     all.get(at).copied().unwrap_or_default()
 }
 
-fn run(at: &Point, load: Load, context: &Context) -> Result<(Results, Outcome), RunError> {
+fn run(
+    at: &Point,
+    load: WireTraffic,
+    context: &PointContext,
+) -> Result<(ThinHypervisorResults, PointOutcome), PointRunError> {
     let pf = match at.axes.text("pf")? {
-        "classical" => PfDriver::Classical,
-        "interruptless" => PfDriver::Interruptless,
-        _ => PfDriver::Posted,
+        "classical" => PfNotification::Classical,
+        "interruptless" => PfNotification::Interruptless,
+        _ => PfNotification::Posted,
     };
     let busy = at.axes.text("guest")? == "loaded";
     let table = settings::table_or(context, CostTable::skylake)?;
-    let mut machine = Thin::new(&Plan { table, pf, busy, load, seed: context.seed });
+    let mut machine =
+        ThinHypervisorSimulation::new(&ThinHypervisorSetup { table, pf, busy, load, seed: context.seed });
     let (run_up, span) = times(context)?;
-    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
 }

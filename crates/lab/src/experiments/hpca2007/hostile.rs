@@ -1,12 +1,13 @@
 //! Attacks of a guest on others through its own context (cdna-hostile).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::single::{Attack, attack};
 use crate::named::Metrics;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 pub(super) const HOSTILE: Experiment = Experiment {
     name: "cdna-hostile",
@@ -17,29 +18,29 @@ pub(super) const HOSTILE: Experiment = Experiment {
     axes: &[Axis {
         name: "attack",
         what: "attack of the first guest",
-        values: Values::List(&[
-            Value::name("forged-producer"),
-            Value::name("duplicate-sequence"),
-            Value::name("wrap"),
-            Value::name("free-while-dma"),
-            Value::name("cross-context-mailbox"),
-            Value::name("interrupt-ring-full"),
-            Value::name("teardown-race"),
+        values: AxisValues::List(&[
+            ParameterValue::name("forged-producer"),
+            ParameterValue::name("duplicate-sequence"),
+            ParameterValue::name("wrap"),
+            ParameterValue::name("free-while-dma"),
+            ParameterValue::name("cross-context-mailbox"),
+            ParameterValue::name("interrupt-ring-full"),
+            ParameterValue::name("teardown-race"),
         ]),
         labels: &[],
     }],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("contained", "", "1 if only the attacker's memory was accessed"),
         metric("others_disturbed", "", "disturbed guests of three others"),
     ],
     figures: &[Figure {
         title: "Result of each attack",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["attack"],
         x_title: "Attack",
         split: None,
-        left: Scale {
+        left: FigureScale {
             title: "Contained; others disturbed",
             unit: "",
             series: &[("contained", "contained"), ("others_disturbed", "others disturbed")],
@@ -49,7 +50,7 @@ pub(super) const HOSTILE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &Point, _: &Context) -> Result<Outcome, RunError> {
+fn run(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let what = match at.axes.text("attack")? {
         "forged-producer" => Attack::ForgedProducer,
         "duplicate-sequence" => Attack::DuplicateSequence,

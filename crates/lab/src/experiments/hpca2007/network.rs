@@ -2,27 +2,30 @@
 //! (cdna-scaling).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::single::{CardDriver, Direction, Plan, Results, Single};
-use crate::value::Value;
+use crate::machine::single::{
+    CardDriver, PayloadDirection, SingleCpuResults, SingleCpuSetup, SingleCpuSimulation,
+};
+use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over both ports");
-const XEN: Value = Value::name("xen");
-const CDNA: Value = Value::name("cdna");
+const XEN: ParameterValue = ParameterValue::name("xen");
+const CDNA: ParameterValue = ParameterValue::name("cdna");
 
 const DIRECTION: Axis = Axis {
     name: "direction",
     what: "direction of the payload",
-    values: Values::List(&[Value::name("tx"), Value::name("rx")]),
+    values: AxisValues::List(&[ParameterValue::name("tx"), ParameterValue::name("rx")]),
     labels: &["transmit", "receive"],
 };
 
-const RIGHT: Scale =
-    Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
+const RIGHT: FigureScale =
+    FigureScale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
 
 pub(super) const THROUGHPUT: Experiment = Experiment {
     name: "cdna-throughput",
@@ -36,12 +39,12 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
         Axis {
             name: "system",
             what: "driver of the card",
-            values: Values::List(&[XEN, CDNA, Value::name("cdna-unprotected")]),
+            values: AxisValues::List(&[XEN, CDNA, ParameterValue::name("cdna-unprotected")]),
             labels: &["driver domain", "contexts", "contexts, unprotected"],
         },
         DIRECTION,
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         MBPS,
         metric("cpu_hypervisor_pct", "%", "CPU use of the hypervisor, in percent of the processor"),
@@ -51,11 +54,11 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "Processor use, and throughput",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["system"],
         x_title: "Driver of the card",
         split: Some("direction"),
-        left: Scale {
+        left: FigureScale {
             title: "CPU",
             unit: "%",
             series: &[
@@ -82,31 +85,31 @@ pub(super) const SCALING: Experiment = Experiment {
         Axis {
             name: "vms",
             what: "virtual machines",
-            values: Values::List(&[
-                Value::Int(1),
-                Value::Int(2),
-                Value::Int(4),
-                Value::Int(8),
-                Value::Int(12),
-                Value::Int(16),
-                Value::Int(20),
-                Value::Int(24),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1),
+                ParameterValue::Int(2),
+                ParameterValue::Int(4),
+                ParameterValue::Int(8),
+                ParameterValue::Int(12),
+                ParameterValue::Int(16),
+                ParameterValue::Int(20),
+                ParameterValue::Int(24),
             ]),
             labels: &[],
         },
         Axis {
             name: "system",
             what: "driver of the card",
-            values: Values::List(&[XEN, CDNA]),
+            values: AxisValues::List(&[XEN, CDNA]),
             labels: &["driver domain", "contexts"],
         },
         DIRECTION,
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[MBPS],
     figures: &[Figure {
         title: "Throughput by guests",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["direction", "vms"],
         x_title: "Virtual machines",
         split: Some("system"),
@@ -116,7 +119,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-fn throughput(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn throughput(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (found, outcome) = run(at, 1, context)?;
     let metrics = outcome
         .metrics
@@ -125,29 +128,38 @@ fn throughput(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         .with("cpu_driver_domain_pct", found.driver_pct)
         .with("cpu_guest_pct", found.guest_pct)
         .with("cpu_idle_pct", found.idle_pct);
-    Ok(Outcome { metrics, ..outcome })
+    Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn scaling(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn scaling(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let guests = count(at, "vms")?;
     if !(1..=128).contains(&guests) {
-        return Err(RunError::Refused(format!("vms is {guests}: the card has contexts for 1 to 128")));
+        return Err(PointRunError::Refused(format!("vms is {guests}: the card has contexts for 1 to 128")));
     }
     let (found, outcome) = run(at, guests, context)?;
-    Ok(Outcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
+    Ok(PointOutcome { metrics: outcome.metrics.with(MBPS.name, found.throughput_mbps), ..outcome })
 }
 
-fn run(at: &Point, guests: u8, context: &Context) -> Result<(Results, Outcome), RunError> {
+fn run(
+    at: &Point,
+    guests: u8,
+    context: &PointContext,
+) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
     let drive = match at.axes.text("system")? {
         "xen" => CardDriver::Xen,
         "cdna" => CardDriver::Cdna,
         _ => CardDriver::Unprotected,
     };
-    let direction = if at.axes.text("direction")? == "tx" { Direction::Transmit } else { Direction::Receive };
+    let direction = if at.axes.text("direction")? == "tx" {
+        PayloadDirection::Transmit
+    } else {
+        PayloadDirection::Receive
+    };
     let table = settings::table_or(context, CostTable::opteron)?;
-    let plan = Plan { seed: context.seed, ..Plan::willmann(table, drive, direction, guests) };
-    let mut machine = Single::new(&plan);
+    let plan =
+        SingleCpuSetup { seed: context.seed, ..SingleCpuSetup::willmann(table, drive, direction, guests) };
+    let mut machine = SingleCpuSimulation::new(&plan);
     let (run_up, span) = times(context)?;
-    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
 }

@@ -2,19 +2,25 @@
 //! (fig09).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::Traffic;
-use crate::value::Value;
-use driver::moderation::{Policy, interval_us};
-use guest::{Load, Spec};
+use crate::machine::ClientTraffic;
+use crate::value::ParameterValue;
+use driver::moderation::{ModerationPolicy, interval_us};
+use guest::{KernelConfig, ProgramWorkload};
 
 pub(crate) const POLICY: Axis = Axis {
     name: "policy",
     what: "interrupts a second, or adaptive coalescing",
-    values: Values::List(&[Value::name("20k"), Value::name("2k"), Value::name("aic"), Value::name("1k")]),
+    values: AxisValues::List(&[
+        ParameterValue::name("20k"),
+        ParameterValue::name("2k"),
+        ParameterValue::name("aic"),
+        ParameterValue::name("1k"),
+    ]),
     labels: &["20 kHz", "2 kHz", "adaptive", "1 kHz"],
 };
 
@@ -29,12 +35,16 @@ const METRICS: &[Metric] = &[
 
 const FIGURES: &[Figure] = &[Figure {
     title: "CPU by domain, and throughput",
-    kind: Kind::StackedBars,
+    kind: FigureKind::StackedBars,
     x: &["policy"],
     x_title: "Interrupt policy",
     split: None,
     left: CPU,
-    right: Some(Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] }),
+    right: Some(FigureScale {
+        title: "Throughput",
+        unit: "Mb/s",
+        series: &[("throughput_mbps", "throughput")],
+    }),
 }];
 
 pub(crate) const FIG08: Experiment = Experiment {
@@ -45,10 +55,10 @@ pub(crate) const FIG08: Experiment = Experiment {
             its optimisation, 3.0 % of a thread; the paper has about half, for reasons its text does not \
             state.",
     axes: &[POLICY],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: FIGURES,
-    run: |at, context| coalesce(at, context, Load::Udp),
+    run: |at, context| coalesce(at, context, ProgramWorkload::Udp),
 };
 
 pub(crate) const FIG09: Experiment = Experiment {
@@ -56,31 +66,35 @@ pub(crate) const FIG09: Experiment = Experiment {
     title: "Coalescing of a stream receiver's interrupts",
     shows: "A stream waits for its acknowledgements, so rare interrupts slow it down.",
     axes: &[POLICY],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: FIGURES,
-    run: |at, context| coalesce(at, context, Load::Tcp),
+    run: |at, context| coalesce(at, context, ProgramWorkload::Tcp),
 };
 
 /// Returns the interrupt coalescing policy called `name`.
-pub(crate) fn policy(name: &str, context: &Context) -> Result<Policy, RunError> {
+pub(crate) fn policy(name: &str, context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     Ok(match name {
-        "20k" => Policy::Fixed(interval_us(20_000)),
-        "2k" => Policy::Fixed(interval_us(2_000)),
-        "1k" => Policy::Fixed(interval_us(1_000)),
+        "20k" => ModerationPolicy::Fixed(interval_us(20_000)),
+        "2k" => ModerationPolicy::Fixed(interval_us(2_000)),
+        "1k" => ModerationPolicy::Fixed(interval_us(1_000)),
         "aic" => settings::adaptive(context)?,
-        name => return Err(RunError::Refused(format!("unknown policy {name}"))),
+        name => return Err(PointRunError::Refused(format!("unknown policy {name}"))),
     })
 }
 
-fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunError> {
+fn coalesce(
+    at: &Point,
+    context: &PointContext,
+    load: ProgramWorkload,
+) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
-    setup.spec = Spec::linux_2_6_28(load);
+    setup.spec = KernelConfig::linux_2_6_28(load);
     // The paper's optimisations are cumulative, and this is the last one.
     setup.eoi = settings::fast_eoi(context, &setup.table)?;
-    if load == Load::Tcp {
+    if load == ProgramWorkload::Tcp {
         let window = settings::window(context)?;
-        (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
+        (setup.traffic, setup.spec.stream_segments) = (ClientTraffic::Tcp { window }, window.into());
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = point::cpu(point::received(outcome.metrics, &measured), &measured);

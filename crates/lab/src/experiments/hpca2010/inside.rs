@@ -4,13 +4,14 @@
 
 use super::coalescing::{self, POLICY};
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::{Inside, Network, Origin, Setup, Traffic};
-use driver::moderation::Policy;
-use guest::Load;
+use crate::machine::{ClientTraffic, InternalSender, InternalTraffic, NetworkPath, ServerSetup};
+use driver::moderation::ModerationPolicy;
+use guest::ProgramWorkload;
 use guest::packet::UDP_PAYLOAD;
 
 pub(crate) const FIG10: Experiment = Experiment {
@@ -20,7 +21,7 @@ pub(crate) const FIG10: Experiment = Experiment {
             the guest's interrupts, but the rate received does: buffers large enough for the wire's rate \
             overflow between two of them.",
     axes: &[POLICY],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("tx_mbps", "Mb/s", "payload that the sender has written"),
         metric("rx_mbps", "Mb/s", "payload that the receiver has read"),
@@ -32,12 +33,12 @@ pub(crate) const FIG10: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "CPU by domain, and payload sent and received",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["policy"],
         x_title: "Interrupt policy",
         split: None,
         left: CPU,
-        right: Some(Scale {
+        right: Some(FigureScale {
             title: "Throughput",
             unit: "Mb/s",
             series: &[("tx_mbps", "sent"), ("rx_mbps", "received")],
@@ -49,7 +50,7 @@ pub(crate) const FIG10: Experiment = Experiment {
 const MESSAGE_BYTES: Axis = Axis {
     name: "message_bytes",
     what: "bytes of each system call of the sender",
-    values: Values::Range { first: 1_500, last: 4_000, step: 500 },
+    values: AxisValues::Range { first: 1_500, last: 4_000, step: 500 },
     labels: &[],
 };
 
@@ -64,20 +65,20 @@ pub(crate) const FIG12: Experiment = Experiment {
     shows: "Two guests on one port, one sending to the other: the card's own bandwidth is the limit, and longer \
             messages save system calls.",
     axes: &[MESSAGE_BYTES],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[THROUGHPUT, TOTAL, PER_CPU],
     figures: &[Figure {
         title: "Throughput, and CPU",
-        kind: Kind::Lines,
+        kind: FigureKind::Lines,
         x: &["message_bytes"],
         x_title: "Message size, bytes",
         split: None,
-        left: Scale {
+        left: FigureScale {
             title: "Throughput",
             unit: "Gb/s",
             series: &[("throughput_gbps", "throughput"), ("gbps_per_cpu", "for 100 % of a thread")],
         },
-        right: Some(Scale { title: "CPU", unit: "% of a thread", series: &[("cpu_total_pct", "CPU")] }),
+        right: Some(FigureScale { title: "CPU", unit: "% of a thread", series: &[("cpu_total_pct", "CPU")] }),
     }],
     run: fig12,
 };
@@ -93,22 +94,26 @@ pub(crate) const FIG13: Experiment = Experiment {
 };
 
 /// Creates a machine with traffic inside it and a silent wire.
-fn setup(context: &Context, moderation: Policy, inside: Inside) -> Result<Setup, RunError> {
+fn setup(
+    context: &PointContext,
+    moderation: ModerationPolicy,
+    inside: InternalTraffic,
+) -> Result<ServerSetup, PointRunError> {
     let setup = point::setup(context, moderation)?;
     let eoi = settings::fast_eoi(context, &setup.table)?;
-    Ok(Setup { traffic: Traffic::Silent, inside: Some(inside), eoi, ..setup })
+    Ok(ServerSetup { traffic: ClientTraffic::Silent, inside: Some(inside), eoi, ..setup })
 }
 
-fn fig10(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig10(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let policy = coalescing::policy(at.axes.text("policy")?, context)?;
-    let inside = Inside {
-        from: Origin::ServiceDomain,
-        load: Load::Udp,
+    let inside = InternalTraffic {
+        from: InternalSender::ServiceDomain,
+        load: ProgramWorkload::Udp,
         message_bytes: UDP_PAYLOAD as u32,
         mtu: settings::mtu(context)?,
         transmit_interval_us: settings::interval(context)?,
     };
-    let setup = Setup { loopback: settings::loopback(context)?, ..setup(context, policy, inside)? };
+    let setup = ServerSetup { loopback: settings::loopback(context)?, ..setup(context, policy, inside)? };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome
         .metrics
@@ -120,39 +125,39 @@ fn fig10(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
-fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig12(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let transmit_interval_us = settings::interval(context)?;
-    let inside = Inside { transmit_interval_us, ..between_guests(at, context)? };
+    let inside = InternalTraffic { transmit_interval_us, ..between_guests(at, context)? };
     let setup = setup(context, settings::adaptive(context)?, inside)?;
     let loopback = settings::loopback(context)?;
-    receive(Setup { loopback, ..setup }, context)
+    receive(ServerSetup { loopback, ..setup }, context)
 }
 
 /// Runs two guests over the split driver; no card is involved.
-fn fig13(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let setup = setup(context, Policy::Fixed(0), between_guests(at, context)?)?;
-    receive(Setup { network: Network::Split { workers: 1 }, ..setup }, context)
+fn fig13(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+    let setup = setup(context, ModerationPolicy::Fixed(0), between_guests(at, context)?)?;
+    receive(ServerSetup { network: NetworkPath::Split { workers: 1 }, ..setup }, context)
 }
 
-fn between_guests(at: &Point, context: &Context) -> Result<Inside, RunError> {
+fn between_guests(at: &Point, context: &PointContext) -> Result<InternalTraffic, PointRunError> {
     let bytes = at.axes.int("message_bytes")?;
-    let message_bytes = u16::try_from(bytes)
-        .ok()
-        .filter(|bytes| (1..=60_000).contains(bytes))
-        .ok_or_else(|| RunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000")))?;
+    let message_bytes =
+        u16::try_from(bytes).ok().filter(|bytes| (1..=60_000).contains(bytes)).ok_or_else(|| {
+            PointRunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000"))
+        })?;
     let load = settings::load(context)?;
     // Segments of a stream do not depend on the MTU setting.
-    let mtu = if load == Load::Udp { settings::mtu(context)? } else { MAX_MTU };
+    let mtu = if load == ProgramWorkload::Udp { settings::mtu(context)? } else { MAX_MTU };
     let message_bytes = message_bytes.into();
-    Ok(Inside { from: Origin::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
+    Ok(InternalTraffic { from: InternalSender::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
 }
 
 /// Runs two guests, the last of which sends to the first.
-fn receive(mut setup: Setup, context: &Context) -> Result<Outcome, RunError> {
+fn receive(mut setup: ServerSetup, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     setup.guests = 2;
     if let Some(inside) = setup.inside {
         setup.spec.load = inside.load;
-        if inside.load == Load::Tcp {
+        if inside.load == ProgramWorkload::Tcp {
             setup.spec.stream_segments = settings::window(context)?.into();
         }
     }

@@ -1,24 +1,25 @@
 //! Cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, count, metric};
 use crate::experiments::settings;
-use crate::value::Value;
-use guest::{Load, Spec};
-use hypervisor::account::Category;
+use crate::value::ParameterValue;
+use guest::{KernelConfig, ProgramWorkload};
+use hypervisor::account::CycleCategory;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::Handler;
+use hypervisor::msix::MsixTableHandler;
 
 const VMS: Axis = Axis {
     name: "vms",
     what: "virtual machines on one port",
-    values: Values::Range { first: 1, last: 7, step: 1 },
+    values: AxisValues::Range { first: 1, last: 7, step: 1 },
     labels: &[],
 };
 
-const OFF_AND_ON: Values = Values::List(&[Value::Bool(false), Value::Bool(true)]);
+const OFF_AND_ON: AxisValues = AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]);
 const THROUGHPUT: Metric = metric("throughput_mbps", "Mb/s", "payload that programs have read");
 
 pub(crate) const FIG06: Experiment = Experiment {
@@ -37,16 +38,16 @@ pub(crate) const FIG06: Experiment = Experiment {
             labels: &["device model", "hypervisor"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[THROUGHPUT, DOM0, XEN, GUEST],
     figures: &[Figure {
         title: "CPU by domain, and throughput",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["vms"],
         x_title: "Virtual machines",
         split: Some("msi_accel"),
         left: CPU,
-        right: Some(Scale {
+        right: Some(FigureScale {
             title: "Throughput",
             unit: "Mb/s",
             series: &[("throughput_mbps", "throughput")],
@@ -55,11 +56,12 @@ pub(crate) const FIG06: Experiment = Experiment {
     run: fig06,
 };
 
-fn fig06(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig06(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
-    setup.spec = Spec::linux_2_6_18(Load::Udp);
+    setup.spec = KernelConfig::linux_2_6_18(ProgramWorkload::Udp);
     setup.guests = count(at, "vms")?;
-    setup.msix = if at.axes.bool("msi_accel")? { Handler::Hypervisor } else { Handler::DeviceModel };
+    setup.msix =
+        if at.axes.bool("msi_accel")? { MsixTableHandler::Hypervisor } else { MsixTableHandler::DeviceModel };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome.metrics.with(THROUGHPUT.name, measured.throughput_mbps());
     outcome.metrics = point::cpu(metrics, &measured);
@@ -94,15 +96,15 @@ pub(crate) const FIG07: Experiment = Experiment {
             labels: &["emulated", "fast"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: EXITS,
     figures: &[Figure {
         title: "Cycles by exit",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["vms"],
         x_title: "Virtual machines",
         split: Some("eoi_accel"),
-        left: Scale {
+        left: FigureScale {
             title: "Cycles",
             unit: "Mcycles/s",
             series: &[
@@ -116,7 +118,7 @@ pub(crate) const FIG07: Experiment = Experiment {
     run: fig07,
 };
 
-fn fig07(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig07(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = count(at, "vms")?;
     setup.eoi = if at.axes.bool("eoi_accel")? {
@@ -126,9 +128,9 @@ fn fig07(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let total = measured.guests_overhead_mcycles_per_s();
-    let eoi = measured.mcycles_per_s(Category::ApicEoi);
-    let apic = eoi + measured.mcycles_per_s(Category::ApicOther);
-    let external = measured.mcycles_per_s(Category::ExternalInterrupt);
+    let eoi = measured.mcycles_per_s(CycleCategory::ApicEoi);
+    let apic = eoi + measured.mcycles_per_s(CycleCategory::ApicOther);
+    let external = measured.mcycles_per_s(CycleCategory::ExternalInterrupt);
     let share = if apic > 0.0 { eoi / apic * 100.0 } else { 0.0 };
     let parts = [total, apic, eoi, external, total - apic - external];
     let each = parts.map(|part| part / f64::from(setup.guests));

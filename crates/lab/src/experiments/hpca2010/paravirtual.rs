@@ -1,19 +1,22 @@
 //! The split driver instead of VFs, by number of guests and back-end threads (fig16, fig17).
 
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
-use crate::experiment::{Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Values};
+use crate::experiment::{
+    Axis, AxisValues, Experiment, Figure, FigureKind, Point, PointCombinations, PointContext, PointOutcome,
+    PointRunError,
+};
 use crate::experiments::point::{self, CPU, count};
 use crate::experiments::settings;
-use crate::machine::{Network, Setup};
-use crate::value::Value;
-use guest::{Load, Spec};
+use crate::machine::{NetworkPath, ServerSetup};
+use crate::value::ParameterValue;
+use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 
 /// Threads of the back end: one in the stock driver, or one on each virtual CPU of the service domain.
 const THREADS: Axis = Axis {
     name: "backend_threads",
     what: "threads of the back end, one to a virtual CPU of the service domain",
-    values: Values::List(&[Value::Int(1), Value::Int(8)]),
+    values: AxisValues::List(&[ParameterValue::Int(1), ParameterValue::Int(8)]),
     labels: &["one thread", "eight threads"],
 };
 
@@ -23,11 +26,11 @@ pub(crate) const FIG16: Experiment = Experiment {
     shows: "A single back-end thread is saturated before the wires are; eight carry more, at the service \
             domain's cost. Guests are hardware-virtualized and get events as interrupts of a platform device.",
     axes: &[VMS, THREADS],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: &[Figure {
         title: "CPU by domain, and throughput",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["vms"],
         x_title: "Virtual machines",
         split: Some("backend_threads"),
@@ -45,24 +48,28 @@ pub(crate) const FIG17: Experiment = Experiment {
     ..FIG16
 };
 
-fn fig16(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig16(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let setup = point::setup(context, settings::fixed(context)?)?;
-    scale(at, context, Setup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
+    scale(at, context, ServerSetup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
-fn fig17(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let spec = Spec::xenlinux_2_6_18(Load::Udp);
+fn fig17(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+    let spec = KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp);
     scale(
         at,
         context,
-        Setup { kind: DomainKind::Pvm, spec, ..point::setup(context, settings::fixed(context)?)? },
+        ServerSetup { kind: DomainKind::Pvm, spec, ..point::setup(context, settings::fixed(context)?)? },
     )
 }
 
-fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {
+fn scale(at: &Point, context: &PointContext, guests: ServerSetup) -> Result<PointOutcome, PointRunError> {
     let workers = count(at, THREADS.name)?;
-    let setup =
-        Setup { ports: PORTS, guests: count(at, VMS.name)?, network: Network::Split { workers }, ..guests };
+    let setup = ServerSetup {
+        ports: PORTS,
+        guests: count(at, VMS.name)?,
+        network: NetworkPath::Split { workers },
+        ..guests
+    };
     let setup = settings::with_clients(setup, context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = metrics(outcome.metrics, &measured);

@@ -2,25 +2,26 @@
 //! throughput (fig14, fig15).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, count, metric};
 use crate::experiments::settings;
-use crate::machine::{Measured, Setup};
+use crate::machine::{ServerResults, ServerSetup};
 use crate::named::Metrics;
-use crate::value::Value;
-use guest::{Load, Spec};
+use crate::value::ParameterValue;
+use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::Handler;
+use hypervisor::msix::MsixTableHandler;
 
 /// Number of ports of the server.
 pub(crate) const PORTS: u8 = 10;
 
 pub(crate) const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
 pub(crate) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL, DOM0_ATTRIBUTED];
-pub(crate) const RIGHT: Option<Scale> =
-    Some(Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
+pub(crate) const RIGHT: Option<FigureScale> =
+    Some(FigureScale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
 
 pub(crate) const FIG11: Experiment = Experiment {
     name: "fig11",
@@ -33,33 +34,37 @@ pub(crate) const FIG11: Experiment = Experiment {
         Axis {
             name: "guest",
             what: "the guests' kernel",
-            values: Values::List(&[Value::name("2.6.18"), Value::name("2.6.28"), Value::name("native")]),
+            values: AxisValues::List(&[
+                ParameterValue::name("2.6.18"),
+                ParameterValue::name("2.6.28"),
+                ParameterValue::name("native"),
+            ]),
             labels: &[],
         },
         Axis {
             name: "opts",
             what: "optimisations, each including the earlier ones",
-            values: Values::List(&[
-                Value::name("none"),
-                Value::name("msi"),
-                Value::name("eoi"),
-                Value::name("aic"),
+            values: AxisValues::List(&[
+                ParameterValue::name("none"),
+                ParameterValue::name("msi"),
+                ParameterValue::name("eoi"),
+                ParameterValue::name("aic"),
             ]),
             labels: &["none", "+ MSI-X", "+ EOI", "+ AIC"],
         },
     ],
-    points: Points::Listed(&[
-        &[Value::name("2.6.18"), Value::name("none")],
-        &[Value::name("2.6.18"), Value::name("msi")],
-        &[Value::name("2.6.28"), Value::name("none")],
-        &[Value::name("2.6.28"), Value::name("eoi")],
-        &[Value::name("2.6.28"), Value::name("aic")],
-        &[Value::name("native"), Value::name("none")],
+    points: PointCombinations::Listed(&[
+        &[ParameterValue::name("2.6.18"), ParameterValue::name("none")],
+        &[ParameterValue::name("2.6.18"), ParameterValue::name("msi")],
+        &[ParameterValue::name("2.6.28"), ParameterValue::name("none")],
+        &[ParameterValue::name("2.6.28"), ParameterValue::name("eoi")],
+        &[ParameterValue::name("2.6.28"), ParameterValue::name("aic")],
+        &[ParameterValue::name("native"), ParameterValue::name("none")],
     ]),
     metrics: METRICS,
     figures: &[Figure {
         title: "CPU by domain",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["guest", "opts"],
         x_title: "Guest and optimisations",
         split: None,
@@ -69,20 +74,20 @@ pub(crate) const FIG11: Experiment = Experiment {
     run: fig11,
 };
 
-fn fig11(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig11(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (guest, opts) = (at.axes.text("guest")?, at.axes.text("opts")?);
     let moderation = match (guest, opts) {
         (_, "aic") => settings::adaptive(context)?,
         ("2.6.18", _) => settings::fixed(context)?,
         _ => settings::of_driver(context)?,
     };
-    let mut setup = Setup { ports: PORTS, guests: PORTS, ..point::setup(context, moderation)? };
+    let mut setup = ServerSetup { ports: PORTS, guests: PORTS, ..point::setup(context, moderation)? };
     match guest {
-        "2.6.18" => setup.spec = Spec::linux_2_6_18(Load::Udp),
+        "2.6.18" => setup.spec = KernelConfig::linux_2_6_18(ProgramWorkload::Udp),
         "native" => setup.kind = DomainKind::Native,
         _ => {}
     }
-    setup.msix = if opts == "none" { Handler::DeviceModel } else { Handler::Hypervisor };
+    setup.msix = if opts == "none" { MsixTableHandler::DeviceModel } else { MsixTableHandler::Hypervisor };
     setup.eoi = if matches!(opts, "eoi" | "aic") {
         settings::fast_eoi(context, &setup.table)?
     } else {
@@ -97,7 +102,7 @@ fn fig11(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 pub(crate) const VMS: Axis = Axis {
     name: "vms",
     what: "virtual machines on ten ports",
-    values: Values::Range { first: 10, last: 60, step: 10 },
+    values: AxisValues::Range { first: 10, last: 60, step: 10 },
     labels: &[],
 };
 
@@ -107,11 +112,11 @@ pub(crate) const FIG14: Experiment = Experiment {
     shows: "The wires are full with ten guests. Further guests share them, and add switches and interrupts of their \
             own: each costs about as much as the one before.",
     axes: &[VMS],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: METRICS,
     figures: &[Figure {
         title: "CPU by domain, and throughput",
-        kind: Kind::StackedBars,
+        kind: FigureKind::StackedBars,
         x: &["vms"],
         x_title: "Virtual machines",
         split: None,
@@ -130,19 +135,19 @@ pub(crate) const FIG15: Experiment = Experiment {
     ..FIG14
 };
 
-fn fig14(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn fig14(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let setup = point::setup(context, settings::adaptive(context)?)?;
-    scale(at, context, Setup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
+    scale(at, context, ServerSetup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
-fn fig15(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let spec = Spec::xenlinux_2_6_18(Load::Udp);
+fn fig15(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+    let spec = KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp);
     let setup = point::setup(context, settings::adaptive(context)?)?;
-    scale(at, context, Setup { kind: DomainKind::Pvm, spec, ..setup })
+    scale(at, context, ServerSetup { kind: DomainKind::Pvm, spec, ..setup })
 }
 
-fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {
-    let setup = Setup { ports: PORTS, guests: count(at, "vms")?, ..guests };
+fn scale(at: &Point, context: &PointContext, guests: ServerSetup) -> Result<PointOutcome, PointRunError> {
+    let setup = ServerSetup { ports: PORTS, guests: count(at, "vms")?, ..guests };
     let setup = settings::with_clients(setup, context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = metrics(outcome.metrics, &measured);
@@ -151,7 +156,7 @@ fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunErr
 
 /// Adds throughput, and processor use by domain and in total. Use by domain is counted by whose code ran;
 /// dom0's also as the hypervisor accounts for it.
-pub(crate) fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
+pub(crate) fn metrics(metrics: Metrics, measured: &ServerResults) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
     let metrics = point::total(point::cpu(metrics, measured), measured);
     metrics.with(DOM0_ATTRIBUTED.name, measured.cpu_dom0_attributed_pct())

@@ -3,13 +3,14 @@
 
 use super::{DISPATCHER, policy, setup, thresholds};
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, DOM0, metric};
-use crate::machine::{Measured, Traffic};
-use crate::value::Value;
-use guest::Load;
-use split::dispatch::Policy;
+use crate::machine::{ClientTraffic, ServerResults};
+use crate::value::ParameterValue;
+use guest::ProgramWorkload;
+use split::dispatch::DispatchPolicy;
 
 const HALF: Metric = metric("round_trip_us_p50", "us", "median round trip");
 const MOST: Metric = metric("round_trip_us_p99", "us", "99th percentile of the round trips");
@@ -28,26 +29,26 @@ pub(super) const LATENCY: Experiment = Experiment {
         Axis {
             name: "load_pct",
             what: "part of three other wires that datagrams take",
-            values: Values::List(&[
-                Value::Int(0),
-                Value::Int(10),
-                Value::Int(25),
-                Value::Int(50),
-                Value::Int(75),
-                Value::Int(100),
+            values: AxisValues::List(&[
+                ParameterValue::Int(0),
+                ParameterValue::Int(10),
+                ParameterValue::Int(25),
+                ParameterValue::Int(50),
+                ParameterValue::Int(75),
+                ParameterValue::Int(100),
             ]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[HALF, MOST],
     figures: &[Figure {
         title: "Round trip",
-        kind: Kind::Lines,
+        kind: FigureKind::Lines,
         x: &["load_pct"],
         x_title: "Load of the other wires, %",
         split: Some("dispatcher"),
-        left: Scale {
+        left: FigureScale {
             title: "Round trip",
             unit: "us",
             series: &[("round_trip_us_p50", "median"), ("round_trip_us_p99", "99 %")],
@@ -67,32 +68,36 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
         Axis {
             name: "high_kfps",
             what: "higher threshold of the dispatcher, thousand frames per second",
-            values: Values::List(&[Value::Int(64), Value::Int(112), Value::Int(240)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(64),
+                ParameterValue::Int(112),
+                ParameterValue::Int(240),
+            ]),
             labels: &[],
         },
         Axis {
             name: "low_pct",
             what: "lower threshold of the dispatcher, percent of the higher",
-            values: Values::List(&[Value::Int(50), Value::Int(100)]),
+            values: AxisValues::List(&[ParameterValue::Int(50), ParameterValue::Int(100)]),
             labels: &["lower at half", "one threshold"],
         },
         Axis {
             name: "load_pct",
             what: "part of three other wires that datagrams take",
-            values: Values::Range { first: 20, last: 80, step: 20 },
+            values: AxisValues::Range { first: 20, last: 80, step: 20 },
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[metric("moves_per_s", "1/s", "moves of tasklets, cards and interfaces"), DOM0, MOST],
     figures: &[Figure {
         title: "Moves, and the slowest round trips",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["high_kfps", "load_pct"],
         x_title: "Higher threshold, and load of the other wires in %",
         split: Some("low_pct"),
-        left: Scale { title: "Moves", unit: "1/s", series: &[("moves_per_s", "moves")] },
-        right: Some(Scale {
+        left: FigureScale { title: "Moves", unit: "1/s", series: &[("moves_per_s", "moves")] },
+        right: Some(FigureScale {
             title: "Round trip",
             unit: "us",
             series: &[("round_trip_us_p99", "99 % of round trips")],
@@ -101,7 +106,7 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
     run: sensitivity,
 };
 
-fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn latency(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (measured, mut outcome) = run(at, policy(at.axes.text(DISPATCHER.name)?)?, context)?;
     outcome.metrics = outcome
         .metrics
@@ -110,10 +115,10 @@ fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
-fn sensitivity(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn sensitivity(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let high = amount(at, "high_kfps", 10_000)? * 1_000;
     let low = high * amount(at, "low_pct", 100)? / 100;
-    let (measured, mut outcome) = run(at, Policy::Balanced(thresholds(low, high)?), context)?;
+    let (measured, mut outcome) = run(at, DispatchPolicy::Balanced(thresholds(low, high)?), context)?;
     outcome.metrics = outcome
         .metrics
         .with("moves_per_s", measured.moves_per_s())
@@ -123,16 +128,20 @@ fn sensitivity(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 /// Runs one client with requests while others load the wires.
-fn run(at: &Point, dispatch: Policy, context: &Context) -> Result<(Measured, Outcome), RunError> {
+fn run(
+    at: &Point,
+    dispatch: DispatchPolicy,
+    context: &PointContext,
+) -> Result<(ServerResults, PointOutcome), PointRunError> {
     let permille = amount(at, "load_pct", 100)? as u16 * 10;
     let mut setup = setup(context, TASKLETS, dispatch)?;
-    setup.traffic = Traffic::Paced { permille };
-    setup.first = Some((Traffic::RequestResponse, Load::RequestResponse));
+    setup.traffic = ClientTraffic::Paced { permille };
+    setup.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));
     point::run(&setup, context)
 }
 
-fn amount(at: &Point, axis: &str, most: u64) -> Result<u64, RunError> {
+fn amount(at: &Point, axis: &str, most: u64) -> Result<u64, PointRunError> {
     let value = at.axes.int(axis)?;
     let found = u64::try_from(value).ok().filter(|value| *value <= most);
-    found.ok_or_else(|| RunError::Refused(format!("{axis} is {value}; it must be from 0 to {most}")))
+    found.ok_or_else(|| PointRunError::Refused(format!("{axis} is {value}; it must be from 0 to {most}")))
 }

@@ -3,14 +3,15 @@
 
 use super::{policy, setup};
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::scaling::{RIGHT, THROUGHPUT};
 use crate::experiments::point::{self, count, metric};
 use crate::experiments::settings;
-use crate::machine::Traffic;
-use crate::value::Value;
-use guest::Load;
+use crate::machine::ClientTraffic;
+use crate::value::ParameterValue;
+use guest::ProgramWorkload;
 
 const CYCLES: Metric =
     metric("cycles_per_packet", "cycles", "cycles of all processors for each segment that came over a wire");
@@ -28,31 +29,35 @@ pub(super) const MERGE: Experiment = Experiment {
         Axis {
             name: "lro",
             what: "front ends merge segments",
-            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["unmerged", "merged"],
         },
         Axis {
             name: "notify_batch",
             what: "frames after which a guest gets its event at once",
-            values: Values::List(&[Value::Int(1), Value::Int(8), Value::Int(32)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1),
+                ParameterValue::Int(8),
+                ParameterValue::Int(32),
+            ]),
             labels: &[],
         },
         Axis {
             name: "backend",
             what: "one pair of tasklets on the first virtual CPU, or four with a balanced dispatcher",
-            values: Values::List(&[Value::name("stock"), Value::name("multicore")]),
+            values: AxisValues::List(&[ParameterValue::name("stock"), ParameterValue::name("multicore")]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[THROUGHPUT, CYCLES],
     figures: &[Figure {
         title: "Cycles for a segment, and throughput",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["backend", "notify_batch"],
         x_title: "Back end, and frames of an event",
         split: Some("lro"),
-        left: Scale {
+        left: FigureScale {
             title: "Cycles",
             unit: "cycles",
             series: &[("cycles_per_packet", "cycles for a segment")],
@@ -62,13 +67,13 @@ pub(super) const MERGE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn run(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let is_stock = at.axes.text("backend")? == "stock";
     let (workers, dispatcher) = if is_stock { (1, "vcpu0") } else { (4, "balanced") };
     let mut setup = setup(context, workers, policy(dispatcher)?)?;
     let window = settings::window(context)?;
-    (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
-    setup.spec.load = Load::Tcp;
+    (setup.traffic, setup.spec.stream_segments) = (ClientTraffic::Tcp { window }, window.into());
+    setup.spec.load = ProgramWorkload::Tcp;
     setup.netback.merge = at.axes.bool("lro")?;
     setup.netback.notify_every = count(at, "notify_batch")?.into();
     let (measured, mut outcome) = point::run(&setup, context)?;

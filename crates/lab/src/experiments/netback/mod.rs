@@ -12,14 +12,14 @@ mod latency;
 mod merge;
 mod multicore;
 
-use crate::experiment::{Axis, Context, Experiment, RunError, Values};
+use crate::experiment::{Axis, AxisValues, Experiment, PointContext, PointRunError};
 use crate::experiments::{point, settings};
-use crate::machine::{Netback, Network, Setup, Topology};
-use crate::value::Value;
-use guest::{Load, Spec};
+use crate::machine::{NetbackOptions, NetworkPath, ServerSetup, Topology};
+use crate::value::ParameterValue;
+use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
-use split::dispatch::{Policy, Thresholds};
+use split::dispatch::{DispatchPolicy, LoadThresholds};
 
 pub(super) const ALL: &[Experiment] =
     &[multicore::MULTICORE, latency::LATENCY, latency::THRESHOLDS, merge::MERGE];
@@ -35,35 +35,43 @@ const LOW: u64 = HIGH / 2;
 const DISPATCHER: Axis = Axis {
     name: "dispatcher",
     what: "virtual CPUs of dom0 that receive events",
-    values: Values::List(&[Value::name("vcpu0"), Value::name("spread"), Value::name("balanced")]),
+    values: AxisValues::List(&[
+        ParameterValue::name("vcpu0"),
+        ParameterValue::name("spread"),
+        ParameterValue::name("balanced"),
+    ]),
     labels: &["the first", "spread", "balanced"],
 };
 
-fn policy(name: &str) -> Result<Policy, RunError> {
+fn policy(name: &str) -> Result<DispatchPolicy, PointRunError> {
     Ok(match name {
-        "vcpu0" => Policy::First,
-        "spread" => Policy::Spread,
-        _ => Policy::Balanced(thresholds(LOW, HIGH)?),
+        "vcpu0" => DispatchPolicy::First,
+        "spread" => DispatchPolicy::Spread,
+        _ => DispatchPolicy::Balanced(thresholds(LOW, HIGH)?),
     })
 }
 
 /// Creates thresholds in frames per second.
-fn thresholds(low: u64, high: u64) -> Result<Thresholds, RunError> {
-    let found = Thresholds::new(low / SAMPLES, high / SAMPLES);
-    found.ok_or_else(|| RunError::Refused(format!("invalid thresholds: low {low} exceeds high {high}")))
+fn thresholds(low: u64, high: u64) -> Result<LoadThresholds, PointRunError> {
+    let found = LoadThresholds::new(low / SAMPLES, high / SAMPLES);
+    found.ok_or_else(|| PointRunError::Refused(format!("invalid thresholds: low {low} exceeds high {high}")))
 }
 
 /// Creates the paper's machine with `workers` tasklets and a guest on each port.
-fn setup(context: &Context, workers: u8, dispatch: Policy) -> Result<Setup, RunError> {
-    Ok(Setup {
+fn setup(
+    context: &PointContext,
+    workers: u8,
+    dispatch: DispatchPolicy,
+) -> Result<ServerSetup, PointRunError> {
+    Ok(ServerSetup {
         table: settings::table_or(context, CostTable::harpertown)?,
         topology: Topology::NETBACK,
         ports: PORTS,
         guests: PORTS,
-        network: Network::Split { workers },
-        netback: Netback { dispatch, ..Netback::SPREAD },
+        network: NetworkPath::Split { workers },
+        netback: NetbackOptions { dispatch, ..NetbackOptions::SPREAD },
         kind: DomainKind::Pvm,
-        spec: Spec::xenlinux_2_6_18(Load::Udp),
+        spec: KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp),
         ..point::setup(context, settings::fixed(context)?)?
     })
 }

@@ -2,11 +2,12 @@
 
 use super::{DISPATCHER, policy, setup};
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::scaling::THROUGHPUT;
 use crate::experiments::point::{self, DOM0, count, metric};
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 const SHARE: Metric = metric(
     "vcpu0_share_pct",
@@ -27,18 +28,22 @@ pub(super) const MULTICORE: Experiment = Experiment {
         Axis {
             name: "tasklets",
             what: "pairs of tasklets of the back end",
-            values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1),
+                ParameterValue::Int(2),
+                ParameterValue::Int(4),
+            ]),
             labels: &[],
         },
         DISPATCHER,
         Axis {
             name: "guests",
             what: "guests on four ports",
-            values: Values::List(&[Value::Int(4), Value::Int(8)]),
+            values: AxisValues::List(&[ParameterValue::Int(4), ParameterValue::Int(8)]),
             labels: &["4 guests", "8 guests"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         THROUGHPUT,
         DOM0,
@@ -49,20 +54,24 @@ pub(super) const MULTICORE: Experiment = Experiment {
     figures: &[
         Figure {
             title: "Throughput",
-            kind: Kind::GroupedBars,
+            kind: FigureKind::GroupedBars,
             x: &["guests", "tasklets"],
             x_title: "Guests, and tasklets",
             split: Some("dispatcher"),
-            left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+            left: FigureScale {
+                title: "Throughput",
+                unit: "Gb/s",
+                series: &[("throughput_gbps", "throughput")],
+            },
             right: None,
         },
         Figure {
             title: "Distribution of the work",
-            kind: Kind::GroupedBars,
+            kind: FigureKind::GroupedBars,
             x: &["guests", "tasklets"],
             x_title: "Guests, and tasklets",
             split: Some("dispatcher"),
-            left: Scale {
+            left: FigureScale {
                 title: "The first virtual CPU's part",
                 unit: "%",
                 series: &[("vcpu0_share_pct", "part of the first")],
@@ -73,7 +82,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn run(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let policy = policy(at.axes.text(DISPATCHER.name)?)?;
     let mut setup = setup(context, count(at, "tasklets")?, policy)?;
     setup.guests = count(at, "guests")?;

@@ -1,13 +1,14 @@
 //! Audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::metric;
-use crate::machine::quality::audio::{Plan, WORK, run};
+use crate::machine::quality::audio::{AudioSetup, WORK, run};
 use crate::named::Metrics;
-use crate::value::Value;
-use sim::Span;
+use crate::value::ParameterValue;
+use sim::VirtualDuration;
 
 pub(super) const AUDIO: Experiment = Experiment {
     name: "rt-audio",
@@ -21,23 +22,23 @@ pub(super) const AUDIO: Experiment = Experiment {
         Axis {
             name: "scheduler",
             what: "the guest's class",
-            values: Values::List(&[Value::name("credit"), Value::name("realtime")]),
+            values: AxisValues::List(&[ParameterValue::name("credit"), ParameterValue::name("realtime")]),
             labels: &["credit", "real time"],
         },
         Axis {
             name: "tick_ms",
             what: "tick period of the scheduler",
-            values: Values::List(&[Value::Int(10), Value::Int(1)]),
+            values: AxisValues::List(&[ParameterValue::Int(10), ParameterValue::Int(1)]),
             labels: &["10 ms", "1 ms"],
         },
         Axis {
             name: "weights",
             what: "weight of the guest to that of the service domain",
-            values: Values::List(&[Value::name("1:16"), Value::name("1:1")]),
+            values: AxisValues::List(&[ParameterValue::name("1:16"), ParameterValue::name("1:1")]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("underruns_per_s", "1/s", "missing periods, mean of all runs"),
         metric("ci_low", "1/s", "lower end of the 95 % interval of the mean"),
@@ -45,11 +46,11 @@ pub(super) const AUDIO: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "Underruns",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["tick_ms", "weights"],
         x_title: "Tick, and weights of guest and service domain",
         split: Some("scheduler"),
-        left: Scale { title: "Underruns", unit: "1/s", series: &[("underruns_per_s", "underruns")] },
+        left: FigureScale { title: "Underruns", unit: "1/s", series: &[("underruns_per_s", "underruns")] },
         right: None,
     }],
     run: audio,
@@ -57,25 +58,25 @@ pub(super) const AUDIO: Experiment = Experiment {
 
 /// Runs with different phases and crystals, and their duration.
 const RUNS: u64 = 32;
-const SPAN: Span = Span::from_secs(60);
+const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
 /// Student's t for 95 % and 31 degrees of freedom.
 const T: f64 = 2.040;
 
-fn audio(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn audio(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let tick = at.axes.int("tick_ms")?;
     let tick_ms = u16::try_from(tick)
         .ok()
         .filter(|tick| (1..=30).contains(tick))
-        .ok_or_else(|| RunError::Refused(format!("tick_ms is {tick}; it must be from 1 to 30")))?;
+        .ok_or_else(|| PointRunError::Refused(format!("tick_ms is {tick}; it must be from 1 to 30")))?;
     let weights = if at.axes.text("weights")? == "1:1" { (1, 1) } else { (1, 16) };
     let real_time = at.axes.text("scheduler")? == "realtime";
     let plan = |n| {
         let seed = context.seed.wrapping_add(n);
-        Plan { real_time, tick_ms, weights, work: WORK, seed, span: SPAN }
+        AudioSetup { real_time, tick_ms, weights, work: WORK, seed, span: SPAN }
     };
     let rate = |n| run(&plan(n)).map(|underruns| underruns as f64 / SPAN.as_secs_f64());
     let rates: Result<Vec<f64>, _> = (0..RUNS).map(rate).collect();
-    let rates = rates.map_err(|error| RunError::Invariant(error.to_string()))?;
+    let rates = rates.map_err(|error| PointRunError::Invariant(error.to_string()))?;
     let count = RUNS as f64;
     let mean = rates.iter().sum::<f64>() / count;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0);
@@ -84,5 +85,5 @@ fn audio(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         .with("underruns_per_s", mean)
         .with("ci_low", (mean - half).max(0.0))
         .with("ci_high", mean + half);
-    Ok(Outcome { metrics, trace: 0, simulated_ps: SPAN.picos() * RUNS, events: 0 })
+    Ok(PointOutcome { metrics, trace: 0, simulated_ps: SPAN.picos() * RUNS, events: 0 })
 }

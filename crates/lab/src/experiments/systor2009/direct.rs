@@ -1,18 +1,19 @@
 //! An assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{TOTAL, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::assigned::Path;
-use crate::machine::assigned::net::{self, Net};
-use crate::machine::assigned::storage::{self, Storage};
-use crate::value::Value;
+use crate::machine::assigned::DevicePath;
+use crate::machine::assigned::net::{self, NetworkSimulation};
+use crate::machine::assigned::storage::{self, DiskSimulation};
+use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
-const PV: Value = Value::name("pv");
-const DIRECT: Value = Value::name("direct");
+const PV: ParameterValue = ParameterValue::name("pv");
+const DIRECT: ParameterValue = ParameterValue::name("direct");
 
 pub(super) const NET: Experiment = Experiment {
     name: "direct-net",
@@ -25,19 +26,19 @@ pub(super) const NET: Experiment = Experiment {
     axes: &[Axis {
         name: "path",
         what: "path from the guest to the wire",
-        values: Values::List(&[PV, Value::name("vmdq"), DIRECT]),
+        values: AxisValues::List(&[PV, ParameterValue::name("vmdq"), DIRECT]),
         labels: &["split driver", "VMDq", "own card"],
     }],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[metric("throughput_gbps", "Gb/s", "payload that the guest's program has read"), TOTAL],
     figures: &[Figure {
         title: "Throughput, and CPU",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["path"],
         x_title: "Path to the wire",
         split: None,
-        left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
-        right: Some(Scale { title: "CPU", unit: "% of a thread", series: &[("cpu_total_pct", "CPU")] }),
+        left: FigureScale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+        right: Some(FigureScale { title: "CPU", unit: "% of a thread", series: &[("cpu_total_pct", "CPU")] }),
     }],
     run: net,
 };
@@ -54,69 +55,72 @@ pub(super) const DISK: Experiment = Experiment {
         Axis {
             name: "path",
             what: "path from the guest to the disk",
-            values: Values::List(&[PV, DIRECT]),
+            values: AxisValues::List(&[PV, DIRECT]),
             labels: &["split driver", "own disk"],
         },
         Axis {
             name: "block_kb",
             what: "block size of the program's reads, KB",
-            values: Values::List(&[
-                Value::Int(4),
-                Value::Int(8),
-                Value::Int(16),
-                Value::Int(64),
-                Value::Int(256),
-                Value::Int(1_024),
+            values: AxisValues::List(&[
+                ParameterValue::Int(4),
+                ParameterValue::Int(8),
+                ParameterValue::Int(16),
+                ParameterValue::Int(64),
+                ParameterValue::Int(256),
+                ParameterValue::Int(1_024),
             ]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[metric("throughput_mbps", "Mb/s", "data read by the guest's program")],
     figures: &[Figure {
         title: "Throughput by block",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["block_kb"],
         x_title: "Block, KB",
         split: Some("path"),
-        left: Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] },
+        left: FigureScale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] },
         right: None,
     }],
     run: disk,
 };
 
-fn path(at: &Point) -> Result<Path, RunError> {
+fn path(at: &Point) -> Result<DevicePath, PointRunError> {
     Ok(match at.axes.text("path")? {
-        "pv" => Path::Pv,
-        "vmdq" => Path::Vmdq,
-        _ => Path::Direct,
+        "pv" => DevicePath::Pv,
+        "vmdq" => DevicePath::Vmdq,
+        _ => DevicePath::Direct,
     })
 }
 
-fn net(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn net(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let table = settings::table_or(context, CostTable::server_2009)?;
-    let mut machine = Net::new(&net::Plan { table, path: path(at)?, seed: context.seed });
+    let mut machine =
+        NetworkSimulation::new(&net::NetworkSetup { table, path: path(at)?, seed: context.seed });
     let (run_up, span) = times(context)?;
-    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     let outcome = timed(machine.hash(), machine.events(), run_up + span);
     let metrics =
         outcome.metrics.with("throughput_gbps", found.throughput_gbps).with(TOTAL.name, found.cpu_total_pct);
-    Ok(Outcome { metrics, ..outcome })
+    Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn disk(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn disk(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let block_kb = at.axes.int("block_kb")?;
     let block = u32::try_from(block_kb)
         .ok()
         .filter(|kb| (4..=1_024).contains(kb) && kb % 4 == 0)
         .ok_or_else(|| {
-            RunError::Refused(format!("block_kb is {block_kb}; it must be a multiple of 4 from 4 to 1024"))
+            PointRunError::Refused(format!(
+                "block_kb is {block_kb}; it must be a multiple of 4 from 4 to 1024"
+            ))
         })?;
     let table = settings::table_or(context, CostTable::server_2009)?;
-    let plan = storage::Plan { table, path: path(at)?, block: block * 1_024, seed: context.seed };
-    let mut machine = Storage::new(&plan);
+    let plan = storage::DiskSetup { table, path: path(at)?, block: block * 1_024, seed: context.seed };
+    let mut machine = DiskSimulation::new(&plan);
     let (run_up, span) = times(context)?;
-    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     let outcome = timed(machine.hash(), machine.events(), run_up + span);
-    Ok(Outcome { metrics: outcome.metrics.with("throughput_mbps", found.throughput_mbps), ..outcome })
+    Ok(PointOutcome { metrics: outcome.metrics.with("throughput_mbps", found.throughput_mbps), ..outcome })
 }

@@ -1,12 +1,13 @@
 //! Device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
-use crate::machine::quality::holes::{Device, found_and_closed};
+use crate::machine::quality::holes::{AuditedDevice, found_and_closed};
 use crate::named::Metrics;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 pub(super) const HOLES: Experiment = Experiment {
     name: "driver-holes",
@@ -19,32 +20,32 @@ pub(super) const HOLES: Experiment = Experiment {
         Axis {
             name: "device",
             what: "audited device",
-            values: Values::List(&[
-                Value::name("radeon-like"),
-                Value::name("e1000e-like"),
-                Value::name("clean"),
+            values: AxisValues::List(&[
+                ParameterValue::name("radeon-like"),
+                ParameterValue::name("e1000e-like"),
+                ParameterValue::name("clean"),
             ]),
             labels: &[],
         },
         Axis {
             name: "trap_page",
             what: "pages with holes trap",
-            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["not trapped", "trapped"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("holes_found", "", "registers that reveal the location"),
         metric("holes_closed", "", "holes that show the location the guest sees"),
     ],
     figures: &[Figure {
         title: "Holes found and closed",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["device", "trap_page"],
         x_title: "Device",
         split: None,
-        left: Scale {
+        left: FigureScale {
             title: "Registers",
             unit: "",
             series: &[("holes_found", "found"), ("holes_closed", "closed")],
@@ -54,11 +55,11 @@ pub(super) const HOLES: Experiment = Experiment {
     run: holes,
 };
 
-fn holes(at: &Point, _: &Context) -> Result<Outcome, RunError> {
+fn holes(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let device = match at.axes.text("device")? {
-        "radeon-like" => Device::RadeonLike,
-        "e1000e-like" => Device::E1000eLike,
-        _ => Device::Clean,
+        "radeon-like" => AuditedDevice::RadeonLike,
+        "e1000e-like" => AuditedDevice::E1000eLike,
+        _ => AuditedDevice::Clean,
     };
     let (found, closed) = found_and_closed(device, at.axes.bool("trap_page")?);
     let metrics = Metrics::default().with("holes_found", found as f64).with("holes_closed", closed as f64);

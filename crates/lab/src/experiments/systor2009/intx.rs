@@ -1,13 +1,14 @@
 //! Emulation of a guest's interrupt line from a device's messages (intx-emulation).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::metric;
-use crate::machine::quality::intx::{Plan, run};
+use crate::machine::quality::intx::{IntxSetup, run};
 use crate::named::Metrics;
-use crate::value::Value;
-use sim::Span;
+use crate::value::ParameterValue;
+use sim::VirtualDuration;
 
 pub(super) const INTX: Experiment = Experiment {
     name: "intx-emulation",
@@ -20,23 +21,35 @@ pub(super) const INTX: Experiment = Experiment {
         Axis {
             name: "rate_hz",
             what: "messages of each device per second",
-            values: Values::List(&[Value::Int(1_000), Value::Int(20_000), Value::Int(100_000)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1_000),
+                ParameterValue::Int(20_000),
+                ParameterValue::Int(100_000),
+            ]),
             labels: &[],
         },
         Axis {
             name: "eoi_delay_us",
             what: "time from an interrupt to the guest's end of interrupt",
-            values: Values::List(&[Value::Int(2), Value::Int(20), Value::Int(200)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(2),
+                ParameterValue::Int(20),
+                ParameterValue::Int(200),
+            ]),
             labels: &[],
         },
         Axis {
             name: "sharers",
             what: "devices that share the line",
-            values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4)]),
+            values: AxisValues::List(&[
+                ParameterValue::Int(1),
+                ParameterValue::Int(2),
+                ParameterValue::Int(4),
+            ]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("lost_edges", "", "messages whose work no handler found"),
         metric("injected", "", "interrupts taken by the guest"),
@@ -44,30 +57,30 @@ pub(super) const INTX: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "Interrupts that found no work",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["rate_hz", "eoi_delay_us"],
         x_title: "Messages a second, and delay of the end in microseconds",
         split: Some("sharers"),
-        left: Scale { title: "Spurious", unit: "", series: &[("spurious", "spurious")] },
+        left: FigureScale { title: "Spurious", unit: "", series: &[("spurious", "spurious")] },
         right: None,
     }],
     run: intx,
 };
 
 /// Time during which devices send.
-const SPAN: Span = Span::from_millis(500);
+const SPAN: VirtualDuration = VirtualDuration::from_millis(500);
 
-fn intx(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+fn intx(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let amount = |name: &str, range: std::ops::RangeInclusive<u32>| {
         let value = at.axes.int(name)?;
         u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {
             let (least, most) = (range.start(), range.end());
-            RunError::Refused(format!("{name} is {value}; it must be from {least} to {most}"))
+            PointRunError::Refused(format!("{name} is {value}; it must be from {least} to {most}"))
         })
     };
-    let found = run(&Plan {
+    let found = run(&IntxSetup {
         rate_hz: amount("rate_hz", 1..=1_000_000)?,
-        eoi_delay: Span::from_micros(amount("eoi_delay_us", 0..=1_000_000)?.into()),
+        eoi_delay: VirtualDuration::from_micros(amount("eoi_delay_us", 0..=1_000_000)?.into()),
         sharers: amount("sharers", 1..=32)? as usize,
         seed: context.seed,
         span: SPAN,
@@ -76,5 +89,5 @@ fn intx(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         .with("lost_edges", found.lost as f64)
         .with("injected", found.injected as f64)
         .with("spurious", found.spurious as f64);
-    Ok(Outcome { metrics, trace: found.messages, simulated_ps: SPAN.picos(), events: found.messages })
+    Ok(PointOutcome { metrics, trace: found.messages, simulated_ps: SPAN.picos(), events: found.messages })
 }

@@ -1,19 +1,20 @@
 //! Effective memory types of a guest's MTRR and PAT under the host's (memory-types).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
-use crate::machine::quality::memory_types::{HOST_PAT, Type, effective, entry};
+use crate::machine::quality::memory_types::{HOST_PAT, MemoryType, effective, entry};
 use crate::named::Metrics;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
-const MTRR: Values = Values::List(&[
-    Value::name("UC"),
-    Value::name("WC"),
-    Value::name("WT"),
-    Value::name("WP"),
-    Value::name("WB"),
+const MTRR: AxisValues = AxisValues::List(&[
+    ParameterValue::name("UC"),
+    ParameterValue::name("WC"),
+    ParameterValue::name("WT"),
+    ParameterValue::name("WP"),
+    ParameterValue::name("WB"),
 ]);
 
 pub(super) const TYPES: Experiment = Experiment {
@@ -39,49 +40,49 @@ pub(super) const TYPES: Experiment = Experiment {
         Axis {
             name: "guest_pat",
             what: "type that the guest's PAT has for the page",
-            values: Values::List(&[
-                Value::name("UC"),
-                Value::name("WC"),
-                Value::name("WT"),
-                Value::name("WP"),
-                Value::name("WB"),
-                Value::name("UC-"),
+            values: AxisValues::List(&[
+                ParameterValue::name("UC"),
+                ParameterValue::name("WC"),
+                ParameterValue::name("WT"),
+                ParameterValue::name("WP"),
+                ParameterValue::name("WB"),
+                ParameterValue::name("UC-"),
             ]),
             labels: &[],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("effective", "", "resulting memory type, in the processor's encoding"),
         metric("fallbacks", "", "1 if the guest wants another type"),
     ],
     figures: &[Figure {
         title: "Pages not cached as wanted",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["host_mtrr", "guest_mtrr"],
         x_title: "Host's MTRR, and guest's",
         split: Some("guest_pat"),
-        left: Scale { title: "Pages uncached instead", unit: "", series: &[("fallbacks", "fallback")] },
+        left: FigureScale { title: "Pages uncached instead", unit: "", series: &[("fallbacks", "fallback")] },
         right: None,
     }],
     run: types,
 };
 
-fn types(at: &Point, _: &Context) -> Result<Outcome, RunError> {
+fn types(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let of = |axis: &str| {
-        Ok::<_, RunError>(match at.axes.text(axis)? {
-            "UC" => Type::Uc,
-            "WC" => Type::Wc,
-            "WT" => Type::Wt,
-            "WP" => Type::Wp,
-            "WB" => Type::Wb,
-            _ => Type::UcMinus,
+        Ok::<_, PointRunError>(match at.axes.text(axis)? {
+            "UC" => MemoryType::Uc,
+            "WC" => MemoryType::Wc,
+            "WT" => MemoryType::Wt,
+            "WP" => MemoryType::Wp,
+            "WB" => MemoryType::Wb,
+            _ => MemoryType::UcMinus,
         })
     };
     let (host, guest, pat) = (of("host_mtrr")?, of("guest_mtrr")?, of("guest_pat")?);
     let found = effective(guest, pat).and_then(|wanted| entry(wanted, host, &HOST_PAT));
     let found = found
-        .ok_or_else(|| RunError::Refused("invalid MTRR type: it must be UC, WC, WT, WP or WB".into()))?;
+        .ok_or_else(|| PointRunError::Refused("invalid MTRR type: it must be UC, WC, WT, WP or WB".into()))?;
     let metrics = Metrics::default()
         .with("effective", found.gets.encoding().into())
         .with("fallbacks", f64::from(u8::from(found.is_fallback)));

@@ -1,12 +1,13 @@
 //! Reset of devices before they change owners (reset-ladder).
 
 use crate::experiment::{
-    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
-use crate::machine::quality::reset::{Device, plan, run};
+use crate::machine::quality::reset::{ResetCapabilities, plan, run};
 use crate::named::Metrics;
-use crate::value::Value;
+use crate::value::ParameterValue;
 
 pub(super) const RESET: Experiment = Experiment {
     name: "reset-ladder",
@@ -20,23 +21,23 @@ pub(super) const RESET: Experiment = Experiment {
         Axis {
             name: "device",
             what: "reset capabilities of the device",
-            values: Values::List(&[
-                Value::name("flr"),
-                Value::name("d3hot"),
-                Value::name("no-soft-reset"),
-                Value::name("shared-bus"),
-                Value::name("none"),
+            values: AxisValues::List(&[
+                ParameterValue::name("flr"),
+                ParameterValue::name("d3hot"),
+                ParameterValue::name("no-soft-reset"),
+                ParameterValue::name("shared-bus"),
+                ParameterValue::name("none"),
             ]),
             labels: &[],
         },
         Axis {
             name: "traffic",
             what: "the device writes to memory when it is taken from its owner",
-            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["idle", "busy"],
         },
     ],
-    points: Points::All,
+    points: PointCombinations::All,
     metrics: &[
         metric("rung", "", "1: function, 2: power state, 3: bus, 0: none"),
         metric("refused", "", "1 if the device stays with its owner"),
@@ -45,24 +46,24 @@ pub(super) const RESET: Experiment = Experiment {
     ],
     figures: &[Figure {
         title: "Reset method and duration",
-        kind: Kind::GroupedBars,
+        kind: FigureKind::GroupedBars,
         x: &["device"],
         x_title: "Device",
         split: Some("traffic"),
-        left: Scale { title: "Duration", unit: "ms", series: &[("duration_ms", "duration")] },
-        right: Some(Scale { title: "Rung", unit: "", series: &[("rung", "rung")] }),
+        left: FigureScale { title: "Duration", unit: "ms", series: &[("duration_ms", "duration")] },
+        right: Some(FigureScale { title: "Rung", unit: "", series: &[("rung", "rung")] }),
     }],
     run: reset,
 };
 
-fn reset(at: &Point, _: &Context) -> Result<Outcome, RunError> {
+fn reset(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let device = match at.axes.text("device")? {
-        "flr" => Device { flr: true, power: Some(true), bus: Some(false) },
-        "d3hot" => Device { flr: false, power: Some(false), bus: Some(false) },
+        "flr" => ResetCapabilities { flr: true, power: Some(true), bus: Some(false) },
+        "d3hot" => ResetCapabilities { flr: false, power: Some(false), bus: Some(false) },
         // The device keeps its state through D3hot, but is alone below its bridge.
-        "no-soft-reset" => Device { flr: false, power: Some(true), bus: Some(true) },
-        "shared-bus" => Device { flr: false, power: Some(true), bus: Some(false) },
-        _ => Device { flr: false, power: None, bus: None },
+        "no-soft-reset" => ResetCapabilities { flr: false, power: Some(true), bus: Some(true) },
+        "shared-bus" => ResetCapabilities { flr: false, power: Some(true), bus: Some(false) },
+        _ => ResetCapabilities { flr: false, power: None, bus: None },
     };
     let metrics = Metrics::default();
     let metrics = match plan(&device) {

@@ -13,17 +13,17 @@ pub mod storage;
 #[cfg(test)]
 mod tests;
 
-use super::engine::Core;
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Config, Machine, Step, ThreadId, VcpuId};
+use super::engine::SimulationCore;
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuId, VcpuStep};
 use hypervisor::domain::{DomainId, DomainKind};
-use hypervisor::exit::{EoiPath, ExitKind};
-use sim::Instant;
+use hypervisor::exit::{EoiPath, VmExitReason};
+use sim::VirtualInstant;
 
 /// Path from the guest to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
+pub enum DevicePath {
     /// The guest uses a split driver through the service domain.
     Pv,
     /// Split driver with a queue of the card for the guest (VMDq): the card sorts frames by address and
@@ -33,17 +33,17 @@ pub enum Path {
     Direct,
 }
 
-impl Path {
+impl DevicePath {
     /// Returns the guest's kind: an assigned device needs hardware virtualization.
     fn kind(self) -> DomainKind {
-        if self == Path::Direct { DomainKind::Hvm } else { DomainKind::Pvm }
+        if self == DevicePath::Direct { DomainKind::Hvm } else { DomainKind::Pvm }
     }
 }
 
 /// Service domain and guest of the machine.
 #[derive(Debug, Clone, Copy)]
-struct Domains {
-    path: Path,
+struct DomainPair {
+    path: DevicePath,
     service: VcpuId,
     guest: VcpuId,
     /// Domain ids of service domain and guest.
@@ -51,44 +51,45 @@ struct Domains {
     guest_id: DomainId,
 }
 
-impl Domains {
+impl DomainPair {
     /// Creates a machine with both domains idle.
-    fn build<E: Copy>(table: &CostTable, path: Path) -> (Core<E>, Self) {
-        let mut core = Core::new(table.clone(), Machine::new(Config::from_table(table, 2, 1)));
+    fn build<E: Copy>(table: &CostTable, path: DevicePath) -> (SimulationCore<E>, Self) {
+        let mut core =
+            SimulationCore::new(table.clone(), HostMachine::new(ProcessorConfig::from_table(table, 2, 1)));
         let service_id = core.processors.add_domain(DomainKind::Dom0, "dom0".into());
-        let service = core.processors.add_vcpu(service_id, ThreadId::new(0));
+        let service = core.processors.add_vcpu(service_id, HardwareThreadId::new(0));
         let guest_id = core.processors.add_domain(path.kind(), "guest".into());
-        let guest = core.processors.add_vcpu(guest_id, ThreadId::new(1));
+        let guest = core.processors.add_vcpu(guest_id, HardwareThreadId::new(1));
         (core, Self { path, service, guest, service_id, guest_id })
     }
 
     /// Interrupts the virtual CPU that drives the device.
-    fn interrupt<E: Copy>(&self, core: &mut Core<E>, now: Instant) {
-        let vcpu = if self.path == Path::Direct { self.guest } else { self.service };
-        let sending = core.table[Cost::EventSend];
-        if self.path != Path::Direct {
-            let (thread, taking) = (core.processors.home(vcpu), core.table[Cost::InterruptEntry]);
-            core.processors.steal(thread, self.service_id, Category::ExternalInterrupt, taking, now);
+    fn interrupt<E: Copy>(&self, core: &mut SimulationCore<E>, now: VirtualInstant) {
+        let vcpu = if self.path == DevicePath::Direct { self.guest } else { self.service };
+        let sending = core.table[CostConstant::EventSend];
+        if self.path != DevicePath::Direct {
+            let (thread, taking) = (core.processors.home(vcpu), core.table[CostConstant::InterruptEntry]);
+            core.processors.steal(thread, self.service_id, CycleCategory::ExternalInterrupt, taking, now);
         }
-        let kind = if self.path == Path::Direct { DomainKind::Hvm } else { DomainKind::Dom0 };
+        let kind = if self.path == DevicePath::Direct { DomainKind::Hvm } else { DomainKind::Dom0 };
         core.tell(vcpu, kind, sending, now);
         core.wake(vcpu, now);
     }
 
     /// Charges a step for sending an event to a virtual CPU on the other processor.
-    fn send<E: Copy>(core: &Core<E>, to: VcpuId, step: &mut Step) {
-        let waking = if core.processors.is_blocked(to) { core.table[Cost::EventBlocked] } else { 0 };
-        let cycles = core.table[Cost::EventSend] + core.table[Cost::EventRemote] + waking;
-        step.charge(Category::EventChannel, cycles);
+    fn send<E: Copy>(core: &SimulationCore<E>, to: VcpuId, step: &mut VcpuStep) {
+        let waking = if core.processors.is_blocked(to) { core.table[CostConstant::EventBlocked] } else { 0 };
+        let cycles = core.table[CostConstant::EventSend] + core.table[CostConstant::EventRemote] + waking;
+        step.charge(CycleCategory::EventChannel, cycles);
     }
 
     /// Charges the guest for taking an interrupt of its device, or an event.
-    fn guest_takes(&self, step: &mut Step, table: &CostTable) {
-        if self.path == Path::Direct {
-            step.charge(Category::Injection, table[Cost::Injection]);
+    fn guest_takes(&self, step: &mut VcpuStep, table: &CostTable) {
+        if self.path == DevicePath::Direct {
+            step.charge(CycleCategory::Injection, table[CostConstant::Injection]);
             handle(step, table);
             if let Some(exit) = table.features().on_eoi() {
-                let price = if exit == ExitKind::ApicEoi {
+                let price = if exit == VmExitReason::ApicEoi {
                     EoiPath::Emulated.price(table)
                 } else {
                     exit.price(table)
@@ -101,20 +102,21 @@ impl Domains {
     }
 
     /// Charges the guest for going idle.
-    fn guest_sleeps(&self, step: &mut Step, table: &CostTable) {
-        let exit = if self.path == Path::Direct { ExitKind::Hlt } else { ExitKind::Hypercall };
-        let price = if exit == ExitKind::Hlt { exit.price(table) } else { table[Cost::HypercallPv] };
+    fn guest_sleeps(&self, step: &mut VcpuStep, table: &CostTable) {
+        let exit = if self.path == DevicePath::Direct { VmExitReason::Hlt } else { VmExitReason::Hypercall };
+        let price =
+            if exit == VmExitReason::Hlt { exit.price(table) } else { table[CostConstant::HypercallPv] };
         step.charge(exit.category(), price);
     }
 }
 
 /// Charges a domain for an event-channel upcall and its handler.
-fn upcall(step: &mut Step, table: &CostTable) {
-    step.charge(Category::EventChannel, table[Cost::EventUpcall]);
+fn upcall(step: &mut VcpuStep, table: &CostTable) {
+    step.charge(CycleCategory::EventChannel, table[CostConstant::EventUpcall]);
     handle(step, table);
 }
 
-fn handle(step: &mut Step, table: &CostTable) {
-    step.charge(Category::Kernel, table[Cost::InterruptEntry]);
-    step.charge(Category::Driver, table[Cost::InterruptHandler]);
+fn handle(step: &mut VcpuStep, table: &CostTable) {
+    step.charge(CycleCategory::Kernel, table[CostConstant::InterruptEntry]);
+    step.charge(CycleCategory::Driver, table[CostConstant::InterruptHandler]);
 }

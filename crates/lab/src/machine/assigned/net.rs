@@ -4,31 +4,31 @@
 //! USENIX ATC 2008). With an assigned card: the guest's own interrupt and poll. No frame is lost or merged,
 //! and the guest sends only acknowledgements.
 
-use super::{Domains, Path, upcall};
-use crate::machine::books::Books;
-use crate::machine::engine::{Actor, Defect, Engine};
-use crate::machine::parts::bulk::Bulk;
+use super::{DevicePath, DomainPair, upcall};
+use crate::machine::books::ConservationChecks;
+use crate::machine::engine::{Actor, ModelDefect, Simulation};
+use crate::machine::parts::bulk::BulkStream;
 use crate::machine::parts::guest::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, BufferRing, LastLevelCache, Step};
-use sim::{EventKey, Generator, Instant, Span};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{BufferRing, LastLevelCache, VcpuStep, VcpuStepOutcome};
+use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 
 /// Parameters of the machine with one network path.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct NetworkSetup {
     /// Cost table of the machine's processors.
     pub table: CostTable,
     /// Path from the guest to the wire.
-    pub path: Path,
+    pub path: DevicePath,
     /// Seed of the stream's start time.
     pub seed: u64,
 }
 
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 /// Interval between interrupts of the card: 8,000 a second, a usual default of drivers.
-const INTERVAL: Span = Span::from_micros(125);
+const INTERVAL: VirtualDuration = VirtualDuration::from_micros(125);
 /// Frames per turn, frames per system call of the reader, segments per acknowledgement.
 const TURN: u64 = 64;
 const READ: u64 = 16;
@@ -36,16 +36,16 @@ const PER_ACK: u64 = 2;
 
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum NetworkEvent {
     /// Event: the network card interrupts.
     Interrupt,
 }
 
-type Core = crate::machine::engine::Core<Event>;
+type NetworkCore = crate::machine::engine::SimulationCore<NetworkEvent>;
 
 /// State of the service domain.
 #[derive(Debug, Default)]
-struct Service {
+struct ServiceDomainState {
     /// An interrupt of the card is pending; then: an event of the guest is.
     interrupted: bool,
     called: bool,
@@ -57,7 +57,7 @@ struct Service {
 
 /// State of the guest.
 #[derive(Debug)]
-struct Guest {
+struct NetworkGuest {
     interrupted: bool,
     polls: bool,
     /// Numbers of frames on the guest's ring, and of frames not read by its program.
@@ -73,31 +73,31 @@ struct Guest {
 
 /// Returns the frames in flight or unread, at most: the pages a driver posts. A frame without a page is lost,
 /// so a stream settles at a window that fits.
-fn window(path: Path) -> u32 {
-    if path == Path::Direct { RING.into() } else { split::ring::SLOTS }
+fn window(path: DevicePath) -> u32 {
+    if path == DevicePath::Direct { RING.into() } else { split::ring::SLOTS }
 }
 
 /// Parts of the machine, which handle its events.
 #[derive(Debug)]
-pub struct Host {
-    domains: Domains,
-    bulk: Bulk,
+pub struct NetworkMachine {
+    domains: DomainPair,
+    bulk: BulkStream,
     /// Numbers of frames taken off the card by its driver, and of acknowledgements sent.
     polled: u64,
     left: u64,
     interrupt: Option<EventKey>,
-    last: Option<Instant>,
-    service: Service,
-    guest: Guest,
+    last: Option<VirtualInstant>,
+    service: ServiceDomainState,
+    guest: NetworkGuest,
     cache: LastLevelCache,
 }
 
 /// Machine with a network card that runs in virtual time.
-pub type Net = Engine<Host>;
+pub type NetworkSimulation = Simulation<NetworkMachine>;
 
 /// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Results {
+pub struct NetworkResults {
     /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
     /// Use of both processors, in percent of one.
@@ -106,12 +106,12 @@ pub struct Results {
     pub service_pct: f64,
 }
 
-impl Net {
+impl NetworkSimulation {
     /// Creates the machine with idle processors.
     #[must_use]
-    pub fn new(plan: &Plan) -> Self {
-        let (mut core, domains) = Domains::build(&plan.table, plan.path);
-        let guest = Guest {
+    pub fn new(plan: &NetworkSetup) -> Self {
+        let (mut core, domains) = DomainPair::build(&plan.table, plan.path);
+        let guest = NetworkGuest {
             interrupted: false,
             polls: false,
             inbox: 0,
@@ -122,18 +122,20 @@ impl Net {
             unacknowledged: 0,
             buffers: BufferRing::new(window(plan.path)),
         };
-        let begin = Generator::named(plan.seed, "stream begins").below(INTERVAL.picos());
-        let interrupt = Some(core.schedule(Instant::ZERO + Span::from_picos(begin), Event::Interrupt));
-        let system = Host {
+        let begin = RandomStream::named(plan.seed, "stream begins").below(INTERVAL.picos());
+        let interrupt = Some(
+            core.schedule(VirtualInstant::ZERO + VirtualDuration::from_picos(begin), NetworkEvent::Interrupt),
+        );
+        let system = NetworkMachine {
             domains,
-            bulk: Bulk::new(BITS_PER_SECOND, window(plan.path).into()),
+            bulk: BulkStream::new(BITS_PER_SECOND, window(plan.path).into()),
             polled: 0,
             left: 0,
             interrupt,
             last: None,
-            service: Service::default(),
+            service: ServiceDomainState::default(),
             guest,
-            cache: LastLevelCache::new(plan.table[Cost::LastLevelCache] * 1_024),
+            cache: LastLevelCache::new(plan.table[CostConstant::LastLevelCache] * 1_024),
         };
         Self { core, system }
     }
@@ -141,12 +143,16 @@ impl Net {
     /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
-    /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
-        let (before, usage) = self.observe((warm_up, span), |host: &Host| host.guest.read)?;
+    /// [`ModelDefect`] of the model.
+    pub fn measure(
+        &mut self,
+        warm_up: VirtualDuration,
+        span: VirtualDuration,
+    ) -> Result<NetworkResults, ModelDefect> {
+        let (before, usage) = self.observe((warm_up, span), |host: &NetworkMachine| host.guest.read)?;
         let bits = (self.system.guest.read - before) as f64 * TCP_PAYLOAD as f64 * 8.0;
         let service = self.system.domains.service_id;
-        Ok(Results {
+        Ok(NetworkResults {
             throughput_gbps: bits / span.as_secs_f64() / 1e9,
             cpu_total_pct: usage.percent(usage.busy()),
             service_pct: usage.percent(usage.own(service) + usage.hypervisor_for(service)),
@@ -154,16 +160,16 @@ impl Net {
     }
 }
 
-impl Host {
+impl NetworkMachine {
     /// Takes up to a turn's frames off the card, and enables its interrupt if none is left. Returns their
     /// number.
-    fn poll(&mut self, step: &mut Step, core: &mut Core) -> u64 {
-        step.charge(Category::Kernel, core.table[Cost::Softirq]);
-        step.charge(Category::Driver, core.table[Cost::NapiEntry]);
+    fn poll(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> u64 {
+        step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
+        step.charge(CycleCategory::Driver, core.table[CostConstant::NapiEntry]);
         self.bulk.count(self.guest.read, step.began());
         let there = self.bulk.arrived() - self.polled;
         let frames = there.min(TURN);
-        step.charge(Category::Driver, frames * core.table[Cost::RxDriver]);
+        step.charge(CycleCategory::Driver, frames * core.table[CostConstant::RxDriver]);
         self.polled += frames;
         *self.polls() = frames == TURN;
         self.await_frames(step.began(), core);
@@ -172,16 +178,16 @@ impl Host {
 
     /// Returns the polling flag of the card's driver.
     fn polls(&mut self) -> &mut bool {
-        if self.domains.path == Path::Direct { &mut self.guest.polls } else { &mut self.service.polls }
+        if self.domains.path == DevicePath::Direct { &mut self.guest.polls } else { &mut self.service.polls }
     }
 
     /// Schedules the card's next interrupt after the interval, unless the card is polled or no frame can arrive
     /// before something is read.
-    fn await_frames(&mut self, now: Instant, core: &mut Core) {
+    fn await_frames(&mut self, now: VirtualInstant, core: &mut NetworkCore) {
         let nothing_comes = self.bulk.is_shut(self.guest.read) && self.on_card() == 0;
         if self.interrupt.is_none() && !*self.polls() && !nothing_comes {
             let due = self.last.map_or(now, |last| last + INTERVAL).max(now);
-            self.interrupt = Some(core.schedule(due, Event::Interrupt));
+            self.interrupt = Some(core.schedule(due, NetworkEvent::Interrupt));
         }
     }
 
@@ -191,7 +197,7 @@ impl Host {
 
     /// Executes the service domain: an event first, otherwise a turn of polling, of frames to the guest, or
     /// of acknowledgements.
-    fn execute_service(&mut self, mut step: Step, core: &mut Core) {
+    fn execute_service(&mut self, mut step: VcpuStep, core: &mut NetworkCore) {
         let mut tells = false;
         if self.service.interrupted {
             self.service.interrupted = false;
@@ -205,13 +211,14 @@ impl Host {
         }
         let tells = tells && !self.guest.polls && !core::mem::replace(&mut self.guest.interrupted, true);
         if tells {
-            Domains::send(core, self.domains.guest, &mut step);
+            DomainPair::send(core, self.domains.guest, &mut step);
         }
         let service = &self.service;
         let works = service.interrupted || service.called || service.polls || service.queued > 0;
-        let then = if works || self.guest.acks > 0 { AfterStep::Continue } else { AfterStep::Block };
-        if then == AfterStep::Block {
-            step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
+        let then =
+            if works || self.guest.acks > 0 { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
+        if then == VcpuStepOutcome::Block {
+            step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
         }
         let done = step.now();
         core.finish(step, then);
@@ -221,44 +228,44 @@ impl Host {
     }
 
     /// Takes the next turn with work. Returns whether the guest has new work, or `None` if the turn has none.
-    fn turn(&mut self, step: &mut Step, core: &mut Core) -> Option<bool> {
+    fn turn(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> Option<bool> {
         self.service.turn = (self.service.turn + 1) % 3;
-        let is_sorted = self.domains.path == Path::Vmdq;
+        let is_sorted = self.domains.path == DevicePath::Vmdq;
         match self.service.turn {
             0 if self.service.polls => {
                 let frames = self.poll(step, core);
                 let table = &core.table;
                 if is_sorted {
                     // The card has written into guest pages and gets as many new ones.
-                    step.charge(Category::Driver, frames * table[Cost::TxDriver]);
+                    step.charge(CycleCategory::Driver, frames * table[CostConstant::TxDriver]);
                     self.guest.inbox += frames;
                 } else {
-                    step.charge(Category::Kernel, frames * table[Cost::RxSkb]);
-                    step.charge(Category::Bridge, frames * table[Cost::Bridge]);
+                    step.charge(CycleCategory::Kernel, frames * table[CostConstant::RxSkb]);
+                    step.charge(CycleCategory::Bridge, frames * table[CostConstant::Bridge]);
                     self.service.queued += frames;
                 }
                 Some(is_sorted && frames > 0)
             }
             1 if self.service.queued > 0 => {
                 let frames = self.service.queued.min(TURN);
-                let copy = core.table.bytes(Cost::CopyCold, (TCP_HEADERS + TCP_PAYLOAD) as u64);
-                step.charge(Category::Kernel, core.table[Cost::Softirq]);
-                step.charge(Category::Backend, frames * core.table[Cost::Backend]);
-                step.charge(Category::Grant, frames * (core.table[Cost::GrantCopy] + copy));
+                let copy = core.table.bytes(CostConstant::CopyCold, (TCP_HEADERS + TCP_PAYLOAD) as u64);
+                step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
+                step.charge(CycleCategory::Backend, frames * core.table[CostConstant::Backend]);
+                step.charge(CycleCategory::Grant, frames * (core.table[CostConstant::GrantCopy] + copy));
                 self.service.queued -= frames;
                 self.guest.inbox += frames;
                 Some(true)
             }
             2 if self.guest.acks > 0 => {
                 let acks = self.guest.acks.min(TURN);
-                let bridge = if is_sorted { 0 } else { core.table[Cost::Bridge] };
-                step.charge(Category::Kernel, core.table[Cost::Softirq]);
-                step.charge(Category::Backend, acks * core.table[Cost::Backend]);
-                step.charge(Category::Grant, acks * core.table[Cost::GrantMapUnmap]);
-                step.charge(Category::Bridge, acks * bridge);
+                let bridge = if is_sorted { 0 } else { core.table[CostConstant::Bridge] };
+                step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
+                step.charge(CycleCategory::Backend, acks * core.table[CostConstant::Backend]);
+                step.charge(CycleCategory::Grant, acks * core.table[CostConstant::GrantMapUnmap]);
+                step.charge(CycleCategory::Bridge, acks * bridge);
                 step.charge(
-                    Category::Driver,
-                    acks * core.table[Cost::TxDriver] + core.table[Cost::MmioWrite],
+                    CycleCategory::Driver,
+                    acks * core.table[CostConstant::TxDriver] + core.table[CostConstant::MmioWrite],
                 );
                 self.guest.acks -= acks;
                 self.left += acks;
@@ -268,7 +275,7 @@ impl Host {
         }
     }
 
-    fn execute_guest(&mut self, mut step: Step, core: &mut Core) {
+    fn execute_guest(&mut self, mut step: VcpuStep, core: &mut NetworkCore) {
         let mut calls = false;
         if self.guest.interrupted {
             self.guest.interrupted = false;
@@ -281,12 +288,12 @@ impl Host {
         }
         let guest = &self.guest;
         let works = guest.interrupted || guest.polls || guest.unread > 0;
-        let then = if works { AfterStep::Continue } else { AfterStep::Block };
+        let then = if works { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
         if calls {
-            step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
-            Domains::send(core, self.domains.service, &mut step);
+            step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
+            DomainPair::send(core, self.domains.service, &mut step);
         }
-        if then == AfterStep::Block {
+        if then == VcpuStepOutcome::Block {
             self.domains.guest_sleeps(&mut step, &core.table);
         }
         let done = step.now();
@@ -299,31 +306,34 @@ impl Host {
 
     /// Polls the network card or the front end in the guest's step. Returns `true` if the service domain must be
     /// notified of acknowledgements.
-    fn guest_polls(&mut self, step: &mut Step, core: &mut Core) -> bool {
-        let is_direct = self.domains.path == Path::Direct;
+    fn guest_polls(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> bool {
+        let is_direct = self.domains.path == DevicePath::Direct;
         let frames = if is_direct {
             self.poll(step, core)
         } else {
             let frames = self.guest.inbox.min(TURN);
-            step.charge(Category::Kernel, core.table[Cost::Softirq]);
-            step.charge(Category::Driver, core.table[Cost::NapiEntry]);
-            step.charge(Category::Driver, frames * core.table[Cost::Frontend]);
+            step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
+            step.charge(CycleCategory::Driver, core.table[CostConstant::NapiEntry]);
+            step.charge(CycleCategory::Driver, frames * core.table[CostConstant::Frontend]);
             self.guest.inbox -= frames;
             self.guest.polls = self.guest.inbox > 0;
             frames
         };
         let (guest, table) = (&mut self.guest, &core.table);
-        step.charge(Category::Kernel, frames * (table[Cost::RxSkb] + table[Cost::RxTcp]));
+        step.charge(
+            CycleCategory::Kernel,
+            frames * (table[CostConstant::RxSkb] + table[CostConstant::RxTcp]),
+        );
         guest.unread += frames;
         guest.unacknowledged += frames;
         let acks = guest.unacknowledged / PER_ACK;
         guest.unacknowledged %= PER_ACK;
         guest.acknowledged += acks;
-        step.charge(Category::Kernel, acks * table[Cost::RxAck]);
-        let sending = if is_direct { Cost::TxDriver } else { Cost::Frontend };
-        step.charge(Category::Driver, acks * table[sending]);
+        step.charge(CycleCategory::Kernel, acks * table[CostConstant::RxAck]);
+        let sending = if is_direct { CostConstant::TxDriver } else { CostConstant::Frontend };
+        step.charge(CycleCategory::Driver, acks * table[sending]);
         if is_direct {
-            step.charge(Category::Driver, u64::from(acks > 0) * table[Cost::MmioWrite]);
+            step.charge(CycleCategory::Driver, u64::from(acks > 0) * table[CostConstant::MmioWrite]);
             self.left += acks;
             return false;
         }
@@ -334,13 +344,13 @@ impl Host {
     }
 
     /// Reads frames with a system call of the program, which opens the window.
-    fn guest_reads(&mut self, step: &mut Step, core: &mut Core) {
+    fn guest_reads(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) {
         let frames = self.guest.unread.min(READ);
-        step.charge(Category::User, core.table[Cost::RxWake]);
+        step.charge(CycleCategory::User, core.table[CostConstant::RxWake]);
         for _ in 0..frames {
             let is_near = self.guest.buffers.touch(&mut self.cache, TCP_PAYLOAD as u64);
-            let rate = if is_near { Cost::RxCopy } else { Cost::CopyCold };
-            step.charge(Category::User, core.table.bytes(rate, TCP_PAYLOAD as u64));
+            let rate = if is_near { CostConstant::RxCopy } else { CostConstant::CopyCold };
+            step.charge(CycleCategory::User, core.table.bytes(rate, TCP_PAYLOAD as u64));
         }
         self.bulk.count(self.guest.read, step.began());
         self.guest.unread -= frames;
@@ -349,18 +359,18 @@ impl Host {
     }
 }
 
-impl Actor for Host {
-    type Event = Event;
+impl Actor for NetworkMachine {
+    type Event = NetworkEvent;
 
-    fn handle(&mut self, Event::Interrupt: Event, now: Instant, core: &mut Core) {
+    fn handle(&mut self, NetworkEvent::Interrupt: NetworkEvent, now: VirtualInstant, core: &mut NetworkCore) {
         (self.interrupt, self.last) = (None, Some(now));
-        let is_direct = self.domains.path == Path::Direct;
+        let is_direct = self.domains.path == DevicePath::Direct;
         let pends = if is_direct { &mut self.guest.interrupted } else { &mut self.service.interrupted };
         *pends = true;
         self.domains.interrupt(core, now);
     }
 
-    fn execute(&mut self, step: Step, core: &mut Core) {
+    fn execute(&mut self, step: VcpuStep, core: &mut NetworkCore) {
         if step.vcpu() == self.domains.service {
             self.execute_service(step, core);
         } else {
@@ -368,8 +378,8 @@ impl Actor for Host {
         }
     }
 
-    fn check_books(&self, books: &mut Books) {
-        let Host { bulk, service, guest, .. } = self;
+    fn check_books(&self, books: &mut ConservationChecks) {
+        let NetworkMachine { bulk, service, guest, .. } = self;
         let inside = service.queued + guest.inbox + guest.unread;
         books.balance("frames that the driver polled", self.polled, inside + guest.read);
         books.never("frames beyond the TCP window", bulk.beyond(guest.read));

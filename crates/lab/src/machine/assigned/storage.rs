@@ -3,29 +3,30 @@
 //! event, a back end that maps the pages and commands the disk, and an event back. The program does not
 //! process the data, and the service domain caches nothing.
 
-use super::{Domains, Path, upcall};
-use crate::machine::books::Books;
-use crate::machine::engine::{Actor, Defect, Engine};
-use crate::machine::parts::disk::{Command, Disk, MAX_SECTORS, SECTOR};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, Step};
+use super::{DevicePath, DomainPair, upcall};
+use crate::machine::books::ConservationChecks;
+use crate::machine::engine::{Actor, ModelDefect, Simulation};
+use crate::machine::parts::disk::{Disk, DiskCommand, MAX_SECTORS, SECTOR};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
 use hypervisor::domain::DomainId;
-use hypervisor::grant::{Access, Grants, Handle, Reference};
-use sim::{EventKey, Generator, Instant, Span};
+use hypervisor::grant::{GrantAccess, GrantHandle, GrantReference, GrantTables};
+use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 use split::back::NotGranted;
 use split::block::{
-    Back, Front, Hal, Host as BackHost, PER_PAGE, REQUESTS, RequestOutcome, SEGMENTS, SubmitError,
+    BlockBackend, BlockBackendHal as BackHost, BlockFrontend, BlockFrontendHal, BlockRequestOutcome,
+    BlockSubmitError, PER_PAGE, REQUESTS, SEGMENTS,
 };
-use split::ring::Page;
+use split::ring::RingPage;
 
 /// Parameters of the disk model.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct DiskSetup {
     /// Cost table of the machine's processors.
     pub table: CostTable,
-    /// Path from the guest to the disk; not [`Path::Vmdq`].
-    pub path: Path,
+    /// Path from the guest to the disk; not [`DevicePath::Vmdq`].
+    pub path: DevicePath,
     /// Bytes that the program reads at a time; 4 to 1,024 KB, whole pages.
     pub block: u32,
     /// Seed of the program's start time.
@@ -39,20 +40,20 @@ const GRANTS: u32 = 512;
 
 /// Event of the machine with a disk.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum DiskEvent {
     /// Event: the program starts to read the disk.
     Begin,
     /// The disk completes a command of its queue.
     Done,
 }
 
-type Core = crate::machine::engine::Core<Event>;
+type DiskCore = crate::machine::engine::SimulationCore<DiskEvent>;
 
 /// State between front end and back end, with the requests of the current step.
 #[derive(Debug)]
-struct SharedState {
-    ring: Page,
-    grants: Grants,
+struct SplitDiskState {
+    ring: RingPage,
+    grants: GrantTables,
     service: DomainId,
     guest: DomainId,
     /// Pages mapped in this step, and whether the peer must be sent an event.
@@ -60,20 +61,20 @@ struct SharedState {
     notifies: bool,
 }
 
-impl Hal for SharedState {
-    fn ring(&mut self) -> &mut Page {
+impl BlockFrontendHal for SplitDiskState {
+    fn ring(&mut self) -> &mut RingPage {
         &mut self.ring
     }
 
     fn grant(&mut self, page: u32, write: bool) -> Option<u32> {
-        let access = if write { Access::Write } else { Access::Read };
+        let access = if write { GrantAccess::Write } else { GrantAccess::Read };
         let own = self.grants.domain(self.guest).ok()?;
-        own.grant(self.service, page, access).ok().map(|Reference(at)| at)
+        own.grant(self.service, page, access).ok().map(|GrantReference(at)| at)
     }
 
     fn end(&mut self, reference: u32) {
         // The grant can end: a back end unmaps before it responds.
-        let _ = self.grants.domain(self.guest).and_then(|own| own.end_access(Reference(reference)));
+        let _ = self.grants.domain(self.guest).and_then(|own| own.end_access(GrantReference(reference)));
     }
 
     fn notify(&mut self) {
@@ -81,20 +82,20 @@ impl Hal for SharedState {
     }
 }
 
-impl BackHost for SharedState {
-    type Mapping = Handle;
+impl BackHost for SplitDiskState {
+    type Mapping = GrantHandle;
 
-    fn ring(&mut self) -> &mut Page {
+    fn ring(&mut self) -> &mut RingPage {
         &mut self.ring
     }
 
-    fn map(&mut self, reference: u32, write: bool) -> Result<Handle, NotGranted> {
+    fn map(&mut self, reference: u32, write: bool) -> Result<GrantHandle, NotGranted> {
         self.mapped += 1;
-        let access = if write { Access::Write } else { Access::Read };
-        self.grants.map(self.service, self.guest, Reference(reference), access).map_err(|_| NotGranted)
+        let access = if write { GrantAccess::Write } else { GrantAccess::Read };
+        self.grants.map(self.service, self.guest, GrantReference(reference), access).map_err(|_| NotGranted)
     }
 
-    fn unmap(&mut self, mapping: Handle) {
+    fn unmap(&mut self, mapping: GrantHandle) {
         // The back end unmaps each mapping once.
         let _ = self.grants.unmap(self.service, mapping);
     }
@@ -106,13 +107,13 @@ impl BackHost for SharedState {
 
 /// Parts of the machine, which handle its events.
 #[derive(Debug)]
-pub struct Host {
-    domains: Domains,
+pub struct DiskMachine {
+    domains: DomainPair,
     disk: Disk,
     event: Option<EventKey>,
-    front: Front,
-    back: Back<Handle>,
-    shared: SharedState,
+    front: BlockFrontend,
+    back: BlockBackend<GrantHandle>,
+    shared: SplitDiskState,
     /// Sectors of a block, those not yet requested and not yet received, and the next sector.
     block: u32,
     unasked: u32,
@@ -125,7 +126,7 @@ pub struct Host {
     service_told: bool,
     guest_told: bool,
     /// Commands that the disk completed and that are not yet processed.
-    ended: Vec<(Command, bool)>,
+    ended: Vec<(DiskCommand, bool)>,
     /// Number of disk commands that failed.
     failed: u64,
     /// Bytes that the program has read.
@@ -133,41 +134,41 @@ pub struct Host {
 }
 
 /// Machine with a disk that runs in virtual time.
-pub type Storage = Engine<Host>;
+pub type DiskSimulation = Simulation<DiskMachine>;
 
 /// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Results {
+pub struct DiskResults {
     /// Data that the program read, Mb/s.
     pub throughput_mbps: f64,
     /// Use of both processors, in percent of one.
     pub cpu_total_pct: f64,
 }
 
-impl Storage {
+impl DiskSimulation {
     /// Creates the machine.
     #[must_use]
-    pub fn new(plan: &Plan) -> Self {
-        let (mut core, domains) = Domains::build(&plan.table, plan.path);
+    pub fn new(plan: &DiskSetup) -> Self {
+        let (mut core, domains) = DomainPair::build(&plan.table, plan.path);
         let block = plan.block / SECTOR as u32;
-        let mut grants = Grants::new();
+        let mut grants = GrantTables::new();
         grants.add_domain(domains.guest_id, block.div_ceil(PER_PAGE.into()), GRANTS);
-        let shared = SharedState {
-            ring: Page::default(),
+        let shared = SplitDiskState {
+            ring: RingPage::default(),
             grants,
             service: domains.service_id,
             guest: domains.guest_id,
             mapped: 0,
             notifies: false,
         };
-        let begin = Generator::named(plan.seed, "program begins").below(1_000_000);
-        core.schedule(Instant::ZERO + Span::from_nanos(begin), Event::Begin);
-        let system = Host {
+        let begin = RandomStream::named(plan.seed, "program begins").below(1_000_000);
+        core.schedule(VirtualInstant::ZERO + VirtualDuration::from_nanos(begin), DiskEvent::Begin);
+        let system = DiskMachine {
             domains,
             disk: Disk::new(SECTORS),
             event: None,
-            front: Front::default(),
-            back: Back::new(SECTORS, false),
+            front: BlockFrontend::default(),
+            back: BlockBackend::new(SECTORS, false),
             shared,
             block,
             unasked: 0,
@@ -187,50 +188,54 @@ impl Storage {
     /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
-    /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
-        let (before, usage) = self.observe((warm_up, span), |host: &Host| host.read)?;
+    /// [`ModelDefect`] of the model.
+    pub fn measure(
+        &mut self,
+        warm_up: VirtualDuration,
+        span: VirtualDuration,
+    ) -> Result<DiskResults, ModelDefect> {
+        let (before, usage) = self.observe((warm_up, span), |host: &DiskMachine| host.read)?;
         let bits = (self.system.read - before) as f64 * 8.0;
-        Ok(Results {
+        Ok(DiskResults {
             throughput_mbps: bits / span.as_secs_f64() / 1e6,
             cpu_total_pct: usage.percent(usage.busy()),
         })
     }
 }
 
-impl Host {
+impl DiskMachine {
     /// Sends the disk a command at `now`.
-    fn submit(&mut self, command: Command, now: Instant, core: &mut Core) {
+    fn submit(&mut self, command: DiskCommand, now: VirtualInstant, core: &mut DiskCore) {
         self.disk.submit(command, now).expect("drivers submit valid commands");
-        self.event = core.replace(self.event, self.disk.due(), Event::Done);
+        self.event = core.replace(self.event, self.disk.due(), DiskEvent::Done);
     }
 
     /// Executes the guest: completions first, then the program's next requests.
-    fn execute_guest(&mut self, mut step: Step, core: &mut Core) {
+    fn execute_guest(&mut self, mut step: VcpuStep, core: &mut DiskCore) {
         if core::mem::take(&mut self.guest_told) {
             self.domains.guest_takes(&mut step, &core.table);
-            step.charge(Category::Kernel, core.table[Cost::Softirq]);
+            step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
             self.process_completions(&mut step, &core.table);
         }
         if self.missing == 0 {
             // The program is woken and reads the next block.
-            step.charge(Category::Kernel, core.table[Cost::ContextSwitch]);
-            step.charge(Category::User, core.table[Cost::TxSyscall]);
+            step.charge(CycleCategory::Kernel, core.table[CostConstant::ContextSwitch]);
+            step.charge(CycleCategory::User, core.table[CostConstant::TxSyscall]);
             (self.unasked, self.missing) = (self.block, self.block);
         }
-        if self.domains.path == Path::Direct {
+        if self.domains.path == DevicePath::Direct {
             self.command(&mut step, core);
         } else {
             self.request(&mut step, &core.table);
         }
         let calls = core::mem::take(&mut self.shared.notifies);
         if calls {
-            step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
-            Domains::send(core, self.domains.service, &mut step);
+            step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
+            DomainPair::send(core, self.domains.service, &mut step);
         }
         self.domains.guest_sleeps(&mut step, &core.table);
         let done = step.now();
-        core.finish(step, AfterStep::Block);
+        core.finish(step, VcpuStepOutcome::Block);
         if calls {
             self.service_told = true;
             core.wake(self.domains.service, done);
@@ -238,9 +243,9 @@ impl Host {
     }
 
     /// Processes completions of the disk or responses of the back end.
-    fn process_completions(&mut self, step: &mut Step, table: &CostTable) {
+    fn process_completions(&mut self, step: &mut VcpuStep, table: &CostTable) {
         let mut sectors = 0;
-        if self.domains.path == Path::Direct {
+        if self.domains.path == DevicePath::Direct {
             for (command, good) in self.ended.drain(..) {
                 sectors += command.sectors;
                 self.failed += u64::from(!good);
@@ -249,7 +254,7 @@ impl Host {
             while let Some(done) = self.front.take(&mut self.shared) {
                 sectors += self.asked[usize::from(done.id)];
                 self.failed += u64::from(!done.succeeded);
-                step.charge(Category::Driver, table[Cost::Frontend]);
+                step.charge(CycleCategory::Driver, table[CostConstant::Frontend]);
             }
         }
         self.missing -= sectors;
@@ -257,12 +262,12 @@ impl Host {
     }
 
     /// Sends the guest's disk the commands for the rest of the block.
-    fn command(&mut self, step: &mut Step, core: &mut Core) {
+    fn command(&mut self, step: &mut VcpuStep, core: &mut DiskCore) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(MAX_SECTORS);
-            step.charge(Category::Kernel, core.table[Cost::BlockRequest]);
-            step.charge(Category::Driver, core.table[Cost::MmioWrite]);
-            let command = Command { tag: self.tag, write: false, sector: self.sector, sectors };
+            step.charge(CycleCategory::Kernel, core.table[CostConstant::BlockRequest]);
+            step.charge(CycleCategory::Driver, core.table[CostConstant::MmioWrite]);
+            let command = DiskCommand { tag: self.tag, write: false, sector: self.sector, sectors };
             self.tag = (self.tag + 1) % REQUESTS as u8;
             self.advance(sectors);
             self.submit(command, step.now(), core);
@@ -270,16 +275,16 @@ impl Host {
     }
 
     /// Submits requests for the rest of the block through the front end, until the ring is full.
-    fn request(&mut self, step: &mut Step, table: &CostTable) {
+    fn request(&mut self, step: &mut VcpuStep, table: &CostTable) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(u32::from(SEGMENTS) * u32::from(PER_PAGE));
             let page = (self.block - self.unasked) / u32::from(PER_PAGE);
             match self.front.submit(false, self.sector, (page, sectors), &mut self.shared) {
                 Ok(id) => self.asked[usize::from(id)] = sectors,
-                Err(SubmitError::Full | SubmitError::Length) => break,
+                Err(BlockSubmitError::Full | BlockSubmitError::Length) => break,
             }
-            step.charge(Category::Kernel, table[Cost::BlockRequest]);
-            step.charge(Category::Driver, table[Cost::Frontend]);
+            step.charge(CycleCategory::Kernel, table[CostConstant::BlockRequest]);
+            step.charge(CycleCategory::Driver, table[CostConstant::Frontend]);
             self.advance(sectors);
         }
         self.front.flush(&mut self.shared);
@@ -295,29 +300,29 @@ impl Host {
     }
 
     /// Executes the service domain: completions to the guest, and requests to the disk.
-    fn execute_service(&mut self, mut step: Step, core: &mut Core) {
+    fn execute_service(&mut self, mut step: VcpuStep, core: &mut DiskCore) {
         if core::mem::take(&mut self.service_told) {
             upcall(&mut step, &core.table);
-            step.charge(Category::Kernel, core.table[Cost::Softirq]);
+            step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
         }
         for (command, good) in std::mem::take(&mut self.ended) {
             self.back.complete(command.tag, good, &mut self.shared);
         }
-        while let RequestOutcome::Command(found) = self.back.take(&mut self.shared) {
+        while let BlockRequestOutcome::Command(found) = self.back.take(&mut self.shared) {
             let pages = core::mem::take(&mut self.shared.mapped);
-            step.charge(Category::Grant, pages * core.table[Cost::GrantMapUnmap]);
-            step.charge(Category::Backend, core.table[Cost::BlockRequest]);
-            step.charge(Category::Driver, core.table[Cost::MmioWrite]);
-            let split::block::Command { tag, write, sector, sectors } = found;
-            self.submit(Command { tag, write, sector, sectors }, step.now(), core);
+            step.charge(CycleCategory::Grant, pages * core.table[CostConstant::GrantMapUnmap]);
+            step.charge(CycleCategory::Backend, core.table[CostConstant::BlockRequest]);
+            step.charge(CycleCategory::Driver, core.table[CostConstant::MmioWrite]);
+            let split::block::BlockCommand { tag, write, sector, sectors } = found;
+            self.submit(DiskCommand { tag, write, sector, sectors }, step.now(), core);
         }
         let calls = core::mem::take(&mut self.shared.notifies);
         if calls {
-            Domains::send(core, self.domains.guest, &mut step);
+            DomainPair::send(core, self.domains.guest, &mut step);
         }
-        step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
+        step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
         let done = step.now();
-        core.finish(step, AfterStep::Block);
+        core.finish(step, VcpuStepOutcome::Block);
         if calls {
             self.guest_told = true;
             core.wake(self.domains.guest, done);
@@ -325,30 +330,30 @@ impl Host {
     }
 
     /// Interrupts the disk's driver for completed commands.
-    fn done(&mut self, now: Instant, core: &mut Core) {
+    fn done(&mut self, now: VirtualInstant, core: &mut DiskCore) {
         // The pages are the driver's own, or mapped until the command completes.
         while let Some(end) = self.disk.finish(now, &mut |_| true) {
             self.ended.push(end);
         }
-        let is_direct = self.domains.path == Path::Direct;
-        self.event = core.replace(None, self.disk.due(), Event::Done);
+        let is_direct = self.domains.path == DevicePath::Direct;
+        self.event = core.replace(None, self.disk.due(), DiskEvent::Done);
         let told = if is_direct { &mut self.guest_told } else { &mut self.service_told };
         *told = true;
         self.domains.interrupt(core, now);
     }
 }
 
-impl Actor for Host {
-    type Event = Event;
+impl Actor for DiskMachine {
+    type Event = DiskEvent;
 
-    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+    fn handle(&mut self, event: DiskEvent, now: VirtualInstant, core: &mut DiskCore) {
         match event {
-            Event::Begin => core.wake(self.domains.guest, now),
-            Event::Done => self.done(now, core),
+            DiskEvent::Begin => core.wake(self.domains.guest, now),
+            DiskEvent::Done => self.done(now, core),
         }
     }
 
-    fn execute(&mut self, step: Step, core: &mut Core) {
+    fn execute(&mut self, step: VcpuStep, core: &mut DiskCore) {
         if step.vcpu() == self.domains.service {
             self.execute_service(step, core);
         } else {
@@ -356,15 +361,15 @@ impl Actor for Host {
         }
     }
 
-    fn check_books(&self, books: &mut Books) {
-        let Host { disk, back, .. } = self;
+    fn check_books(&self, books: &mut ConservationChecks) {
+        let DiskMachine { disk, back, .. } = self;
         let counters = back.counters();
         books.never("failed disk commands", self.failed + counters.refused);
         books.never(
             "sectors received without a request",
             u64::from(self.unasked.saturating_sub(self.missing)),
         );
-        if self.domains.path != Path::Direct {
+        if self.domains.path != DevicePath::Direct {
             books.balance("requests of the disk", counters.taken, disk.taken);
             books.balance("requests answered", counters.done + self.ended.len() as u64, disk.done);
         }

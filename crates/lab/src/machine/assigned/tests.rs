@@ -1,31 +1,35 @@
 //! Tests of the machine: its calibration target, and relations that hold for any costs.
 
-use super::Path;
-use super::net::{self, Net};
-use super::storage::{self, Storage};
+use super::DevicePath;
+use super::net::{self, NetworkSimulation};
+use super::storage::{self, DiskSimulation};
 use hypervisor::cost::CostTable;
-use sim::Span;
+use sim::VirtualDuration;
 
-fn stream(path: Path) -> net::Results {
-    let plan = net::Plan { table: CostTable::server_2009(), path, seed: 1 };
-    Net::new(&plan).measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
+fn stream(path: DevicePath) -> net::NetworkResults {
+    let plan = net::NetworkSetup { table: CostTable::server_2009(), path, seed: 1 };
+    NetworkSimulation::new(&plan)
+        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
+        .unwrap()
 }
 
-fn disk(path: Path, block_kb: u32) -> storage::Results {
-    let plan = storage::Plan { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
-    Storage::new(&plan).measure(Span::from_millis(20), Span::from_millis(400)).unwrap()
+fn disk(path: DevicePath, block_kb: u32) -> storage::DiskResults {
+    let plan = storage::DiskSetup { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
+    DiskSimulation::new(&plan)
+        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(400))
+        .unwrap()
 }
 
 #[test]
 fn split_driver_reaches_its_calibrated_throughput() {
-    let found = stream(Path::Pv);
+    let found = stream(DevicePath::Pv);
     assert!((found.throughput_gbps / 2.6 - 1.0).abs() < 0.02, "{found:?}");
     assert!(found.service_pct > 98.0, "its processor is full: {found:?}");
 }
 
 #[test]
 fn stream_is_fastest_by_direct_assignment_then_vmdq_then_pv() {
-    let [pv, sorted, direct] = [Path::Pv, Path::Vmdq, Path::Direct].map(stream);
+    let [pv, sorted, direct] = [DevicePath::Pv, DevicePath::Vmdq, DevicePath::Direct].map(stream);
     assert!(pv.throughput_gbps < sorted.throughput_gbps && sorted.throughput_gbps < direct.throughput_gbps);
     assert!(direct.service_pct < 1e-9 && direct.cpu_total_pct < pv.cpu_total_pct, "{direct:?}");
     assert!(direct.throughput_gbps < 9.42, "the wire gives no more: {direct:?}");
@@ -33,7 +37,7 @@ fn stream_is_fastest_by_direct_assignment_then_vmdq_then_pv() {
 
 #[test]
 fn service_domain_slows_only_disk_requests_of_small_blocks() {
-    let both = |kb| [Path::Pv, Path::Direct].map(|path| disk(path, kb));
+    let both = |kb| [DevicePath::Pv, DevicePath::Direct].map(|path| disk(path, kb));
     let [pv, direct] = both(4);
     assert!(pv.throughput_mbps < 0.9 * direct.throughput_mbps, "{pv:?} {direct:?}");
     for kb in [64, 1_024] {

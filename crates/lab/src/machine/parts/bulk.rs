@@ -2,27 +2,32 @@
 //! moved; the count follows from the start time. Windows fit the buffers, so no frame is lost.
 
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
 /// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
 
 /// Stream of full segments over a wire.
 #[derive(Debug)]
-pub(crate) struct Bulk {
+pub(crate) struct BulkStream {
     /// Time that a frame occupies the wire.
-    frame: Span,
+    frame: VirtualDuration,
     window: u64,
     arrived: u64,
     /// Time up to which frames are counted.
-    counted: Instant,
+    counted: VirtualInstant,
 }
 
-impl Bulk {
+impl BulkStream {
     /// Creates a stream with at most `window` frames in flight or unread.
     pub(crate) fn new(bits_per_second: u64, window: u64) -> Self {
         let bits = ((TCP_HEADERS + TCP_PAYLOAD + OVERHEAD) * 8) as u64;
-        Self { frame: Span::of_bits(bits, bits_per_second), window, arrived: 0, counted: Instant::ZERO }
+        Self {
+            frame: VirtualDuration::of_bits(bits, bits_per_second),
+            window,
+            arrived: 0,
+            counted: VirtualInstant::ZERO,
+        }
     }
 
     /// Returns the number of frames that have arrived.
@@ -46,29 +51,32 @@ impl Bulk {
     }
 
     /// Counts the frames that arrived up to `now`, with `read` frames read.
-    pub(crate) fn count(&mut self, read: u64, now: Instant) {
+    pub(crate) fn count(&mut self, read: u64, now: VirtualInstant) {
         let passed = now.since(self.counted).picos() / self.frame.picos();
         let room = self.window - (self.arrived - read);
         self.arrived += passed.min(room);
         // A wire stopped by the window restarts when it opens.
-        self.counted =
-            if passed > room { now } else { self.counted + Span::from_picos(passed * self.frame.picos()) };
+        self.counted = if passed > room {
+            now
+        } else {
+            self.counted + VirtualDuration::from_picos(passed * self.frame.picos())
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Bulk;
-    use sim::Instant;
+    use super::BulkStream;
+    use sim::VirtualInstant;
 
     #[test]
     fn bulk_tcp_frames_arrive_at_line_rate_up_to_the_window() {
-        let mut bulk = Bulk::new(10_000_000_000, 1_000);
-        bulk.count(0, Instant::from_nanos(12_310));
+        let mut bulk = BulkStream::new(10_000_000_000, 1_000);
+        bulk.count(0, VirtualInstant::from_nanos(12_310));
         assert_eq!(bulk.arrived(), 10, "1,230.4 ns each");
-        bulk.count(0, Instant::from_nanos(10_000_000));
+        bulk.count(0, VirtualInstant::from_nanos(10_000_000));
         assert!(bulk.is_shut(0) && bulk.beyond(0) == 0);
-        bulk.count(500, Instant::from_nanos(10_012_310));
+        bulk.count(500, VirtualInstant::from_nanos(10_012_310));
         assert_eq!(bulk.arrived(), 1_010, "the wire did not run ahead while it waited");
     }
 }

@@ -1,10 +1,10 @@
 //! Memory requests and interrupts of a port's functions, under the function's routing id and through the
 //! IOMMU. The world charges interrupts.
 
-use crate::machine::chipset::{Assigned, Chipset};
+use crate::machine::chipset::{AssignedFunction, Chipset};
 use driver::vf::RECEIVE_VECTOR;
-use driver::{DmaRegion, hal::OutOfDmaMemory};
-use pcie::msix::Message;
+use driver::{DmaAllocation, hal::OutOfDmaMemory};
+use pcie::msix::InterruptMessage;
 use pcie::{Bus, DmaFault, Function, Iova, Rid};
 
 /// First address a guest's driver may allocate; lower ones are its kernel's.
@@ -12,25 +12,25 @@ const FIRST: u64 = 1 << 20;
 
 /// VF and the memory allocated by its guest's driver.
 #[derive(Debug)]
-pub(crate) struct Path {
-    pub(crate) assigned: Assigned,
+pub(crate) struct FunctionMemory {
+    pub(crate) assigned: AssignedFunction,
     /// Messages of the VF's vectors, as programmed at assignment.
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Vec<InterruptMessage>,
     next: u64,
 }
 
-impl Path {
+impl FunctionMemory {
     /// Creates the path of a VF whose driver allocates in the part that begins at `part`.
-    pub(crate) fn new(assigned: Assigned, messages: Vec<Message>, part: u64) -> Self {
+    pub(crate) fn new(assigned: AssignedFunction, messages: Vec<InterruptMessage>, part: u64) -> Self {
         Self { assigned, messages, next: part + FIRST }
     }
 
     /// Allocates the next free bytes of the guest's memory.
-    pub(crate) fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+    pub(crate) fn allocate(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let iova = self.next.next_multiple_of(align.max(1) as u64);
         self.assigned.region.at(iova, length).ok_or(OutOfDmaMemory(length))?;
         self.next = iova + length as u64;
-        Ok(DmaRegion { iova, length })
+        Ok(DmaAllocation { iova, length })
     }
 
     /// Reads memory that the VF's driver allocated.
@@ -48,10 +48,10 @@ impl Path {
 
 /// VFs of a port, and the interrupts they sent.
 #[derive(Debug, Default)]
-pub(crate) struct Functions {
-    pub(crate) paths: Vec<Path>,
+pub(crate) struct VfFunctions {
+    pub(crate) paths: Vec<FunctionMemory>,
     /// Interrupts not yet delivered: sender and message.
-    pub(crate) sent: Vec<(Rid, Message)>,
+    pub(crate) sent: Vec<(Rid, InterruptMessage)>,
     /// Bit mask of VFs whose receive vector is among `sent`.
     pub(crate) received: u8,
     /// Number of DMA requests of functions without a domain, or blocked by the IOMMU.
@@ -60,13 +60,13 @@ pub(crate) struct Functions {
 
 /// Bus of a port's functions during a call.
 pub(crate) struct PortBus<'a> {
-    pub(crate) functions: &'a mut Functions,
+    pub(crate) functions: &'a mut VfFunctions,
     pub(crate) chipset: &'a mut Chipset,
 }
 
 impl PortBus<'_> {
     #[inline]
-    fn assigned(&self, function: Function) -> Option<Assigned> {
+    fn assigned(&self, function: Function) -> Option<AssignedFunction> {
         match function {
             Function::Pf => None,
             Function::Vf(n) => self.functions.paths.get(usize::from(n)).map(|path| path.assigned),
@@ -92,7 +92,7 @@ impl Bus for PortBus<'_> {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        let Functions { paths, sent, received, .. } = &mut *self.functions;
+        let VfFunctions { paths, sent, received, .. } = &mut *self.functions;
         if let Function::Vf(n) = function
             && let Some(path) = paths.get(usize::from(n))
             && let Some(message) = path.messages.get(usize::from(vector))

@@ -2,65 +2,65 @@
 //! when a guest polls, when a throttled interrupt is due, and when the next frame would interrupt. The caller
 //! delivers the interrupts.
 
-use super::bus::{Functions, Path, PortBus};
-use super::wire::{Line, Traffic};
-use crate::machine::chipset::{Assigned, Chipset};
-use crate::machine::memory::{GUEST_MEMORY, Region};
-use crate::machine::topology::Wire;
+use super::bus::{FunctionMemory, PortBus, VfFunctions};
+use super::wire::{ClientTraffic, ClientWire};
+use crate::machine::chipset::{AssignedFunction, Chipset};
+use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
+use crate::machine::topology::WireProperties;
 use crate::machine::vectors::VECTORS;
 use driver::pf::Pf;
 use driver::vf::Vf;
-use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
+use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
 use hypervisor::domain::DomainId;
 use i82576::{MacAddress, Time, VfIndex};
-use iovm::{Hierarchy, Manager, Owner};
+use iovm::{BusRouting, SrIovManager, VfOwner};
 use nic::{Budget, Nic};
 use pcie::{ConfigAccess, Function, Rid};
 use policy::{PortPolicy, VfPolicy};
-use sim::{Generator, Instant};
+use sim::{RandomStream, VirtualInstant};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Port of a server, with its card.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct NicPort {
     pub(crate) nic: Nic,
     pub(crate) pf: Pf,
-    pub(crate) manager: Manager,
-    pub(crate) line: Line,
-    pub(crate) functions: Functions,
+    pub(crate) manager: SrIovManager,
+    pub(crate) line: ClientWire,
+    pub(crate) functions: VfFunctions,
     /// Bit mask of VFs whose receive interrupt waits only for its interval or its unmasking.
     waiting: u8,
 }
 
 /// Converts an instant to the card's clock, which counts nanoseconds and is never ahead of the world's.
-pub(crate) fn card_time(now: Instant) -> Time {
+pub(crate) fn card_time(now: VirtualInstant) -> Time {
     Time::from_nanos(now.nanos())
 }
 
 /// Domain and memory that receive a VF's frames.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Recipient {
+pub(crate) struct FrameRecipient {
     pub(crate) domain: DomainId,
-    pub(crate) region: Region,
+    pub(crate) region: DomainMemoryRegion,
     /// Start of the part of its memory that the VF may reach, of a guest's size.
     pub(crate) part: u64,
 }
 
 /// Traffic, wire and limits of a card's port.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outside {
-    pub(crate) traffic: Traffic,
-    pub(crate) wire: Wire,
+pub(crate) struct ExternalNetwork {
+    pub(crate) traffic: ClientTraffic,
+    pub(crate) wire: WireProperties,
     /// Bandwidth between functions of the card, in bits per second.
     pub(crate) loopback: Option<NonZeroU64>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TrafficLimits,
     pub(crate) seed: u64,
 }
 
 /// Limits the administrator sets through the PF driver; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct TrafficLimits {
     /// Transmit rate limit of a VF, Mb/s.
     pub max_tx_rate: u32,
     /// Limit of broadcasts to a port's VFs, Kb/s.
@@ -68,24 +68,24 @@ pub struct Limits {
 }
 
 /// Creates the random generator of a port's clients.
-fn clients_chance(seed: u64, port: u8) -> Generator {
-    Generator::named(seed, &format!("clients of port {port}"))
+fn clients_chance(seed: u64, port: u8) -> RandomStream {
+    RandomStream::named(seed, &format!("clients of port {port}"))
 }
 
-impl Port {
+impl NicPort {
     /// Creates a port with a VF for each recipient, whose drivers are started, and a client for each.
     pub(crate) fn new(
         number: u8,
-        recipients: &[Recipient],
-        line: Outside,
-        config: &driver::vf::Config,
+        recipients: &[FrameRecipient],
+        line: ExternalNetwork,
+        config: &driver::vf::VfDriverConfig,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vec<Vf>), String> {
         let mut port = Self::without_drivers(number, recipients, &line, true, chipset)?;
         let start = |n| port.start_driver(n, config, chipset);
         let drivers = (0..recipients.len() as u8).map(start).collect::<Result<Vec<_>, _>>()?;
         let guests: Vec<_> = drivers.iter().map(Vf::mac).zip(0..).collect();
-        port.line = Line::new(line.traffic, line.wire, &guests, clients_chance(line.seed, number));
+        port.line = ClientWire::new(line.traffic, line.wire, &guests, clients_chance(line.seed, number));
         Ok((port, drivers))
     }
 
@@ -93,27 +93,27 @@ impl Port {
     /// which has a client.
     pub(crate) fn shared(
         number: u8,
-        (service, guests): (Recipient, &[MacAddress]),
-        line: Outside,
-        config: &driver::vf::Config,
+        (service, guests): (FrameRecipient, &[MacAddress]),
+        line: ExternalNetwork,
+        config: &driver::vf::VfDriverConfig,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vf), String> {
         // Spoof checking is off: frames from a bridge carry the guests' addresses.
         let mut port = Self::without_drivers(number, &[service], &line, false, chipset)?;
         let mut driver = port.start_driver(0, config, chipset)?;
-        let mut hal = BootHal { port: &mut port, chipset, vf: 0, now: Time::ZERO };
+        let mut hal = VfBootHal { port: &mut port, chipset, vf: 0, now: Time::ZERO };
         for guest in guests {
             driver.add_mac(&mut hal, *guest).map_err(|error| error.to_string())?;
         }
         let clients: Vec<_> = guests.iter().map(|guest| (*guest, 0)).collect();
-        port.line = Line::new(line.traffic, line.wire, &clients, clients_chance(line.seed, number));
+        port.line = ClientWire::new(line.traffic, line.wire, &clients, clients_chance(line.seed, number));
         Ok((port, driver))
     }
 
     fn without_drivers(
         number: u8,
-        recipients: &[Recipient],
-        &Outside { loopback, limits, .. }: &Outside,
+        recipients: &[FrameRecipient],
+        &ExternalNetwork { loopback, limits, .. }: &ExternalNetwork,
         spoofchk: bool,
         chipset: &mut Chipset,
     ) -> Result<Self, String> {
@@ -124,8 +124,9 @@ impl Port {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
         let (pf, manager) = bring_up(&mut nic, number, vfs, (spoofchk, limits))?;
-        let line = Line::new(Traffic::Silent, Wire::GIGABIT, &[], clients_chance(0, number));
-        let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
+        let line =
+            ClientWire::new(ClientTraffic::Silent, WireProperties::GIGABIT, &[], clients_chance(0, number));
+        let mut port = Self { nic, pf, manager, line, functions: VfFunctions::default(), waiting: 0 };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
             port.hand_over(vf, *recipient, chipset)?;
         }
@@ -134,24 +135,24 @@ impl Port {
 
     /// Assigns a VF: from now on it reaches its guest's memory and interrupts its guest, under the routing id
     /// found by the manager.
-    fn hand_over(&mut self, vf: VfIndex, to: Recipient, chipset: &mut Chipset) -> Result<(), String> {
-        let owner = Owner(to.domain.index() as u64);
-        self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
+    fn hand_over(&mut self, vf: VfIndex, to: FrameRecipient, chipset: &mut Chipset) -> Result<(), String> {
+        let owner = VfOwner(to.domain.index() as u64);
+        self.manager.assign(&mut ManagedCard(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
         let function = self.manager.function(vf).ok_or("the card has no such VF")?;
-        let assigned = Assigned { rid: function.rid(), region: to.region };
+        let assigned = AssignedFunction { rid: function.rid(), region: to.region };
         let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY, VECTORS)?;
-        self.functions.paths.push(Path::new(assigned, messages, to.part));
-        iovm::Device::set_bus_master(&mut Card(&mut self.nic), Function::Vf(vf.get()), true);
+        self.functions.paths.push(FunctionMemory::new(assigned, messages, to.part));
+        iovm::SrIovDevice::set_bus_master(&mut ManagedCard(&mut self.nic), Function::Vf(vf.get()), true);
         Ok(())
     }
 
     fn start_driver(
         &mut self,
         n: u8,
-        config: &driver::vf::Config,
+        config: &driver::vf::VfDriverConfig,
         chipset: &mut Chipset,
     ) -> Result<Vf, String> {
-        let mut hal = BootHal { port: self, chipset, vf: n, now: Time::ZERO };
+        let mut hal = VfBootHal { port: self, chipset, vf: n, now: Time::ZERO };
         let mut vf = Vf::probe(&mut hal, config).map_err(|error| error.to_string())?;
         vf.start(&mut hal).map_err(|error| error.to_string())?;
         Ok(vf)
@@ -159,7 +160,7 @@ impl Port {
 
     /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
     /// afterwards.
-    pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
+    pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let mut bus = PortBus { functions: &mut self.functions, chipset };
         let mut poll = self.nic.poll(card_time(now), Budget::default(), &mut bus, &mut self.line);
@@ -170,7 +171,7 @@ impl Port {
         self.waiting &= !core::mem::take(&mut self.functions.received);
         let all = (1u16 << self.functions.paths.len()) - 1;
         let arrival = self.line.next_arrival().filter(|_| u16::from(self.waiting) & all != all);
-        let deadline = poll.deadline.map(|at| Instant::from_nanos(at.as_nanos()));
+        let deadline = poll.deadline.map(|at| VirtualInstant::from_nanos(at.as_nanos()));
         [arrival, deadline].into_iter().flatten().min()
     }
 }
@@ -180,13 +181,13 @@ fn bring_up(
     nic: &mut Nic,
     number: u8,
     vfs: u8,
-    (spoofchk, limits): (bool, Limits),
-) -> Result<(Pf, Manager), String> {
+    (spoofchk, limits): (bool, TrafficLimits),
+) -> Result<(Pf, SrIovManager), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut pf = Pf::probe(&mut PfHal(nic)).map_err(|e| told(&e))?;
-    let mut manager =
-        Manager::discover(&mut Card(nic), Rid((u16::from(number) + 1) << 8)).map_err(|e| told(&e))?;
-    manager.enable(&mut Card(nic), vfs.into(), Hierarchy::Ari).map_err(|e| told(&e))?;
+    let mut manager = SrIovManager::discover(&mut ManagedCard(nic), Rid((u16::from(number) + 1) << 8))
+        .map_err(|e| told(&e))?;
+    manager.enable(&mut ManagedCard(nic), vfs.into(), BusRouting::Ari).map_err(|e| told(&e))?;
     for vf in VfIndex::all().take(vfs.into()) {
         let mac = Some(MacAddress([0x02, 0xbb, number, 0, 0, vf.get()]));
         let policy = VfPolicy { mac, spoofchk, max_tx_rate: limits.max_tx_rate, ..VfPolicy::default() };
@@ -219,9 +220,9 @@ impl Hal for PfHal<'_> {
 }
 
 /// Card as accessed by the manager of its VFs.
-pub(crate) struct Card<'a>(pub(crate) &'a mut Nic);
+pub(crate) struct ManagedCard<'a>(pub(crate) &'a mut Nic);
 
-impl ConfigAccess for Card<'_> {
+impl ConfigAccess for ManagedCard<'_> {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
         self.0.config_read(function, offset, size)
     }
@@ -231,23 +232,23 @@ impl ConfigAccess for Card<'_> {
     }
 }
 
-impl iovm::Device for Card<'_> {}
+impl iovm::SrIovDevice for ManagedCard<'_> {}
 
 /// Hardware of a VF while its driver starts: nothing is charged, and the PF driver responds at once.
-struct BootHal<'a> {
-    port: &'a mut Port,
+struct VfBootHal<'a> {
+    port: &'a mut NicPort,
     chipset: &'a mut Chipset,
     vf: u8,
     now: Time,
 }
 
-impl BootHal<'_> {
-    fn path(&self) -> &Path {
+impl VfBootHal<'_> {
+    fn path(&self) -> &FunctionMemory {
         &self.port.functions.paths[usize::from(self.vf)]
     }
 }
 
-impl Hal for BootHal<'_> {
+impl Hal for VfBootHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.port.nic.read(Function::Vf(self.vf), offset, self.now)
     }
@@ -266,8 +267,8 @@ impl Hal for BootHal<'_> {
     }
 }
 
-impl DmaHal for BootHal<'_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for VfBootHal<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.port.functions.paths[usize::from(self.vf)].allocate(length, align)
     }
 

@@ -1,7 +1,7 @@
 //! A disk that executes commands one after the other, with a read-ahead buffer. Time is an argument.
 //! Positions on the surface, command reordering and media errors are not modelled.
 
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 use thiserror::Error;
 
@@ -16,12 +16,12 @@ const SURFACE: u64 = 100_000_000;
 const CABLE: u64 = 300_000_000;
 const BUFFER: u64 = 16 << 20;
 /// Overhead of a command and its completion, and time that a seek takes.
-const COMMAND: Span = Span::from_micros(40);
-const SEEK: Span = Span::from_millis(8);
+const COMMAND: VirtualDuration = VirtualDuration::from_micros(40);
+const SEEK: VirtualDuration = VirtualDuration::from_millis(8);
 
 /// Command that the disk executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct DiskCommand {
     /// Tag of the disk command, distinct from the tags of queued commands.
     pub(crate) tag: u8,
     pub(crate) write: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Command {
     pub(crate) sectors: u32,
 }
 
-impl Command {
+impl DiskCommand {
     fn bytes(&self) -> u64 {
         u64::from(self.sectors) * SECTOR
     }
@@ -37,7 +37,7 @@ impl Command {
 
 /// Error of submitting a disk command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum SubmitError {
+pub(crate) enum DiskSubmitError {
     /// The disk's queue is full.
     #[error("the disk's command queue is full ({COMMANDS} commands)")]
     Full,
@@ -57,13 +57,13 @@ pub(crate) enum SubmitError {
 pub(crate) struct Disk {
     sectors: u64,
     /// Queued commands with their submission times.
-    line: VecDeque<(Command, Instant)>,
+    line: VecDeque<(DiskCommand, VirtualInstant)>,
     /// Time at which the first queued command completes.
-    due: Option<Instant>,
+    due: Option<VirtualInstant>,
     /// Next sector of a sequential reader, the bytes from there in the buffer, and the time of that count.
     next: u64,
     ahead: u64,
-    since: Instant,
+    since: VirtualInstant,
     /// Numbers of commands accepted and of commands completed.
     pub(crate) taken: u64,
     pub(crate) done: u64,
@@ -73,23 +73,27 @@ impl Disk {
     /// Creates a disk with the head at sector 0 and an empty buffer.
     pub(crate) fn new(sectors: u64) -> Self {
         let (line, due) = (VecDeque::with_capacity(COMMANDS), None);
-        Self { sectors, line, due, next: 0, ahead: 0, since: Instant::ZERO, taken: 0, done: 0 }
+        Self { sectors, line, due, next: 0, ahead: 0, since: VirtualInstant::ZERO, taken: 0, done: 0 }
     }
 
     /// Queues a command of the disk.
-    pub(crate) fn submit(&mut self, command: Command, now: Instant) -> Result<(), SubmitError> {
+    pub(crate) fn submit(
+        &mut self,
+        command: DiskCommand,
+        now: VirtualInstant,
+    ) -> Result<(), DiskSubmitError> {
         if self.line.len() == COMMANDS {
-            return Err(SubmitError::Full);
+            return Err(DiskSubmitError::Full);
         }
         if self.line.iter().any(|(other, _)| other.tag == command.tag) {
-            return Err(SubmitError::Tag);
+            return Err(DiskSubmitError::Tag);
         }
         if !(1..=MAX_SECTORS).contains(&command.sectors) {
-            return Err(SubmitError::Length);
+            return Err(DiskSubmitError::Length);
         }
         let end = command.sector.checked_add(command.sectors.into());
         if end.is_none_or(|end| end > self.sectors) {
-            return Err(SubmitError::Range);
+            return Err(DiskSubmitError::Range);
         }
         self.line.push_back((command, now));
         self.taken += 1;
@@ -100,7 +104,7 @@ impl Disk {
     }
 
     /// Returns the time at which the disk's next command completes.
-    pub(crate) fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<VirtualInstant> {
         self.due
     }
 
@@ -108,9 +112,9 @@ impl Disk {
     /// refusal fails only this command.
     pub(crate) fn finish(
         &mut self,
-        now: Instant,
-        memory: &mut impl FnMut(&Command) -> bool,
-    ) -> Option<(Command, bool)> {
+        now: VirtualInstant,
+        memory: &mut impl FnMut(&DiskCommand) -> bool,
+    ) -> Option<(DiskCommand, bool)> {
         let at = self.due.filter(|due| *due <= now)?;
         let (command, _) = self.line.pop_front()?;
         self.done += 1;
@@ -120,7 +124,7 @@ impl Disk {
     }
 
     /// Starts the first queued command, which completes when surface and cable have transferred its data.
-    fn begin(&mut self, free: Instant) {
+    fn begin(&mut self, free: VirtualInstant) {
         let Some((command, since)) = self.line.front().copied() else { return };
         let now = free.max(since);
         let looked_at = now + COMMAND;
@@ -142,7 +146,7 @@ impl Disk {
     }
 
     /// Returns the bytes of the next sequential read in the buffer.
-    fn ahead_at(&self, now: Instant) -> u64 {
+    fn ahead_at(&self, now: VirtualInstant) -> u64 {
         let passed = now.since(self.since).picos();
         let read = u128::from(passed) * u128::from(SURFACE) / u128::from(sim::time::PICOS_PER_SECOND);
         let left = (self.sectors - self.next) * SECTOR;
@@ -151,27 +155,32 @@ impl Disk {
 }
 
 /// Returns the time that a transfer takes at a rate in bytes per second.
-fn transfer_time(bytes: u64, per_second: u64) -> Span {
-    Span::of_bits(bytes * 8, per_second * 8)
+fn transfer_time(bytes: u64, per_second: u64) -> VirtualDuration {
+    VirtualDuration::of_bits(bytes * 8, per_second * 8)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        BUFFER, COMMANDS, Command, Disk, MAX_SECTORS, SECTOR, SEEK, SURFACE, SubmitError, transfer_time,
+        BUFFER, COMMANDS, Disk, DiskCommand, DiskSubmitError, MAX_SECTORS, SECTOR, SEEK, SURFACE,
+        transfer_time,
     };
-    use sim::{Generator, Instant, Span};
+    use sim::{RandomStream, VirtualDuration, VirtualInstant};
 
     const SECTORS: u64 = 1 << 20;
 
-    fn read(tag: u8, sector: u64, sectors: u32) -> Command {
-        Command { tag, write: false, sector, sectors }
+    fn read(tag: u8, sector: u64, sectors: u32) -> DiskCommand {
+        DiskCommand { tag, write: false, sector, sectors }
     }
 
     /// Completes the disk's current command. Returns its completion time.
-    fn finish(disk: &mut Disk) -> (Instant, Command) {
+    fn finish(disk: &mut Disk) -> (VirtualInstant, DiskCommand) {
         let due = disk.due().unwrap();
-        assert_eq!(disk.finish(Instant::from_picos(due.picos() - 1), &mut |_| true), None, "not before");
+        assert_eq!(
+            disk.finish(VirtualInstant::from_picos(due.picos() - 1), &mut |_| true),
+            None,
+            "not before"
+        );
         let (command, good) = disk.finish(due, &mut |_| true).unwrap();
         assert!(good);
         (due, command)
@@ -182,47 +191,47 @@ mod tests {
         let mut disk = Disk::new(SECTORS);
         let all: Vec<_> = (0..COMMANDS as u8).map(|tag| read(tag, u64::from(tag) * 8, 8)).collect();
         for command in &all {
-            disk.submit(*command, Instant::ZERO).unwrap();
+            disk.submit(*command, VirtualInstant::ZERO).unwrap();
         }
-        let mut last = Instant::ZERO;
+        let mut last = VirtualInstant::ZERO;
         for command in all {
             let (at, done) = finish(&mut disk);
             assert!(done == command && at > last);
             last = at;
         }
         assert_eq!((disk.due(), disk.taken, disk.done), (None, 32, 32));
-        assert_eq!(disk.finish(Instant::NEVER, &mut |_| true), None);
+        assert_eq!(disk.finish(VirtualInstant::NEVER, &mut |_| true), None);
     }
 
     #[test]
     fn invalid_disk_command_is_rejected_without_effect() {
         let mut disk = Disk::new(SECTORS);
-        disk.submit(read(1, 0, 8), Instant::ZERO).unwrap();
+        disk.submit(read(1, 0, 8), VirtualInstant::ZERO).unwrap();
         let due = disk.due();
         for (command, refused) in [
-            (read(1, 8, 8), SubmitError::Tag),
-            (read(2, 8, 0), SubmitError::Length),
-            (read(2, 8, MAX_SECTORS + 1), SubmitError::Length),
-            (read(2, 8, u32::MAX), SubmitError::Length),
-            (read(2, SECTORS - 7, 8), SubmitError::Range),
-            (read(2, u64::MAX, 1), SubmitError::Range),
+            (read(1, 8, 8), DiskSubmitError::Tag),
+            (read(2, 8, 0), DiskSubmitError::Length),
+            (read(2, 8, MAX_SECTORS + 1), DiskSubmitError::Length),
+            (read(2, 8, u32::MAX), DiskSubmitError::Length),
+            (read(2, SECTORS - 7, 8), DiskSubmitError::Range),
+            (read(2, u64::MAX, 1), DiskSubmitError::Range),
         ] {
-            assert_eq!(disk.submit(command, Instant::ZERO), Err(refused));
+            assert_eq!(disk.submit(command, VirtualInstant::ZERO), Err(refused));
         }
         for tag in 2..=COMMANDS as u8 {
-            disk.submit(read(tag, SECTORS - 1, 1), Instant::ZERO).unwrap();
+            disk.submit(read(tag, SECTORS - 1, 1), VirtualInstant::ZERO).unwrap();
         }
-        assert_eq!(disk.submit(read(0, 0, 1), Instant::ZERO), Err(SubmitError::Full));
+        assert_eq!(disk.submit(read(0, 0, 1), VirtualInstant::ZERO), Err(DiskSubmitError::Full));
         assert_eq!((disk.due(), disk.taken), (due, COMMANDS as u64));
     }
 
     #[test]
     fn failed_transfer_fails_only_its_own_disk_command() {
         let mut disk = Disk::new(SECTORS);
-        disk.submit(read(0, 0, 8), Instant::ZERO).unwrap();
-        disk.submit(read(1, 8, 8), Instant::ZERO).unwrap();
-        let far = Instant::from_nanos(1 << 40);
-        let mut memory = |command: &Command| command.tag != 0;
+        disk.submit(read(0, 0, 8), VirtualInstant::ZERO).unwrap();
+        disk.submit(read(1, 8, 8), VirtualInstant::ZERO).unwrap();
+        let far = VirtualInstant::from_nanos(1 << 40);
+        let mut memory = |command: &DiskCommand| command.tag != 0;
         let ends: Vec<_> = (0..2).map(|_| disk.finish(far, &mut memory).unwrap().1).collect();
         assert_eq!(ends, [false, true]);
     }
@@ -230,12 +239,15 @@ mod tests {
     #[test]
     fn sequential_disk_read_after_a_pause_hits_the_buffer() {
         let mut disk = Disk::new(SECTORS);
-        disk.submit(read(0, 0, MAX_SECTORS), Instant::ZERO).unwrap();
+        disk.submit(read(0, 0, MAX_SECTORS), VirtualInstant::ZERO).unwrap();
         let (first, _) = finish(&mut disk);
-        let later = first + Span::from_millis(50);
+        let later = first + VirtualDuration::from_millis(50);
         disk.submit(read(0, MAX_SECTORS.into(), MAX_SECTORS), later).unwrap();
         let (second, _) = finish(&mut disk);
-        assert!(second.since(later).picos() * 2 < first.since(Instant::ZERO).picos(), "over the cable alone");
+        assert!(
+            second.since(later).picos() * 2 < first.since(VirtualInstant::ZERO).picos(),
+            "over the cable alone"
+        );
         disk.submit(read(0, 0, 1), second).unwrap();
         assert!(finish(&mut disk).0.since(second) > SEEK, "another place");
     }
@@ -243,7 +255,7 @@ mod tests {
     #[test]
     fn disk_write_empties_the_read_ahead_buffer() {
         let mut disk = Disk::new(SECTORS);
-        disk.submit(Command { write: true, ..read(0, 0, 8) }, Instant::ZERO).unwrap();
+        disk.submit(DiskCommand { write: true, ..read(0, 0, 8) }, VirtualInstant::ZERO).unwrap();
         let (written, _) = finish(&mut disk);
         disk.submit(read(0, 8, MAX_SECTORS), written).unwrap();
         assert!(
@@ -255,11 +267,11 @@ mod tests {
     #[test]
     fn sequential_disk_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {
-            let mut chance = Generator::named(seed, "reader");
+            let mut chance = RandomStream::named(seed, "reader");
             let mut disk = Disk::new(SECTORS);
-            let (mut now, mut bytes, mut sector) = (Instant::ZERO, 0, 0);
+            let (mut now, mut bytes, mut sector) = (VirtualInstant::ZERO, 0, 0);
             for _ in 0..300 {
-                now += Span::from_nanos(chance.below(2_000_000));
+                now += VirtualDuration::from_nanos(chance.below(2_000_000));
                 if chance.below(20) == 0 {
                     sector = chance.below(SECTORS / 2);
                 }
@@ -268,7 +280,7 @@ mod tests {
                 sector += u64::from(sectors);
                 now = finish(&mut disk).0;
                 bytes += u64::from(sectors) * SECTOR;
-                let most = now.since(Instant::ZERO).as_secs_f64() * SURFACE as f64 + BUFFER as f64;
+                let most = now.since(VirtualInstant::ZERO).as_secs_f64() * SURFACE as f64 + BUFFER as f64;
                 assert!(bytes as f64 <= most);
             }
         }

@@ -1,62 +1,62 @@
 //! A guest's hardware: its interrupt controller and virtual MSI-X table, or the physical ones of a bare
 //! machine.
 
-use crate::machine::controller::{ApicWritePath, Controller};
-use crate::machine::invariant::Broken;
+use crate::machine::controller::{ApicWritePath, InterruptController};
+use crate::machine::invariant::InvariantViolation;
 use crate::machine::vectors::{VECTORS, message};
 use driver::vf::Vf;
-use guest::kernel::Counters;
+use guest::kernel::KernelCounters;
 use guest::{Kernel, SenderConfig};
 use hypervisor::cpu::{BufferRing, VcpuId};
 use hypervisor::domain::{DomainId, DomainKind};
-use hypervisor::evtchn::Channels;
+use hypervisor::evtchn::EventChannels;
 use hypervisor::memory::HostMemory;
-use hypervisor::msix::{HandledBy, Handler, VirtualTable};
+use hypervisor::msix::{MsixAccessHandler, MsixTableHandler, VirtualMsixTable};
 use i82576::MacAddress;
-use pcie::msix::{Control, Message};
-use sim::Instant;
-use split::Front;
+use pcie::msix::{InterruptMessage, MsiXControl};
+use sim::VirtualInstant;
+use split::NetworkFrontend;
 
 /// Guest with its kernel and hardware.
 #[derive(Debug)]
-pub(crate) struct Vm {
-    pub(crate) system: System,
+pub(crate) struct ServerGuest {
+    pub(crate) system: GuestKernel,
     /// Port of the guest's VF or bridge.
     pub(crate) port: usize,
-    pub(crate) hardware: Hardware,
+    pub(crate) hardware: GuestHardware,
 }
 
 /// Guest's kernel, by its network device.
 #[derive(Debug)]
-pub(crate) enum System {
+pub(crate) enum GuestKernel {
     /// Kernel of a guest with a VF.
     Direct { kernel: Box<Kernel<Vf>>, vf: u8 },
     /// Kernel of a guest with a front end.
-    Split(Box<Kernel<Front>>),
+    Split(Box<Kernel<NetworkFrontend>>),
 }
 
-impl Vm {
+impl ServerGuest {
     /// Returns the MAC address of the guest's network device.
     pub(crate) fn mac(&self) -> MacAddress {
         match &self.system {
-            System::Direct { kernel, .. } => kernel.device().mac(),
-            System::Split(kernel) => kernel.device().mac(),
+            GuestKernel::Direct { kernel, .. } => kernel.device().mac(),
+            GuestKernel::Split(kernel) => kernel.device().mac(),
         }
     }
 
     /// Starts the guest's sending program.
     pub(crate) fn start_sending(&mut self, what: SenderConfig) {
         match &mut self.system {
-            System::Direct { kernel, .. } => kernel.start_sending(what),
-            System::Split(kernel) => kernel.start_sending(what),
+            GuestKernel::Direct { kernel, .. } => kernel.start_sending(what),
+            GuestKernel::Split(kernel) => kernel.start_sending(what),
         }
     }
 
     /// Returns the counters of the guest's kernel.
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &KernelCounters {
         match &self.system {
-            System::Direct { kernel, .. } => kernel.counters(),
-            System::Split(kernel) => kernel.counters(),
+            GuestKernel::Direct { kernel, .. } => kernel.counters(),
+            GuestKernel::Split(kernel) => kernel.counters(),
         }
     }
 }
@@ -71,13 +71,13 @@ const CONTROL: u64 = 12;
 
 /// Interrupt controller, MSI-X table and other hardware of a guest.
 #[derive(Debug)]
-pub(crate) struct Hardware {
+pub(crate) struct GuestHardware {
     pub(crate) kind: DomainKind,
     pub(crate) domain: DomainId,
     pub(crate) vcpu: VcpuId,
-    pub(crate) controller: Controller,
+    pub(crate) controller: InterruptController,
     /// Virtual MSI-X table of the guest's VF, if any.
-    table: Option<VirtualTable>,
+    table: Option<VirtualMsixTable>,
     /// Bit mask of the vectors that the kernel has masked.
     masked: u8,
     /// The guest's timer was reprogrammed and must be scheduled.
@@ -91,21 +91,21 @@ pub(crate) struct Hardware {
     /// The guest's front end sent an event.
     pub(crate) notifies: bool,
     /// First invariant that the guest's hardware found violated.
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<InvariantViolation>,
 }
 
-impl Hardware {
+impl GuestHardware {
     /// Creates a guest with a VF, whose mask bits are handled by `handler`.
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
-        handler: Handler,
-        controller: Controller,
+        handler: MsixTableHandler,
+        controller: InterruptController,
     ) -> Self {
-        let mut table = VirtualTable::new(VECTORS, handler);
-        table.set_control(Control { enabled: true, masked: false });
+        let mut table = VirtualMsixTable::new(VECTORS, handler);
+        table.set_control(MsiXControl { enabled: true, masked: false });
         for vector in 0..VECTORS {
-            let (at, Message { address, data }) = (u64::from(vector) * ENTRY, message(vector));
+            let (at, InterruptMessage { address, data }) = (u64::from(vector) * ENTRY, message(vector));
             table.write(at, &address.to_le_bytes());
             table.write(at + DATA, &data.to_le_bytes());
             table.write(at + CONTROL, &0u32.to_le_bytes());
@@ -114,7 +114,11 @@ impl Hardware {
     }
 
     /// Creates a guest with a front end.
-    pub(crate) fn split(kind: DomainKind, owner: (DomainId, VcpuId), controller: Controller) -> Self {
+    pub(crate) fn split(
+        kind: DomainKind,
+        owner: (DomainId, VcpuId),
+        controller: InterruptController,
+    ) -> Self {
         Self::bare(kind, owner, controller, split::ring::SLOTS)
     }
 
@@ -122,7 +126,7 @@ impl Hardware {
     pub(crate) fn bare(
         kind: DomainKind,
         (domain, vcpu): (DomainId, VcpuId),
-        controller: Controller,
+        controller: InterruptController,
         buffers: u32,
     ) -> Self {
         Self {
@@ -143,14 +147,14 @@ impl Hardware {
 
     /// Signals the device's interrupt of a table entry, as the guest's `vector`. Returns `true` if the guest
     /// has an interrupt to take; it stays pending in the table while the entry is masked.
-    pub(crate) fn signal(&mut self, entry: u16, vector: u8, channels: &mut Channels) -> bool {
+    pub(crate) fn signal(&mut self, entry: u16, vector: u8, channels: &mut EventChannels) -> bool {
         let Some(table) = &mut self.table else { return false };
         let sent = table.signal(entry).is_some();
         let mut pending = [0];
         table.table().read_pending(0, &mut pending);
         let is = |bits: u8| bits & 1 << (entry & 7) != 0;
         if sent == is(self.masked) || sent == is(pending[0]) {
-            self.broke(Broken::Mask(entry));
+            self.broke(InvariantViolation::Mask(entry));
         }
         if sent {
             self.controller.request(vector, channels);
@@ -163,8 +167,8 @@ impl Hardware {
         &mut self,
         vector: u16,
         masked: bool,
-        channels: &mut Channels,
-    ) -> Option<HandledBy> {
+        channels: &mut EventChannels,
+    ) -> Option<MsixAccessHandler> {
         let table = self.table.as_mut()?;
         let bit = 1 << (vector & 7);
         self.masked = if masked { self.masked | bit } else { self.masked & !bit };
@@ -177,7 +181,12 @@ impl Hardware {
     }
 
     /// Ends the interrupt the kernel took last.
-    pub(crate) fn end_of_interrupt(&mut self, path: ApicWritePath, memory: &mut HostMemory, now: Instant) {
+    pub(crate) fn end_of_interrupt(
+        &mut self,
+        path: ApicWritePath,
+        memory: &mut HostMemory,
+        now: VirtualInstant,
+    ) {
         if let Err(broken) = self.controller.end(path, memory, now) {
             self.broke(broken);
         }
@@ -186,10 +195,10 @@ impl Hardware {
     /// Programs the guest kernel's timer.
     pub(crate) fn set_timer(
         &mut self,
-        at: Option<Instant>,
+        at: Option<VirtualInstant>,
         path: ApicWritePath,
         memory: &mut HostMemory,
-        now: Instant,
+        now: VirtualInstant,
     ) {
         self.timer_set = true;
         if let Err(broken) = self.controller.set_timer(at, path, memory, now) {
@@ -197,7 +206,7 @@ impl Hardware {
         }
     }
 
-    fn broke(&mut self, broken: Broken) {
+    fn broke(&mut self, broken: InvariantViolation) {
         self.broken.get_or_insert(broken);
     }
 }

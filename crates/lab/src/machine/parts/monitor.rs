@@ -2,13 +2,13 @@
 //! turn. A guest's mailbox request waits for the next visit, for which the service domain is charged register
 //! by register. A bare machine has no service domain, so requests are not answered after the start.
 //!
-//! The PF takes no interrupts, and early visits that [`driver::pf::Visit`] may request are not made.
+//! The PF takes no interrupts, and early visits that [`driver::pf::PfVisit`] may request are not made.
 
-use crate::machine::parts::card::{Port, card_time};
+use crate::machine::parts::card::{NicPort, card_time};
 use driver::Hal;
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, Step};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
 use i82576::Time;
 use nic::Nic;
 use pcie::Function;
@@ -20,13 +20,13 @@ const ROUND: u32 = 10;
 
 /// Thread that visits the PF drivers.
 #[derive(Debug, Default)]
-pub(crate) struct Monitor {
+pub(crate) struct PfMonitor {
     ticks: u32,
     /// Ports that remain to be visited in this round.
     due: Range<usize>,
 }
 
-impl Monitor {
+impl PfMonitor {
     /// Counts a tick of the virtual CPU, and starts the next round if the last is complete.
     pub(crate) fn tick(&mut self, ports: usize) {
         self.ticks = (self.ticks + 1) % ROUND;
@@ -38,17 +38,17 @@ impl Monitor {
     /// Visits the PF driver of the next port that is due. Returns the port it wrote to, if any.
     pub(crate) fn visit(
         &mut self,
-        step: &mut Step,
-        then: &mut AfterStep,
-        ports: &mut [Port],
+        step: &mut VcpuStep,
+        then: &mut VcpuStepOutcome,
+        ports: &mut [NicPort],
         table: &CostTable,
     ) -> Option<usize> {
         let index = self.due.next()?;
         if !self.due.is_empty() {
-            *then = AfterStep::Continue;
+            *then = VcpuStepOutcome::Continue;
         }
         let port = &mut ports[index];
-        let mut hal = Registers { step, nic: &mut port.nic, table, written: false };
+        let mut hal = PfRegisters { step, nic: &mut port.nic, table, written: false };
         // The result is ignored: the link does not change.
         port.pf.visit(&mut hal);
         hal.written.then_some(index)
@@ -56,22 +56,22 @@ impl Monitor {
 }
 
 /// Registers of the PF during one step, with charges.
-struct Registers<'a> {
-    step: &'a mut Step,
+struct PfRegisters<'a> {
+    step: &'a mut VcpuStep,
     nic: &'a mut Nic,
     table: &'a CostTable,
     written: bool,
 }
 
-impl Hal for Registers<'_> {
+impl Hal for PfRegisters<'_> {
     fn read(&mut self, offset: u32) -> u32 {
-        self.step.charge(Category::Driver, self.table[Cost::MmioRead]);
+        self.step.charge(CycleCategory::Driver, self.table[CostConstant::MmioRead]);
         self.nic.read(Function::Pf, offset, self.now())
     }
 
     fn write(&mut self, offset: u32, value: u32) {
         self.written = true;
-        self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+        self.step.charge(CycleCategory::Driver, self.table[CostConstant::MmioWrite]);
         self.nic.write(Function::Pf, offset, value, self.now());
     }
 

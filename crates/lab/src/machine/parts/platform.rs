@@ -3,29 +3,29 @@
 
 use crate::machine::chipset::Chipset;
 use crate::machine::controller::ApicWritePath;
-use crate::machine::parts::card::{Port, card_time};
-use crate::machine::parts::guest::Hardware;
-use crate::machine::parts::registers::Registers;
-use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
-use guest::{Access, Interrupt, Platform};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{LastLevelCache, Step};
+use crate::machine::parts::card::{NicPort, card_time};
+use crate::machine::parts::guest::GuestHardware;
+use crate::machine::parts::registers::VfRegisters;
+use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
+use guest::{DeviceAccessOutcome, InterruptSource, KernelPlatform};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
-use hypervisor::exit::{EoiPath, ExitKind};
-use hypervisor::msix::HandledBy;
+use hypervisor::exit::{EoiPath, VmExitReason};
+use hypervisor::msix::MsixAccessHandler;
 use i82576::Time;
-use sim::Instant;
+use sim::VirtualInstant;
 use std::time::Duration;
 
 /// Cache bytes of a packet: the driver's buffer of 2 KB.
 const BUFFER: u64 = 2_048;
 
 /// Platform of a guest during one step, with a network device `D`.
-pub(crate) struct Env<'a, D> {
-    pub(crate) step: &'a mut Step,
-    pub(crate) hardware: &'a mut Hardware,
+pub(crate) struct GuestPlatform<'a, D> {
+    pub(crate) step: &'a mut VcpuStep,
+    pub(crate) hardware: &'a mut GuestHardware,
     pub(crate) chipset: &'a mut Chipset,
     pub(crate) device: D,
     pub(crate) table: &'a CostTable,
@@ -33,16 +33,16 @@ pub(crate) struct Env<'a, D> {
     pub(crate) cache: &'a mut LastLevelCache,
 }
 
-impl<D> Env<'_, D> {
+impl<D> GuestPlatform<'_, D> {
     pub(crate) fn virtualised(&self) -> bool {
         self.hardware.kind == DomainKind::Hvm
     }
 
     /// Returns the path of an APIC write with this exit.
-    fn apic_write_path(&self, exit: Option<ExitKind>) -> ApicWritePath {
+    fn apic_write_path(&self, exit: Option<VmExitReason>) -> ApicWritePath {
         match (exit, self.eoi) {
             (None, _) => ApicWritePath::Direct,
-            (Some(ExitKind::Msr), _) => ApicWritePath::Msr,
+            (Some(VmExitReason::Msr), _) => ApicWritePath::Msr,
             (Some(_), EoiPath::Emulated) => ApicWritePath::Exit(EoiPolicy::Emulate),
             (Some(_), EoiPath::Fast) => ApicWritePath::Exit(EoiPolicy::Fast),
             (Some(_), EoiPath::FastChecked) => ApicWritePath::Exit(EoiPolicy::FastChecked),
@@ -50,45 +50,46 @@ impl<D> Env<'_, D> {
     }
 
     fn hypercall(&mut self) {
-        self.step.charge(Category::Hypercall, self.table[Cost::HypercallPv]);
+        self.step.charge(CycleCategory::Hypercall, self.table[CostConstant::HypercallPv]);
     }
 
-    fn exit(&mut self, kind: ExitKind) {
+    fn exit(&mut self, kind: VmExitReason) {
         self.step.charge(kind.category(), kind.price(self.table));
         self.pollute();
     }
 
     /// Charges the refill of caches after an exit to the guest's own work.
     fn pollute(&mut self) {
-        self.step.charge(Category::Refill, self.table[Cost::ExitPollution]);
+        self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
     }
 
     /// Charges a guest's own work, prolonged by nested paging on hardware virtualization.
-    fn own(&mut self, category: Category, cycles: u64) {
-        let stretched = self.virtualised().then(|| cycles + cycles * self.table[Cost::NestedPaging] / 1_000);
+    fn own(&mut self, category: CycleCategory, cycles: u64) {
+        let stretched =
+            self.virtualised().then(|| cycles + cycles * self.table[CostConstant::NestedPaging] / 1_000);
         self.step.charge(category, stretched.unwrap_or(cycles));
     }
 }
 
-impl<D> Platform for Env<'_, D> {
-    fn charge(&mut self, category: Category, cycles: u64) {
+impl<D> KernelPlatform for GuestPlatform<'_, D> {
+    fn charge(&mut self, category: CycleCategory, cycles: u64) {
         self.own(category, cycles);
     }
 
-    fn cost(&self, cost: Cost) -> u64 {
+    fn cost(&self, cost: CostConstant) -> u64 {
         self.table[cost]
     }
 
-    fn instant(&self) -> Instant {
+    fn instant(&self) -> VirtualInstant {
         self.step.now()
     }
 
-    fn take_interrupt(&mut self) -> Option<Interrupt> {
+    fn take_interrupt(&mut self) -> Option<InterruptSource> {
         let (interrupt, upcall) = self.hardware.controller.take(&mut self.chipset.channels)?;
         if self.virtualised() {
-            self.step.charge(Category::Injection, self.table[Cost::Injection]);
+            self.step.charge(CycleCategory::Injection, self.table[CostConstant::Injection]);
         } else if upcall {
-            self.step.charge(Category::EventChannel, self.table[Cost::EventUpcall]);
+            self.step.charge(CycleCategory::EventChannel, self.table[CostConstant::EventUpcall]);
         }
         Some(interrupt)
     }
@@ -96,8 +97,8 @@ impl<D> Platform for Env<'_, D> {
     fn end_of_interrupt(&mut self) {
         let exit = if self.virtualised() { self.table.features().on_eoi() } else { None };
         match exit {
-            Some(ExitKind::ApicEoi) => {
-                self.step.charge(Category::ApicEoi, self.eoi.price(self.table));
+            Some(VmExitReason::ApicEoi) => {
+                self.step.charge(CycleCategory::ApicEoi, self.eoi.price(self.table));
                 self.pollute();
             }
             Some(exit) => self.exit(exit),
@@ -107,35 +108,35 @@ impl<D> Platform for Env<'_, D> {
         self.hardware.end_of_interrupt(path, &mut self.chipset.memory, now);
     }
 
-    fn mask(&mut self, vector: u16, masked: bool) -> Access {
+    fn mask(&mut self, vector: u16, masked: bool) -> DeviceAccessOutcome {
         let by = self.hardware.write_mask(vector, masked, &mut self.chipset.channels);
-        let Some(by) = by else { return Access::Done };
+        let Some(by) = by else { return DeviceAccessOutcome::Done };
         if !self.virtualised() {
             // A paravirtualized kernel masks its event channel instead, in shared memory.
             if self.hardware.kind == DomainKind::Native {
-                self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+                self.step.charge(CycleCategory::Driver, self.table[CostConstant::MmioWrite]);
             }
-            return Access::Done;
+            return DeviceAccessOutcome::Done;
         }
         match by {
-            HandledBy::Hypervisor => {
-                self.exit(ExitKind::MsixMmio);
-                Access::Done
+            MsixAccessHandler::Hypervisor => {
+                self.exit(VmExitReason::MsixMmio);
+                DeviceAccessOutcome::Done
             }
-            HandledBy::DeviceModel(_) => {
-                self.step.charge(Category::MsixMmio, self.table[Cost::ExitOtherMmio]);
+            MsixAccessHandler::DeviceModel(_) => {
+                self.step.charge(CycleCategory::MsixMmio, self.table[CostConstant::ExitOtherMmio]);
                 // The request is an event to a virtual CPU of the service domain.
-                let sending = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
-                self.step.charge(Category::EventChannel, sending);
+                let sending = self.table[CostConstant::EventSend] + self.table[CostConstant::EventRemote];
+                self.step.charge(CycleCategory::EventChannel, sending);
                 self.pollute();
                 self.hardware.forwarded += 1;
                 self.hardware.waits = true;
-                Access::Blocked
+                DeviceAccessOutcome::Blocked
             }
         }
     }
 
-    fn set_timer(&mut self, at: Option<Instant>) {
+    fn set_timer(&mut self, at: Option<VirtualInstant>) {
         let exit = self.virtualised().then(|| self.table.features().on_apic_write());
         match exit {
             Some(exit) => self.exit(exit),
@@ -148,7 +149,7 @@ impl<D> Platform for Env<'_, D> {
 
     fn halt(&mut self) {
         match self.hardware.kind {
-            DomainKind::Hvm => self.exit(ExitKind::Hlt),
+            DomainKind::Hvm => self.exit(VmExitReason::Hlt),
             DomainKind::Pvm => self.hypercall(),
             _ => {}
         }
@@ -156,33 +157,33 @@ impl<D> Platform for Env<'_, D> {
 
     fn copy_to_program(&mut self, bytes: u64) {
         let warm = self.hardware.buffers.touch(self.cache, BUFFER);
-        let rate = if warm { Cost::RxCopy } else { Cost::CopyCold };
-        self.own(Category::User, self.table.bytes(rate, bytes));
+        let rate = if warm { CostConstant::RxCopy } else { CostConstant::CopyCold };
+        self.own(CycleCategory::User, self.table.bytes(rate, bytes));
     }
 
     fn system_call(&mut self) {
         if self.hardware.kind == DomainKind::Pvm {
-            self.step.charge(Category::Hypercall, self.table[Cost::PvSyscall]);
+            self.step.charge(CycleCategory::Hypercall, self.table[CostConstant::PvSyscall]);
         }
     }
 }
 
 /// VF that is assigned to a guest.
-pub(crate) struct Direct<'a> {
-    pub(crate) port: &'a mut Port,
+pub(crate) struct AssignedVf<'a> {
+    pub(crate) port: &'a mut NicPort,
     pub(crate) vf: u8,
     /// A register of the VF was accessed in this step.
     pub(crate) touched: bool,
 }
 
-impl Env<'_, Direct<'_>> {
-    fn registers(&mut self) -> Registers<'_> {
-        let Direct { port, vf, .. } = &mut self.device;
-        Registers { step: self.step, port, vf: *vf, chipset: self.chipset, table: self.table }
+impl GuestPlatform<'_, AssignedVf<'_>> {
+    fn registers(&mut self) -> VfRegisters<'_> {
+        let AssignedVf { port, vf, .. } = &mut self.device;
+        VfRegisters { step: self.step, port, vf: *vf, chipset: self.chipset, table: self.table }
     }
 }
 
-impl Hal for Env<'_, Direct<'_>> {
+impl Hal for GuestPlatform<'_, AssignedVf<'_>> {
     fn read(&mut self, offset: u32) -> u32 {
         self.device.touched = true;
         self.registers().read(offset)
@@ -200,8 +201,8 @@ impl Hal for Env<'_, Direct<'_>> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-impl DmaHal for Env<'_, Direct<'_>> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for GuestPlatform<'_, AssignedVf<'_>> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.registers().dma_alloc(length, align)
     }
 

@@ -1,9 +1,9 @@
 //! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] and
 //! [`super::monitor`] have its network side and PF drivers.
 
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, Step, VcpuId};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use std::collections::VecDeque;
 
 /// State of a virtual CPU of the service domain.
@@ -24,25 +24,37 @@ impl ServiceCpu {
     }
 
     /// Executes one step of the virtual CPU. Returns the guest to unblock, if any.
-    pub(crate) fn step(&mut self, step: &mut Step, table: &CostTable) -> (Option<usize>, AfterStep) {
+    pub(crate) fn step(
+        &mut self,
+        step: &mut VcpuStep,
+        table: &CostTable,
+    ) -> (Option<usize>, VcpuStepOutcome) {
         if core::mem::take(&mut self.called) {
-            step.charge(Category::EventChannel, table[Cost::EventUpcall]);
+            step.charge(CycleCategory::EventChannel, table[CostConstant::EventUpcall]);
         }
         if self.ticks > 0 {
             self.ticks -= 1;
-            step.charge(Category::Timer, table[Cost::HypervisorTick]);
-            step.charge(Category::EventChannel, table[Cost::EventUpcall]);
-            step.charge(Category::Kernel, table[Cost::GuestTick] + table[Cost::ServiceTick]);
+            step.charge(CycleCategory::Timer, table[CostConstant::HypervisorTick]);
+            step.charge(CycleCategory::EventChannel, table[CostConstant::EventUpcall]);
+            step.charge(
+                CycleCategory::Kernel,
+                table[CostConstant::GuestTick] + table[CostConstant::ServiceTick],
+            );
         }
         let served = self.requests.pop_front();
         if served.is_some() {
             // The request came as an event, and the answer is sent as one.
-            let events = table[Cost::EventUpcall] + table[Cost::EventSend] + table[Cost::EventRemote];
-            step.charge(Category::EventChannel, events);
-            step.charge(Category::DeviceModel, table[Cost::DeviceModel]);
+            let events = table[CostConstant::EventUpcall]
+                + table[CostConstant::EventSend]
+                + table[CostConstant::EventRemote];
+            step.charge(CycleCategory::EventChannel, events);
+            step.charge(CycleCategory::DeviceModel, table[CostConstant::DeviceModel]);
         }
-        let then =
-            if self.ticks == 0 && self.requests.is_empty() { AfterStep::Block } else { AfterStep::Continue };
+        let then = if self.ticks == 0 && self.requests.is_empty() {
+            VcpuStepOutcome::Block
+        } else {
+            VcpuStepOutcome::Continue
+        };
         (served, then)
     }
 }

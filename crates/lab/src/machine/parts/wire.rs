@@ -7,15 +7,15 @@
 //! lost waits for ever, as with netperf.
 
 use crate::machine::topology;
-use guest::packet::{self, Packet, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
+use guest::packet::{self, ReceivedPacket, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
 use i82576::MacAddress;
-use nic::Wire;
-use sim::{Generator, Instant, Span};
+use nic::UplinkWire;
+use sim::{RandomStream, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
 /// Traffic that the clients of a port send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traffic {
+pub enum ClientTraffic {
     /// Clients send nothing.
     Silent,
     /// Clients send datagrams at line rate.
@@ -32,7 +32,7 @@ pub enum Traffic {
         /// Rate after the change, in thousandths of the wire.
         after: u16,
         /// Instant at which the rate changes.
-        at: Instant,
+        at: VirtualInstant,
     },
     /// Clients send datagrams for all guests of the port, at line rate.
     Broadcast,
@@ -45,19 +45,19 @@ pub enum Traffic {
     RequestResponse,
 }
 
-impl Traffic {
+impl ClientTraffic {
     /// Returns the rate of rate-limited clients, in thousandths of the wire.
-    fn pace(self, now: Instant) -> Option<u16> {
+    fn pace(self, now: VirtualInstant) -> Option<u16> {
         match self {
-            Traffic::Paced { permille } => Some(permille),
-            Traffic::Step { before, after, at } => Some(if now < at { before } else { after }),
+            ClientTraffic::Paced { permille } => Some(permille),
+            ClientTraffic::Step { before, after, at } => Some(if now < at { before } else { after }),
             _ => None,
         }
     }
 
     /// Returns `true` if clients are rate-limited.
     pub(crate) fn is_paced(self) -> bool {
-        self.pace(Instant::ZERO).is_some()
+        self.pace(VirtualInstant::ZERO).is_some()
     }
 }
 
@@ -77,7 +77,7 @@ const DUPLICATES: u32 = 3;
 
 /// Client that sends to a guest.
 #[derive(Debug)]
-struct Client {
+struct TrafficClient {
     guest: MacAddress,
     /// Index of the guest's VF.
     vf: u8,
@@ -89,15 +89,15 @@ struct Client {
     room: u16,
     duplicates: u32,
     /// Time at which the outstanding request was sent.
-    asked: Option<Instant>,
+    asked: Option<VirtualInstant>,
     /// Earliest time of the client's next transmission.
-    ready: Instant,
+    ready: VirtualInstant,
 }
 
 /// Frame that is on the wire.
 #[derive(Debug, Clone, Copy)]
-struct Flight {
-    arrives: Instant,
+struct FrameInFlight {
+    arrives: VirtualInstant,
     client: usize,
     sequence: u32,
 }
@@ -109,22 +109,22 @@ pub(crate) fn client_address(n: u8) -> MacAddress {
 
 /// Wire of a port with its clients.
 #[derive(Debug)]
-pub(crate) struct Line {
-    traffic: Traffic,
-    wire: topology::Wire,
-    clients: Vec<Client>,
+pub(crate) struct ClientWire {
+    traffic: ClientTraffic,
+    wire: topology::WireProperties,
+    clients: Vec<TrafficClient>,
     /// Random generator of burst lengths.
-    chance: Generator,
-    flights: VecDeque<Flight>,
+    chance: RandomStream,
+    flights: VecDeque<FrameInFlight>,
     /// Time at which the wire is free.
-    free: Instant,
+    free: VirtualInstant,
     /// Index of the client whose turn is next.
     turn: usize,
     /// Bytes of a data frame without padding.
     length: usize,
-    frame_time: Span,
+    frame_time: VirtualDuration,
     /// Time up to which frames have arrived.
-    now: Instant,
+    now: VirtualInstant,
     /// Bit mask of VFs that got a frame in the last poll.
     pub(crate) delivered: u8,
     /// Number of frames delivered, counted per guest that gets a copy.
@@ -132,16 +132,16 @@ pub(crate) struct Line {
     /// Number of frames that the card sent.
     pub(crate) taken: u64,
     /// Round-trip time of each response received by its client.
-    pub(crate) round_trips: Vec<Span>,
+    pub(crate) round_trips: Vec<VirtualDuration>,
 }
 
-impl Line {
+impl ClientWire {
     /// Creates the line of a port, with a client for each guest and the VF it is behind.
     pub(crate) fn new(
-        traffic: Traffic,
-        wire: topology::Wire,
+        traffic: ClientTraffic,
+        wire: topology::WireProperties,
         guests: &[(MacAddress, u8)],
-        chance: Generator,
+        chance: RandomStream,
     ) -> Self {
         let clients = guests.iter().zip(0u8..).map(|(&(guest, vf), n)| (guest, vf, client_address(n)));
         Self::of_clients(traffic, wire, clients.collect(), chance)
@@ -149,21 +149,21 @@ impl Line {
 
     /// Creates a line with the given clients: guest, VF of the guest, and the client's own unique address.
     pub(crate) fn of_clients(
-        traffic: Traffic,
-        wire: topology::Wire,
+        traffic: ClientTraffic,
+        wire: topology::WireProperties,
         clients: Vec<(MacAddress, u8, MacAddress)>,
-        chance: Generator,
+        chance: RandomStream,
     ) -> Self {
         let length = match traffic {
-            Traffic::Silent
-            | Traffic::Udp
-            | Traffic::Broadcast
-            | Traffic::Paced { .. }
-            | Traffic::Step { .. } => UDP_HEADERS + UDP_PAYLOAD,
-            Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
-            Traffic::RequestResponse => UDP_HEADERS + REQUEST,
+            ClientTraffic::Silent
+            | ClientTraffic::Udp
+            | ClientTraffic::Broadcast
+            | ClientTraffic::Paced { .. }
+            | ClientTraffic::Step { .. } => UDP_HEADERS + UDP_PAYLOAD,
+            ClientTraffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
+            ClientTraffic::RequestResponse => UDP_HEADERS + REQUEST,
         };
-        let clients = clients.into_iter().map(|(guest, vf, own)| Client {
+        let clients = clients.into_iter().map(|(guest, vf, own)| TrafficClient {
             guest,
             vf,
             own,
@@ -172,7 +172,7 @@ impl Line {
             room: INITIAL_WINDOW,
             duplicates: 0,
             asked: None,
-            ready: Instant::ZERO,
+            ready: VirtualInstant::ZERO,
         });
         Self {
             traffic,
@@ -180,11 +180,14 @@ impl Line {
             clients: clients.collect(),
             chance,
             flights: VecDeque::new(),
-            free: Instant::ZERO,
+            free: VirtualInstant::ZERO,
             turn: 0,
             length,
-            frame_time: Span::of_bits(((length.max(SHORTEST) + OVERHEAD) * 8) as u64, wire.bits_per_second),
-            now: Instant::ZERO,
+            frame_time: VirtualDuration::of_bits(
+                ((length.max(SHORTEST) + OVERHEAD) * 8) as u64,
+                wire.bits_per_second,
+            ),
+            now: VirtualInstant::ZERO,
             delivered: 0,
             frames: 0,
             taken: 0,
@@ -193,39 +196,40 @@ impl Line {
     }
 
     /// Sets the start delay of rate-limited clients.
-    pub(crate) fn delay(&mut self, phase: Span) {
+    pub(crate) fn delay(&mut self, phase: VirtualDuration) {
         for client in &mut self.clients {
-            client.ready = Instant::ZERO + phase;
+            client.ready = VirtualInstant::ZERO + phase;
         }
     }
 
     /// Returns the contents of a frame with that sequence number.
-    fn packet(&self, sequence: u32) -> Packet {
+    fn packet(&self, sequence: u32) -> ReceivedPacket {
         match self.traffic {
-            Traffic::Tcp { .. } => {
-                Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
+            ClientTraffic::Tcp { .. } => {
+                ReceivedPacket::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
             }
-            Traffic::RequestResponse => Packet::Udp(REQUEST),
-            _ => Packet::Udp(UDP_PAYLOAD),
+            ClientTraffic::RequestResponse => ReceivedPacket::Udp(REQUEST),
+            _ => ReceivedPacket::Udp(UDP_PAYLOAD),
         }
     }
 
     /// Advances the wire to `now`: frames that have arrived can be received.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: VirtualInstant) {
         self.now = self.now.max(now);
         self.delivered = 0;
         self.send();
     }
 
     /// Returns the arrival time of the next frame in flight.
-    pub(crate) fn next_arrival(&self) -> Option<Instant> {
+    pub(crate) fn next_arrival(&self) -> Option<VirtualInstant> {
         self.flights.front().map(|flight| flight.arrives)
     }
 
     /// Sends for all clients: streams up to their window, datagrams until a frame arrives in the future.
     fn send(&mut self) {
         let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
-        let has_no_end = matches!(self.traffic, Traffic::Udp | Traffic::Broadcast) || self.traffic.is_paced();
+        let has_no_end =
+            matches!(self.traffic, ClientTraffic::Udp | ClientTraffic::Broadcast) || self.traffic.is_paced();
         while !(has_no_end && far_enough(self)) && self.send_burst() {}
     }
 
@@ -243,13 +247,13 @@ impl Line {
             client.asked = Some(at);
             for _ in 0..count {
                 at += self.frame_time;
-                self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
+                self.flights.push_back(FrameInFlight { arrives: at, client: index, sequence: client.next });
                 client.next = client.next.wrapping_add(TCP_PAYLOAD as u32);
             }
             if let Some(permille) = self.traffic.pace(at) {
                 let share = self.frame_time.times(u64::from(count) * self.clients.len() as u64 * 1_000);
                 let client = &mut self.clients[index];
-                client.ready += Span::from_picos(share.picos() / u64::from(permille));
+                client.ready += VirtualDuration::from_picos(share.picos() / u64::from(permille));
             }
             self.free = at;
             return true;
@@ -262,18 +266,18 @@ impl Line {
         let clients = self.clients.len() as u32;
         let client = &self.clients[index];
         match self.traffic {
-            Traffic::Silent => 0,
+            ClientTraffic::Silent => 0,
             // Between half and one and a half times the mean; a single client does not share the ring.
-            Traffic::Udp if clients > 1 => {
+            ClientTraffic::Udp if clients > 1 => {
                 let mean = self.wire.burst(clients);
                 mean.div_ceil(2) + self.chance.below(u64::from(mean / 2 * 2 + 1)) as u32
             }
-            Traffic::Udp => self.wire.burst(clients),
+            ClientTraffic::Udp => self.wire.burst(clients),
             // One client suffices to reach all guests.
-            Traffic::Broadcast => self.wire.burst(1),
-            Traffic::Paced { permille: 0 } => 0,
-            Traffic::Paced { .. } | Traffic::Step { .. } => PACED,
-            Traffic::Tcp { window } => {
+            ClientTraffic::Broadcast => self.wire.burst(1),
+            ClientTraffic::Paced { permille: 0 } => 0,
+            ClientTraffic::Paced { .. } | ClientTraffic::Step { .. } => PACED,
+            ClientTraffic::Tcp { window } => {
                 let under_way = client.next.wrapping_sub(client.acknowledged);
                 let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
                 let window = u32::from(window.min(client.room));
@@ -281,7 +285,7 @@ impl Line {
                 let deferred = segments > 0 && open < self.wire.segments.min(window.div_ceil(DEFERRED));
                 if deferred { 0 } else { open }
             }
-            Traffic::RequestResponse => client.asked.is_none().into(),
+            ClientTraffic::RequestResponse => client.asked.is_none().into(),
         }
     }
 
@@ -318,15 +322,15 @@ impl Line {
     }
 }
 
-impl Wire for Line {
+impl UplinkWire for ClientWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.taken += 1;
         let Some(to) = MacAddress::from_slice(frame) else { return true };
         match (packet::parse(frame), self.traffic) {
-            (Packet::Tcp { acknowledgement, window, .. }, _) => {
+            (ReceivedPacket::Tcp { acknowledgement, window, .. }, _) => {
                 self.acknowledge(to, acknowledgement, window);
             }
-            (Packet::Udp(_), Traffic::RequestResponse) => self.answer(to),
+            (ReceivedPacket::Udp(_), ClientTraffic::RequestResponse) => self.answer(to),
             _ => {}
         }
         true
@@ -339,10 +343,10 @@ impl Wire for Line {
         let (frame, client) = (into.get_mut(..length)?, &self.clients[flight.client]);
         frame.fill(0);
         let packet = self.packet(flight.sequence);
-        let all = self.traffic == Traffic::Broadcast;
+        let all = self.traffic == ClientTraffic::Broadcast;
         let to = if all { MacAddress::BROADCAST } else { client.guest };
         packet::fill(&mut frame[..self.length], client.own, to, packet);
-        if let Packet::Udp(_) = packet {
+        if let ReceivedPacket::Udp(_) = packet {
             packet::set_number(&mut frame[..self.length], flight.sequence);
         }
         for client in if all { &self.clients[..] } else { &self.clients[flight.client..=flight.client] } {

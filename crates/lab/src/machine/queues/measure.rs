@@ -1,14 +1,14 @@
 //! Results of a measured interval of the queue-pair machine. The engine checks conservation.
 
-use super::{Host, Load, Queues};
-use crate::machine::engine::Defect;
+use super::{MultiqueueMachine, MultiqueueSimulation, MultiqueueTraffic};
+use crate::machine::engine::ModelDefect;
 use guest::packet::UDP_PAYLOAD;
 use hypervisor::domain::DomainKind;
-use sim::Span;
+use sim::VirtualDuration;
 
 /// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Results {
+pub struct MultiqueueResults {
     /// Payload that programs read or sent, Gb/s.
     pub throughput_gbps: f64,
     /// Number of doorbells per 1,000 frames received or sent.
@@ -27,7 +27,7 @@ pub struct Results {
 
 /// Sums of counters over all processors.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct MultiqueueCounters {
     bytes: u64,
     frames: u64,
     stores: u64,
@@ -35,13 +35,18 @@ struct Counts {
     answered: usize,
 }
 
-impl Queues {
+impl MultiqueueSimulation {
     /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
-    /// [`Defect`] of the model.
-    pub fn measure(&mut self, load: Load, warm_up: Span, span: Span) -> Result<Results, Defect> {
-        let counts = |host: &Host| host.counts(load);
+    /// [`ModelDefect`] of the model.
+    pub fn measure(
+        &mut self,
+        load: MultiqueueTraffic,
+        warm_up: VirtualDuration,
+        span: VirtualDuration,
+    ) -> Result<MultiqueueResults, ModelDefect> {
+        let counts = |host: &MultiqueueMachine| host.counts(load);
         let (before, usage) = self.observe((warm_up, span), counts)?;
         let after = counts(&self.system);
         let domains = self.core.processors.domains();
@@ -50,7 +55,7 @@ impl Queues {
         let (stores, exits) = (after.stores - before.stores, after.exits - before.exits);
         let trips = &self.system.port.line.round_trips[before.answered..];
         let waited: f64 = trips.iter().map(|trip| trip.as_secs_f64() * 1e6).sum();
-        Ok(Results {
+        Ok(MultiqueueResults {
             throughput_gbps: (after.bytes - before.bytes) as f64 * 8.0 / span.as_secs_f64() / 1e9,
             doorbells: (stores + exits) as f64 / frames,
             exits: exits as f64 / frames,
@@ -62,12 +67,12 @@ impl Queues {
     }
 }
 
-impl Host {
-    fn counts(&self, load: Load) -> Counts {
+impl MultiqueueMachine {
+    fn counts(&self, load: MultiqueueTraffic) -> MultiqueueCounters {
         let line = &self.port.line;
         let read: u64 = self.processors.iter().map(|it| it.kernel.counters().read_bytes).sum();
-        Counts {
-            bytes: if load == Load::Datagrams { line.taken * UDP_PAYLOAD as u64 } else { read },
+        MultiqueueCounters {
+            bytes: if load == MultiqueueTraffic::Datagrams { line.taken * UDP_PAYLOAD as u64 } else { read },
             frames: line.frames + line.taken,
             stores: self.doorbells.stores,
             exits: self.doorbells.exits,

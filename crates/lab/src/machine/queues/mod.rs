@@ -17,27 +17,27 @@ mod measure;
 mod tests;
 mod turns;
 
-pub use super::parts::avf::pair::Doorbell;
-pub use measure::Results;
+pub use super::parts::avf::pair::DoorbellPath;
+pub use measure::MultiqueueResults;
 
-use super::books::Books;
+use super::books::ConservationChecks;
 use super::chipset::Chipset;
-use super::engine::{Actor, Engine};
-use super::parts::avf::Port;
-use super::parts::avf::pair::{DoorbellCounters, Pair};
-use super::parts::guest::Hardware;
-use driver::avf::vf::Vf;
+use super::engine::{Actor, Simulation};
+use super::parts::avf::AvfPort;
+use super::parts::avf::pair::{DoorbellCounters, VfQueuePair};
+use super::parts::guest::GuestHardware;
+use driver::avf::vf::AvfDriver;
 use guest::Kernel;
-use hypervisor::account::Category;
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{LastLevelCache, Step, VcpuId};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{LastLevelCache, VcpuId, VcpuStep};
 use hypervisor::domain::DomainKind;
-use sim::{EventKey, Instant};
+use sim::{EventKey, VirtualInstant};
 use std::collections::VecDeque;
 
 /// Traffic between the guest and its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+pub enum MultiqueueTraffic {
     /// A TCP stream is sent to each processor of the guest.
     Stream,
     /// Each processor sends datagrams as fast as possible.
@@ -48,22 +48,22 @@ pub enum Load {
 
 /// Parameters of the machine with several queue pairs.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct MultiqueueSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
     /// Number of queue pairs, and of processors of the guest.
     pub pairs: u8,
     /// Path of doorbells to the card.
-    pub doorbell: Doorbell,
+    pub doorbell: DoorbellPath,
     /// Traffic between the guest and its clients.
-    pub load: Load,
+    pub load: MultiqueueTraffic,
     /// Seed of the order in which clients send.
     pub seed: u64,
 }
 
 /// Event of the machine with queue pairs.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum MultiqueueEvent {
     /// The machine has to poll the port.
     Port,
     /// The timer of this processor has expired.
@@ -74,13 +74,13 @@ pub enum Event {
     Answered(usize),
 }
 
-type Core = super::engine::Core<Event>;
+type MultiqueueCore = super::engine::SimulationCore<MultiqueueEvent>;
 
 /// Processor of the guest, with its kernel.
 #[derive(Debug)]
-struct Processor {
-    kernel: Kernel<Pair>,
-    hardware: Hardware,
+struct GuestProcessor {
+    kernel: Kernel<VfQueuePair>,
+    hardware: GuestHardware,
     timer: Option<EventKey>,
     /// Register writes that the processor has sent and that are not carried out.
     messages: VecDeque<(u32, u32)>,
@@ -90,7 +90,7 @@ struct Processor {
 
 /// Process of the service domain that carries out device accesses of the guest.
 #[derive(Debug)]
-struct Courier {
+struct DeviceAccessProcess {
     vcpu: VcpuId,
     /// Processors with pending accesses, in the order of service.
     requests: VecDeque<usize>,
@@ -100,52 +100,52 @@ struct Courier {
 
 /// Parts of the machine, which handle its events.
 #[derive(Debug)]
-pub struct Host {
+pub struct MultiqueueMachine {
     chipset: Chipset,
-    port: Port,
+    port: AvfPort,
     port_event: Option<EventKey>,
-    driver: Vf,
-    doorbell: Doorbell,
+    driver: AvfDriver,
+    doorbell: DoorbellPath,
     doorbells: DoorbellCounters,
-    processors: Vec<Processor>,
-    courier: Courier,
+    processors: Vec<GuestProcessor>,
+    courier: DeviceAccessProcess,
     cache: LastLevelCache,
 }
 
 /// Machine with queue pairs that runs in virtual time.
-pub type Queues = Engine<Host>;
+pub type MultiqueueSimulation = Simulation<MultiqueueMachine>;
 
-impl Actor for Host {
-    type Event = Event;
+impl Actor for MultiqueueMachine {
+    type Event = MultiqueueEvent;
 
-    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+    fn handle(&mut self, event: MultiqueueEvent, now: VirtualInstant, core: &mut MultiqueueCore) {
         match event {
-            Event::Port => {
+            MultiqueueEvent::Port => {
                 self.port_event = None;
                 self.sync(now, core);
             }
-            Event::Timer(processor) => {
+            MultiqueueEvent::Timer(processor) => {
                 self.processors[processor].timer = None;
                 self.timer(processor, now, core);
             }
-            Event::Forwarded(processor) => {
+            MultiqueueEvent::Forwarded(processor) => {
                 self.courier.requests.push_back(processor);
                 core.tell(self.courier.vcpu, DomainKind::Dom0, 0, now);
                 core.wake(self.courier.vcpu, now);
             }
-            Event::Answered(processor) => self.answered(processor, now, core),
+            MultiqueueEvent::Answered(processor) => self.answered(processor, now, core),
         }
     }
 
     /// Executes a step of a virtual CPU. The courier's virtual CPU is the first one; the guest's follow.
-    fn execute(&mut self, step: Step, core: &mut Core) {
+    fn execute(&mut self, step: VcpuStep, core: &mut MultiqueueCore) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_courier(step, core),
             Some(processor) => self.execute_guest(processor, step, core),
         }
     }
 
-    fn check_books(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut ConservationChecks) {
         self.port.check_books(books);
         let broken = self.processors.iter().find_map(|it| it.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
@@ -158,16 +158,16 @@ impl Actor for Host {
     }
 }
 
-impl Host {
+impl MultiqueueMachine {
     /// Advances the card's port to `now`.
-    fn sync(&mut self, now: Instant, core: &mut Core) {
+    fn sync(&mut self, now: VirtualInstant, core: &mut MultiqueueCore) {
         let next = self.port.sync(now, &mut self.chipset);
         self.settle(next, now, core);
     }
 
     /// Delivers the port's interrupts and schedules its next poll.
-    fn settle(&mut self, next: Option<Instant>, now: Instant, core: &mut Core) {
-        self.port_event = core.replace(self.port_event, next, Event::Port);
+    fn settle(&mut self, next: Option<VirtualInstant>, now: VirtualInstant, core: &mut MultiqueueCore) {
+        self.port_event = core.replace(self.port_event, next, MultiqueueEvent::Port);
         let mut sent = core::mem::take(&mut self.port.functions.sent);
         for (rid, message) in sent.drain(..) {
             let Some(interrupt) = self.chipset.deliver_message(rid, message) else { continue };
@@ -182,7 +182,7 @@ impl Host {
     }
 
     /// Wakes a processor that has work, unless it waits for an answer.
-    fn wake(&mut self, processor: usize, now: Instant, core: &mut Core) {
+    fn wake(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let hardware = &self.processors[processor].hardware;
         if !hardware.waits {
             core.wake(hardware.vcpu, now);
@@ -191,32 +191,38 @@ impl Host {
 
     /// Completes one of a processor's accesses, and resumes the processor after the last one. Waking an idle
     /// thread costs more.
-    fn answered(&mut self, processor: usize, now: Instant, core: &mut Core) {
-        let Processor { hardware, awaits, .. } = &mut self.processors[processor];
+    fn answered(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
+        let GuestProcessor { hardware, awaits, .. } = &mut self.processors[processor];
         *awaits -= 1;
         if *awaits > 0 {
             return;
         }
         hardware.waits = false;
         let (thread, domain) = (core.processors.home(hardware.vcpu), hardware.domain);
-        let cycles = core.table[Cost::EventBlocked];
-        core.processors.steal(thread, domain, Category::EventChannel, cycles, now);
+        let cycles = core.table[CostConstant::EventBlocked];
+        core.processors.steal(thread, domain, CycleCategory::EventChannel, cycles, now);
         core.wake(hardware.vcpu, now);
     }
 
     /// Handles a processor's timer: the hypervisor's own timer interrupt, and the guest's.
-    fn timer(&mut self, processor: usize, now: Instant, core: &mut Core) {
+    fn timer(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let hardware = &mut self.processors[processor].hardware;
         hardware.controller.run_timer(now, &mut self.chipset.channels);
         let (thread, domain) = (core.processors.home(hardware.vcpu), hardware.domain);
-        core.processors.steal(thread, domain, Category::Timer, core.table[Cost::HypervisorTick], now);
+        core.processors.steal(
+            thread,
+            domain,
+            CycleCategory::Timer,
+            core.table[CostConstant::HypervisorTick],
+            now,
+        );
         self.wake(processor, now, core);
         self.set_timer(processor, core);
     }
 
     /// Schedules a processor's timer as programmed by its kernel.
-    fn set_timer(&mut self, processor: usize, core: &mut Core) {
-        let Processor { hardware, timer, .. } = &mut self.processors[processor];
-        *timer = core.replace(*timer, hardware.controller.deadline(), Event::Timer(processor));
+    fn set_timer(&mut self, processor: usize, core: &mut MultiqueueCore) {
+        let GuestProcessor { hardware, timer, .. } = &mut self.processors[processor];
+        *timer = core.replace(*timer, hardware.controller.deadline(), MultiqueueEvent::Timer(processor));
     }
 }

@@ -1,28 +1,29 @@
 //! Tests of doorbells and queue pairs by a machine's results.
 
-use super::{Doorbell, Load, Plan, Queues, Results};
+use super::{DoorbellPath, MultiqueueResults, MultiqueueSetup, MultiqueueSimulation, MultiqueueTraffic};
 use hypervisor::cost::CostTable;
-use sim::Span;
+use sim::VirtualDuration;
 
-const DOORBELLS: [Doorbell; 3] = [Doorbell::Memory, Doorbell::Posted, Doorbell::Answered];
-const LOADS: [Load; 3] = [Load::Stream, Load::Datagrams, Load::Requests];
+const DOORBELLS: [DoorbellPath; 3] = [DoorbellPath::Memory, DoorbellPath::Posted, DoorbellPath::Answered];
+const LOADS: [MultiqueueTraffic; 3] =
+    [MultiqueueTraffic::Stream, MultiqueueTraffic::Datagrams, MultiqueueTraffic::Requests];
 
-fn plan(pairs: u8, doorbell: Doorbell, load: Load) -> Plan {
-    Plan { table: CostTable::modern(), pairs, doorbell, load, seed: 1 }
+fn plan(pairs: u8, doorbell: DoorbellPath, load: MultiqueueTraffic) -> MultiqueueSetup {
+    MultiqueueSetup { table: CostTable::modern(), pairs, doorbell, load, seed: 1 }
 }
 
-fn found(pairs: u8, doorbell: Doorbell, load: Load) -> Results {
-    let mut machine = Queues::new(&plan(pairs, doorbell, load)).unwrap();
-    machine.measure(load, Span::from_millis(5), Span::from_millis(20)).unwrap()
+fn found(pairs: u8, doorbell: DoorbellPath, load: MultiqueueTraffic) -> MultiqueueResults {
+    let mut machine = MultiqueueSimulation::new(&plan(pairs, doorbell, load)).unwrap();
+    machine.measure(load, VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap()
 }
 
 #[test]
 fn only_unmapped_doorbells_cause_vm_exits() {
     for load in LOADS {
         for doorbell in DOORBELLS {
-            let Results { doorbells, exits, .. } = found(1, doorbell, load);
+            let MultiqueueResults { doorbells, exits, .. } = found(1, doorbell, load);
             assert!(doorbells > 300.0, "{load:?} {doorbell:?}: {doorbells}");
-            let expected = if doorbell == Doorbell::Memory { 0.0 } else { doorbells };
+            let expected = if doorbell == DoorbellPath::Memory { 0.0 } else { doorbells };
             assert_eq!(exits.to_bits(), expected.to_bits(), "{load:?} {doorbell:?}");
         }
     }
@@ -30,26 +31,26 @@ fn only_unmapped_doorbells_cause_vm_exits() {
 
 #[test]
 fn datagram_sender_rings_the_doorbell_once_per_datagram() {
-    let doorbells = found(1, Doorbell::Memory, Load::Datagrams).doorbells;
+    let doorbells = found(1, DoorbellPath::Memory, MultiqueueTraffic::Datagrams).doorbells;
     assert!((1_000.0..1_050.0).contains(&doorbells), "and once for each interrupt: {doorbells}");
 }
 
 #[test]
 fn mapped_doorbells_beat_posted_ones_which_beat_answered_ones() {
-    for load in [Load::Stream, Load::Datagrams] {
+    for load in [MultiqueueTraffic::Stream, MultiqueueTraffic::Datagrams] {
         let throughput = DOORBELLS.map(|doorbell| found(1, doorbell, load).throughput_gbps);
         assert!(throughput.is_sorted_by(|one, next| one > next), "{load:?}: {throughput:?}");
     }
-    let trips = DOORBELLS.map(|doorbell| found(1, doorbell, Load::Requests).round_trip_us);
+    let trips = DOORBELLS.map(|doorbell| found(1, doorbell, MultiqueueTraffic::Requests).round_trip_us);
     assert!(trips[0] < trips[1] && trips[0] < trips[2], "{trips:?}");
 }
 
 #[test]
 fn throughput_scales_with_mapped_queue_pairs() {
-    for load in [Load::Stream, Load::Datagrams] {
-        let one = found(1, Doorbell::Memory, load).throughput_gbps;
+    for load in [MultiqueueTraffic::Stream, MultiqueueTraffic::Datagrams] {
+        let one = found(1, DoorbellPath::Memory, load).throughput_gbps;
         for pairs in [2, 4] {
-            let times = found(pairs, Doorbell::Memory, load).throughput_gbps / one;
+            let times = found(pairs, DoorbellPath::Memory, load).throughput_gbps / one;
             assert!((times - f64::from(pairs)).abs() < 0.1, "{load:?}: {pairs} pairs are {times} times one");
         }
     }
@@ -57,14 +58,16 @@ fn throughput_scales_with_mapped_queue_pairs() {
 
 #[test]
 fn posted_doorbell_process_limits_all_queue_pairs() {
-    let [two, four] = [2, 4].map(|pairs| found(pairs, Doorbell::Posted, Load::Datagrams).throughput_gbps);
+    let [two, four] =
+        [2, 4].map(|pairs| found(pairs, DoorbellPath::Posted, MultiqueueTraffic::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");
 }
 
 #[test]
 fn number_of_queue_pairs_out_of_range_is_rejected() {
     for pairs in [0, 5] {
-        let error = Queues::new(&plan(pairs, Doorbell::Memory, Load::Stream)).unwrap_err();
+        let error = MultiqueueSimulation::new(&plan(pairs, DoorbellPath::Memory, MultiqueueTraffic::Stream))
+            .unwrap_err();
         assert_eq!(error, format!("number of queue pairs {pairs} is out of range (1-4)"));
     }
 }
@@ -72,8 +75,11 @@ fn number_of_queue_pairs_out_of_range_is_rejected() {
 #[test]
 fn equal_seeds_give_equal_queue_pair_machine_traces() {
     let story = || {
-        let mut machine = Queues::new(&plan(4, Doorbell::Posted, Load::Stream)).unwrap();
-        let found = machine.measure(Load::Stream, Span::ZERO, Span::from_millis(2)).unwrap();
+        let mut machine =
+            MultiqueueSimulation::new(&plan(4, DoorbellPath::Posted, MultiqueueTraffic::Stream)).unwrap();
+        let found = machine
+            .measure(MultiqueueTraffic::Stream, VirtualDuration::ZERO, VirtualDuration::from_millis(2))
+            .unwrap();
         (machine.hash(), machine.events(), format!("{found:?}"))
     };
     assert_eq!(story(), story());

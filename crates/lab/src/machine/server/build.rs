@@ -1,50 +1,50 @@
 //! Creates a server, with every driver started.
 
-use super::setup::{BuildError, Network, Setup};
-use super::{Core, Event, Server, World};
+use super::setup::{NetworkPath, ServerBuildError, ServerSetup};
+use super::{ServerCore, ServerEvent, ServerMachine, ServerSimulation};
 use crate::machine::chipset::Chipset;
-use crate::machine::code::Code;
-use crate::machine::controller::Controller;
-use crate::machine::memory::{GUEST_MEMORY, Region};
-use crate::machine::parts::card::{Port, Recipient};
-use crate::machine::parts::guest::{Hardware, RING, System, Vm};
-use crate::machine::parts::monitor::Monitor;
+use crate::machine::code::GuestApicCode;
+use crate::machine::controller::InterruptController;
+use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
+use crate::machine::parts::card::{FrameRecipient, NicPort};
+use crate::machine::parts::guest::{GuestHardware, GuestKernel, RING, ServerGuest};
+use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::Split;
+use crate::machine::parts::split::SplitNetwork;
 use guest::Kernel;
-use hypervisor::cost::Cost;
-use hypervisor::cpu::{Config, LastLevelCache, VcpuId};
+use hypervisor::cost::CostConstant;
+use hypervisor::cpu::{LastLevelCache, ProcessorConfig, VcpuId};
 use hypervisor::domain::DomainKind;
 use i82576::MacAddress;
-use sim::{Generator, Instant, Span};
+use sim::{RandomStream, VirtualDuration, VirtualInstant};
 
 /// Bytes of the longest frame on a wire, and of the header before its packet.
 const FRAME: usize = ETHERNET_HEADER + 1_500;
 const ETHERNET_HEADER: usize = 14;
-impl World {
+impl ServerSimulation {
     /// Creates a server with every driver started and no frame in flight.
     ///
     /// # Errors
-    /// [`BuildError`] if the setup is invalid or a driver fails.
-    pub fn new(setup: &Setup) -> Result<Self, BuildError> {
+    /// [`ServerBuildError`] if the setup is invalid or a driver fails.
+    pub fn new(setup: &ServerSetup) -> Result<Self, ServerBuildError> {
         let (guests, ports, topology) = (setup.guests, setup.ports, setup.topology);
         let room = topology.guests_per_port;
         if ports == 0 || guests < ports || guests.div_ceil(ports) > room {
-            return Err(BuildError::Guests { guests, ports, room });
+            return Err(ServerBuildError::Guests { guests, ports, room });
         }
-        let config = Config::from_table(&setup.table, topology.cores(), topology.threads_per_core);
-        let mut core = Core::new(setup.table.clone(), setup.scheduling.machine(config));
-        let system = Server::new(setup, &mut core)?;
+        let config = ProcessorConfig::from_table(&setup.table, topology.cores(), topology.threads_per_core);
+        let mut core = ServerCore::new(setup.table.clone(), setup.scheduling.machine(config));
+        let system = ServerMachine::new(setup, &mut core)?;
         Ok(Self { core, system })
     }
 }
 
-impl Server {
-    fn new(setup: &Setup, core: &mut Core) -> Result<Self, BuildError> {
+impl ServerMachine {
+    fn new(setup: &ServerSetup, core: &mut ServerCore) -> Result<Self, ServerBuildError> {
         let (guests, ports, topology) = (setup.guests, setup.ports, setup.topology);
         let kernels = usize::from(guests) + setup.service_functions()?;
-        let cache = LastLevelCache::new(setup.table[Cost::LastLevelCache] * 1_024);
-        let split = setup.network != Network::Direct;
+        let cache = LastLevelCache::new(setup.table[CostConstant::LastLevelCache] * 1_024);
+        let split = setup.network != NetworkPath::Direct;
         let mut server = Self {
             topology,
             eoi: setup.eoi,
@@ -56,13 +56,13 @@ impl Server {
             split: None,
             timers: vec![None; kernels],
             service: Vec::new(),
-            monitor: Monitor::default(),
+            monitor: PfMonitor::default(),
             caches: vec![cache; topology.sockets.into()],
         };
         if setup.kind != DomainKind::Native {
             server.add_service_domain(core);
         }
-        let config = driver::vf::Config {
+        let config = driver::vf::VfDriverConfig {
             moderation: setup.moderation,
             transmit_interval_us: setup.inside.map(|inside| inside.transmit_interval_us),
             rx_descriptors: RING,
@@ -87,7 +87,7 @@ impl Server {
         Ok(server)
     }
 
-    fn add_service_domain(&mut self, core: &mut Core) {
+    fn add_service_domain(&mut self, core: &mut ServerCore) {
         let domain = core.processors.add_domain(DomainKind::Dom0, "dom0".into());
         for n in 0..self.topology.service_cpus {
             let vcpu = core.processors.add_vcpu(domain, self.topology.service(n));
@@ -96,45 +96,54 @@ impl Server {
     }
 
     /// Creates the service domain's network side, if guests have front ends.
-    fn service_network(&mut self, setup: &Setup, core: &Core) -> Result<Option<Split>, BuildError> {
-        let Network::Split { workers } = setup.network else { return Ok(None) };
+    fn service_network(
+        &mut self,
+        setup: &ServerSetup,
+        core: &ServerCore,
+    ) -> Result<Option<SplitNetwork>, ServerBuildError> {
+        let NetworkPath::Split { workers } = setup.network else { return Ok(None) };
         let cpus = self.service.len();
-        let refused = BuildError::Workers { workers, cpus: self.topology.service_cpus };
+        let refused = ServerBuildError::Workers { workers, cpus: self.topology.service_cpus };
         let first = self.service.first().filter(|_| workers > 0 && usize::from(workers) <= cpus);
         let domain = core.processors.domain_of(first.ok_or(refused)?.vcpu);
         let (netback, converts) = ((workers.into(), setup.netback), setup.kind == DomainKind::Hvm);
-        Ok(Some(Split::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
+        Ok(Some(SplitNetwork::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
     }
 
     /// Adds the domain of a port's guest `n`, with memory.
-    fn add_domain(&mut self, setup: &Setup, n: u8, core: &mut Core) -> Recipient {
+    fn add_domain(&mut self, setup: &ServerSetup, n: u8, core: &mut ServerCore) -> FrameRecipient {
         let index = self.vms.len() + usize::from(n);
         let domain = core.processors.add_domain(setup.kind, format!("guest{index}"));
-        Recipient { domain, region: Region::of(index), part: 0 }
+        FrameRecipient { domain, region: DomainMemoryRegion::of(index), part: 0 }
     }
 
     /// Adds a port with a VF for each guest, and one for the service domain if it sends.
     fn add_direct(
         &mut self,
-        setup: &Setup,
+        setup: &ServerSetup,
         port: u8,
-        guests: &[Recipient],
-        config: &driver::vf::Config,
-        core: &mut Core,
-    ) -> Result<(), BuildError> {
+        guests: &[FrameRecipient],
+        config: &driver::vf::VfDriverConfig,
+        core: &mut ServerCore,
+    ) -> Result<(), ServerBuildError> {
         let service = self.service_function(setup, guests.len() as u8, core);
         let recipients: Vec<_> = guests.iter().copied().chain(service).collect();
-        let built = Port::new(port, &recipients, setup.outside(port), config, &mut self.chipset);
-        let (built, drivers) = built.map_err(BuildError::Card)?;
+        let built = NicPort::new(port, &recipients, setup.outside(port), config, &mut self.chipset);
+        let (built, drivers) = built.map_err(ServerBuildError::Card)?;
         self.ports.push(built);
         for ((recipient, driver), vf) in recipients.iter().zip(drivers).zip(0..) {
             let (kind, spec) = setup.system_of(port, usize::from(vf) < guests.len());
             let (vcpu, code) = self.add_processor(recipient, core)?;
             let code = (code, spec.tick);
-            let controller = Controller::direct(kind, recipient.domain, code, &mut self.chipset.channels);
-            let hardware = Hardware::direct(kind, (recipient.domain, vcpu), setup.msix, controller);
+            let controller =
+                InterruptController::direct(kind, recipient.domain, code, &mut self.chipset.channels);
+            let hardware = GuestHardware::direct(kind, (recipient.domain, vcpu), setup.msix, controller);
             let kernel = Box::new(Kernel::new(spec, driver));
-            self.vms.push(Vm { system: System::Direct { kernel, vf }, port: port.into(), hardware });
+            self.vms.push(ServerGuest {
+                system: GuestKernel::Direct { kernel, vf },
+                port: port.into(),
+                hardware,
+            });
         }
         Ok(())
     }
@@ -142,20 +151,21 @@ impl Server {
     /// Adds a port driven by the service domain, with its guests behind a bridge.
     fn add_bridged(
         &mut self,
-        setup: &Setup,
+        setup: &ServerSetup,
         port: u8,
-        guests: &[Recipient],
-        (config, split): (&driver::vf::Config, &mut Split),
-        core: &mut Core,
-    ) -> Result<(), BuildError> {
-        let region = Region::of_service(setup.guests.into(), setup.ports);
+        guests: &[FrameRecipient],
+        (config, split): (&driver::vf::VfDriverConfig, &mut SplitNetwork),
+        core: &mut ServerCore,
+    ) -> Result<(), ServerBuildError> {
+        let region = DomainMemoryRegion::of_service(setup.guests.into(), setup.ports);
         let part = u64::from(port) * GUEST_MEMORY;
-        let service = Recipient { domain: split.domain(), region, part };
+        let service = FrameRecipient { domain: split.domain(), region, part };
         let macs: Vec<_> = (0..guests.len()).map(|n| MacAddress([0x02, 0xcc, port, 0, 0, n as u8])).collect();
-        let built = Port::shared(port, (service, &macs), setup.outside(port), config, &mut self.chipset);
-        let (built, driver) = built.map_err(BuildError::Card)?;
+        let built = NicPort::shared(port, (service, &macs), setup.outside(port), config, &mut self.chipset);
+        let (built, driver) = built.map_err(ServerBuildError::Card)?;
         self.ports.push(built);
-        let refused = |error: hypervisor::evtchn::Error| BuildError::Card(error.to_string());
+        let refused =
+            |error: hypervisor::evtchn::EventChannelError| ServerBuildError::Card(error.to_string());
         split.add_card(driver, &mut self.chipset.channels).map_err(refused)?;
         for (guest, mac) in guests.iter().zip(macs) {
             let (vcpu, code) = self.add_processor(guest, core)?;
@@ -166,37 +176,43 @@ impl Server {
             }
             let spec = setup.spec_of(port);
             let (code, ends) = ((code, spec.tick), (guest.domain, event));
-            let controller = Controller::split(setup.kind, ends, code, &mut self.chipset.channels);
-            let hardware = Hardware::split(setup.kind, (guest.domain, vcpu), controller);
-            let system = System::Split(Box::new(Kernel::new(spec, front)));
-            self.vms.push(Vm { system, port: port.into(), hardware });
+            let controller = InterruptController::split(setup.kind, ends, code, &mut self.chipset.channels);
+            let hardware = GuestHardware::split(setup.kind, (guest.domain, vcpu), controller);
+            let system = GuestKernel::Split(Box::new(Kernel::new(spec, front)));
+            self.vms.push(ServerGuest { system, port: port.into(), hardware });
         }
         Ok(())
     }
 
     /// Adds a guest's virtual CPU, on the guests' threads in turn, and its kernel's code.
-    fn add_processor(&mut self, guest: &Recipient, core: &mut Core) -> Result<(VcpuId, Code), BuildError> {
+    fn add_processor(
+        &mut self,
+        guest: &FrameRecipient,
+        core: &mut ServerCore,
+    ) -> Result<(VcpuId, GuestApicCode), ServerBuildError> {
         let turn = self.vms.len() as u16;
         let topology = &self.topology;
         let home = if self.service.is_empty() { topology.bare(turn) } else { topology.guest(turn) };
         let vcpu = core.processors.add_vcpu(guest.domain, home);
-        let code = Code::load(&mut self.chipset.memory, guest.region);
+        let code = GuestApicCode::load(&mut self.chipset.memory, guest.region);
         self.guests.resize(self.guests.len().max(guest.domain.index() + 1), None);
         self.guests[guest.domain.index()] = Some(self.vms.len());
         Ok((
             vcpu,
-            code.ok_or_else(|| BuildError::Card("the guest's memory has no room for a kernel".into()))?,
+            code.ok_or_else(|| ServerBuildError::Card("the guest's memory has no room for a kernel".into()))?,
         ))
     }
 
     /// Starts ticks at random phases, and schedules the first poll of every port.
-    fn start_clocks(&mut self, setup: &Setup, core: &mut Core) {
-        let mut phases = Generator::named(setup.seed, "tick phases");
-        let mut phase = |period: Span| Instant::ZERO + Span::from_picos(phases.below(period.picos().max(1)));
+    fn start_clocks(&mut self, setup: &ServerSetup, core: &mut ServerCore) {
+        let mut phases = RandomStream::named(setup.seed, "tick phases");
+        let mut phase = |period: VirtualDuration| {
+            VirtualInstant::ZERO + VirtualDuration::from_picos(phases.below(period.picos().max(1)))
+        };
         for cpu in 0..self.service.len() {
-            core.schedule(phase(self.topology.service_tick), Event::ServiceTick(cpu));
+            core.schedule(phase(self.topology.service_tick), ServerEvent::ServiceTick(cpu));
         }
-        if let guest::kernel::Tick::Periodic(period) = setup.spec.tick {
+        if let guest::kernel::TickMode::Periodic(period) = setup.spec.tick {
             for vm in 0..self.vms.len() {
                 self.vms[vm].hardware.controller.start_periodic(phase(period), period);
                 self.set_timer(vm, core);
@@ -204,9 +220,9 @@ impl Server {
         }
         for port in 0..self.ports.len() {
             if setup.outside(port as u8).traffic.is_paced() {
-                self.ports[port].line.delay(Span::from_nanos(phases.below(1_000_000)));
+                self.ports[port].line.delay(VirtualDuration::from_nanos(phases.below(1_000_000)));
             }
-            self.sync(port, Instant::ZERO, core);
+            self.sync(port, VirtualInstant::ZERO, core);
         }
     }
 }

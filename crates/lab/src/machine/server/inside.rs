@@ -4,39 +4,44 @@
 //! The service domain's sender has its own virtual CPU, on a thread without a guest, and is a paravirtualized
 //! kernel: its interrupts are events, and its system calls pass through the hypervisor.
 
-use super::setup::{BuildError, Inside, Origin, Setup};
-use super::{Core, Server};
-use crate::machine::memory::Region;
-use crate::machine::parts::card::Recipient;
+use super::setup::{InternalSender, InternalTraffic, ServerBuildError, ServerSetup};
+use super::{ServerCore, ServerMachine};
+use crate::machine::memory::DomainMemoryRegion;
+use crate::machine::parts::card::FrameRecipient;
 use guest::SenderConfig;
-use sim::Instant;
+use sim::VirtualInstant;
 
-impl Server {
+impl ServerMachine {
     /// Returns the service domain as recipient of a port's function `n`, if the service domain sends.
-    pub(super) fn service_function(&self, setup: &Setup, n: u8, core: &Core) -> Option<Recipient> {
-        setup.inside.filter(|inside| inside.from == Origin::ServiceDomain)?;
+    pub(super) fn service_function(
+        &self,
+        setup: &ServerSetup,
+        n: u8,
+        core: &ServerCore,
+    ) -> Option<FrameRecipient> {
+        setup.inside.filter(|inside| inside.from == InternalSender::ServiceDomain)?;
         let domain = core.processors.domain_of(self.service.first()?.vcpu);
         let guest = self.vms.len() + usize::from(n);
-        Some(Recipient { domain, region: Region::of(guest), part: 0 })
+        Some(FrameRecipient { domain, region: DomainMemoryRegion::of(guest), part: 0 })
     }
 
     /// Starts every program that sends inside the server.
     pub(super) fn start_inside(
         &mut self,
-        inside: Inside,
+        inside: InternalTraffic,
         buffers: u32,
-        core: &mut Core,
-    ) -> Result<(), BuildError> {
+        core: &mut ServerCore,
+    ) -> Result<(), ServerBuildError> {
         for port in 0..self.ports.len() {
             let mut on_port = (0..self.vms.len()).filter(|vm| self.vms[*vm].port == port);
             let (first, last) = (on_port.next(), on_port.next_back());
             let (Some(to), Some(from)) = (first, last) else {
-                return Err(BuildError::Inside("two functions of each port"));
+                return Err(ServerBuildError::Inside("two functions of each port"));
             };
-            let Inside { load, message_bytes, mtu, .. } = inside;
+            let InternalTraffic { load, message_bytes, mtu, .. } = inside;
             let to = self.vms[to].mac();
             self.vms[from].start_sending(SenderConfig { to, load, message_bytes, mtu, buffers });
-            core.wake(self.vms[from].hardware.vcpu, Instant::ZERO);
+            core.wake(self.vms[from].hardware.vcpu, VirtualInstant::ZERO);
         }
         Ok(())
     }

@@ -1,37 +1,43 @@
 //! Timers of guests and interrupts of devices, with the hypervisor's part.
 
-use super::{Core, Event, Server};
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use super::{ServerCore, ServerEvent, ServerMachine};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
-use hypervisor::remap::{Interrupt, Owner};
-use sim::{Instant, Label};
+use hypervisor::remap::{RemappedInterrupt, VectorOwner};
+use sim::{TraceLabel, VirtualInstant};
 
-const WORLD: Label = Label::new("world");
-const INTERRUPT: Label = Label::new("interrupt");
+const WORLD: TraceLabel = TraceLabel::new("world");
+const INTERRUPT: TraceLabel = TraceLabel::new("interrupt");
 
-impl Server {
+impl ServerMachine {
     /// Schedules a guest's timer as programmed by its kernel.
-    pub(super) fn set_timer(&mut self, vm: usize, core: &mut Core) {
+    pub(super) fn set_timer(&mut self, vm: usize, core: &mut ServerCore) {
         let at = self.vms[vm].hardware.controller.deadline();
-        self.timers[vm] = core.replace(self.timers[vm], at, Event::Timer(vm));
+        self.timers[vm] = core.replace(self.timers[vm], at, ServerEvent::Timer(vm));
     }
 
     /// Handles a guest's timer: the hypervisor's own timer interrupt, and the guest's.
-    pub(super) fn timer(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn timer(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.controller.run_timer(now, &mut self.chipset.channels);
         let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
         if kind != DomainKind::Native {
             let thread = core.processors.home(vcpu);
-            core.processors.steal(thread, domain, Category::Timer, core.table[Cost::HypervisorTick], now);
+            core.processors.steal(
+                thread,
+                domain,
+                CycleCategory::Timer,
+                core.table[CostConstant::HypervisorTick],
+                now,
+            );
         }
         self.wake(vm, now, core);
         self.set_timer(vm, core);
     }
 
     /// Wakes a guest that has work, unless it is blocked for its device model.
-    pub(super) fn wake(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn wake(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &self.vms[vm].hardware;
         if !hardware.waits {
             core.wake(hardware.vcpu, now);
@@ -39,14 +45,20 @@ impl Server {
     }
 
     /// Advances a port's card and wire to `now`.
-    pub(super) fn sync(&mut self, port: usize, now: Instant, core: &mut Core) {
+    pub(super) fn sync(&mut self, port: usize, now: VirtualInstant, core: &mut ServerCore) {
         let next = self.ports[port].sync(now, &mut self.chipset);
         self.settle(port, next, now, core);
     }
 
     /// Delivers a port's interrupts and schedules its next poll.
-    pub(super) fn settle(&mut self, port: usize, next: Option<Instant>, now: Instant, core: &mut Core) {
-        self.port_events[port] = core.replace(self.port_events[port], next, Event::Port(port));
+    pub(super) fn settle(
+        &mut self,
+        port: usize,
+        next: Option<VirtualInstant>,
+        now: VirtualInstant,
+        core: &mut ServerCore,
+    ) {
+        self.port_events[port] = core.replace(self.port_events[port], next, ServerEvent::Port(port));
         let mut sent = core::mem::take(&mut self.ports[port].functions.sent);
         for (rid, message) in sent.drain(..) {
             if let Some(interrupt) = self.chipset.deliver_message(rid, message) {
@@ -58,8 +70,8 @@ impl Server {
 
     /// Handles a device's interrupt: interrupts the virtual CPU on the owner's thread, and wakes the owner.
     /// On an idle thread the hypervisor is active already, which going idle was charged for.
-    fn interrupt(&mut self, interrupt: &Interrupt, now: Instant, core: &mut Core) {
-        let Owner { domain, entry, .. } = interrupt.owner;
+    fn interrupt(&mut self, interrupt: &RemappedInterrupt, now: VirtualInstant, core: &mut ServerCore) {
+        let VectorOwner { domain, entry, .. } = interrupt.owner;
         let Some(index) = self.guests.get(domain.index()).copied().flatten() else {
             return self.interrupt_service(interrupt, now, core);
         };
@@ -67,7 +79,7 @@ impl Server {
         core.trace.note(now, WORLD, INTERRUPT, &[index as u64, entry.into()]);
         let (vcpu, kind) = (hardware.vcpu, hardware.kind);
         let deliverable = hardware.signal(entry, interrupt.guest.vector, &mut self.chipset.channels);
-        let sending = if kind == DomainKind::Pvm { core.table[Cost::EventSend] } else { 0 };
+        let sending = if kind == DomainKind::Pvm { core.table[CostConstant::EventSend] } else { 0 };
         core.tell(vcpu, kind, sending, now);
         if deliverable {
             self.wake(index, now, core);

@@ -1,23 +1,23 @@
 //! Results of an interval: throughput, losses, interrupts and cycles. If the accounts do not balance or a
 //! packet is missing, the measurement fails.
 
-use super::{Server, World};
-use crate::machine::books::Books;
-use crate::machine::engine::Defect;
-use crate::machine::parts::card::Port;
-use crate::machine::parts::guest::System;
-use crate::machine::parts::split::Split;
-use hypervisor::account::{Category, Usage};
-use hypervisor::cpu::ThreadId;
+use super::{ServerMachine, ServerSimulation};
+use crate::machine::books::ConservationChecks;
+use crate::machine::engine::ModelDefect;
+use crate::machine::parts::card::NicPort;
+use crate::machine::parts::guest::GuestKernel;
+use crate::machine::parts::split::SplitNetwork;
+use hypervisor::account::{CycleCategory, CycleUsage};
+use hypervisor::cpu::HardwareThreadId;
 use hypervisor::domain::DomainKind;
 use nic::PoolCounters;
-use sim::Span;
+use sim::VirtualDuration;
 
 /// Results of a measured interval of the server.
 #[derive(Debug, Clone)]
-pub struct Measured {
-    usage: Usage,
-    elapsed: Span,
+pub struct ServerResults {
+    usage: CycleUsage,
+    elapsed: VirtualDuration,
     hertz: u64,
     own_dom0: u64,
     /// Cycles of the hypervisor for the service domain, mostly in hypercalls.
@@ -26,17 +26,17 @@ pub struct Measured {
     hypervisor: u64,
     overhead_guests: u64,
     /// Threads of the service domain's virtual CPUs.
-    service: Vec<ThreadId>,
+    service: Vec<HardwareThreadId>,
     /// Round-trip times of the responses in the interval, shortest first.
-    round_trips: Vec<Span>,
+    round_trips: Vec<VirtualDuration>,
     lost_events: u64,
-    after: Counts,
-    before: Counts,
+    after: ServerCounters,
+    before: ServerCounters,
 }
 
 /// Sums of counters over all guests.
 #[derive(Debug, Clone, Default)]
-struct Counts {
+struct ServerCounters {
     read_bytes: u64,
     read_packets: u64,
     offered: u64,
@@ -49,19 +49,23 @@ struct Counts {
     answered: Vec<usize>,
 }
 
-impl World {
+impl ServerSimulation {
     /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
-    /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Measured, Defect> {
-        let (before, usage) = self.observe((warm_up, span), Server::counts)?;
+    /// [`ModelDefect`] of the model.
+    pub fn measure(
+        &mut self,
+        warm_up: VirtualDuration,
+        span: VirtualDuration,
+    ) -> Result<ServerResults, ModelDefect> {
+        let (before, usage) = self.observe((warm_up, span), ServerMachine::counts)?;
         let (processors, vms) = (&self.core.processors, &self.system.vms);
         // On a bare machine only its own kernel switches between programs.
         let native = vms.iter().filter(|vm| vm.hardware.kind == DomainKind::Native);
         let without_hypervisor: u64 = native.map(|vm| usage.hypervisor_for(vm.hardware.domain)).sum();
         let own = |kind: fn(DomainKind) -> bool| usage.own_of(processors.domains(), kind);
-        Ok(Measured {
+        Ok(ServerResults {
             service: self.system.service.iter().map(|cpu| processors.home(cpu.vcpu)).collect(),
             round_trips: self.system.round_trips(&before),
             lost_events: self.system.chipset.channels.stranded_events() as u64,
@@ -83,9 +87,9 @@ impl World {
     }
 }
 
-impl Server {
-    fn counts(&self) -> Counts {
-        let mut sum = Counts::default();
+impl ServerMachine {
+    fn counts(&self) -> ServerCounters {
+        let mut sum = ServerCounters::default();
         for vm in &self.vms {
             let counters = vm.counters();
             sum.read_bytes += counters.read_bytes;
@@ -95,24 +99,24 @@ impl Server {
             sum.reordered += counters.reordered;
             sum.offered += counters.written_messages;
         }
-        for Port { line, .. } in &self.ports {
+        for NicPort { line, .. } in &self.ports {
             sum.offered += line.frames;
             sum.answered.push(line.round_trips.len());
         }
-        sum.moves = self.split.as_ref().map_or(0, Split::moves);
+        sum.moves = self.split.as_ref().map_or(0, SplitNetwork::moves);
         sum
     }
 
     /// Returns the round-trip times completed since `since`, shortest first.
-    fn round_trips(&self, since: &Counts) -> Vec<Span> {
+    fn round_trips(&self, since: &ServerCounters) -> Vec<VirtualDuration> {
         let lines = self.ports.iter().map(|port| &port.line.round_trips).zip(&since.answered);
-        let mut all: Vec<Span> = lines.flat_map(|(all, known)| &all[*known..]).copied().collect();
+        let mut all: Vec<VirtualDuration> = lines.flat_map(|(all, known)| &all[*known..]).copied().collect();
         all.sort_unstable();
         all
     }
 
     /// Checks that no invariant was violated, all frames are accounted for, and no function left its memory.
-    pub(super) fn balance(&self, books: &mut Books) {
+    pub(super) fn balance(&self, books: &mut ConservationChecks) {
         let broken = self.vms.iter().find_map(|vm| vm.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
             books.never(&broken.to_string(), 1);
@@ -122,8 +126,8 @@ impl Server {
         books.never("memory requests outside the memory of their function", faults);
         (0..self.ports.len()).for_each(|port| self.balance_port(port, books));
         let fronts = self.vms.iter().filter_map(|vm| match &vm.system {
-            System::Split(kernel) => Some(*kernel.device().counters()),
-            System::Direct { .. } => None,
+            GuestKernel::Split(kernel) => Some(*kernel.device().counters()),
+            GuestKernel::Direct { .. } => None,
         });
         let fronts: Vec<_> = fronts.collect();
         if let Some(split) = &self.split {
@@ -133,7 +137,7 @@ impl Server {
 
     /// Checks that frames from the wire and between functions were received or dropped, and that frames sent
     /// by kernels have left or wait.
-    fn balance_port(&self, at: usize, books: &mut Books) {
+    fn balance_port(&self, at: usize, books: &mut ConservationChecks) {
         let port = &self.ports[at];
         let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
         let (sent, taken) = (pools.tx_packets, port.line.taken + pools.tx_unclaimed);
@@ -148,7 +152,7 @@ impl Server {
         let sent = pools.tx_packets + pools.tx_invalid + pools.tx_blocked;
         let (mut given, mut waiting) = (0, 0);
         for vm in self.vms.iter().filter(|vm| vm.port == at) {
-            let System::Direct { kernel, .. } = &vm.system else { continue };
+            let GuestKernel::Direct { kernel, .. } = &vm.system else { continue };
             let counters = kernel.counters();
             given += counters.sent_frames + counters.acknowledgements + counters.responses;
             waiting += kernel.device().tx_pending() as u64;
@@ -160,7 +164,7 @@ impl Server {
     }
 }
 
-impl Measured {
+impl ServerResults {
     fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64()
     }
@@ -231,8 +235,9 @@ impl Measured {
     /// Returns the first virtual CPU's percentage of the work of all the service domain's.
     #[must_use]
     pub fn first_cpu_share_pct(&self) -> f64 {
-        let busy =
-            |thread: &ThreadId| self.usage.elapsed().saturating_sub(self.usage.ledger().idle(thread.index()));
+        let busy = |thread: &HardwareThreadId| {
+            self.usage.elapsed().saturating_sub(self.usage.ledger().idle(thread.index()))
+        };
         let all: u64 = self.service.iter().map(busy).sum();
         let first = self.service.first().map_or(0, busy);
         if all == 0 { 0.0 } else { first as f64 / all as f64 * 100.0 }
@@ -290,7 +295,7 @@ impl Measured {
 
     /// Returns the cycles of a category, in millions per second.
     #[must_use]
-    pub fn mcycles_per_s(&self, category: Category) -> f64 {
+    pub fn mcycles_per_s(&self, category: CycleCategory) -> f64 {
         self.per_second(self.usage.category(category)) / 1e6
     }
 }

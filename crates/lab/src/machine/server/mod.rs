@@ -17,28 +17,28 @@ pub(crate) mod setup;
 mod split;
 mod steps;
 
-pub use measure::Measured;
+pub use measure::ServerResults;
 
-use crate::machine::books::Books;
+use crate::machine::books::ConservationChecks;
 use crate::machine::chipset::Chipset;
-use crate::machine::engine::{Actor, Engine};
-use crate::machine::parts::card::Port;
-use crate::machine::parts::guest::Vm;
-use crate::machine::parts::monitor::Monitor;
+use crate::machine::engine::{Actor, Simulation};
+use crate::machine::parts::card::NicPort;
+use crate::machine::parts::guest::ServerGuest;
+use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::{Movable, Split};
+use crate::machine::parts::split::{MovablePart, SplitNetwork};
 use crate::machine::topology::Topology;
-use hypervisor::cpu::{LastLevelCache, Step};
+use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::exit::EoiPath;
-use sim::{EventKey, Instant};
+use sim::{EventKey, VirtualInstant};
 
 /// Server that runs in virtual time.
-pub type World = Engine<Server>;
-type Core = crate::machine::engine::Core<Event>;
+pub type ServerSimulation = Simulation<ServerMachine>;
+type ServerCore = crate::machine::engine::SimulationCore<ServerEvent>;
 
 /// Event of a modelled server.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum ServerEvent {
     /// The server has to poll this port.
     Port(usize),
     /// The timer of this guest has expired.
@@ -58,44 +58,44 @@ pub enum Event {
     /// This virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
     /// The move of this part of the back end is complete.
-    Arrived(Movable),
+    Arrived(MovablePart),
 }
 
 /// Parts of a server, which handle its events.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerMachine {
     pub(crate) topology: Topology,
     eoi: EoiPath,
     pub(crate) chipset: Chipset,
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Vec<NicPort>,
     port_events: Vec<Option<EventKey>>,
-    pub(crate) vms: Vec<Vm>,
+    pub(crate) vms: Vec<ServerGuest>,
     /// Index of each domain's guest; `None` for other domains.
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,
     /// Monitor that visits the PF drivers, on the service domain's first virtual CPU.
-    monitor: Monitor,
+    monitor: PfMonitor,
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,
     /// Split driver of the guests, if they have front ends.
-    split: Option<Split>,
+    split: Option<SplitNetwork>,
 }
 
-impl Actor for Server {
-    type Event = Event;
+impl Actor for ServerMachine {
+    type Event = ServerEvent;
 
-    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+    fn handle(&mut self, event: ServerEvent, now: VirtualInstant, core: &mut ServerCore) {
         match event {
-            Event::Port(port) => {
+            ServerEvent::Port(port) => {
                 self.port_events[port] = None;
                 self.sync(port, now, core);
             }
-            Event::Timer(vm) => {
+            ServerEvent::Timer(vm) => {
                 self.timers[vm] = None;
                 self.timer(vm, now, core);
             }
-            Event::ServiceTick(cpu) => {
+            ServerEvent::ServiceTick(cpu) => {
                 core.schedule(now + self.topology.service_tick, event);
                 self.service[cpu].ticks += 1;
                 if cpu == 0 {
@@ -104,25 +104,25 @@ impl Actor for Server {
                 }
                 core.wake(self.service[cpu].vcpu, now);
             }
-            Event::ServiceWake(cpu) => core.wake(self.service[cpu].vcpu, now),
-            Event::Forwarded(vm) => self.forward(vm, now, core),
-            Event::Answered(vm) => self.answer(vm, now, core),
-            Event::GuestCalled(vm) => self.call_guest(vm, now, core),
-            Event::ServiceCalled(vm) => self.call_service(vm, now, core),
-            Event::TellGuests(cpu) => self.tell_guests(cpu, now, core),
-            Event::Arrived(what) => self.arrived(what, now, core),
+            ServerEvent::ServiceWake(cpu) => core.wake(self.service[cpu].vcpu, now),
+            ServerEvent::Forwarded(vm) => self.forward(vm, now, core),
+            ServerEvent::Answered(vm) => self.answer(vm, now, core),
+            ServerEvent::GuestCalled(vm) => self.call_guest(vm, now, core),
+            ServerEvent::ServiceCalled(vm) => self.call_service(vm, now, core),
+            ServerEvent::TellGuests(cpu) => self.tell_guests(cpu, now, core),
+            ServerEvent::Arrived(what) => self.arrived(what, now, core),
         }
     }
 
     /// Executes a step of a virtual CPU. Guests' virtual CPUs were added in order, after the service domain's.
-    fn execute(&mut self, step: Step, core: &mut Core) {
+    fn execute(&mut self, step: VcpuStep, core: &mut ServerCore) {
         match step.vcpu().index().checked_sub(self.service.len()) {
             None => self.execute_service(step.vcpu().index(), step, core),
             Some(guest) => self.execute_guest(guest, step, core),
         }
     }
 
-    fn check_books(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut ConservationChecks) {
         self.balance(books);
     }
 }

@@ -1,16 +1,16 @@
 //! Parameters of a server, the paper's by default.
 
-use crate::machine::parts::card::{Limits, Outside};
-use crate::machine::parts::wire::Traffic;
+use crate::machine::parts::card::{ExternalNetwork, TrafficLimits};
+use crate::machine::parts::wire::ClientTraffic;
 use crate::machine::topology::Topology;
 use driver::moderation;
-use guest::{Load, Spec};
+use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::CostTable;
-use hypervisor::cpu::{Clocks, Config, Credit, Machine, Policy};
+use hypervisor::cpu::{CreditClocks, CreditScheduler, HostMachine, ProcessorConfig, SelectedScheduler};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::Handler;
-use sim::{Instant, Span};
+use hypervisor::msix::MsixTableHandler;
+use sim::{VirtualDuration, VirtualInstant};
 use split::dispatch;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -18,7 +18,7 @@ use thiserror::Error;
 
 /// Parameters of a server with guests.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct ServerSetup {
     /// Cost table of the server's processor.
     pub table: CostTable,
     /// Placement of virtual CPUs, and the wires of the ports.
@@ -28,58 +28,58 @@ pub struct Setup {
     /// Number of guests, spread evenly over the ports.
     pub guests: u8,
     /// Network path of the guests.
-    pub network: Network,
+    pub network: NetworkPath,
     /// Work distribution of the back end, and merging in front ends.
-    pub netback: Netback,
+    pub netback: NetbackOptions,
     /// Kind of the guests; [`DomainKind::Native`] is one bare machine with a VF per guest.
     pub kind: DomainKind,
     /// Kernel and program of the guests.
-    pub spec: Spec,
+    pub spec: KernelConfig,
     /// Traffic that the clients send.
-    pub traffic: Traffic,
+    pub traffic: ClientTraffic,
     /// Traffic of the first port's clients and load of its guests, if different.
-    pub first: Option<(Traffic, Load)>,
+    pub first: Option<(ClientTraffic, ProgramWorkload)>,
     /// Traffic inside the server, if any.
-    pub inside: Option<Inside>,
+    pub inside: Option<InternalTraffic>,
     /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
     /// Limits that the administrator sets for VFs.
-    pub limits: Limits,
+    pub limits: TrafficLimits,
     /// Interrupt moderation of the VF driver.
-    pub moderation: moderation::Policy,
+    pub moderation: moderation::ModerationPolicy,
     /// Party that handles a guest's writes of MSI-X mask bits.
-    pub msix: Handler,
+    pub msix: MsixTableHandler,
     /// Path by which the hypervisor handles ends of interrupt.
     pub eoi: EoiPath,
     /// Scheduler of the virtual CPUs that share a thread.
-    pub scheduling: Scheduling,
+    pub scheduling: VcpuScheduling,
     /// Seed of clock phases and of the clients' bursts.
     pub seed: u64,
 }
 
 /// Scheduler of virtual CPUs that share a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheduling {
+pub enum VcpuScheduling {
     /// Round robin, which switches at the end of a step.
     RoundRobin,
     /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts.
     Credit,
 }
 
-impl Scheduling {
+impl VcpuScheduling {
     /// Creates the processors of `config` with this scheduler.
-    pub(super) fn machine(self, config: Config) -> Machine {
-        let cycles = |ms| config.clock.cycle_at(Instant::ZERO + Span::from_millis(ms));
+    pub(super) fn machine(self, config: ProcessorConfig) -> HostMachine {
+        let cycles = |ms| config.clock.cycle_at(VirtualInstant::ZERO + VirtualDuration::from_millis(ms));
         match self {
-            Self::RoundRobin => Machine::new(config),
+            Self::RoundRobin => HostMachine::new(config),
             Self::Credit => {
-                let clocks = Clocks {
+                let clocks = CreditClocks {
                     millisecond: cycles(1),
                     tick_ms: 10,
                     first_tick: cycles(10),
                     first_accounting: cycles(30),
                 };
-                Machine::with_scheduler(config, Policy::Credit(Credit::new(clocks)))
+                HostMachine::with_scheduler(config, SelectedScheduler::Credit(CreditScheduler::new(clocks)))
             }
         }
     }
@@ -87,7 +87,7 @@ impl Scheduling {
 
 /// Path of the guests' frames to the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkPath {
     /// Each guest has a VF.
     Direct,
     /// Each guest has the front end of a split driver.
@@ -99,23 +99,24 @@ pub enum Network {
 
 /// Work distribution of the back end, and merging in front ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Netback {
+pub struct NetbackOptions {
     /// Distribution of events over virtual CPUs.
-    pub dispatch: dispatch::Policy,
+    pub dispatch: dispatch::DispatchPolicy,
     /// Frames after which a guest gets its event at once; it is delayed for fewer.
     pub notify_every: u32,
     /// Front ends merge the segments of a stream.
     pub merge: bool,
 }
 
-impl Netback {
+impl NetbackOptions {
     /// Work distribution in which events are spread over all virtual CPUs and sent at once, without merging.
-    pub const SPREAD: Self = Self { dispatch: dispatch::Policy::Spread, notify_every: 1, merge: false };
+    pub const SPREAD: Self =
+        Self { dispatch: dispatch::DispatchPolicy::Spread, notify_every: 1, merge: false };
 }
 
 /// Error of creating a modelled server.
 #[derive(Debug, Error)]
-pub enum BuildError {
+pub enum ServerBuildError {
     /// The numbers of guests and ports do not match.
     #[error("cannot place {guests} guests on {ports} ports: each port takes 1 to {room} guests")]
     Guests {
@@ -147,11 +148,11 @@ pub enum BuildError {
 
 /// Traffic inside the server.
 #[derive(Debug, Clone, Copy)]
-pub struct Inside {
+pub struct InternalTraffic {
     /// Domain that sends on every port.
-    pub from: Origin,
+    pub from: InternalSender,
     /// Kind of traffic: datagrams or a stream.
-    pub load: Load,
+    pub load: ProgramWorkload,
     /// Bytes that the sender writes per system call.
     pub message_bytes: u32,
     /// Bytes of the longest IP packet that the sender sends.
@@ -162,14 +163,14 @@ pub struct Inside {
 
 /// Domain that sends to the first guest of each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum InternalSender {
     /// The service domain sends.
     ServiceDomain,
     /// The last guest of the port sends.
     Guest,
 }
 
-impl Setup {
+impl ServerSetup {
     /// Returns `true` if two guests share a thread, so that the scheduler matters.
     pub(crate) fn shares_threads(&self) -> bool {
         let guests = 0..u16::from(self.guests);
@@ -179,32 +180,32 @@ impl Setup {
         homes.len() < guests.len()
     }
 
-    pub(super) fn outside(&self, port: u8) -> Outside {
+    pub(super) fn outside(&self, port: u8) -> ExternalNetwork {
         let traffic = self.first.filter(|_| port == 0).map_or(self.traffic, |(traffic, _)| traffic);
         let Self { loopback, limits, seed, .. } = *self;
-        Outside { traffic, wire: self.topology.wire, loopback, limits, seed }
+        ExternalNetwork { traffic, wire: self.topology.wire, loopback, limits, seed }
     }
 
     /// Returns the kind and kernel of a port's function: the configured guest, or the service domain.
-    pub(super) fn system_of(&self, port: u8, guest: bool) -> (DomainKind, Spec) {
+    pub(super) fn system_of(&self, port: u8, guest: bool) -> (DomainKind, KernelConfig) {
         let spec = self.spec_of(port);
-        if guest { (self.kind, spec) } else { (DomainKind::Pvm, Spec::xenlinux_2_6_18(spec.load)) }
+        if guest { (self.kind, spec) } else { (DomainKind::Pvm, KernelConfig::xenlinux_2_6_18(spec.load)) }
     }
 
     /// Returns the kernel of a port's guests.
-    pub(super) fn spec_of(&self, port: u8) -> Spec {
+    pub(super) fn spec_of(&self, port: u8) -> KernelConfig {
         let load = self.first.filter(|_| port == 0).map_or(self.spec.load, |(_, load)| load);
-        Spec { load, ..self.spec }
+        KernelConfig { load, ..self.spec }
     }
 
     /// Returns the number of functions the service domain has for itself. It is interrupted through only one
     /// of them.
-    pub(super) fn service_functions(&self) -> Result<usize, BuildError> {
-        let sends = self.inside.is_some_and(|inside| inside.from == Origin::ServiceDomain);
+    pub(super) fn service_functions(&self) -> Result<usize, ServerBuildError> {
+        let sends = self.inside.is_some_and(|inside| inside.from == InternalSender::ServiceDomain);
         match (sends, self.ports) {
             (false, _) => Ok(0),
-            (true, 1) if self.network == Network::Direct => Ok(1),
-            (true, _) => Err(BuildError::Inside("one port, and VFs, if the service domain sends")),
+            (true, 1) if self.network == NetworkPath::Direct => Ok(1),
+            (true, _) => Err(ServerBuildError::Inside("one port, and VFs, if the service domain sends")),
         }
     }
 }

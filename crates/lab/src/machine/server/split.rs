@@ -1,33 +1,33 @@
 //! The split driver's events and steps in a server: the service domain's turns, its interrupts, and events in
 //! both directions.
 
-use super::{Core, Event, Server};
-use crate::machine::parts::bus::Path;
-use crate::machine::parts::split::{Movable, ServiceCpuView, Split};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::Cost;
-use hypervisor::cpu::{AfterStep, Step};
+use super::{ServerCore, ServerEvent, ServerMachine};
+use crate::machine::parts::bus::FunctionMemory;
+use crate::machine::parts::split::{MovablePart, ServiceCpuView, SplitNetwork};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::CostConstant;
+use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
 use hypervisor::domain::DomainKind;
-use hypervisor::evtchn::{Error, EventDelivery};
-use hypervisor::remap::{Interrupt, Owner};
-use sim::{Instant, Label};
+use hypervisor::evtchn::{EventChannelError, EventDelivery};
+use hypervisor::remap::{RemappedInterrupt, VectorOwner};
+use sim::{TraceLabel, VirtualInstant};
 
-const SPLIT: Label = Label::new("split");
-const INTERRUPT: Label = Label::new("interrupt");
-const TO_GUEST: Label = Label::new("to guest");
-const TO_SERVICE: Label = Label::new("to service");
-const REDIRECTED: Label = Label::new("redirected");
-const ARRIVED: Label = Label::new("arrived");
+const SPLIT: TraceLabel = TraceLabel::new("split");
+const INTERRUPT: TraceLabel = TraceLabel::new("interrupt");
+const TO_GUEST: TraceLabel = TraceLabel::new("to guest");
+const TO_SERVICE: TraceLabel = TraceLabel::new("to service");
+const REDIRECTED: TraceLabel = TraceLabel::new("redirected");
+const ARRIVED: TraceLabel = TraceLabel::new("arrived");
 
-impl Server {
+impl ServerMachine {
     /// Executes the network side of a service domain's virtual CPU. Returns the bit mask of ports it
     /// accessed.
     pub(super) fn network(
         &mut self,
         cpu: usize,
-        step: &mut Step,
-        then: &mut AfterStep,
-        core: &mut Core,
+        step: &mut VcpuStep,
+        then: &mut VcpuStepOutcome,
+        core: &mut ServerCore,
     ) -> u64 {
         let Some(split) = &mut self.split else { return 0 };
         if let Some(port) = split.next_poll(cpu) {
@@ -39,7 +39,7 @@ impl Server {
         split.step(&mut view);
         let touched = view.touched;
         if split.has_work(cpu, &mut self.chipset) {
-            *then = AfterStep::Continue;
+            *then = VcpuStepOutcome::Continue;
         }
         self.interrupt_workers(cpu, step, core);
         touched
@@ -47,7 +47,7 @@ impl Server {
 
     /// Wakes virtual CPUs whose workers were given frames: one that sleeps is sent one interrupt; one about to sleep
     /// checks its queues again.
-    fn interrupt_workers(&mut self, cpu: usize, step: &mut Step, core: &mut Core) {
+    fn interrupt_workers(&mut self, cpu: usize, step: &mut VcpuStep, core: &mut ServerCore) {
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
             if !self.split.as_ref().is_some_and(|split| split.has_frames(other)) {
                 continue;
@@ -56,17 +56,17 @@ impl Server {
             if !core.processors.is_blocked(vcpu) {
                 core.wake(vcpu, step.began());
             } else if !core::mem::replace(&mut self.service[other].called, true) {
-                let cycles = core.table[Cost::EventSend] + core.table[Cost::EventRemote];
-                step.charge(Category::EventChannel, cycles);
-                core.schedule(step.now(), Event::ServiceWake(other));
+                let cycles = core.table[CostConstant::EventSend] + core.table[CostConstant::EventRemote];
+                step.charge(CycleCategory::EventChannel, cycles);
+                core.schedule(step.now(), ServerEvent::ServiceWake(other));
             }
         }
     }
 
     /// Samples the load for the dispatcher. If it requires moves, wakes every virtual CPU to perform its
     /// part.
-    pub(super) fn dispatch(&mut self, now: Instant, core: &mut Core) {
-        if self.split.as_mut().is_some_and(Split::tick) {
+    pub(super) fn dispatch(&mut self, now: VirtualInstant, core: &mut ServerCore) {
+        if self.split.as_mut().is_some_and(SplitNetwork::tick) {
             core.trace.note(now, SPLIT, REDIRECTED, &[]);
             self.service.iter().for_each(|cpu| core.wake(cpu.vcpu, now));
         }
@@ -74,7 +74,7 @@ impl Server {
 
     /// Completes a move of a part of the back end to another virtual CPU or worker, and wakes the virtual CPU that now
     /// has the part.
-    pub(super) fn arrived(&mut self, what: Movable, now: Instant, core: &mut Core) {
+    pub(super) fn arrived(&mut self, what: MovablePart, now: VirtualInstant, core: &mut ServerCore) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
         core.trace.note(now, SPLIT, ARRIVED, &[cpu as u64]);
@@ -83,7 +83,7 @@ impl Server {
     }
 
     /// Handles a virtual CPU's timer for withheld events.
-    pub(super) fn tell_guests(&mut self, cpu: usize, now: Instant, core: &mut Core) {
+    pub(super) fn tell_guests(&mut self, cpu: usize, now: VirtualInstant, core: &mut ServerCore) {
         if let Some(split) = &mut self.split {
             split.timer(cpu);
             core.wake(self.service[cpu].vcpu, now);
@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Delivers the service domain's event to a guest.
-    pub(super) fn call_guest(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn call_guest(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let Some((service, (own, _))) = self.split.as_ref().map(|split| (split.domain(), split.channel(vm)))
         else {
             return;
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Delivers a guest's event to the service domain's virtual CPU of its worker.
-    pub(super) fn call_service(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn call_service(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let Some((_, theirs)) = self.split.as_ref().map(|split| split.channel(vm)) else { return };
         let sent = self.chipset.channels.send(self.vms[vm].hardware.domain, theirs);
         core.trace.note(now, SPLIT, TO_SERVICE, &[vm as u64]);
@@ -116,24 +116,29 @@ impl Server {
     }
 
     /// Delivers an interrupt of a card driven by the service domain.
-    pub(super) fn interrupt_service(&mut self, interrupt: &Interrupt, now: Instant, core: &mut Core) {
-        let Owner { domain, rid, entry } = interrupt.owner;
-        let is_it = |path: &Path| path.assigned.rid == rid;
+    pub(super) fn interrupt_service(
+        &mut self,
+        interrupt: &RemappedInterrupt,
+        now: VirtualInstant,
+        core: &mut ServerCore,
+    ) {
+        let VectorOwner { domain, rid, entry } = interrupt.owner;
+        let is_it = |path: &FunctionMemory| path.assigned.rid == rid;
         let card = self.ports.iter().position(|port| port.functions.paths.iter().any(is_it));
         let event = self.split.as_ref().zip(card).and_then(|(split, card)| split.interrupt(card, entry));
         let Some(event) = event else { return };
         core.trace.note(now, SPLIT, INTERRUPT, &[u64::from(rid.0), entry.into()]);
         let raised = self.chipset.channels.raise(domain, event);
-        self.upcall_service(raised, core.table[Cost::EventSend], now, core);
+        self.upcall_service(raised, core.table[CostConstant::EventSend], now, core);
     }
 
     /// Delivers an upcall to a virtual CPU of the service domain, including the cycles of sending.
     fn upcall_service(
         &mut self,
-        notified: Result<EventDelivery, Error>,
+        notified: Result<EventDelivery, EventChannelError>,
         sending: u64,
-        now: Instant,
-        core: &mut Core,
+        now: VirtualInstant,
+        core: &mut ServerCore,
     ) {
         let Ok(EventDelivery::Upcall(cpu)) = notified else { return };
         let vcpu = self.service[usize::from(cpu)].vcpu;

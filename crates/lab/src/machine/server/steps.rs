@@ -1,17 +1,17 @@
 //! Steps of virtual CPUs: the service domain's and the guests'.
 
-use super::{Core, Event, Server};
-use crate::machine::parts::guest::{System, Vm};
-use crate::machine::parts::platform::{Direct, Env};
-use crate::machine::parts::split::Split;
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
-use hypervisor::cpu::{AfterStep, Step};
+use super::{ServerCore, ServerEvent, ServerMachine};
+use crate::machine::parts::guest::{GuestKernel, ServerGuest};
+use crate::machine::parts::platform::{AssignedVf, GuestPlatform};
+use crate::machine::parts::split::SplitNetwork;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
+use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
 use hypervisor::domain::DomainKind;
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
-impl Server {
-    pub(super) fn execute_service(&mut self, cpu: usize, mut step: Step, core: &mut Core) {
+impl ServerMachine {
+    pub(super) fn execute_service(&mut self, cpu: usize, mut step: VcpuStep, core: &mut ServerCore) {
         let (served, mut then) = self.service[cpu].step(&mut step, &core.table);
         let asked = if cpu == 0 {
             self.monitor.visit(&mut step, &mut then, &mut self.ports, &core.table)
@@ -22,7 +22,7 @@ impl Server {
         let (done, began) = (step.now(), step.began());
         core.finish(step, then);
         if let Some(vm) = served {
-            core.schedule(done, Event::Answered(vm));
+            core.schedule(done, ServerEvent::Answered(vm));
         }
         if let Some(split) = &mut self.split {
             after(split, cpu, done, core);
@@ -31,8 +31,8 @@ impl Server {
         (0..self.ports.len()).filter(touched).for_each(|port| self.sync(port, began, core));
     }
 
-    pub(super) fn execute_guest(&mut self, index: usize, mut step: Step, core: &mut Core) {
-        let Vm { system, port, hardware } = &mut self.vms[index];
+    pub(super) fn execute_guest(&mut self, index: usize, mut step: VcpuStep, core: &mut ServerCore) {
+        let ServerGuest { system, port, hardware } = &mut self.vms[index];
         let began = step.began();
         let (table, eoi, chipset) = (&core.table, self.eoi, &mut self.chipset);
         let socket = self.topology.socket(step.thread());
@@ -40,30 +40,38 @@ impl Server {
         // Port, its next poll, and whether the kernel accessed it.
         let mut polled_port = None;
         let then = match (system, &mut self.split) {
-            (System::Direct { kernel, vf }, _) => {
+            (GuestKernel::Direct { kernel, vf }, _) => {
                 // Frames that have arrived by now can be found, if the kernel polls.
                 let polls = kernel.polls_device() || hardware.controller.deliverable(&mut chipset.channels);
                 let next = if polls { self.ports[*port].sync(began, chipset) } else { None };
-                let device = Direct { port: &mut self.ports[*port], vf: *vf, touched: false };
-                let mut env = Env { step: &mut step, hardware, chipset, device, table, eoi, cache };
+                let device = AssignedVf { port: &mut self.ports[*port], vf: *vf, touched: false };
+                let mut env = GuestPlatform { step: &mut step, hardware, chipset, device, table, eoi, cache };
                 let then = kernel.step(&mut env);
                 let touched = env.device.touched;
                 polled_port = (polls || touched).then_some((*port, next, touched));
                 then
             }
-            (System::Split(kernel), Some(split)) => {
+            (GuestKernel::Split(kernel), Some(split)) => {
                 let device = split.side(index);
-                kernel.step(&mut Env { step: &mut step, hardware, chipset, device, table, eoi, cache })
+                kernel.step(&mut GuestPlatform {
+                    step: &mut step,
+                    hardware,
+                    chipset,
+                    device,
+                    table,
+                    eoi,
+                    cache,
+                })
             }
-            (System::Split(_), None) => AfterStep::Block,
+            (GuestKernel::Split(_), None) => VcpuStepOutcome::Block,
         };
         let done = step.now();
         let timer = core::mem::take(&mut hardware.timer_set);
         let interrupt_pending =
-            then == AfterStep::Block && hardware.controller.deliverable(&mut self.chipset.channels);
+            then == VcpuStepOutcome::Block && hardware.controller.deliverable(&mut self.chipset.channels);
         let forwarded = core::mem::take(&mut hardware.forwarded);
         if core::mem::take(&mut hardware.notifies) {
-            core.schedule(done, Event::ServiceCalled(index));
+            core.schedule(done, ServerEvent::ServiceCalled(index));
         }
         core.finish(step, then);
         if timer {
@@ -74,7 +82,7 @@ impl Server {
             self.wake(index, done, core);
         }
         if forwarded > 0 {
-            core.schedule(done, Event::Forwarded(index));
+            core.schedule(done, ServerEvent::Forwarded(index));
         }
         if let Some((port, mut next, touched)) = polled_port {
             if touched {
@@ -86,20 +94,20 @@ impl Server {
 
     /// Completes a guest's access and unblocks its virtual CPU. Waking an idle thread costs more; on a busy
     /// one only the switch remains.
-    pub(super) fn answer(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn answer(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.waits = false;
         let (thread, domain) = (core.processors.home(hardware.vcpu), hardware.domain);
         if core.processors.running(thread, now).is_none() {
-            let cycles = core.table[Cost::EventBlocked];
-            core.processors.steal(thread, domain, Category::EventChannel, cycles, now);
+            let cycles = core.table[CostConstant::EventBlocked];
+            core.processors.steal(thread, domain, CycleCategory::EventChannel, cycles, now);
         }
         self.wake(vm, now, core);
     }
 
     /// Passes a guest's access to its device model, which runs on a virtual CPU of the service domain. The
     /// next core's is as likely as any, as the scheduler moves the process around.
-    pub(super) fn forward(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn forward(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };
         service.requests.push_back(vm);
@@ -109,17 +117,17 @@ impl Server {
 }
 
 /// Delay after which a withheld event is sent.
-const WITHHELD: Span = Span::from_micros(50);
+const WITHHELD: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Schedules the consequences of a virtual CPU's network step for the end of the step.
-fn after(split: &mut Split, cpu: usize, done: Instant, core: &mut Core) {
+fn after(split: &mut SplitNetwork, cpu: usize, done: VirtualInstant, core: &mut ServerCore) {
     while let Some(vm) = split.next_notified() {
-        core.schedule(done, Event::GuestCalled(vm));
+        core.schedule(done, ServerEvent::GuestCalled(vm));
     }
     while let Some(what) = split.next_leaving() {
-        core.schedule(done, Event::Arrived(what));
+        core.schedule(done, ServerEvent::Arrived(what));
     }
     if split.needs_timer(cpu) {
-        core.schedule(done + WITHHELD, Event::TellGuests(cpu));
+        core.schedule(done + WITHHELD, ServerEvent::TellGuests(cpu));
     }
 }

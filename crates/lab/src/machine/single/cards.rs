@@ -1,34 +1,34 @@
 //! Steps of the machine's network cards. A CDNA card takes frames from contexts in turn, a card under Xen from the
 //! driver domain's ring. Both interrupt at most once per interval.
 
-use super::driver::Outgoing;
-use super::wire::{self, Frame, Inbound};
-use super::{CardDriver, Core, Event, Network};
-use crate::machine::books::Books;
-use crate::machine::parts::cdna::bits::InterruptBits;
-use crate::machine::parts::cdna::card::{Card, RECEIVE, TRANSMIT};
-use crate::machine::parts::cdna::{Buffer, Domain};
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use super::driver::OutgoingFrame;
+use super::wire::{self, InboundWire, ModelFrame};
+use super::{CardDriver, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
+use crate::machine::books::ConservationChecks;
+use crate::machine::parts::cdna::bits::InterruptBitVectors;
+use crate::machine::parts::cdna::card::{CdnaCard, RECEIVE, TRANSMIT};
+use crate::machine::parts::cdna::{GuestNumber, PageBuffer};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
-use sim::{EventKey, Instant, Span};
+use sim::{EventKey, VirtualDuration, VirtualInstant};
 
 /// Interval between interrupts of a card: 7,500 a second, a default of drivers of the time.
-const INTERVAL: Span = Span::from_micros(133);
+const INTERVAL: VirtualDuration = VirtualDuration::from_micros(133);
 
 /// Port of the machine, with its card.
 #[derive(Debug, Default)]
-pub(super) struct Port {
-    pub(super) inbound: Inbound,
+pub(super) struct CdnaPort {
+    pub(super) inbound: InboundWire,
     /// CDNA card; a guest's context has the guest's number.
-    pub(super) card: Card,
-    bits: InterruptBits,
+    pub(super) card: CdnaCard,
+    bits: InterruptBitVectors,
     /// Bit mask of the contexts that have to be notified.
     pending: u128,
     interrupt: Option<EventKey>,
-    interrupted: Option<Instant>,
+    interrupted: Option<VirtualInstant>,
     /// Frame that the card is sending, with its guest.
-    pub(super) sending: Option<Outgoing>,
+    pub(super) sending: Option<OutgoingFrame>,
     turn: usize,
     received: u64,
     dropped: u64,
@@ -38,8 +38,8 @@ pub(super) struct Port {
     pub(super) segments: u64,
 }
 
-impl Port {
-    pub(super) fn check_books(&self, books: &mut Books) {
+impl CdnaPort {
+    pub(super) fn check_books(&self, books: &mut ConservationChecks) {
         let line = &self.inbound;
         books.balance("frames of clients", line.sent, line.arrived + line.in_flight());
         books.balance("frames that arrived", line.arrived, self.received + self.dropped);
@@ -48,20 +48,20 @@ impl Port {
     }
 }
 
-impl Network {
+impl SingleCpuMachine {
     /// Starts to send the next frame of a card, if its wire is free.
-    pub(super) fn kick(&mut self, port: usize, now: Instant, core: &mut Core) {
+    pub(super) fn kick(&mut self, port: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         if self.ports[port].sending.is_some() {
             return;
         }
         let Some(next) = self.next_frame(port) else { return };
         self.ports[port].taken += 1;
-        core.schedule(now + wire::time(next.frame), Event::Left(port));
+        core.schedule(now + wire::time(next.frame), SingleCpuEvent::Left(port));
         self.ports[port].sending = Some(next);
     }
 
     /// Takes the next frame that the card has to send.
-    fn next_frame(&mut self, at: usize) -> Option<Outgoing> {
+    fn next_frame(&mut self, at: usize) -> Option<OutgoingFrame> {
         if self.drive == CardDriver::Xen {
             return self.driver.to_card[at].pop_front();
         }
@@ -72,16 +72,16 @@ impl Network {
         port.turn = guest + 1;
         let stream = &mut self.guests[guest].streams[at];
         port.card.take(guest, TRANSMIT, &stream.rings[TRANSMIT])?;
-        Some(Outgoing { guest, frame: stream.described.pop_front()?, packet: None })
+        Some(OutgoingFrame { guest, frame: stream.described.pop_front()?, packet: None })
     }
 
     /// Handles the end of a frame's transmission, and schedules its sender's notification.
-    pub(super) fn left(&mut self, port: usize, now: Instant, core: &mut Core) {
-        let Some(Outgoing { guest, frame, packet }) = self.ports[port].sending.take() else { return };
+    pub(super) fn left(&mut self, port: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
+        let Some(OutgoingFrame { guest, frame, packet }) = self.ports[port].sending.take() else { return };
         self.ports[port].sent += 1;
         self.ports[port].segments += u64::from(frame.segments());
         if let Some(packet) = packet {
-            let reaches = |piece: &Buffer| self.pages.reaches(*piece, guest as Domain);
+            let reaches = |piece: &PageBuffer| self.pages.reaches(*piece, guest as GuestNumber);
             self.driver.stray_reads += u64::from(!packet.pieces().iter().all(reaches));
             packet.release(&mut self.pages);
         }
@@ -94,7 +94,14 @@ impl Network {
     }
 
     /// Handles a frame that arrived for a guest.
-    pub(super) fn receive(&mut self, at: usize, guest: usize, frame: Frame, now: Instant, core: &mut Core) {
+    pub(super) fn receive(
+        &mut self,
+        at: usize,
+        guest: usize,
+        frame: ModelFrame,
+        now: VirtualInstant,
+        core: &mut SingleCpuCore,
+    ) {
         let port = &mut self.ports[at];
         let stream = &mut self.guests[guest].streams[at];
         let has_room = match self.drive {
@@ -113,17 +120,17 @@ impl Network {
     }
 
     /// Schedules an interrupt of a card for a guest.
-    fn raise(&mut self, at: usize, guest: usize, now: Instant, core: &mut Core) {
+    fn raise(&mut self, at: usize, guest: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         let port = &mut self.ports[at];
         port.pending |= 1 << (guest & 127);
         if port.interrupt.is_none() {
             let next = port.interrupted.map_or(now, |last| (last + INTERVAL).max(now));
-            port.interrupt = Some(core.schedule(next, Event::Interrupt(at)));
+            port.interrupt = Some(core.schedule(next, SingleCpuEvent::Interrupt(at)));
         }
     }
 
     /// Handles a card's interrupt: notifies the driver domain, or every guest with a bit.
-    pub(super) fn interrupt(&mut self, at: usize, now: Instant, core: &mut Core) {
+    pub(super) fn interrupt(&mut self, at: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         let port = &mut self.ports[at];
         (port.interrupt, port.interrupted) = (None, Some(now));
         port.bits.push(core::mem::take(&mut port.pending));
@@ -132,10 +139,10 @@ impl Network {
             if self.drive == CardDriver::Xen { self.driver.vcpu } else { self.guests[notified[0]].vcpu };
         let (thread, domain) = (core.processors.home(receiver), core.processors.domain_of(receiver));
         if self.drive != CardDriver::Native {
-            let cycles = core.table[Cost::InterruptEntry];
-            core.processors.steal(thread, domain, Category::ExternalInterrupt, cycles, now);
+            let cycles = core.table[CostConstant::InterruptEntry];
+            core.processors.steal(thread, domain, CycleCategory::ExternalInterrupt, cycles, now);
         }
-        let sending = core.table[Cost::EventSend];
+        let sending = core.table[CostConstant::EventSend];
         if self.drive == CardDriver::Xen {
             self.driver.interrupts[at] = true;
             if !core::mem::replace(&mut self.driver.event_pending, true) {

@@ -1,18 +1,18 @@
 //! Steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy,
 //! guests' packets to cards, whole or segmented, and responses to sent packets.
 
-use super::wire::Frame;
-use super::{Channel, Core, Event, Network};
+use super::wire::ModelFrame;
+use super::{PacketChannel, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
 use crate::machine::parts::cdna::card::TRANSMIT;
-use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING};
+use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING};
 use crate::machine::parts::channel::offload::cut;
-use crate::machine::parts::channel::{Packet, Request, accept};
+use crate::machine::parts::channel::{ChannelPacket, ChannelRequest, accept};
 use guest::packet::{self, TCP_HEADERS, TCP_PAYLOAD};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, Step, VcpuId};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use i82576::MacAddress;
-use split::Offload;
+use split::PendingOffloads;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Number of frames that the driver domain processes per step in each direction.
@@ -20,13 +20,13 @@ const TURN: usize = 32;
 
 /// Outgoing frame with its guest, and the packet whose pages are released with it.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingFrame {
     pub(super) guest: usize,
-    pub(super) frame: Frame,
-    pub(super) packet: Option<Packet>,
+    pub(super) frame: ModelFrame,
+    pub(super) packet: Option<ChannelPacket>,
 }
 
-impl Outgoing {
+impl OutgoingFrame {
     fn pages(&self) -> u64 {
         self.packet.as_ref().map_or(0, |packet| packet.pages() as u64)
     }
@@ -34,16 +34,16 @@ impl Outgoing {
 
 /// State of the driver domain.
 #[derive(Debug)]
-pub(super) struct Driver {
+pub(super) struct DriverDomain {
     pub(super) vcpu: VcpuId,
     /// An event for the driver domain is pending.
     pub(super) event_pending: bool,
     /// Cards whose interrupts are pending, a flag each.
     pub(super) interrupts: Vec<bool>,
     /// Frames received from cards, with their guests.
-    from_card: Vec<VecDeque<(usize, Frame)>>,
+    from_card: Vec<VecDeque<(usize, ModelFrame)>>,
     /// Frames that wait to be sent by cards.
-    pub(super) to_card: Vec<VecDeque<Outgoing>>,
+    pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
     /// Guests whose frames were sent and that await a response.
     pub(super) done: VecDeque<usize>,
     turn: usize,
@@ -54,58 +54,62 @@ pub(super) struct Driver {
 }
 
 /// Step of the driver domain with its charges.
-struct Turn<'a> {
-    step: &'a mut Step,
+struct DriverDomainTurn<'a> {
+    step: &'a mut VcpuStep,
     table: &'a CostTable,
-    channel: Channel,
+    channel: PacketChannel,
 }
 
-impl Turn<'_> {
-    fn charge(&mut self, category: Category, cost: Cost, times: u32) {
+impl DriverDomainTurn<'_> {
+    fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
 
-    fn copy(&mut self, category: Category, bytes: u64) {
-        self.step.charge(category, self.table.bytes(Cost::CopyCold, bytes));
+    fn copy(&mut self, category: CycleCategory, bytes: u64) {
+        self.step.charge(category, self.table.bytes(CostConstant::CopyCold, bytes));
     }
 
     /// Charges for passing a frame from a card over the bridge into a guest's page.
-    fn receive(&mut self, frame: Frame) {
-        self.charge(Category::Driver, Cost::RxDriver, 1);
-        self.charge(Category::Kernel, Cost::RxSkb, 1);
-        self.charge(Category::Bridge, Cost::Bridge, 1);
-        self.charge(Category::Backend, Cost::Backend, 1);
+    fn receive(&mut self, frame: ModelFrame) {
+        self.charge(CycleCategory::Driver, CostConstant::RxDriver, 1);
+        self.charge(CycleCategory::Kernel, CostConstant::RxSkb, 1);
+        self.charge(CycleCategory::Bridge, CostConstant::Bridge, 1);
+        self.charge(CycleCategory::Backend, CostConstant::Backend, 1);
         if self.channel.by_address {
-            self.charge(Category::Grant, Cost::GrantCopy, 1);
-            self.copy(Category::Grant, TCP_HEADERS as u64 + frame.payload());
+            self.charge(CycleCategory::Grant, CostConstant::GrantCopy, 1);
+            self.copy(CycleCategory::Grant, TCP_HEADERS as u64 + frame.payload());
         } else {
-            self.charge(Category::Grant, Cost::PageFlip, 1);
+            self.charge(CycleCategory::Grant, CostConstant::PageFlip, 1);
         }
     }
 
     /// Charges for passing a guest's packet over the bridge to a card, in `frames` frames.
-    fn transmit(&mut self, packet: &Packet, frame: Frame, frames: u32) {
+    fn transmit(&mut self, packet: &ChannelPacket, frame: ModelFrame, frames: u32) {
         let is_cut = frames > 1;
         if self.channel.by_address {
-            self.charge(Category::Grant, Cost::GrantCopy, 1);
-            self.copy(Category::Grant, packet.header().len() as u64);
-            self.charge(Category::Grant, Cost::GrantAddress, packet.pages() as u32);
+            self.charge(CycleCategory::Grant, CostConstant::GrantCopy, 1);
+            self.copy(CycleCategory::Grant, packet.header().len() as u64);
+            self.charge(CycleCategory::Grant, CostConstant::GrantAddress, packet.pages() as u32);
         }
         // Payload that software copies must be mapped.
         if !self.channel.by_address || is_cut {
-            self.charge(Category::Grant, Cost::GrantMapUnmap, frame.slots());
+            self.charge(CycleCategory::Grant, CostConstant::GrantMapUnmap, frame.slots());
         }
-        self.charge(Category::Backend, Cost::Backend, 1);
-        self.charge(Category::Bridge, Cost::Bridge, 1);
+        self.charge(CycleCategory::Backend, CostConstant::Backend, 1);
+        self.charge(CycleCategory::Bridge, CostConstant::Bridge, 1);
         if is_cut {
-            self.charge(Category::Kernel, Cost::CutSegment, frames);
-            self.copy(Category::Kernel, frame.payload());
+            self.charge(CycleCategory::Kernel, CostConstant::CutSegment, frames);
+            self.copy(CycleCategory::Kernel, frame.payload());
         }
-        self.charge(Category::Driver, Cost::TxDriver, if is_cut { frames } else { frame.slots() });
+        self.charge(
+            CycleCategory::Driver,
+            CostConstant::TxDriver,
+            if is_cut { frames } else { frame.slots() },
+        );
     }
 }
 
-impl Driver {
+impl DriverDomain {
     pub(super) fn new(vcpu: VcpuId, ports: usize) -> Self {
         Self {
             vcpu,
@@ -121,22 +125,22 @@ impl Driver {
     }
 
     /// Takes the driver domain's pending event with its interrupts.
-    fn upcall(&mut self, step: &mut Step, table: &CostTable) {
+    fn upcall(&mut self, step: &mut VcpuStep, table: &CostTable) {
         if !core::mem::take(&mut self.event_pending) {
             return;
         }
-        step.charge(Category::EventChannel, table[Cost::EventUpcall]);
+        step.charge(CycleCategory::EventChannel, table[CostConstant::EventUpcall]);
         for interrupt in &mut self.interrupts {
             if core::mem::take(interrupt) {
-                step.charge(Category::Kernel, table[Cost::InterruptEntry]);
-                step.charge(Category::Driver, table[Cost::InterruptHandler]);
+                step.charge(CycleCategory::Kernel, table[CostConstant::InterruptEntry]);
+                step.charge(CycleCategory::Driver, table[CostConstant::InterruptHandler]);
             }
         }
-        step.charge(Category::Kernel, table[Cost::Softirq]);
+        step.charge(CycleCategory::Kernel, table[CostConstant::Softirq]);
     }
 
     /// Receives a frame from a card. Returns `false` if the ring is full.
-    pub(super) fn takes(&mut self, port: usize, guest: usize, frame: Frame) -> bool {
+    pub(super) fn takes(&mut self, port: usize, guest: usize, frame: ModelFrame) -> bool {
         let has_room = self.from_card[port].len() < RING as usize;
         if has_room {
             self.from_card[port].push_back((guest, frame));
@@ -145,11 +149,11 @@ impl Driver {
     }
 }
 
-impl Network {
-    pub(super) fn execute_driver(&mut self, mut step: Step, core: &mut Core) {
+impl SingleCpuMachine {
+    pub(super) fn execute_driver(&mut self, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let table = &core.table;
         self.driver.upcall(&mut step, table);
-        let mut turn = Turn { step: &mut step, table, channel: self.channel };
+        let mut turn = DriverDomainTurn { step: &mut step, table, channel: self.channel };
         let mut called = self.hand_to_guests(&mut turn);
         called.extend(self.driver.done.drain(..));
         let kicked = self.hand_to_cards(&mut turn);
@@ -157,13 +161,13 @@ impl Network {
             let guest = &self.guests[*guest];
             if !guest.event_pending {
                 let blocked = core.processors.is_blocked(guest.vcpu);
-                let blocked = if blocked { table[Cost::EventBlocked] } else { 0 };
-                step.charge(Category::EventChannel, table[Cost::EventSend] + blocked);
+                let blocked = if blocked { table[CostConstant::EventBlocked] } else { 0 };
+                step.charge(CycleCategory::EventChannel, table[CostConstant::EventSend] + blocked);
             }
         }
-        let then = if self.driver_has_work() { AfterStep::Continue } else { AfterStep::Block };
-        if then == AfterStep::Block {
-            step.charge(Category::Hypercall, table[Cost::HypercallPv]);
+        let then = if self.driver_has_work() { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
+        if then == VcpuStepOutcome::Block {
+            step.charge(CycleCategory::Hypercall, table[CostConstant::HypercallPv]);
         }
         let done = step.now();
         core.finish(step, then);
@@ -172,12 +176,12 @@ impl Network {
             core.wake(self.guests[guest].vcpu, done);
         }
         for port in kicked {
-            core.schedule(done, Event::Kick(port));
+            core.schedule(done, SingleCpuEvent::Kick(port));
         }
     }
 
     /// Passes frames received by cards over the bridge to guests. Returns the guests to notify.
-    fn hand_to_guests(&mut self, turn: &mut Turn) -> BTreeSet<usize> {
+    fn hand_to_guests(&mut self, turn: &mut DriverDomainTurn) -> BTreeSet<usize> {
         let mut called = BTreeSet::new();
         for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
             let count = frames.len().min(TURN);
@@ -191,7 +195,7 @@ impl Network {
     }
 
     /// Passes guests' packets over the bridge to cards, guest by guest. Returns the cards with new frames.
-    fn hand_to_cards(&mut self, turn: &mut Turn) -> BTreeSet<usize> {
+    fn hand_to_cards(&mut self, turn: &mut DriverDomainTurn) -> BTreeSet<usize> {
         let mut kicked = BTreeSet::new();
         let (count, ports) = (self.guests.len(), self.ports.len());
         for n in 0..count * ports {
@@ -209,7 +213,7 @@ impl Network {
     }
 
     /// Passes a guest's next packet to a card. Returns `false` if there is none or no room for it.
-    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut Turn) -> bool {
+    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainTurn) -> bool {
         let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
         let frames = self.frames_of(frame);
         if self.driver.to_card[port].len() + frames as usize > RING as usize {
@@ -220,47 +224,51 @@ impl Network {
         stream.described.pop_front();
         // The response that frees the slots is sent with the guest's next event.
         stream.requested -= frame.slots();
-        let Ok(packet) = accept(&request, guest as Domain, &mut self.pages) else {
+        let Ok(packet) = accept(&request, guest as GuestNumber, &mut self.pages) else {
             self.driver.refused += 1;
             return true;
         };
         turn.transmit(&packet, frame, frames);
         let queue = &mut self.driver.to_card[port];
         if frames == 1 {
-            queue.push_back(Outgoing { guest, frame, packet: Some(packet) });
+            queue.push_back(OutgoingFrame { guest, frame, packet: Some(packet) });
             return true;
         }
         let cut = cut(&packet).into_iter().filter(|segment| segment.length == TCP_PAYLOAD).count();
         self.driver.refused += u64::from(cut != frames as usize);
         // The guest's pages are released with the last segment.
-        queue.extend((1..frames).map(|_| Outgoing { guest, frame: Frame::Data(1), packet: None }));
-        queue.push_back(Outgoing { guest, frame: Frame::Data(1), packet: Some(packet) });
+        queue.extend((1..frames).map(|_| OutgoingFrame { guest, frame: ModelFrame::Data(1), packet: None }));
+        queue.push_back(OutgoingFrame { guest, frame: ModelFrame::Data(1), packet: Some(packet) });
         true
     }
 
     /// Returns the number of frames in which a packet is sent.
-    fn frames_of(&self, frame: Frame) -> u32 {
+    fn frames_of(&self, frame: ModelFrame) -> u32 {
         if self.channel.card_offloads { 1 } else { frame.segments().max(1) }
     }
 
     /// Returns the ring request of a guest for a packet.
-    fn request(&mut self, guest: usize, port: usize, frame: Frame) -> Request {
+    fn request(&mut self, guest: usize, port: usize, frame: ModelFrame) -> ChannelRequest {
         let first = self.first_page(guest, port, TRANSMIT);
         let stream = &mut self.guests[guest].streams[port];
         let payload = frame.payload() as usize;
         let mut header = vec![0; TCP_HEADERS + payload];
         let (sequence, own) = (stream.buffers[TRANSMIT] as u32, MacAddress([2, 0, 0, 0, 0, guest as u8]));
-        let tcp = packet::Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload };
+        let tcp = packet::ReceivedPacket::Tcp { sequence, acknowledgement: 0, window: 0, payload };
         packet::fill(&mut header, own, MacAddress([2, 1, 0, 0, 0, port as u8]), tcp);
         header.truncate(TCP_HEADERS);
-        let pieces = (0..payload.div_ceil(PAGE as usize)).map(|n| Buffer {
+        let pieces = (0..payload.div_ceil(PAGE as usize)).map(|n| PageBuffer {
             address: (first + (stream.buffers[TRANSMIT] + n as u64) % u64::from(RING)) * PAGE,
             length: (payload - n * PAGE as usize).min(PAGE as usize) as u16,
         });
-        let pieces: Vec<Buffer> = pieces.collect();
+        let pieces: Vec<PageBuffer> = pieces.collect();
         stream.buffers[TRANSMIT] += pieces.len() as u64;
         let segment = (frame.segments() > 1).then_some(TCP_PAYLOAD as u16);
-        Request { header, pieces, offload: Offload { csum_blank: self.channel.offloads, segment } }
+        ChannelRequest {
+            header,
+            pieces,
+            offload: PendingOffloads { csum_blank: self.channel.offloads, segment },
+        }
     }
 
     /// Returns `true` if the driver domain has more work. Frames for a full card wait for the card's interrupt.
@@ -278,7 +286,7 @@ impl Network {
     /// Returns the pages pinned by packets, and the segments described but not sent.
     pub(super) fn in_flight(&self) -> (u64, u64) {
         let sending = self.ports.iter().filter_map(|port| port.sending.as_ref());
-        let outgoing: Vec<&Outgoing> = self.driver.to_card.iter().flatten().chain(sending).collect();
+        let outgoing: Vec<&OutgoingFrame> = self.driver.to_card.iter().flatten().chain(sending).collect();
         let described = self.guests.iter().flat_map(|guest| &guest.streams).flat_map(|it| &it.described);
         let segments = outgoing.iter().map(|it| it.frame).chain(described.copied());
         let segments = segments.map(|frame| u64::from(frame.segments())).sum();

@@ -1,15 +1,15 @@
 //! Steps of a guest: received frames, acknowledgements, data within its windows, and descriptors for the card
 //! or requests to the driver domain.
 
-use super::wire::{Frame, PER_ACK};
-use super::{CardDriver, Core, Direction, Event, Network};
+use super::wire::{ModelFrame, PER_ACK};
+use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
 use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
-use crate::machine::parts::cdna::guard::Guard;
-use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING};
+use crate::machine::parts::cdna::guard::GuardedRing;
+use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING};
 use crate::machine::parts::channel::slots;
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{AfterStep, Step, VcpuId};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use std::collections::VecDeque;
 
 /// Segments that a program sends per system call: 16 KB.
@@ -27,12 +27,12 @@ pub(super) const fn pages(ports: usize) -> u64 {
 
 /// State of a guest of the machine.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct SingleCpuGuest {
     pub(super) vcpu: VcpuId,
     /// An event for the guest is pending.
     pub(super) event_pending: bool,
     /// Streams of the guest, by port.
-    pub(super) streams: Vec<Stream>,
+    pub(super) streams: Vec<GuestStream>,
     /// Bytes of payload delivered to their destination.
     pub(super) payload: u64,
     /// Number of segments described to cards or the driver domain.
@@ -41,12 +41,12 @@ pub(super) struct Guest {
 
 /// Stream of a guest over a port, with its rings there.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct GuestStream {
     /// Frames received and not yet processed.
-    pub(super) inbox: VecDeque<Frame>,
+    pub(super) inbox: VecDeque<ModelFrame>,
     /// Frames described to the card, in order; to the driver domain under Xen.
-    pub(super) described: VecDeque<Frame>,
-    pub(super) rings: [Guard; 2],
+    pub(super) described: VecDeque<ModelFrame>,
+    pub(super) rings: [GuardedRing; 2],
     /// Number of segments of the stream that are not acknowledged.
     in_flight: u32,
     /// Segments received since the last acknowledgement, and acknowledgements to send.
@@ -60,12 +60,12 @@ pub(super) struct Stream {
     pub(super) buffers: [u64; 2],
 }
 
-impl Stream {
-    fn new(owner: Domain) -> Self {
+impl GuestStream {
+    fn new(owner: GuestNumber) -> Self {
         Self {
             inbox: VecDeque::new(),
             described: VecDeque::new(),
-            rings: [Guard::new(owner), Guard::new(owner)],
+            rings: [GuardedRing::new(owner), GuardedRing::new(owner)],
             in_flight: 0,
             unacknowledged: 0,
             acks: 0,
@@ -81,12 +81,12 @@ impl Stream {
         let open = window.saturating_sub(self.in_flight);
         let segments = open.min(largest);
         let waits = segments < largest && self.in_flight > 0 && open < window.div_ceil(DEFERRED);
-        let fits = Frame::Data(segments).slots() <= room;
+        let fits = ModelFrame::Data(segments).slots() <= room;
         (segments > 0 && !waits && fits).then_some(segments)
     }
 }
 
-impl Guest {
+impl SingleCpuGuest {
     /// Returns the number of descriptors that reference the guest's pages.
     pub(super) fn described(&self) -> u64 {
         let rings = self.streams.iter().flat_map(|stream| &stream.rings);
@@ -95,8 +95,8 @@ impl Guest {
 }
 
 /// Step of a guest with its charges.
-struct Turn<'a> {
-    step: &'a mut Step,
+struct GuestTurn<'a> {
+    step: &'a mut VcpuStep,
     table: &'a CostTable,
     drive: CardDriver,
     /// The network device offers segmentation, scatter-gather and checksums.
@@ -109,39 +109,39 @@ struct Turn<'a> {
 
 /// Frames that a guest sent over a port in a turn.
 #[derive(Debug, Default)]
-struct Sent {
+struct SentFrames {
     acks: u32,
     segments: u32,
     slots: u32,
-    packets: Vec<Frame>,
+    packets: Vec<ModelFrame>,
 }
 
-impl Turn<'_> {
-    fn charge(&mut self, category: Category, cost: Cost, times: u32) {
+impl GuestTurn<'_> {
+    fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
 
     /// Charges the program's uncached copy of segments, which includes their checksum.
     fn copy(&mut self, segments: u32) {
-        let bytes = Frame::Data(segments).payload();
-        self.step.charge(Category::User, self.table.bytes(Cost::CopyCold, bytes));
+        let bytes = ModelFrame::Data(segments).payload();
+        self.step.charge(CycleCategory::User, self.table.bytes(CostConstant::CopyCold, bytes));
     }
 
     /// Charges a wake-up of a program, which is a switch from another.
-    fn wake(&mut self, cost: Cost, calls: u32) {
-        self.charge(Category::User, cost, calls);
+    fn wake(&mut self, cost: CostConstant, calls: u32) {
+        self.charge(CycleCategory::User, cost, calls);
         if self.flushes {
-            self.charge(Category::Refill, Cost::TlbKernel, 1);
+            self.charge(CycleCategory::Refill, CostConstant::TlbKernel, 1);
         }
     }
 
     /// Charges a frame in the guest's driver: the card's, or a front end. The driver domain's own programs
     /// use its bridge.
-    fn driver(&mut self, own: Cost, times: u32) {
-        let cost = if self.drive == CardDriver::Xen { Cost::Frontend } else { own };
-        self.charge(Category::Driver, cost, times);
+    fn driver(&mut self, own: CostConstant, times: u32) {
+        let cost = if self.drive == CardDriver::Xen { CostConstant::Frontend } else { own };
+        self.charge(CycleCategory::Driver, cost, times);
         if self.drive == CardDriver::Own {
-            self.charge(Category::Bridge, Cost::Bridge, times);
+            self.charge(CycleCategory::Bridge, CostConstant::Bridge, times);
         }
     }
 
@@ -149,76 +149,76 @@ impl Turn<'_> {
     /// protection, the guest does both.
     fn describe(&mut self, count: u32) {
         if self.drive == CardDriver::Cdna {
-            self.charge(Category::Hypercall, Cost::HypercallPv, 1);
-            self.charge(Category::Hypercall, Cost::EnqueueCheck, count);
+            self.charge(CycleCategory::Hypercall, CostConstant::HypercallPv, 1);
+            self.charge(CycleCategory::Hypercall, CostConstant::EnqueueCheck, count);
         }
-        self.charge(Category::Driver, Cost::MmioWrite, 1);
+        self.charge(CycleCategory::Driver, CostConstant::MmioWrite, 1);
     }
 
     /// Charges for the frames received over a stream. Returns their number.
-    fn receive(&mut self, stream: &mut Stream, exchanges: bool) -> u32 {
+    fn receive(&mut self, stream: &mut GuestStream, exchanges: bool) -> u32 {
         let count = self.most.min(stream.inbox.len() as u32);
-        let segments: u32 = stream.inbox.drain(..count as usize).map(Frame::segments).sum();
-        self.driver(Cost::RxDriver, count);
+        let segments: u32 = stream.inbox.drain(..count as usize).map(ModelFrame::segments).sum();
+        self.driver(CostConstant::RxDriver, count);
         if exchanges {
             // A single call maps each received page and gives another page away.
-            self.charge(Category::Hypercall, Cost::HypercallPv, 2 * count);
+            self.charge(CycleCategory::Hypercall, CostConstant::HypercallPv, 2 * count);
         }
-        self.charge(Category::Kernel, Cost::RxSkb, count);
-        self.charge(Category::Kernel, Cost::RxTcp, segments);
-        self.charge(Category::Kernel, Cost::RxPureAck, count - segments);
+        self.charge(CycleCategory::Kernel, CostConstant::RxSkb, count);
+        self.charge(CycleCategory::Kernel, CostConstant::RxTcp, segments);
+        self.charge(CycleCategory::Kernel, CostConstant::RxPureAck, count - segments);
         if segments > 0 {
-            self.wake(Cost::RxWake, 1);
+            self.wake(CostConstant::RxWake, 1);
             self.copy(segments);
         }
         stream.unacknowledged += segments;
         let acks = stream.unacknowledged / PER_ACK;
         stream.unacknowledged %= PER_ACK;
-        self.charge(Category::Kernel, Cost::RxAck, acks);
+        self.charge(CycleCategory::Kernel, CostConstant::RxAck, acks);
         stream.acks += acks;
         stream.in_flight -= (count - segments) * PER_ACK;
         count
     }
 
     /// Sends over a stream until the ring is full, acknowledgements first.
-    fn transmit(&mut self, stream: &mut Stream, window: u32, room: u32) -> Sent {
+    fn transmit(&mut self, stream: &mut GuestStream, window: u32, room: u32) -> SentFrames {
         let acks = stream.acks.min(room);
-        let mut sent = Sent { acks, slots: acks, ..Sent::default() };
+        let mut sent = SentFrames { acks, slots: acks, ..SentFrames::default() };
         stream.acks -= acks;
         let largest = if self.offloads { MAX_SEGMENTS } else { 1 };
         while sent.slots - acks < self.most
             && let Some(segments) = stream.next_packet((window, largest), room - sent.slots)
         {
-            let packet = Frame::Data(segments);
+            let packet = ModelFrame::Data(segments);
             stream.in_flight += segments;
             sent.segments += segments;
             sent.slots += packet.slots();
             sent.packets.push(packet);
         }
         if sent.segments > 0 {
-            self.wake(Cost::TxSyscall, sent.segments.div_ceil(PER_CALL));
+            self.wake(CostConstant::TxSyscall, sent.segments.div_ceil(PER_CALL));
             if !self.offloads {
                 self.copy(sent.segments);
             }
-            self.charge(Category::Kernel, Cost::TxStack, sent.packets.len() as u32);
+            self.charge(CycleCategory::Kernel, CostConstant::TxStack, sent.packets.len() as u32);
         }
-        self.driver(Cost::TxDriver, sent.slots);
-        stream.described.extend((0..acks).map(|_| Frame::Ack));
+        self.driver(CostConstant::TxDriver, sent.slots);
+        stream.described.extend((0..acks).map(|_| ModelFrame::Ack));
         stream.described.extend(&sent.packets);
         sent
     }
 }
 
-impl Network {
+impl SingleCpuMachine {
     /// Adds a guest with its pages, and a context of each card with every receive buffer posted.
     pub(super) fn add_guest(&mut self, vcpu: VcpuId) {
         let (at, ports) = (self.guests.len(), self.ports.len());
-        let domain = at as Domain;
+        let domain = at as GuestNumber;
         for page in 0..pages(ports) {
             self.pages.give(at as u64 * pages(ports) + page, domain);
         }
-        let streams = (0..ports).map(|_| Stream::new(domain)).collect();
-        self.guests.push(Guest { vcpu, event_pending: false, streams, payload: 0, given: 0 });
+        let streams = (0..ports).map(|_| GuestStream::new(domain)).collect();
+        self.guests.push(SingleCpuGuest { vcpu, event_pending: false, streams, payload: 0, given: 0 });
         for port in 0..ports {
             self.ports[port].card.assign(domain);
             if self.drive != CardDriver::Xen {
@@ -241,32 +241,32 @@ impl Network {
     fn describe(&mut self, guest: usize, port: usize, direction: usize, count: u32) {
         let first = self.first_page(guest, port, direction);
         let stream = &mut self.guests[guest].streams[port];
-        let batch: Vec<Buffer> = (0..u64::from(count))
+        let batch: Vec<PageBuffer> = (0..u64::from(count))
             .map(|n| first + (stream.buffers[direction] + n) % u64::from(RING))
-            .map(|page| Buffer { address: page * PAGE, length: 1_514 })
+            .map(|page| PageBuffer { address: page * PAGE, length: 1_514 })
             .collect();
         stream.buffers[direction] += u64::from(count);
-        let (card, owner) = (&mut self.ports[port].card, guest as Domain);
+        let (card, owner) = (&mut self.ports[port].card, guest as GuestNumber);
         let consumed = card.consumed(guest, direction);
         let index = stream.rings[direction].enqueue(owner, &batch, consumed, &mut self.pages);
         let index = index.expect("the batch has the guest's own pages and fits the ring");
         card.mailbox(owner, guest, direction, index);
     }
 
-    pub(super) fn execute_guest(&mut self, at: usize, mut step: Step, core: &mut Core) {
+    pub(super) fn execute_guest(&mut self, at: usize, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let is_native = self.drive == CardDriver::Native;
         let flushes = !is_native && !self.channel.large_pages;
         let (offloads, most) = (self.channel.offloads, self.turn);
         let mut turn =
-            Turn { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
+            GuestTurn { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
         let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].event_pending) {
-            turn.charge(Category::EventChannel, Cost::EventUpcall, u32::from(!is_native));
-            turn.charge(Category::Kernel, Cost::InterruptEntry, 1);
-            turn.charge(Category::Driver, Cost::InterruptHandler, 1);
-            turn.charge(Category::Kernel, Cost::Softirq, 1);
-            turn.charge(Category::Driver, Cost::NapiEntry, 1);
+            turn.charge(CycleCategory::EventChannel, CostConstant::EventUpcall, u32::from(!is_native));
+            turn.charge(CycleCategory::Kernel, CostConstant::InterruptEntry, 1);
+            turn.charge(CycleCategory::Driver, CostConstant::InterruptHandler, 1);
+            turn.charge(CycleCategory::Kernel, CostConstant::Softirq, 1);
+            turn.charge(CycleCategory::Driver, CostConstant::NapiEntry, 1);
         }
         for (port, kicked) in kicked.iter_mut().enumerate() {
             let sent = self.exchange(at, port, &mut turn);
@@ -275,15 +275,15 @@ impl Network {
         }
         let notifies = asks && !core::mem::replace(&mut self.driver.event_pending, true);
         if notifies {
-            turn.charge(Category::Hypercall, Cost::HypercallPv, 1);
-            turn.charge(Category::EventChannel, Cost::EventSend, 1);
+            turn.charge(CycleCategory::Hypercall, CostConstant::HypercallPv, 1);
+            turn.charge(CycleCategory::EventChannel, CostConstant::EventSend, 1);
             if core.processors.is_blocked(self.driver.vcpu) {
-                turn.charge(Category::EventChannel, Cost::EventBlocked, 1);
+                turn.charge(CycleCategory::EventChannel, CostConstant::EventBlocked, 1);
             }
         }
-        let then = if self.has_work(at) { AfterStep::Continue } else { AfterStep::Block };
-        if then == AfterStep::Block && !is_native {
-            turn.charge(Category::Hypercall, Cost::HypercallPv, 1);
+        let then = if self.has_work(at) { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
+        if then == VcpuStepOutcome::Block && !is_native {
+            turn.charge(CycleCategory::Hypercall, CostConstant::HypercallPv, 1);
         }
         let done = step.now();
         core.finish(step, then);
@@ -291,16 +291,16 @@ impl Network {
             core.wake(self.driver.vcpu, done);
         }
         for (port, _) in kicked.iter().enumerate().filter(|(_, kicked)| **kicked) {
-            core.schedule(done, Event::Kick(port));
+            core.schedule(done, SingleCpuEvent::Kick(port));
         }
     }
 
     /// Receives over a port and sends what the window allows. Returns `true` if anything was sent.
-    fn exchange(&mut self, at: usize, port: usize, turn: &mut Turn) -> bool {
+    fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestTurn) -> bool {
         let stream = &mut self.guests[at].streams[port];
         let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;
         let received = turn.receive(stream, exchanges);
-        let window = if self.direction == Direction::Transmit { self.window } else { 0 };
+        let window = if self.direction == PayloadDirection::Transmit { self.window } else { 0 };
         let room = match self.drive {
             CardDriver::Xen => RING - stream.requested,
             _ => {
@@ -311,7 +311,7 @@ impl Network {
         };
         let sent = turn.transmit(stream, window, room);
         let payload = if window > 0 { sent.segments } else { sent.acks * PER_ACK };
-        self.guests[at].payload += Frame::Data(payload).payload();
+        self.guests[at].payload += ModelFrame::Data(payload).payload();
         self.guests[at].given += u64::from(sent.segments);
         let packets = sent.acks + sent.packets.len() as u32;
         if self.drive == CardDriver::Xen {
@@ -329,7 +329,7 @@ impl Network {
 
     /// Returns `true` if a guest can continue without a notification from a card or the driver domain.
     fn has_work(&self, at: usize) -> bool {
-        let window = if self.direction == Direction::Transmit { self.window } else { 0 };
+        let window = if self.direction == PayloadDirection::Transmit { self.window } else { 0 };
         let largest = if self.channel.offloads { MAX_SEGMENTS } else { 1 };
         self.guests[at].streams.iter().any(|stream| {
             let room = match self.drive {
@@ -342,7 +342,7 @@ impl Network {
     }
 }
 
-impl Frame {
+impl ModelFrame {
     /// Returns the number of ring slots, or card buffers, that a frame occupies.
     pub(super) fn slots(self) -> u32 {
         slots(self.payload() as usize)

@@ -1,11 +1,11 @@
 //! Attacks of a guest on a shared CDNA card. Each must affect only memory of the attacker and disturb no
 //! other guest.
 
-use crate::machine::parts::cdna::bits::{InterruptBits, VECTORS};
-use crate::machine::parts::cdna::card::{CONTEXTS, Card, TRANSMIT};
-use crate::machine::parts::cdna::guard::Guard;
-use crate::machine::parts::cdna::pages::Pages;
-use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING, SEQUENCES};
+use crate::machine::parts::cdna::bits::{InterruptBitVectors, VECTORS};
+use crate::machine::parts::cdna::card::{CONTEXTS, CdnaCard, TRANSMIT};
+use crate::machine::parts::cdna::guard::GuardedRing;
+use crate::machine::parts::cdna::pages::PageOwners;
+use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING, SEQUENCES};
 
 /// Attack that the first guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,42 +27,42 @@ pub enum Attack {
 }
 
 /// Number of guests: the attacker and well-behaved others.
-const GUESTS: Domain = 4;
+const GUESTS: GuestNumber = 4;
 /// Number of memory pages of each guest.
 const OWN: u64 = 8;
 /// Frames that each of the other guests sends before, during and after an attack.
 const FRAMES: u64 = 3;
 
-struct Bench {
-    pages: Pages,
-    card: Card,
-    guards: Vec<Guard>,
+struct AttackScenario {
+    pages: PageOwners,
+    card: CdnaCard,
+    guards: Vec<GuardedRing>,
     /// Number of pages that the card accessed for a domain that did not own them.
     stray_reads: u64,
     /// Numbers of frames of the other guests that were sent.
     left: Vec<u64>,
 }
 
-impl Bench {
+impl AttackScenario {
     fn new() -> Self {
-        let mut pages = Pages::new(usize::from(GUESTS) * OWN as usize);
-        let mut card = Card::default();
+        let mut pages = PageOwners::new(usize::from(GUESTS) * OWN as usize);
+        let mut card = CdnaCard::default();
         for domain in 0..GUESTS {
             (0..OWN).for_each(|page| {
                 pages.give(u64::from(domain) * OWN + page, domain);
             });
             card.assign(domain);
         }
-        let guards = (0..GUESTS).map(Guard::new).collect();
+        let guards = (0..GUESTS).map(GuardedRing::new).collect();
         Self { pages, card, guards, stray_reads: 0, left: vec![0; GUESTS.into()] }
     }
 
-    fn page(domain: Domain, page: u64) -> Buffer {
-        Buffer { address: (u64::from(domain) * OWN + page % OWN) * PAGE, length: 1_514 }
+    fn page(domain: GuestNumber, page: u64) -> PageBuffer {
+        PageBuffer { address: (u64::from(domain) * OWN + page % OWN) * PAGE, length: 1_514 }
     }
 
     /// Enqueues a page of a guest. Returns the producer index.
-    fn enqueue(&mut self, domain: Domain, page: u64) -> Option<u32> {
+    fn enqueue(&mut self, domain: GuestNumber, page: u64) -> Option<u32> {
         let at = usize::from(domain);
         let consumed = self.card.consumed(at, TRANSMIT);
         self.guards[at].enqueue(domain, &[Self::page(domain, page)], consumed, &mut self.pages).ok()
@@ -71,11 +71,11 @@ impl Bench {
     /// Makes the card take a descriptor and read its page.
     fn take(&mut self, context: usize) -> bool {
         let Some(buffer) = self.card.take(context, TRANSMIT, &self.guards[context]) else { return false };
-        self.stray_reads += u64::from(!self.pages.reaches(buffer, context as Domain));
+        self.stray_reads += u64::from(!self.pages.reaches(buffer, context as GuestNumber));
         true
     }
 
-    fn send(&mut self, domain: Domain, page: u64) -> bool {
+    fn send(&mut self, domain: GuestNumber, page: u64) -> bool {
         let Some(index) = self.enqueue(domain, page) else { return false };
         self.card.mailbox(domain, domain.into(), TRANSMIT, index) && self.take(domain.into())
     }
@@ -104,7 +104,7 @@ impl Bench {
 /// of others disturbed.
 #[must_use]
 pub fn attack(attack: Attack) -> (bool, u32) {
-    let mut bench = Bench::new();
+    let mut bench = AttackScenario::new();
     bench.others();
     let mut deaf = 0;
     let kept = match attack {
@@ -120,7 +120,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
             written == 0 && bench.card.stray_writes as usize == CONTEXTS - 1
         }
         Attack::InterruptRingFull => {
-            let mut bits = InterruptBits::default();
+            let mut bits = InterruptBitVectors::default();
             (0..4 * VECTORS).for_each(|_| bits.push(1));
             bits.push((1 << GUESTS) - 1);
             let event_pending: Vec<usize> = bits.take().collect();
@@ -135,7 +135,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
 }
 
 /// Checks that no other guest gets a page the card still reads.
-fn free_while_dma(bench: &mut Bench) -> bool {
+fn free_while_dma(bench: &mut AttackScenario) -> bool {
     let Some(index) = bench.enqueue(0, 1) else { return false };
     bench.card.mailbox(0, 0, TRANSMIT, index);
     bench.pages.free(1, 0);
@@ -147,7 +147,7 @@ fn free_while_dma(bench: &mut Bench) -> bool {
 }
 
 /// Checks that the descriptors are released before their pages get another owner.
-fn teardown_race(bench: &mut Bench) -> bool {
+fn teardown_race(bench: &mut AttackScenario) -> bool {
     let index = (0..4).filter_map(|page| bench.enqueue(0, page)).last();
     bench.card.mailbox(0, 0, TRANSMIT, index.unwrap_or_default());
     bench.guards[0].tear_down();

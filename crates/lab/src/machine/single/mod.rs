@@ -25,23 +25,23 @@ mod tests;
 mod wire;
 
 pub use hostile::{Attack, attack};
-pub use plan::{CardDriver, Channel, Direction, Plan};
+pub use plan::{CardDriver, PacketChannel, PayloadDirection, SingleCpuSetup};
 
-use super::books::Books;
-use super::engine::{Actor, Defect, Engine};
-use super::parts::cdna::pages::Pages;
+use super::books::ConservationChecks;
+use super::engine::{Actor, ModelDefect, Simulation};
+use super::parts::cdna::pages::PageOwners;
 use ::guest::packet::TCP_PAYLOAD;
-use cards::Port;
-use driver::Driver;
-use guest::Guest;
-use hypervisor::cost::Cost;
-use hypervisor::cpu::{Config, Machine, Step, ThreadId};
+use cards::CdnaPort;
+use driver::DriverDomain;
+use guest::SingleCpuGuest;
+use hypervisor::cost::CostConstant;
+use hypervisor::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuStep};
 use hypervisor::domain::DomainKind;
-use sim::{Generator, Instant, Span};
+use sim::{RandomStream, VirtualDuration, VirtualInstant};
 
 /// Event of the machine with a single processor.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum SingleCpuEvent {
     /// The streams of this guest start.
     Begin(usize),
     /// The card of this port has new work.
@@ -54,30 +54,30 @@ pub enum Event {
     Interrupt(usize),
 }
 
-type Core = super::engine::Core<Event>;
+type SingleCpuCore = super::engine::SimulationCore<SingleCpuEvent>;
 
 /// Parts of the machine, which handle its events.
 #[derive(Debug)]
-pub struct Network {
+pub struct SingleCpuMachine {
     drive: CardDriver,
-    channel: Channel,
-    direction: Direction,
+    channel: PacketChannel,
+    direction: PayloadDirection,
     /// Window of each stream, in segments.
     window: u32,
     /// Slots that a guest processes in a turn, per direction and port.
     turn: u32,
-    ports: Vec<Port>,
-    guests: Vec<Guest>,
-    driver: Driver,
-    pages: Pages,
+    ports: Vec<CdnaPort>,
+    guests: Vec<SingleCpuGuest>,
+    driver: DriverDomain,
+    pages: PageOwners,
 }
 
 /// Machine with a single processor that runs in virtual time.
-pub type Single = Engine<Network>;
+pub type SingleCpuSimulation = Simulation<SingleCpuMachine>;
 
 /// Results of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Results {
+pub struct SingleCpuResults {
     /// Payload of all streams, Mb/s.
     pub throughput_mbps: f64,
     /// Processor cycles per segment of payload.
@@ -92,40 +92,40 @@ pub struct Results {
     pub idle_pct: f64,
 }
 
-impl Single {
+impl SingleCpuSimulation {
     /// Creates the CDNA machine.
     #[must_use]
-    pub fn new(plan: &Plan) -> Self {
-        let mut config = Config::from_table(&plan.table, 1, 1);
-        config.refill += if plan.flushes() { plan.table[Cost::TlbKernel] } else { 0 };
-        let mut core = Core::new(plan.table.clone(), Machine::new(config));
-        let home = ThreadId::new(0);
+    pub fn new(plan: &SingleCpuSetup) -> Self {
+        let mut config = ProcessorConfig::from_table(&plan.table, 1, 1);
+        config.refill += if plan.flushes() { plan.table[CostConstant::TlbKernel] } else { 0 };
+        let mut core = SingleCpuCore::new(plan.table.clone(), HostMachine::new(config));
+        let home = HardwareThreadId::new(0);
         let domain = core.processors.add_domain(DomainKind::Dom0, "driver domain".into());
         let vcpu = core.processors.add_vcpu(domain, home);
         // A domain that mostly waits for cards has used the least virtual time, so it runs next when it
         // wakes.
         core.processors.favour(vcpu);
-        let driver = Driver::new(vcpu, plan.ports.into());
+        let driver = DriverDomain::new(vcpu, plan.ports.into());
         let pages = usize::from(plan.guests) * guest::pages(plan.ports.into()) as usize;
-        let mut system = Network {
+        let mut system = SingleCpuMachine {
             drive: plan.drive,
             channel: plan.channel,
             direction: plan.direction,
             window: wire::window(plan),
             turn: plan.turn,
-            ports: (0..plan.ports).map(|_| Port::default()).collect(),
+            ports: (0..plan.ports).map(|_| CdnaPort::default()).collect(),
             guests: Vec::new(),
             driver,
-            pages: Pages::new(pages),
+            pages: PageOwners::new(pages),
         };
-        let mut phases = Generator::named(plan.seed, "streams begin");
+        let mut phases = RandomStream::named(plan.seed, "streams begin");
         for n in 0..plan.guests {
             let kind = if plan.drive == CardDriver::Native { DomainKind::Native } else { DomainKind::Pvm };
             let domain = core.processors.add_domain(kind, format!("guest{n}"));
             let vcpu = core.processors.add_vcpu(domain, home);
             system.add_guest(vcpu);
-            let at = Instant::ZERO + Span::from_nanos(phases.below(1_000_000));
-            core.schedule(at, Event::Begin(n.into()));
+            let at = VirtualInstant::ZERO + VirtualDuration::from_nanos(phases.below(1_000_000));
+            core.schedule(at, SingleCpuEvent::Begin(n.into()));
         }
         Self { core, system }
     }
@@ -133,14 +133,18 @@ impl Single {
     /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
-    /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
-        let (before, usage) = self.observe((warm_up, span), Network::payload)?;
+    /// [`ModelDefect`] of the model.
+    pub fn measure(
+        &mut self,
+        warm_up: VirtualDuration,
+        span: VirtualDuration,
+    ) -> Result<SingleCpuResults, ModelDefect> {
+        let (before, usage) = self.observe((warm_up, span), SingleCpuMachine::payload)?;
         let domains = self.core.processors.domains();
         let own = |kind: DomainKind| usage.percent(usage.own_of(domains, |found| found == kind));
         let payload = (self.system.payload() - before) as f64;
         let segments = payload / TCP_PAYLOAD as f64;
-        Ok(Results {
+        Ok(SingleCpuResults {
             throughput_mbps: payload * 8.0 / span.as_secs_f64() / 1e6,
             cycles_per_packet: if segments > 0.0 { usage.busy() as f64 / segments } else { 0.0 },
             hypervisor_pct: usage.percent(usage.hypervisor()),
@@ -151,32 +155,32 @@ impl Single {
     }
 }
 
-impl Actor for Network {
-    type Event = Event;
+impl Actor for SingleCpuMachine {
+    type Event = SingleCpuEvent;
 
-    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+    fn handle(&mut self, event: SingleCpuEvent, now: VirtualInstant, core: &mut SingleCpuCore) {
         match event {
-            Event::Begin(guest) => self.begin(guest, now, core),
-            Event::Kick(port) => self.kick(port, now, core),
-            Event::Left(port) => self.left(port, now, core),
-            Event::Arrived(port) => self.arrived(port, now, core),
-            Event::Interrupt(port) => self.interrupt(port, now, core),
+            SingleCpuEvent::Begin(guest) => self.begin(guest, now, core),
+            SingleCpuEvent::Kick(port) => self.kick(port, now, core),
+            SingleCpuEvent::Left(port) => self.left(port, now, core),
+            SingleCpuEvent::Arrived(port) => self.arrived(port, now, core),
+            SingleCpuEvent::Interrupt(port) => self.interrupt(port, now, core),
         }
     }
 
     /// Executes a step of a virtual CPU. The driver domain's virtual CPU is the first one; the guests' follow.
-    fn execute(&mut self, step: Step, core: &mut Core) {
+    fn execute(&mut self, step: VcpuStep, core: &mut SingleCpuCore) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_driver(step, core),
             Some(guest) => self.execute_guest(guest, step, core),
         }
     }
 
-    fn check_books(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut ConservationChecks) {
         for port in &self.ports {
             port.check_books(books);
         }
-        let described: u64 = self.guests.iter().map(Guest::described).sum();
+        let described: u64 = self.guests.iter().map(SingleCpuGuest::described).sum();
         let (held, waiting) = self.in_flight();
         books.balance("references to pages", described + held, self.pages.references());
         let (given, left): (Vec<_>, Vec<_>) = (

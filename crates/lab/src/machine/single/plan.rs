@@ -19,7 +19,7 @@ pub enum CardDriver {
 
 /// Direction in which the payload is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum PayloadDirection {
     /// Guests send the payload.
     Transmit,
     /// Guests receive the payload.
@@ -29,7 +29,7 @@ pub enum Direction {
 /// Offloads of a kernel, and the way packets reach the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent mechanism")]
-pub struct Channel {
+pub struct PacketChannel {
     /// The guest's network device offers segmentation, scatter-gather and checksums: a packet has up to 64
     /// KB, and a program's pages are sent in place.
     pub offloads: bool,
@@ -43,7 +43,7 @@ pub struct Channel {
     pub card_offloads: bool,
 }
 
-impl Channel {
+impl PacketChannel {
     /// Xen 2.0.6 unoptimised, on a card with unused offloads.
     pub const XEN: Self =
         Self { offloads: false, by_address: false, large_pages: false, card_offloads: true };
@@ -51,15 +51,15 @@ impl Channel {
 
 /// Parameters of a machine with CDNA, Xen or native drivers.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct SingleCpuSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
     /// Software that drives the cards.
     pub drive: CardDriver,
     /// Channel between guests and cards.
-    pub channel: Channel,
+    pub channel: PacketChannel,
     /// Direction in which the payload is sent.
-    pub direction: Direction,
+    pub direction: PayloadDirection,
     /// Guests, each with a stream on each port; 1 to 128.
     pub guests: u8,
     /// Number of the machine's ports.
@@ -73,19 +73,19 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl SingleCpuSetup {
     /// Returns the machine of Willmann et al.: two ports.
     #[must_use]
-    pub fn willmann(table: CostTable, drive: CardDriver, direction: Direction, guests: u8) -> Self {
-        let channel = Channel::XEN;
+    pub fn willmann(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
+        let channel = PacketChannel::XEN;
         Self { table, drive, channel, direction, guests, ports: 2, window: 44, turn: 16, seed: 1 }
     }
 
     /// Returns the machine of Menon et al.: four ports, and sockets large enough for long packets. A packet
     /// costs more there, so fewer are processed between two interrupts of a card, 320 K cycles.
     #[must_use]
-    pub fn menon(table: CostTable, drive: CardDriver, direction: Direction, guests: u8) -> Self {
-        let window = if direction == Direction::Transmit { 132 } else { 44 };
+    pub fn menon(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
+        let window = if direction == PayloadDirection::Transmit { 132 } else { 44 };
         Self { ports: 4, window, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 

@@ -1,25 +1,30 @@
 //! Tests of the machine: its calibration targets, isolation, and relations between the systems.
 
-use super::{Attack, CardDriver, Channel, Direction, Plan, Results, Single, attack};
+use super::{
+    Attack, CardDriver, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup,
+    SingleCpuSimulation, attack,
+};
 use hypervisor::cost::CostTable;
-use sim::Span;
+use sim::VirtualDuration;
 
-fn found(drive: CardDriver, direction: Direction, guests: u8) -> Results {
-    let plan = Plan::willmann(CostTable::opteron(), drive, direction, guests);
-    Single::new(&plan).measure(Span::from_millis(20), Span::from_millis(60)).unwrap()
+fn found(drive: CardDriver, direction: PayloadDirection, guests: u8) -> SingleCpuResults {
+    let plan = SingleCpuSetup::willmann(CostTable::opteron(), drive, direction, guests);
+    SingleCpuSimulation::new(&plan)
+        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(60))
+        .unwrap()
 }
 
 #[test]
 fn cdna_values_match_their_calibration() {
-    let xen = found(CardDriver::Xen, Direction::Transmit, 1);
+    let xen = found(CardDriver::Xen, PayloadDirection::Transmit, 1);
     assert!((xen.throughput_mbps / 1_602.0 - 1.0).abs() < 0.03, "{xen:?}");
-    let cdna = found(CardDriver::Cdna, Direction::Transmit, 1);
+    let cdna = found(CardDriver::Cdna, PayloadDirection::Transmit, 1);
     assert!((cdna.hypervisor_pct / 10.2 - 1.0).abs() < 0.05, "{cdna:?}");
 }
 
 #[test]
 fn cdna_contexts_fill_both_links_without_a_driver_domain() {
-    for direction in [Direction::Transmit, Direction::Receive] {
+    for direction in [PayloadDirection::Transmit, PayloadDirection::Receive] {
         let [safe, bare] =
             [CardDriver::Cdna, CardDriver::Unprotected].map(|drive| found(drive, direction, 2));
         for it in [safe, bare] {
@@ -34,7 +39,7 @@ fn cdna_contexts_fill_both_links_without_a_driver_domain() {
 
 #[test]
 fn sixteen_guests_fill_the_links_only_with_cdna_contexts() {
-    let of = |drive| found(drive, Direction::Transmit, 16).throughput_mbps;
+    let of = |drive| found(drive, PayloadDirection::Transmit, 16).throughput_mbps;
     assert!(
         of(CardDriver::Cdna) > 1_870.0 && of(CardDriver::Xen) < 1_700.0,
         "{} {}",
@@ -58,20 +63,20 @@ fn no_attack_of_a_cdna_guest_affects_other_guests() {
     }
 }
 
-const SMART: Channel = Channel { offloads: true, ..Channel::XEN };
+const SMART: PacketChannel = PacketChannel { offloads: true, ..PacketChannel::XEN };
 
-fn menon(drive: CardDriver, direction: Direction, channel: Channel) -> Results {
-    let plan = Plan::menon(CostTable::prestonia(), drive, direction, 1);
-    let measured =
-        Single::new(&Plan { channel, ..plan }).measure(Span::from_millis(20), Span::from_millis(100));
+fn menon(drive: CardDriver, direction: PayloadDirection, channel: PacketChannel) -> SingleCpuResults {
+    let plan = SingleCpuSetup::menon(CostTable::prestonia(), drive, direction, 1);
+    let measured = SingleCpuSimulation::new(&SingleCpuSetup { channel, ..plan })
+        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100));
     measured.unwrap()
 }
 
 #[test]
 fn smart_nic_values_match_their_calibration() {
-    let sends = menon(CardDriver::Native, Direction::Transmit, SMART);
-    let receives = menon(CardDriver::Native, Direction::Receive, SMART);
-    let guest = menon(CardDriver::Xen, Direction::Transmit, Channel::XEN);
+    let sends = menon(CardDriver::Native, PayloadDirection::Transmit, SMART);
+    let receives = menon(CardDriver::Native, PayloadDirection::Receive, SMART);
+    let guest = menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel::XEN);
     for (found, stated) in [(sends, 3_760.0), (receives, 2_508.0), (guest, 750.0)] {
         assert!((found.throughput_mbps / stated - 1.0).abs() < 0.02, "{stated}: {found:?}");
     }
@@ -80,28 +85,29 @@ fn smart_nic_values_match_their_calibration() {
 
 #[test]
 fn each_back_end_optimisation_raises_guest_transmit_rate() {
-    let mut step = Channel::XEN;
-    let mut rates = vec![menon(CardDriver::Xen, Direction::Transmit, step).throughput_mbps];
+    let mut step = PacketChannel::XEN;
+    let mut rates = vec![menon(CardDriver::Xen, PayloadDirection::Transmit, step).throughput_mbps];
     for change in [
-        |step: &mut Channel| step.offloads = true,
-        |step: &mut Channel| step.by_address = true,
-        |step: &mut Channel| step.large_pages = true,
+        |step: &mut PacketChannel| step.offloads = true,
+        |step: &mut PacketChannel| step.by_address = true,
+        |step: &mut PacketChannel| step.large_pages = true,
     ] {
         change(&mut step);
-        rates.push(menon(CardDriver::Xen, Direction::Transmit, step).throughput_mbps);
+        rates.push(menon(CardDriver::Xen, PayloadDirection::Transmit, step).throughput_mbps);
     }
     assert!(rates.is_sorted() && rates[3] > 3.0 * rates[0], "{rates:?}");
-    let dumb = menon(CardDriver::Xen, Direction::Transmit, Channel { card_offloads: false, ..step });
+    let dumb =
+        menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel { card_offloads: false, ..step });
     assert!((rates[0]..rates[3]).contains(&dumb.throughput_mbps), "cutting late pays: {dumb:?}");
 }
 
 #[test]
 fn copying_received_frames_beats_exchanging_pages() {
-    let receives = |drive, channel| menon(drive, Direction::Receive, channel).throughput_mbps;
+    let receives = |drive, channel| menon(drive, PayloadDirection::Receive, channel).throughput_mbps;
     let exchanged = receives(CardDriver::Xen, SMART);
-    let copied = receives(CardDriver::Xen, Channel { by_address: true, ..SMART });
+    let copied = receives(CardDriver::Xen, PacketChannel { by_address: true, ..SMART });
     let own = receives(CardDriver::Own, SMART);
-    let large = receives(CardDriver::Own, Channel { large_pages: true, ..SMART });
+    let large = receives(CardDriver::Own, PacketChannel { large_pages: true, ..SMART });
     let native = receives(CardDriver::Native, SMART);
     assert!([exchanged, copied, own, large, native].is_sorted_by(|one, two| one < two));
 }

@@ -1,22 +1,22 @@
 //! Both directions of a port's wire, and its clients, which acknowledge every second segment and send within
 //! their windows.
 
-use super::{CardDriver, Core, Direction, Event, Network, Plan};
+use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine, SingleCpuSetup};
 use crate::machine::parts::cdna::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
-use sim::{EventKey, Instant, Span};
+use sim::{EventKey, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
 /// Frame metadata used by the model (no payload).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum ModelFrame {
     /// Number of full segments in one packet.
     Data(u32),
     /// Acknowledgement of two TCP segments.
     Ack,
 }
 
-impl Frame {
+impl ModelFrame {
     /// Returns the number of segments of the packet; 0 for an acknowledgement.
     pub(super) fn segments(self) -> u32 {
         match self {
@@ -38,49 +38,49 @@ const OVERHEAD: usize = 24;
 const SHORTEST: usize = 60;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 /// Time from a frame's end on the wire to the client's answer: card and stack of a machine of the time.
-const TURNAROUND: Span = Span::from_micros(50);
+const TURNAROUND: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Returns the window of a stream, in segments. Frames for all guests share one ring of the driver domain's
 /// card, and streams settle at windows that fit it by losing frames beyond.
-pub(super) fn window(plan: &Plan) -> u32 {
+pub(super) fn window(plan: &SingleCpuSetup) -> u32 {
     let share = (RING / u32::from(plan.guests).max(1)) & !1;
     match (plan.drive, plan.direction) {
-        (CardDriver::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
+        (CardDriver::Xen, PayloadDirection::Receive) => plan.window.min(share).max(PER_ACK),
         _ => plan.window,
     }
 }
 
 /// Returns the time of a frame on the wire; of a segmented packet, that of all segments.
-pub(super) fn time(frame: Frame) -> Span {
+pub(super) fn time(frame: ModelFrame) -> VirtualDuration {
     let (length, times) = match frame {
-        Frame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
-        Frame::Ack => (SHORTEST, 1),
+        ModelFrame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
+        ModelFrame::Ack => (SHORTEST, 1),
     };
-    Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
+    VirtualDuration::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
 }
 
 /// Direction of a wire from the clients to the machine.
 #[derive(Debug, Default)]
-pub(super) struct Inbound {
-    flights: VecDeque<(Instant, usize, Frame)>,
-    free: Instant,
+pub(super) struct InboundWire {
+    flights: VecDeque<(VirtualInstant, usize, ModelFrame)>,
+    free: VirtualInstant,
     event: Option<EventKey>,
     pub(super) sent: u64,
     pub(super) arrived: u64,
 }
 
-impl Inbound {
+impl InboundWire {
     pub(super) fn in_flight(&self) -> u64 {
         self.flights.len() as u64
     }
 }
 
-impl Network {
+impl SingleCpuMachine {
     /// Starts a guest's streams, in either direction.
-    pub(super) fn begin(&mut self, guest: usize, now: Instant, core: &mut Core) {
-        if self.direction == Direction::Receive {
+    pub(super) fn begin(&mut self, guest: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
+        if self.direction == PayloadDirection::Receive {
             for port in 0..self.ports.len() {
-                self.client_sends(port, guest, (Frame::Data(1), self.window), now, core);
+                self.client_sends(port, guest, (ModelFrame::Data(1), self.window), now, core);
             }
         }
         self.guests[guest].event_pending = true;
@@ -92,9 +92,9 @@ impl Network {
         &mut self,
         port: usize,
         guest: usize,
-        (frame, count): (Frame, u32),
-        at: Instant,
-        core: &mut Core,
+        (frame, count): (ModelFrame, u32),
+        at: VirtualInstant,
+        core: &mut SingleCpuCore,
     ) {
         let line = &mut self.ports[port].inbound;
         for _ in 0..count {
@@ -104,7 +104,7 @@ impl Network {
         }
         if count > 0 {
             let next = line.flights.front().map(|flight| flight.0);
-            line.event = core.replace(line.event, next, Event::Arrived(port));
+            line.event = core.replace(line.event, next, SingleCpuEvent::Arrived(port));
         }
     }
 
@@ -113,24 +113,24 @@ impl Network {
         &mut self,
         port: usize,
         guest: usize,
-        frame: Frame,
-        now: Instant,
-        core: &mut Core,
+        frame: ModelFrame,
+        now: VirtualInstant,
+        core: &mut SingleCpuCore,
     ) {
         let stream = &mut self.guests[guest].streams[port];
         let answer = match frame {
-            Frame::Ack => (Frame::Data(1), PER_ACK),
-            Frame::Data(segments) => {
+            ModelFrame::Ack => (ModelFrame::Data(1), PER_ACK),
+            ModelFrame::Data(segments) => {
                 let unacknowledged = stream.client_unacknowledged + segments;
                 stream.client_unacknowledged = unacknowledged % PER_ACK;
-                (Frame::Ack, unacknowledged / PER_ACK)
+                (ModelFrame::Ack, unacknowledged / PER_ACK)
             }
         };
         self.client_sends(port, guest, answer, now + TURNAROUND, core);
     }
 
     /// Handles frames that have arrived.
-    pub(super) fn arrived(&mut self, port: usize, now: Instant, core: &mut Core) {
+    pub(super) fn arrived(&mut self, port: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         self.ports[port].inbound.event = None;
         while let Some((_, guest, frame)) =
             self.ports[port].inbound.flights.pop_front_if(|flight| flight.0 <= now)
@@ -140,6 +140,6 @@ impl Network {
         }
         let line = &mut self.ports[port].inbound;
         let next = line.flights.front().map(|flight| flight.0);
-        line.event = core.replace(line.event, next, Event::Arrived(port));
+        line.event = core.replace(line.event, next, SingleCpuEvent::Arrived(port));
     }
 }

@@ -3,35 +3,35 @@
 
 use super::setup;
 use crate::machine::chipset::Chipset;
-use crate::machine::code::Code;
-use crate::machine::controller::{ApicWritePath, Controller};
-use crate::machine::memory::{GUEST_MEMORY, Region};
+use crate::machine::code::GuestApicCode;
+use crate::machine::controller::{ApicWritePath, InterruptController};
+use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
 use crate::machine::parts::bus::PortBus;
-use crate::machine::parts::card::Card;
-use crate::machine::parts::guest::Hardware;
+use crate::machine::parts::card::ManagedCard;
+use crate::machine::parts::guest::GuestHardware;
 use crate::machine::vectors::VECTORS;
-use crate::machine::{Defect, Server, Setup, Traffic, World};
-use guest::{Interrupt, Load, Spec, Tick};
-use hypervisor::account::Category;
+use crate::machine::{ClientTraffic, ModelDefect, ServerMachine, ServerSetup, ServerSimulation};
+use guest::{InterruptSource, KernelConfig, ProgramWorkload, TickMode};
+use hypervisor::account::CycleCategory;
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::Handler;
+use hypervisor::msix::MsixTableHandler;
 use i82576::VfIndex;
 use i82576::register::{rx, vf};
-use pcie::msix::Message;
+use pcie::msix::InterruptMessage;
 use pcie::{Bus, Function};
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 use std::collections::BTreeSet;
 
-fn at_millis(millis: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(millis)
+fn at_millis(millis: u64) -> VirtualInstant {
+    VirtualInstant::ZERO + VirtualDuration::from_millis(millis)
 }
 
 #[test]
 fn assigned_pci_function_reaches_only_its_guests_memory() {
-    let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
-    let Server { ports, chipset, .. } = &mut world.system;
+    let mut world = ServerSimulation::new(&ServerSetup { guests: 2, ..setup() }).unwrap();
+    let ServerMachine { ports, chipset, .. } = &mut world.system;
     chipset.memory.write(0x30_0000, b"the first guest's").unwrap();
     let mut bus = PortBus { functions: &mut ports[0].functions, chipset };
     let mut seen = [0; 17];
@@ -46,16 +46,16 @@ fn assigned_pci_function_reaches_only_its_guests_memory() {
     let mut after = [1; 4];
     world.system.chipset.memory.read(GUEST_MEMORY, &mut after).unwrap();
     assert_eq!(after, [0; 4]);
-    let measured = world.measure(Span::ZERO, Span::from_millis(1));
+    let measured = world.measure(VirtualDuration::ZERO, VirtualDuration::from_millis(1));
     assert!(
-        matches!(measured, Err(Defect::Books(ref open)) if open.found == 2 && open.what.contains("memory")),
+        matches!(measured, Err(ModelDefect::Books(ref open)) if open.found == 2 && open.what.contains("memory")),
         "{measured:?}"
     );
 }
 
 #[test]
 fn sixty_guests_have_180_unshared_vectors() {
-    let world = World::new(&Setup { guests: 60, ports: 10, ..setup() }).unwrap();
+    let world = ServerSimulation::new(&ServerSetup { guests: 60, ports: 10, ..setup() }).unwrap();
     let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
     for path in world.system.ports.iter().flat_map(|port| &port.functions.paths) {
@@ -70,37 +70,41 @@ fn sixty_guests_have_180_unshared_vectors() {
 
 #[test]
 fn forged_interrupt_message_of_a_pci_function_is_blocked() {
-    let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
+    let mut world = ServerSimulation::new(&ServerSetup { guests: 2, ..setup() }).unwrap();
     let functions = &mut world.system.ports[0].functions;
     let [own, other] = [0, 1].map(|vf: usize| functions.paths[vf].assigned.rid);
     let anothers = functions.paths[1].messages[1];
-    functions.sent.extend([(own, anothers), (other, Message { address: 0xfee0_0000, data: 0x41 })]);
-    let measured = world.measure(Span::ZERO, Span::from_millis(1));
+    functions.sent.extend([(own, anothers), (other, InterruptMessage { address: 0xfee0_0000, data: 0x41 })]);
+    let measured = world.measure(VirtualDuration::ZERO, VirtualDuration::from_millis(1));
     assert!(
-        matches!(measured, Err(Defect::Books(ref open)) if open.found == 2 && open.what.contains("interrupts")),
+        matches!(measured, Err(ModelDefect::Books(ref open)) if open.found == 2 && open.what.contains("interrupts")),
         "{measured:?}"
     );
 }
 
 #[test]
 fn extra_frame_on_the_link_violates_frame_conservation() {
-    let mut world = World::new(&Setup { traffic: Traffic::Silent, ..setup() }).unwrap();
+    let mut world =
+        ServerSimulation::new(&ServerSetup { traffic: ClientTraffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
-    let measured = world.measure(Span::ZERO, Span::from_millis(1));
+    let measured = world.measure(VirtualDuration::ZERO, VirtualDuration::from_millis(1));
     assert!(
-        matches!(measured, Err(Defect::Books(ref open)) if open.found == 1 && open.what.contains("wire")),
+        matches!(measured, Err(ModelDefect::Books(ref open)) if open.found == 1 && open.what.contains("wire")),
         "{measured:?}"
     );
 }
 
-fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
+fn hardware(kind: DomainKind) -> (GuestHardware, Chipset) {
     let mut chipset = Chipset::new(1, 0, 1);
-    let code = Code::load(&mut chipset.memory, Region::of(0)).unwrap();
-    let world = World::new(&Setup { kind, ..setup() }).unwrap();
+    let code = GuestApicCode::load(&mut chipset.memory, DomainMemoryRegion::of(0)).unwrap();
+    let world = ServerSimulation::new(&ServerSetup { kind, ..setup() }).unwrap();
     let found = &world.system.vms[0].hardware;
-    let code = (code, Tick::Tickless(Span::from_millis(1)));
-    let controller = Controller::direct(kind, found.domain, code, &mut chipset.channels);
-    (Hardware::direct(kind, (found.domain, found.vcpu), Handler::Hypervisor, controller), chipset)
+    let code = (code, TickMode::Tickless(VirtualDuration::from_millis(1)));
+    let controller = InterruptController::direct(kind, found.domain, code, &mut chipset.channels);
+    (
+        GuestHardware::direct(kind, (found.domain, found.vcpu), MsixTableHandler::Hypervisor, controller),
+        chipset,
+    )
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn masked_msix_vector_is_delivered_once_when_unmasked() {
         assert!(!hardware.signal(1, 0x42, channels) && !hardware.signal(1, 0x42, channels));
         assert_eq!(hardware.controller.take(channels), None);
         hardware.write_mask(1, false, channels);
-        assert_eq!(hardware.controller.take(channels).map(|taken| taken.0), Some(Interrupt::Device(1)));
+        assert_eq!(hardware.controller.take(channels).map(|taken| taken.0), Some(InterruptSource::Device(1)));
         assert_eq!((hardware.controller.take(channels), hardware.broken), (None, None));
     }
 }
@@ -122,16 +126,16 @@ fn eoi_ends_one_interrupt_and_delivers_the_next() {
     for path in
         [ApicWritePath::Direct, ApicWritePath::Exit(EoiPolicy::Emulate), ApicWritePath::Exit(EoiPolicy::Fast)]
     {
-        let (Hardware { mut controller, .. }, mut chipset) = hardware(DomainKind::Hvm);
-        let (memory, channels, now) = (&mut chipset.memory, &mut chipset.channels, Instant::ZERO);
+        let (GuestHardware { mut controller, .. }, mut chipset) = hardware(DomainKind::Hvm);
+        let (memory, channels, now) = (&mut chipset.memory, &mut chipset.channels, VirtualInstant::ZERO);
         controller.set_timer(Some(now), path, memory, now).unwrap();
         controller.run_timer(controller.deadline().unwrap(), channels);
         controller.request(0x42, channels);
         let mut taken = || controller.take(channels).map(|taken| taken.0);
         // The timer's vector has a higher class: the device's waits for its end.
-        assert_eq!((taken(), taken()), (Some(Interrupt::Timer), None));
+        assert_eq!((taken(), taken()), (Some(InterruptSource::Timer), None));
         controller.end(path, memory, now).unwrap();
-        assert_eq!(controller.take(channels).map(|taken| taken.0), Some(Interrupt::Device(1)));
+        assert_eq!(controller.take(channels).map(|taken| taken.0), Some(InterruptSource::Device(1)));
         controller.end(path, memory, now).unwrap();
         assert!(controller.end(path, memory, now).is_err(), "nothing was in service: {path:?}");
     }
@@ -143,11 +147,11 @@ fn eoi_is_charged_by_its_handling_path() {
     for (eoi, price) in
         [(EoiPath::Emulated, 8_400.0), (EoiPath::Fast, 2_500.0), (EoiPath::FastChecked, 4_300.0)]
     {
-        let mut world = World::new(&Setup { eoi, ..setup() }).unwrap();
-        let measured = world.measure(Span::ZERO, Span::from_millis(100)).unwrap();
+        let mut world = ServerSimulation::new(&ServerSetup { eoi, ..setup() }).unwrap();
+        let measured = world.measure(VirtualDuration::ZERO, VirtualDuration::from_millis(100)).unwrap();
         let counters = world.system.vms[0].counters();
         let ends = (counters.receive_interrupts + counters.timer_interrupts) as f64;
-        let each = measured.mcycles_per_s(Category::ApicEoi) * 1e6 / 10.0 / ends;
+        let each = measured.mcycles_per_s(CycleCategory::ApicEoi) * 1e6 / 10.0 / ends;
         assert!((each / price - 1.0).abs() < 0.02, "{eoi:?}: {each}");
     }
 }
@@ -155,7 +159,12 @@ fn eoi_is_charged_by_its_handling_path() {
 #[test]
 fn periodic_guest_takes_1000_timer_interrupts_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
-        let mut world = World::new(&Setup { kind, spec: Spec::linux_2_6_18(Load::Udp), ..setup() }).unwrap();
+        let mut world = ServerSimulation::new(&ServerSetup {
+            kind,
+            spec: KernelConfig::linux_2_6_18(ProgramWorkload::Udp),
+            ..setup()
+        })
+        .unwrap();
         world.run(at_millis(10));
         let before = world.system.vms[0].counters().timer_interrupts;
         world.run(at_millis(210));
@@ -176,9 +185,10 @@ const VF_REGISTERS: [u32; 6] = [
 
 #[test]
 fn vf_reset_leaves_other_vfs_queues_intact() {
-    let mut world = World::new(&Setup { guests: 3, ..setup() }).unwrap();
-    let read = |world: &World| [0, 1, 2].map(|n: usize| world.system.vms[n].counters().read_packets);
-    let registers = |world: &mut World, n| {
+    let mut world = ServerSimulation::new(&ServerSetup { guests: 3, ..setup() }).unwrap();
+    let read =
+        |world: &ServerSimulation| [0, 1, 2].map(|n: usize| world.system.vms[n].counters().read_packets);
+    let registers = |world: &mut ServerSimulation, n| {
         let nic = &mut world.system.ports[0].nic;
         VF_REGISTERS.map(|offset| nic.read(Function::Vf(n), offset, i82576::Time::ZERO))
     };
@@ -187,7 +197,7 @@ fn vf_reset_leaves_other_vfs_queues_intact() {
     let before = [1, 2].map(|n| registers(&mut world, n));
     let port = &mut world.system.ports[0];
     let vf = VfIndex::new(0).unwrap();
-    port.manager.reset(&mut Card(&mut port.nic), vf).unwrap();
+    port.manager.reset(&mut ManagedCard(&mut port.nic), vf).unwrap();
     assert_eq!([1, 2].map(|n| registers(&mut world, n)), before);
     assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the queue of the VF that was reset is off");
     world.run(at_millis(100));

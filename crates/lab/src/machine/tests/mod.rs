@@ -8,34 +8,37 @@ mod overflow;
 mod responses;
 mod split;
 
-use super::{Limits, Netback, Network, Scheduling, Setup, Topology, Traffic, World};
-use driver::moderation::Policy;
-use guest::{Load, Spec};
-use hypervisor::account::Category;
+use super::{
+    ClientTraffic, NetbackOptions, NetworkPath, ServerSetup, ServerSimulation, Topology, TrafficLimits,
+    VcpuScheduling,
+};
+use driver::moderation::ModerationPolicy;
+use guest::{KernelConfig, ProgramWorkload};
+use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::Handler;
-use sim::Span;
+use hypervisor::msix::MsixTableHandler;
+use sim::VirtualDuration;
 
-fn setup() -> Setup {
-    Setup {
+fn setup() -> ServerSetup {
+    ServerSetup {
         table: CostTable::nehalem(),
         topology: Topology::HPCA2010,
         ports: 1,
         guests: 1,
-        network: Network::Direct,
-        netback: Netback::SPREAD,
+        network: NetworkPath::Direct,
+        netback: NetbackOptions::SPREAD,
         kind: DomainKind::Hvm,
-        spec: Spec::linux_2_6_28(Load::Udp),
-        traffic: Traffic::Udp,
+        spec: KernelConfig::linux_2_6_28(ProgramWorkload::Udp),
+        traffic: ClientTraffic::Udp,
         first: None,
         inside: None,
         loopback: None,
-        limits: Limits::default(),
-        moderation: Policy::Fixed(500),
-        msix: Handler::Hypervisor,
-        scheduling: Scheduling::RoundRobin,
+        limits: TrafficLimits::default(),
+        moderation: ModerationPolicy::Fixed(500),
+        msix: MsixTableHandler::Hypervisor,
+        scheduling: VcpuScheduling::RoundRobin,
         eoi: EoiPath::Emulated,
         seed: 1,
     }
@@ -43,21 +46,28 @@ fn setup() -> Setup {
 
 #[test]
 fn one_guest_reads_a_gigabit_of_datagrams() {
-    let mut world = World::new(&setup()).unwrap();
-    let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
+    let mut world = ServerSimulation::new(&setup()).unwrap();
+    let measured =
+        world.measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100)).unwrap();
     assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
     assert!((1_900.0..2_010.0).contains(&measured.interrupts_per_s()), "{}", measured.interrupts_per_s());
 }
 
 #[test]
 fn paravirtualized_guest_takes_events_and_has_no_vm_exits() {
-    let mut world = World::new(&Setup { kind: DomainKind::Pvm, ..setup() }).unwrap();
-    let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
+    let mut world = ServerSimulation::new(&ServerSetup { kind: DomainKind::Pvm, ..setup() }).unwrap();
+    let measured =
+        world.measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100)).unwrap();
     assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
-    for exit in [Category::ApicEoi, Category::ApicOther, Category::Hlt, Category::ExternalInterrupt] {
+    for exit in [
+        CycleCategory::ApicEoi,
+        CycleCategory::ApicOther,
+        CycleCategory::Hlt,
+        CycleCategory::ExternalInterrupt,
+    ] {
         assert_eq!(measured.mcycles_per_s(exit).to_bits(), 0.0f64.to_bits(), "{exit:?}");
     }
-    assert!(measured.mcycles_per_s(Category::EventChannel) > 0.0);
+    assert!(measured.mcycles_per_s(CycleCategory::EventChannel) > 0.0);
 }
 
 /// Checks that ten programs on a bare machine with sixteen threads have their own; of ten guests, two share with two
@@ -65,9 +75,11 @@ fn paravirtualized_guest_takes_events_and_has_no_vm_exits() {
 #[test]
 fn bare_machine_uses_all_its_threads() {
     let switching = |kind| {
-        let mut world = World::new(&Setup { kind, guests: 10, ports: 10, ..setup() }).unwrap();
-        let measured = world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
-        measured.mcycles_per_s(Category::Switch) + measured.mcycles_per_s(Category::Refill)
+        let mut world =
+            ServerSimulation::new(&ServerSetup { kind, guests: 10, ports: 10, ..setup() }).unwrap();
+        let measured =
+            world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(10)).unwrap();
+        measured.mcycles_per_s(CycleCategory::Switch) + measured.mcycles_per_s(CycleCategory::Refill)
     };
     // Each program is switched to its thread once.
     assert!(switching(DomainKind::Native) < 1e-9, "{}", switching(DomainKind::Native));
@@ -77,8 +89,8 @@ fn bare_machine_uses_all_its_threads() {
 #[test]
 fn equal_seeds_give_equal_server_traces() {
     let hash = |seed| {
-        let mut world = World::new(&Setup { seed, guests: 3, ..setup() }).unwrap();
-        world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
+        let mut world = ServerSimulation::new(&ServerSetup { seed, guests: 3, ..setup() }).unwrap();
+        world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(10)).unwrap();
         world.hash()
     };
     assert_eq!(hash(7), hash(7));
@@ -89,10 +101,11 @@ fn equal_seeds_give_equal_server_traces() {
 /// threads.
 #[test]
 fn guests_fill_their_links_with_either_scheduler() {
-    let found = [Scheduling::RoundRobin, Scheduling::Credit].map(|scheduling| {
-        let setup = Setup { scheduling, guests: 20, ports: 10, ..setup() };
-        let mut world = World::new(&setup).unwrap();
-        let measured = world.measure(Span::from_millis(20), Span::from_millis(60)).unwrap();
+    let found = [VcpuScheduling::RoundRobin, VcpuScheduling::Credit].map(|scheduling| {
+        let setup = ServerSetup { scheduling, guests: 20, ports: 10, ..setup() };
+        let mut world = ServerSimulation::new(&setup).unwrap();
+        let measured =
+            world.measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(60)).unwrap();
         assert!(measured.throughput_mbps() > 9_500.0, "{scheduling:?}: {}", measured.throughput_mbps());
         measured.cpu_total_pct()
     });

@@ -2,39 +2,39 @@
 
 use super::setup;
 use crate::machine::parts::card::card_time;
-use crate::machine::{Network, Setup, Traffic, World};
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
+use crate::machine::{ClientTraffic, NetworkPath, ServerSetup, ServerSimulation};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
 use i82576::bits::v2p;
 use i82576::mailbox::{ACK, INFO_SHIFT, id};
 use i82576::register::vf;
 use pcie::Function;
-use sim::{Instant, Span};
+use sim::{VirtualDuration, VirtualInstant};
 
-fn at_millis(millis: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(millis)
+fn at_millis(millis: u64) -> VirtualInstant {
+    VirtualInstant::ZERO + VirtualDuration::from_millis(millis)
 }
 
 /// Returns the cycles that the service domain spent on drivers up to `at`.
-fn spent(world: &mut World, at: Instant) -> u64 {
+fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
     world.run(at);
     let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);
-    world.core.processors.snapshot(at).ledger().spent(dom0, Category::Driver)
+    world.core.processors.snapshot(at).ledger().spent(dom0, CycleCategory::Driver)
 }
 
 /// Checks the cost of a visit without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
 fn monitor_visits_every_port_100_times_a_second() {
-    let quiet = Setup { ports: 3, guests: 3, traffic: Traffic::Silent, ..setup() };
-    let mut world = World::new(&quiet).unwrap();
-    let read = world.core.table[Cost::MmioRead];
+    let quiet = ServerSetup { ports: 3, guests: 3, traffic: ClientTraffic::Silent, ..setup() };
+    let mut world = ServerSimulation::new(&quiet).unwrap();
+    let read = world.core.table[CostConstant::MmioRead];
     let before = spent(&mut world, at_millis(100));
     assert_eq!(spent(&mut world, at_millis(1_100)) - before, 100 * 3 * 3 * read);
 }
 
 /// Requests a multicast group for a VF, as the VF's driver does.
-fn ask(world: &mut World, now: Instant) {
+fn ask(world: &mut ServerSimulation, now: VirtualInstant) {
     let nic = &mut world.system.ports[0].nic;
     let mut write = |offset, value| nic.write(Function::Vf(0), offset, value, card_time(now));
     write(vf::V2PMAILBOX, v2p::VFU);
@@ -45,21 +45,23 @@ fn ask(world: &mut World, now: Instant) {
 
 #[test]
 fn mailbox_request_is_answered_at_the_next_visit_by_dom0() {
-    let split = Network::Split { workers: 1 };
-    for (kind, network) in [(DomainKind::Hvm, Network::Direct), (DomainKind::Pvm, split)] {
-        let mut world = World::new(&Setup { kind, network, traffic: Traffic::Silent, ..setup() }).unwrap();
+    let split = NetworkPath::Split { workers: 1 };
+    for (kind, network) in [(DomainKind::Hvm, NetworkPath::Direct), (DomainKind::Pvm, split)] {
+        let mut world =
+            ServerSimulation::new(&ServerSetup { kind, network, traffic: ClientTraffic::Silent, ..setup() })
+                .unwrap();
         let idle = [30, 40].map(|at| spent(&mut world, at_millis(at)));
         ask(&mut world, at_millis(40));
-        let status = |world: &mut World, now: Instant| {
+        let status = |world: &mut ServerSimulation, now: VirtualInstant| {
             let nic = &mut world.system.ports[0].nic;
             let answer = nic.read(Function::Vf(0), vf::VMBMEM, card_time(now));
             answer & (ACK | i82576::mailbox::ID_MASK)
         };
-        world.run(at_millis(40) + Span::from_micros(1));
+        world.run(at_millis(40) + VirtualDuration::from_micros(1));
         assert_eq!(status(&mut world, at_millis(40)), id::SET_MULTICAST, "not at once: {network:?}");
         let answered = spent(&mut world, at_millis(50));
         assert_eq!(status(&mut world, at_millis(50)), ACK | id::SET_MULTICAST, "{network:?}");
         assert!(answered - idle[1] > idle[1] - idle[0], "{network:?}: {answered} after {idle:?}");
-        world.measure(Span::ZERO, Span::from_millis(5)).unwrap();
+        world.measure(VirtualDuration::ZERO, VirtualDuration::from_millis(5)).unwrap();
     }
 }

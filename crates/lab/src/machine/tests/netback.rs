@@ -2,59 +2,64 @@
 //! move.
 
 use super::setup;
-use crate::machine::{Measured, Netback, Network, Setup, Topology, Traffic, World};
-use driver::moderation::{Policy as Moderation, interval_us};
-use guest::{Load, Spec};
+use crate::machine::{
+    ClientTraffic, NetbackOptions, NetworkPath, ServerResults, ServerSetup, ServerSimulation, Topology,
+};
+use driver::moderation::{ModerationPolicy as Moderation, interval_us};
+use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
-use sim::Span;
-use split::dispatch::{Policy, Thresholds};
+use sim::VirtualDuration;
+use split::dispatch::{DispatchPolicy, LoadThresholds};
 
-fn of(workers: u8, dispatch: Policy) -> Setup {
-    Setup {
+fn of(workers: u8, dispatch: DispatchPolicy) -> ServerSetup {
+    ServerSetup {
         table: CostTable::harpertown(),
         topology: Topology::NETBACK,
         ports: 4,
         guests: 4,
-        network: Network::Split { workers },
-        netback: Netback { dispatch, ..Netback::SPREAD },
+        network: NetworkPath::Split { workers },
+        netback: NetbackOptions { dispatch, ..NetbackOptions::SPREAD },
         kind: DomainKind::Pvm,
-        spec: Spec::xenlinux_2_6_18(Load::Udp),
+        spec: KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp),
         moderation: Moderation::Fixed(interval_us(7_500)),
         ..setup()
     }
 }
 
-fn measured(setup: &Setup, millis: u64) -> Measured {
-    World::new(setup).unwrap().measure(Span::from_millis(20), Span::from_millis(millis)).unwrap()
+fn measured(setup: &ServerSetup, millis: u64) -> ServerResults {
+    ServerSimulation::new(setup)
+        .unwrap()
+        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(millis))
+        .unwrap()
 }
 
 #[test]
 fn stock_network_back_end_matches_its_calibration() {
-    let stock = of(1, Policy::First);
+    let stock = of(1, DispatchPolicy::First);
     let fitted = measured(&stock, 100).throughput_mbps();
     assert!((fitted / 2_300.0 - 1.0).abs() < 0.02, "{fitted}");
     let mut table = stock.table.clone();
     table.set("backend", 4_158).unwrap();
-    let carried_over = measured(&Setup { table, ..stock }, 100).throughput_mbps();
+    let carried_over = measured(&ServerSetup { table, ..stock }, 100).throughput_mbps();
     assert!((1.08..1.16).contains(&(carried_over / 2_300.0)), "{carried_over}");
 }
 
 #[test]
 fn netback_uses_several_tasklets_only_with_spread_events() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
-    let [one, four] = [1, 4].map(|workers| rate(workers, Policy::First));
+    let [one, four] = [1, 4].map(|workers| rate(workers, DispatchPolicy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
-    assert!(rate(4, Policy::Spread) > 3_800.0);
+    assert!(rate(4, DispatchPolicy::Spread) > 3_800.0);
 }
 
 /// Runs datagrams and requests at a load near both thresholds, so that everything moves every few samples.
 #[test]
 fn moving_an_interface_loses_and_reorders_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
-        let mut moving = of(4, Policy::Balanced(Thresholds::new(threshold, threshold).unwrap()));
-        moving.traffic = Traffic::Paced { permille };
-        moving.first = Some((Traffic::RequestResponse, Load::RequestResponse));
+        let mut moving = of(4, DispatchPolicy::Balanced(LoadThresholds::new(threshold, threshold).unwrap()));
+        moving.traffic = ClientTraffic::Paced { permille };
+        moving.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));
         let found = measured(&moving, 400);
         assert!(found.moves_per_s() > 50.0, "{permille} {}", found.moves_per_s());
         assert_eq!((found.reordered(), found.lost_events()), (0, 0), "{permille}");
@@ -63,9 +68,12 @@ fn moving_an_interface_loses_and_reorders_no_frame() {
 
 #[test]
 fn spreading_a_saturated_back_end_keeps_frame_order() {
-    let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
+    let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
     full.guests = 8;
-    let found = World::new(&full).unwrap().measure(Span::ZERO, Span::from_millis(60)).unwrap();
+    let found = ServerSimulation::new(&full)
+        .unwrap()
+        .measure(VirtualDuration::ZERO, VirtualDuration::from_millis(60))
+        .unwrap();
     // Three tasklets and three cards leave the first virtual CPU, and six guests the first tasklet pair.
     assert!((12.0 * 0.9..12.0 * 1.1).contains(&(found.moves_per_s() * 0.06)), "{}", found.moves_per_s());
     assert_eq!((found.reordered(), found.lost_events()), (0, 0));
@@ -76,10 +84,13 @@ fn spreading_a_saturated_back_end_keeps_frame_order() {
 #[test]
 fn guest_requests_continue_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {
-        let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
-        full.first = Some((Traffic::RequestResponse, Load::RequestResponse));
+        let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
+        full.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));
         full.seed = seed;
-        let found = World::new(&full).unwrap().measure(Span::from_millis(20), Span::from_millis(10)).unwrap();
+        let found = ServerSimulation::new(&full)
+            .unwrap()
+            .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(10))
+            .unwrap();
         assert_eq!(found.lost_events(), 0, "seed {seed}");
         assert!(found.transactions_per_s() > 5_000.0, "seed {seed}: {}", found.transactions_per_s());
     }
@@ -88,9 +99,9 @@ fn guest_requests_continue_when_a_saturated_back_end_spreads() {
 #[test]
 fn withheld_back_end_event_arrives_after_its_delay() {
     let slowest = |notify_every| {
-        let mut alone = of(1, Policy::First);
+        let mut alone = of(1, DispatchPolicy::First);
         (alone.ports, alone.guests) = (1, 1);
-        (alone.traffic, alone.spec.load) = (Traffic::RequestResponse, Load::RequestResponse);
+        (alone.traffic, alone.spec.load) = (ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse);
         (alone.netback.notify_every, alone.moderation) = (notify_every, Moderation::Fixed(5));
         measured(&alone, 50).round_trip_quantile_us(100)
     };
@@ -101,8 +112,8 @@ fn withheld_back_end_event_arrives_after_its_delay() {
 #[test]
 fn merged_tcp_segments_are_all_read_with_fewer_acks() {
     let stream = |merge| {
-        let mut stream = of(4, Policy::Spread);
-        (stream.traffic, stream.spec.load) = (Traffic::Tcp { window: 64 }, Load::Tcp);
+        let mut stream = of(4, DispatchPolicy::Spread);
+        (stream.traffic, stream.spec.load) = (ClientTraffic::Tcp { window: 64 }, ProgramWorkload::Tcp);
         stream.netback.merge = merge;
         measured(&stream, 50)
     };

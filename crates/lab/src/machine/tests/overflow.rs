@@ -2,9 +2,9 @@
 //! holds 64.
 
 use super::setup;
-use crate::machine::{Setup, World};
-use driver::moderation::{Adaptive, Policy, interrupt_frequency, interval_us};
-use sim::Span;
+use crate::machine::{ServerSetup, ServerSimulation};
+use driver::moderation::{AdaptiveModeration, ModerationPolicy, interrupt_frequency, interval_us};
+use sim::VirtualDuration;
 
 /// Full frames a second at a gigabit: 10^9 / (1,538 * 8).
 const LINE_RATE: f64 = 81_274.0;
@@ -12,16 +12,16 @@ const LINE_RATE: f64 = 81_274.0;
 const SOCKET: f64 = 64.0;
 
 /// Returns the loss in percent and the receive interrupts per second with a moderation policy.
-fn at(moderation: Policy, warm_up: Span) -> (f64, f64) {
-    let mut world = World::new(&Setup { moderation, ..setup() }).unwrap();
-    let measured = world.measure(warm_up, Span::from_millis(200)).unwrap();
+fn at(moderation: ModerationPolicy, warm_up: VirtualDuration) -> (f64, f64) {
+    let mut world = ServerSimulation::new(&ServerSetup { moderation, ..setup() }).unwrap();
+    let measured = world.measure(warm_up, VirtualDuration::from_millis(200)).unwrap();
     (measured.loss_pct(), measured.interrupts_per_s())
 }
 
 #[test]
 fn socket_of_64_overflows_if_interrupts_are_too_rare() {
     for hertz in [4_000, 2_000, 1_600, 1_400, 1_100, 1_000, 800, 500] {
-        let (loss, rate) = at(Policy::Fixed(interval_us(hertz)), Span::from_millis(20));
+        let (loss, rate) = at(ModerationPolicy::Fixed(interval_us(hertz)), VirtualDuration::from_millis(20));
         // Packets between two of the measured interrupts, and the part that fits.
         let between = LINE_RATE / rate;
         let expected = (1.0 - SOCKET / between).max(0.0) * 100.0;
@@ -35,8 +35,9 @@ fn socket_of_64_overflows_if_interrupts_are_too_rare() {
 #[test]
 fn adaptive_policy_interrupts_at_1524_hz_without_frame_loss() {
     let packets = 957_000_000_u64.div_ceil(8 * 1_472);
-    assert_eq!((packets, interrupt_frequency(packets, &Adaptive::default())), (81_267, 1_524));
-    let (loss, rate) = at(Policy::Adaptive(Adaptive::default()), Span::from_millis(2_050));
+    assert_eq!((packets, interrupt_frequency(packets, &AdaptiveModeration::default())), (81_267, 1_524));
+    let (loss, rate) =
+        at(ModerationPolicy::Adaptive(AdaptiveModeration::default()), VirtualDuration::from_millis(2_050));
     assert!(loss < 0.5, "{loss} % lost");
     // The interval is in whole microseconds, from a sample that ends between two packets.
     assert!((1_515.0..1_535.0).contains(&rate), "{rate} interrupts a second");

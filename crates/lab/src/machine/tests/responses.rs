@@ -1,25 +1,28 @@
 //! Tests of a guest program that answers network requests, one at a time.
 
 use super::setup;
-use crate::machine::topology::Wire;
-use crate::machine::{Measured, Network, Setup, Traffic, World};
-use driver::moderation::Policy;
-use guest::{Load, Spec};
-use hypervisor::cost::Cost;
+use crate::machine::topology::WireProperties;
+use crate::machine::{ClientTraffic, NetworkPath, ServerResults, ServerSetup, ServerSimulation};
+use driver::moderation::ModerationPolicy;
+use guest::{KernelConfig, ProgramWorkload};
+use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
-use sim::Span;
+use sim::VirtualDuration;
 
-fn responder(interval_us: u32) -> Setup {
-    Setup {
-        spec: Spec::linux_2_6_28(Load::RequestResponse),
-        traffic: Traffic::RequestResponse,
-        moderation: Policy::Fixed(interval_us),
+fn responder(interval_us: u32) -> ServerSetup {
+    ServerSetup {
+        spec: KernelConfig::linux_2_6_28(ProgramWorkload::RequestResponse),
+        traffic: ClientTraffic::RequestResponse,
+        moderation: ModerationPolicy::Fixed(interval_us),
         ..setup()
     }
 }
 
-fn measured(setup: &Setup) -> Measured {
-    World::new(setup).unwrap().measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
+fn measured(setup: &ServerSetup) -> ServerResults {
+    ServerSimulation::new(setup)
+        .unwrap()
+        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
+        .unwrap()
 }
 
 /// Checks that a request that arrives within the interrupt interval waits for its end: one transaction per interval.
@@ -35,28 +38,28 @@ fn guest_program_responds_once_per_interrupt() {
 }
 
 /// Constants of a bare machine's kernel and program from the interrupt to the response.
-const PATH: [Cost; 12] = [
-    Cost::InterruptEntry,
-    Cost::InterruptHandler,
-    Cost::Softirq,
-    Cost::NapiEntry,
-    Cost::RxDriver,
-    Cost::RxSkb,
-    Cost::RxUdp,
-    Cost::RxUdpAccounting,
-    Cost::ContextSwitch,
-    Cost::RxWake,
-    Cost::TxSyscall,
-    Cost::TxStack,
+const PATH: [CostConstant; 12] = [
+    CostConstant::InterruptEntry,
+    CostConstant::InterruptHandler,
+    CostConstant::Softirq,
+    CostConstant::NapiEntry,
+    CostConstant::RxDriver,
+    CostConstant::RxSkb,
+    CostConstant::RxUdp,
+    CostConstant::RxUdpAccounting,
+    CostConstant::ContextSwitch,
+    CostConstant::RxWake,
+    CostConstant::TxSyscall,
+    CostConstant::TxStack,
 ];
 
 /// Checks that without throttling only the path remains: the processor's, and each frame's 84 bytes on the wire; copies
 /// and card accesses are added.
 #[test]
 fn unthrottled_round_trip_is_only_processing_time() {
-    let setup = Setup { kind: DomainKind::Native, ..responder(0) };
+    let setup = ServerSetup { kind: DomainKind::Native, ..responder(0) };
     let cycles: u64 = PATH.iter().map(|cost| setup.table[*cost]).sum();
-    let path = cycles as f64 / setup.table[Cost::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;
+    let path = cycles as f64 / setup.table[CostConstant::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;
     let round_trip = measured(&setup).round_trip_us();
     assert!((path..path + 1.0).contains(&round_trip), "{round_trip} us; the path is {path} us");
 }
@@ -67,7 +70,7 @@ fn unthrottled_round_trip_is_only_processing_time() {
 fn request_response_takes_a_round_trip_and_a_turnaround() {
     for interval_us in [0, 50, 1_000] {
         let measured = measured(&responder(interval_us));
-        let each = measured.round_trip_us() + Wire::GIGABIT.turnaround.as_secs_f64() * 1e6;
+        let each = measured.round_trip_us() + WireProperties::GIGABIT.turnaround.as_secs_f64() * 1e6;
         let rate = measured.transactions_per_s() * each / 1e6;
         assert!((rate - 1.0).abs() < 0.02, "{interval_us} us: {rate}");
     }
@@ -76,10 +79,10 @@ fn request_response_takes_a_round_trip_and_a_turnaround() {
 /// Checks that every request was read and answered, except one per client in flight.
 #[test]
 fn no_request_or_response_of_a_guest_is_lost() {
-    for network in [Network::Direct, Network::Split { workers: 1 }] {
+    for network in [NetworkPath::Direct, NetworkPath::Split { workers: 1 }] {
         let guests = 3;
-        let mut world = World::new(&Setup { guests, network, ..responder(50) }).unwrap();
-        world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
+        let mut world = ServerSimulation::new(&ServerSetup { guests, network, ..responder(50) }).unwrap();
+        world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();
         let line = &world.system.ports[0].line;
         let answered = line.round_trips.len() as u64;
         let responses: u64 = world.system.vms.iter().map(|vm| vm.counters().responses).sum();

@@ -1,31 +1,37 @@
 //! Tests of guests with front ends. Each run ends with the checks of cycles and frames.
 
 use super::setup;
-use crate::machine::{BuildError, Inside, Network, Origin, Setup, Traffic, World};
-use driver::moderation::Policy;
-use guest::{Load, Spec};
-use hypervisor::account::Category;
+use crate::machine::{
+    ClientTraffic, InternalSender, InternalTraffic, NetworkPath, ServerBuildError, ServerSetup,
+    ServerSimulation,
+};
+use driver::moderation::ModerationPolicy;
+use guest::{KernelConfig, ProgramWorkload};
+use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
-use sim::Span;
+use sim::VirtualDuration;
 
-const STOCK: Network = Network::Split { workers: 1 };
+const STOCK: NetworkPath = NetworkPath::Split { workers: 1 };
 
-fn millis(millis: u64) -> Span {
-    Span::from_millis(millis)
+fn millis(millis: u64) -> VirtualDuration {
+    VirtualDuration::from_millis(millis)
 }
 
 #[test]
 fn split_driver_carries_a_gigabit_of_datagrams() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm] {
-        let mut world = World::new(&Setup { kind, network: STOCK, guests: 2, ..setup() }).unwrap();
+        let mut world =
+            ServerSimulation::new(&ServerSetup { kind, network: STOCK, guests: 2, ..setup() }).unwrap();
         let measured = world.measure(millis(20), millis(100)).unwrap();
         let rate = measured.throughput_mbps();
         assert!((956.0..958.0).contains(&rate), "{kind:?} {rate}");
-        for category in [Category::Backend, Category::Bridge, Category::Grant, Category::EventChannel] {
+        for category in
+            [CycleCategory::Backend, CycleCategory::Bridge, CycleCategory::Grant, CycleCategory::EventChannel]
+        {
             assert!(measured.mcycles_per_s(category) > 1.0, "{kind:?} {category:?}");
         }
-        let injects = measured.mcycles_per_s(Category::Injection) > 0.0;
+        let injects = measured.mcycles_per_s(CycleCategory::Injection) > 0.0;
         assert_eq!(injects, kind == DomainKind::Hvm, "events are a platform device's interrupts there");
     }
 }
@@ -35,8 +41,8 @@ fn slow_back_end_drops_frames_for_guests_without_pages() {
     let slow = |workers| {
         let mut table = CostTable::nehalem();
         table.set("backend", 200_000).unwrap();
-        let network = Network::Split { workers };
-        let mut world = World::new(&Setup { table, network, guests: 4, ..setup() }).unwrap();
+        let network = NetworkPath::Split { workers };
+        let mut world = ServerSimulation::new(&ServerSetup { table, network, guests: 4, ..setup() }).unwrap();
         world.measure(millis(50), millis(50)).unwrap()
     };
     let (one, four) = (slow(1), slow(4));
@@ -51,38 +57,44 @@ fn slow_back_end_drops_frames_for_guests_without_pages() {
 
 #[test]
 fn tcp_acknowledgements_leave_by_the_service_domains_card() {
-    let traffic = Traffic::Tcp { window: 64 };
-    let spec = Spec::linux_2_6_28(Load::Tcp);
-    let moderation = Policy::Fixed(50);
-    let mut world = World::new(&Setup { network: STOCK, traffic, spec, moderation, ..setup() }).unwrap();
+    let traffic = ClientTraffic::Tcp { window: 64 };
+    let spec = KernelConfig::linux_2_6_28(ProgramWorkload::Tcp);
+    let moderation = ModerationPolicy::Fixed(50);
+    let mut world =
+        ServerSimulation::new(&ServerSetup { network: STOCK, traffic, spec, moderation, ..setup() }).unwrap();
     let measured = world.measure(millis(20), millis(50)).unwrap();
     assert!(measured.throughput_mbps() > 930.0, "{}", measured.throughput_mbps());
 }
 
 #[test]
 fn guests_send_to_each_other_over_the_bridge() {
-    for load in [Load::Udp, Load::Tcp] {
-        let inside =
-            Inside { from: Origin::Guest, load, message_bytes: 4_000, mtu: 1_500, transmit_interval_us: 100 };
-        let between = Setup {
+    for load in [ProgramWorkload::Udp, ProgramWorkload::Tcp] {
+        let inside = InternalTraffic {
+            from: InternalSender::Guest,
+            load,
+            message_bytes: 4_000,
+            mtu: 1_500,
+            transmit_interval_us: 100,
+        };
+        let between = ServerSetup {
             network: STOCK,
             guests: 2,
-            spec: Spec::linux_2_6_28(load),
-            traffic: Traffic::Silent,
+            spec: KernelConfig::linux_2_6_28(load),
+            traffic: ClientTraffic::Silent,
             inside: Some(inside),
             ..setup()
         };
-        let measured = World::new(&between).unwrap().measure(millis(5), millis(20)).unwrap();
+        let measured = ServerSimulation::new(&between).unwrap().measure(millis(5), millis(20)).unwrap();
         assert!(measured.throughput_mbps() > 1_000.0, "{load:?} {}", measured.throughput_mbps());
-        assert!(measured.mcycles_per_s(Category::Driver) > 0.0);
+        assert!(measured.mcycles_per_s(CycleCategory::Driver) > 0.0);
     }
 }
 
 #[test]
 fn eight_back_end_workers_give_equal_traces_for_equal_seeds() {
     let hash = |seed| {
-        let network = Network::Split { workers: 8 };
-        let mut world = World::new(&Setup { seed, network, guests: 3, ..setup() }).unwrap();
+        let network = NetworkPath::Split { workers: 8 };
+        let mut world = ServerSimulation::new(&ServerSetup { seed, network, guests: 3, ..setup() }).unwrap();
         world.measure(millis(5), millis(10)).unwrap();
         world.hash()
     };
@@ -93,10 +105,10 @@ fn eight_back_end_workers_give_equal_traces_for_equal_seeds() {
 #[test]
 fn each_back_end_worker_needs_a_vcpu_of_the_service_domain() {
     for (kind, workers) in [(DomainKind::Hvm, 0), (DomainKind::Hvm, 9), (DomainKind::Native, 1)] {
-        let network = Network::Split { workers };
-        let built = World::new(&Setup { kind, network, ..setup() });
+        let network = NetworkPath::Split { workers };
+        let built = ServerSimulation::new(&ServerSetup { kind, network, ..setup() });
         assert!(
-            matches!(built, Err(BuildError::Workers { workers: n, .. }) if n == workers),
+            matches!(built, Err(ServerBuildError::Workers { workers: n, .. }) if n == workers),
             "{kind:?} {workers}"
         );
     }

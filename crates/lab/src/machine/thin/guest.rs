@@ -2,15 +2,15 @@
 //! rest as under Linux's fair scheduler: the one that ran less runs next, and a woken sleeper lags by at most one
 //! latency.
 
-use super::{Core, Host};
+use super::{ThinHypervisorCore, ThinHypervisorMachine};
 use guest::packet::TCP_PAYLOAD;
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::Cost;
-use hypervisor::cpu::{AfterStep, Step, VcpuId};
-use sim::Span;
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::CostConstant;
+use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
+use sim::VirtualDuration;
 
 /// Period of the guest's timer tick.
-pub(super) const TICK: Span = Span::from_millis(1);
+pub(super) const TICK: VirtualDuration = VirtualDuration::from_millis(1);
 /// Frames per poll of the ring, and frames per turn of the receiver.
 const POLL: u64 = 64;
 const READ: u64 = 16;
@@ -19,11 +19,11 @@ const TURN: u64 = 4_000;
 /// Cycles by which a woken sleeper may lag, at most: 3 ms at 3 GHz, half a latency.
 const SLEEPER: u64 = 9_000_000;
 /// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
-pub(super) const BUSY: Category = Category::DeviceModel;
+pub(super) const BUSY: CycleCategory = CycleCategory::DeviceModel;
 
 /// State of the thin-hypervisor machine's guest.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct ThinHypervisorGuest {
     pub(super) vcpu: VcpuId,
     is_busy: bool,
     /// The guest has disabled interrupts, because it runs a handler.
@@ -41,7 +41,7 @@ pub(super) struct Guest {
     busy: u64,
 }
 
-impl Guest {
+impl ThinHypervisorGuest {
     pub(super) fn new(vcpu: VcpuId, is_busy: bool) -> Self {
         Self {
             vcpu,
@@ -68,8 +68,8 @@ impl Guest {
     }
 }
 
-impl Host {
-    pub(super) fn execute_guest(&mut self, mut step: Step, core: &mut Core) {
+impl ThinHypervisorMachine {
+    pub(super) fn execute_guest(&mut self, mut step: VcpuStep, core: &mut ThinHypervisorCore) {
         let began = step.began();
         self.count_arrivals(began);
         let (guest, table) = (&mut self.guest, &core.table);
@@ -77,20 +77,23 @@ impl Host {
         let mut answers = false;
         if guest.ticks > 0 {
             guest.ticks -= 1;
-            step.charge(Category::Kernel, table[Cost::InterruptEntry] + table[Cost::GuestTick]);
+            step.charge(
+                CycleCategory::Kernel,
+                table[CostConstant::InterruptEntry] + table[CostConstant::GuestTick],
+            );
         } else if guest.interrupted {
             guest.interrupted = false;
             guest.has_disabled_interrupts = true;
-            step.charge(Category::Kernel, table[Cost::InterruptEntry]);
-            step.charge(Category::Driver, table[Cost::InterruptHandler]);
+            step.charge(CycleCategory::Kernel, table[CostConstant::InterruptEntry]);
+            step.charge(CycleCategory::Driver, table[CostConstant::InterruptHandler]);
             guest.polls = true;
         } else if guest.polls {
-            step.charge(Category::Kernel, table[Cost::Softirq]);
-            step.charge(Category::Driver, table[Cost::NapiEntry]);
+            step.charge(CycleCategory::Kernel, table[CostConstant::Softirq]);
+            step.charge(CycleCategory::Driver, table[CostConstant::NapiEntry]);
             let frames = guest.on_ring(self.wire.bulk.arrived()).min(POLL);
-            let each = table[Cost::RxSkb] + table[Cost::RxTcp];
-            step.charge(Category::Driver, frames * table[Cost::RxDriver]);
-            step.charge(Category::Kernel, frames * each + frames / 2 * table[Cost::RxAck]);
+            let each = table[CostConstant::RxSkb] + table[CostConstant::RxTcp];
+            step.charge(CycleCategory::Driver, frames * table[CostConstant::RxDriver]);
+            step.charge(CycleCategory::Kernel, frames * each + frames / 2 * table[CostConstant::RxAck]);
             if guest.unread() == 0 && frames > 0 {
                 guest.receiver = guest.receiver.max(guest.busy.saturating_sub(SLEEPER));
             }
@@ -98,11 +101,15 @@ impl Host {
             guest.polls = frames == POLL;
         } else if guest.unread() > 0 && (!guest.is_busy || guest.receiver <= guest.busy) {
             let frames = guest.unread().min(READ);
-            step.charge(Category::User, table[Cost::RxWake] + frames * table[Cost::TxSyscall]);
+            step.charge(
+                CycleCategory::User,
+                table[CostConstant::RxWake] + frames * table[CostConstant::TxSyscall],
+            );
             let bytes = frames * TCP_PAYLOAD as u64;
-            step.charge(Category::User, table.bytes(Cost::CopyCold, bytes));
-            guest.receiver +=
-                table[Cost::RxWake] + frames * table[Cost::TxSyscall] + table.bytes(Cost::CopyCold, bytes);
+            step.charge(CycleCategory::User, table.bytes(CostConstant::CopyCold, bytes));
+            guest.receiver += table[CostConstant::RxWake]
+                + frames * table[CostConstant::TxSyscall]
+                + table.bytes(CostConstant::CopyCold, bytes);
             guest.read_frames += frames;
             guest.read += bytes;
             answers = true;
@@ -112,10 +119,13 @@ impl Host {
         }
         let works =
             guest.ticks > 0 || guest.interrupted || guest.polls || guest.unread() > 0 || guest.is_busy;
-        let then = if works { AfterStep::Continue } else { AfterStep::Block };
+        let then = if works { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
         if answers && self.answers() {
-            step.charge(Category::Kernel, core.table[Cost::TxStack]);
-            step.charge(Category::Driver, core.table[Cost::TxDriver] + core.table[Cost::MmioWrite]);
+            step.charge(CycleCategory::Kernel, core.table[CostConstant::TxStack]);
+            step.charge(
+                CycleCategory::Driver,
+                core.table[CostConstant::TxDriver] + core.table[CostConstant::MmioWrite],
+            );
             self.answer(step.now(), core);
         }
         let done = step.now();

@@ -2,32 +2,32 @@
 //! preemption timer, which bounds it. The duration of a visit is neglected.
 
 use super::{SLOTS, inbox};
-use crate::machine::parts::thin::admin::{Firmware, Sent};
-use crate::machine::parts::thin::monitor::Monitor;
+use crate::machine::parts::thin::admin::{AdminQueueFirmware, VfMessage};
+use crate::machine::parts::thin::monitor::InboxMonitor;
 use avf::admin::SIZE;
-use sim::{EventQueue, Generator, Instant, Span};
+use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
 /// Parameters of a run of guest exits and VF requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct LivenessSetup {
     /// Exits of the guest per second; 0 if it never exits.
     pub exits_per_s: u32,
     /// Interval of the preemption timer; `None` if the timer is off.
-    pub preempt: Option<Span>,
+    pub preempt: Option<VirtualDuration>,
     /// Number of requests that VFs send together, each of another VF.
     pub burst: u32,
     /// Seed of the times of exits and requests.
     pub seed: u64,
     /// Virtual time that the run lasts.
-    pub span: Span,
+    pub span: VirtualDuration,
 }
 
 /// Results of a run: delays and losses of requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Results {
+pub struct LivenessResults {
     /// Times from each request to its answer, shortest first.
-    pub delays: Vec<Span>,
+    pub delays: Vec<VirtualDuration>,
     /// Number of requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,
     /// Number of visits of the PF driver.
@@ -35,61 +35,65 @@ pub struct Results {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Event {
+enum LivenessEvent {
     Exit,
     Preempt,
     Burst,
 }
 
 /// Mean interval between bursts of requests.
-const BETWEEN: Span = Span::from_millis(50);
+const BETWEEN: VirtualDuration = VirtualDuration::from_millis(50);
 
 /// Runs a card, its queue and the monitor thread.
 #[must_use]
-pub fn run(plan: &Plan) -> Results {
+pub fn run(plan: &LivenessSetup) -> LivenessResults {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-    let mut monitor = Monitor::new(inbox(&mut ring));
-    let mut card = Firmware::new(SLOTS);
-    let [mut exits, mut bursts] = ["exits", "bursts"].map(|name| Generator::named(plan.seed, name));
+    let mut monitor = InboxMonitor::new(inbox(&mut ring));
+    let mut card = AdminQueueFirmware::new(SLOTS);
+    let [mut exits, mut bursts] = ["exits", "bursts"].map(|name| RandomStream::named(plan.seed, name));
     let mut queue = EventQueue::new();
-    let end = Instant::ZERO + plan.span;
-    queue.schedule(Instant::ZERO + Span::from_picos(bursts.below(BETWEEN.picos())), Event::Burst);
+    let end = VirtualInstant::ZERO + plan.span;
+    queue.schedule(
+        VirtualInstant::ZERO + VirtualDuration::from_picos(bursts.below(BETWEEN.picos())),
+        LivenessEvent::Burst,
+    );
     let every = 1_000_000_000_000_u64.checked_div(plan.exits_per_s.into());
-    let next_exit = |now: Instant, exits: &mut Generator| {
-        every.map(|every| now + Span::from_picos(exits.within(every / 2..every / 2 * 3 + 1)))
+    let next_exit = |now: VirtualInstant, exits: &mut RandomStream| {
+        every.map(|every| now + VirtualDuration::from_picos(exits.within(every / 2..every / 2 * 3 + 1)))
     };
-    if let Some(at) = next_exit(Instant::ZERO, &mut exits) {
-        queue.schedule(at, Event::Exit);
+    if let Some(at) = next_exit(VirtualInstant::ZERO, &mut exits) {
+        queue.schedule(at, LivenessEvent::Exit);
     }
-    let mut preemption = plan.preempt.map(|after| queue.schedule(Instant::ZERO + after, Event::Preempt));
-    let mut waiting: VecDeque<Instant> = VecDeque::new();
-    let mut found = Results { delays: Vec::new(), lost: 0, visits: 0 };
+    let mut preemption =
+        plan.preempt.map(|after| queue.schedule(VirtualInstant::ZERO + after, LivenessEvent::Preempt));
+    let mut waiting: VecDeque<VirtualInstant> = VecDeque::new();
+    let mut found = LivenessResults { delays: Vec::new(), lost: 0, visits: 0 };
     while let Some((now, event)) = queue.pop_before(end) {
         match event {
-            Event::Burst => {
+            LivenessEvent::Burst => {
                 for vf in 0..plan.burst {
-                    let message = Sent { vf: (vf % 128) as u16, operation: 1, length: 8 };
+                    let message = VfMessage { vf: (vf % 128) as u16, operation: 1, length: 8 };
                     if card.send(message, &mut ring) {
                         waiting.push_back(now);
                     }
                 }
                 let wait = bursts.within(BETWEEN.picos() / 2..BETWEEN.picos() / 2 * 3);
-                queue.schedule(now + Span::from_picos(wait), Event::Burst);
+                queue.schedule(now + VirtualDuration::from_picos(wait), LivenessEvent::Burst);
                 continue;
             }
-            Event::Exit => {
+            LivenessEvent::Exit => {
                 if let Some(at) = next_exit(now, &mut exits) {
-                    queue.schedule(at, Event::Exit);
+                    queue.schedule(at, LivenessEvent::Exit);
                 }
             }
-            Event::Preempt => preemption = None,
+            LivenessEvent::Preempt => preemption = None,
         }
         found.visits += 1;
         let served = monitor.visit(&mut ring, &mut card, &mut 0).served.len();
         found.delays.extend(waiting.drain(..served).map(|asked| now.since(asked)));
         // The timer restarts at every exit.
         let due = plan.preempt.map(|after| now + after);
-        preemption = queue.replace(preemption, due, Event::Preempt);
+        preemption = queue.replace(preemption, due, LivenessEvent::Preempt);
     }
     found.delays.sort();
     found.lost = card.refused + waiting.len() as u64;
@@ -98,12 +102,12 @@ pub fn run(plan: &Plan) -> Results {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, Results, run};
-    use sim::Span;
+    use super::{LivenessResults, LivenessSetup, run};
+    use sim::VirtualDuration;
 
-    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> Results {
-        let preempt = (preempt_ms > 0).then(|| Span::from_millis(preempt_ms));
-        run(&Plan { exits_per_s, preempt, burst, seed: 1, span: Span::from_secs(2) })
+    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> LivenessResults {
+        let preempt = (preempt_ms > 0).then(|| VirtualDuration::from_millis(preempt_ms));
+        run(&LivenessSetup { exits_per_s, preempt, burst, seed: 1, span: VirtualDuration::from_secs(2) })
     }
 
     #[test]
@@ -112,16 +116,22 @@ mod tests {
         assert_eq!((starved.delays.len(), starved.visits), (0, 0));
         assert!(starved.lost > 20);
         let bound = found(0, 1, 1);
-        assert!(bound.delays.last().is_some_and(|last| *last <= Span::from_millis(1)), "{bound:?}");
+        assert!(
+            bound.delays.last().is_some_and(|last| *last <= VirtualDuration::from_millis(1)),
+            "{bound:?}"
+        );
         assert!(bound.lost <= 1);
     }
 
     #[test]
     fn preemption_timer_bounds_the_delay_of_monitor_requests() {
-        let longest = |found: &Results| *found.delays.last().unwrap();
+        let longest = |found: &LivenessResults| *found.delays.last().unwrap();
         let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
-        assert!(longest(&open) > Span::from_millis(20) && longest(&bound) <= Span::from_millis(10));
-        assert!(longest(&found(10_000, 10, 1)) < Span::from_micros(160));
+        assert!(
+            longest(&open) > VirtualDuration::from_millis(20)
+                && longest(&bound) <= VirtualDuration::from_millis(10)
+        );
+        assert!(longest(&found(10_000, 10, 1)) < VirtualDuration::from_micros(160));
     }
 
     #[test]

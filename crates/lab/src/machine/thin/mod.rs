@@ -17,24 +17,24 @@ pub mod liveness;
 mod tests;
 mod traffic;
 
-use super::books::Books;
-use super::engine::{Actor, Defect, Engine};
-use super::parts::thin::admin::{Firmware, Sent, VFS};
-use super::parts::thin::monitor::Monitor;
+use super::books::ConservationChecks;
+use super::engine::{Actor, ModelDefect, Simulation};
+use super::parts::thin::admin::{AdminQueueFirmware, VFS, VfMessage};
+use super::parts::thin::monitor::InboxMonitor;
 use avf::admin::SIZE;
-use driver::avf::inbox::{Inbox, Limits};
-use driver::avf::queue::Queue;
-use guest::Guest;
-use hypervisor::account::Category;
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Config, Machine, Step, ThreadId};
+use driver::avf::inbox::{InboxLimits, VfMessageInbox};
+use driver::avf::queue::AdminReceiveQueue;
+use guest::ThinHypervisorGuest;
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuStep};
 use hypervisor::domain::DomainKind;
-use sim::{Generator, Instant, Span};
-use traffic::Wire;
+use sim::{RandomStream, VirtualDuration, VirtualInstant};
+use traffic::SingleClientWire;
 
 /// Way in which the PF driver is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PfDriver {
+pub enum PfNotification {
     /// PF driver with interrupts, for which every interrupt of the guest exits.
     Classical,
     /// By polling at exits for other reasons, so that no interrupt exits.
@@ -45,7 +45,7 @@ pub enum PfDriver {
 
 /// Traffic on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+pub enum WireTraffic {
     /// A TCP stream is sent at the rate of wire and window.
     Stream,
     /// Requests of 64 bytes are sent, each some time after the previous answer.
@@ -54,15 +54,15 @@ pub enum Load {
 
 /// Parameters of the thin-hypervisor machine.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ThinHypervisorSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
     /// Way in which the PF driver is notified.
-    pub pf: PfDriver,
+    pub pf: PfNotification,
     /// A busy program runs on the guest's processor.
     pub busy: bool,
     /// Traffic on the wire.
-    pub load: Load,
+    pub load: WireTraffic,
     /// Seed of the phases of clocks and traffic.
     pub seed: u64,
 }
@@ -71,15 +71,15 @@ pub struct Plan {
 const EXITS_IDLE: u64 = 200;
 const EXITS_BUSY: u64 = 1_000;
 /// Interval between requests of the VF to the PF: link and statistics, by the guest's driver.
-const ASKED: Span = Span::from_millis(10);
+const ASKED: VirtualDuration = VirtualDuration::from_millis(10);
 /// Slots and buffer bytes of the PF driver's admin queue, as in Linux.
 pub(crate) const SLOTS: u16 = 32;
 const BUFFER: u16 = 4_096;
 /// Messages that the PF driver processes per visit, and visits per check for resets.
-const LIMITS: Limits = Limits { messages: 8, resets_every: 16 };
+const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 16 };
 /// Creates the PF driver's inbox of a ring; no message of the experiments fills a buffer.
-pub(crate) fn inbox(ring: &mut [u8]) -> Inbox {
-    Inbox::new(Queue::new(SLOTS, BUFFER, 0, VFS, ring), LIMITS, VFS)
+pub(crate) fn inbox(ring: &mut [u8]) -> VfMessageInbox {
+    VfMessageInbox::new(AdminReceiveQueue::new(SLOTS, BUFFER, 0, VFS, ring), LIMITS, VFS)
 }
 
 /// Registers that report resets of 128 VFs.
@@ -87,7 +87,7 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 
 /// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum ThinHypervisorEvent {
     /// Event: the VF's interrupt is due.
     Interrupt,
     /// The guest executes a sensitive instruction.
@@ -100,19 +100,19 @@ pub enum Event {
     Request,
 }
 
-type Core = super::engine::Core<Event>;
+type ThinHypervisorCore = super::engine::SimulationCore<ThinHypervisorEvent>;
 
 /// Parts of the machine, which handle its events.
 #[derive(Debug)]
-pub struct Host {
-    pf: PfDriver,
-    exits: Generator,
-    every: Span,
-    guest: Guest,
-    wire: Wire,
+pub struct ThinHypervisorMachine {
+    pf: PfNotification,
+    exits: RandomStream,
+    every: VirtualDuration,
+    guest: ThinHypervisorGuest,
+    wire: SingleClientWire,
     ring: Vec<u8>,
-    card: Firmware,
-    monitor: Monitor,
+    card: AdminQueueFirmware,
+    monitor: InboxMonitor,
     served: u64,
     /// Number of exits for interrupts, and for other reasons.
     interrupt_exits: u64,
@@ -120,11 +120,11 @@ pub struct Host {
 }
 
 /// Machine under a lightweight hypervisor that runs in virtual time.
-pub type Thin = Engine<Host>;
+pub type ThinHypervisorSimulation = Simulation<ThinHypervisorMachine>;
 
 /// Results of a measured interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Results {
+pub struct ThinHypervisorResults {
     /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
     /// Processor use of the guest without its busy program, in percent.
@@ -137,56 +137,63 @@ pub struct Results {
     pub latencies_us: Vec<f64>,
 }
 
-impl Thin {
+impl ThinHypervisorSimulation {
     /// Creates the machine.
     #[must_use]
-    pub fn new(plan: &Plan) -> Self {
-        let mut core = Core::new(plan.table.clone(), Machine::new(Config::from_table(&plan.table, 1, 1)));
+    pub fn new(plan: &ThinHypervisorSetup) -> Self {
+        let mut core = ThinHypervisorCore::new(
+            plan.table.clone(),
+            HostMachine::new(ProcessorConfig::from_table(&plan.table, 1, 1)),
+        );
         let domain = core.processors.add_domain(DomainKind::Hvm, "guest".into());
-        let vcpu = core.processors.add_vcpu(domain, ThreadId::new(0));
+        let vcpu = core.processors.add_vcpu(domain, HardwareThreadId::new(0));
         let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-        let monitor = Monitor::new(inbox(&mut ring));
+        let monitor = InboxMonitor::new(inbox(&mut ring));
         let rate = if plan.busy { EXITS_BUSY } else { EXITS_IDLE };
-        let mut system = Host {
+        let mut system = ThinHypervisorMachine {
             pf: plan.pf,
-            exits: Generator::named(plan.seed, "sensitive instructions"),
-            every: Span::from_nanos(1_000_000_000 / rate),
-            guest: Guest::new(vcpu, plan.busy),
-            wire: Wire::new(plan.load, plan.seed),
+            exits: RandomStream::named(plan.seed, "sensitive instructions"),
+            every: VirtualDuration::from_nanos(1_000_000_000 / rate),
+            guest: ThinHypervisorGuest::new(vcpu, plan.busy),
+            wire: SingleClientWire::new(plan.load, plan.seed),
             ring,
-            card: Firmware::new(SLOTS),
+            card: AdminQueueFirmware::new(SLOTS),
             monitor,
             served: 0,
             interrupt_exits: 0,
             other_exits: 0,
         };
-        let first = Instant::ZERO + Span::from_micros(1);
+        let first = VirtualInstant::ZERO + VirtualDuration::from_micros(1);
         match plan.load {
-            Load::Stream => system.await_frames(first, &mut core),
-            Load::Requests => {
-                core.schedule(first, Event::Request);
+            WireTraffic::Stream => system.await_frames(first, &mut core),
+            WireTraffic::Requests => {
+                core.schedule(first, ThinHypervisorEvent::Request);
             }
         }
-        core.schedule(first, Event::Exit);
-        core.schedule(first + ASKED, Event::Ask);
-        core.schedule(first + guest::TICK, Event::Tick);
-        core.wake(vcpu, Instant::ZERO);
+        core.schedule(first, ThinHypervisorEvent::Exit);
+        core.schedule(first + ASKED, ThinHypervisorEvent::Ask);
+        core.schedule(first + guest::TICK, ThinHypervisorEvent::Tick);
+        core.wake(vcpu, VirtualInstant::ZERO);
         Self { core, system }
     }
 
     /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
-    /// [`Defect`] of the model.
-    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Results, Defect> {
-        let counts = |host: &Host| {
-            let Host { guest, interrupt_exits, other_exits, wire, .. } = host;
+    /// [`ModelDefect`] of the model.
+    pub fn measure(
+        &mut self,
+        warm_up: VirtualDuration,
+        span: VirtualDuration,
+    ) -> Result<ThinHypervisorResults, ModelDefect> {
+        let counts = |host: &ThinHypervisorMachine| {
+            let ThinHypervisorMachine { guest, interrupt_exits, other_exits, wire, .. } = host;
             ([guest.read, *interrupt_exits, *other_exits], wire.answered.len())
         };
         let ((before, answered), usage) = self.observe((warm_up, span), counts)?;
         let (after, _) = counts(&self.system);
         let per_second = |n: usize| (after[n] - before[n]) as f64 / span.as_secs_f64();
-        let networking: u64 = Category::ALL
+        let networking: u64 = CycleCategory::ALL
             .into_iter()
             .filter(|category| !category.is_hypervisor() && *category != guest::BUSY)
             .map(|category| usage.category(category))
@@ -194,7 +201,7 @@ impl Thin {
         let mut latencies_us: Vec<f64> =
             self.system.wire.answered[answered..].iter().map(|took| took.as_secs_f64() * 1e6).collect();
         latencies_us.sort_by(f64::total_cmp);
-        Ok(Results {
+        Ok(ThinHypervisorResults {
             throughput_gbps: per_second(0) * 8.0 / 1e9,
             guest_pct: usage.percent(networking),
             interrupt_exits_per_s: per_second(1),
@@ -204,21 +211,23 @@ impl Thin {
     }
 }
 
-impl Host {
+impl ThinHypervisorMachine {
     /// Handles an exit for a sensitive instruction, at which a PF driver without interrupts is visited.
-    fn exit(&mut self, now: Instant, core: &mut Core) {
-        let wait = Span::from_picos(self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2));
-        core.schedule(now + wait, Event::Exit);
+    fn exit(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
+        let wait = VirtualDuration::from_picos(
+            self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2),
+        );
+        core.schedule(now + wait, ThinHypervisorEvent::Exit);
         self.other_exits += 1;
-        let mut cycles = core.table[Cost::ExitOther];
-        if self.pf == PfDriver::Interruptless {
+        let mut cycles = core.table[CostConstant::ExitOther];
+        if self.pf == PfNotification::Interruptless {
             cycles += self.visit(core);
         }
-        self.steal(Category::OtherExit, cycles, now, core);
+        self.steal(CycleCategory::OtherExit, cycles, now, core);
     }
 
     /// Runs one visit of the PF driver to its requests. Returns the cost of the visit in cycles.
-    fn visit(&mut self, core: &Core) -> u64 {
+    fn visit(&mut self, core: &ThinHypervisorCore) -> u64 {
         if !self.monitor.enter() {
             return 0;
         }
@@ -227,25 +236,31 @@ impl Host {
         self.served += visit.served.len() as u64;
         let registers = if visit.checked_resets { RESET_REGISTERS } else { 0 };
         let table = &core.table;
-        table[Cost::RxSkb]
-            + registers * table[Cost::MmioRead]
-            + u64::from(visit.wrote_tail) * table[Cost::MmioWrite]
-            + visit.served.len() as u64 * table[Cost::InterruptHandler]
+        table[CostConstant::RxSkb]
+            + registers * table[CostConstant::MmioRead]
+            + u64::from(visit.wrote_tail) * table[CostConstant::MmioWrite]
+            + visit.served.len() as u64 * table[CostConstant::InterruptHandler]
     }
 
     /// Sends a request of the guest's driver to the PF, whose driver is interrupted, or polls later.
-    fn ask(&mut self, now: Instant, core: &mut Core) {
-        core.schedule(now + ASKED, Event::Ask);
-        let message = Sent { vf: 0, operation: 15, length: 8 };
+    fn ask(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
+        core.schedule(now + ASKED, ThinHypervisorEvent::Ask);
+        let message = VfMessage { vf: 0, operation: 15, length: 8 };
         self.card.send(message, &mut self.ring);
-        if self.pf != PfDriver::Interruptless {
+        if self.pf != PfNotification::Interruptless {
             self.interrupt_exits += 1;
-            let cycles = core.table[Cost::ExitExternalInterrupt] + self.visit(core);
-            self.steal(Category::ExternalInterrupt, cycles, now, core);
+            let cycles = core.table[CostConstant::ExitExternalInterrupt] + self.visit(core);
+            self.steal(CycleCategory::ExternalInterrupt, cycles, now, core);
         }
     }
 
-    fn steal(&mut self, category: Category, cycles: u64, now: Instant, core: &mut Core) {
+    fn steal(
+        &mut self,
+        category: CycleCategory,
+        cycles: u64,
+        now: VirtualInstant,
+        core: &mut ThinHypervisorCore,
+    ) {
         let (thread, domain) =
             (core.processors.home(self.guest.vcpu), core.processors.domain_of(self.guest.vcpu));
         core.processors.steal(thread, domain, category, cycles, now);
@@ -253,46 +268,48 @@ impl Host {
 
     /// Interrupts the guest for its VF. With external-interrupt exiting the guest exits, and with interrupts
     /// disabled once more when they can be taken.
-    fn interrupt(&mut self, now: Instant, core: &mut Core) {
-        if self.pf == PfDriver::Classical {
+    fn interrupt(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
+        if self.pf == PfNotification::Classical {
             let running = core.processors.running(core.processors.home(self.guest.vcpu), now).is_some();
             let disabled = running && self.guest.has_disabled_interrupts;
-            let window = if disabled { core.table[Cost::ExitInterruptWindow] } else { 0 };
+            let window = if disabled { core.table[CostConstant::ExitInterruptWindow] } else { 0 };
             self.interrupt_exits += 1 + u64::from(disabled);
-            let cycles = core.table[Cost::ExitExternalInterrupt] + core.table[Cost::Injection] + window;
-            self.steal(Category::ExternalInterrupt, cycles, now, core);
+            let cycles = core.table[CostConstant::ExitExternalInterrupt]
+                + core.table[CostConstant::Injection]
+                + window;
+            self.steal(CycleCategory::ExternalInterrupt, cycles, now, core);
         }
         self.guest.interrupted = true;
         core.wake(self.guest.vcpu, now);
     }
 }
 
-impl Actor for Host {
-    type Event = Event;
+impl Actor for ThinHypervisorMachine {
+    type Event = ThinHypervisorEvent;
 
-    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+    fn handle(&mut self, event: ThinHypervisorEvent, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         match event {
-            Event::Interrupt => {
+            ThinHypervisorEvent::Interrupt => {
                 self.wire.interrupt = None;
                 self.wire.interrupted = Some(now);
                 self.interrupt(now, core);
             }
-            Event::Exit => self.exit(now, core),
-            Event::Ask => self.ask(now, core),
-            Event::Tick => {
-                core.schedule(now + guest::TICK, Event::Tick);
+            ThinHypervisorEvent::Exit => self.exit(now, core),
+            ThinHypervisorEvent::Ask => self.ask(now, core),
+            ThinHypervisorEvent::Tick => {
+                core.schedule(now + guest::TICK, ThinHypervisorEvent::Tick);
                 self.guest.ticks += 1;
                 core.wake(self.guest.vcpu, now);
             }
-            Event::Request => self.request(now, core),
+            ThinHypervisorEvent::Request => self.request(now, core),
         }
     }
 
-    fn execute(&mut self, step: Step, core: &mut Core) {
+    fn execute(&mut self, step: VcpuStep, core: &mut ThinHypervisorCore) {
         self.execute_guest(step, core);
     }
 
-    fn check_books(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut ConservationChecks) {
         let waiting = self.card.written - self.served;
         books.never("requests of VFs served twice", self.served.saturating_sub(self.card.written));
         books.never("requests of VFs that no visit served", waiting.saturating_sub(u64::from(SLOTS)));

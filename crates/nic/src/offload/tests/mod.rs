@@ -12,9 +12,9 @@ mod segment;
 mod transmit;
 
 use super::transmit::request;
-use i82576::descriptor::tx::{self, Context, Data, Transmit};
+use i82576::descriptor::tx::{self, AdvancedContextDescriptor, AdvancedDataDescriptor, AnyTxDescriptor};
 use offload::Headers;
-use offload::segment::{Error, FlagMasks, Segmenter};
+use offload::segment::{SegmentationError, Segmenter, TcpFlagMasks};
 
 pub(super) fn parsed(frame: &[u8]) -> Headers {
     Headers::parse(frame)
@@ -23,20 +23,23 @@ pub(super) fn parsed(frame: &[u8]) -> Headers {
 /// Prepares a packet for cutting as its first data descriptor and its context request.
 pub(super) fn segmenter<'a>(
     packet: &'a [u8],
-    data: &Data,
-    context: &Context,
-) -> Result<Segmenter<'a>, Error> {
-    Segmenter::new(packet, &request(data.into(), context), context.mss, FlagMasks::DEFAULT)
+    data: &AdvancedDataDescriptor,
+    context: &AdvancedContextDescriptor,
+) -> Result<Segmenter<'a>, SegmentationError> {
+    Segmenter::new(packet, &request(data.into(), context), context.mss, TcpFlagMasks::DEFAULT)
 }
 
 /// Returns a data descriptor and a context descriptor with arbitrary contents.
-pub(super) fn descriptors(mut data: [u8; 16], mut context: [u8; 16]) -> (Data, Context) {
+pub(super) fn descriptors(
+    mut data: [u8; 16],
+    mut context: [u8; 16],
+) -> (AdvancedDataDescriptor, AdvancedContextDescriptor) {
     data[10] = data[10] & 0x0f | 0x30;
     context[10] = context[10] & 0x0f | 0x20;
     data[11] |= 0x20;
     context[11] |= 0x20;
     match (tx::parse(&data), tx::parse(&context)) {
-        (Transmit::Data(data), Transmit::Context(context)) => (data, context),
+        (AnyTxDescriptor::Data(data), AnyTxDescriptor::Context(context)) => (data, context),
         other => panic!("{other:?}"),
     }
 }

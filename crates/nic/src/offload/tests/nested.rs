@@ -8,13 +8,13 @@ use crate::offload::receive::classify;
 use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use offload::crc::crc32c;
 
 /// A frame with the lengths of its headers, and the offset of its transport checksum.
-struct Nested {
+struct HeaderCombination {
     frame: Vec<u8>,
-    context: Context,
+    context: AdvancedContextDescriptor,
     six: bool,
     field: core::ops::Range<usize>,
 }
@@ -27,15 +27,15 @@ fn sctp() -> Vec<u8> {
 }
 
 /// Returns frames with all combinations of headers.
-fn all() -> Vec<Nested> {
+fn all() -> Vec<HeaderCombination> {
     let mut all = Vec::new();
     for (six, l4, segment) in [
-        (false, L4::Tcp, tcp4(b"some payload")[34..].to_vec()),
-        (false, L4::Udp, udp4(b"some payload")[34..].to_vec()),
-        (false, L4::Sctp, sctp()),
-        (true, L4::Tcp, tcp6(b"some payload")[54..].to_vec()),
-        (true, L4::Udp, udp6(b"some payload")[54..].to_vec()),
-        (true, L4::Sctp, sctp()),
+        (false, L4PacketType::Tcp, tcp4(b"some payload")[34..].to_vec()),
+        (false, L4PacketType::Udp, udp4(b"some payload")[34..].to_vec()),
+        (false, L4PacketType::Sctp, sctp()),
+        (true, L4PacketType::Tcp, tcp6(b"some payload")[54..].to_vec()),
+        (true, L4PacketType::Udp, udp6(b"some payload")[54..].to_vec()),
+        (true, L4PacketType::Sctp, sctp()),
     ] {
         for (tags, extended) in (0..3).flat_map(|tags| [(tags, false), (tags, true)]) {
             all.push(nested(six, l4, &segment, tags, extended));
@@ -44,10 +44,10 @@ fn all() -> Vec<Nested> {
     all
 }
 
-fn nested(six: bool, l4: L4, segment: &[u8], tags: usize, extended: bool) -> Nested {
+fn nested(six: bool, l4: L4PacketType, segment: &[u8], tags: usize, extended: bool) -> HeaderCombination {
     let (protocol, field) = match l4 {
-        L4::Tcp => (6, 16..18),
-        L4::Udp => (17, 6..8),
+        L4PacketType::Tcp => (6, 16..18),
+        L4PacketType::Udp => (17, 6..8),
         _ => (132, 8..12),
     };
     let (frame, ip_length) = match (six, extended) {
@@ -65,8 +65,14 @@ fn nested(six: bool, l4: L4, segment: &[u8], tags: usize, extended: bool) -> Nes
     let frame = [&frame[..12], &tag, &frame[12..]].concat();
     let at = 14 + 4 * tags + ip_length;
     let (mac_length, ip_length) = (14 + 4 * tags as u8, ip_length as u16);
-    let context = Context { mac_length, ip_length, ipv4: !six, l4, ..Context::default() };
-    Nested { frame, context, six, field: at + field.start..at + field.end }
+    let context = AdvancedContextDescriptor {
+        mac_length,
+        ip_length,
+        ipv4: !six,
+        l4,
+        ..AdvancedContextDescriptor::default()
+    };
+    HeaderCombination { frame, context, six, field: at + field.start..at + field.end }
 }
 
 /// Returns the status bits of the checksums: verified, and wrong.
@@ -75,9 +81,9 @@ fn told(frame: &[u8]) -> (u32, u32) {
     (status & (IPCS | L4CS | UDPCS), status & (IPE | L4E))
 }
 
-fn seen(nested: &Nested) -> u32 {
+fn seen(nested: &HeaderCombination) -> u32 {
     let ip = if nested.six { 0 } else { IPCS };
-    L4CS | ip | if nested.context.l4 == L4::Udp { UDPCS } else { 0 }
+    L4CS | ip | if nested.context.l4 == L4PacketType::Udp { UDPCS } else { 0 }
 }
 
 #[test]
@@ -91,11 +97,11 @@ fn checksums_are_verified_behind_vlan_tags_and_ip_options() {
 }
 
 /// Returns the seed that makes the transport checksum right: the folded sum of the bytes that are not summed.
-fn seed(nested: &Nested) -> u16 {
+fn seed(nested: &HeaderCombination) -> u16 {
     let headers = parsed(&nested.frame);
     let packet = &nested.frame[headers.l3_offset..];
     let addresses = if nested.six { &packet[8..40] } else { &packet[12..20] };
-    let protocol = if nested.context.l4 == L4::Tcp { 6 } else { 17 };
+    let protocol = if nested.context.l4 == L4PacketType::Tcp { 6 } else { 17 };
     let length = nested.frame.len() - headers.l4_offset;
     let words = addresses.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
     let sum = words.sum::<u32>() + protocol + length as u32;
@@ -108,7 +114,7 @@ fn checksums_are_inserted_behind_vlan_tags_and_ip_options() {
         let mut frame = nested.frame.clone();
         let field = &mut frame[nested.field.clone()];
         match nested.context.l4 {
-            L4::Sctp => field.fill(0xee),
+            L4PacketType::Sctp => field.fill(0xee),
             _ => field.copy_from_slice(&seed(&nested).to_be_bytes()),
         }
         if !nested.six {
@@ -122,17 +128,17 @@ fn checksums_are_inserted_behind_vlan_tags_and_ip_options() {
 
 #[test]
 fn tcp_is_segmented_behind_vlan_tags_and_ip_options() {
-    for nested in all().into_iter().filter(|nested| nested.context.l4 != L4::Sctp) {
+    for nested in all().into_iter().filter(|nested| nested.context.l4 != L4PacketType::Sctp) {
         let mut packet = nested.frame.clone();
-        let header = if nested.context.l4 == L4::Tcp { 20 } else { 8 };
+        let header = if nested.context.l4 == L4PacketType::Tcp { 20 } else { 8 };
         let l4 = packet.len() - header - 12;
         // As the whole packet's, without the length.
         let length = (header + 12) as u32;
         let whole = u32::from(seed(&nested));
         let without = if whole >= length { whole - length } else { whole + 0xffff - length };
         packet[nested.field.clone()].copy_from_slice(&(without as u16).to_be_bytes());
-        let context = Context { l4_length: header as u8, mss: 5, ..nested.context };
-        let data = Data { segment: true, ..BOTH };
+        let context = AdvancedContextDescriptor { l4_length: header as u8, mss: 5, ..nested.context };
+        let data = AdvancedDataDescriptor { segment: true, ..BOTH };
         let mut segmenter = segmenter(&packet, &data, &context).unwrap();
         let (mut payload, mut buffer) = (Vec::new(), [0; 256]);
         while let Some(length) = segmenter.write_next(&mut buffer) {

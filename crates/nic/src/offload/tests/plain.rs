@@ -3,43 +3,43 @@
 
 use super::frames::{built, ipv4, link, tcp4, udp4};
 use super::parsed;
-use crate::offload::plain::Plain;
-use crate::offload::receive::{Receive, classify};
+use crate::offload::plain::PlainRxFormat;
+use crate::offload::receive::{FrameContents, classify};
 use alloc::vec::Vec;
 use etherparse::VlanId;
 use i82576::bits::rxcsum;
 use i82576::descriptor::DD;
-use i82576::descriptor::rx::{WriteBack, status};
+use i82576::descriptor::rx::{AdvancedRxWriteBack, status};
 use offload::plain;
 use plane::bytes::be16;
-use plane::frame::{Sealed, Transport};
+use plane::frame::{Transport, TrustedChecksum};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
-use rings::{RxFormat, Terms};
+use rings::{RunProperties, RxFormat};
 
 /// Returns the descriptor fields that the quick check of a frame finds; `None` if the frame is not plain.
-fn glance(frame: &[u8], control: u32, seal: Option<Sealed>) -> Option<Receive> {
-    let found = plain::Plain::of(frame.first_chunk()?, frame.len())?.find(frame, seal);
+fn glance(frame: &[u8], control: u32, seal: Option<TrustedChecksum>) -> Option<FrameContents> {
+    let found = plain::PlainFrame::of(frame.first_chunk()?, frame.len())?.find(frame, seal);
     if seal.is_none() {
         assert!(in_a_burst(frame).is_none_or(|seen| seen == found), "{frame:02x?}");
     }
-    let terms = Terms { tag: None, inexact: false, from_uplink: false };
-    let [first, second, ..] = Plain::new(control, terms).words(found, None, 0);
+    let terms = RunProperties { tag: None, inexact: false, from_uplink: false };
+    let [first, second, ..] = PlainRxFormat::new(control, terms).words(found, None, 0);
     let raw = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
-    let WriteBack { packet_type, status, .. } = WriteBack::parse(&raw).unwrap();
-    Some(Receive { packet_type, status: status & !(DD | status::EOP) })
+    let AdvancedRxWriteBack { packet_type, status, .. } = AdvancedRxWriteBack::parse(&raw).unwrap();
+    Some(FrameContents { packet_type, status: status & !(DD | status::EOP) })
 }
 
 /// Examines the head of a frame and sums up the rest, as a burst does. Returns `None` if the frame is not plain.
-fn in_a_burst(frame: &[u8]) -> Option<plain::PlainKind> {
+fn in_a_burst(frame: &[u8]) -> Option<plain::PlainFrameKind> {
     let (mut head, within) = ([0; 64], frame.len().min(64));
     head[..within].copy_from_slice(&frame[..within]);
     let rest =
         frame[within..].chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8);
-    let mut glance = plain::Glance::default();
+    let mut glance = plain::UnsummedFrame::default();
     glance.look(&head, frame.len() as u32).then(|| glance.finish(rest.sum()))
 }
 
-fn agrees(frame: &[u8], control: u32, seal: Option<Sealed>) -> bool {
+fn agrees(frame: &[u8], control: u32, seal: Option<TrustedChecksum>) -> bool {
     let Some(found) = glance(frame, control, seal) else { return false };
     let headers = parsed(frame);
     assert_eq!(found, classify(frame, &headers, control, seal), "{frame:02x?}");
@@ -87,11 +87,11 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Draws a sealed checksum of a frame, right or wrong.
-fn seal() -> impl Strategy<Value = Option<Sealed>> {
+fn seal() -> impl Strategy<Value = Option<TrustedChecksum>> {
     let transport = prop_oneof![(0..1u8).prop_map(|_| Transport::Tcp), (0..1u8).prop_map(|_| Transport::Udp)];
     proptest::option::of(
         (33usize..36, 34usize..120, transport, any::<u16>())
-            .prop_map(|(start, end, transport, seed)| Sealed { start, end, transport, seed }),
+            .prop_map(|(start, end, transport, seed)| TrustedChecksum { start, end, transport, seed }),
     )
 }
 
@@ -104,11 +104,11 @@ proptest! {
     #[test]
     fn quick_header_check_agrees_on_senders_checksums(frame in frame(), seal in seal(), to_the_end in any::<bool>(), seed in 0u16..9) {
         let end = 14 + usize::from(be16(&frame, 16).unwrap_or(0));
-        let seal = seal.map(|seal| if to_the_end { Sealed { start: 34, end, ..seal } } else { seal });
+        let seal = seal.map(|seal| if to_the_end { TrustedChecksum { start: 34, end, ..seal } } else { seal });
         agrees(&frame, rxcsum::TUOFL, seal);
         // The sum of the pseudo header, or a number beside it.
         let pseudo = (end as u16).wrapping_sub(34).wrapping_add(0x1409 + seed);
-        let right = Sealed { start: 34, end, transport: Transport::Tcp, seed: pseudo.wrapping_sub(4) };
+        let right = TrustedChecksum { start: 34, end, transport: Transport::Tcp, seed: pseudo.wrapping_sub(4) };
         agrees(&frame, rxcsum::TUOFL, Some(right));
     }
 }

@@ -2,18 +2,18 @@
 
 use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
 use super::parsed;
-use crate::offload::receive::{Fragment, Receive, classify, fragment, packet_sum};
+use crate::offload::receive::{FragmentFields, FrameContents, classify, fragment, packet_sum};
 use alloc::vec::Vec;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, TUOFL};
 use i82576::descriptor::rx::packet_type::{IPV4, IPV4_OPTIONS, IPV6, IPV6_EXTENSIONS, SCTP, TCP, UDP};
 use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS, UDPV};
-use offload::checksum::Sum;
+use offload::checksum::PartialChecksum;
 use offload::crc::crc32c;
 use proptest::prelude::proptest;
 
 const ALL: u32 = IPOFL | TUOFL | CRCOFL;
 
-fn received(frame: &[u8]) -> Receive {
+fn received(frame: &[u8]) -> FrameContents {
     classify(frame, &parsed(frame), ALL, None)
 }
 
@@ -28,14 +28,17 @@ fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
 
 #[test]
 fn received_right_checksums_are_reported_as_verified() {
-    assert_eq!(received(&tcp4(b"odd")), Receive { packet_type: IPV4 | TCP, status: IPCS | L4CS });
-    assert_eq!(received(&udp4(b"even")), Receive { packet_type: IPV4 | UDP, status: IPCS | L4CS | UDPCS });
+    assert_eq!(received(&tcp4(b"odd")), FrameContents { packet_type: IPV4 | TCP, status: IPCS | L4CS });
+    assert_eq!(
+        received(&udp4(b"even")),
+        FrameContents { packet_type: IPV4 | UDP, status: IPCS | L4CS | UDPCS }
+    );
 }
 
 #[test]
 fn received_ipv6_reports_an_l4_and_no_ip_checksum() {
-    assert_eq!(received(&tcp6(b"odd")), Receive { packet_type: IPV6 | TCP, status: L4CS });
-    assert_eq!(received(&udp6(b"even")), Receive { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
+    assert_eq!(received(&tcp6(b"odd")), FrameContents { packet_type: IPV6 | TCP, status: L4CS });
+    assert_eq!(received(&udp6(b"even")), FrameContents { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn received_ip_fragment_reports_no_verified_l4_checksum() {
     let mut header = ipv4_header(17, 0);
     header.more_fragments = true;
     let frame = ipv4_frame(header, &[], 0, &udp4(b"payload")[34..]);
-    assert_eq!(received(&frame), Receive { packet_type: IPV4, status: IPCS });
+    assert_eq!(received(&frame), FrameContents { packet_type: IPV4, status: IPCS });
 }
 
 #[test]
@@ -112,12 +115,12 @@ fn sctp() -> Vec<u8> {
 
 #[test]
 fn received_sctp_is_verified_by_its_crc() {
-    assert_eq!(received(&sctp()), Receive { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
+    assert_eq!(received(&sctp()), FrameContents { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
     assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
 
 /// Cuts a datagram into a fragment of 16 bytes and one of the rest; returns their descriptions under RXCSUM.IPPCSE.
-fn fragments(datagram: &[u8]) -> [Fragment; 2] {
+fn fragments(datagram: &[u8]) -> [FragmentFields; 2] {
     let mut header = ipv4_header(17, 0);
     header.identification = 0x1234;
     let rest = ipv4_frame(header.clone(), &[], 2, &datagram[16..]);
@@ -132,7 +135,7 @@ fn udp_fragment_sums_and_pseudo_header_add_up_to_all_ones() {
     let [first, rest] = fragments(&whole[34..]);
     assert_eq!((first.identification, rest.identification), (0x1234, 0x1234));
     assert_eq!((first.status, rest.status), (UDPCS | UDPV, UDPCS));
-    let pseudo = Sum::of(&whole[26..34]).number(17).number(whole.len() as u32 - 34);
+    let pseudo = PartialChecksum::of(&whole[26..34]).number(17).number(whole.len() as u32 - 34);
     assert_eq!(pseudo.number(first.sum.into()).number(rest.sum.into()).value(), 0xffff);
 }
 

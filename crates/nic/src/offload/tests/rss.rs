@@ -3,7 +3,7 @@
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6};
 use super::parsed;
 use crate::file::RegisterFile;
-use crate::offload::rss::{Hash, Rss};
+use crate::offload::rss::{FrameHash, Rss};
 use alloc::vec::Vec;
 use i82576::register as r;
 use proptest::prelude::proptest;
@@ -25,7 +25,7 @@ fn rss(types: u32) -> Rss {
     Rss::load(&file)
 }
 
-fn hash(types: u32, frame: &[u8]) -> Hash {
+fn hash(types: u32, frame: &[u8]) -> FrameHash {
     rss(types).hash(frame, &parsed(frame))
 }
 
@@ -48,8 +48,8 @@ fn rss_hash_equals_microsofts_ipv4_vectors() {
         ([153, 39, 163, 191], [202, 188, 127, 2], (44251, 1303), 0x5d18_09c5, 0x10e8_28a2),
     ] {
         let frame = v4(src, dst, ports);
-        assert_eq!(hash(1 << 17, &frame), Hash { value: addresses_only, rss_type: 2 });
-        assert_eq!(hash(EVERY_TYPE, &frame), Hash { value: with_ports, rss_type: 1 });
+        assert_eq!(hash(1 << 17, &frame), FrameHash { value: addresses_only, rss_type: 2 });
+        assert_eq!(hash(EVERY_TYPE, &frame), FrameHash { value: with_ports, rss_type: 1 });
     }
 }
 
@@ -67,8 +67,8 @@ fn rss_hash_equals_microsofts_ipv6_vectors() {
         ),
     ] {
         let frame = v6(src, dst, ports);
-        assert_eq!(hash(1 << 20, &frame), Hash { value: addresses_only, rss_type: 5 });
-        assert_eq!(hash(EVERY_TYPE, &frame), Hash { value: with_ports, rss_type: 3 });
+        assert_eq!(hash(1 << 20, &frame), FrameHash { value: addresses_only, rss_type: 5 });
+        assert_eq!(hash(EVERY_TYPE, &frame), FrameHash { value: with_ports, rss_type: 3 });
     }
 }
 
@@ -92,9 +92,9 @@ fn ipv6_extension_headers_select_the_ex_rss_types() {
 
 #[test]
 fn rss_skips_disabled_types_and_frames_without_ip() {
-    assert_eq!(hash(0, &tcp4(&[])), Hash::default());
-    assert_eq!(hash(EVERY_TYPE ^ 0x0003_0000, &tcp4(&[])), Hash::default());
-    assert_eq!(hash(EVERY_TYPE, &[0; 60]), Hash::default());
+    assert_eq!(hash(0, &tcp4(&[])), FrameHash::default());
+    assert_eq!(hash(EVERY_TYPE ^ 0x0003_0000, &tcp4(&[])), FrameHash::default());
+    assert_eq!(hash(EVERY_TYPE, &[0; 60]), FrameHash::default());
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn rss_ipv6_ex_types_hash_home_and_routing_addresses() {
     // The first of the published vectors, whose addresses are in the extensions.
     let (home, routed) = ("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1");
     let frame = readdressed("fd00::1", "fd00::2", home, routed, (2794, 1766));
-    assert_eq!(hash(1 << 18, &frame), Hash { value: 0x4020_7d3d, rss_type: 6 });
-    assert_eq!(hash(1 << 19, &frame), Hash { value: 0x2cc1_8cd5, rss_type: 4 });
+    assert_eq!(hash(1 << 18, &frame), FrameHash { value: 0x4020_7d3d, rss_type: 6 });
+    assert_eq!(hash(1 << 19, &frame), FrameHash { value: 0x2cc1_8cd5, rss_type: 4 });
     // Every other type hashes what the IPv6 header says.
     let plain = v6("fd00::1", "fd00::2", (2794, 1766));
     assert_eq!(hash(1 << 20, &frame), hash(1 << 20, &plain));

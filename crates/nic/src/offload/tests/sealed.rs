@@ -7,12 +7,12 @@ use crate::offload::receive::classify;
 use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{L4CS, L4E};
-use i82576::descriptor::tx::{Context, Data, L4};
-use plane::frame::{Sealed, Transport};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
+use plane::frame::{Transport, TrustedChecksum};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::Index;
 
-const SUMS: Data = Data {
+const SUMS: AdvancedDataDescriptor = AdvancedDataDescriptor {
     insert_ip_checksum: true,
     insert_l4_checksum: true,
     address: 0,
@@ -28,26 +28,34 @@ const SUMS: Data = Data {
 };
 
 /// Returns a frame, its context, the seed that a driver leaves in the checksum field, and that field's offset.
-fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, Context, u16, usize) {
+fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, AdvancedContextDescriptor, u16, usize) {
     let (frame, ip_length, l4, protocol, l4_length, field) = match kind {
-        0 => (tcp4(payload), 20, L4::Tcp, 6, 20, 16),
-        1 => (udp4(payload), 20, L4::Udp, 17, 8, 6),
-        2 => (tcp6(payload), 40, L4::Tcp, 6, 20, 16),
-        3 => (udp6(payload), 40, L4::Udp, 17, 8, 6),
+        0 => (tcp4(payload), 20, L4PacketType::Tcp, 6, 20, 16),
+        1 => (udp4(payload), 20, L4PacketType::Udp, 17, 8, 6),
+        2 => (tcp6(payload), 40, L4PacketType::Tcp, 6, 20, 16),
+        3 => (udp6(payload), 40, L4PacketType::Udp, 17, 8, 6),
         _ => {
             let sctp = [&[0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0], payload].concat();
-            (ipv4_frame(ipv4_header(132, 0), &[], 0, &sctp), 20, L4::Sctp, 132, 12, 8)
+            (ipv4_frame(ipv4_header(132, 0), &[], 0, &sctp), 20, L4PacketType::Sctp, 132, 12, 8)
         }
     };
     let start = 14 + usize::from(ip_length);
     let ipv4 = ip_length == 20;
-    let context = Context { mac_length: 14, ip_length, l4_length, ipv4, l4, mss: 100, ..Context::default() };
+    let context = AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length,
+        l4_length,
+        ipv4,
+        l4,
+        mss: 100,
+        ..AdvancedContextDescriptor::default()
+    };
     let seed = pseudo(&frame, !ipv4, protocol, frame.len() - start);
     (frame, context, seed, start + field)
 }
 
 /// Returns the status bits of a padded frame's descriptor, with its sealed checksum and without.
-fn told(frame: &[u8], sealed: Option<Sealed>) -> (u32, u32) {
+fn told(frame: &[u8], sealed: Option<TrustedChecksum>) -> (u32, u32) {
     let mut frame = frame.to_vec();
     frame.resize(frame.len().max(60), 0);
     let with = |sealed| classify(&frame, &parsed(&frame), u32::MAX, sealed).status;
@@ -81,8 +89,8 @@ fn senders_checksum_over_a_wrong_seed_is_an_error() {
 
 #[test]
 fn senders_checksum_offsets_move_with_the_frame_start() {
-    let seal = Sealed { start: 34, end: 60, transport: Transport::Tcp, seed: 7 };
-    assert_eq!(seal.before(4), Sealed { start: 30, end: 56, ..seal });
+    let seal = TrustedChecksum { start: 34, end: 60, transport: Transport::Tcp, seed: 7 };
+    assert_eq!(seal.before(4), TrustedChecksum { start: 30, end: 56, ..seal });
     assert_eq!(seal.before(4).behind(4), seal);
 }
 
@@ -99,7 +107,7 @@ proptest! {
         spoil in proptest::option::weighted(0.3, (any::<Index>(), any::<u8>())),
         lengths in (around(14), around(20), around(40)),
         seed in around(0xabcd),
-        l4 in proptest::option::weighted(0.2, prop_oneof![Just(L4::Tcp), Just(L4::Udp), Just(L4::Sctp)]),
+        l4 in proptest::option::weighted(0.2, prop_oneof![Just(L4PacketType::Tcp), Just(L4PacketType::Udp), Just(L4PacketType::Sctp)]),
     ) {
         let (mut frame, mut context, right, field) = packet(kind, &payload);
         let seed = if seed == 0xabcd { right } else { seed };
@@ -125,7 +133,7 @@ proptest! {
         mss in 1..300u16,
     ) {
         let (mut frame, mut context, _, field) = packet(kind, &payload);
-        let protocol = if context.l4 == L4::Tcp { 6 } else { 17 };
+        let protocol = if context.l4 == L4PacketType::Tcp { 6 } else { 17 };
         let right = pseudo(&frame, !context.ipv4, protocol, 0);
         let seed = if seed == 0xabcd { right } else { seed };
         frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());

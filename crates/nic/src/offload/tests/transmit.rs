@@ -6,12 +6,12 @@ use crate::offload::receive::classify;
 use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{IPE, L4CS, L4E};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use offload::crc::crc32c;
-use offload::insert::Error;
+use offload::insert::ChecksumError;
 use proptest::prelude::{any, proptest};
 
-pub(super) const BOTH: Data = Data {
+pub(super) const BOTH: AdvancedDataDescriptor = AdvancedDataDescriptor {
     insert_ip_checksum: true,
     insert_l4_checksum: true,
     address: 0,
@@ -26,20 +26,26 @@ pub(super) const BOTH: Data = Data {
     payload_length: 0,
 };
 
-fn context(ip_length: u16, l4: L4) -> Context {
-    Context { mac_length: 14, ip_length, ipv4: ip_length == 20, l4, ..Context::default() }
+fn context(ip_length: u16, l4: L4PacketType) -> AdvancedContextDescriptor {
+    AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length,
+        ipv4: ip_length == 20,
+        l4,
+        ..AdvancedContextDescriptor::default()
+    }
 }
 
 #[test]
 fn inserted_checksums_equal_those_of_an_independent_stack() {
     for (frame, ip, l4, protocol) in [
-        (tcp4(b"odd"), 20, L4::Tcp, 6),
-        (udp4(b"even"), 20, L4::Udp, 17),
-        (tcp6(b"odd"), 40, L4::Tcp, 6),
-        (udp6(b"even"), 40, L4::Udp, 17),
+        (tcp4(b"odd"), 20, L4PacketType::Tcp, 6),
+        (udp4(b"even"), 20, L4PacketType::Udp, 17),
+        (tcp6(b"odd"), 40, L4PacketType::Tcp, 6),
+        (udp6(b"even"), 40, L4PacketType::Udp, 17),
     ] {
         let at = 14 + usize::from(ip);
-        let field = at + if l4 == L4::Tcp { 16 } else { 6 };
+        let field = at + if l4 == L4PacketType::Tcp { 16 } else { 6 };
         let mut seeded = frame.clone();
         let seed = pseudo(&frame, ip == 40, protocol, frame.len() - at);
         seeded[field..field + 2].copy_from_slice(&seed.to_be_bytes());
@@ -56,7 +62,7 @@ fn descriptor_without_a_request_inserts_no_checksum() {
     let mut frame = tcp4(&[]);
     frame[24..26].fill(0);
     let before = frame.clone();
-    assert!(insert(&mut frame, &Data::default(), &context(20, L4::Tcp)).is_ok());
+    assert!(insert(&mut frame, &AdvancedDataDescriptor::default(), &context(20, L4PacketType::Tcp)).is_ok());
     assert_eq!(frame, before);
 }
 
@@ -66,13 +72,13 @@ fn ip_and_l4_checksum_can_be_inserted_separately() {
     let mut frame = right.clone();
     frame[24..26].fill(0xee);
     frame[50..52].fill(0xee);
-    let ip = Data { insert_l4_checksum: false, ..BOTH };
-    assert_eq!(insert(&mut frame, &ip, &context(20, L4::Tcp)), Ok(None));
+    let ip = AdvancedDataDescriptor { insert_l4_checksum: false, ..BOTH };
+    assert_eq!(insert(&mut frame, &ip, &context(20, L4PacketType::Tcp)), Ok(None));
     assert_eq!((&frame[24..26], &frame[50..52]), (&right[24..26], &[0xee; 2][..]));
     let mut frame = right.clone();
     frame[24..26].fill(0xee);
-    let l4 = Data { insert_ip_checksum: false, ..BOTH };
-    assert!(insert(&mut frame, &l4, &context(20, L4::Tcp)).unwrap().is_some());
+    let l4 = AdvancedDataDescriptor { insert_ip_checksum: false, ..BOTH };
+    assert!(insert(&mut frame, &l4, &context(20, L4PacketType::Tcp)).unwrap().is_some());
     assert_eq!(frame[24..26], [0xee; 2]);
 }
 
@@ -81,8 +87,8 @@ fn packet_of_only_an_ip_header_gets_its_checksum() {
     let right = ipv4_frame(ipv4_header(17, 0), &[], 0, &[]);
     let mut frame = right.clone();
     frame[24..26].fill(0xee);
-    let ip = Data { insert_l4_checksum: false, ..BOTH };
-    assert_eq!(insert(&mut frame, &ip, &context(20, L4::Udp)), Ok(None));
+    let ip = AdvancedDataDescriptor { insert_l4_checksum: false, ..BOTH };
+    assert_eq!(insert(&mut frame, &ip, &context(20, L4PacketType::Udp)), Ok(None));
     assert_eq!(frame, right);
 }
 
@@ -94,7 +100,7 @@ fn udp_checksum_of_zero_is_sent_as_all_ones() {
     frame[42..44].copy_from_slice(&sent);
     let seed = pseudo(&frame, false, 17, 10).to_be_bytes();
     frame[40..42].copy_from_slice(&seed);
-    assert!(insert(&mut frame, &BOTH, &context(20, L4::Udp)).is_ok());
+    assert!(insert(&mut frame, &BOTH, &context(20, L4PacketType::Udp)).is_ok());
     assert_eq!(frame[40..42], [0xff, 0xff]);
     assert_eq!(classify(&frame, &parsed(&frame), u32::MAX, None).status & (L4CS | L4E), L4CS);
 }
@@ -103,7 +109,7 @@ fn udp_checksum_of_zero_is_sent_as_all_ones() {
 fn inserted_sctp_crc_ignores_the_old_field_value() {
     let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &[0, 1, 0, 2, 0, 0, 0, 3, 7, 7, 7, 7, 5]);
     let mut inserted = frame.clone();
-    assert!(insert(&mut inserted, &BOTH, &context(20, L4::Sctp)).is_ok());
+    assert!(insert(&mut inserted, &BOTH, &context(20, L4PacketType::Sctp)).is_ok());
     let expected = crc32c(&[&frame[34..42], &[0; 4], &frame[46..]]);
     assert_eq!(inserted[42..46], expected.to_le_bytes());
 }
@@ -111,22 +117,22 @@ fn inserted_sctp_crc_ignores_the_old_field_value() {
 #[test]
 fn checksum_request_outside_the_frame_changes_no_byte() {
     let frame = tcp4(&[]);
-    let outside = |change: fn(&mut Context)| {
-        let mut context = context(20, L4::Tcp);
+    let outside = |change: fn(&mut AdvancedContextDescriptor)| {
+        let mut context = context(20, L4PacketType::Tcp);
         change(&mut context);
         let mut spoiled = frame.clone();
         let result = insert(&mut spoiled, &BOTH, &context);
         assert_eq!(spoiled, frame);
         result
     };
-    assert_eq!(outside(|c| c.ip_length = 19), Err(Error::IpHeader));
-    assert_eq!(outside(|c| c.ip_length = 511), Err(Error::IpHeader));
-    assert_eq!(outside(|c| c.mac_length = 35), Err(Error::IpHeader));
-    assert_eq!(outside(|c| c.ip_length = 23), Err(Error::L4Header));
-    assert_eq!(outside(|c| c.l4 = L4::Reserved), Err(Error::Transport));
+    assert_eq!(outside(|c| c.ip_length = 19), Err(ChecksumError::IpHeader));
+    assert_eq!(outside(|c| c.ip_length = 511), Err(ChecksumError::IpHeader));
+    assert_eq!(outside(|c| c.mac_length = 35), Err(ChecksumError::IpHeader));
+    assert_eq!(outside(|c| c.ip_length = 23), Err(ChecksumError::L4Header));
+    assert_eq!(outside(|c| c.l4 = L4PacketType::Reserved), Err(ChecksumError::Transport));
     // A short fragment that claims SCTP (CVE-2024-3567).
     let mut short = frame[..40].to_vec();
-    assert_eq!(insert(&mut short, &BOTH, &context(20, L4::Sctp)), Err(Error::L4Header));
+    assert_eq!(insert(&mut short, &BOTH, &context(20, L4PacketType::Sctp)), Err(ChecksumError::L4Header));
 }
 
 proptest! {
@@ -146,10 +152,10 @@ proptest! {
     #[test]
     fn inserted_checksum_is_verified_on_reception(payload: Vec<u8>, six: bool, tcp: bool) {
         let (mut frame, l4, protocol) = match (six, tcp) {
-            (false, false) => (udp4(&payload), L4::Udp, 17),
-            (false, true) => (tcp4(&payload), L4::Tcp, 6),
-            (true, false) => (udp6(&payload), L4::Udp, 17),
-            (true, true) => (tcp6(&payload), L4::Tcp, 6),
+            (false, false) => (udp4(&payload), L4PacketType::Udp, 17),
+            (false, true) => (tcp4(&payload), L4PacketType::Tcp, 6),
+            (true, false) => (udp6(&payload), L4PacketType::Udp, 17),
+            (true, true) => (tcp6(&payload), L4PacketType::Tcp, 6),
         };
         let ip = if six { 40 } else { 20 };
         let field = 14 + ip + if tcp { 16 } else { 6 };

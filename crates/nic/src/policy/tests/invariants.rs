@@ -5,9 +5,9 @@ use crate::file::RegisterFile;
 use crate::policy::{load, pool, port};
 use i82576::bits::{dtxswc, mrqc, rctl, vlvf};
 use i82576::register as r;
-use i82576::table::{self, Access, Forms};
-use i82576::{MacAddress, Pool};
-use plane::switch::{Frame, Origin};
+use i82576::table::{self, DecodedFormSet, RegisterAccess};
+use i82576::{MacAddress, PoolIndex};
+use plane::switch::{FrameMetadata, FrameOrigin};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 /// Returns one of a few addresses, of which every second is a group address.
@@ -30,7 +30,7 @@ pub(super) fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
                 file.set(offset, *value);
             }
             file.set(r::MRQC, [mrqc::VMDQ, mrqc::VMDQ_RSS, mrqc::RSS, 0][(plain[7] & 3) as usize]);
-            for pool in Pool::EVERY {
+            for pool in PoolIndex::EVERY {
                 file.set(r::vmolr(pool), plain[8 + pool.index()]);
                 file.set(r::vmvir(pool), plain[16 + pool.index()]);
             }
@@ -51,7 +51,7 @@ pub(super) fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
         })
 }
 
-pub(super) fn arbitrary_frame() -> impl Strategy<Value = Frame> {
+pub(super) fn arbitrary_frame() -> impl Strategy<Value = FrameMetadata> {
     let address = || {
         prop_oneof![
             (0u8..6).prop_map(station),
@@ -60,16 +60,13 @@ pub(super) fn arbitrary_frame() -> impl Strategy<Value = Frame> {
             any::<[u8; 6]>().prop_map(MacAddress),
         ]
     };
-    let origin =
-        prop_oneof![Just(Origin::Uplink), (0u32..8).prop_map(|n| Origin::Port(port(Pool::of_field(n))))];
+    let origin = prop_oneof![
+        Just(FrameOrigin::Uplink),
+        (0u32..8).prop_map(|n| FrameOrigin::Port(port(PoolIndex::of_field(n))))
+    ];
     let vlan = prop_oneof![Just(None), (0u16..5).prop_map(Some), any::<u16>().prop_map(Some)];
-    (address(), address(), vlan, 0usize..20_000, origin).prop_map(|(dst, src, vlan, length, origin)| Frame {
-        dst,
-        src,
-        vlan,
-        length,
-        origin,
-    })
+    (address(), address(), vlan, 0usize..20_000, origin)
+        .prop_map(|(dst, src, vlan, length, origin)| FrameMetadata { dst, src, vlan, length, origin })
 }
 
 proptest! {
@@ -80,13 +77,13 @@ proptest! {
         let virtualised = matches!(file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
         let unreceived = decision.ports.is_empty() && !decision.uplink;
         assert_eq!(decision.dropped.is_some(), unreceived, "a drop reason exactly without a receiver");
-        assert!(frame.origin != Origin::Uplink || !decision.uplink, "the wire does not reflect");
+        assert!(frame.origin != FrameOrigin::Uplink || !decision.uplink, "the wire does not reflect");
         if !virtualised {
             assert_eq!(pools & !1, 0, "only pool 0 exists");
             return Ok(());
         }
         assert_eq!(pools & !(file.get(r::VFRE) as u8), 0, "a pool receives though VFRE is clear");
-        if let Origin::Port(sender) = frame.origin {
+        if let FrameOrigin::Port(sender) = frame.origin {
             let own = u32::from(pool(sender).bit());
             let allowed = file.get(r::DTXSWC) & own << dtxswc::LLE_SHIFT != 0;
             assert!(allowed || u32::from(pools) & own == 0, "the sender gets its own frame without LLE");
@@ -108,13 +105,13 @@ proptest! {
     ) {
         let row = table::rows().nth(row).unwrap();
         let offset = row.offset + element % row.count * row.stride;
-        let Access::Rw(mask) = row.access else { return Ok(()) };
+        let RegisterAccess::Rw(mask) = row.access else { return Ok(()) };
         for mode in [mrqc::VMDQ, mrqc::RSS] {
             let mut file = RegisterFile::new();
             file.set(r::MRQC, mode);
             let before = load(&file, VFS);
             file.set(offset, value & mask);
-            assert!(row.forms.has(Forms::SWITCH) || load(&file, VFS) == before, "{} {offset:#x}", row.name);
+            assert!(row.forms.has(DecodedFormSet::SWITCH) || load(&file, VFS) == before, "{} {offset:#x}", row.name);
         }
     }
 }

@@ -1,19 +1,19 @@
 //! Mirror rules: the frames that they copy, and the pool that gets the copies.
 
 use super::{
-    A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, PEER, Port, copies, dropped, frame, out, port, sender, to,
+    A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, PEER, PortBuilder, copies, dropped, frame, out, port, sender, to,
 };
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{dtxswc, vlvf, vmolr, vmrctl, vt_ctl};
 use i82576::register as r;
-use plane::switch::{Decision, Frame, Origin, Reason};
+use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
 /// Pool 7, which gets the copies and has no other filter.
 const WATCHER: u8 = 0x80;
 const TO_WATCHER: u32 = 7 << vmrctl::POOL_SHIFT;
 
 /// Returns a port with pools 0, 1 and 2, no default pool, and mirror rule `i` of some kinds to the watcher.
-fn watched(i: u32, kinds: u32) -> Port {
+fn watched(i: u32, kinds: u32) -> PortBuilder {
     port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).set(r::vmrctl(i), kinds | TO_WATCHER)
 }
 
@@ -31,7 +31,7 @@ fn pool_mirror_copies_frames_that_its_pools_receive() {
 #[test]
 fn pool_mirror_ignores_frames_that_its_pools_do_not_get() {
     let port = watched(0, vmrctl::VPME).set(r::vmrvm(0), B_BIT.into()).clear(r::VFRE, B_BIT.into());
-    assert_eq!(port.wire(B), dropped(Reason::Disabled));
+    assert_eq!(port.wire(B), dropped(SwitchDropReason::Disabled));
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn uplink_mirror_copies_all_frames_from_the_wire() {
 #[test]
 fn downlink_mirror_copies_frames_to_the_wire() {
     let port = watched(0, vmrctl::DPME);
-    assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(WATCHER) });
-    assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(B_BIT | C_BIT | WATCHER) });
+    assert_eq!(port.a_sends(PEER), SwitchDecision { uplink: true, ..to(WATCHER) });
+    assert_eq!(port.a_sends(BROADCAST), SwitchDecision { uplink: true, ..copies(B_BIT | C_BIT | WATCHER) });
     assert_eq!(port.a_sends(B), to(B_BIT), "local unicast stays off the wire");
     assert_eq!(port.wire(B), to(B_BIT));
 }
@@ -56,12 +56,16 @@ fn downlink_mirror_copies_frames_to_the_wire() {
 fn vlan_mirror_copies_the_vlans_of_its_filters() {
     let port = watched(0, vmrctl::VLME).vlan(5, A_BIT | B_BIT, 0).vlan(6, A_BIT | B_BIT, 0);
     let port = port.set(r::vmrvlan(0), 1 << 1);
-    let tagged = |tag, source, src| Frame { vlan: Some(tag), ..frame(source, src, B) };
-    assert_eq!(port.decide(tagged(5, Origin::Uplink, PEER)), to(B_BIT));
-    assert_eq!(port.decide(tagged(6, Origin::Uplink, PEER)), to(B_BIT | WATCHER));
+    let tagged = |tag, source, src| FrameMetadata { vlan: Some(tag), ..frame(source, src, B) };
+    assert_eq!(port.decide(tagged(5, FrameOrigin::Uplink, PEER)), to(B_BIT));
+    assert_eq!(port.decide(tagged(6, FrameOrigin::Uplink, PEER)), to(B_BIT | WATCHER));
     assert_eq!(port.decide(tagged(6, sender(0), A)), to(B_BIT | WATCHER));
     let port = port.clear(r::vlvf(1), vlvf::VLANID_EN).set(r::RCTL, 0);
-    assert_eq!(port.decide(tagged(6, Origin::Uplink, PEER)), dropped(Reason::Unwanted), "an invalid filter");
+    assert_eq!(
+        port.decide(tagged(6, FrameOrigin::Uplink, PEER)),
+        dropped(SwitchDropReason::Unwanted),
+        "an invalid filter"
+    );
 }
 
 #[test]
@@ -85,16 +89,16 @@ fn mirror_copies_a_pools_own_frame_to_it_only_with_lle() {
     let port = port().set(r::vmrctl(0), vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), out());
     let port = port.set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
-    assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(A_BIT) });
+    assert_eq!(port.a_sends(PEER), SwitchDecision { uplink: true, ..to(A_BIT) });
 }
 
 #[test]
 fn mirrored_copy_obeys_vfre_and_rlpml_of_its_target_pool() {
     let closed = watched(0, vmrctl::UPME).clear(r::VFRE, WATCHER.into());
     assert_eq!(closed.wire(B), to(B_BIT));
-    let long = Frame { length: 4000, ..frame(Origin::Uplink, PEER, B) };
+    let long = FrameMetadata { length: 4000, ..frame(FrameOrigin::Uplink, PEER, B) };
     let port = watched(0, vmrctl::UPME)
-        .clear(r::vmolr(Pool::EVERY[1]), vmolr::RLPML_MASK)
+        .clear(r::vmolr(PoolIndex::EVERY[1]), vmolr::RLPML_MASK)
         .pool(1, vmolr::LPE | 9018);
     assert_eq!(port.decide(long), to(B_BIT));
 }
@@ -102,7 +106,7 @@ fn mirrored_copy_obeys_vfre_and_rlpml_of_its_target_pool() {
 #[test]
 fn mirror_ignores_frames_dropped_by_anti_spoofing() {
     let port = watched(0, vmrctl::DPME).set(r::DTXSWC, 1 << dtxswc::MAC_SPOOF_SHIFT);
-    assert_eq!(port.decide(frame(sender(0), B, PEER)), dropped(Reason::SourceSpoofed));
+    assert_eq!(port.decide(frame(sender(0), B, PEER)), dropped(SwitchDropReason::SourceSpoofed));
 }
 
 #[test]

@@ -14,13 +14,13 @@ use super::load;
 use crate::file::RegisterFile;
 use i82576::bits::{dtxswc, mrqc, rah, rctl, vlvf, vmolr, vt_ctl};
 use i82576::register as r;
-use i82576::{MacAddress, Pool};
-use plane::Ports;
-use plane::switch::{Decision, Frame, Origin, Reason};
+use i82576::{MacAddress, PoolIndex};
+use plane::PortSet;
+use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
 /// Returns pool `n` as the sender of a frame.
-fn sender(n: u8) -> Origin {
-    Origin::Port(super::port(Pool::of_field(n.into())))
+fn sender(n: u8) -> FrameOrigin {
+    FrameOrigin::Port(super::port(PoolIndex::of_field(n.into())))
 }
 
 const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
@@ -38,7 +38,7 @@ const C_BIT: u8 = 4;
 const VFS: u8 = 7;
 
 /// A port under construction.
-struct Port {
+struct PortBuilder {
     file: RegisterFile,
     addresses: u32,
     vlans: u32,
@@ -46,8 +46,8 @@ struct Port {
 
 /// Returns a port in VMDq mode with replication and loopback: every pool is enabled, pool 7 is the default pool, and no pool
 /// accepts frames yet.
-fn pools() -> Port {
-    let mut port = Port { file: RegisterFile::new(), addresses: 0, vlans: 0 };
+fn pools() -> PortBuilder {
+    let mut port = PortBuilder { file: RegisterFile::new(), addresses: 0, vlans: 0 };
     port.file.set(r::RCTL, rctl::EN | rctl::LPE);
     port.file.set(r::MRQC, mrqc::VMDQ);
     port.file.set(r::VFRE, 0xff);
@@ -57,19 +57,19 @@ fn pools() -> Port {
 }
 
 /// Returns a port whose pools 0, 1 and 2 have the addresses A, B and C, and accept broadcast and untagged frames.
-fn port() -> Port {
+fn port() -> PortBuilder {
     let accept = vmolr::BAM | vmolr::AUPE;
     pools().mac(0, A).mac(1, B).mac(2, C).pool(0, accept).pool(1, accept).pool(2, accept)
 }
 
 /// Returns a port without VMDq.
-fn single() -> Port {
-    let mut port = Port { file: RegisterFile::new(), addresses: 0, vlans: 0 };
+fn single() -> PortBuilder {
+    let mut port = PortBuilder { file: RegisterFile::new(), addresses: 0, vlans: 0 };
     port.file.set(r::RCTL, rctl::EN);
     port.mac(0, A)
 }
 
-impl Port {
+impl PortBuilder {
     fn set(mut self, offset: u32, bits: u32) -> Self {
         self.file.update(offset, 0, bits);
         self
@@ -89,7 +89,7 @@ impl Port {
     }
 
     fn pool(self, pool: u8, options: u32) -> Self {
-        self.set(r::vmolr(Pool::of_field(pool.into())), options)
+        self.set(r::vmolr(PoolIndex::of_field(pool.into())), options)
     }
 
     fn vlan(mut self, id: u32, members: u8, flags: u32) -> Self {
@@ -99,22 +99,22 @@ impl Port {
         self.set(r::RCTL, rctl::VFE).set(r::vfta(id / 32), 1 << (id % 32))
     }
 
-    /// Decides on a frame, without the exactness of its filters ([`Port::is_inexact`]).
-    fn decide(&self, frame: Frame) -> Decision {
-        Decision { inexact: false, ..load(&self.file, VFS).0.decide(&frame) }
+    /// Decides on a frame, without the exactness of its filters ([`PortBuilder::is_inexact`]).
+    fn decide(&self, frame: FrameMetadata) -> SwitchDecision {
+        SwitchDecision { inexact: false, ..load(&self.file, VFS).0.decide(&frame) }
     }
 
     fn is_inexact(&self, dst: &str) -> bool {
-        load(&self.file, VFS).0.decide(&frame(Origin::Uplink, PEER, dst)).inexact
+        load(&self.file, VFS).0.decide(&frame(FrameOrigin::Uplink, PEER, dst)).inexact
     }
 
     /// Sends a frame from the wire to `dst`.
-    fn wire(&self, dst: &str) -> Decision {
-        self.decide(frame(Origin::Uplink, PEER, dst))
+    fn wire(&self, dst: &str) -> SwitchDecision {
+        self.decide(frame(FrameOrigin::Uplink, PEER, dst))
     }
 
     /// Sends a frame from pool 0 to `dst`.
-    fn a_sends(&self, dst: &str) -> Decision {
+    fn a_sends(&self, dst: &str) -> SwitchDecision {
         self.decide(frame(sender(0), A, dst))
     }
 }
@@ -123,26 +123,26 @@ fn mac(text: &str) -> MacAddress {
     text.parse().unwrap()
 }
 
-fn frame(origin: Origin, src: &str, dst: &str) -> Frame {
-    Frame { dst: mac(dst), src: mac(src), vlan: None, length: 60, origin }
+fn frame(origin: FrameOrigin, src: &str, dst: &str) -> FrameMetadata {
+    FrameMetadata { dst: mac(dst), src: mac(src), vlan: None, length: 60, origin }
 }
 
-fn ports(pools: u8) -> Ports {
-    Ports::new(pools.into())
+fn ports(pools: u8) -> PortSet {
+    PortSet::new(pools.into())
 }
 
-fn to(pools: u8) -> Decision {
-    Decision { ports: ports(pools), ..Decision::default() }
+fn to(pools: u8) -> SwitchDecision {
+    SwitchDecision { ports: ports(pools), ..SwitchDecision::default() }
 }
 
-fn copies(pools: u8) -> Decision {
-    Decision { ports: ports(pools), replicated: true, ..Decision::default() }
+fn copies(pools: u8) -> SwitchDecision {
+    SwitchDecision { ports: ports(pools), replicated: true, ..SwitchDecision::default() }
 }
 
-fn out() -> Decision {
-    Decision { uplink: true, ..Decision::default() }
+fn out() -> SwitchDecision {
+    SwitchDecision { uplink: true, ..SwitchDecision::default() }
 }
 
-fn dropped(reason: Reason) -> Decision {
-    Decision { dropped: Some(reason), ..Decision::default() }
+fn dropped(reason: SwitchDropReason) -> SwitchDecision {
+    SwitchDecision { dropped: Some(reason), ..SwitchDecision::default() }
 }

@@ -1,15 +1,15 @@
 //! Options of delivery: stripping of tags, and RSS.
 
-use super::{Port, VFS, port, single};
+use super::{PortBuilder, VFS, port, single};
 use crate::policy::{self, load};
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
 
 #[test]
 fn vmolr_strips_tags_of_single_and_rplolr_of_copied_frames() {
-    let strips = |port: &Port, pool, replicated| {
-        load(&port.file, VFS).0.strips(policy::port(Pool::of_field(pool)), replicated)
+    let strips = |port: &PortBuilder, pool, replicated| {
+        load(&port.file, VFS).0.strips(policy::port(PoolIndex::of_field(pool)), replicated)
     };
     let own = port().pool(1, vmolr::STRVLAN);
     assert_eq!([0, 1].map(|pool| strips(&own, pool, false)), [false, true]);
@@ -20,7 +20,7 @@ fn vmolr_strips_tags_of_single_and_rplolr_of_copied_frames() {
 
 #[test]
 fn rss_in_a_pool_needs_vmolr_and_mrqc_enables() {
-    let rss = |port: &Port, pool: u32| load(&port.file, VFS).1.scales >> pool & 1 == 1;
+    let rss = |port: &PortBuilder, pool: u32| load(&port.file, VFS).1.scales >> pool & 1 == 1;
     let port = port().pool(1, vmolr::RSSE);
     assert!(!rss(&port, 1));
     let port = port.clear(r::MRQC, mrqc::MODE_MASK).set(r::MRQC, mrqc::VMDQ_RSS);
@@ -29,9 +29,9 @@ fn rss_in_a_pool_needs_vmolr_and_mrqc_enables() {
 
 #[test]
 fn ctrl_vme_strips_tags_and_mrqc_enables_rss_without_vmdq() {
-    let options = |port: &Port| {
+    let options = |port: &PortBuilder| {
         let (tables, receive) = load(&port.file, VFS);
-        (tables.strips(policy::port(Pool::FIRST), false), receive.scales & 1 != 0)
+        (tables.strips(policy::port(PoolIndex::FIRST), false), receive.scales & 1 != 0)
     };
     let port = single();
     assert_eq!(options(&port), (false, false));

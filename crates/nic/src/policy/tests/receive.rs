@@ -1,14 +1,17 @@
 //! Pools that receive a frame from the wire.
 
 use super::{A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, copies, dropped, frame, port, to};
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{rah, rctl, vmolr, vt_ctl};
 use i82576::register as r;
-use plane::switch::{Decision, Frame, Origin, Reason};
+use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
 #[test]
 fn broadcast_goes_to_pools_that_accept_it_by_bam() {
-    assert_eq!(port().clear(r::vmolr(Pool::EVERY[1]), vmolr::BAM).wire(BROADCAST), copies(A_BIT | C_BIT));
+    assert_eq!(
+        port().clear(r::vmolr(PoolIndex::EVERY[1]), vmolr::BAM).wire(BROADCAST),
+        copies(A_BIT | C_BIT)
+    );
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn multicast_hash_table_hit_goes_to_pools_with_rompe() {
     // MO = 0: address bits 47:36 of 01:00:5e:00:00:fb are 0xfb0.
     let port = port().pool(1, vmolr::ROMPE).set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
     assert_eq!(port.wire(GROUP), copies(B_BIT));
-    assert_eq!(port.wire("01:00:5e:00:00:fa").dropped, Some(Reason::Unwanted));
+    assert_eq!(port.wire("01:00:5e:00:00:fa").dropped, Some(SwitchDropReason::Unwanted));
 }
 
 #[test]
@@ -65,75 +68,75 @@ fn pool_with_mpme_receives_all_multicast() {
 #[test]
 fn unmatched_unicast_from_the_wire_goes_to_the_default_pool() {
     assert_eq!(port().pool(7, vmolr::AUPE).wire(PEER), to(0x80));
-    assert_eq!(port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).wire(PEER), dropped(Reason::Unwanted));
+    assert_eq!(port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).wire(PEER), dropped(SwitchDropReason::Unwanted));
 }
 
 #[test]
 fn unmatched_multicast_is_dropped() {
-    assert_eq!(port().pool(7, vmolr::AUPE).wire(GROUP).dropped, Some(Reason::Unwanted));
+    assert_eq!(port().pool(7, vmolr::AUPE).wire(GROUP).dropped, Some(SwitchDropReason::Unwanted));
 }
 
 #[test]
 fn ignore_mac_selects_pools_only_by_vlan() {
     let port = port().set(r::VT_CTL, vt_ctl::IGNORE_MAC).vlan(5, B_BIT | C_BIT, 0);
-    let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
+    let tagged = FrameMetadata { vlan: Some(5), ..frame(FrameOrigin::Uplink, PEER, A) };
     assert_eq!(port.decide(tagged), to(B_BIT | C_BIT));
 }
 
 #[test]
 fn tagged_frame_needs_its_vlan_in_vfta_and_a_member_pool() {
-    let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, B) };
+    let tagged = |tag| FrameMetadata { vlan: Some(tag), ..frame(FrameOrigin::Uplink, PEER, B) };
     let port = port().vlan(5, B_BIT, 0).vlan(6, A_BIT, 0);
     assert_eq!(port.decide(tagged(5)), to(B_BIT));
     assert_eq!(port.decide(tagged(0xe005)), to(B_BIT), "priority is not part of the id");
-    assert_eq!(port.decide(tagged(6)), dropped(Reason::Unwanted));
-    assert_eq!(port.clear(r::vfta(0), 1 << 5).decide(tagged(5)), dropped(Reason::Unwanted));
+    assert_eq!(port.decide(tagged(6)), dropped(SwitchDropReason::Unwanted));
+    assert_eq!(port.clear(r::vfta(0), 1 << 5).decide(tagged(5)), dropped(SwitchDropReason::Unwanted));
 }
 
 #[test]
 fn vlan_filter_passes_untagged_frames_to_pools_with_aupe() {
-    let port = port().vlan(5, B_BIT, 0).clear(r::vmolr(Pool::EVERY[1]), vmolr::AUPE);
-    assert_eq!(port.wire(B), dropped(Reason::Unwanted));
+    let port = port().vlan(5, B_BIT, 0).clear(r::vmolr(PoolIndex::EVERY[1]), vmolr::AUPE);
+    assert_eq!(port.wire(B), dropped(SwitchDropReason::Unwanted));
     assert_eq!(port.clear(r::RCTL, rctl::VFE).wire(B), to(B_BIT));
 }
 
 #[test]
 fn default_pool_needs_vlan_membership() {
-    let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, PEER) };
+    let tagged = |tag| FrameMetadata { vlan: Some(tag), ..frame(FrameOrigin::Uplink, PEER, PEER) };
     let port = port().vlan(5, 0x80, 0).vlan(6, A_BIT, 0);
     assert_eq!(port.decide(tagged(5)), to(0x80));
-    assert_eq!(port.decide(tagged(6)), dropped(Reason::Unwanted));
+    assert_eq!(port.decide(tagged(6)), dropped(SwitchDropReason::Unwanted));
 }
 
 #[test]
 fn vfre_bit_enables_reception_of_each_pool() {
     let port = port().clear(r::VFRE, 2);
-    assert_eq!(port.wire(B), dropped(Reason::Disabled));
+    assert_eq!(port.wire(B), dropped(SwitchDropReason::Disabled));
     assert_eq!(port.wire(BROADCAST), copies(A_BIT | C_BIT));
 }
 
 #[test]
 fn rctl_en_enables_reception_of_the_port() {
-    assert_eq!(port().clear(r::RCTL, rctl::EN).wire(B), dropped(Reason::Disabled));
+    assert_eq!(port().clear(r::RCTL, rctl::EN).wire(B), dropped(SwitchDropReason::Disabled));
 }
 
 #[test]
 fn without_lpe_a_pool_accepts_1518_bytes_and_a_tag() {
-    let long = |length, vlan| Frame { length, vlan, ..frame(Origin::Uplink, PEER, B) };
+    let long = |length, vlan| FrameMetadata { length, vlan, ..frame(FrameOrigin::Uplink, PEER, B) };
     let port = port();
     assert_eq!(port.decide(long(1514, None)), to(B_BIT));
-    assert_eq!(port.decide(long(1515, None)), dropped(Reason::TooLong));
+    assert_eq!(port.decide(long(1515, None)), dropped(SwitchDropReason::TooLong));
     assert_eq!(port.decide(long(1518, Some(1))), to(B_BIT));
-    assert_eq!(port.decide(long(1519, Some(1))), dropped(Reason::TooLong));
+    assert_eq!(port.decide(long(1519, Some(1))), dropped(SwitchDropReason::TooLong));
 }
 
 #[test]
 fn rlpml_limits_frame_length_of_each_pool_separately() {
-    let port = port().clear(r::vmolr(Pool::EVERY[1]), vmolr::RLPML_MASK).pool(1, vmolr::LPE | 9018);
-    let long = |length| Frame { length, ..frame(Origin::Uplink, PEER, BROADCAST) };
+    let port = port().clear(r::vmolr(PoolIndex::EVERY[1]), vmolr::RLPML_MASK).pool(1, vmolr::LPE | 9018);
+    let long = |length| FrameMetadata { length, ..frame(FrameOrigin::Uplink, PEER, BROADCAST) };
     assert_eq!(port.decide(long(9014)), copies(B_BIT));
-    assert_eq!(port.decide(long(9015)).dropped, Some(Reason::TooLong));
-    assert_eq!(port.clear(r::RCTL, rctl::LPE).decide(long(9014)).dropped, Some(Reason::TooLong));
+    assert_eq!(port.decide(long(9015)).dropped, Some(SwitchDropReason::TooLong));
+    assert_eq!(port.clear(r::RCTL, rctl::LPE).decide(long(9014)).dropped, Some(SwitchDropReason::TooLong));
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn multicast_goes_to_the_default_pool_without_replication() {
     assert_eq!(port.wire(BROADCAST), to(0x80));
     assert_eq!(port.wire(GROUP), to(0x80));
     let port = port.set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
-    assert_eq!(port.wire(BROADCAST), dropped(Reason::Unwanted));
+    assert_eq!(port.wire(BROADCAST), dropped(SwitchDropReason::Unwanted));
 }
 
 #[test]
@@ -155,27 +158,33 @@ fn lowest_matching_pool_receives_without_replication() {
 #[test]
 fn sent_broadcast_goes_to_default_pool_without_replication() {
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE);
-    assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..to(0x80) });
+    assert_eq!(port.a_sends(BROADCAST), SwitchDecision { uplink: true, ..to(0x80) });
 }
 
 #[test]
 fn vlan_filters_of_one_vlan_add_their_pools() {
     let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).vlan(5, C_BIT, 0);
-    let tagged = |dst| Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, dst) };
+    let tagged = |dst| FrameMetadata { vlan: Some(5), ..frame(FrameOrigin::Uplink, PEER, dst) };
     assert_eq!(port.decide(tagged(BROADCAST)), copies(A_BIT | C_BIT));
-    assert_eq!(port.decide(tagged(B)), dropped(Reason::Unwanted));
+    assert_eq!(port.decide(tagged(B)), dropped(SwitchDropReason::Unwanted));
 }
 
 #[test]
 fn cfien_accepts_only_vlan_tags_with_the_chosen_cfi_bit() {
-    let canonical = Frame { vlan: Some(0x0005), ..frame(Origin::Uplink, PEER, B) };
-    let other = Frame { vlan: Some(0x1005), ..canonical };
+    let canonical = FrameMetadata { vlan: Some(0x0005), ..frame(FrameOrigin::Uplink, PEER, B) };
+    let other = FrameMetadata { vlan: Some(0x1005), ..canonical };
     let port = port().vlan(5, B_BIT, 0);
     assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
     let port = port.set(r::RCTL, rctl::CFIEN);
-    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), dropped(Reason::Unwanted)));
+    assert_eq!(
+        (port.decide(canonical), port.decide(other)),
+        (to(B_BIT), dropped(SwitchDropReason::Unwanted))
+    );
     let port = port.set(r::RCTL, rctl::CFI);
-    assert_eq!((port.decide(canonical), port.decide(other)), (dropped(Reason::Unwanted), to(B_BIT)));
+    assert_eq!(
+        (port.decide(canonical), port.decide(other)),
+        (dropped(SwitchDropReason::Unwanted), to(B_BIT))
+    );
     assert_eq!(port.wire(B), to(B_BIT), "an untagged frame has no indicator");
     let port = port.clear(r::RCTL, rctl::VFE);
     assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));

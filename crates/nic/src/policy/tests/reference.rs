@@ -7,11 +7,11 @@ use super::invariants::{arbitrary_file, arbitrary_frame};
 use crate::file::RegisterFile;
 use crate::policy::load;
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{dtxswc, mrqc, rah, rctl, vlvf, vmolr, vt_ctl};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register as r;
-use plane::switch::{Frame, Origin};
+use plane::switch::{FrameMetadata, FrameOrigin};
 use proptest::prelude::{ProptestConfig, proptest};
 
 fn on(file: &RegisterFile, register: u32, bit: u32) -> bool {
@@ -20,7 +20,7 @@ fn on(file: &RegisterFile, register: u32, bit: u32) -> bool {
 
 /// Returns the pools whose VMOLR has a given bit set.
 fn with(file: &RegisterFile, bit: u32) -> u8 {
-    Pool::EVERY
+    PoolIndex::EVERY
         .into_iter()
         .filter(|pool| on(file, r::vmolr(*pool), bit))
         .fold(0, |set, pool| set | pool.bit())
@@ -42,7 +42,7 @@ fn hashed(file: &RegisterFile, table: fn(u32) -> u32, mac: MacAddress) -> bool {
 }
 
 /// Selects pools by address (steps 1 to 3).
-fn by_address(file: &RegisterFile, frame: &Frame) -> u8 {
+fn by_address(file: &RegisterFile, frame: &FrameMetadata) -> u8 {
     let default = match file.get(r::VT_CTL) {
         control if control & vt_ctl::DIS_DEF_PL != 0 => 0,
         control => 1u8 << ((control & vt_ctl::DEF_PL_MASK) >> vt_ctl::DEF_PL_SHIFT),
@@ -65,7 +65,7 @@ fn by_address(file: &RegisterFile, frame: &Frame) -> u8 {
         }
         false if found != 0 => found,
         false => match if hashed(file, r::uta, mac) { with(file, vmolr::ROPE) } else { 0 } {
-            0 if frame.origin == Origin::Uplink => default,
+            0 if frame.origin == FrameOrigin::Uplink => default,
             pools => pools,
         },
     }
@@ -97,15 +97,15 @@ fn by_vlan(file: &RegisterFile, vlan: Option<u16>) -> u8 {
 }
 
 /// Returns true if a pool accepts a frame's length with the check sequence (step 7).
-fn fits(file: &RegisterFile, pool: u8, frame: &Frame) -> bool {
-    let options = file.get(r::vmolr(Pool::of_field(pool.into())));
+fn fits(file: &RegisterFile, pool: u8, frame: &FrameMetadata) -> bool {
+    let options = file.get(r::vmolr(PoolIndex::of_field(pool.into())));
     let long = on(file, r::RCTL, rctl::LPE) && options & vmolr::LPE != 0;
     let tag = 4 * usize::from(frame.vlan.is_some());
     frame.length + 4 <= if long { (options & vmolr::RLPML_MASK) as usize } else { 1518 + tag }
 }
 
 /// Returns true if no port may get the frame: by anti-spoofing, the rule for link control, or the limit of a sent frame.
-fn refused(file: &RegisterFile, frame: &Frame, own: u32) -> bool {
+fn refused(file: &RegisterFile, frame: &FrameMetadata, own: u32) -> bool {
     let switch = file.get(r::DTXSWC);
     let control = frame.dst.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && frame.dst.0[5] < 0x10;
     own != 0
@@ -117,15 +117,15 @@ fn refused(file: &RegisterFile, frame: &Frame, own: u32) -> bool {
 }
 
 /// Returns the pools that get a frame, and true if it goes to the wire.
-fn decide(file: &RegisterFile, frame: &Frame) -> (u8, bool) {
+fn decide(file: &RegisterFile, frame: &FrameMetadata) -> (u8, bool) {
     let own = match frame.origin {
-        Origin::Uplink => 0u32,
-        Origin::Port(port) => 1 << port.get(),
+        FrameOrigin::Uplink => 0u32,
+        FrameOrigin::Port(port) => 1 << port.get(),
     };
     if refused(file, frame, own) {
         return (0, false);
     }
-    let (wire, switch) = (frame.origin == Origin::Uplink, file.get(r::DTXSWC));
+    let (wire, switch) = (frame.origin == FrameOrigin::Uplink, file.get(r::DTXSWC));
     let switched = wire || switch & dtxswc::LOOPBACK_EN != 0;
     let wanted = if switched { by_address(file, frame) & by_vlan(file, frame.vlan) } else { 0 };
     let local = frame.vlan.is_some_and(|tag| filters(file, tag).any(|f| f & vlvf::LVLAN != 0));

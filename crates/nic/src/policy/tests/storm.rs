@@ -2,21 +2,21 @@
 
 use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
 use crate::file::RegisterFile;
-use crate::policy::{Tables, load, storm};
+use crate::policy::{PoolTables, load, storm};
 use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
-use plane::switch::Storm;
+use plane::switch::StormState;
 
 /// Length in bytes of a frame that is one block of storm control with its check sequence.
 const ONE: usize = 60;
 
-struct Control {
+struct StormFixture {
     file: RegisterFile,
     began: Time,
-    tables: Tables,
+    tables: PoolTables,
 }
 
-fn control(drop: u32) -> Control {
+fn control(drop: u32) -> StormFixture {
     let port = port();
     let tables = load(&port.file, VFS).0;
     let mut file = port.file;
@@ -25,12 +25,12 @@ fn control(drop: u32) -> Control {
     file.set(r::SCBI, 6250);
     file.set(r::BSCTRH, 10);
     file.set(r::MSCTRH, 10);
-    Control { file, began: Time::ZERO, tables }
+    StormFixture { file, began: Time::ZERO, tables }
 }
 
-impl Control {
+impl StormFixture {
     /// Loads storm control from the registers, acts on it, and writes its status back.
-    fn with<T>(&mut self, act: impl FnOnce(&mut Storm) -> T) -> T {
+    fn with<T>(&mut self, act: impl FnOnce(&mut StormState) -> T) -> T {
         let mut storm = storm::load(&self.file, self.began);
         let result = act(&mut storm);
         storm::show(&storm, &mut self.file);

@@ -3,43 +3,43 @@
 use super::{A, B, BROADCAST, GROUP, PEER, dropped, frame, out, sender, single, to};
 use i82576::bits::rctl;
 use i82576::register as r;
-use plane::switch::{Frame, Origin, Reason};
+use plane::switch::{FrameMetadata, FrameOrigin, SwitchDropReason};
 
 #[test]
 fn port_without_vmdq_and_upe_receives_only_exact_addresses() {
     assert_eq!(single().wire(A), to(1));
-    assert_eq!(single().wire(PEER), dropped(Reason::Unwanted));
+    assert_eq!(single().wire(PEER), dropped(SwitchDropReason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::UPE).wire(PEER), to(1));
 }
 
 #[test]
 fn multicast_without_vmdq_needs_its_hash_table_bit_or_mpe() {
-    assert_eq!(single().wire(GROUP), dropped(Reason::Unwanted));
+    assert_eq!(single().wire(GROUP), dropped(SwitchDropReason::Unwanted));
     assert_eq!(single().set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31)).wire(GROUP), to(1));
     assert_eq!(single().set(r::RCTL, rctl::MPE).wire(GROUP), to(1));
 }
 
 #[test]
 fn broadcast_without_vmdq_needs_rctl_bam() {
-    assert_eq!(single().wire(BROADCAST), dropped(Reason::Unwanted));
+    assert_eq!(single().wire(BROADCAST), dropped(SwitchDropReason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::BAM).wire(BROADCAST), to(1));
 }
 
 #[test]
 fn vlans_without_vmdq_are_filtered_only_by_vfta() {
-    let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
-    assert_eq!(single().set(r::RCTL, rctl::VFE).decide(tagged), dropped(Reason::Unwanted));
+    let tagged = FrameMetadata { vlan: Some(5), ..frame(FrameOrigin::Uplink, PEER, A) };
+    assert_eq!(single().set(r::RCTL, rctl::VFE).decide(tagged), dropped(SwitchDropReason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::VFE).set(r::vfta(0), 1 << 5).decide(tagged), to(1));
     assert_eq!(single().set(r::RCTL, rctl::VFE).wire(A), to(1));
 }
 
 #[test]
 fn long_packets_without_vmdq_need_lpe_and_rlpml() {
-    let long = Frame { length: 9000, ..frame(Origin::Uplink, PEER, A) };
-    assert_eq!(single().decide(long), dropped(Reason::TooLong));
+    let long = FrameMetadata { length: 9000, ..frame(FrameOrigin::Uplink, PEER, A) };
+    assert_eq!(single().decide(long), dropped(SwitchDropReason::TooLong));
     assert_eq!(single().set(r::RCTL, rctl::LPE).decide(long), to(1));
     let port = single().set(r::RCTL, rctl::LPE).clear(r::RLPML, !0).set(r::RLPML, 9003);
-    assert_eq!(port.decide(long), dropped(Reason::TooLong));
+    assert_eq!(port.decide(long), dropped(SwitchDropReason::TooLong));
 }
 
 #[test]

@@ -1,45 +1,51 @@
 //! Saved form of a receive queue. Its registers are saved with the register file.
 
 use super::ReceiveQueue;
-use crate::damaged::Damaged;
+use crate::damaged::InvalidStateError;
 use crate::file::RegisterFile;
 use crate::queue::ring;
-use crate::queue::write_back::Batch;
+use crate::queue::write_back::WriteBackBatch;
 use alloc::vec::Vec;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::descriptor::SIZE;
-use i82576::descriptor::rx::Posted;
+use i82576::descriptor::rx::PostedRxDescriptor;
 use serde::{Deserialize, Serialize};
 
 /// Saved form of a queue: its unused descriptors. Between two polls no filled descriptor is pending, since a poll ends with
 /// the write-back; only a ring that has faulted keeps some, which are never written.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedReceive")]
-pub(super) struct Saved {
-    queue: Queue,
-    posted: Vec<Posted>,
+pub(super) struct SavedReceive {
+    queue: QueueIndex,
+    posted: Vec<PostedRxDescriptor>,
     fetch_at: u32,
-    done: Batch,
+    done: WriteBackBatch,
 }
 
-impl From<ReceiveQueue> for Saved {
+impl From<ReceiveQueue> for SavedReceive {
     fn from(from: ReceiveQueue) -> Self {
         let ReceiveQueue { queue, posted, halted, .. } = from;
         let unused = posted.unused(SIZE).filter_map(|raw| raw.first_chunk());
-        let done = Batch::of(posted.head(), posted.spoke(), halted);
-        Self { queue, posted: unused.map(Posted::parse).collect(), fetch_at: posted.fetch_at(), done }
+        let done = WriteBackBatch::of(posted.head(), posted.spoke(), halted);
+        Self {
+            queue,
+            posted: unused.map(PostedRxDescriptor::parse).collect(),
+            fetch_at: posted.fetch_at(),
+            done,
+        }
     }
 }
 
-impl TryFrom<Saved> for ReceiveQueue {
-    type Error = Damaged;
+impl TryFrom<SavedReceive> for ReceiveQueue {
+    type Error = InvalidStateError;
 
-    fn try_from(saved: Saved) -> Result<Self, Damaged> {
-        let Saved { queue, posted, fetch_at, done } = saved;
-        let unused: Vec<_> = posted.iter().map(Posted::emit).collect();
+    fn try_from(saved: SavedReceive) -> Result<Self, InvalidStateError> {
+        let SavedReceive { queue, posted, fetch_at, done } = saved;
+        let unused: Vec<_> = posted.iter().map(PostedRxDescriptor::emit).collect();
         let places = (done.head(), fetch_at);
-        let posted = rings::Posted::resume(unused.as_flattened(), SIZE, places, done.spoke());
-        let posted = posted.ok_or(Damaged("a receive queue has more than 32 prefetched descriptors"))?;
+        let posted = rings::PostedDescriptors::resume(unused.as_flattened(), SIZE, places, done.spoke());
+        let posted =
+            posted.ok_or(InvalidStateError("a receive queue has more than 32 prefetched descriptors"))?;
         Ok(Self { posted, halted: done.is_halted(), ..Self::new(queue) })
     }
 }

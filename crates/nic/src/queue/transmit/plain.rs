@@ -1,15 +1,15 @@
 //! Descriptors for the bursts of `rings`: those of plain frames that come next, contexts left out, and those whose frames have left.
 
 use super::TransmitQueue;
-use super::upcoming::{Upcoming, second};
+use super::upcoming::{BurstDescriptors, second};
 use crate::offload::transmit::request;
 use crate::queue::BURST;
 use crate::queue::io::QueueIo;
 use i82576::descriptor::SIZE;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Transmit, parse, summed_length};
-use offload::Request;
-use pcie::{Bus, DmaFault, Hint};
+use i82576::descriptor::orders::RawDataDescriptor;
+use i82576::descriptor::tx::{AnyTxDescriptor, parse, summed_length};
+use offload::OffloadRequest;
+use pcie::{Bus, DmaFault, MemoryHint};
 use rings::Ring;
 
 impl TransmitQueue {
@@ -24,7 +24,7 @@ impl TransmitQueue {
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         most: usize,
-        upcoming: &'a mut Upcoming,
+        upcoming: &'a mut BurstDescriptors,
     ) -> Result<&'a [[u8; SIZE]], DmaFault> {
         let next = self.next(ring);
         let available = ring.available(next);
@@ -51,8 +51,8 @@ impl TransmitQueue {
     }
 
     /// Passes the descriptors of the first `count` frames of [`TransmitQueue::next_plain`], which has found what is `upcoming`.
-    pub(crate) fn pass_plain(&mut self, count: usize, upcoming: &Upcoming) {
-        let Upcoming { first, ends, .. } = *upcoming;
+    pub(crate) fn pass_plain(&mut self, count: usize, upcoming: &BurstDescriptors) {
+        let BurstDescriptors { first, ends, .. } = *upcoming;
         if !upcoming.copied {
             return self.done.push_sent(&self.burst[first..(first + count).min(BURST)]);
         }
@@ -61,7 +61,7 @@ impl TransmitQueue {
             // One test finds data descriptors.
             if summed_length(second(raw)).is_some() {
                 self.done.push_sent(&[*raw]);
-            } else if let Transmit::Context(context) = parse(raw) {
+            } else if let AnyTxDescriptor::Context(context) = parse(raw) {
                 self.contexts[usize::from(context.index & 1)] = context;
                 self.done.push(*raw, false);
             }
@@ -70,16 +70,16 @@ impl TransmitQueue {
 
     /// Returns the checksums that a data descriptor of [`TransmitQueue::next_plain`] asks for, and the headers that its context
     /// describes.
-    pub(crate) fn request(&self, at: usize, upcoming: &Upcoming) -> Option<Request> {
+    pub(crate) fn request(&self, at: usize, upcoming: &BurstDescriptors) -> Option<OffloadRequest> {
         if upcoming.copied {
             return upcoming.requests.get(at).copied();
         }
-        let orders = Orders::of(self.burst.get(upcoming.first + at)?)?;
+        let orders = RawDataDescriptor::of(self.burst.get(upcoming.first + at)?)?;
         Some(request(orders, &self.contexts[usize::from(orders.context() & 1)]))
     }
 
     /// Returns the hint to the memory windows of the queue's buffers.
-    pub(crate) fn buffers(&mut self) -> &mut Hint {
+    pub(crate) fn buffers(&mut self) -> &mut MemoryHint {
         &mut self.buffers
     }
 }

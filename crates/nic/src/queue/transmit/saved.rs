@@ -1,57 +1,60 @@
 //! The saved state of a transmit queue. Its registers are saved with all others.
 
 use super::TransmitQueue;
-use crate::damaged::Damaged;
-use crate::queue::packet::PacketOrders;
-use crate::queue::write_back::{Batch, burst};
+use crate::damaged::InvalidStateError;
+use crate::queue::packet::DescriptorOffloads;
+use crate::queue::write_back::{WriteBackBatch, burst};
 use crate::sizes::PACKET;
 use alloc::vec::Vec;
-use i82576::Queue;
+use i82576::QueueIndex;
 use i82576::descriptor::SIZE;
-use i82576::descriptor::legacy::Checksum;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Context, Data};
+use i82576::descriptor::legacy::LegacyChecksumInsertion;
+use i82576::descriptor::orders::RawDataDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use plane::frame::HEADROOM;
-use rings::{Held, Packet};
+use rings::{CopiedPacket, HeldPacket};
 use serde::{Deserialize, Serialize};
 
 /// Saved queue: the fetched descriptors, without the room for more.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SavedTransmit {
-    queue: Queue,
-    contexts: [Context; 2],
+    queue: QueueIndex,
+    contexts: [AdvancedContextDescriptor; 2],
     burst: Vec<[u8; SIZE]>,
     fetched_at: u32,
-    done: Batch,
+    done: WriteBackBatch,
     skipping: bool,
     effort: (usize, usize),
-    held: Option<SavedPacket>,
+    held: Option<SavedHeldPacket>,
 }
 
 /// A packet of which segments wait: its own bytes and no others.
 #[derive(Serialize, Deserialize)]
-struct SavedPacket {
-    first: Data,
-    context: Context,
-    checksum: Option<Checksum>,
+#[serde(rename = "SavedPacket")]
+struct SavedHeldPacket {
+    first: AdvancedDataDescriptor,
+    context: AdvancedContextDescriptor,
+    checksum: Option<LegacyChecksumInsertion>,
     sent: u32,
     bytes: Vec<u8>,
 }
 
-impl SavedPacket {
-    fn of(held: &Held<PacketOrders>) -> Option<Self> {
+impl SavedHeldPacket {
+    fn of(held: &HeldPacket<DescriptorOffloads>) -> Option<Self> {
         let (packet, _, bytes) = held.kept()?;
-        let PacketOrders { first, context, checksum } = packet.orders;
+        let DescriptorOffloads { first, context, checksum } = packet.orders;
         Some(Self { first: first.into(), context, checksum, sent: packet.sent, bytes: bytes.to_vec() })
     }
 
-    fn resume(self, queue: Queue) -> Result<Held<PacketOrders>, Damaged> {
+    fn resume(self, queue: QueueIndex) -> Result<HeldPacket<DescriptorOffloads>, InvalidStateError> {
         let Self { first, context, checksum, sent, bytes } = self;
         if bytes.len() > PACKET - HEADROOM {
-            return Err(Damaged("an unfinished packet of a transmit queue exceeds the longest packet"));
+            return Err(InvalidStateError(
+                "an unfinished packet of a transmit queue exceeds the longest packet",
+            ));
         }
-        let orders = PacketOrders { first: Orders::from(&first), context, checksum };
-        Ok(Held::restore(Packet { orders, sent }, queue.in_pool(), &bytes))
+        let orders = DescriptorOffloads { first: RawDataDescriptor::from(&first), context, checksum };
+        Ok(HeldPacket::restore(CopiedPacket { orders, sent }, queue.in_pool(), &bytes))
     }
 }
 
@@ -60,15 +63,15 @@ impl From<TransmitQueue> for SavedTransmit {
         let TransmitQueue {
             queue, contexts, burst, fetched_at, fetched, done, skipping, effort, held, ..
         } = from;
-        let (burst, held) = (burst[..fetched as usize].to_vec(), SavedPacket::of(&held));
+        let (burst, held) = (burst[..fetched as usize].to_vec(), SavedHeldPacket::of(&held));
         Self { queue, contexts, burst, fetched_at, done, skipping, effort, held }
     }
 }
 
 impl TryFrom<SavedTransmit> for TransmitQueue {
-    type Error = Damaged;
+    type Error = InvalidStateError;
 
-    fn try_from(saved: SavedTransmit) -> Result<Self, Damaged> {
+    fn try_from(saved: SavedTransmit) -> Result<Self, InvalidStateError> {
         let (burst, fetched) = burst(&saved.burst, [0; SIZE])?;
         let SavedTransmit { queue, contexts, fetched_at, done, skipping, effort, held, .. } = saved;
         let held = held.map(|packet| packet.resume(queue)).transpose()?.unwrap_or_default();

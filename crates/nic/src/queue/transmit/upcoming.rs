@@ -3,14 +3,14 @@
 use crate::offload::transmit::request;
 use crate::queue::BURST;
 use i82576::descriptor::SIZE;
-use i82576::descriptor::orders::Orders;
-use i82576::descriptor::tx::{Context, Transmit, parse, summed_length};
-use offload::Request;
+use i82576::descriptor::orders::RawDataDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AnyTxDescriptor, parse, summed_length};
+use offload::OffloadRequest;
 
 /// Descriptors that come next in a transmit queue. Linux puts a context before each packet that asks for checksums. If the first is a
 /// context, the data descriptors are copied here, so that a burst sees frames alone.
 #[derive(Debug, Clone)]
-pub(crate) struct Upcoming {
+pub(crate) struct BurstDescriptors {
     /// Index of the first descriptor in the queue's burst.
     pub(super) first: usize,
     /// True if data descriptors were copied.
@@ -20,27 +20,27 @@ pub(crate) struct Upcoming {
     pub(super) raw: [[u8; SIZE]; BURST],
     /// Number of descriptors up to the end of each frame, contexts included.
     pub(super) ends: [u8; BURST],
-    pub(super) requests: [Request; BURST],
+    pub(super) requests: [OffloadRequest; BURST],
 }
 
-impl Default for Upcoming {
+impl Default for BurstDescriptors {
     fn default() -> Self {
-        let requests = [Request::default(); BURST];
+        let requests = [OffloadRequest::default(); BURST];
         Self { first: 0, copied: false, count: 0, raw: [[0; SIZE]; BURST], ends: [0; BURST], requests }
     }
 }
 
-impl Upcoming {
+impl BurstDescriptors {
     /// Copies the data descriptors of plain frames, up to the first descriptor of another packet. `contexts` are those in effect
     /// before the first descriptor.
-    pub(super) fn copy(&mut self, descriptors: &[[u8; SIZE]], mut contexts: [Context; 2]) {
+    pub(super) fn copy(&mut self, descriptors: &[[u8; SIZE]], mut contexts: [AdvancedContextDescriptor; 2]) {
         for (raw, end) in descriptors.iter().zip(1..) {
             if summed_length(second(raw)).is_some() {
-                let (Some(orders), at) = (Orders::of(raw), self.count) else { break };
+                let (Some(orders), at) = (RawDataDescriptor::of(raw), self.count) else { break };
                 let context = &contexts[usize::from(orders.context() & 1)];
                 (self.raw[at], self.ends[at], self.requests[at]) = (*raw, end, request(orders, context));
                 self.count += 1;
-            } else if let Transmit::Context(context) = parse(raw) {
+            } else if let AnyTxDescriptor::Context(context) = parse(raw) {
                 contexts[usize::from(context.index & 1)] = context;
             } else {
                 break;

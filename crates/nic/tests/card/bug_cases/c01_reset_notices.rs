@@ -1,13 +1,13 @@
 //! Case 1: RSTI was not a level until CTRL_EXT.PFRSTD, RSTD could be read twice, and an active VF did not recover after a
 //! reset of the PF.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{CardFixture, mac, plain};
 use i82576::bits::{ctrl, ctrl_ext, v2p};
 use i82576::register::{self as r, vf};
 
 #[test]
 fn mailbox_rsti_holds_from_power_on_until_pfrstd() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.enable_vfs(2);
     bench.vf(0).read(vf::V2PMAILBOX);
     for _ in 0..3 {
@@ -24,7 +24,7 @@ fn mailbox_rsti_holds_from_power_on_until_pfrstd() {
 
 #[test]
 fn active_vf_recovers_after_a_pf_reset() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.vf(1).start();
     for _ in 0..10 {

@@ -1,7 +1,7 @@
 //! Case 2: VFRE and VFTE did not gate traffic, a VF's reset left them open, and a function-level reset of a VF raised no
 //! event.
 
-use crate::common::{Bench, index, mac, plain};
+use crate::common::{CardFixture, index, mac, plain};
 use i82576::bits::{ctrl, icr};
 use i82576::config::EXPRESS;
 use i82576::register::{self as r, vf};
@@ -9,8 +9,8 @@ use pcie::Function::Vf;
 use pcie::capability::express;
 use pcie::config::offset;
 
-fn bench() -> Bench {
-    let mut bench = Bench::new(2);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.vf(1).start();
     bench
@@ -45,7 +45,7 @@ fn clear_vfte_bit_delays_a_vfs_frames_without_loss() {
 
 #[test]
 fn vf_reset_clears_vfre_and_vfte_and_raises_an_event() {
-    let ways: [fn(&mut Bench); 3] = [
+    let ways: [fn(&mut CardFixture); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
         |bench| {

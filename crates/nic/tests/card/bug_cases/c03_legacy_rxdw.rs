@@ -1,7 +1,7 @@
 //! Case 3: in MSI and INTx mode the write-back of a descriptor raised no RXDW or TXDW, so a driver without MSI-X was never
 //! notified of frames.
 
-use crate::common::{Bench, PORT, mac, plain};
+use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{icr, rctl, tctl};
 use i82576::config::pf;
 use i82576::register as r;
@@ -9,8 +9,8 @@ use pcie::Function::Pf;
 use pcie::capability::msi;
 
 /// Returns a card whose PF runs as igb does without MSI-X: GPIE zero, causes unmasked in IMS and auto-masked by IAM.
-fn bench() -> Bench {
-    let mut bench = Bench::bare();
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::BAM);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
     bench.pf().start();

@@ -1,18 +1,18 @@
 //! Case 4: the length limit applied to the port and not to each pool, and a jumbo frame had to fit one buffer.
 
-use crate::common::{Bench, POOL, mac, plain};
+use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::vmolr;
 use i82576::register as r;
 
 #[test]
 fn pools_limit_length_and_jumbo_frames_use_several_buffers() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     let limits = [1522, 4000, 9728];
     for (n, limit) in (0..).zip(limits) {
         bench.vf(n).start();
-        bench.pf().write(r::vmolr(Pool::EVERY[usize::from(n)]), POOL & !vmolr::RLPML_MASK | limit);
+        bench.pf().write(r::vmolr(PoolIndex::EVERY[usize::from(n)]), POOL & !vmolr::RLPML_MASK | limit);
     }
     for (length, expected) in [(1518, [1, 1, 1]), (1519, [0, 1, 1]), (3996, [0, 2, 2]), (3997, [0, 0, 2])] {
         bench.wire_sends(&plain(MacAddress::BROADCAST, mac(9), length - 14));

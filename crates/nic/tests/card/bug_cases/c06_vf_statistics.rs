@@ -1,8 +1,8 @@
 //! Case 6: some of a VF's statistics never counted, and multicast had only one of the two offsets that drivers use.
 
-use crate::common::{Bench, POOL, index, mac, plain};
+use crate::common::{CardFixture, POOL, index, mac, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::vmolr;
 use i82576::register::{self as r, vf, vf_stats};
 
@@ -12,10 +12,10 @@ const VFMPRC_INTEL: u32 = 0x0f38;
 
 #[test]
 fn vf_statistics_read_the_same_for_pf_and_vf() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     for n in 0..8 {
         bench.vf(n).start();
-        bench.pf().write(r::vmolr(Pool::EVERY[usize::from(n)]), POOL | vmolr::MPME);
+        bench.pf().write(r::vmolr(PoolIndex::EVERY[usize::from(n)]), POOL | vmolr::MPME);
         bench.vf((n + 1) % 8).start();
         bench.wire_sends(&plain(mac(n), mac(9), 86));
         let before = [vf::VFGPRC, vf::VFGORC].map(|at| bench.vf(n).read(at));
@@ -39,9 +39,9 @@ fn vf_statistics_read_the_same_for_pf_and_vf() {
 
 #[test]
 fn multicast_counter_vfmprc_reads_at_both_offsets() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::MPME);
     bench.wire_sends(&plain(GROUP, mac(9), 60));
     for _ in 0..2 {
         assert_eq!([VFMPRC_INTEL, vf::VFMPRC].map(|at| bench.vf(0).read(at)), [1, 1]);

@@ -1,23 +1,23 @@
 //! Case 7: a pool's port VLAN was not inserted into frames that it sent, and not stripped from frames that it got.
 
-use crate::common::{Bench, POOL, mac, packet, plain, tagged};
-use i82576::Pool;
+use crate::common::{CardFixture, POOL, mac, packet, plain, tagged};
+use i82576::PoolIndex;
 use i82576::bits::{rctl, vlvf, vmolr, vmvir};
 use i82576::descriptor::rx::status;
-use i82576::descriptor::tx::{Context, Data};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::register as r;
 
 /// Returns a card with VFs 0 and 1 on port VLAN 100 with priority 3; VF 1's tags are stripped.
-fn bench() -> Bench {
-    let mut bench = Bench::new(2);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(2);
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(3), 1 << 4);
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 100 | 0b11 << vlvf::POOLSEL_SHIFT);
     for pool in [0, 1] {
         bench.vf(pool).start();
-        bench.pf().write(r::vmvir(Pool::EVERY[usize::from(pool)]), vmvir::DEFAULT | 0x6064);
+        bench.pf().write(r::vmvir(PoolIndex::EVERY[usize::from(pool)]), vmvir::DEFAULT | 0x6064);
     }
-    bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL & !vmolr::AUPE | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::EVERY[1]), POOL & !vmolr::AUPE | vmolr::STRVLAN);
     bench
 }
 
@@ -34,8 +34,8 @@ fn vmvir_default_tag_replaces_the_descriptors_tag() {
     let mut bench = bench();
     let frame = plain(mac(9), mac(0), 100);
     let address = bench.vf(0).place(&frame);
-    let context = Context { vlan_tag: 200, ..Context::default() };
-    let asks = Data { insert_vlan: true, ..packet(address, frame.len() as u16) };
+    let context = AdvancedContextDescriptor { vlan_tag: 200, ..AdvancedContextDescriptor::default() };
+    let asks = AdvancedDataDescriptor { insert_vlan: true, ..packet(address, frame.len() as u16) };
     bench.vf(0).transmit(&[context.emit(), asks.emit()]);
     assert_eq!(bench.wire_got(), [tagged(0x6064, &frame)]);
 }

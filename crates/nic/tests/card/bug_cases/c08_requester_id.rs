@@ -1,10 +1,10 @@
 //! Case 8: some memory requests of a VF's queue carried the PF's requester id, and more after a change of NumVFs.
 
-use crate::common::{Bench, POOL, data, head_address, mac, packet, tcp};
-use i82576::Pool;
+use crate::common::{CardFixture, POOL, data, head_address, mac, packet, tcp};
+use i82576::PoolIndex;
 use i82576::bits::{mrqc, rah, srrctl, vmolr};
 use i82576::config::pf::SRIOV;
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, rx, tx, vf};
 use pcie::Function::{Pf, Vf};
 use pcie::capability::sriov;
@@ -12,7 +12,7 @@ use pcie::config::offset;
 
 /// Asserts that all requests since the last call carry the id of one of `functions`, and that none faulted.
 #[track_caller]
-fn expect_names(bench: &mut Bench, functions: &[pcie::Function]) {
+fn expect_names(bench: &mut CardFixture, functions: &[pcie::Function]) {
     let log = core::mem::take(&mut bench.world.bus.log);
     assert!(!log.is_empty());
     assert!(log.iter().all(|access| functions.contains(&access.function) && !access.fault), "{log:?}");
@@ -20,7 +20,7 @@ fn expect_names(bench: &mut Bench, functions: &[pcie::Function]) {
 
 #[test]
 fn every_request_of_a_vfs_queue_carries_the_vfs_id() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
     let split = 2 | 2 << 8 | srrctl::ALWAYS_SPLIT << srrctl::DESCTYPE_SHIFT;
@@ -28,9 +28,14 @@ fn every_request_of_a_vfs_queue_carries_the_vfs_id() {
     bench.vf(0).write(vf::TX_BLOCK + tx::TDWBAL, head_address() as u32 | 1);
     let frame = tcp(mac(1), mac(0), &[7; 3000]);
     let address = bench.vf(0).place(&frame);
-    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
-    let context = Context { ipv4: true, l4: L4::Tcp, mss: 1000, ..lengths };
-    let first = Data { segment: true, ..data(address, 54) };
+    let lengths = AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ..AdvancedContextDescriptor::default()
+    };
+    let context = AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss: 1000, ..lengths };
+    let first = AdvancedDataDescriptor { segment: true, ..data(address, 54) };
     bench.world.bus.log.clear();
     bench.vf(0).transmit(&[context.emit(), first.emit(), packet(address + 54, 3000).emit()]);
     assert_eq!(bench.vf(1).received().len(), 3);
@@ -40,10 +45,10 @@ fn every_request_of_a_vfs_queue_carries_the_vfs_id() {
 
 #[test]
 fn second_queue_carries_its_vfs_id_and_later_queues_the_pfs() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(2).start();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);
-    bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL | vmolr::RSSE);
+    bench.pf().write(r::vmolr(PoolIndex::EVERY[2]), POOL | vmolr::RSSE);
     bench.world.bus.log.clear();
     bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
     expect_names(&mut bench, &[Vf(2)]);
@@ -54,7 +59,7 @@ fn second_queue_carries_its_vfs_id_and_later_queues_the_pfs() {
 
 #[test]
 fn change_of_num_vfs_changes_the_owner_of_queues() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.config(Pf, SRIOV + sriov::CONTROL, u32::from(sriov::CONTROL_MEMORY));
     bench.config(Pf, SRIOV + sriov::NUM_VFS, 1);
     bench.config(Pf, SRIOV + sriov::CONTROL, u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY));

@@ -1,10 +1,10 @@
 //! Case 9: packet types were encoded wrongly, and UDP, SCTP and IPv6 with extensions had none.
 
-use crate::common::{BASE, Bench, mac, tcp, tcp6, udp};
+use crate::common::{BASE, CardFixture, mac, tcp, tcp6, udp};
 
 /// Returns the packet type bits of the descriptor's first dword, at their place in the datasheet.
 fn packet_type(frame: &[u8]) -> u32 {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.wire_sends(frame);
     let raw: [u8; 4] = bench.vf(0).peek(BASE, 4).try_into().unwrap();

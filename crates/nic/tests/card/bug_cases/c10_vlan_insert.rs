@@ -1,20 +1,20 @@
 //! Case 10: a tag was inserted only under CTRL.VME, and as the packet's last descriptor asked.
 
-use crate::common::{Bench, data, mac, packet, plain, tagged};
+use crate::common::{CardFixture, data, mac, packet, plain, tagged};
 use i82576::bits::ctrl;
-use i82576::descriptor::tx::{Context, Data};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::register as r;
 
 /// Sends a packet in two descriptors with or without a request for the context's tag 7, and returns the frame.
 fn sent(first: bool, last: bool) -> Vec<u8> {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().clear(r::CTRL, ctrl::VME);
     bench.vf(0).start();
     let frame = plain(mac(9), mac(0), 100);
     let address = bench.vf(0).place(&frame);
-    let context = Context { vlan_tag: 7, ..Context::default() };
-    let head = Data { insert_vlan: first, ..data(address, 50) };
-    let tail = Data { insert_vlan: last, ..packet(address + 50, frame.len() as u16 - 50) };
+    let context = AdvancedContextDescriptor { vlan_tag: 7, ..AdvancedContextDescriptor::default() };
+    let head = AdvancedDataDescriptor { insert_vlan: first, ..data(address, 50) };
+    let tail = AdvancedDataDescriptor { insert_vlan: last, ..packet(address + 50, frame.len() as u16 - 50) };
     bench.vf(0).transmit(&[context.emit(), head.emit(), tail.emit()]);
     bench.wire_got().remove(0)
 }

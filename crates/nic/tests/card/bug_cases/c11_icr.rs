@@ -1,14 +1,14 @@
 //! Case 11: an access to ICR did not mask by IAM, a read did not clear an interrupting cause, and a cause that was already
 //! set interrupted again.
 
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::bits::{gpie, icr};
 use i82576::register as r;
 use pcie::Function::Pf;
 
 /// Returns a card with MSI-X whose other causes are on vector 0, without auto-clear.
-fn bench(gpie: u32) -> Bench {
-    let mut bench = Bench::new(1);
+fn bench(gpie: u32) -> CardFixture {
+    let mut bench = CardFixture::new(1);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie);
     bench.pf().read(r::ICR);
     bench.pf().write(r::ICR, u32::MAX);

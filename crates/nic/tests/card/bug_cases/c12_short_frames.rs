@@ -1,12 +1,12 @@
 //! Case 12: a frame shorter than its headers was read beyond its end, and short frames were not padded.
 
-use crate::common::{Bench, data, mac, packet, plain};
+use crate::common::{CardFixture, data, mac, packet, plain};
 use i82576::bits::rfctl;
 use i82576::register as r;
 
 #[test]
 fn frame_shorter_than_an_ethernet_header_is_not_sent() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     let address = bench.vf(0).place(&plain(mac(9), mac(0), 0));
     for length in 0..14 {
@@ -21,7 +21,7 @@ fn frame_shorter_than_an_ethernet_header_is_not_sent() {
 
 #[test]
 fn short_frame_is_padded_with_zeros_for_vf_and_wire() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.vf(1).start();
     // The counting bytes behind a tag are a length field with a wrong length, which LEF accepts.
@@ -44,7 +44,7 @@ fn short_frame_is_padded_with_zeros_for_vf_and_wire() {
 
 #[test]
 fn received_fragment_of_a_header_is_dropped_and_counted() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     for length in 0..14 {
         bench.wire_sends(&plain(mac(0), mac(9), 0)[..length]);

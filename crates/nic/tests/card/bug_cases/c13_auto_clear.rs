@@ -1,18 +1,18 @@
 //! Case 13: a delayed message left its cause in EICR, and EIAC cleared causes that it does not name.
 
-use crate::common::{Bench, PORT, mac, plain};
-use i82576::Vector;
+use crate::common::{CardFixture, PORT, mac, plain};
+use i82576::VectorIndex;
 use i82576::bits::eitr;
 use i82576::register as r;
 use pcie::Function::Pf;
 
 fn vector(n: u8) -> u32 {
-    r::eitr(Vector::new(n).unwrap())
+    r::eitr(VectorIndex::new(n).unwrap())
 }
 
 #[test]
 fn delayed_interrupt_clears_its_eicr_cause_when_sent() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().write(vector(3), 100 << eitr::INTERVAL_SHIFT);
     bench.pf().write(r::EIAC, 1 << 3);
     bench.pf().write(r::EIMS, 1 << 3);
@@ -32,7 +32,7 @@ fn delayed_interrupt_clears_its_eicr_cause_when_sent() {
 
 #[test]
 fn eiac_auto_clears_only_the_selected_causes() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().write(r::EIAC, 0b0101);
     bench.pf().write(r::EIMS, 0b1111);
     bench.pf().write(r::EICS, 0b1111);
@@ -44,7 +44,7 @@ fn eiac_auto_clears_only_the_selected_causes() {
 
 #[test]
 fn eiac_auto_clear_keeps_a_masked_cause() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().write(r::EIAC, 1);
     bench.pf().write(r::EICS, 1);
     bench.expect_nothing();
@@ -53,7 +53,7 @@ fn eiac_auto_clear_keeps_a_masked_cause() {
 
 #[test]
 fn eicr_reads_zero_after_an_auto_cleared_message() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.pf().start();
     bench.pf().write(r::ivar(1), 0x80);
     bench.pf().write(r::EIAC, 1);

@@ -1,8 +1,8 @@
 //! Case 13: broadcast and multicast frames were not counted, or in each other's counter.
 
-use crate::common::{Bench, POOL, mac, plain};
+use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::vmolr;
 use i82576::register::{self as r, vf};
 
@@ -10,9 +10,9 @@ const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
 
 #[test]
 fn broadcasts_and_multicasts_have_separate_counters() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::MPME);
     for (to, count) in [(MacAddress::BROADCAST, 3), (GROUP, 2), (mac(0), 1)] {
         (0..count).for_each(|_| bench.wire_sends(&plain(to, mac(9), 60)));
     }

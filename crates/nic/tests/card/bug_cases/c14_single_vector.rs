@@ -1,7 +1,7 @@
 //! Case 14: MSI-X with GPIE zero has a single vector for all causes, as igb's interrupt test uses it. The model still
 //! applied IVAR.
 
-use crate::common::{Bench, PORT, mac, plain};
+use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{gpie, icr, rctl, tctl};
 use i82576::config::MSIX;
 use i82576::register as r;
@@ -9,8 +9,8 @@ use pcie::Function::Pf;
 use pcie::capability::msix;
 
 /// Returns a card without VFs whose PF has MSI-X enabled.
-fn bench() -> Bench {
-    let mut bench = Bench::bare();
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::bare();
     bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::BAM);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);

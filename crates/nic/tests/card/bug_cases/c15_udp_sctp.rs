@@ -1,10 +1,10 @@
 //! Case 15: UDP had no RSS types, and SCTP's checksum was not inserted and not verified.
 
-use crate::common::{Bench, mac, packet, udp};
+use crate::common::{CardFixture, mac, packet, udp};
 use etherparse::PacketBuilder;
 use i82576::bits::{mrqc, rxcsum};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register as r;
 
 fn udp6() -> Vec<u8> {
@@ -25,7 +25,7 @@ fn extended() -> Vec<u8> {
 
 #[test]
 fn udp_has_its_own_rss_types() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
     (0..10).for_each(|word| bench.pf().write(r::rssrk(word), 0x1234_5678 + word));
@@ -66,14 +66,20 @@ fn sctp(six: bool) -> (Vec<u8>, u16) {
 #[test]
 fn sctp_checksum_is_inserted_and_verified() {
     for six in [false, true] {
-        let mut bench = Bench::new(2);
+        let mut bench = CardFixture::new(2);
         bench.vf(0).start();
         bench.vf(1).start();
         bench.pf().write(r::RXCSUM, rxcsum::CRCOFL | rxcsum::PCSD);
         let (frame, ip_length) = sctp(six);
         let address = bench.vf(0).place(&frame);
-        let context = Context { mac_length: 14, ip_length, l4: L4::Sctp, ipv4: !six, ..Context::default() };
-        let ask = Data { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
+        let context = AdvancedContextDescriptor {
+            mac_length: 14,
+            ip_length,
+            l4: L4PacketType::Sctp,
+            ipv4: !six,
+            ..AdvancedContextDescriptor::default()
+        };
+        let ask = AdvancedDataDescriptor { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
         bench.vf(0).transmit(&[context.emit(), ask.emit()]);
         let sent = bench.vf(1).expect_frame();
         assert_ne!(sent.last().packet_type & packet_type::SCTP, 0);

@@ -1,16 +1,16 @@
 //! Case 16: with two tags the outer one was stripped and filtered. The card strips, inserts and filters the inner tag; the
 //! outer one stays in the frame.
 
-use crate::common::{Bench, POOL, mac, packet, plain, tagged, tcp};
-use i82576::Pool;
+use crate::common::{CardFixture, POOL, mac, packet, plain, tagged, tcp};
+use i82576::PoolIndex;
 use i82576::bits::{ctrl_ext, rctl, vlvf, vmolr, vmvir};
 use i82576::descriptor::rx::{packet_type, status};
-use i82576::descriptor::tx::{Context, Data};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::register as r;
 
 /// Returns a card that uses outer tags of type 0x88a8.
-fn bench() -> Bench {
-    let mut bench = Bench::new(2);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.pf().write(r::VET, 0x88a8_8100);
     bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
@@ -31,7 +31,7 @@ fn frame() -> Vec<u8> {
 #[test]
 fn inner_vlan_tag_is_stripped_and_outer_tag_sets_vext() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &tagged(0x6064, &frame())));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, outer(5, &frame()));
@@ -45,7 +45,7 @@ fn inner_vlan_tag_is_stripped_and_outer_tag_sets_vext() {
 #[test]
 fn single_vlan_tag_is_treated_as_outer_and_stays() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &frame()));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, outer(5, &frame()));
@@ -69,7 +69,7 @@ fn vlan_filters_compare_the_inner_tag_of_two() {
 #[test]
 fn double_vlan_frame_without_outer_tag_has_no_offloads() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     for bare in [frame(), tagged(5, &frame())] {
         bench.wire_sends(&bare);
         let received = bench.vf(0).expect_frame();
@@ -84,10 +84,13 @@ fn inserted_vlan_tag_goes_behind_the_outer_tag() {
     let whole = outer(5, &plain(mac(9), mac(0), 100));
     let both = |tag| outer(5, &tagged(tag, &plain(mac(9), mac(0), 100)));
     let address = bench.vf(0).place(&whole);
-    let ask = Data { insert_vlan: true, ..packet(address, whole.len() as u16) };
-    bench.vf(0).transmit(&[Context { vlan_tag: 7, ..Context::default() }.emit(), ask.emit()]);
+    let ask = AdvancedDataDescriptor { insert_vlan: true, ..packet(address, whole.len() as u16) };
+    bench.vf(0).transmit(&[
+        AdvancedContextDescriptor { vlan_tag: 7, ..AdvancedContextDescriptor::default() }.emit(),
+        ask.emit(),
+    ]);
     assert_eq!(bench.wire_got(), [both(7)]);
-    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 8);
+    bench.pf().write(r::vmvir(PoolIndex::FIRST), vmvir::DEFAULT | 8);
     bench.vf(0).send(&whole);
     bench.vf(0).send(&both(7));
     assert_eq!(bench.wire_got(), [both(8), both(8)]);
@@ -99,7 +102,7 @@ fn frame_without_outer_vlan_tag_gets_no_inserted_tag() {
     let bare = plain(mac(9), mac(0), 100);
     bench.vf(0).send(&bare);
     assert_eq!(bench.wire_got(), std::slice::from_ref(&bare));
-    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 8);
+    bench.pf().write(r::vmvir(PoolIndex::FIRST), vmvir::DEFAULT | 8);
     bench.vf(0).send(&bare);
     assert!(bench.wire_got().is_empty());
     assert_eq!(bench.nic.counters()[0].tx_invalid, 1);
@@ -119,10 +122,10 @@ fn standard_frame_may_have_two_tags_beyond_1518_bytes() {
 
 #[test]
 fn lower_half_of_vet_is_the_inner_tags_ether_type() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.pf().write(r::VET, 0x9100);
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     let mut other = tagged(0x6064, &frame());
     other[12..14].copy_from_slice(&[0x91, 0x00]);
     bench.wire_sends(&other);
@@ -135,10 +138,10 @@ fn lower_half_of_vet_is_the_inner_tags_ether_type() {
         (tagged(5, &frame()), 0),
         "type 0x8100 is payload now"
     );
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL);
     bench.wire_sends(&other);
     assert_eq!(bench.vf(0).expect_frame().bytes, other);
-    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 7);
+    bench.pf().write(r::vmvir(PoolIndex::FIRST), vmvir::DEFAULT | 7);
     bench.vf(0).send(&plain(mac(9), mac(0), 60));
     assert_eq!(bench.wire_got()[0][12..16], [0x91, 0x00, 0, 7], "the card inserts tags of VET's type");
 }

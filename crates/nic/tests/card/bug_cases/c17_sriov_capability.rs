@@ -1,7 +1,7 @@
 //! Case 17: NumVFs beyond TotalVFs was accepted (CVE-2024-26327), NumVFs changed while VFs existed, the capability survived
 //! resets, and toggling VFE repeatedly failed.
 
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::config::{EXPRESS, pf::SRIOV};
 use pcie::capability::{express, sriov};
 use pcie::{ConfigAccess, Function};
@@ -9,13 +9,13 @@ use pcie::{ConfigAccess, Function};
 const NUM_VFS: u16 = SRIOV + sriov::NUM_VFS;
 const CONTROL: u16 = SRIOV + sriov::CONTROL;
 
-fn num_vfs(bench: &mut Bench) -> u32 {
+fn num_vfs(bench: &mut CardFixture) -> u32 {
     bench.nic.config_read(Function::Pf, NUM_VFS, 2)
 }
 
 #[test]
 fn num_vfs_beyond_total_vfs_is_ignored() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for asked in 0..=u32::from(u16::MAX) {
         let before = num_vfs(&mut bench);
         bench.config(Function::Pf, NUM_VFS, asked);
@@ -25,7 +25,7 @@ fn num_vfs_beyond_total_vfs_is_ignored() {
 
 #[test]
 fn num_vfs_is_locked_while_vfs_exist() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for asked in 0..=8 {
         bench.config(Function::Pf, NUM_VFS, asked);
         assert_eq!((num_vfs(&mut bench), bench.vfs()), (3, 3));
@@ -38,10 +38,10 @@ fn num_vfs_is_locked_while_vfs_exist() {
 
 #[test]
 fn pf_function_level_reset_clears_the_sriov_capability() {
-    let mut bench = Bench::new(7);
+    let mut bench = CardFixture::new(7);
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(Function::Pf, control, u32::from(express::DEVICE_CONTROL_FLR));
-    let word = |bench: &mut Bench, at| bench.nic.config_read(Function::Pf, SRIOV + at, 2);
+    let word = |bench: &mut CardFixture, at| bench.nic.config_read(Function::Pf, SRIOV + at, 2);
     assert_eq!((word(&mut bench, sriov::CONTROL), word(&mut bench, sriov::NUM_VFS)), (0, 0));
     assert_eq!(word(&mut bench, sriov::FIRST_OFFSET), 0x180);
     assert_eq!(bench.nic.config_read(Function::Vf(0), 0, 4), u32::MAX, "the VFs do not exist any more");
@@ -49,7 +49,7 @@ fn pf_function_level_reset_clears_the_sriov_capability() {
 
 #[test]
 fn vf_enable_toggles_a_thousand_times() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for round in 0..1000u32 {
         let vfs = (round % 8 + 1) as u8;
         bench.enable_vfs(vfs);

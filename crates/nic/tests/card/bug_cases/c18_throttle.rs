@@ -1,15 +1,15 @@
 //! Case 18: EITR's interval was scaled wrongly, its counter did not read back, CNT_IGNR had no effect, and throttled
 //! interrupts were sent without a cause or lost.
 
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::Time;
 use i82576::bits::eitr;
 use i82576::register::vf;
 use pcie::Function::Vf;
 
 /// Returns a card with one VF whose vector 1 has just fired at 1 ms, with this interval in microseconds.
-fn fired(interval: u32) -> Bench {
-    let mut bench = Bench::new(1);
+fn fired(interval: u32) -> CardFixture {
+    let mut bench = CardFixture::new(1);
     bench.wait_us(1000);
     bench.vf(0).start();
     bench.vf(0).write(vf::VTEITR + 4, interval << eitr::INTERVAL_SHIFT);

@@ -3,21 +3,21 @@
 //! clone, would show: card and clone both continue, each with its own surroundings, the clone after the card or in turn
 //! with it. `set_aside` tests the state as bytes.
 
-use crate::common::{Access, Bench, data, mac, packet, plain, tagged};
+use crate::common::{CardFixture, MemoryRequest, data, mac, packet, plain, tagged};
 use i82576::Time;
 use i82576::bits::{eitr, icr, status};
-use i82576::descriptor::tx::{Context, Data};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::phy::{self, control};
 use i82576::register::{self as r, vf};
 use pcie::Function::{self, Vf};
 
 /// Returns the card and its clone; the clone is checked after the card has continued.
-fn both(bench: Bench) -> [Bench; 2] {
+fn both(bench: CardFixture) -> [CardFixture; 2] {
     [bench.clone(), bench]
 }
 
-fn bench() -> Bench {
-    let mut bench = Bench::new(2);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.vf(1).start();
     bench.pf().read(r::ICR);
@@ -55,14 +55,18 @@ fn copied_card_keeps_the_phy_in_power_down() {
 #[test]
 fn copied_card_keeps_transmit_contexts() {
     let mut bench = bench();
-    let context = Context { vlan_tag: 10, ..Context::default() };
+    let context = AdvancedContextDescriptor { vlan_tag: 10, ..AdvancedContextDescriptor::default() };
     bench.vf(0).transmit(&[context.emit()]);
     for mut bench in both(bench) {
         let frame = plain(mac(9), mac(0), 60);
         let address = bench.vf(0).place(&frame);
-        bench.vf(0).transmit(&[Data { insert_vlan: true, ..packet(address, 74) }.emit()]);
+        bench.vf(0).transmit(&[AdvancedDataDescriptor { insert_vlan: true, ..packet(address, 74) }.emit()]);
         assert_eq!(bench.wire_got(), [tagged(10, &frame)]);
-        bench.vf(0).transmit(&[Context { vlan_tag: 11, ..Context::default() }.emit()]);
+        bench.vf(0).transmit(&[AdvancedContextDescriptor {
+            vlan_tag: 11,
+            ..AdvancedContextDescriptor::default()
+        }
+        .emit()]);
     }
 }
 
@@ -71,11 +75,12 @@ fn copied_card_completes_a_packet_begun_before_the_copy() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 60);
     let address = bench.vf(0).place(&frame);
-    let first = Data { payload_length: 74, ..data(address, 40) };
+    let first = AdvancedDataDescriptor { payload_length: 74, ..data(address, 40) };
     bench.vf(0).transmit(&[first.emit()]);
     for mut bench in both(bench) {
         bench.vf(1).expect_no_frame();
-        let last = Data { end_of_packet: true, report_status: true, ..data(address + 40, 34) };
+        let last =
+            AdvancedDataDescriptor { end_of_packet: true, report_status: true, ..data(address + 40, 34) };
         bench.vf(0).transmit(&[last.emit()]);
         assert_eq!(bench.vf(1).expect_frame().bytes, frame);
     }
@@ -99,17 +104,20 @@ fn copied_card_keeps_the_time_of_a_delayed_interrupt() {
 }
 
 /// Memory requests, messages and frames of a card.
-type Trace = (Vec<Access>, Vec<(Function, u16)>, Vec<Vec<u8>>);
+type CardTrace = (Vec<MemoryRequest>, Vec<(Function, u16)>, Vec<Vec<u8>>);
 
 /// Makes a step of a run. Most steps end while the card has frames that it has not moved.
-fn step(bench: &mut Bench, step: usize) {
+fn step(bench: &mut CardFixture, step: usize) {
     match step % 6 {
         0 => {
-            bench.vf(0).put(Context { vlan_tag: step as u16, ..Context::default() }.emit());
+            bench.vf(0).put(
+                AdvancedContextDescriptor { vlan_tag: step as u16, ..AdvancedContextDescriptor::default() }
+                    .emit(),
+            );
         }
         1 => {
             let address = bench.vf(0).place(&plain(mac(9), mac(0), 60));
-            bench.vf(0).put(Data { insert_vlan: true, ..packet(address, 74) }.emit());
+            bench.vf(0).put(AdvancedDataDescriptor { insert_vlan: true, ..packet(address, 74) }.emit());
             bench.vf(0).ring();
         }
         2 => bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 60)),
@@ -126,12 +134,12 @@ fn step(bench: &mut Bench, step: usize) {
     }
 }
 
-fn trace(bench: Bench) -> Trace {
+fn trace(bench: CardFixture) -> CardTrace {
     (bench.world.bus.log, bench.world.bus.msix, bench.world.wire.outgoing)
 }
 
 /// Returns the traces of a card and its clone over 24 steps. The card is cloned before step `cut`.
-fn run(cut: usize) -> [Trace; 2] {
+fn run(cut: usize) -> [CardTrace; 2] {
     let mut card = bench();
     (0..cut).for_each(|n| step(&mut card, n));
     let mut copy = card.clone();

@@ -1,13 +1,13 @@
 //! Case 20: a ring without descriptors, or with its tail beyond its end, made the model loop for ever.
 
-use crate::common::{Bench, mac, packet, plain};
+use crate::common::{CardFixture, mac, packet, plain};
 use i82576::register::{tx, vf};
 
 #[test]
 fn ring_of_any_length_and_tail_makes_bounded_requests() {
     for length in [0, 128, 1024] {
         for tail in [0, 7, 8, 63, 64, 0xffff] {
-            let mut bench = Bench::new(1);
+            let mut bench = CardFixture::new(1);
             bench.vf(0).start();
             bench.vf(0).write(vf::TX_BLOCK + tx::TDLEN, length);
             bench.vf(0).write(vf::TX_BLOCK + tx::TDT, tail);
@@ -21,7 +21,7 @@ fn ring_of_any_length_and_tail_makes_bounded_requests() {
 
 #[test]
 fn queue_works_after_an_invalid_ring_is_corrected() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     let frame = plain(mac(9), mac(0), 60);
     let address = bench.vf(0).place(&frame);

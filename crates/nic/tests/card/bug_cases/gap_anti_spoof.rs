@@ -1,12 +1,12 @@
 //! Gap: there is no anti-spoofing, and WVBR stays empty.
 
-use crate::common::{Bench, mac, plain, tagged};
+use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::bits::{dtxswc, icr, rctl, vlvf};
 use i82576::register as r;
 
 /// Sends `frame` from VF 1, which is checked and a member of VLAN 5. Returns the number of frames on the wire, and WVBR.
 fn sent(check: u32, frame: &[u8]) -> (usize, u32) {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | check);
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(0), 1 << 5 | 1 << 6);

@@ -1,11 +1,11 @@
 //! Gap: EIAM stores the inverse of the written value, and bits once set stay.
 
-use crate::common::{Bench, index};
+use crate::common::{CardFixture, index};
 use i82576::register::{self as r, vf};
 
 #[test]
 fn pf_auto_mask_register_eiam_reads_the_last_written_value() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     for value in [0x0f, 0x01, 0x00, 0xc1ff_ffff, 0x10] {
         bench.pf().write(r::EIAM, value);
         assert_eq!(bench.pf().read(r::EIAM), value);
@@ -14,7 +14,7 @@ fn pf_auto_mask_register_eiam_reads_the_last_written_value() {
 
 #[test]
 fn vf_auto_mask_register_reads_the_same_for_pf_and_vf() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     let through_pf = r::vf_block(index(3)) + r::vf_stats::VTEIAM;
     for value in [7, 1, 0, 5] {
         bench.vf(3).write(vf::VTEIAM, value);
@@ -26,7 +26,7 @@ fn vf_auto_mask_register_reads_the_same_for_pf_and_vf() {
 
 #[test]
 fn eiam_bit_auto_masks_only_its_own_vector() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIAM, 0b010);
     bench.vf(0).write(vf::VTEIAC, 7);

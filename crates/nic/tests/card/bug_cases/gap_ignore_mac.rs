@@ -1,12 +1,12 @@
 //! Gap: VT_CTL.IGNORE_MAC is ignored.
 
-use crate::common::{Bench, mac, plain, tagged};
+use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::bits::{rctl, vlvf, vt_ctl};
 use i82576::register as r;
 
 #[test]
 fn ignore_mac_setting_selects_pools_only_by_vlan() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
     }

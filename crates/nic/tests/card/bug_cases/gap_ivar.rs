@@ -1,14 +1,14 @@
 //! Gap: EIAC and VTIVAR only gain bits, and VTIVAR does not serve the second queue pair.
 
-use crate::common::{Bench, index, mac, plain};
-use i82576::Pool;
+use crate::common::{CardFixture, index, mac, plain};
+use i82576::PoolIndex;
 use i82576::bits::{dctl, mrqc};
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 
 #[test]
 fn eiac_and_vtivar_read_the_last_written_value() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     for (eiac, vtivar) in [(7, 0x8382_8180), (2, 0x0000_8000), (0, 0), (5, 0x8080_8080)] {
         bench.vf(0).write(vf::VTEIAC, eiac);
         bench.vf(0).write(vf::VTIVAR, vtivar);
@@ -18,7 +18,7 @@ fn eiac_and_vtivar_read_the_last_written_value() {
 
 #[test]
 fn queue_with_a_cleared_vtivar_entry_does_not_interrupt() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.vf(0).write(vf::VTIVAR, 0x8082);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -30,10 +30,10 @@ fn queue_with_a_cleared_vtivar_entry_does_not_interrupt() {
 
 #[test]
 fn vtivar_has_entries_for_the_second_queue_pair() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     // Two queues for each pool, and every entry of the redirection table selects the second.
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 0x1ff << 16);
-    bench.pf().write(r::vmolr(Pool::FIRST), crate::common::POOL | i82576::bits::vmolr::RSSE);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), crate::common::POOL | i82576::bits::vmolr::RSSE);
     for word in 0..32 {
         bench.pf().write(r::reta(word), 0x0101_0101);
     }

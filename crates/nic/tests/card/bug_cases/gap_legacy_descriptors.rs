@@ -1,12 +1,12 @@
 //! Gap: legacy descriptors are unsupported. Small drivers such as iPXE's use no others.
 
-use crate::common::{BASE, Bench, PORT, TX_RING, buffer, mac, plain};
+use crate::common::{BASE, CardFixture, PORT, TX_RING, buffer, mac, plain};
 use i82576::bits::{rctl, tctl};
 use i82576::register::{self as r, rx};
 
 #[test]
 fn queues_receive_and_send_with_legacy_descriptors_only() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::MPE | rctl::BAM | rctl::SECRC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
     bench.pf().start_sized(16, 16);

@@ -1,13 +1,13 @@
 //! Gap: VLVF.LVLAN is ignored, so a local VLAN leaks to the wire.
 
-use crate::common::{Bench, mac, plain, tagged};
+use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::MacAddress;
 use i82576::bits::{rctl, vlvf};
 use i82576::register as r;
 
 #[test]
 fn frame_of_a_vlan_marked_local_stays_off_the_wire() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();
     }

@@ -1,13 +1,13 @@
 //! Gap: DTXSWC.LLE is ignored.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{CardFixture, mac, plain};
 use i82576::MacAddress;
 use i82576::bits::dtxswc;
 use i82576::register as r;
 
 #[test]
 fn loopback_bit_lle_returns_frames_to_its_own_pool_only() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();
     }

@@ -1,13 +1,13 @@
 //! Gap: VMRCTL, VMRVLAN and VMRVM have no effect.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{CardFixture, mac, plain};
 use i82576::bits::vmrctl;
 use i82576::register as r;
 
 /// Mirrors VF 1 to VF 2 by one rule of `kinds`. Returns VF 2's copies of a frame from the wire to VF 1, from VF 0 to VF 1,
 /// and from VF 0 to the wire.
 fn seen(kinds: u32) -> [usize; 3] {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
     }
@@ -32,7 +32,7 @@ fn each_kind_of_mirror_rule_copies_its_traffic() {
 
 #[test]
 fn mirrored_copy_equals_the_frame() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
     }

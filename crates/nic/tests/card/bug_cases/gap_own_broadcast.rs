@@ -1,17 +1,17 @@
 //! Gap: a pool gets its own broadcasts and multicasts back.
 
-use crate::common::{Bench, POOL, mac, plain};
+use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::vmolr;
 use i82576::register as r;
 
 #[test]
 fn pool_does_not_receive_its_own_multicasts() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();
-        bench.pf().write(r::vmolr(Pool::EVERY[usize::from(vf)]), POOL | vmolr::MPME);
+        bench.pf().write(r::vmolr(PoolIndex::EVERY[usize::from(vf)]), POOL | vmolr::MPME);
     }
     for dst in [MacAddress::BROADCAST, MacAddress([0x33, 0x33, 0, 0, 0, 1])] {
         bench.vf(0).send(&plain(dst, mac(0), 60));

@@ -1,8 +1,8 @@
 //! Gap: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash tables.
 
-use crate::common::{Bench, POOL, mac, plain};
+use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{vmolr, vt_ctl};
 use i82576::register as r;
 
@@ -14,10 +14,10 @@ const UNICAST_HASH: u32 = 0x090;
 
 /// Returns true if VF 0 with these VMOLR options gets a frame from the wire to `dst`.
 fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.pf().set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL & !vmolr::ROMPE | options);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL & !vmolr::ROMPE | options);
     if hashes {
         bench.pf().write(r::mta(GROUP_HASH >> 5), 1 << (GROUP_HASH & 31));
         bench.pf().write(r::uta(UNICAST_HASH >> 5), 1 << (UNICAST_HASH & 31));

@@ -1,12 +1,12 @@
 //! Gap: RTTBCNRC has no effect. `pacing` tests the exactness of rates.
 
-use crate::common::{Bench, mac, packet, plain};
+use crate::common::{CardFixture, mac, packet, plain};
 use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
 use i82576::register as r;
 use std::time::Duration;
 
 /// Sends 20 frames of 1,000 bytes from a VF, deadline by deadline. Returns the time, and the number of frames sent.
-fn time_of_20(bench: &mut Bench, from: u8) -> (Duration, usize) {
+fn time_of_20(bench: &mut CardFixture, from: u8) -> (Duration, usize) {
     let start = bench.now;
     bench.vf(from).start();
     let frame = bench.vf(from).place(&plain(mac(9), mac(from), 986));
@@ -22,7 +22,7 @@ fn time_of_20(bench: &mut Bench, from: u8) -> (Duration, usize) {
 
 #[test]
 fn transmit_rate_delays_only_its_own_vf() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     bench.pf().write(r::RTTDQSEL, 0);
     bench.pf().write(r::RTTBCNRC, RS_ENA | 100 << INTEGER_SHIFT);
     let (time, frames) = time_of_20(&mut bench, 0);

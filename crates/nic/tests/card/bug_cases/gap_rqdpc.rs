@@ -1,11 +1,11 @@
 //! Gap: RQDPC counts dropped packets on queue 0 only.
 
-use crate::common::{Bench, index, mac, plain};
+use crate::common::{CardFixture, index, mac, plain};
 use i82576::register::{self as r, rx, rx_block, vf};
 
 #[test]
 fn drop_counter_rqdpc_of_each_queue_clears_on_read() {
-    let mut bench = Bench::new(7);
+    let mut bench = CardFixture::new(7);
     for n in 0..7 {
         bench.vf(n).start();
         bench.vf(n).write(vf::RX_BLOCK + rx::RDT, 0);

@@ -1,18 +1,18 @@
 //! Gap: there is no storm control.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{CardFixture, mac, plain};
 use i82576::MacAddress;
 use i82576::bits::{icr, sccrl};
 use i82576::register as r;
 
 #[test]
 fn storm_is_dropped_and_its_start_and_end_raise_an_interrupt() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.pf().write(r::SCCRL, sccrl::BDICW);
     bench.pf().write(r::BSCTRH, 3);
     bench.pf().read(r::ICR);
-    let storm = |bench: &mut Bench| {
+    let storm = |bench: &mut CardFixture| {
         (0..9).for_each(|_| bench.wire_sends(&plain(MacAddress::BROADCAST, mac(9), 46)));
         (bench.vf(0).received().len(), bench.pf().read(r::ICR) & icr::SCE != 0)
     };

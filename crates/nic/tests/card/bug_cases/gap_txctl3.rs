@@ -1,13 +1,13 @@
 //! Gap: the legacy alias of queue 3's TXCTL leads to another register.
 
-use crate::common::Bench;
-use i82576::Queue;
+use crate::common::CardFixture;
+use i82576::QueueIndex;
 use i82576::register::{rx, rx_block, tx, tx_block};
 
 #[test]
 fn registers_of_the_first_four_queues_have_legacy_aliases() {
-    let mut bench = Bench::bare();
-    for (n, queue) in (0..4).zip(Queue::all()) {
+    let mut bench = CardFixture::bare();
+    for (n, queue) in (0..4).zip(QueueIndex::all()) {
         for at in [tx::TDBAH, tx::TXCTL, tx::TDWBAH] {
             let (old, new) = (0x3800 + 0x100 * n + at, tx_block(queue) + at);
             bench.pf().write(old, 0x1000 + n);

@@ -1,12 +1,12 @@
 //! Gap: VTEIMS reads the last written value, and VTEICR is separate from the port's EICR.
 
-use crate::common::{Bench, index};
+use crate::common::{CardFixture, index};
 use i82576::VfIndex;
 use i82576::register::{self as r, vf, vf_stats};
 
 #[test]
 fn vteims_register_reads_the_vfs_interrupt_mask() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     for n in 0..8 {
         bench.vf(n).write(vf::VTEIMS, 0b011);
         bench.vf(n).write(vf::VTEIMS, 0b100);
@@ -19,7 +19,7 @@ fn vteims_register_reads_the_vfs_interrupt_mask() {
 
 #[test]
 fn vteicr_shows_three_bits_of_eicr_to_pf_and_vf() {
-    let mut bench = Bench::new(8);
+    let mut bench = CardFixture::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());
         bench.pf().write(r::EICS, 0b101 << shift);
@@ -34,7 +34,7 @@ fn vteicr_shows_three_bits_of_eicr_to_pf_and_vf() {
 
 #[test]
 fn pf_access_to_eicr_keeps_the_vfs_causes() {
-    let mut bench = Bench::new(2);
+    let mut bench = CardFixture::new(2);
     for vf in VfIndex::all().take(2) {
         bench.vf(vf.get()).write(vf::VTEICS, 0b111);
         bench.vf(vf.get()).write(vf::VTEIAM, 0b111);

@@ -8,22 +8,22 @@ mod world;
 
 pub(crate) use frames::{mac, plain, tagged, tcp, tcp6, udp};
 pub(crate) use rings::{RING, RX_RING, TX_RING, buffer, data, head_address, packet};
-pub(crate) use world::{Access, BASE, SIZE, TestBus, World};
+pub(crate) use world::{BASE, CardSurroundings, MemoryRequest, SIZE, TestBus};
 
 use core::num::NonZeroU64;
 use core::time::Duration;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl};
 use i82576::config::{MSIX, pf::SRIOV};
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
-use nic::{Budget, Nic, Poll};
-use pages::Mapped;
+use nic::{Budget, Nic, PollResult};
+use pages::MappedPages;
 use pcie::capability::{msix, sriov};
 use pcie::config::offset;
-use pcie::pages::Pages;
+use pcie::pages::GuestPages;
 use pcie::{ConfigAccess, Function};
-use rings::Rings;
+use rings::RingPositions;
 
 /// Address of the port.
 pub(crate) const PORT: MacAddress = MacAddress([0x02, 0, 0, 0, 0, 0xff]);
@@ -33,19 +33,19 @@ pub(crate) const POOL: u32 =
 
 /// The card on the bench.
 #[derive(Clone)]
-pub(crate) struct Bench {
+pub(crate) struct CardFixture {
     pub(crate) nic: Nic,
-    pub(crate) world: World,
+    pub(crate) world: CardSurroundings,
     pub(crate) now: Time,
     pub(crate) budget: Budget,
-    rings: [Rings; 9],
+    rings: [RingPositions; 9],
     /// VFs whose BAR0 pages are mapped as memory.
-    mapped: Vec<(u8, Mapped)>,
+    mapped: Vec<(u8, MappedPages)>,
 }
 
 /// Registers and rings of a function.
-pub(crate) struct Port<'a> {
-    bench: &'a mut Bench,
+pub(crate) struct TestFunction<'a> {
+    bench: &'a mut CardFixture,
     function: Function,
 }
 
@@ -61,13 +61,13 @@ fn slot(function: Function) -> usize {
     }
 }
 
-impl Bench {
+impl CardFixture {
     /// Creates a card after power-on, with the link up and bus mastering of the PF on.
     pub(crate) fn bare() -> Self {
         Self::powered(nic::Config { mac: PORT, iov: true, loopback: None })
     }
 
-    /// Creates a card like [`Bench::new`], with a limit of `loopback` bits per second between pools.
+    /// Creates a card like [`CardFixture::new`], with a limit of `loopback` bits per second between pools.
     pub(crate) fn with_loopback(vfs: u8, loopback: Option<NonZeroU64>) -> Self {
         let mut bench = Self::powered(nic::Config { mac: PORT, iov: true, loopback });
         bench.config(Function::Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
@@ -81,10 +81,10 @@ impl Bench {
         let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
         nic.set_link(true);
-        let rings = core::array::from_fn(|_| Rings::default());
+        let rings = core::array::from_fn(|_| RingPositions::default());
         Self {
             nic,
-            world: World::new(),
+            world: CardSurroundings::new(),
             now: Time::ZERO,
             budget: Budget::default(),
             rings,
@@ -117,7 +117,7 @@ impl Bench {
         pf.write(r::MRQC, mrqc::VMDQ);
         pf.write(r::VT_CTL, vt_ctl::REPL_EN | u32::from(vfs & 7) << vt_ctl::DEF_PL_SHIFT);
         pf.write(r::DTXSWC, dtxswc::LOOPBACK_EN);
-        for pool in Pool::EVERY {
+        for pool in PoolIndex::EVERY {
             pf.write(r::vmolr(pool), POOL);
         }
         for pool in 0..vfs {
@@ -136,25 +136,25 @@ impl Bench {
         self.nic.config_write(function, offset, 2, value);
     }
 
-    pub(crate) fn pf(&mut self) -> Port<'_> {
-        Port { bench: self, function: Function::Pf }
+    pub(crate) fn pf(&mut self) -> TestFunction<'_> {
+        TestFunction { bench: self, function: Function::Pf }
     }
 
-    pub(crate) fn vf(&mut self, n: u8) -> Port<'_> {
-        Port { bench: self, function: Function::Vf(n) }
+    pub(crate) fn vf(&mut self, n: u8) -> TestFunction<'_> {
+        TestFunction { bench: self, function: Function::Vf(n) }
     }
 
     /// Polls the card once.
-    pub(crate) fn poll_once(&mut self) -> Poll {
+    pub(crate) fn poll_once(&mut self) -> PollResult {
         self.look();
-        let World { bus, wire } = &mut self.world;
+        let CardSurroundings { bus, wire } = &mut self.world;
         let poll = self.nic.poll(self.now, self.budget, bus, wire);
         self.show();
         poll
     }
 
     /// Polls until the card has no more work at this time.
-    pub(crate) fn poll(&mut self) -> Poll {
+    pub(crate) fn poll(&mut self) -> PollResult {
         for _ in 0..1000 {
             let poll = self.poll_once();
             if !poll.more {
@@ -209,7 +209,7 @@ impl Bench {
     }
 }
 
-impl Port<'_> {
+impl TestFunction<'_> {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         match self.bench.page_of(self.function, offset) {
             Some(pages) => pages.load(offset),

@@ -1,34 +1,34 @@
 //! Pages of a VF's BAR0 that are mapped as memory, and a guest that loads and stores there. Like a port, the bench applies
 //! the guest's stores before it answers a trapped access, and publishes the registers' new values afterwards.
 
-use super::{Bench, index};
+use super::{CardFixture, index};
 use i82576::Time;
 use i82576::window::MAPPED;
 use nic::Nic;
 use nic::doorbell::Doorbells;
 use pcie::Function;
-use pcie::pages::Pages;
+use pcie::pages::GuestPages;
 use std::cell::{Cell, RefCell};
 
 /// Memory for the mapped pages.
 #[derive(Clone)]
-pub(crate) struct Memory(RefCell<Vec<u32>>);
+pub(crate) struct TestPages(RefCell<Vec<u32>>);
 
 /// Mapped pages of a VF, and the values that the card has published there.
 #[derive(Clone)]
-pub(super) struct Mapped {
-    pages: Memory,
+pub(super) struct MappedPages {
+    pages: TestPages,
     doorbells: Doorbells,
 }
 
-impl Memory {
+impl TestPages {
     fn place(offset: u32) -> usize {
         assert!(MAPPED.contains(&offset) && offset.is_multiple_of(4), "{offset:#x}");
         (offset - MAPPED.start) as usize / 4
     }
 }
 
-impl Pages for Memory {
+impl GuestPages for TestPages {
     fn load(&self, offset: u32) -> u32 {
         self.0.borrow()[Self::place(offset)]
     }
@@ -47,14 +47,14 @@ impl Pages for Memory {
 }
 
 /// Pages whose guest stores to registers between two loads by the card.
-struct Racing<'a> {
-    pages: &'a Memory,
+struct RacingPages<'a> {
+    pages: &'a TestPages,
     /// Loads by the card before the guest's stores.
     loads: Cell<usize>,
     stores: &'a [(u32, u32)],
 }
 
-impl Pages for Racing<'_> {
+impl GuestPages for RacingPages<'_> {
     fn load(&self, offset: u32) -> u32 {
         match self.loads.get().checked_sub(1) {
             Some(left) => self.loads.set(left),
@@ -75,12 +75,12 @@ impl Pages for Racing<'_> {
     }
 }
 
-impl Bench {
+impl CardFixture {
     /// Maps the VF's pages as memory.
     pub(crate) fn map(&mut self, vf: u8) {
-        let pages = Memory(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
+        let pages = TestPages(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
         let doorbells = Doorbells::renew(&self.nic, index(vf), &pages, self.now);
-        self.mapped.push((vf, Mapped { pages, doorbells }));
+        self.mapped.push((vf, MappedPages { pages, doorbells }));
     }
 
     /// Has another card or process take over the VFs' pages with their published values.
@@ -98,7 +98,7 @@ impl Bench {
     }
 
     /// Returns the mapped memory of a register, or `None` for a trapped one.
-    pub(super) fn page_of(&self, function: Function, offset: u32) -> Option<&Memory> {
+    pub(super) fn page_of(&self, function: Function, offset: u32) -> Option<&TestPages> {
         let mapped = self.mapped.iter().find(|(vf, _)| Function::Vf(*vf) == function);
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
@@ -106,7 +106,7 @@ impl Bench {
     /// Applies the guest's stores to the mapped pages. Returns true if there were any.
     pub(crate) fn look(&mut self) -> bool {
         let mut any = false;
-        for (_, Mapped { pages, doorbells }) in &mut self.mapped {
+        for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
             let has_stores = doorbells.has_stores(pages);
             let seen = self.nic.read_doorbells(doorbells, pages, self.now);
             assert_eq!(has_stores, seen, "look finds stores exactly when has_stores reports them");
@@ -117,8 +117,8 @@ impl Bench {
 
     /// Applies the guest's stores while the guest makes `stores` after `loads` loads by the card, and polls.
     pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
-        for (_, Mapped { pages, doorbells }) in &mut self.mapped {
-            let racing = Racing { pages, loads: Cell::new(loads), stores };
+        for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
+            let racing = RacingPages { pages, loads: Cell::new(loads), stores };
             self.nic.read_doorbells(doorbells, &racing, self.now);
         }
         self.nic.poll(self.now, self.budget, &mut self.world.bus, &mut self.world.wire);
@@ -126,7 +126,7 @@ impl Bench {
 
     /// Publishes the registers in the mapped pages.
     pub(crate) fn show(&mut self) {
-        for (_, Mapped { pages, doorbells }) in &mut self.mapped {
+        for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
             self.nic.publish_registers(doorbells, pages, self.now);
         }
     }

@@ -1,10 +1,10 @@
 //! A function's rings on the bench: its software writes descriptors to memory, rings doorbells, and reads results.
 //! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
-use super::{BASE, Bench, Port, SIZE, index, slot};
+use super::{BASE, CardFixture, SIZE, TestFunction, index, slot};
 use i82576::bits::{dctl, srrctl};
-use i82576::descriptor::rx::{Posted, WriteBack, status};
-use i82576::descriptor::tx::Data;
+use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
+use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::descriptor::{DD, SIZE as DESCRIPTOR, legacy};
 use i82576::register::{self as r, rx, tx, vf};
 use pcie::{Function, Iova};
@@ -23,7 +23,7 @@ pub(crate) const RING: u32 = 64;
 
 /// Positions of software in its rings.
 #[derive(Clone, Copy)]
-pub(crate) struct Rings {
+pub(crate) struct RingPositions {
     pub(crate) rx_count: u32,
     pub(crate) rx_tail: u32,
     pub(crate) rx_next: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Rings {
     frames: Iova,
 }
 
-impl Default for Rings {
+impl Default for RingPositions {
     fn default() -> Self {
         Self { rx_count: RING, rx_tail: 0, rx_next: 0, tx_count: RING, tx_tail: 0, frames: FRAMES }
     }
@@ -40,14 +40,14 @@ impl Default for Rings {
 
 /// A received frame: its bytes and its descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedFrame {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) parts: Vec<WriteBack>,
+    pub(crate) parts: Vec<AdvancedRxWriteBack>,
 }
 
-impl Received {
+impl ReceivedFrame {
     /// Returns the last descriptor, which has the status.
-    pub(crate) fn last(&self) -> &WriteBack {
+    pub(crate) fn last(&self) -> &AdvancedRxWriteBack {
         self.parts.last().unwrap()
     }
 }
@@ -62,16 +62,23 @@ fn header(i: u32) -> Iova {
 }
 
 /// Parses a written-back descriptor in the format of SRRCTL.
-fn parse(raw: &[u8; DESCRIPTOR], control: u32) -> Option<WriteBack> {
+fn parse(raw: &[u8; DESCRIPTOR], control: u32) -> Option<AdvancedRxWriteBack> {
     if srrctl::descriptor_type(control) != srrctl::LEGACY {
-        return WriteBack::parse(raw);
+        return AdvancedRxWriteBack::parse(raw);
     }
-    let legacy::WriteBack { length, checksum, status, vlan_tag, .. } = legacy::WriteBack::parse(raw)?;
-    Some(WriteBack { length, hash: checksum.into(), status, vlan_tag, ..WriteBack::default() })
+    let legacy::LegacyRxWriteBack { length, checksum, status, vlan_tag, .. } =
+        legacy::LegacyRxWriteBack::parse(raw)?;
+    Some(AdvancedRxWriteBack {
+        length,
+        hash: checksum.into(),
+        status,
+        vlan_tag,
+        ..AdvancedRxWriteBack::default()
+    })
 }
 
 /// Returns the number of bytes in a frame's header buffer, by its first descriptor.
-fn in_header_buffer(first: &WriteBack, control: u32) -> usize {
+fn in_header_buffer(first: &AdvancedRxWriteBack, control: u32) -> usize {
     let told = usize::from(first.header_length);
     let overflow = first.status & status::HBO != 0;
     match srrctl::descriptor_type(control) {
@@ -87,16 +94,21 @@ pub(crate) fn head_address() -> Iova {
 }
 
 /// Returns a data descriptor in the middle of a packet, without requests.
-pub(crate) fn data(address: Iova, length: u16) -> Data {
-    Data { address, length, ..Data::default() }
+pub(crate) fn data(address: Iova, length: u16) -> AdvancedDataDescriptor {
+    AdvancedDataDescriptor { address, length, ..AdvancedDataDescriptor::default() }
 }
 
 /// Returns a data descriptor of a whole packet with RS.
-pub(crate) fn packet(address: Iova, length: u16) -> Data {
-    Data { end_of_packet: true, report_status: true, payload_length: length.into(), ..data(address, length) }
+pub(crate) fn packet(address: Iova, length: u16) -> AdvancedDataDescriptor {
+    AdvancedDataDescriptor {
+        end_of_packet: true,
+        report_status: true,
+        payload_length: length.into(),
+        ..data(address, length)
+    }
 }
 
-impl Port<'_> {
+impl TestFunction<'_> {
     /// Returns the offset of a register of the function's first receive queue.
     pub(crate) fn rx(&mut self, at: u32) -> u32 {
         match self.function {
@@ -117,7 +129,7 @@ impl Port<'_> {
         self.bench.vfs().min(7)
     }
 
-    pub(crate) fn rings(&mut self) -> &mut Rings {
+    pub(crate) fn rings(&mut self) -> &mut RingPositions {
         &mut self.bench.rings[slot(self.function)]
     }
 
@@ -131,7 +143,7 @@ impl Port<'_> {
     pub(crate) fn start_second_receive(&mut self) {
         let ring = BASE + SIZE as u64 - 0x1_0000;
         for i in 0..8u64 {
-            self.poke(ring + 16 * i, &Posted { packet: ring + 2048 * (i + 1), header: 0 }.emit());
+            self.poke(ring + 16 * i, &PostedRxDescriptor { packet: ring + 2048 * (i + 1), header: 0 }.emit());
         }
         for (at, value) in [
             (rx::RDBAL, ring as u32),
@@ -145,7 +157,7 @@ impl Port<'_> {
     }
 
     pub(crate) fn start_sized(&mut self, rx_count: u32, tx_count: u32) {
-        *self.rings() = Rings { rx_count, tx_count, ..Rings::default() };
+        *self.rings() = RingPositions { rx_count, tx_count, ..RingPositions::default() };
         for (at, value) in [
             (rx::RDBAL, RX_RING as u32),
             (rx::RDBAH, 0),
@@ -183,7 +195,7 @@ impl Port<'_> {
         for _ in 0..count {
             let rings = *self.rings();
             let i = rings.rx_tail;
-            let posted = Posted { packet: buffer(i), header: header(i) };
+            let posted = PostedRxDescriptor { packet: buffer(i), header: header(i) };
             self.poke(RX_RING + u64::from(i) * DESCRIPTOR as u64, &posted.emit());
             self.rings().rx_tail = (i + 1) % rings.rx_count;
         }
@@ -249,12 +261,12 @@ impl Port<'_> {
     }
 
     /// Returns the frames received since the last call, without posting new descriptors.
-    pub(crate) fn received(&mut self) -> Vec<Received> {
-        let (mut frames, mut current) = (Vec::new(), Received { bytes: Vec::new(), parts: Vec::new() });
+    pub(crate) fn received(&mut self) -> Vec<ReceivedFrame> {
+        let (mut frames, mut current) = (Vec::new(), ReceivedFrame { bytes: Vec::new(), parts: Vec::new() });
         let control = self.rx(rx::SRRCTL);
         let control = self.read(control);
         loop {
-            let Rings { rx_next: i, rx_count, .. } = *self.rings();
+            let RingPositions { rx_next: i, rx_count, .. } = *self.rings();
             let at = RX_RING + u64::from(i) * DESCRIPTOR as u64;
             let raw = self.peek(at, DESCRIPTOR).try_into().unwrap();
             let Some(back) = parse(&raw, control) else { break };
@@ -269,7 +281,7 @@ impl Port<'_> {
             if back.end_of_packet() {
                 frames.push(core::mem::replace(
                     &mut current,
-                    Received { bytes: Vec::new(), parts: Vec::new() },
+                    ReceivedFrame { bytes: Vec::new(), parts: Vec::new() },
                 ));
             }
         }
@@ -279,7 +291,7 @@ impl Port<'_> {
 
     /// Returns the received frame, and asserts that there is exactly one.
     #[track_caller]
-    pub(crate) fn expect_frame(&mut self) -> Received {
+    pub(crate) fn expect_frame(&mut self) -> ReceivedFrame {
         let mut frames = self.received();
         assert_eq!(frames.len(), 1, "one frame expected");
         frames.remove(0)
@@ -292,7 +304,7 @@ impl Port<'_> {
     }
 }
 
-impl Bench {
+impl CardFixture {
     /// Returns the number of VFs.
     pub(crate) fn vfs(&mut self) -> u8 {
         let status = self.nic.read(Function::Pf, r::STATUS, self.now);

@@ -2,7 +2,7 @@
 //! and messages, and a wire of two lists of frames.
 
 use i82576::ids::{FCS, MAX_FRAME};
-use nic::{Uncut, Wire};
+use nic::{UnsegmentedLayout, UplinkWire};
 use offload::uncut;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ pub(crate) const SIZE: usize = 2 << 20;
 
 /// A memory request, and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Access {
+pub(crate) struct MemoryRequest {
     pub(crate) function: Function,
     pub(crate) write: bool,
     pub(crate) iova: Iova,
@@ -26,7 +26,7 @@ pub(crate) struct Access {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestBus {
     memory: Vec<(Function, Vec<u8>)>,
-    pub(crate) log: Vec<Access>,
+    pub(crate) log: Vec<MemoryRequest>,
     pub(crate) msix: Vec<(Function, u16)>,
     /// MSI messages sent.
     pub(crate) msi: Vec<Function>,
@@ -47,12 +47,12 @@ pub(crate) struct ListWire {
 
 /// Surroundings of the card.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct CardSurroundings {
     pub(crate) bus: TestBus,
     pub(crate) wire: ListWire,
 }
 
-impl World {
+impl CardSurroundings {
     pub(crate) fn new() -> Self {
         Self { bus: TestBus::default(), wire: ListWire::default() }
     }
@@ -76,7 +76,7 @@ impl TestBus {
 
     fn note(&mut self, function: Function, write: bool, iova: Iova, length: usize) -> Result<(), DmaFault> {
         let fault = self.range(function, iova, length).is_none();
-        self.log.push(Access { function, write, iova, length, fault });
+        self.log.push(MemoryRequest { function, write, iova, length, fault });
         if fault { Err(DmaFault { function, iova }) } else { Ok(()) }
     }
 }
@@ -112,7 +112,7 @@ impl Bus for TestBus {
     }
 }
 
-impl Wire for ListWire {
+impl UplinkWire for ListWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.outgoing.push(frame.to_vec());
         true
@@ -129,7 +129,7 @@ impl Wire for ListWire {
         self.cuts
     }
 
-    fn transmit_uncut(&mut self, packet: &[u8], whole: &Uncut) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], whole: &UnsegmentedLayout) -> bool {
         let mut packet = packet.to_vec();
         let arrived = uncut::arrived(&mut packet, whole.ipv4, whole.mss, MAX_FRAME - FCS);
         assert_eq!(arrived, Some(*whole), "the description matches the packet's headers");

@@ -1,9 +1,9 @@
 //! A PF that writes any value to the filter registers, and a wire that sends any bytes: the card does not panic, and no frame
 //! leaves the pool that the switch has selected.
 
-use crate::common::{Bench, mac, tcp};
+use crate::common::{CardFixture, mac, tcp};
 use i82576::register::{self as r, rx, rx_block};
-use i82576::{Queue, VfIndex};
+use i82576::{QueueIndex, VfIndex};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
@@ -13,7 +13,7 @@ fn registers() -> Vec<u32> {
     let elements = arrays.into_iter().flat_map(|register| (0..8).map(register));
     let single = [r::SYNQF, r::IMIRVP, r::RFCTL, r::VET, r::GPIE, r::TCPTIMER, r::RXCSUM];
     let timed = [r::TSYNCRXCTL, r::TSYNCRXCFG, r::TSYNCTXCTL, r::TIMINCA];
-    elements.chain(single).chain(timed).chain(i82576::Pool::EVERY.map(r::psrtype)).collect()
+    elements.chain(single).chain(timed).chain(i82576::PoolIndex::EVERY.map(r::psrtype)).collect()
 }
 
 /// Draws zero, all ones, or any value: filters match more often with all or none of their bits.
@@ -30,7 +30,7 @@ proptest! {
         frames in proptest::collection::vec(proptest::collection::vec(0u8.., 0..200), 1..6),
         control in 0u32..16,
     ) {
-        let mut bench = Bench::new(3);
+        let mut bench = CardFixture::new(3);
         for vf in 0..3 {
             bench.vf(vf).start();
             let (first, kind) = (bench.vf(vf).rx(rx::SRRCTL), control % 8);
@@ -49,7 +49,7 @@ proptest! {
             bench.wire_sends(&frame);
         }
         let own = VfIndex::new(1).unwrap();
-        for queue in Queue::all().filter(|queue| queue.pool() != own.pool()) {
+        for queue in QueueIndex::all().filter(|queue| queue.pool() != own.pool()) {
             assert_eq!(bench.pf().read(rx_block(queue) + rx::RDH), 0, "queue {}", queue.get());
         }
         bench.wait_us(1_000_000);

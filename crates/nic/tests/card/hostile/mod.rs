@@ -5,7 +5,7 @@ mod filters;
 mod packets;
 mod rings;
 
-use crate::common::{BASE, Bench, SIZE, mac, plain};
+use crate::common::{BASE, CardFixture, SIZE, mac, plain};
 use i82576::register::vf;
 use pcie::Function::Vf;
 
@@ -15,8 +15,8 @@ const END: u64 = BASE + SIZE as u64;
 const REQUESTS_A_POLL: usize = 256 * (16 + 4) + 256;
 
 /// Returns a card whose VF 0 is hostile, and whose VFs 1 and 2 have running rings.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start();
     }
@@ -33,7 +33,7 @@ fn tx_at(register: u32) -> u32 {
 
 /// Frames go to and fro between VFs 1 and 2, and every memory request was the right one's.
 #[track_caller]
-fn expect_neighbours_well(bench: &mut Bench) {
+fn expect_neighbours_well(bench: &mut CardFixture) {
     for (from, to) in [(1, 2), (2, 1)] {
         let frame = plain(mac(to), mac(from), 300);
         bench.vf(from).send(&frame);
@@ -51,7 +51,7 @@ fn expect_neighbours_well(bench: &mut Bench) {
 
 /// Polls until the card is idle, and asserts that no poll exceeds [`REQUESTS_A_POLL`].
 #[track_caller]
-fn poll_bounded(bench: &mut Bench) {
+fn poll_bounded(bench: &mut CardFixture) {
     for _ in 0..10_000 {
         bench.world.bus.log.clear();
         let more = bench.poll_once().more;

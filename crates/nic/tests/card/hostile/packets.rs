@@ -1,17 +1,17 @@
 //! Hostile packets: without end or beginning, with false lengths and offload requests, and in floods.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, tx_at};
-use crate::common::{BASE, Bench, buffer, data, mac, packet, plain};
+use crate::common::{BASE, CardFixture, buffer, data, mac, packet, plain};
 use i82576::MacAddress;
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::vmolr;
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, tx, vf};
 use pcie::Function::Vf;
 
 #[test]
 fn packet_without_eop_is_dropped_up_to_its_end() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 2048);
     bench.vf(1).start();
     bench.vf(2).start();
@@ -38,7 +38,7 @@ fn packet_without_eop_is_dropped_up_to_its_end() {
 
 #[test]
 fn packet_that_fills_its_ring_does_not_hang_the_queue() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     let frame = bench.vf(0).place(&plain(mac(9), mac(0), 50));
     bench.vf(0).transmit(&[data(frame, 64).emit(); 7]);
@@ -49,7 +49,7 @@ fn packet_that_fills_its_ring_does_not_hang_the_queue() {
 
 #[test]
 fn endless_empty_buffers_make_bounded_work() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
     bench.vf(2).start();
@@ -66,11 +66,11 @@ fn endless_empty_buffers_make_bounded_work() {
 
 #[test]
 fn endless_invalid_descriptors_make_bounded_work() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
     bench.vf(2).start();
-    for raw in [Context::default().emit(), [0; 16], [0xff; 16]] {
+    for raw in [AdvancedContextDescriptor::default().emit(), [0; 16], [0xff; 16]] {
         for _ in 0..4000 {
             bench.vf(0).put(raw);
         }
@@ -134,7 +134,8 @@ fn poll_reads_a_bounded_number_of_descriptors() {
     let address = bench.vf(0).place(&frame);
     for i in (0..112).chain(0..112) {
         let last = i == 111;
-        let byte = Data { end_of_packet: last, payload_length: 112, ..data(address + i, 1) };
+        let byte =
+            AdvancedDataDescriptor { end_of_packet: last, payload_length: 112, ..data(address + i, 1) };
         bench.vf(0).put(byte.emit());
     }
     bench.vf(0).ring();
@@ -164,46 +165,46 @@ fn invalid_segmentation_sends_nothing() {
     let mut bench = bench();
     let frame = crate::common::tcp(mac(9), mac(0), &[1; 1000]);
     let address = bench.vf(0).place(&frame);
-    let good = Context {
+    let good = AdvancedContextDescriptor {
         mac_length: 14,
         ip_length: 20,
         l4_length: 20,
         ipv4: true,
-        l4: L4::Tcp,
+        l4: L4PacketType::Tcp,
         mss: 500,
-        ..Context::default()
+        ..AdvancedContextDescriptor::default()
     };
     let nonsense = [
-        Context { mss: 0, ..good },
-        Context { mac_length: 0, ..good },
-        Context { ip_length: 0, ..good },
-        Context { l4_length: 0, ..good },
-        Context { mac_length: 127, ip_length: 511, l4_length: 255, ..good },
-        Context { mss: 65_535, l4: L4::Sctp, ..good },
-        Context { l4: L4::Reserved, ..good },
-        Context::default(),
+        AdvancedContextDescriptor { mss: 0, ..good },
+        AdvancedContextDescriptor { mac_length: 0, ..good },
+        AdvancedContextDescriptor { ip_length: 0, ..good },
+        AdvancedContextDescriptor { l4_length: 0, ..good },
+        AdvancedContextDescriptor { mac_length: 127, ip_length: 511, l4_length: 255, ..good },
+        AdvancedContextDescriptor { mss: 65_535, l4: L4PacketType::Sctp, ..good },
+        AdvancedContextDescriptor { l4: L4PacketType::Reserved, ..good },
+        AdvancedContextDescriptor::default(),
     ];
     let lengths = [0, 1, 13, 53, 54];
     for context in nonsense {
         for length in lengths {
-            let segment = Data {
+            let segment = AdvancedDataDescriptor {
                 segment: true,
                 insert_ip_checksum: true,
                 insert_l4_checksum: true,
                 ..packet(address, length)
             };
             bench.vf(0).transmit(&[context.emit(), segment.emit()]);
-            let whole = Data { segment: false, ..segment };
+            let whole = AdvancedDataDescriptor { segment: false, ..segment };
             bench.vf(0).transmit(&[context.emit(), whole.emit()]);
         }
-        let segment = Data { segment: true, ..packet(address, frame.len() as u16) };
+        let segment = AdvancedDataDescriptor { segment: true, ..packet(address, frame.len() as u16) };
         bench.wire_got();
         bench.vf(0).transmit(&[context.emit(), segment.emit()]);
         // Headers of 893 bytes are unusual, but the card follows the context.
         assert!(bench.wire_got().is_empty() || context.mac_length == 127);
         expect_neighbours_well(&mut bench);
     }
-    let segment = Data { segment: true, ..packet(address, frame.len() as u16) };
+    let segment = AdvancedDataDescriptor { segment: true, ..packet(address, frame.len() as u16) };
     bench.vf(0).transmit(&[good.emit(), segment.emit()]);
     assert_eq!(bench.wire_got().len(), 2);
 }
@@ -211,19 +212,19 @@ fn invalid_segmentation_sends_nothing() {
 #[test]
 fn segments_of_one_byte_make_bounded_work() {
     let mut bench = bench();
-    let context = Context {
+    let context = AdvancedContextDescriptor {
         mac_length: 14,
         ip_length: 20,
         l4_length: 20,
         ipv4: true,
-        l4: L4::Tcp,
+        l4: L4PacketType::Tcp,
         mss: 1,
         index: 0,
-        ..Context::default()
+        ..AdvancedContextDescriptor::default()
     };
     let frame = crate::common::tcp(mac(9), mac(0), &[1; 9000]);
     let address = bench.vf(0).place(&frame);
-    let segment = |length| Data { segment: true, ..packet(address, length) }.emit();
+    let segment = |length| AdvancedDataDescriptor { segment: true, ..packet(address, length) }.emit();
     bench.vf(0).transmit(&[context.emit(), segment(9054)]);
     assert!(bench.wire_got().is_empty(), "9000 segments of one byte are refused");
     for _ in 0..20 {
@@ -271,7 +272,7 @@ fn frame_longer_than_the_neighbours_rlpml_is_dropped() {
     let mut bench = bench();
     bench
         .pf()
-        .write(r::vmolr(Pool::EVERY[1]), crate::common::POOL & !(vmolr::LPE | vmolr::RLPML_MASK) | 1522);
+        .write(r::vmolr(PoolIndex::EVERY[1]), crate::common::POOL & !(vmolr::LPE | vmolr::RLPML_MASK) | 1522);
     bench.vf(0).send(&plain(mac(1), mac(0), 1501));
     bench.vf(0).send(&plain(MacAddress::BROADCAST, mac(0), 9000));
     bench.vf(1).expect_no_frame();

@@ -1,7 +1,7 @@
 //! Hostile rings: invalid ones, rings in unmapped memory, and rings that change between polls.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, rx_at, tx_at};
-use crate::common::{BASE, Bench, TX_RING, buffer, data, mac, packet, plain};
+use crate::common::{BASE, CardFixture, TX_RING, buffer, data, mac, packet, plain};
 use i82576::bits::{ctrl, dctl, v2p};
 use i82576::register::{rx, tx, vf};
 use pcie::Function::Vf;
@@ -29,7 +29,7 @@ fn head_or_tail_beyond_the_ring_transfers_no_frame() {
 
 #[test]
 fn heads_and_tails_moved_between_polls_stay_in_the_ring() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start_sized(8, 8);
     }
@@ -60,7 +60,7 @@ fn heads_and_tails_moved_between_polls_stay_in_the_ring() {
 
 #[test]
 fn receive_tail_moved_back_fills_at_most_one_ring() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
     bench.vf(0).write(rx_at(rx::RDT), 6);
@@ -163,7 +163,7 @@ fn unmapped_receive_buffer_reports_rxe() {
     let mut bench = bench();
     let ring = |i: usize| BASE + 16 * i as u64;
     for (i, address) in [0, END - 10, u64::MAX, 1 << 63].into_iter().enumerate() {
-        let posted = i82576::descriptor::rx::Posted { packet: address, header: address };
+        let posted = i82576::descriptor::rx::PostedRxDescriptor { packet: address, header: address };
         bench.vf(0).poke(ring(i), &posted.emit());
     }
     for i in 0..4 {
@@ -195,7 +195,8 @@ fn head_write_back_onto_ring_and_frame_is_safe() {
 fn received_frame_onto_its_own_ring_is_safe() {
     let mut bench = bench();
     for i in 0..63u64 {
-        let posted = i82576::descriptor::rx::Posted { packet: BASE + i * 8, header: BASE + i * 16 };
+        let posted =
+            i82576::descriptor::rx::PostedRxDescriptor { packet: BASE + i * 8, header: BASE + i * 16 };
         bench.vf(0).poke(BASE + 16 * i, &posted.emit());
     }
     for length in 0..200 {

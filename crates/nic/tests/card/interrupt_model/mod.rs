@@ -7,7 +7,7 @@ mod registers;
 mod rules;
 mod tables;
 
-use crate::common::{Bench, PORT, index, mac, plain};
+use crate::common::{CardFixture, PORT, index, mac, plain};
 use i82576::bits::{ctrl, eitr, gpie, icr, p2v, v2p};
 use i82576::config::{MSIX, pf};
 use i82576::register::{self as r, vf, vf_stats};
@@ -16,14 +16,14 @@ use pcie::capability::{msi, msix};
 use pcie::config::offset;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
-use rules::{Heard, Model};
-use tables::Tables;
+use rules::{InterruptModel, PollInterrupts};
+use tables::ModelTables;
 
 /// An action of software, of a peer or of time. Numbers of VFs and pools are reduced to those that exist.
 #[derive(Debug, Clone)]
-enum Act {
-    Read(Register),
-    Write(Register, u32),
+enum InterruptAction {
+    Read(RegisterView),
+    Write(RegisterView, u32),
     /// The PF unmasks vectors and sets their causes, and the card is polled.
     Tell(u32),
     /// A frame for a pool comes from the wire.
@@ -49,7 +49,7 @@ enum Act {
 
 /// A register in a view of the PF or of a VF.
 #[derive(Debug, Clone, Copy)]
-enum Register {
+enum RegisterView {
     Pf(u32),
     /// An offset in the PF's window onto a VF that exists or not.
     Window(u8, u32),
@@ -57,10 +57,10 @@ enum Register {
 }
 
 /// The card, and the model of its interrupts.
-struct Pair {
-    bench: Bench,
-    model: Model,
-    tables: Tables,
+struct CardAndModel {
+    bench: CardFixture,
+    model: InterruptModel,
+    tables: ModelTables,
     now: u64,
     link: bool,
     /// VFs with running rings.
@@ -109,55 +109,55 @@ fn throttle() -> impl Strategy<Value = u32> {
 }
 
 /// Draws a register of the PF, and a value for it.
-fn pf_register() -> impl Strategy<Value = (Register, u32)> {
+fn pf_register() -> impl Strategy<Value = (RegisterView, u32)> {
     let modes = [gpie::NSICR, gpie::MULTIPLE_MSIX, gpie::MULTIPLE_MSIX, gpie::EIAME, gpie::PBA];
     let mode = proptest::sample::subsequence(modes.to_vec(), 0..=5)
         .prop_map(|all| all.into_iter().fold(0, |a, b| a | b));
     prop_oneof![
         6 => (one_of(&MASKS), any::<bool>(), causes()).prop_map(|(at, twin, value)| {
-            (Register::Pf(if twin { 0xc0 + 2 * (at - r::ICR) } else { at }), value)
+            (RegisterView::Pf(if twin { 0xc0 + 2 * (at - r::ICR) } else { at }), value)
         }),
-        6 => (one_of(&EXTENDED), vectors()).prop_map(|(at, value)| (Register::Pf(at), value)),
-        2 => (0u32..25, throttle()).prop_map(|(i, value)| (Register::Pf(0x1680 + 4 * i), value)),
-        3 => (0u32..8, entries()).prop_map(|(i, value)| (Register::Pf(r::ivar(i)), value)),
-        2 => entries().prop_map(|value| (Register::Pf(r::IVAR_MISC), value)),
-        3 => mode.prop_map(|value| (Register::Pf(r::GPIE), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Pf(r::vtivar(index(n))), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Pf(r::vtivar_misc(index(n))), value)),
-        4 => (0u8..8, one_of(&WINDOW), vectors()).prop_map(|(n, at, value)| (Register::Window(n, at), value)),
+        6 => (one_of(&EXTENDED), vectors()).prop_map(|(at, value)| (RegisterView::Pf(at), value)),
+        2 => (0u32..25, throttle()).prop_map(|(i, value)| (RegisterView::Pf(0x1680 + 4 * i), value)),
+        3 => (0u32..8, entries()).prop_map(|(i, value)| (RegisterView::Pf(r::ivar(i)), value)),
+        2 => entries().prop_map(|value| (RegisterView::Pf(r::IVAR_MISC), value)),
+        3 => mode.prop_map(|value| (RegisterView::Pf(r::GPIE), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Pf(r::vtivar(index(n))), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Pf(r::vtivar_misc(index(n))), value)),
+        4 => (0u8..8, one_of(&WINDOW), vectors()).prop_map(|(n, at, value)| (RegisterView::Window(n, at), value)),
     ]
 }
 
-fn vf_register() -> impl Strategy<Value = (Register, u32)> {
+fn vf_register() -> impl Strategy<Value = (RegisterView, u32)> {
     prop_oneof![
-        6 => (0u8..8, one_of(&VFS_OWN), vectors()).prop_map(|(n, at, value)| (Register::Vf(n, at), value)),
-        2 => (0u8..8, 0u32..3, throttle()).prop_map(|(n, i, value)| (Register::Vf(n, vf::VTEITR + 4 * i), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Vf(n, vf::VTIVAR), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Vf(n, vf::VTIVAR_MISC), value)),
+        6 => (0u8..8, one_of(&VFS_OWN), vectors()).prop_map(|(n, at, value)| (RegisterView::Vf(n, at), value)),
+        2 => (0u8..8, 0u32..3, throttle()).prop_map(|(n, i, value)| (RegisterView::Vf(n, vf::VTEITR + 4 * i), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Vf(n, vf::VTIVAR), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Vf(n, vf::VTIVAR_MISC), value)),
     ]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = InterruptAction> {
     let register = || prop_oneof![3 => pf_register(), 2 => vf_register()];
     prop_oneof![
-        24 => register().prop_map(|(register, value)| Act::Write(register, value)),
-        6 => register().prop_map(|(register, _)| Act::Read(register)),
-        6 => vectors().prop_map(Act::Tell),
-        4 => any::<u8>().prop_map(Act::Arrive),
-        4 => any::<u8>().prop_map(Act::Send),
-        2 => any::<bool>().prop_map(Act::Link),
-        1 => any::<u8>().prop_map(Act::RingPf),
-        2 => any::<u8>().prop_map(Act::RingVf),
-        1 => any::<u8>().prop_map(Act::ResetVf),
-        4 => (0u64..150).prop_map(Act::Wait),
-        12 => Just(Act::Poll),
-        1 => any::<bool>().prop_map(Act::Msix),
-        1 => any::<bool>().prop_map(Act::Msi),
+        24 => register().prop_map(|(register, value)| InterruptAction::Write(register, value)),
+        6 => register().prop_map(|(register, _)| InterruptAction::Read(register)),
+        6 => vectors().prop_map(InterruptAction::Tell),
+        4 => any::<u8>().prop_map(InterruptAction::Arrive),
+        4 => any::<u8>().prop_map(InterruptAction::Send),
+        2 => any::<bool>().prop_map(InterruptAction::Link),
+        1 => any::<u8>().prop_map(InterruptAction::RingPf),
+        2 => any::<u8>().prop_map(InterruptAction::RingVf),
+        1 => any::<u8>().prop_map(InterruptAction::ResetVf),
+        4 => (0u64..150).prop_map(InterruptAction::Wait),
+        12 => Just(InterruptAction::Poll),
+        1 => any::<bool>().prop_map(InterruptAction::Msix),
+        1 => any::<bool>().prop_map(InterruptAction::Msi),
         1 => (proptest::bool::weighted(0.2), proptest::bool::weighted(0.8))
-            .prop_map(|(disable, master)| Act::Command(disable, master)),
-        1 => (any::<u8>(), proptest::bool::weighted(0.8)).prop_map(|(vf, master)| Act::VfMaster(vf, master)),
-        2 => (any::<Option<u8>>(), 0u16..25, any::<bool>()).prop_map(|(n, vector, on)| Act::Mask(n, vector, on)),
-        1 => (any::<Option<u8>>(), proptest::bool::weighted(0.3)).prop_map(|(n, on)| Act::MaskAll(n, on)),
+            .prop_map(|(disable, master)| InterruptAction::Command(disable, master)),
+        1 => (any::<u8>(), proptest::bool::weighted(0.8)).prop_map(|(vf, master)| InterruptAction::VfMaster(vf, master)),
+        2 => (any::<Option<u8>>(), 0u16..25, any::<bool>()).prop_map(|(n, vector, on)| InterruptAction::Mask(n, vector, on)),
+        1 => (any::<Option<u8>>(), proptest::bool::weighted(0.3)).prop_map(|(n, on)| InterruptAction::MaskAll(n, on)),
     ]
 }
 
@@ -177,16 +177,16 @@ fn harmless(vfs: u8) -> impl Iterator<Item = (Function, u32)> {
     pf.chain(extended).chain(arrays).chain(windows).map(|at| (Pf, at)).chain(own)
 }
 
-impl Pair {
+impl CardAndModel {
     /// Creates a card and a model whose functions have running rings, with vectors as a driver sets them.
     fn new(vfs: u8) -> Self {
-        let mut bench = Bench::new(vfs);
+        let mut bench = CardFixture::new(vfs);
         bench.wait_us(10_000);
         bench.pf().read(r::IAC);
         let (gpie, causes) = (bench.pf().read(r::GPIE), bench.pf().read(r::ICS));
-        let model = Model::new(vfs, gpie, causes);
+        let model = InterruptModel::new(vfs, gpie, causes);
         let mut pair =
-            Self { bench, model, tables: Tables::new(), now: 10_000, link: true, running: [false; 8] };
+            Self { bench, model, tables: ModelTables::new(), now: 10_000, link: true, running: [false; 8] };
         pair.bench.poll();
         pair.bench.pf().start();
         (0..vfs).for_each(|vf| pair.start(vf));
@@ -204,11 +204,11 @@ impl Pair {
     }
 
     /// Returns a register's function and offset, if the function exists.
-    fn place(&self, register: Register) -> Option<(Function, u32)> {
+    fn place(&self, register: RegisterView) -> Option<(Function, u32)> {
         match register {
-            Register::Pf(at) => Some((Pf, at)),
-            Register::Window(n, at) => Some((Pf, r::vf_block(index(n)) + at)),
-            Register::Vf(n, at) => self.vf(n).map(|n| (Vf(n), at)),
+            RegisterView::Pf(at) => Some((Pf, at)),
+            RegisterView::Window(n, at) => Some((Pf, r::vf_block(index(n)) + at)),
+            RegisterView::Vf(n, at) => self.vf(n).map(|n| (Vf(n), at)),
         }
     }
 
@@ -228,45 +228,52 @@ impl Pair {
         (pool < 8 && self.link && runs && self.model.masters(function)).then_some((pool, function))
     }
 
-    fn perform(&mut self, act: &Act) {
+    fn perform(&mut self, act: &InterruptAction) {
         let now = self.bench.now;
         match *act {
-            Act::Read(register) => {
+            InterruptAction::Read(register) => {
                 let Some((function, at)) = self.place(register) else { return };
                 assert_eq!(self.bench.nic.read(function, at, now), self.model.read(function, at, self.now));
             }
-            Act::Write(register, value) => {
+            InterruptAction::Write(register, value) => {
                 let Some((function, at)) = self.place(register) else { return };
                 self.bench.nic.write(function, at, value, now);
                 self.model.write(function, at, value, self.now);
             }
-            Act::Tell(vectors) => {
+            InterruptAction::Tell(vectors) => {
                 for at in [r::EIMS, r::EICS] {
-                    self.perform(&Act::Write(Register::Pf(at), vectors));
+                    self.perform(&InterruptAction::Write(RegisterView::Pf(at), vectors));
                 }
                 self.poll();
             }
-            Act::Arrive(n) => self.frame(n, false),
-            Act::Send(n) => self.frame(n, true),
-            Act::Link(up) => {
+            InterruptAction::Arrive(n) => self.frame(n, false),
+            InterruptAction::Send(n) => self.frame(n, true),
+            InterruptAction::Link(up) => {
                 self.bench.nic.set_link(up);
                 if core::mem::replace(&mut self.link, up) != up {
                     self.model.other_events(icr::LSC);
                 }
             }
-            Act::Wait(us) => {
+            InterruptAction::Wait(us) => {
                 self.bench.wait_us(us);
                 self.now += us;
             }
-            Act::Poll => self.poll(),
-            Act::RingPf(n) | Act::RingVf(n) | Act::ResetVf(n) => self.between(act, n),
-            Act::Msix(_) | Act::Msi(_) | Act::Command(..) | Act::VfMaster(..) => self.configure(act),
-            Act::Mask(n, vector, on) => {
+            InterruptAction::Poll => self.poll(),
+            InterruptAction::RingPf(n) | InterruptAction::RingVf(n) | InterruptAction::ResetVf(n) => {
+                self.between(act, n);
+            }
+            InterruptAction::Msix(_)
+            | InterruptAction::Msi(_)
+            | InterruptAction::Command(..)
+            | InterruptAction::VfMaster(..) => self.configure(act),
+            InterruptAction::Mask(n, vector, on) => {
                 let function = self.function(n);
                 let vector = if function == Pf { vector } else { vector % 3 };
                 self.tables.mask(function, vector, on);
             }
-            Act::MaskAll(n, on) => self.tables.control(self.function(n), |control| control.masked = on),
+            InterruptAction::MaskAll(n, on) => {
+                self.tables.control(self.function(n), |control| control.masked = on);
+            }
         }
     }
 
@@ -292,15 +299,15 @@ impl Pair {
     }
 
     /// Performs an action between PF and VF: mailbox, reset.
-    fn between(&mut self, act: &Act, n: u8) {
-        if let Act::RingVf(_) = act {
+    fn between(&mut self, act: &InterruptAction, n: u8) {
+        if let InterruptAction::RingVf(_) = act {
             // The PF may ring a VF that does not exist.
             self.bench.pf().write(r::p2v_mailbox(index(n % 8)), p2v::STS);
             return self.model.mailbox_event(n % 8);
         }
         let Some(n) = self.vf(n) else { return };
         match act {
-            Act::RingPf(_) => {
+            InterruptAction::RingPf(_) => {
                 self.bench.vf(n).write(vf::V2PMAILBOX, v2p::REQ);
                 self.model.other_events(icr::VMMB);
             }
@@ -315,26 +322,26 @@ impl Pair {
         }
     }
 
-    fn configure(&mut self, act: &Act) {
+    fn configure(&mut self, act: &InterruptAction) {
         let enable = |on: bool, bit: u16| if on { u32::from(bit) } else { 0 };
         match *act {
-            Act::Msix(on) => {
+            InterruptAction::Msix(on) => {
                 self.model.msix = on;
                 self.tables.control(Pf, |control| control.enabled = on);
                 self.bench.config(Pf, u16::from(MSIX) + msix::CONTROL, enable(on, msix::CONTROL_ENABLE));
             }
-            Act::Msi(on) => {
+            InterruptAction::Msi(on) => {
                 self.model.msi = on;
                 self.bench.config(Pf, u16::from(pf::MSI) + msi::CONTROL, enable(on, msi::CONTROL_ENABLE));
             }
-            Act::Command(disable, master) => {
+            InterruptAction::Command(disable, master) => {
                 (self.model.pin_disabled, self.model.masters[8]) = (disable, master);
                 let bits = u32::from(offset::COMMAND_MEMORY)
                     | enable(master, offset::COMMAND_BUS_MASTER)
                     | enable(disable, offset::COMMAND_INTX_DISABLE);
                 self.bench.config(Pf, offset::COMMAND, bits);
             }
-            Act::VfMaster(n, on) => {
+            InterruptAction::VfMaster(n, on) => {
                 let Some(n) = self.vf(n) else { return };
                 self.model.masters[usize::from(n)] = on;
                 self.bench.config(Vf(n), offset::COMMAND, enable(on, offset::COMMAND_BUS_MASTER));
@@ -346,7 +353,7 @@ impl Pair {
     fn poll(&mut self) {
         let deadline = self.bench.poll().deadline.map(|at| at.as_nanos() / 1000);
         let bus = &mut self.bench.world.bus;
-        let heard = Heard {
+        let heard = PollInterrupts {
             msix: core::mem::take(&mut bus.msix),
             msi: core::mem::take(&mut bus.msi).len(),
             pin: core::mem::take(&mut bus.pin),
@@ -374,9 +381,9 @@ proptest! {
         (msix, msi) in any::<(bool, bool)>(),
         acts in proptest::collection::vec(act(), 1..200),
     ) {
-        let mut pair = Pair::new(vfs);
-        pair.perform(&Act::Msix(msix));
-        pair.perform(&Act::Msi(msi));
+        let mut pair = CardAndModel::new(vfs);
+        pair.perform(&InterruptAction::Msix(msix));
+        pair.perform(&InterruptAction::Msi(msi));
         for act in &acts {
             pair.perform(act);
             pair.agree();

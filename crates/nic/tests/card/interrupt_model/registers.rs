@@ -1,6 +1,6 @@
 //! Register accesses of the model: the interrupt registers by their offsets.
 
-use super::rules::{Model, VECTORS, Vector};
+use super::rules::{InterruptModel, ModelVector, VECTORS};
 use i82576::bits::{eicr, eitr, gpie, icr};
 use i82576::register::{self as r, vf, vf_stats};
 use pcie::Function::{self, Pf, Vf};
@@ -35,11 +35,11 @@ fn window(offset: u32) -> Option<(u8, u32)> {
 }
 
 /// Returns a register's bits, one for each vector for which `of` is true.
-fn gather(vectors: &[Vector], of: impl Fn(&Vector) -> bool) -> u32 {
+fn gather(vectors: &[ModelVector], of: impl Fn(&ModelVector) -> bool) -> u32 {
     vectors.iter().enumerate().map(|(i, vector)| u32::from(of(vector)) << i).sum()
 }
 
-impl Model {
+impl InterruptModel {
     pub(super) fn read(&mut self, function: Function, offset: u32, now: u64) -> u32 {
         match function {
             Vf(n) => self.vf_read(n, offset, now),

@@ -10,7 +10,7 @@ pub(super) const VECTORS: usize = 25;
 
 /// State of a vector.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Vector {
+pub(super) struct ModelVector {
     /// Bit of the vector in each of EICR (cause), EIMS (mask), EIAC and EIAM.
     pub(super) cause: bool,
     pub(super) unmasked: bool,
@@ -25,7 +25,7 @@ pub(super) struct Vector {
 
 /// Kind of interrupt that the PF uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ModelInterruptMode {
     Vectors,
     OneVector,
     Msi,
@@ -35,7 +35,7 @@ pub(super) enum Form {
 
 /// Messages and pin changes of a poll, and the time of the next poll in microseconds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct PollInterrupts {
     pub(super) msix: Vec<(Function, u16)>,
     pub(super) msi: usize,
     pub(super) pin: Vec<bool>,
@@ -44,9 +44,9 @@ pub(super) struct Heard {
 
 /// State of the model.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct InterruptModel {
     pub(super) vfs: u8,
-    pub(super) vectors: [Vector; VECTORS],
+    pub(super) vectors: [ModelVector; VECTORS],
     /// Bits 31:30 of EIMS and EIAM, which belong to no vector.
     pub(super) high_mask: u32,
     pub(super) high_auto_mask: u32,
@@ -71,12 +71,12 @@ pub(super) struct Model {
     raised: bool,
 }
 
-impl Model {
+impl InterruptModel {
     /// Creates the model of a card with `vfs` VFs. Every function masters the bus, and the PF uses several MSI-X vectors.
     pub(super) fn new(vfs: u8, gpie: u32, icr: u32) -> Self {
         Self {
             vfs,
-            vectors: [Vector::default(); VECTORS],
+            vectors: [ModelVector::default(); VECTORS],
             high_mask: 0,
             high_auto_mask: 0,
             icr,
@@ -124,13 +124,13 @@ impl Model {
         self.gpie & gpie::MULTIPLE_MSIX != 0
     }
 
-    pub(super) fn form(&self) -> Form {
+    pub(super) fn form(&self) -> ModelInterruptMode {
         match (self.msix, self.msi) {
-            (true, _) if self.several() => Form::Vectors,
-            (true, _) => Form::OneVector,
-            (_, true) => Form::Msi,
-            _ if self.pin_disabled => Form::Silent,
-            _ => Form::Pin,
+            (true, _) if self.several() => ModelInterruptMode::Vectors,
+            (true, _) => ModelInterruptMode::OneVector,
+            (_, true) => ModelInterruptMode::Msi,
+            _ if self.pin_disabled => ModelInterruptMode::Silent,
+            _ => ModelInterruptMode::Pin,
         }
     }
 
@@ -226,15 +226,15 @@ impl Model {
     /// Resets a VF by CTRL.RST or VTCTRL.RST, and notifies the PF.
     pub(super) fn reset_vf(&mut self, vf: u8) {
         let first = 22 - 3 * usize::from(vf);
-        self.vectors[first..first + 3].fill(Vector::default());
+        self.vectors[first..first + 3].fill(ModelVector::default());
         self.vtivar[usize::from(vf)] = 0;
         self.vtivar_misc[usize::from(vf)] = 0;
         self.other_events(icr::VMMB);
     }
 
     /// Polls: sends the pending messages that are permitted.
-    pub(super) fn poll(&mut self, now: u64) -> Heard {
-        let (mut heard, form) = (Heard::default(), self.form());
+    pub(super) fn poll(&mut self, now: u64) -> PollInterrupts {
+        let (mut heard, form) = (PollInterrupts::default(), self.form());
         self.follow_form(form);
         self.tell_one(form, now, &mut heard);
         for vector in 0..VECTORS {
@@ -244,41 +244,41 @@ impl Model {
     }
 
     /// Follows a change between messages of the PF's vectors and its single interrupt.
-    fn follow_form(&mut self, form: Form) {
+    fn follow_form(&mut self, form: ModelInterruptMode) {
         for vector in (0..VECTORS).filter(|vector| self.owner(*vector).0 == Pf).collect::<Vec<_>>() {
             let vector = &mut self.vectors[vector];
-            if form == Form::Vectors {
+            if form == ModelInterruptMode::Vectors {
                 vector.owes |= vector.cause && !self.had_vectors;
             } else if vector.cause && vector.unmasked && vector.owes {
                 vector.owes = false;
                 self.one_owes = true;
             }
         }
-        self.had_vectors = form == Form::Vectors;
+        self.had_vectors = form == ModelInterruptMode::Vectors;
     }
 
     /// Sends the single interrupt: a message for each event, or a level on the pin, throttled by EITR 0.
-    fn tell_one(&mut self, form: Form, now: u64, heard: &mut Heard) {
+    fn tell_one(&mut self, form: ModelInterruptMode, now: u64, heard: &mut PollInterrupts) {
         let extended = (0..VECTORS)
             .any(|vector| self.is_pfs(vector) && self.vectors[vector].cause && self.vectors[vector].unmasked);
         let due = extended || self.icr & self.ims != 0;
-        self.one_owes &= due && form != Form::Vectors;
-        if self.raised && !(due && form == Form::Pin) {
+        self.one_owes &= due && form != ModelInterruptMode::Vectors;
+        if self.raised && !(due && form == ModelInterruptMode::Pin) {
             self.raised = false;
             heard.pin.push(false);
         }
         let wants = match form {
-            Form::Vectors | Form::Silent => false,
-            Form::Pin => due && !self.raised,
-            Form::OneVector | Form::Msi => self.one_owes && self.masters(Pf),
+            ModelInterruptMode::Vectors | ModelInterruptMode::Silent => false,
+            ModelInterruptMode::Pin => due && !self.raised,
+            ModelInterruptMode::OneVector | ModelInterruptMode::Msi => self.one_owes && self.masters(Pf),
         };
         if !wants || !self.may_speak(0, now, heard) {
             return;
         }
         self.one_owes = false;
         match form {
-            Form::OneVector => heard.msix.push((Pf, 0)),
-            Form::Msi => heard.msi += 1,
+            ModelInterruptMode::OneVector => heard.msix.push((Pf, 0)),
+            ModelInterruptMode::Msi => heard.msi += 1,
             _ => {
                 self.raised = true;
                 heard.pin.push(true);
@@ -287,10 +287,10 @@ impl Model {
     }
 
     /// Sends a vector's message, and applies EIAC and EIAM.
-    fn tell(&mut self, index: usize, now: u64, heard: &mut Heard) {
+    fn tell(&mut self, index: usize, now: u64, heard: &mut PollInterrupts) {
         let (function, local) = self.owner(index);
-        let Vector { cause, unmasked, owes, .. } = self.vectors[index];
-        let own = function != Pf || self.form() == Form::Vectors;
+        let ModelVector { cause, unmasked, owes, .. } = self.vectors[index];
+        let own = function != Pf || self.form() == ModelInterruptMode::Vectors;
         let wants = own && cause && unmasked && owes && self.masters(function);
         if !wants || !self.may_speak(index, now, heard) {
             return;
@@ -305,7 +305,7 @@ impl Model {
 
     /// Returns true if a vector's interval is over, and starts the next one (EITR bits 14:2). Otherwise the card has to be
     /// polled at its end.
-    fn may_speak(&mut self, vector: usize, now: u64, heard: &mut Heard) -> bool {
+    fn may_speak(&mut self, vector: usize, now: u64, heard: &mut PollInterrupts) -> bool {
         let vector = &mut self.vectors[vector];
         if vector.silent_until > now {
             let first = heard.deadline.map_or(vector.silent_until, |at| at.min(vector.silent_until));

@@ -3,7 +3,7 @@
 //! without MSI-X discards messages. Addresses and data of the tables are not modelled.
 
 use pcie::Function::{self, Pf, Vf};
-use pcie::msix::{Control, ENTRY, Table};
+use pcie::msix::{ENTRY, MsiXControl, MsiXTable};
 use std::collections::BTreeSet;
 
 /// Returns a function's index in the arrays.
@@ -15,21 +15,21 @@ fn slot(function: Function) -> usize {
 }
 
 /// Table of a function, and the model of it.
-struct Side {
-    table: Table,
+struct ModelTable {
+    table: MsiXTable,
     masked: BTreeSet<u16>,
     pending: BTreeSet<u16>,
-    control: Control,
+    control: MsiXControl,
 }
 
 /// Tables of all functions.
-pub(super) struct Tables([Side; 9]);
+pub(super) struct ModelTables([ModelTable; 9]);
 
-impl Side {
+impl ModelTable {
     /// Creates a table with MSI-X enabled and no vector masked.
     fn new() -> Self {
-        let mut table = Table::new(super::rules::VECTORS as u16);
-        let control = Control { enabled: true, masked: false };
+        let mut table = MsiXTable::new(super::rules::VECTORS as u16);
+        let control = MsiXControl { enabled: true, masked: false };
         table.set_control(control);
         for vector in 0..table.vectors() {
             table.write(u64::from(vector) * ENTRY as u64 + 12, &[0]);
@@ -55,9 +55,9 @@ impl Side {
     }
 }
 
-impl Tables {
+impl ModelTables {
     pub(super) fn new() -> Self {
-        Self(core::array::from_fn(|_| Side::new()))
+        Self(core::array::from_fn(|_| ModelTable::new()))
     }
 
     /// Receives the card's message to a vector: it is sent or becomes pending.
@@ -84,7 +84,7 @@ impl Tables {
     }
 
     /// Changes the control word.
-    pub(super) fn control(&mut self, function: Function, change: impl FnOnce(&mut Control)) {
+    pub(super) fn control(&mut self, function: Function, change: impl FnOnce(&mut MsiXControl)) {
         let side = &mut self.0[slot(function)];
         change(&mut side.control);
         side.table.set_control(side.control);

@@ -2,23 +2,23 @@
 //! in the second half of the descriptor.
 
 use super::{at, bench, frame};
-use crate::common::{BASE, Bench, POOL, buffer, mac, tagged, tcp};
-use i82576::Pool;
+use crate::common::{BASE, CardFixture, POOL, buffer, mac, tagged, tcp};
+use i82576::PoolIndex;
 use i82576::bits::{rctl, rxcsum, vmolr};
-use i82576::descriptor::legacy::WriteBack;
+use i82576::descriptor::legacy::LegacyRxWriteBack;
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx};
 
-fn legacy() -> Bench {
+fn legacy() -> CardFixture {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), 0);
     bench
 }
 
 /// Reads descriptor `i` from memory.
-fn descriptor(bench: &mut Bench, i: u32) -> WriteBack {
+fn descriptor(bench: &mut CardFixture, i: u32) -> LegacyRxWriteBack {
     let raw = bench.vf(0).peek(BASE + 16 * u64::from(i), 16);
-    WriteBack::parse(&raw.try_into().unwrap()).expect("the descriptor is written back")
+    LegacyRxWriteBack::parse(&raw.try_into().unwrap()).expect("the descriptor is written back")
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn legacy_received_frame_has_eop_in_its_last_descriptor() {
 #[test]
 fn legacy_receive_reports_the_vlan_tag_in_special() {
     let mut bench = legacy();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&tagged(0x6064, &frame(60)));
     let back = descriptor(&mut bench, 0);
     assert_eq!((back.vlan_tag, back.status), (0x6064, 1 | status::EOP | status::VP));

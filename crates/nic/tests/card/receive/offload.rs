@@ -2,8 +2,8 @@
 //! code (`offload`).
 
 use super::{at, bench, frame, srrctl};
-use crate::common::{Bench, POOL, SIZE, mac, plain, tagged, tcp, udp};
-use i82576::Pool;
+use crate::common::{CardFixture, POOL, SIZE, mac, plain, tagged, tcp, udp};
+use i82576::PoolIndex;
 use i82576::bits::{ctrl, dctl, mrqc, psrtype, vmolr};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
 use i82576::register::{self as r, rx, vf};
@@ -17,7 +17,7 @@ fn vmolr_strvlan_moves_the_vlan_tag_to_the_descriptor() {
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, tagged(0x6064, &untagged));
     assert_eq!((received.last().status & status::VP, received.last().vlan_tag), (0, 0));
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&tagged(0x6064, &untagged));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, untagged);
@@ -45,7 +45,7 @@ fn stripped_and_split_frame_uses_several_buffers() {
     for (options, header, bytes) in
         [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
     {
-        bench.pf().write(r::vmolr(Pool::FIRST), options);
+        bench.pf().write(r::vmolr(PoolIndex::FIRST), options);
         bench.wire_sends(&tagged(5, &segment));
         let received = bench.vf(0).expect_frame();
         assert_eq!(received.parts[0].header_length, header);
@@ -94,7 +94,7 @@ fn rss_hash_is_reported_and_selects_the_pools_queue() {
     bench.wire_sends(&frame(60));
     let plain = bench.vf(0).expect_frame();
     assert_eq!((plain.last().rss_type, plain.last().hash), (rss_type::NONE, 0));
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::RSSE);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::RSSE);
     bench.wire_sends(&segment);
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.nic.counters()[0].rx_disabled, 1, "queue 8 is not set up");
@@ -122,8 +122,10 @@ fn second_queue_of_a_vf_receives_by_rss_hash() {
     let mut bench = bench();
     let second = at(vf::QUEUE_STRIDE);
     let ring = crate::common::BASE + 0x800;
-    let posted =
-        i82576::descriptor::rx::Posted { packet: crate::common::BASE + SIZE as u64 - 4096, header: 0 };
+    let posted = i82576::descriptor::rx::PostedRxDescriptor {
+        packet: crate::common::BASE + SIZE as u64 - 4096,
+        header: 0,
+    };
     bench.vf(0).poke(ring, &posted.emit());
     for (register, value) in [
         (rx::RDBAL, ring as u32),
@@ -136,7 +138,7 @@ fn second_queue_of_a_vf_receives_by_rss_hash() {
     }
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << 16);
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::RSSE);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::RSSE);
     bench.vf(0).write(vf::VTIVAR, 0x0080_0000);
     bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
     assert_eq!(bench.vf(0).read(second + rx::RDH), 1);
@@ -146,9 +148,9 @@ fn second_queue_of_a_vf_receives_by_rss_hash() {
 /// PIF tells software to compare the address itself.
 #[test]
 fn frame_without_an_exact_address_match_sets_pif() {
-    let mut bench = Bench::new(3);
+    let mut bench = CardFixture::new(3);
     bench.vf(0).start();
-    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);
+    bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::MPME);
     let group = i82576::MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
     for (to, mark) in [(mac(0), 0), (i82576::MacAddress::BROADCAST, 0), (group, status::PIF)] {
         bench.wire_sends(&plain(to, mac(9), 60));

@@ -2,17 +2,17 @@
 //! RCTL.SECRC. Also a small driver that polls legacy descriptors on queue 0.
 
 use super::srrctl;
-use crate::common::{Bench, PORT, SIZE, mac, plain, tagged, tcp, tcp6, udp};
-use i82576::Queue;
+use crate::common::{CardFixture, PORT, SIZE, mac, plain, tagged, tcp, tcp6, udp};
+use i82576::QueueIndex;
 use i82576::bits::{ctrl, dctl, icr, mrqc, rctl, rxcsum, tctl};
 use i82576::descriptor::legacy;
-use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
+use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, rss_type, status};
 use i82576::register::{self as r, rx, rx_block};
 use pcie::Function::Pf;
 
 /// Returns a card whose PF has a running queue 0 and RCTL bits `control`.
-pub(super) fn bench(control: u32) -> Bench {
-    let mut bench = Bench::bare();
+pub(super) fn bench(control: u32) -> CardFixture {
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | control);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
     bench.pf().start();
@@ -52,7 +52,7 @@ fn frame_check_sequence_is_delivered_without_secrc() {
 
 #[test]
 fn pools_never_receive_a_frame_check_sequence() {
-    let mut bench = Bench::new(1);
+    let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.pf().clear(r::RCTL, rctl::SECRC);
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -73,7 +73,7 @@ fn ctrl_vme_strips_vlan_tags_without_pools() {
 #[test]
 fn rctl_lpe_accepts_long_frames_up_to_rlpml() {
     let mut bench = bench(rctl::SECRC);
-    let longest = |bench: &mut Bench| {
+    let longest = |bench: &mut CardFixture| {
         let lengths = [1514, 1515, 1518, 2000, 2001, 9722, 9724];
         lengths.into_iter().rfind(|length| {
             bench.wire_sends(&frame(*length));
@@ -108,12 +108,12 @@ fn small_driver_receives_by_polling_legacy_rings() {
         bench.pf().post(1);
         let answer = plain(mac(9), PORT, 46);
         let address = bench.pf().place(&answer);
-        let descriptor = legacy::Transmit {
+        let descriptor = legacy::LegacyTxDescriptor {
             address,
             length: 60,
             end_of_packet: true,
             report_status: true,
-            ..legacy::Transmit::default()
+            ..legacy::LegacyTxDescriptor::default()
         };
         bench.pf().transmit(&[descriptor.emit()]);
         assert!(bench.pf().is_done(u32::from(round % 16)));
@@ -123,11 +123,14 @@ fn small_driver_receives_by_polling_legacy_rings() {
 }
 
 /// Starts all queues with rings of eight descriptors and 1 KiB buffers, at the end of the PF's memory.
-pub(super) fn start_all(bench: &mut Bench) {
-    for queue in Queue::all() {
+pub(super) fn start_all(bench: &mut CardFixture) {
+    for queue in QueueIndex::all() {
         let ring = crate::common::BASE + SIZE as u64 - 0x4_0000 + u64::from(queue.get()) * 0x4000;
         for i in 0..8u64 {
-            bench.pf().poke(ring + 16 * i, &Posted { packet: ring + 0x400 * (i + 1), header: 0 }.emit());
+            bench.pf().poke(
+                ring + 16 * i,
+                &PostedRxDescriptor { packet: ring + 0x400 * (i + 1), header: 0 }.emit(),
+            );
         }
         for (at, value) in [
             (rx::RDBAL, ring as u32),
@@ -143,15 +146,15 @@ pub(super) fn start_all(bench: &mut Bench) {
 }
 
 /// Returns the queue that gets a frame, and the frame's first descriptor.
-pub(super) fn queue_of(bench: &mut Bench, frame: &[u8]) -> (u8, WriteBack) {
+pub(super) fn queue_of(bench: &mut CardFixture, frame: &[u8]) -> (u8, AdvancedRxWriteBack) {
     start_all(bench);
     bench.wire_sends(frame);
-    let mut hit = Queue::all().filter(|queue| bench.pf().read(rx_block(*queue) + rx::RDH) == 1);
+    let mut hit = QueueIndex::all().filter(|queue| bench.pf().read(rx_block(*queue) + rx::RDH) == 1);
     let queue = hit.next().expect("a queue got the frame");
     assert_eq!(hit.next(), None);
     let ring = bench.pf().read(rx_block(queue) + rx::RDBAL);
     let raw = bench.pf().peek(ring.into(), 16).try_into().unwrap();
-    (queue.get(), WriteBack::parse(&raw).unwrap())
+    (queue.get(), AdvancedRxWriteBack::parse(&raw).unwrap())
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Filters on a port with pools: the switch chooses the pool, and a filter chooses between its two queues. `queue_filters`
 //! tests the fields that a filter compares.
 
-use crate::common::{Bench, mac, tcp};
+use crate::common::{CardFixture, mac, tcp};
 use i82576::bits::{etqf, ftqf, imir, imirext, synqf};
 use i82576::register::{self as r, rx, vf};
 
 const ANY: u32 = 0xf000_0000 | ftqf::QUEUE_ENABLE;
 
 /// Returns a card whose VFs 1 and 2 run both of their queues.
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
+fn bench() -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for n in [1, 2] {
         bench.vf(n).start();
         bench.vf(n).start_second_receive();
@@ -20,8 +20,8 @@ fn bench() -> Bench {
 }
 
 /// Sends a segment to VF `n`, and returns the number of descriptors that its first and second queue have filled.
-fn filled(bench: &mut Bench, n: u8) -> [u32; 2] {
-    let heads = |bench: &mut Bench| {
+fn filled(bench: &mut CardFixture, n: u8) -> [u32; 2] {
+    let heads = |bench: &mut CardFixture| {
         [0, vf::QUEUE_STRIDE].map(|queue| bench.vf(n).read(vf::RX_BLOCK + queue + rx::RDH))
     };
     let before = heads(bench);

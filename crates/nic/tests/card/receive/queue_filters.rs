@@ -2,7 +2,7 @@
 //! this order (I210 datasheet 7.1.2 and figure 7-5). Registers are written as DPDK and Linux write them.
 
 use super::pf::{bench, queue_of};
-use crate::common::{Bench, PORT, mac, plain, tagged, tcp, tcp6, udp};
+use crate::common::{CardFixture, PORT, mac, plain, tagged, tcp, tcp6, udp};
 use i82576::bits::{etqf, ftqf, imir, imirext, mrqc, rctl, rfctl, rxcsum, synqf};
 use i82576::descriptor::rx::packet_type as kind;
 use i82576::register as r;
@@ -15,7 +15,7 @@ const NOT_COMPARED: u32 = ftqf::ANY_POOL
     | ftqf::ANY_SOURCE_PORT
     | ftqf::QUEUE_ENABLE;
 
-fn port() -> Bench {
+fn port() -> CardFixture {
     bench(rctl::SECRC)
 }
 
@@ -34,7 +34,7 @@ fn flagged(flags: u8) -> Vec<u8> {
 }
 
 /// Writes five-tuple filter `i` with its queue and the fields that it compares.
-fn tuple(bench: &mut Bench, i: u32, queue: u32, compared: u32) {
+fn tuple(bench: &mut CardFixture, i: u32, queue: u32, compared: u32) {
     bench.pf().write(r::ftqf(i), (NOT_COMPARED & !compared) | queue << ftqf::QUEUE_SHIFT);
     bench.pf().write(r::imir(i), imir::ANY_PORT);
     bench.pf().write(r::imirext(i), imirext::ANY_SIZE | imirext::ANY_FLAGS);

@@ -3,9 +3,9 @@
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{POOL, RX_RING, buffer, mac, tagged, tcp, tcp6, udp};
-use i82576::Pool;
+use i82576::PoolIndex;
 use i82576::bits::{psrtype, vmolr};
-use i82576::descriptor::rx::{Posted, WriteBack, status};
+use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
 use i82576::register::{self as r, rx, vf};
 
 /// PSRTYPE with every kind of IP packet.
@@ -140,10 +140,10 @@ fn unmapped_header_buffer_sets_receive_error_rxe() {
     let mut bench = bench();
     bench.vf(0).write(vf::PSRTYPE, IP);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
-    bench.vf(0).poke(RX_RING, &Posted { packet: buffer(0), header: 0 }.emit());
+    bench.vf(0).poke(RX_RING, &PostedRxDescriptor { packet: buffer(0), header: 0 }.emit());
     bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
     let raw = bench.vf(0).peek(RX_RING, 16).try_into().unwrap();
-    assert_eq!(WriteBack::parse(&raw).unwrap().status & status::RXE, status::RXE);
+    assert_eq!(AdvancedRxWriteBack::parse(&raw).unwrap().status & status::RXE, status::RXE);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn stripped_and_split_frame_uses_several_buffers() {
     for (options, header, bytes) in
         [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
     {
-        bench.pf().write(r::vmolr(Pool::FIRST), options);
+        bench.pf().write(r::vmolr(PoolIndex::FIRST), options);
         bench.wire_sends(&tagged(5, &segment));
         let received = bench.vf(0).expect_frame();
         assert_eq!(received.parts[0].header_length, header);

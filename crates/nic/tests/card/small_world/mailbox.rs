@@ -1,14 +1,14 @@
 //! The mailbox of a VF, in every order of short scripts of both sides and of resets. After each step the card equals a model
 //! of the datasheet's rules.
 
-use super::{Player, orders};
-use crate::common::{Bench, index};
+use super::{ScriptPlayer, orders};
+use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, p2v, v2p};
 use i82576::register::{self as r, vf};
 
 /// A step of VF or PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum MailboxStep {
     /// The VF writes V2PMAILBOX.
     VfWrites(u32),
     /// The VF reads V2PMAILBOX, which clears its notices.
@@ -31,7 +31,7 @@ enum Step {
 
 /// Visible state of a mailbox, by the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Model {
+struct MailboxModel {
     /// Value of V2PMAILBOX as the VF reads it.
     v2p: u32,
     word: u32,
@@ -40,7 +40,7 @@ struct Model {
     was_reset: bool,
 }
 
-impl Model {
+impl MailboxModel {
     /// Locks the memory for a side that asks, unless the other side holds it. A write that does not ask releases it.
     fn take(&mut self, asks: bool, own: u32, other: u32) {
         if !asks {
@@ -50,16 +50,16 @@ impl Model {
         }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: MailboxStep) {
         match step {
-            Step::VfWrites(value) => {
+            MailboxStep::VfWrites(value) => {
                 self.take(value & v2p::VFU != 0, v2p::VFU, v2p::PFU);
                 self.asked |= value & v2p::REQ != 0;
                 self.acknowledged |= value & v2p::ACK != 0;
             }
-            Step::VfReads => self.v2p &= !(v2p::PFSTS | v2p::PFACK | v2p::RSTD),
-            Step::VfFills(value) | Step::PfFills(value) => self.word = value,
-            Step::PfWrites(value) => {
+            MailboxStep::VfReads => self.v2p &= !(v2p::PFSTS | v2p::PFACK | v2p::RSTD),
+            MailboxStep::VfFills(value) | MailboxStep::PfFills(value) => self.word = value,
+            MailboxStep::PfWrites(value) => {
                 if value & p2v::RVFU != 0 {
                     self.v2p &= !v2p::VFU;
                     (self.asked, self.acknowledged) = (false, false);
@@ -68,14 +68,14 @@ impl Model {
                 self.v2p |= if value & p2v::STS != 0 { v2p::PFSTS } else { 0 };
                 self.v2p |= if value & p2v::ACK != 0 { v2p::PFACK } else { 0 };
             }
-            Step::PfClears => (self.asked, self.acknowledged, self.was_reset) = (false, false, false),
-            Step::VfReset => {
+            MailboxStep::PfClears => (self.asked, self.acknowledged, self.was_reset) = (false, false, false),
+            MailboxStep::VfReset => {
                 self.v2p = self.v2p & v2p::RSTI | v2p::RSTD;
                 (self.asked, self.acknowledged, self.was_reset) = (false, false, true);
             }
-            Step::PfReset => *self = Self { v2p: v2p::RSTI, word: self.word, ..Self::idle() },
-            Step::PfDone if self.v2p & v2p::RSTI != 0 => self.v2p = self.v2p & !v2p::RSTI | v2p::RSTD,
-            Step::PfDone => {}
+            MailboxStep::PfReset => *self = Self { v2p: v2p::RSTI, word: self.word, ..Self::idle() },
+            MailboxStep::PfDone if self.v2p & v2p::RSTI != 0 => self.v2p = self.v2p & !v2p::RSTI | v2p::RSTD,
+            MailboxStep::PfDone => {}
         }
     }
 
@@ -84,28 +84,28 @@ impl Model {
     }
 }
 
-fn step(bench: &mut Bench, step: Step) {
+fn step(bench: &mut CardFixture, step: MailboxStep) {
     let vf1 = index(1);
     match step {
-        Step::VfWrites(value) => bench.vf(1).write(vf::V2PMAILBOX, value),
-        Step::VfReads => _ = bench.vf(1).read(vf::V2PMAILBOX),
-        Step::VfFills(value) => bench.vf(1).write(vf::VMBMEM, value),
-        Step::PfWrites(value) => bench.pf().write(r::p2v_mailbox(vf1), value),
-        Step::PfClears => {
+        MailboxStep::VfWrites(value) => bench.vf(1).write(vf::V2PMAILBOX, value),
+        MailboxStep::VfReads => _ = bench.vf(1).read(vf::V2PMAILBOX),
+        MailboxStep::VfFills(value) => bench.vf(1).write(vf::VMBMEM, value),
+        MailboxStep::PfWrites(value) => bench.pf().write(r::p2v_mailbox(vf1), value),
+        MailboxStep::PfClears => {
             bench.pf().write(r::MBVFICR, vf1.bit() | vf1.bit() << 16);
             bench.pf().write(r::VFLRE, vf1.bit());
         }
-        Step::PfFills(value) => bench.pf().write(r::vmbmem(vf1, 0), value),
-        Step::VfReset => bench.vf(1).write(vf::CTRL, ctrl::RST),
-        Step::PfReset => bench.pf().write(r::CTRL, ctrl::RST),
-        Step::PfDone => bench.pf().write(r::CTRL_EXT, ctrl_ext::PFRSTD),
+        MailboxStep::PfFills(value) => bench.pf().write(r::vmbmem(vf1, 0), value),
+        MailboxStep::VfReset => bench.vf(1).write(vf::CTRL, ctrl::RST),
+        MailboxStep::PfReset => bench.pf().write(r::CTRL, ctrl::RST),
+        MailboxStep::PfDone => bench.pf().write(r::CTRL_EXT, ctrl_ext::PFRSTD),
     }
 }
 
 /// Reads the mailbox of the card without an effect.
-fn look(bench: &mut Bench) -> Model {
+fn look(bench: &mut CardFixture) -> MailboxModel {
     let events = bench.pf().read(r::MBVFICR);
-    Model {
+    MailboxModel {
         v2p: bench.pf().read(r::v2p_mailbox(index(1))),
         word: bench.pf().read(r::vmbmem(index(1), 0)),
         asked: events & 2 != 0,
@@ -115,12 +115,12 @@ fn look(bench: &mut Bench) -> Model {
 }
 
 /// Plays every order of the scripts, compares card and model after each step, and returns the number of orders.
-fn play(scripts: &[&[Step]]) -> usize {
+fn play(scripts: &[&[MailboxStep]]) -> usize {
     let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
-    let (mut bench, mut count) = (Bench::new(3), 0);
+    let (mut bench, mut count) = (CardFixture::new(3), 0);
     orders(&lengths, &mut |order| {
         restart(&mut bench);
-        let (mut model, mut player) = (Model::idle(), Player::new(scripts));
+        let (mut model, mut player) = (MailboxModel::idle(), ScriptPlayer::new(scripts));
         for (at, &script) in order.iter().enumerate() {
             let next = *player.step(script);
             step(&mut bench, next);
@@ -136,26 +136,32 @@ fn play(scripts: &[&[Step]]) -> usize {
 }
 
 /// Sets VF 1's mailbox to its idle state.
-fn restart(bench: &mut Bench) {
-    for next in [Step::VfWrites(0), Step::PfWrites(0), Step::PfDone, Step::VfReads, Step::PfClears] {
+fn restart(bench: &mut CardFixture) {
+    for next in [
+        MailboxStep::VfWrites(0),
+        MailboxStep::PfWrites(0),
+        MailboxStep::PfDone,
+        MailboxStep::VfReads,
+        MailboxStep::PfClears,
+    ] {
         step(bench, next);
     }
-    step(bench, Step::VfFills(0));
-    assert_eq!(look(bench), Model::idle());
+    step(bench, MailboxStep::VfFills(0));
+    assert_eq!(look(bench), MailboxModel::idle());
 }
 
-const VF_ASKS: &[Step] = &[
-    Step::VfWrites(v2p::VFU),
-    Step::VfFills(0x1),
-    Step::VfWrites(v2p::REQ),
-    Step::VfReads,
-    Step::VfWrites(v2p::ACK),
+const VF_ASKS: &[MailboxStep] = &[
+    MailboxStep::VfWrites(v2p::VFU),
+    MailboxStep::VfFills(0x1),
+    MailboxStep::VfWrites(v2p::REQ),
+    MailboxStep::VfReads,
+    MailboxStep::VfWrites(v2p::ACK),
 ];
-const PF_ANSWERS: &[Step] = &[
-    Step::PfClears,
-    Step::PfWrites(p2v::PFU),
-    Step::PfFills(0x8000_0001),
-    Step::PfWrites(p2v::STS | p2v::ACK),
+const PF_ANSWERS: &[MailboxStep] = &[
+    MailboxStep::PfClears,
+    MailboxStep::PfWrites(p2v::PFU),
+    MailboxStep::PfFills(0x8000_0001),
+    MailboxStep::PfWrites(p2v::STS | p2v::ACK),
 ];
 
 #[test]
@@ -165,32 +171,33 @@ fn mailbox_keeps_its_rules_in_every_interleaving() {
 
 #[test]
 fn mailbox_keeps_its_rules_across_a_vf_reset() {
-    assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::VfReset, Step::VfReads]]), 6_930);
+    assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[MailboxStep::VfReset, MailboxStep::VfReads]]), 6_930);
 }
 
 #[test]
 fn mailbox_keeps_its_rules_across_a_pf_reset() {
-    assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::PfReset, Step::PfDone]]), 6_930);
+    assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[MailboxStep::PfReset, MailboxStep::PfDone]]), 6_930);
 }
 
 #[test]
 fn mailbox_keeps_its_rules_across_vf_and_pf_resets() {
-    let resets: [&[Step]; 2] = [&[Step::VfReset], &[Step::PfReset, Step::PfDone]];
+    let resets: [&[MailboxStep]; 2] = [&[MailboxStep::VfReset], &[MailboxStep::PfReset, MailboxStep::PfDone]];
     assert_eq!(play(&[&VF_ASKS[..4], &PF_ANSWERS[1..], resets[0], resets[1]]), 12_600);
 }
 
 #[test]
 fn mailbox_keeps_its_rules_when_the_pf_revokes_the_lock() {
-    let takes = [Step::PfWrites(p2v::RVFU | p2v::PFU), Step::PfWrites(0)];
-    assert_eq!(play(&[VF_ASKS, &takes, &[Step::VfReset]]), 168);
+    let takes = [MailboxStep::PfWrites(p2v::RVFU | p2v::PFU), MailboxStep::PfWrites(0)];
+    assert_eq!(play(&[VF_ASKS, &takes, &[MailboxStep::VfReset]]), 168);
 }
 
 #[test]
 fn mailbox_keeps_its_rules_for_any_two_register_writes() {
-    let values: Vec<Step> = (0..8).map(Step::VfWrites).chain((0..32).map(Step::PfWrites)).collect();
+    let values: Vec<MailboxStep> =
+        (0..8).map(MailboxStep::VfWrites).chain((0..32).map(MailboxStep::PfWrites)).collect();
     for first in &values {
         for second in &values {
-            play(&[&[*first], &[*second], &[Step::VfReads]]);
+            play(&[&[*first], &[*second], &[MailboxStep::VfReads]]);
         }
     }
 }

@@ -24,11 +24,11 @@ fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
 }
 
 /// Scripts that are played step by step.
-struct Player<'a, S> {
+struct ScriptPlayer<'a, S> {
     scripts: Vec<core::slice::Iter<'a, S>>,
 }
 
-impl<'a, S> Player<'a, S> {
+impl<'a, S> ScriptPlayer<'a, S> {
     fn new(scripts: &[&'a [S]]) -> Self {
         Self { scripts: scripts.iter().map(|script| script.iter()).collect() }
     }

@@ -1,8 +1,8 @@
 //! Every way to stop a VF, in every order with its own frames, its neighbour's and the wire's. A stopped VF is silent: the
 //! card makes no memory request and sends no message in its name.
 
-use super::{Player, orders};
-use crate::common::{Bench, index, mac, packet, plain};
+use super::{ScriptPlayer, orders};
+use crate::common::{CardFixture, index, mac, packet, plain};
 use i82576::bits::ctrl;
 use i82576::config::{EXPRESS, pf};
 use i82576::register::{self as r, vf};
@@ -12,7 +12,7 @@ use pcie::config::offset;
 
 /// Step of a script: an action of VF 1, its neighbour, the wire or the PF.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum ResetScriptStep {
     /// The VF has a frame for its neighbour and rings.
     Sends,
     /// The VF asks for an interrupt.
@@ -26,14 +26,14 @@ enum Step {
     /// The PF opens all gates.
     Opens,
     /// The VF is stopped.
-    Stop(Way),
+    Stop(StopMethod),
 }
 
 /// A way to stop VF 1.
-type Way = fn(&mut Bench);
+type StopMethod = fn(&mut CardFixture);
 
 /// Ways to stop VF 1, and true if its neighbour keeps running.
-const WAYS: [(Way, bool); 8] = [
+const WAYS: [(StopMethod, bool); 8] = [
     (|bench| bench.vf(1).write(vf::CTRL, ctrl::RST), true),
     (|bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST), true),
     (|bench| flr(bench, Vf(1)), true),
@@ -44,28 +44,28 @@ const WAYS: [(Way, bool); 8] = [
     (|bench| bench.config(Pf, u16::from(pf::POWER) + power::CONTROL, 3), false),
 ];
 
-fn flr(bench: &mut Bench, function: pcie::Function) {
+fn flr(bench: &mut CardFixture, function: pcie::Function) {
     let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
 
-fn step(bench: &mut Bench, step: Step) {
-    let sends = |bench: &mut Bench, from: u8, to: u8| {
+fn step(bench: &mut CardFixture, step: ResetScriptStep) {
+    let sends = |bench: &mut CardFixture, from: u8, to: u8| {
         let frame = bench.vf(from).place(&plain(mac(to), mac(from), 60));
         bench.vf(from).put(packet(frame, 74).emit());
         bench.vf(from).ring();
     };
     match step {
-        Step::Sends => sends(bench, 1, 0),
-        Step::Asks => bench.vf(1).write(vf::VTEICS, 0b111),
-        Step::WireSends => bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 60)),
-        Step::NeighbourSends => sends(bench, 0, 1),
-        Step::Poll => _ = bench.poll_once(),
-        Step::Opens => {
+        ResetScriptStep::Sends => sends(bench, 1, 0),
+        ResetScriptStep::Asks => bench.vf(1).write(vf::VTEICS, 0b111),
+        ResetScriptStep::WireSends => bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 60)),
+        ResetScriptStep::NeighbourSends => sends(bench, 0, 1),
+        ResetScriptStep::Poll => _ = bench.poll_once(),
+        ResetScriptStep::Opens => {
             bench.pf().write(r::VFRE, 0xff);
             bench.pf().write(r::VFTE, 0xff);
         }
-        Step::Stop(way) => {
+        ResetScriptStep::Stop(way) => {
             way(bench);
             bench.world.bus.log.clear();
             bench.msix();
@@ -74,30 +74,30 @@ fn step(bench: &mut Bench, step: Step) {
 }
 
 /// Returns true if the card made no request and sent no message in the VF's name since it was stopped.
-fn is_silent(bench: &Bench) -> bool {
+fn is_silent(bench: &CardFixture) -> bool {
     let memory = bench.world.bus.log.iter().all(|access| access.function != Vf(1));
     memory && bench.world.bus.msix.iter().all(|(function, _)| *function != Vf(1))
 }
 
 /// Starts VFs 0 and 1 with running rings and without pending frames.
-fn start(bench: &mut Bench) {
-    *bench = Bench::new(2);
+fn start(bench: &mut CardFixture) {
+    *bench = CardFixture::new(2);
     bench.vf(0).start();
     bench.vf(1).start();
     bench.poll();
     bench.msix();
 }
 
-fn play(scripts: &[&[Step]], check_neighbour: bool) -> usize {
+fn play(scripts: &[&[ResetScriptStep]], check_neighbour: bool) -> usize {
     let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
-    let (mut bench, mut count) = (Bench::bare(), 0);
+    let (mut bench, mut count) = (CardFixture::bare(), 0);
     orders(&lengths, &mut |order| {
         start(&mut bench);
-        let (mut player, mut stopped) = (Player::new(scripts), false);
+        let (mut player, mut stopped) = (ScriptPlayer::new(scripts), false);
         for &script in order {
             let next = *player.step(script);
             step(&mut bench, next);
-            stopped |= matches!(next, Step::Stop(_));
+            stopped |= matches!(next, ResetScriptStep::Stop(_));
             assert!(!stopped || is_silent(&bench), "after {next:?} in {order:?}");
         }
         bench.poll();
@@ -115,9 +115,10 @@ fn play(scripts: &[&[Step]], check_neighbour: bool) -> usize {
 #[test]
 fn reset_vf_sends_no_frame_in_any_interleaving() {
     for (way, only_the_vf) in WAYS {
-        let work = [Step::Sends, Step::Asks];
-        let world = [Step::WireSends, Step::NeighbourSends, Step::Poll];
-        let scripts: [&[Step]; 4] = [&work, &world, &[Step::Stop(way)], &[Step::Opens]];
+        let work = [ResetScriptStep::Sends, ResetScriptStep::Asks];
+        let world = [ResetScriptStep::WireSends, ResetScriptStep::NeighbourSends, ResetScriptStep::Poll];
+        let scripts: [&[ResetScriptStep]; 4] =
+            [&work, &world, &[ResetScriptStep::Stop(way)], &[ResetScriptStep::Opens]];
         assert_eq!(play(&scripts, only_the_vf), 420);
     }
 }
@@ -126,8 +127,8 @@ fn reset_vf_sends_no_frame_in_any_interleaving() {
 fn vf_reset_twice_sends_no_frame_in_any_interleaving() {
     for (first, _) in WAYS {
         for (second, _) in WAYS {
-            let work = [Step::Sends, Step::Poll];
-            play(&[&work, &[Step::Stop(first)], &[Step::Stop(second)]], false);
+            let work = [ResetScriptStep::Sends, ResetScriptStep::Poll];
+            play(&[&work, &[ResetScriptStep::Stop(first)], &[ResetScriptStep::Stop(second)]], false);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Packets whose segments go straight to one receiver's buffers: each byte is copied once, whatever the receiver posts.
 
 use super::bench;
-use crate::common::{BASE, Bench, RX_RING, data, mac, tcp, udp};
+use crate::common::{BASE, CardFixture, RX_RING, data, mac, tcp, udp};
 use i82576::bits::rxcsum;
-use i82576::descriptor::rx::Posted;
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::rx::PostedRxDescriptor;
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register as r;
 use pcie::Function::Vf;
 
@@ -13,7 +13,7 @@ const PAYLOAD: usize = 8_000;
 const MSS: u16 = 500;
 
 /// Returns a card whose VF 1 receives.
-fn pair() -> Bench {
+fn pair() -> CardFixture {
     let mut bench = bench();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);
     bench.vf(1).start();
@@ -22,17 +22,27 @@ fn pair() -> Bench {
 }
 
 /// Sends a packet to VF 1; returns the number of bytes that were written to VF 1's memory.
-fn send(bench: &mut Bench, l4: L4) -> usize {
+fn send(bench: &mut CardFixture, l4: L4PacketType) -> usize {
     let (frame, l4_length) = match l4 {
-        L4::Udp => (udp(mac(1), mac(0), &[7; PAYLOAD]), 8),
+        L4PacketType::Udp => (udp(mac(1), mac(0), &[7; PAYLOAD]), 8),
         _ => (tcp(mac(1), mac(0), &[7; PAYLOAD]), 20),
     };
     let address = bench.vf(0).place(&frame);
-    let lengths = Context { mac_length: 14, ip_length: 20, l4_length, ..Context::default() };
-    let context = Context { ipv4: true, l4, mss: MSS, ..lengths };
-    let asked = Data { insert_l4_checksum: true, insert_ip_checksum: true, segment: true, ..Data::default() };
+    let lengths = AdvancedContextDescriptor {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length,
+        ..AdvancedContextDescriptor::default()
+    };
+    let context = AdvancedContextDescriptor { ipv4: true, l4, mss: MSS, ..lengths };
+    let asked = AdvancedDataDescriptor {
+        insert_l4_checksum: true,
+        insert_ip_checksum: true,
+        segment: true,
+        ..AdvancedDataDescriptor::default()
+    };
     let whole = data(address, frame.len() as u16);
-    let packet = Data {
+    let packet = AdvancedDataDescriptor {
         address: whole.address,
         length: whole.length,
         end_of_packet: true,
@@ -48,7 +58,7 @@ fn send(bench: &mut Bench, l4: L4) -> usize {
 
 #[test]
 fn segments_of_a_packet_are_copied_once_to_the_receiver() {
-    for (l4, headers) in [(L4::Tcp, 54), (L4::Udp, 42)] {
+    for (l4, headers) in [(L4PacketType::Tcp, 54), (L4PacketType::Udp, 42)] {
         let mut bench = pair();
         let bytes = send(&mut bench, l4);
         let received = bench.vf(1).received();
@@ -65,8 +75,8 @@ fn full_receiver_costs_a_segmenting_sender_one_burst() {
     let mut bench = pair();
     // Each buffer begins 10 bytes before the VF's memory, so that payloads fit and headers do not.
     for i in 0..40_u64 {
-        bench.vf(1).poke(RX_RING + 16 * i, &Posted { packet: BASE - 10, header: 0 }.emit());
+        bench.vf(1).poke(RX_RING + 16 * i, &PostedRxDescriptor { packet: BASE - 10, header: 0 }.emit());
     }
-    let bytes = send(&mut bench, L4::Tcp);
+    let bytes = send(&mut bench, L4PacketType::Tcp);
     assert!(bytes < 2 * PAYLOAD, "{bytes} bytes were written");
 }

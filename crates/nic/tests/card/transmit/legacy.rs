@@ -2,27 +2,27 @@
 //! 7.2.2.1).
 
 use super::{WIRE, at, bench, placed};
-use crate::common::{Bench, data, mac, plain, tagged, tcp};
+use crate::common::{CardFixture, data, mac, plain, tagged, tcp};
 use i82576::bits::dtxctl;
-use i82576::descriptor::legacy::{Checksum, Transmit};
+use i82576::descriptor::legacy::{LegacyChecksumInsertion, LegacyTxDescriptor};
 use i82576::register::{self as r, tx};
 use pcie::Function::Vf;
 
 /// Returns the descriptor of a whole packet with RS.
-fn packet(address: u64, length: usize) -> Transmit {
-    Transmit {
+fn packet(address: u64, length: usize) -> LegacyTxDescriptor {
+    LegacyTxDescriptor {
         address,
         length: length as u16,
         end_of_packet: true,
         report_status: true,
-        ..Transmit::default()
+        ..LegacyTxDescriptor::default()
     }
 }
 
 /// Sends a frame in one descriptor, and returns the frame on the wire.
-fn sent(bench: &mut Bench, frame: &[u8], ask: Transmit) -> Vec<u8> {
+fn sent(bench: &mut CardFixture, frame: &[u8], ask: LegacyTxDescriptor) -> Vec<u8> {
     let address = bench.vf(0).place(frame);
-    bench.vf(0).transmit(&[Transmit {
+    bench.vf(0).transmit(&[LegacyTxDescriptor {
         checksum: ask.checksum,
         vlan_tag: ask.vlan_tag,
         ..packet(address, frame.len())
@@ -47,7 +47,7 @@ fn only_legacy_descriptors_with_rs_are_written_back() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     let loud = packet(whole.address, frame.len());
-    let silent = Transmit { report_status: false, ..loud };
+    let silent = LegacyTxDescriptor { report_status: false, ..loud };
     bench.vf(0).transmit(&[silent.emit(), loud.emit(), silent.emit()]);
     assert_eq!([0, 1, 2].map(|i| bench.vf(0).is_done(i)), [false, true, false]);
 }
@@ -56,7 +56,8 @@ fn only_legacy_descriptors_with_rs_are_written_back() {
 fn legacy_packet_may_use_several_descriptors() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 286);
-    let first = Transmit { end_of_packet: false, report_status: false, ..packet(whole.address, 100) };
+    let first =
+        LegacyTxDescriptor { end_of_packet: false, report_status: false, ..packet(whole.address, 100) };
     bench.vf(0).transmit(&[first.emit(), packet(whole.address + 100, 200).emit()]);
     assert_eq!(bench.wire_got(), [frame]);
 }
@@ -74,13 +75,13 @@ fn sent_packet_may_mix_descriptor_formats() {
 fn legacy_vlan_tag_comes_from_the_first_descriptor() {
     let mut bench = bench();
     let frame = plain(WIRE, mac(0), 100);
-    let tag = Transmit { vlan_tag: Some(0x6064), ..Transmit::default() };
+    let tag = LegacyTxDescriptor { vlan_tag: Some(0x6064), ..LegacyTxDescriptor::default() };
     assert_eq!(sent(&mut bench, &frame, tag), tagged(0x6064, &frame));
     let address = bench.vf(0).place(&frame);
-    let first = Transmit { vlan_tag: Some(5), end_of_packet: false, ..packet(address, 50) };
-    let second = Transmit { vlan_tag: Some(6), ..packet(address + 50, 64) };
+    let first = LegacyTxDescriptor { vlan_tag: Some(5), end_of_packet: false, ..packet(address, 50) };
+    let second = LegacyTxDescriptor { vlan_tag: Some(6), ..packet(address + 50, 64) };
     bench.vf(0).transmit(&[first.emit(), second.emit()]);
-    bench.vf(0).transmit(&[Transmit { vlan_tag: None, ..first }.emit(), second.emit()]);
+    bench.vf(0).transmit(&[LegacyTxDescriptor { vlan_tag: None, ..first }.emit(), second.emit()]);
     assert_eq!(bench.wire_got(), [tagged(5, &frame), frame]);
 }
 
@@ -91,7 +92,10 @@ fn legacy_checksum_from_css_to_the_end_is_stored_at_cso() {
     let mut seeded = good.clone();
     let pseudo = 0x0a00u16 + 1 + 0x0a00 + 2 + 6 + 31;
     seeded[50..52].copy_from_slice(&pseudo.to_be_bytes());
-    let ask = Transmit { checksum: Some(Checksum { start: 34, field: 50 }), ..Transmit::default() };
+    let ask = LegacyTxDescriptor {
+        checksum: Some(LegacyChecksumInsertion { start: 34, field: 50 }),
+        ..LegacyTxDescriptor::default()
+    };
     assert_eq!(sent(&mut bench, &seeded, ask), good);
 }
 
@@ -100,10 +104,16 @@ fn legacy_checksum_outside_the_frame_is_not_inserted() {
     let mut bench = bench();
     let frame = plain(WIRE, mac(0), 86);
     for (start, field) in [(100, 50), (255, 50), (34, 99), (34, 100), (34, 255)] {
-        let ask = Transmit { checksum: Some(Checksum { start, field }), ..Transmit::default() };
+        let ask = LegacyTxDescriptor {
+            checksum: Some(LegacyChecksumInsertion { start, field }),
+            ..LegacyTxDescriptor::default()
+        };
         assert_eq!(sent(&mut bench, &frame, ask), frame, "CSS {start}, CSO {field}");
     }
-    let last = Transmit { checksum: Some(Checksum { start: 99, field: 98 }), ..Transmit::default() };
+    let last = LegacyTxDescriptor {
+        checksum: Some(LegacyChecksumInsertion { start: 99, field: 98 }),
+        ..LegacyTxDescriptor::default()
+    };
     assert_ne!(sent(&mut bench, &frame, last), frame);
 }
 
@@ -113,7 +123,10 @@ fn legacy_inserted_checksum_of_zero_stays_zero() {
     let mut frame = plain(WIRE, mac(0), 46);
     frame[14..].fill(0);
     frame[40..42].fill(0xff);
-    let ask = Transmit { checksum: Some(Checksum { start: 34, field: 50 }), ..Transmit::default() };
+    let ask = LegacyTxDescriptor {
+        checksum: Some(LegacyChecksumInsertion { start: 34, field: 50 }),
+        ..LegacyTxDescriptor::default()
+    };
     assert_eq!(sent(&mut bench, &frame, ask)[50..52], [0, 0]);
 }
 

@@ -5,20 +5,20 @@ use super::{WIRE, at, bench, placed};
 use crate::common::{data, mac, packet, plain, tagged, tcp, tcp6};
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
 use i82576::descriptor::rx::status;
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, tx, vf};
 
 /// Returns a context for TCP over IPv4 without options.
-pub(super) fn context(index: u8, mss: u16) -> Context {
-    Context {
+pub(super) fn context(index: u8, mss: u16) -> AdvancedContextDescriptor {
+    AdvancedContextDescriptor {
         mac_length: 14,
         ip_length: 20,
         l4_length: 20,
         ipv4: true,
-        l4: L4::Tcp,
+        l4: L4PacketType::Tcp,
         mss,
         index,
-        ..Context::default()
+        ..AdvancedContextDescriptor::default()
     }
 }
 
@@ -39,9 +39,9 @@ fn context_descriptor_sends_no_frame() {
 #[test]
 fn queue_keeps_two_offload_contexts_until_overwritten() {
     let mut bench = bench();
-    let vlan = |index, vlan_tag| Context { vlan_tag, ..context(index, 0) }.emit();
+    let vlan = |index, vlan_tag| AdvancedContextDescriptor { vlan_tag, ..context(index, 0) }.emit();
     let (_, descriptor) = placed(&mut bench, 100);
-    let with = |context| Data { insert_vlan: true, context, ..descriptor }.emit();
+    let with = |context| AdvancedDataDescriptor { insert_vlan: true, context, ..descriptor }.emit();
     bench.vf(0).transmit(&[vlan(0, 10), vlan(1, 20), with(0), with(1), with(0)]);
     bench.vf(0).transmit(&[with(1), vlan(1, 30), with(1), with(0)]);
     let tags: Vec<_> = bench.wire_got().iter().filter_map(|frame| tag(frame)).collect();
@@ -52,22 +52,22 @@ fn queue_keeps_two_offload_contexts_until_overwritten() {
 fn each_queue_has_its_own_offload_contexts() {
     let mut bench = bench();
     bench.vf(1).start();
-    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
+    bench.vf(0).transmit(&[AdvancedContextDescriptor { vlan_tag: 10, ..context(0, 0) }.emit()]);
     let frame = plain(WIRE, mac(1), 60);
     let address = bench.vf(1).place(&frame);
-    bench.vf(1).transmit(&[Data { insert_vlan: true, ..packet(address, 74) }.emit()]);
+    bench.vf(1).transmit(&[AdvancedDataDescriptor { insert_vlan: true, ..packet(address, 74) }.emit()]);
     assert_eq!(tag(&bench.wire_got()[0]), Some(0));
 }
 
 #[test]
 fn first_descriptor_requests_the_inserted_vlan_tag() {
     let mut bench = bench();
-    bench.vf(0).transmit(&[Context { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
+    bench.vf(0).transmit(&[AdvancedContextDescriptor { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
     let (frame, whole) = placed(&mut bench, 86);
     let (first, last) = (data(whole.address, 50), packet(whole.address + 50, 50));
-    bench.vf(0).transmit(&[Data { insert_vlan: true, ..first }.emit(), last.emit()]);
+    bench.vf(0).transmit(&[AdvancedDataDescriptor { insert_vlan: true, ..first }.emit(), last.emit()]);
     assert_eq!(bench.wire_got(), [tagged(0x6064, &frame)]);
-    bench.vf(0).transmit(&[first.emit(), Data { insert_vlan: true, ..last }.emit()]);
+    bench.vf(0).transmit(&[first.emit(), AdvancedDataDescriptor { insert_vlan: true, ..last }.emit()]);
     assert_eq!(bench.wire_got(), [frame]);
 }
 
@@ -78,8 +78,10 @@ fn vlan_tag_in_the_frame_stays_behind_the_inserted_tag() {
     bench.vf(0).send(&inner);
     assert_eq!(bench.wire_got().pop(), Some(inner.clone()));
     let address = bench.vf(0).place(&inner);
-    let descriptor = Data { insert_vlan: true, ..packet(address, inner.len() as u16) };
-    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit(), descriptor.emit()]);
+    let descriptor = AdvancedDataDescriptor { insert_vlan: true, ..packet(address, inner.len() as u16) };
+    bench
+        .vf(0)
+        .transmit(&[AdvancedContextDescriptor { vlan_tag: 10, ..context(0, 0) }.emit(), descriptor.emit()]);
     assert_eq!(bench.wire_got(), [tagged(10, &inner)], "the card inserts its tag outside the frame's");
 }
 
@@ -94,7 +96,7 @@ fn tcp_packet_is_segmented_by_its_context_descriptor() {
     let pseudo: u32 = [0x0a00, 0x0001, 0x0a00, 0x0002, 6].iter().sum();
     frame[50..52].copy_from_slice(&(pseudo as u16).to_be_bytes());
     let address = bench.vf(0).place(&frame);
-    let first = Data {
+    let first = AdvancedDataDescriptor {
         segment: true,
         insert_ip_checksum: true,
         insert_l4_checksum: true,
@@ -131,8 +133,9 @@ fn context_descriptor_places_the_inserted_checksums() {
     let pseudo = (pseudo & 0xffff) + (pseudo >> 16);
     frame[70..72].copy_from_slice(&(pseudo as u16).to_be_bytes());
     let address = bench.vf(0).place(&frame);
-    let context = Context { ip_length: 40, ipv4: false, ..context(0, 0) };
-    let descriptor = Data { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
+    let context = AdvancedContextDescriptor { ip_length: 40, ipv4: false, ..context(0, 0) };
+    let descriptor =
+        AdvancedDataDescriptor { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
     bench.vf(0).transmit(&[context.emit(), descriptor.emit()]);
     assert_eq!(bench.wire_got(), [good]);
 }
@@ -145,7 +148,7 @@ fn dtxtcpflg_masks_the_tcp_flags_of_segments() {
     let mut frame = tcp(WIRE, mac(0), &[7; 2500]);
     frame[47] = 0x19;
     let address = bench.vf(0).place(&frame);
-    let cut = Data { segment: true, ..packet(address, frame.len() as u16) };
+    let cut = AdvancedDataDescriptor { segment: true, ..packet(address, frame.len() as u16) };
     bench.vf(0).transmit(&[context(0, 1000).emit(), cut.emit()]);
     let flags: Vec<_> = bench.wire_got().iter().map(|segment| segment[47]).collect();
     assert_eq!(flags, [0x19, 0x10, 0x01], "first, middle, last");
@@ -164,9 +167,16 @@ fn udp_segments_over_ipv6_with_extensions_are_valid() {
     let seed = (8 * 0xfdfdu32 + 8 * 0xfefe + 17) % 0xffff;
     frame[68..70].copy_from_slice(&(seed as u16).to_be_bytes());
     let address = bench.vf(0).place(&frame);
-    let lengths = Context { ip_length: 48, l4_length: 8, ..context(0, 1000) };
-    let cut = Data { segment: true, insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
-    bench.vf(0).transmit(&[Context { ipv4: false, l4: L4::Udp, ..lengths }.emit(), cut.emit()]);
+    let lengths = AdvancedContextDescriptor { ip_length: 48, l4_length: 8, ..context(0, 1000) };
+    let cut = AdvancedDataDescriptor {
+        segment: true,
+        insert_l4_checksum: true,
+        ..packet(address, frame.len() as u16)
+    };
+    bench.vf(0).transmit(&[
+        AdvancedContextDescriptor { ipv4: false, l4: L4PacketType::Udp, ..lengths }.emit(),
+        cut.emit(),
+    ]);
     let received = bench.vf(1).received();
     let sizes: Vec<_> = received.iter().map(|frame| frame.bytes.len()).collect();
     assert_eq!(sizes, [1070, 1070, 570]);

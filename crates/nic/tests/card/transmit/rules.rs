@@ -3,23 +3,23 @@
 
 use super::offload::{context, tag};
 use super::{WIRE, at, bench, placed};
-use crate::common::{Bench, PORT, data, mac, packet, plain, tcp};
+use crate::common::{CardFixture, PORT, data, mac, packet, plain, tcp};
 use i82576::bits::{ctrl, dctl};
-use i82576::descriptor::tx::{Context, Data};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, tx, vf};
 
 /// Sends a frame with context 0, and returns the tag that it inserts.
-fn inserted(bench: &mut Bench) -> Option<u16> {
+fn inserted(bench: &mut CardFixture) -> Option<u16> {
     let (_, descriptor) = placed(bench, 100);
-    bench.vf(0).transmit(&[Data { insert_vlan: true, ..descriptor }.emit()]);
+    bench.vf(0).transmit(&[AdvancedDataDescriptor { insert_vlan: true, ..descriptor }.emit()]);
     tag(&bench.wire_got().remove(0))
 }
 
 #[test]
 fn offload_context_survives_a_new_ring_but_no_reset() {
     let mut bench = bench();
-    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
+    bench.vf(0).transmit(&[AdvancedContextDescriptor { vlan_tag: 10, ..context(0, 0) }.emit()]);
     bench.vf(0).write(at(tx::TXDCTL), 0);
     bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE);
     assert_eq!(inserted(&mut bench), Some(10));
@@ -37,8 +37,9 @@ fn sent_length_comes_from_buffers_and_not_from_paylen() {
     let frame = tcp(WIRE, mac(0), &[7; 2500]);
     let address = bench.vf(0).place(&frame);
     for payload_length in [0, 1, 2500, 0x3ffff] {
-        let whole = Data { payload_length, ..packet(address, 1000) };
-        let cut = Data { payload_length, segment: true, ..packet(address, frame.len() as u16) };
+        let whole = AdvancedDataDescriptor { payload_length, ..packet(address, 1000) };
+        let cut =
+            AdvancedDataDescriptor { payload_length, segment: true, ..packet(address, frame.len() as u16) };
         bench.vf(0).transmit(&[whole.emit(), context(0, 1000).emit(), cut.emit()]);
         let lengths: Vec<_> = bench.wire_got().iter().map(Vec::len).collect();
         assert_eq!(lengths, [1000, 1054, 1054, 554], "PAYLEN {payload_length}");
@@ -84,12 +85,12 @@ fn oversized_sent_packet_is_dropped_and_counted() {
 
 #[test]
 fn all_16_queues_of_a_pf_send() {
-    let mut bench = Bench::bare();
+    let mut bench = CardFixture::bare();
     bench.pf().write(r::TCTL, i82576::bits::tctl::EN);
     bench.pf().start();
     let frame = plain(WIRE, PORT, 60);
     let address = bench.pf().place(&frame);
-    for queue in i82576::Queue::all() {
+    for queue in i82576::QueueIndex::all() {
         let ring = crate::common::TX_RING + 0x4_0000 + 0x100 * u64::from(queue.get());
         bench.pf().poke(ring, &packet(address, frame.len() as u16).emit());
         for (at, value) in

@@ -2,7 +2,7 @@
 //! `cargo test -p nic --test card -- waiting::bursts --nocapture` prints the table of `docs/performance.md`.
 
 use super::{bench, frame, got, missed};
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::bits::srrctl;
 use i82576::register::{rx, vf};
 
@@ -13,7 +13,7 @@ const LENGTH: usize = 1_514;
 /// Delivers eight bursts of `packets` packets each to a VF that posts all its descriptors between them. Returns the number of
 /// lost frames.
 fn lost(descriptors: u32, packets: usize, drops: bool) -> u32 {
-    let mut bench: Bench = bench(descriptors);
+    let mut bench: CardFixture = bench(descriptors);
     if drops {
         bench.vf(0).set(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     }

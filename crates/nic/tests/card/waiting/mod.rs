@@ -6,8 +6,8 @@ mod bursts;
 mod random;
 mod stopped;
 
-use crate::common::{Bench, mac, plain, tagged, tcp};
-use i82576::Pool;
+use crate::common::{CardFixture, mac, plain, tagged, tcp};
+use i82576::PoolIndex;
 use i82576::bits::{mrqc, srrctl, vlvf, vmolr};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf, vf_stats};
@@ -15,8 +15,8 @@ use nic::Budget;
 use pcie::Function::{Pf, Vf};
 
 /// Returns a card whose VFs 0 to 2 have rings of `descriptors` descriptors, one less of them posted. Their queues do not drop.
-fn bench(descriptors: u32) -> Bench {
-    let mut bench = Bench::new(3);
+fn bench(descriptors: u32) -> CardFixture {
+    let mut bench = CardFixture::new(3);
     for n in 0..3 {
         bench.vf(n).start_sized(descriptors, 64);
         wait(&mut bench, n);
@@ -25,7 +25,7 @@ fn bench(descriptors: u32) -> Bench {
 }
 
 /// Has the frames of a VF's queue wait.
-fn wait(bench: &mut Bench, n: u8) {
+fn wait(bench: &mut CardFixture, n: u8) {
     bench.vf(n).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
 }
 
@@ -41,24 +41,24 @@ fn number(bytes: &[u8]) -> usize {
 }
 
 /// Delivers frames with these numbers from the wire, in one poll.
-fn burst(bench: &mut Bench, to: u8, numbers: core::ops::Range<usize>, length: usize) {
+fn burst(bench: &mut CardFixture, to: u8, numbers: core::ops::Range<usize>, length: usize) {
     bench.world.wire.incoming.extend(numbers.map(|number| frame(to, number, length)));
     bench.poll();
 }
 
 /// Returns the numbers of the frames that a VF got since the last call.
-fn got(bench: &mut Bench, n: u8) -> Vec<usize> {
+fn got(bench: &mut CardFixture, n: u8) -> Vec<usize> {
     bench.vf(n).received().iter().map(|frame| number(&frame.bytes)).collect()
 }
 
 /// Reads RNBC, MPC and the VF's RQDPC.
-fn missed(bench: &mut Bench, n: u8) -> [u32; 3] {
+fn missed(bench: &mut CardFixture, n: u8) -> [u32; 3] {
     let of_port = [r::RNBC, r::MPC].map(|at| bench.pf().read(at));
     [of_port[0], of_port[1], bench.vf(n).read(vf::RX_BLOCK + rx::RQDPC)]
 }
 
-fn waiting(bench: &Bench, n: u8) -> (usize, usize) {
-    bench.nic.waiting(Pool::EVERY[usize::from(n)])
+fn waiting(bench: &CardFixture, n: u8) -> (usize, usize) {
+    bench.nic.waiting(PoolIndex::EVERY[usize::from(n)])
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn frames_from_vfs_wait_for_descriptors() {
 fn waiting_frames_count_as_received_on_delivery() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..10, 100);
-    let received = |bench: &mut Bench| bench.vf(0).read(vf::VFGPRC);
+    let received = |bench: &mut CardFixture| bench.vf(0).read(vf::VFGPRC);
     assert_eq!(received(&mut bench), 7);
     bench.vf(0).post(7);
     bench.poll();
@@ -256,7 +256,7 @@ fn copies_of_a_frame_wait_for_descriptors_separately() {
 #[test]
 fn waiting_frame_keeps_the_settings_of_its_arrival() {
     let mut bench = bench(8);
-    bench.pf().set(r::vmolr(Pool::EVERY[0]), vmolr::STRVLAN);
+    bench.pf().set(r::vmolr(PoolIndex::EVERY[0]), vmolr::STRVLAN);
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 1 << vlvf::POOLSEL_SHIFT | 5);
     burst(&mut bench, 0, 0..7, 100);
     let segment = tcp(mac(0), mac(9), &[1; 300]);
@@ -264,7 +264,7 @@ fn waiting_frame_keeps_the_settings_of_its_arrival() {
     bench.poll();
     got(&mut bench, 0);
     // These settings apply to later frames only.
-    bench.pf().clear(r::vmolr(Pool::EVERY[0]), vmolr::STRVLAN);
+    bench.pf().clear(r::vmolr(PoolIndex::EVERY[0]), vmolr::STRVLAN);
     bench.pf().write(r::VFRE, 0);
     bench.pf().write(r::RXCSUM, 0);
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS);

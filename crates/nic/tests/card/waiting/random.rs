@@ -2,7 +2,7 @@
 //! order in which they were sent.
 
 use super::{bench, frame, number, waiting};
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::bits::{ctrl, dctl, srrctl};
 use i82576::register::{self as r, rx, vf};
 use nic::{Budget, Nic};
@@ -15,7 +15,7 @@ const VFS: u8 = 3;
 const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
-enum Act {
+enum WaitingAction {
     /// Frames of a length arrive for a VF: VF, number, length.
     Arrive(u8, usize, usize),
     /// A VF sends frames to the next one: VF, number.
@@ -34,26 +34,26 @@ enum Act {
     SetAside,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = WaitingAction> {
     let vf = || 0..VFS;
     let length = prop_oneof![Just(60usize), 60..1_500usize, 1_500..9_000usize];
     prop_oneof![
-        6 => (vf(), 1..60usize, length).prop_map(|(vf, count, length)| Act::Arrive(vf, count, length)),
-        3 => (vf(), 1..20usize).prop_map(|(vf, count)| Act::Send(vf, count)),
-        6 => (vf(), 1..=MOST).prop_map(|(vf, count)| Act::Post(vf, count)),
-        1 => any::<u16>().prop_map(Act::Drops),
-        1 => (0..80u32).prop_map(Act::Size),
-        1 => (vf(), 1..4u32).prop_map(|(vf, kilobytes)| Act::Buffers(vf, kilobytes)),
-        6 => (1..40usize).prop_map(Act::Poll),
-        1 => vf().prop_map(Act::Restart),
-        1 => vf().prop_map(Act::Reset),
-        1 => Just(Act::SetAside),
+        6 => (vf(), 1..60usize, length).prop_map(|(vf, count, length)| WaitingAction::Arrive(vf, count, length)),
+        3 => (vf(), 1..20usize).prop_map(|(vf, count)| WaitingAction::Send(vf, count)),
+        6 => (vf(), 1..=MOST).prop_map(|(vf, count)| WaitingAction::Post(vf, count)),
+        1 => any::<u16>().prop_map(WaitingAction::Drops),
+        1 => (0..80u32).prop_map(WaitingAction::Size),
+        1 => (vf(), 1..4u32).prop_map(|(vf, kilobytes)| WaitingAction::Buffers(vf, kilobytes)),
+        6 => (1..40usize).prop_map(WaitingAction::Poll),
+        1 => vf().prop_map(WaitingAction::Restart),
+        1 => vf().prop_map(WaitingAction::Reset),
+        1 => Just(WaitingAction::SetAside),
     ]
 }
 
 /// The bench, and the record of the frames.
-struct Story {
-    bench: Bench,
+struct WaitingScenario {
+    bench: CardFixture,
     /// Number of the next frame.
     next: usize,
     /// Receiver of each frame on the wire.
@@ -66,7 +66,7 @@ struct Story {
     last: [[Option<usize>; 2]; VFS as usize],
 }
 
-impl Story {
+impl WaitingScenario {
     fn new() -> Self {
         let (taken, found, last) = Default::default();
         Self { bench: bench(8), next: 0, on_wire: Vec::new(), taken, found, last }
@@ -79,16 +79,16 @@ impl Story {
         bytes
     }
 
-    fn perform(&mut self, act: &Act) {
+    fn perform(&mut self, act: &WaitingAction) {
         match *act {
-            Act::Arrive(to, count, length) => {
+            WaitingAction::Arrive(to, count, length) => {
                 for _ in 0..count {
                     let bytes = self.make(to, length, false);
                     self.bench.world.wire.incoming.push_back(bytes);
                     self.on_wire.push(to);
                 }
             }
-            Act::Send(from, count) => {
+            WaitingAction::Send(from, count) => {
                 for _ in 0..count {
                     let bytes = self.make((from + 1) % VFS, 200, true);
                     let address = self.bench.vf(from).place(&bytes);
@@ -97,26 +97,26 @@ impl Story {
                 self.bench.vf(from).ring();
                 self.poll(100);
             }
-            Act::Post(to, count) => {
+            WaitingAction::Post(to, count) => {
                 let rings = *self.bench.vf(to).rings();
                 let posted = (rings.rx_tail + 8 - rings.rx_next) % 8;
                 self.bench.vf(to).post(count.min(MOST - posted));
             }
-            Act::Drops(queues) => self.bench.pf().write(r::QDE, queues.into()),
-            Act::Size(kilobytes) => self.bench.pf().write(r::RXPBS, kilobytes),
-            Act::Buffers(to, kilobytes) => {
+            WaitingAction::Drops(queues) => self.bench.pf().write(r::QDE, queues.into()),
+            WaitingAction::Size(kilobytes) => self.bench.pf().write(r::RXPBS, kilobytes),
+            WaitingAction::Buffers(to, kilobytes) => {
                 let control = kilobytes.min(2) | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT;
                 self.bench.vf(to).write(vf::RX_BLOCK + rx::SRRCTL, control);
             }
-            Act::Poll(frames) => self.poll(frames),
-            Act::Restart(to) => self.start(to),
-            Act::Reset(to) => {
+            WaitingAction::Poll(frames) => self.poll(frames),
+            WaitingAction::Restart(to) => self.start(to),
+            WaitingAction::Reset(to) => {
                 self.bench.vf(to).write(vf::CTRL, ctrl::RST);
                 self.bench.pf().write(r::VFRE, 0xff);
                 self.bench.pf().write(r::VFTE, 0xff);
                 self.start(to);
             }
-            Act::SetAside => {
+            WaitingAction::SetAside => {
                 let bytes = postcard::to_allocvec(&self.bench.nic.save()).unwrap();
                 self.bench.nic = Nic::restore(postcard::from_bytes(&bytes).unwrap()).unwrap();
             }
@@ -175,7 +175,7 @@ proptest! {
     fn each_frame_is_delivered_in_order_or_counted_or_waits(
         acts in proptest::collection::vec(act(), 1..80),
     ) {
-        let mut story = Story::new();
+        let mut story = WaitingScenario::new();
         for act in &acts {
             story.perform(act);
             story.check();
@@ -185,7 +185,7 @@ proptest! {
             if (0..VFS).all(|n| waiting(&story.bench, n).0 == 0) && story.on_wire.is_empty() {
                 break;
             }
-            (0..VFS).for_each(|n| story.perform(&Act::Post(n, MOST)));
+            (0..VFS).for_each(|n| story.perform(&WaitingAction::Post(n, MOST)));
             story.poll(100);
         }
         story.check();

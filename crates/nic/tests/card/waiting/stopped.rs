@@ -2,7 +2,7 @@
 //! saved card keeps them.
 
 use super::{bench, burst, got, missed, waiting};
-use crate::common::Bench;
+use crate::common::CardFixture;
 use i82576::bits::{ctrl, dctl, rctl};
 use i82576::config::EXPRESS;
 use i82576::register::{self as r, rx, vf};
@@ -12,7 +12,7 @@ use pcie::capability::express;
 use pcie::config::offset;
 
 /// Returns a card in which three frames wait for each of VF 0 and VF 1.
-fn three_wait() -> Bench {
+fn three_wait() -> CardFixture {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..10, 100);
     burst(&mut bench, 1, 0..10, 100);
@@ -20,13 +20,13 @@ fn three_wait() -> Bench {
     bench
 }
 
-fn function_level_reset(bench: &mut Bench, function: Function) {
+fn function_level_reset(bench: &mut CardFixture, function: Function) {
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     bench.config(function, control, express::DEVICE_CONTROL_FLR.into());
 }
 
 /// Asserts the number of frames that wait for VF 0 and VF 1 after `act`. Dropped frames count as such, and not as missed.
-fn after(event: &str, act: impl Fn(&mut Bench), expected: [usize; 2]) {
+fn after(event: &str, act: impl Fn(&mut CardFixture), expected: [usize; 2]) {
     let mut bench = three_wait();
     let before = missed(&mut bench, 0);
     assert_eq!(before, [6, 0, 0]);
@@ -124,7 +124,7 @@ fn damaged_saved_waiting_frames_are_refused_or_harmless() {
     let mut bench = three_wait();
     let bytes = postcard::to_allocvec(&bench.nic.save()).unwrap();
     for cut in [1, 50, 150, 700] {
-        let state = postcard::from_bytes::<nic::State>(&bytes[..bytes.len() - cut]);
+        let state = postcard::from_bytes::<nic::NicState>(&bytes[..bytes.len() - cut]);
         assert!(state.is_err(), "{cut} bytes less");
     }
     // The waiting frames are at the end of a state.
@@ -132,7 +132,7 @@ fn damaged_saved_waiting_frames_are_refused_or_harmless() {
         for bits in [1, 0x40, 0x80] {
             let mut damaged = bytes.clone();
             damaged[at] ^= bits;
-            let restored = postcard::from_bytes::<nic::State>(&damaged).ok().map(Nic::restore);
+            let restored = postcard::from_bytes::<nic::NicState>(&damaged).ok().map(Nic::restore);
             let Some(Ok(nic)) = restored else { continue };
             bench.nic = nic;
             (0..3).for_each(|n| bench.vf(n).write(vf::RX_BLOCK + rx::RDT, 6));

@@ -22,7 +22,7 @@ const OFFLOADS: [&str; 3] = ["rx-checksumming: on", "tx-checksumming: on", "tcp-
 
 /// Linux guest of the demo with a VF on each port.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct DemoGuest {
     linux: LinuxGuest,
     /// Names of the guest's VFs, by port.
     vfs: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) struct Guest {
     number: u8,
 }
 
-impl Guest {
+impl DemoGuest {
     /// Starts a guest without waiting for it. `vfs` are by port and have the same index.
     pub(super) fn boot(assets: &Assets, vfs: &[&VfConfig], accel: Accel) -> Result<Self> {
         let first = vfs.first().context("a guest needs a VF")?;
@@ -59,8 +59,8 @@ impl Guest {
     }
 
     /// Returns the guest's interface on a port.
-    pub(super) fn interface(&self, port: usize) -> Interface<'_> {
-        Interface { guest: self, port }
+    pub(super) fn interface(&self, port: usize) -> GuestInterface<'_> {
+        GuestInterface { guest: self, port }
     }
 
     fn check(&self, script: &str) -> Result<String> {
@@ -70,12 +70,12 @@ impl Guest {
 
 /// Network interface of a demo guest on a port.
 #[derive(Debug)]
-pub(super) struct Interface<'a> {
-    guest: &'a Guest,
+pub(super) struct GuestInterface<'a> {
+    guest: &'a DemoGuest,
     port: usize,
 }
 
-impl Interface<'_> {
+impl GuestInterface<'_> {
     /// Waits for the interface, sets its name, addresses and VLAN, and waits for its link.
     fn set_up(&self) -> Result<()> {
         let (name, vlan) = (self.name(), self.vlan_interface());
@@ -139,10 +139,10 @@ impl Interface<'_> {
     }
 
     /// Returns the guest's entry in the report.
-    pub(super) fn describe(&self) -> Result<report::Guest> {
+    pub(super) fn describe(&self) -> Result<report::ReportedGuest> {
         let address = self.guest.check(&format!("cat /sys/class/net/{}/address", self.name()))?;
         let (mac, driver) = (address.trim().to_owned(), self.driver()?);
-        Ok(report::Guest { vf: self.vf().to_owned(), kind: "linux", mac, driver })
+        Ok(report::ReportedGuest { vf: self.vf().to_owned(), kind: "linux", mac, driver })
     }
 
     /// Returns a problem for each expected offload that is off.

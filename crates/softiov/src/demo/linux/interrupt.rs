@@ -2,7 +2,7 @@
 
 use crate::demo::print_progress;
 use anyhow::Result;
-use host::poll::{Interest, Poller, Signals, Waker};
+use host::poll::{PollInterest, Poller, SignalHandlers, ThreadWaker};
 use std::process::Command;
 use std::thread::JoinHandle;
 
@@ -11,22 +11,22 @@ const OVER: u64 = 1;
 
 /// A thread that waits for signals until this value is dropped.
 #[derive(Debug)]
-pub(super) struct Interrupt {
-    over: Waker,
+pub(super) struct SignalHandler {
+    over: ThreadWaker,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Interrupt {
+impl SignalHandler {
     /// Kills the processes `pids` on SIGINT or SIGTERM. They must live longer than this value.
     ///
     /// # Errors
     /// Signals are caught already, or the process is out of descriptors or threads.
     pub(super) fn kill_on_signal(pids: Vec<u32>) -> Result<Self> {
-        let signals = Signals::install()?;
-        let over = Waker::new()?;
+        let signals = SignalHandlers::install()?;
+        let over = ThreadWaker::new()?;
         let mut poller = Poller::new()?;
-        poller.add(&signals, SIGNALS, Interest::READ)?;
-        poller.add(&over, OVER, Interest::READ)?;
+        poller.add(&signals, SIGNALS, PollInterest::READ)?;
+        poller.add(&over, OVER, PollInterest::READ)?;
         let wait = move || {
             let is_over = poller.wait(None).is_ok_and(|mut events| events.any(|event| event.token == OVER));
             if !is_over && signals.take().asks_to_end() {
@@ -41,7 +41,7 @@ impl Interrupt {
     }
 }
 
-impl Drop for Interrupt {
+impl Drop for SignalHandler {
     fn drop(&mut self) {
         self.over.wake();
         if let Some(thread) = self.thread.take() {

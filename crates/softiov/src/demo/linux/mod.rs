@@ -6,15 +6,15 @@ mod guest;
 mod interrupt;
 mod uplink;
 
-use super::Card;
-use super::host::{Cost, DemoHost};
+use super::DemoCard;
+use super::host::{DemoHost, TrafficCost};
 use super::print_progress;
-use super::report::{FamilyFigures, Flow, Outcome, Ping, Report, to_tenths};
+use super::report::{DemoOutcome, DemoReport, FamilyPerformance, PingResult, TcpFlow, to_tenths};
 use anyhow::{Context, Result};
-use guest::{Guest, Interface};
-use interrupt::Interrupt;
+use guest::{DemoGuest, GuestInterface};
+use interrupt::SignalHandler;
 use linux_guest::{Accel, Assets, KernelSeries};
-use uplink::Uplink;
+use uplink::UplinkNamespace;
 
 const GUESTS: usize = 2;
 /// Payload sizes of pings, bytes: small, nearly a full frame, and fragmented.
@@ -27,34 +27,35 @@ const CARD: usize = 0;
 const BASELINE: &str = "82576";
 
 /// Runs the demo with virtual machines; each flow takes `seconds`.
-pub(super) fn run(seconds: u64, card: Card<'_>) -> Result<Outcome> {
+pub(super) fn run(seconds: u64, card: DemoCard<'_>) -> Result<DemoOutcome> {
     print_progress("preparing QEMU, kernel and initramfs (downloaded once, then cached)");
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
-    let beside = Some(Card { family: BASELINE, ..card }).filter(|beside| beside.family != card.family);
-    let cards: Vec<Card<'_>> = [card].into_iter().chain(beside).collect();
+    let beside = Some(DemoCard { family: BASELINE, ..card }).filter(|beside| beside.family != card.family);
+    let cards: Vec<DemoCard<'_>> = [card].into_iter().chain(beside).collect();
     // Locals are dropped last to first: signals, guests, host, uplink.
     let (uplink, host) = start_host(&cards)?;
     let accel = Accel::choose(&assets);
     print_progress(format_args!("booting {GUESTS} Debian guests on {}", accel.name()));
     let vfs = |guest: usize| (0..cards.len()).map(|port| &host.vfs(port)[guest]).collect::<Vec<_>>();
-    let guests = (0..GUESTS).map(|guest| Guest::boot(&assets, &vfs(guest), accel));
+    let guests = (0..GUESTS).map(|guest| DemoGuest::boot(&assets, &vfs(guest), accel));
     let guests = guests.collect::<Result<Vec<_>>>()?;
-    let _interrupt = Interrupt::kill_on_signal(guests.iter().map(Guest::pid).collect())?;
+    let _interrupt = SignalHandler::kill_on_signal(guests.iter().map(DemoGuest::pid).collect())?;
     for guest in &guests {
         guest.set_up()?;
         print_progress(format_args!("{} is up: Linux {}", guest.interface(CARD).vf(), guest.kernel()));
     }
-    let mut scenario = Scenario { host: &host, seconds, report: Report::new(card), problems: Vec::new() };
+    let mut scenario =
+        LinuxDemo { host: &host, seconds, report: DemoReport::new(card), problems: Vec::new() };
     let [one, other] = &guests[..] else { anyhow::bail!("the demo needs {GUESTS} guests") };
     scenario.play(&cards, [one, other], uplink.as_ref())?;
-    let Scenario { report, problems, .. } = scenario;
-    Ok(Outcome::new(report, host.status(CARD)?.vfs, problems))
+    let LinuxDemo { report, problems, .. } = scenario;
+    Ok(DemoOutcome::new(report, host.status(CARD)?.vfs, problems))
 }
 
 /// Starts the host on an uplink, or without one if an uplink is not available.
-fn start_host(cards: &[Card<'_>]) -> Result<(Option<Uplink>, DemoHost)> {
+fn start_host(cards: &[DemoCard<'_>]) -> Result<(Option<UplinkNamespace>, DemoHost)> {
     let ports = cards.len();
-    match Uplink::open() {
+    match UplinkNamespace::open() {
         Ok(mut uplink) => {
             print_progress(format_args!(
                 "starting the host: {GUESTS} VFs on each of {ports} port(s), uplink tap {}",
@@ -76,15 +77,20 @@ fn start_host(cards: &[Card<'_>]) -> Result<(Option<Uplink>, DemoHost)> {
 }
 
 /// A running demo: its host, its report so far, and the problems found.
-struct Scenario<'a> {
+struct LinuxDemo<'a> {
     host: &'a DemoHost,
     seconds: u64,
-    report: Report,
+    report: DemoReport,
     problems: Vec<String>,
 }
 
-impl Scenario<'_> {
-    fn play(&mut self, cards: &[Card<'_>], guests: [&Guest; 2], uplink: Option<&Uplink>) -> Result<()> {
+impl LinuxDemo<'_> {
+    fn play(
+        &mut self,
+        cards: &[DemoCard<'_>],
+        guests: [&DemoGuest; 2],
+        uplink: Option<&UplinkNamespace>,
+    ) -> Result<()> {
         let [one, other] = guests.map(|guest| guest.interface(CARD));
         for interface in [&one, &other] {
             self.report.guests.push(interface.describe()?);
@@ -101,14 +107,14 @@ impl Scenario<'_> {
             self.bulk(port, card.family, guests)?;
         }
         print_progress("iperf3 between the VFs in a VLAN");
-        self.flow(&one, &one.vlan_name(), (&other.vlan_name(), &other.vlan_address()), Direction::ToPeer);
+        self.flow(&one, &one.vlan_name(), (&other.vlan_name(), &other.vlan_address()), FlowDirection::ToPeer);
         if uplink.is_some() {
             print_progress("pings and iperf3 between a VF and the uplink, both ways");
             for size in PING_SIZES {
                 self.ping(&one, one.vf(), (UPLINK, uplink::ADDRESS), size)?;
             }
-            self.flow(&one, one.vf(), (UPLINK, uplink::ADDRESS), Direction::ToPeer);
-            self.flow(&one, one.vf(), (UPLINK, uplink::ADDRESS), Direction::FromPeer);
+            self.flow(&one, one.vf(), (UPLINK, uplink::ADDRESS), FlowDirection::ToPeer);
+            self.flow(&one, one.vf(), (UPLINK, uplink::ADDRESS), FlowDirection::FromPeer);
         }
         for interface in [&one, &other] {
             self.problems.extend(interface.checksum_errors()?);
@@ -117,20 +123,20 @@ impl Scenario<'_> {
     }
 
     /// Measures bulk TCP between two VFs of a port, both ways.
-    fn bulk(&mut self, port: usize, family: &str, guests: [&Guest; 2]) -> Result<()> {
+    fn bulk(&mut self, port: usize, family: &str, guests: [&DemoGuest; 2]) -> Result<()> {
         print_progress(format_args!(
             "iperf3 between the VFs of card family {family}, both ways, {} s each",
             self.seconds
         ));
         let [one, other] = guests.map(|guest| guest.interface(port));
         let first = self.report.flows.len();
-        let mut cost = Cost::default();
+        let mut cost = TrafficCost::default();
         for (from, to) in [(&one, &other), (&other, &one)] {
-            cost = cost.and(self.flow(from, from.vf(), (to.vf(), &to.address()), Direction::ToPeer));
+            cost = cost.and(self.flow(from, from.vf(), (to.vf(), &to.address()), FlowDirection::ToPeer));
         }
         let flows = &self.report.flows[first..];
         let mbps = flows.iter().map(|flow| flow.mbps).sum::<f64>() / flows.len() as f64;
-        self.report.figures.push(FamilyFigures {
+        self.report.figures.push(FamilyPerformance {
             family: family.to_owned(),
             driver: one.driver()?,
             mbps: to_tenths(mbps),
@@ -141,10 +147,10 @@ impl Scenario<'_> {
     }
 
     /// Pings a peer from a guest's interface. `to` is its name in the report, and its address.
-    fn ping(&mut self, guest: &Interface<'_>, from: &str, to: (&str, &str), size: u32) -> Result<()> {
+    fn ping(&mut self, guest: &GuestInterface<'_>, from: &str, to: (&str, &str), size: u32) -> Result<()> {
         let measured = self.host.measure(guest.port(), || guest.ping(to.1, size, PINGS));
         let (round_trips, cost) = measured.with_context(|| format!("ping from {from} to {}", to.0))?;
-        self.report.pings.push(Ping {
+        self.report.pings.push(PingResult {
             from: from.to_owned(),
             to: to.0.to_owned(),
             sent: PINGS.into(),
@@ -156,26 +162,32 @@ impl Scenario<'_> {
     }
 
     /// Runs a flow between a guest and `peer` (name and address), and returns its cost.
-    fn flow(&mut self, guest: &Interface<'_>, name: &str, peer: (&str, &str), direction: Direction) -> Cost {
+    fn flow(
+        &mut self,
+        guest: &GuestInterface<'_>,
+        name: &str,
+        peer: (&str, &str),
+        direction: FlowDirection,
+    ) -> TrafficCost {
         let ((from, to), option) = match direction {
-            Direction::ToPeer => ((name, peer.0), ""),
-            Direction::FromPeer => ((peer.0, name), "-R"),
+            FlowDirection::ToPeer => ((name, peer.0), ""),
+            FlowDirection::FromPeer => ((peer.0, name), "-R"),
         };
         let measured = self.host.measure(guest.port(), || guest.iperf(peer.1, self.seconds, option));
         let ((bytes, mbps), cost) = measured.unwrap_or_else(|error| {
             self.problems.push(format!("TCP from {from} to {to}: {error:#}"));
-            ((0, 0.0), Cost::default())
+            ((0, 0.0), TrafficCost::default())
         });
         let (from, to, mbps) = (from.to_owned(), to.to_owned(), to_tenths(mbps));
         let trapped_per_1000_packets = cost.per_1000_packets();
-        self.report.flows.push(Flow { from, to, protocol: "tcp", bytes, mbps, trapped_per_1000_packets });
+        self.report.flows.push(TcpFlow { from, to, protocol: "tcp", bytes, mbps, trapped_per_1000_packets });
         cost
     }
 }
 
 /// Direction of a TCP flow, seen from the guest.
 #[derive(Clone, Copy)]
-enum Direction {
+enum FlowDirection {
     ToPeer,
     FromPeer,
 }

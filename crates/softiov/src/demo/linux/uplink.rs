@@ -12,13 +12,13 @@ pub(super) const ADDRESS: &str = "10.82.0.254";
 
 /// Network namespace beyond the demo's uplink. Dropping this value removes the namespace and its interfaces.
 #[derive(Debug)]
-pub(super) struct Uplink {
+pub(super) struct UplinkNamespace {
     /// Name of the demo's network namespace and of its tap.
     name: String,
     server: Option<Child>,
 }
 
-impl Uplink {
+impl UplinkNamespace {
     /// Creates the namespace of the uplink.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Uplink {
     }
 }
 
-impl Drop for Uplink {
+impl Drop for UplinkNamespace {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
             // Both fail only for a server that has ended.

@@ -2,14 +2,14 @@
 
 use super::ToolExit;
 use super::set::not_supported;
-use super::words::{Words, invalid, matches, number};
+use super::words::{CommandWords, invalid, matches, number};
 use daemon::settings::{LinkState, VfSettings};
 use policy::VLANS;
 use std::net::Ipv4Addr;
 
 /// Settings of a VF to change, and the rate under its older name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Attributes {
+pub(super) struct VfAttributes {
     pub(super) settings: VfSettings,
     /// Value of `rate`, the older name of `max_tx_rate`, which overrides it.
     rate: Option<u32>,
@@ -30,9 +30,9 @@ const NAMES: [&str; 11] = [
     "port_guid",
 ];
 
-impl Attributes {
+impl VfAttributes {
     /// Parses `ip link set` attributes until another word follows.
-    pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, ToolExit> {
+    pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Self, ToolExit> {
         let mut read = Self::default();
         if words.peek().is_none() {
             words.value()?;
@@ -48,7 +48,7 @@ impl Attributes {
     }
 
     /// Parses the value of an `ip link set` attribute.
-    fn attribute(&mut self, name: &str, words: &mut Words<'_>) -> Result<(), ToolExit> {
+    fn attribute(&mut self, name: &str, words: &mut CommandWords<'_>) -> Result<(), ToolExit> {
         let set = &mut self.settings;
         match name {
             "mac" => set.mac = Some(mac(words)?),
@@ -73,7 +73,7 @@ impl Attributes {
 }
 
 /// Parses an Ethernet address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
-fn mac(words: &mut Words<'_>) -> Result<String, ToolExit> {
+fn mac(words: &mut CommandWords<'_>) -> Result<String, ToolExit> {
     let word = words.value()?;
     let wrong_length = |bytes| ToolExit::new(format!("Invalid address length {bytes} - must be 6 bytes"), 1);
     if word.parse::<Ipv4Addr>().is_ok() {
@@ -101,7 +101,7 @@ fn check_guid(word: &str) -> Result<(), ToolExit> {
 
 /// Parses `vlan ID [qos Q] [proto P]`. As in iproute2, omitted values become 0 and 802.1Q and do not stay as they
 /// were.
-fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), ToolExit> {
+fn vlan(set: &mut VfSettings, words: &mut CommandWords<'_>) -> Result<(), ToolExit> {
     let word = words.peek().unwrap_or_default();
     let wrong = "Invalid \"vlan\" value\n";
     let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id == 0 || VLANS.contains(id));
@@ -130,7 +130,7 @@ fn protocol(word: &str) -> Result<&'static str, ToolExit> {
     found.ok_or_else(|| invalid(word, wrong))
 }
 
-fn state(words: &mut Words<'_>) -> Result<LinkState, ToolExit> {
+fn state(words: &mut CommandWords<'_>) -> Result<LinkState, ToolExit> {
     let word = words.value()?;
     let states = [("auto", LinkState::Auto), ("enable", LinkState::Enable), ("disable", LinkState::Disable)];
     let state = states.into_iter().find(|(full, _)| matches(word, full));

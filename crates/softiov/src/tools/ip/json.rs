@@ -1,15 +1,15 @@
 //! JSON of `-j link show`, with iproute2's keys in iproute2's order.
 
-use super::options::OutputFormat;
-use super::show::{BROADCAST, Link, PARENT_BUS, QDISC};
-use super::statistics::{LinkJson, VfJson};
+use super::options::IpOutputFormat;
+use super::show::{BROADCAST, IpLink, PARENT_BUS, QDISC};
+use super::statistics::{LinkStatisticsJson, VfStatisticsJson};
 use daemon::control::status::VfStatus;
 use daemon::settings::LinkState;
 use serde::Serialize;
 
 /// Port in the JSON of `ip link show`.
 #[derive(Debug, Serialize)]
-struct Interface<'a> {
+struct IpLinkJson<'a> {
     ifindex: u32,
     ifname: &'a str,
     flags: &'static [&'static str],
@@ -22,16 +22,16 @@ struct Interface<'a> {
     address: &'a str,
     broadcast: &'static str,
     #[serde(flatten)]
-    details: Option<Details<'a>>,
+    details: Option<LinkDetailsJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stats64: Option<LinkJson>,
+    stats64: Option<LinkStatisticsJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    vfinfo_list: Vec<Vf<'a>>,
+    vfinfo_list: Vec<IpVfJson<'a>>,
 }
 
 /// JSON fields of a link that `-d` adds.
 #[derive(Debug, Serialize)]
-struct Details<'a> {
+struct LinkDetailsJson<'a> {
     promiscuity: u32,
     allmulti: u32,
     parentbus: &'static str,
@@ -40,7 +40,7 @@ struct Details<'a> {
 
 /// JSON fields of a link in brief format (`-br`).
 #[derive(Debug, Serialize)]
-struct Brief<'a> {
+struct BriefLinkJson<'a> {
     ifname: &'a str,
     operstate: &'static str,
     address: &'a str,
@@ -48,25 +48,25 @@ struct Brief<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Vf<'a> {
+struct IpVfJson<'a> {
     vf: u8,
     link_type: &'static str,
     address: &'a str,
     broadcast: &'static str,
-    vlan_list: [Vlan; 1],
+    vlan_list: [VfVlanJson; 1],
     #[serde(skip_serializing_if = "is_zero")]
     tx_rate: u32,
-    rate: Rate,
+    rate: VfRateJson,
     spoofchk: bool,
     link_state: &'static str,
     trust: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<VfJson>,
+    stats: Option<VfStatisticsJson>,
 }
 
 /// Port VLAN of a VF; an empty object if it has none.
 #[derive(Debug, Serialize)]
-struct Vlan {
+struct VfVlanJson {
     #[serde(skip_serializing_if = "is_zero")]
     vlan: u16,
     #[serde(skip_serializing_if = "is_zero")]
@@ -74,7 +74,7 @@ struct Vlan {
 }
 
 #[derive(Debug, Serialize)]
-struct Rate {
+struct VfRateJson {
     max_tx: u32,
     min_tx: u32,
 }
@@ -84,14 +84,14 @@ fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Formats links as a JSON array, on one line or indented.
-pub(super) fn print(links: &[Link], format: OutputFormat) -> anyhow::Result<String> {
+pub(super) fn print(links: &[IpLink], format: IpOutputFormat) -> anyhow::Result<String> {
     if format.brief {
         return array(links.iter().map(brief).collect::<Vec<_>>(), format);
     }
     array(links.iter().map(|link| interface(link, format)).collect::<Vec<_>>(), format)
 }
 
-fn array(links: impl Serialize, format: OutputFormat) -> anyhow::Result<String> {
+fn array(links: impl Serialize, format: IpOutputFormat) -> anyhow::Result<String> {
     let text = match format.pretty {
         true => serde_json::to_string_pretty(&links),
         false => serde_json::to_string(&links),
@@ -99,12 +99,12 @@ fn array(links: impl Serialize, format: OutputFormat) -> anyhow::Result<String> 
     Ok(text? + "\n")
 }
 
-fn brief(link: &Link) -> Brief<'_> {
-    Brief { ifname: &link.name, operstate: link.state(), address: &link.address, flags: link.flags() }
+fn brief(link: &IpLink) -> BriefLinkJson<'_> {
+    BriefLinkJson { ifname: &link.name, operstate: link.state(), address: &link.address, flags: link.flags() }
 }
 
-fn interface(link: &Link, format: OutputFormat) -> Interface<'_> {
-    Interface {
+fn interface(link: &IpLink, format: IpOutputFormat) -> IpLinkJson<'_> {
+    IpLinkJson {
         ifindex: link.index,
         ifname: &link.name,
         flags: link.flags(),
@@ -116,32 +116,32 @@ fn interface(link: &Link, format: OutputFormat) -> Interface<'_> {
         link_type: "ether",
         address: &link.address,
         broadcast: BROADCAST,
-        details: format.details.then(|| Details {
+        details: format.details.then(|| LinkDetailsJson {
             promiscuity: 0,
             allmulti: 0,
             parentbus: PARENT_BUS,
             parentdev: &link.parent,
         }),
-        stats64: (format.statistics > 0).then(|| LinkJson::of(&link.statistics, format)),
+        stats64: (format.statistics > 0).then(|| LinkStatisticsJson::of(&link.statistics, format)),
         vfinfo_list: link.vfs.iter().map(|vf| vf_info(vf, format)).collect(),
     }
 }
 
-fn vf_info(vf: &VfStatus, format: OutputFormat) -> Vf<'_> {
+fn vf_info(vf: &VfStatus, format: IpOutputFormat) -> IpVfJson<'_> {
     let set = &vf.settings;
     let most = set.max_tx_rate.unwrap_or(0);
-    Vf {
+    IpVfJson {
         vf: vf.index,
         link_type: "ether",
         address: &vf.mac,
         broadcast: BROADCAST,
-        vlan_list: [Vlan { vlan: set.vlan.unwrap_or(0), qos: set.qos.unwrap_or(0) }],
+        vlan_list: [VfVlanJson { vlan: set.vlan.unwrap_or(0), qos: set.qos.unwrap_or(0) }],
         tx_rate: most,
-        rate: Rate { max_tx: most, min_tx: set.min_tx_rate.unwrap_or(0) },
+        rate: VfRateJson { max_tx: most, min_tx: set.min_tx_rate.unwrap_or(0) },
         spoofchk: set.spoofchk == Some(true),
         link_state: link_state(set.state),
         trust: set.trust == Some(true),
-        stats: (format.statistics > 0).then(|| VfJson::of(vf.rx, vf.tx)),
+        stats: (format.statistics > 0).then(|| VfStatisticsJson::of(vf.rx, vf.tx)),
     }
 }
 

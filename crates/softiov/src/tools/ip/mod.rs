@@ -15,14 +15,14 @@ use super::tool_exit::ToolExit;
 use crate::output;
 use crate::target::TargetHost;
 use daemon::control::client;
-use options::{Invocation, OutputFormat};
+use options::{IpInvocation, IpOutputFormat};
 use std::process::ExitCode;
-use words::{Words, matches};
+use words::{CommandWords, matches};
 
 /// Arguments of `softiov ip`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Args {
+pub(crate) struct IpArgs {
     #[command(flatten)]
     target: TargetHost,
     /// Print help.
@@ -46,19 +46,19 @@ Usage: softiov ip [ -s[tatistics] ] [ -d[etails] ] [ -h[uman-readable] ] [ -iec 
 ";
 
 /// Runs an `ip` command.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &IpArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
-    let mut words = Words::new(&args.words);
+    let mut words = CommandWords::new(&args.words);
     let done = match parse(&mut words) {
         Err(exit) => Err(exit),
-        Ok((format, Command::Show(which))) => match which.choose(&client::ports(&socket)?) {
+        Ok((format, LinkCommand::Show(which))) => match which.choose(&client::ports(&socket)?) {
             Ok(ports) if format.json => Ok(json::print(&ports, format)?),
             Ok(ports) => Ok(show::print(&ports, format)),
             Err(exit) => Err(exit),
         },
-        Ok((_, Command::Set(change))) => set::apply(change, &socket)?.map(|()| String::new()),
-        Ok((_, Command::Help)) => Ok(USAGE.to_owned()),
-        Ok((_, Command::Version)) => Ok(version()),
+        Ok((_, LinkCommand::Set(change))) => set::apply(change, &socket)?.map(|()| String::new()),
+        Ok((_, LinkCommand::Help)) => Ok(USAGE.to_owned()),
+        Ok((_, LinkCommand::Version)) => Ok(version()),
     };
     match done {
         Ok(text) => output::print(&text).map(|()| ExitCode::SUCCESS),
@@ -68,19 +68,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Command of `softiov ip` on links.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Command {
-    Show(show::Selection),
-    Set(set::Change),
+enum LinkCommand {
+    Show(show::LinkSelection),
+    Set(set::LinkChange),
     Help,
     Version,
 }
 
 /// Parses options, object and command.
-fn parse(words: &mut Words<'_>) -> Result<(OutputFormat, Command), ToolExit> {
+fn parse(words: &mut CommandWords<'_>) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
     match options::parse(words)? {
-        Invocation::Run(format) => Ok((format, command(words)?)),
-        Invocation::Version => Ok((OutputFormat::default(), Command::Version)),
-        Invocation::Help => Ok((OutputFormat::default(), Command::Help)),
+        IpInvocation::Run(format) => Ok((format, command(words)?)),
+        IpInvocation::Version => Ok((IpOutputFormat::default(), LinkCommand::Version)),
+        IpInvocation::Help => Ok((IpOutputFormat::default(), LinkCommand::Help)),
     }
 }
 
@@ -92,9 +92,9 @@ fn version() -> String {
 }
 
 /// Parses the object and its command.
-fn command(words: &mut Words<'_>) -> Result<Command, ToolExit> {
+fn command(words: &mut CommandWords<'_>) -> Result<LinkCommand, ToolExit> {
     match words.next() {
-        None | Some("help") => return Ok(Command::Help),
+        None | Some("help") => return Ok(LinkCommand::Help),
         Some(object) if matches(object, "link") => {}
         Some(object) => {
             let exit = ToolExit::new(format!("Object \"{object}\" is unknown, try \"ip help\"."), 1);
@@ -104,15 +104,15 @@ fn command(words: &mut Words<'_>) -> Result<Command, ToolExit> {
         }
     }
     match words.next() {
-        None => Ok(Command::Show(show::Selection::default())),
+        None => Ok(LinkCommand::Show(show::LinkSelection::default())),
         Some(word) if matches(word, "add") => Err(set::no_change_of_ports()),
         Some(word) if matches(word, "set") || matches(word, "change") => {
-            Ok(set::parse(words)?.map_or(Command::Help, Command::Set))
+            Ok(set::parse(words)?.map_or(LinkCommand::Help, LinkCommand::Set))
         }
         Some(word) if ["show", "lst", "list"].iter().any(|full| matches(word, full)) => {
-            Ok(show::Selection::parse(words)?.map_or(Command::Help, Command::Show))
+            Ok(show::LinkSelection::parse(words)?.map_or(LinkCommand::Help, LinkCommand::Show))
         }
-        Some(word) if matches(word, "help") => Ok(Command::Help),
+        Some(word) if matches(word, "help") => Ok(LinkCommand::Help),
         Some(word) if ["replace", "delete", "property"].iter().any(|full| matches(word, full)) => {
             Err(set::no_change_of_ports())
         }

@@ -1,11 +1,11 @@
 //! Options before the object, as iproute2 reads them: with one dash or two, possibly abbreviated.
 
 use super::ToolExit;
-use super::words::{Words, matches};
+use super::words::{CommandWords, matches};
 
 /// Output format of `softiov ip`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct OutputFormat {
+pub(super) struct IpOutputFormat {
     /// Number of `-s` options: one for statistics, two for errors too.
     pub(super) statistics: u8,
     pub(super) json: bool,
@@ -19,8 +19,8 @@ pub(super) struct OutputFormat {
 
 /// Result of parsing the options of `softiov ip`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Invocation {
-    Run(OutputFormat),
+pub(super) enum IpInvocation {
+    Run(IpOutputFormat),
     Version,
     Help,
 }
@@ -28,7 +28,7 @@ pub(super) enum Invocation {
 /// Effect of an option of `softiov ip`.
 #[derive(Clone, Copy)]
 enum OptionEffect {
-    Set(fn(&mut OutputFormat)),
+    Set(fn(&mut IpOutputFormat)),
     /// Option without effect: every object is a link of this host, and names need no lookup.
     Ignored,
     /// The option has a value and no effect.
@@ -78,8 +78,8 @@ const WHOLE: [&str; 6] = ["4", "6", "0", "M", "B", "echo"];
 const COLORS: [&str; 3] = ["always", "auto", "never"];
 
 /// Parses the options before the object.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Invocation, ToolExit> {
-    let mut format = OutputFormat::default();
+pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<IpInvocation, ToolExit> {
+    let mut format = IpOutputFormat::default();
     while let Some(word) = words.peek().filter(|word| word.starts_with('-')) {
         words.next();
         if word == "--" {
@@ -95,12 +95,12 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Invocation, ToolExit> {
             OptionEffect::IgnoredValue => {
                 words.value()?;
             }
-            OptionEffect::Version => return Ok(Invocation::Version),
-            OptionEffect::Help => return Ok(Invocation::Help),
+            OptionEffect::Version => return Ok(IpInvocation::Version),
+            OptionEffect::Help => return Ok(IpInvocation::Help),
             OptionEffect::Refused(why) => return Err(unknown(word).with_hint(why)),
         }
     }
-    Ok(Invocation::Run(format))
+    Ok(IpInvocation::Run(format))
 }
 
 fn effect(name: &str) -> Option<OptionEffect> {

@@ -2,10 +2,10 @@
 //! a kernel driver, with the reason on a line below.
 
 use super::ToolExit;
-use super::attributes::Attributes;
-use super::words::{Words, matches};
-use daemon::control::client::{self, ClientError};
-use daemon::control::protocol::{Change as Setting, Request};
+use super::attributes::VfAttributes;
+use super::words::{CommandWords, matches};
+use daemon::control::client::{self, ControlClientError};
+use daemon::control::protocol::{Change as Setting, ControlRequest};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use std::path::Path;
@@ -13,13 +13,13 @@ use std::path::Path;
 /// Change of a port by `link set`, and of one of its VFs if the command names a VF. A port is always set up, so `up`
 /// changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct LinkChange {
     port: String,
-    vf: Option<(u32, Attributes)>,
+    vf: Option<(u32, VfAttributes)>,
 }
 
 #[cfg(test)]
-impl Change {
+impl LinkChange {
     /// Returns the VF settings that the command changes.
     pub(super) fn settings(&self) -> Option<&VfSettings> {
         self.vf.as_ref().map(|(_, attributes)| &attributes.settings)
@@ -64,7 +64,7 @@ const DEVICE_ATTRIBUTES: [&str; 18] = [
 ];
 
 /// Parses the words after `set`; `None` requests help.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, ToolExit> {
+pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<LinkChange>, ToolExit> {
     let (mut port, mut vf) = (None, None);
     while let Some(word) = words.next() {
         match word {
@@ -79,7 +79,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, ToolExit> {
                 if port.is_none() {
                     return Err(ToolExit::new("Error: argument \"dev\" is required", 255));
                 }
-                vf = Some((number, Attributes::parse(words)?));
+                vf = Some((number, VfAttributes::parse(words)?));
             }
             word if DEVICE_ATTRIBUTES.contains(&word) => {
                 return Err(not_supported(
@@ -97,7 +97,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, ToolExit> {
         }
     }
     let missing = || ToolExit::new("Not enough information: \"dev\" argument is required.", 255);
-    Ok(Some(Change { port: port.ok_or_else(missing)?, vf }))
+    Ok(Some(LinkChange { port: port.ok_or_else(missing)?, vf }))
 }
 
 /// Returns iproute2's refusal of a word that it does not know.
@@ -109,8 +109,8 @@ pub(super) fn garbage(word: &str) -> ToolExit {
 ///
 /// # Errors
 /// No host answers. A refusal by the host is part of the result.
-pub(super) fn apply(change: Change, socket: &Path) -> anyhow::Result<Result<(), ToolExit>> {
-    let Change { port, vf } = change;
+pub(super) fn apply(change: LinkChange, socket: &Path) -> anyhow::Result<Result<(), ToolExit>> {
+    let LinkChange { port, vf } = change;
     let ports = client::ports(socket)?;
     let Some(port) = ports.iter().find(|known| known.name == port) else {
         return Ok(Err(ToolExit::new(format!("Cannot find device \"{port}\""), 1)));
@@ -129,9 +129,9 @@ pub(super) fn apply(change: Change, socket: &Path) -> anyhow::Result<Result<(), 
         Some("802.1ad") => "Protocol not supported",
         _ => "Invalid argument",
     };
-    match client::ask(socket, Request::VfSet { vf: vf.name.clone(), change: Setting::kept(set) }) {
+    match client::ask(socket, ControlRequest::VfSet { vf: vf.name.clone(), change: Setting::kept(set) }) {
         Ok(_) => Ok(Ok(())),
-        Err(ClientError::Refused(why)) => Ok(Err(kernel_error(errno).with_hint(&why))),
+        Err(ControlClientError::Refused(why)) => Ok(Err(kernel_error(errno).with_hint(&why))),
         Err(error) => Err(error.into()),
     }
 }

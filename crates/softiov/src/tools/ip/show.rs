@@ -2,27 +2,27 @@
 
 use super::ToolExit;
 use super::json::link_state;
-use super::options::OutputFormat;
+use super::options::IpOutputFormat;
 use super::set::garbage;
 use super::statistics::{self, LinkStatistics};
-use super::words::{Words, invalid, matches, number};
+use super::words::{CommandWords, invalid, matches, number};
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
 use std::fmt::Write;
 
 /// Ports to show, with or without their VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Selection {
+pub(super) struct LinkSelection {
     port: Option<String>,
     /// A filter that no port passes: `down`, or a kind, group or master that ports do not have.
     none: bool,
     no_vfs: bool,
 }
 
-impl Selection {
+impl LinkSelection {
     /// Parses the words after `show`; `None` requests help. For filters, a port is an interface that is set up, of no
     /// kind, without a master, in the default group.
-    pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Self>, ToolExit> {
+    pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<Self>, ToolExit> {
         let mut which = Self::default();
         while let Some(word) = words.next() {
             let port = match word {
@@ -59,10 +59,11 @@ impl Selection {
     }
 
     /// Returns the links to show, each with its index among all ports.
-    pub(super) fn choose(&self, all: &[PortStatus]) -> Result<Vec<Link>, ToolExit> {
+    pub(super) fn choose(&self, all: &[PortStatus]) -> Result<Vec<IpLink>, ToolExit> {
         let named = |port: &PortStatus| self.port.as_ref().is_none_or(|name| *name == port.name);
         let numbered = (0..).zip(all).filter(|(_, port)| named(port));
-        let links: Vec<Link> = numbered.map(|(domain, port)| Link::new(domain, port, self.no_vfs)).collect();
+        let links: Vec<IpLink> =
+            numbered.map(|(domain, port)| IpLink::new(domain, port, self.no_vfs)).collect();
         match &self.port {
             Some(name) if links.is_empty() => {
                 Err(ToolExit::new(format!("Device \"{name}\" does not exist."), 1))
@@ -83,7 +84,7 @@ fn is_default_group(word: &str) -> Result<bool, ToolExit> {
 
 /// Port as the network interface that `ip link show` prints.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
+pub(super) struct IpLink {
     pub(super) index: u32,
     pub(super) name: String,
     pub(super) address: String,
@@ -102,7 +103,7 @@ pub(super) const PARENT_BUS: &str = "pci";
 /// MTU of a port whose uplink reports none, bytes.
 const MTU: u32 = 1500;
 
-impl Link {
+impl IpLink {
     fn new(domain: u32, port: &PortStatus, no_vfs: bool) -> Self {
         Self {
             index: domain + 1,
@@ -130,7 +131,7 @@ impl Link {
 }
 
 /// Formats links as text.
-pub(super) fn print(links: &[Link], format: OutputFormat) -> String {
+pub(super) fn print(links: &[IpLink], format: IpOutputFormat) -> String {
     let end = if format.oneline { "\\" } else { "\n" };
     let mut text = String::new();
     for link in links {
@@ -143,13 +144,13 @@ pub(super) fn print(links: &[Link], format: OutputFormat) -> String {
     text
 }
 
-fn print_brief(text: &mut String, link: &Link) {
-    let (flags, Link { name, address, .. }) = (link.flags().join(","), link);
+fn print_brief(text: &mut String, link: &IpLink) {
+    let (flags, IpLink { name, address, .. }) = (link.flags().join(","), link);
     let _ = writeln!(text, "{name:<16} {:<14} {address} <{flags}> ", link.state());
 }
 
-fn print_link(text: &mut String, link: &Link, end: &str, format: OutputFormat) {
-    let (flags, Link { index, name, address, mtu, .. }) = (link.flags().join(","), link);
+fn print_link(text: &mut String, link: &IpLink, end: &str, format: IpOutputFormat) {
+    let (flags, IpLink { index, name, address, mtu, .. }) = (link.flags().join(","), link);
     let _ = write!(
         text,
         "{index}: {name}: <{flags}> mtu {mtu} qdisc {QDISC} state {} mode DEFAULT group default {end}    \
@@ -168,7 +169,7 @@ fn print_link(text: &mut String, link: &Link, end: &str, format: OutputFormat) {
     text.push('\n');
 }
 
-fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: OutputFormat) {
+fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: IpOutputFormat) {
     let set = &vf.settings;
     let on = |value: Option<bool>| if value == Some(true) { "on" } else { "off" };
     let _ = write!(text, "{end}    vf {}     link/ether {} brd {BROADCAST}", vf.index, vf.mac);

@@ -1,6 +1,6 @@
 //! Statistics of links and VFs, as iproute2's `print_stats64` and `print_vf_stats64` print them.
 
-use super::options::OutputFormat;
+use super::options::IpOutputFormat;
 use daemon::control::status::{Traffic, VfStatus};
 use daemon::control::uplink::UplinkStatus;
 use serde::Serialize;
@@ -51,7 +51,7 @@ impl LinkStatistics {
     }
 
     /// Appends the text, which begins with `end` and ends without it.
-    pub(super) fn print(&self, text: &mut String, end: &str, format: OutputFormat) {
+    pub(super) fn print(&self, text: &mut String, end: &str, format: IpOutputFormat) {
         let rx =
             [self.rx_bytes, self.rx_packets, self.rx_length_errors, 0, self.rx_missed, self.rx_multicast];
         let rx_errors = [self.rx_length_errors, 0, 0, 0, 0];
@@ -75,7 +75,7 @@ impl LinkStatistics {
             (&["aborted", "fifo", "window", "heartbt"], &tx_errors),
         ];
         for ((way, names, values), (error_names, error_values)) in blocks.into_iter().zip(errors) {
-            let Columns(widths) = columns;
+            let StatisticsColumns(widths) = columns;
             let _ = write!(text, "{end}    {way}: {:>1$}", names[0], widths[0] - 4);
             for (name, width) in names[1..].iter().zip(&widths[1..]) {
                 let _ = write!(text, " {name:>width$}");
@@ -100,14 +100,14 @@ impl LinkStatistics {
 
 /// Widths of the columns in a block of statistics.
 #[derive(Debug, Clone, Copy)]
-struct Columns([usize; 7]);
+struct StatisticsColumns([usize; 7]);
 
 /// Widths of iproute2's longest headers (`print_stats64`).
-const COLUMNS: Columns = Columns([10, 7, 6, 7, 7, 7, 10]);
+const COLUMNS: StatisticsColumns = StatisticsColumns([10, 7, 6, 7, 7, 7, 10]);
 
-impl Columns {
+impl StatisticsColumns {
     /// Widens the columns from `first` on to fit values.
-    fn fit(&mut self, values: &[u64], first: usize, format: OutputFormat) {
+    fn fit(&mut self, values: &[u64], first: usize, format: IpOutputFormat) {
         if format.human {
             return;
         }
@@ -116,7 +116,7 @@ impl Columns {
         }
     }
 
-    fn values(&self, text: &mut String, values: &[u64], first: usize, format: OutputFormat) {
+    fn values(&self, text: &mut String, values: &[u64], first: usize, format: IpOutputFormat) {
         for (width, value) in self.0[first..].iter().zip(values) {
             number(text, *width, *value, format);
         }
@@ -124,7 +124,7 @@ impl Columns {
 }
 
 /// Appends a number and a space (`print_num`).
-fn number(text: &mut String, width: usize, value: u64, format: OutputFormat) {
+fn number(text: &mut String, width: usize, value: u64, format: IpOutputFormat) {
     let base = if format.iec { 1024 } else { 1000 };
     if !format.human || value < base {
         let _ = write!(text, "{value:>width$} ");
@@ -147,7 +147,7 @@ fn number(text: &mut String, width: usize, value: u64, format: OutputFormat) {
 }
 
 /// Appends the statistics of a VF, whose columns have fixed widths.
-pub(super) fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: OutputFormat) {
+pub(super) fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: IpOutputFormat) {
     let (rx, tx) = (vf.rx, vf.tx);
     let _ = write!(text, "{end}    RX: bytes  packets  mcast   bcast   dropped {end}    ");
     let values = [rx.bytes, rx.packets, rx.multicast, rx.broadcast, rx.dropped];
@@ -159,13 +159,13 @@ pub(super) fn print_vf(text: &mut String, vf: &VfStatus, end: &str, format: Outp
 
 /// `stats64` object of a link in JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct LinkJson {
-    rx: RxJson,
-    tx: TxJson,
+pub(super) struct LinkStatisticsJson {
+    rx: LinkRxJson,
+    tx: LinkTxJson,
 }
 
 #[derive(Debug, Serialize)]
-struct RxJson {
+struct LinkRxJson {
     bytes: u64,
     packets: u64,
     errors: u64,
@@ -173,12 +173,12 @@ struct RxJson {
     over_errors: u64,
     multicast: u64,
     #[serde(flatten)]
-    by_kind: Option<RxErrors>,
+    by_kind: Option<RxErrorsJson>,
 }
 
 /// Receive errors of a link in JSON, added by `-s -s`.
 #[derive(Debug, Serialize)]
-struct RxErrors {
+struct RxErrorsJson {
     length_errors: u64,
     crc_errors: u64,
     frame_errors: u64,
@@ -187,7 +187,7 @@ struct RxErrors {
 }
 
 #[derive(Debug, Serialize)]
-struct TxJson {
+struct LinkTxJson {
     bytes: u64,
     packets: u64,
     errors: u64,
@@ -195,36 +195,36 @@ struct TxJson {
     carrier_errors: u64,
     collisions: u64,
     #[serde(flatten)]
-    by_kind: Option<TxErrors>,
+    by_kind: Option<TxErrorsJson>,
 }
 
 /// Transmit errors of a link in JSON, added by `-s -s`.
 #[derive(Debug, Serialize)]
-struct TxErrors {
+struct TxErrorsJson {
     aborted_errors: u64,
     fifo_errors: u64,
     window_errors: u64,
     heartbeat_errors: u64,
 }
 
-impl LinkJson {
-    pub(super) fn of(counts: &LinkStatistics, format: OutputFormat) -> Self {
+impl LinkStatisticsJson {
+    pub(super) fn of(counts: &LinkStatistics, format: IpOutputFormat) -> Self {
         let with_errors = format.statistics > 1;
-        let rx_errors = RxErrors {
+        let rx_errors = RxErrorsJson {
             length_errors: counts.rx_length_errors,
             crc_errors: 0,
             frame_errors: 0,
             fifo_errors: 0,
             missed_errors: counts.rx_missed,
         };
-        let tx_errors = TxErrors {
+        let tx_errors = TxErrorsJson {
             aborted_errors: counts.tx_aborted,
             fifo_errors: 0,
             window_errors: 0,
             heartbeat_errors: 0,
         };
         Self {
-            rx: RxJson {
+            rx: LinkRxJson {
                 bytes: counts.rx_bytes,
                 packets: counts.rx_packets,
                 errors: counts.rx_length_errors,
@@ -233,7 +233,7 @@ impl LinkJson {
                 multicast: counts.rx_multicast,
                 by_kind: with_errors.then_some(rx_errors),
             },
-            tx: TxJson {
+            tx: LinkTxJson {
                 bytes: counts.tx_bytes,
                 packets: counts.tx_packets,
                 errors: counts.tx_errors(),
@@ -248,7 +248,7 @@ impl LinkJson {
 
 /// `stats` object of a VF in JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct VfJson {
+pub(super) struct VfStatisticsJson {
     rx: VfRxJson,
     tx: VfTxJson,
 }
@@ -270,7 +270,7 @@ struct VfTxJson {
     dropped: u64,
 }
 
-impl VfJson {
+impl VfStatisticsJson {
     pub(super) fn of(rx: Traffic, tx: Traffic) -> Self {
         let Traffic { packets, bytes, multicast, broadcast, dropped } = rx;
         Self {

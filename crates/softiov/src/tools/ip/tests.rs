@@ -1,21 +1,21 @@
 //! Tests against iproute2: the words it reads, and the text, JSON and errors it prints.
 
-use super::show::Selection;
-use super::{Command, OutputFormat, ToolExit, Words, json, parse, show};
+use super::show::LinkSelection;
+use super::{CommandWords, IpOutputFormat, LinkCommand, ToolExit, json, parse, show};
 use crate::sample;
 use daemon::control::status::{PortStatus, Traffic, VfStatus};
 use daemon::settings::{LinkState, VfSettings};
 use serde_json::json;
 
-fn read(line: &str) -> Result<(OutputFormat, Command), ToolExit> {
+fn read(line: &str) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    parse(&mut Words::new(&words))
+    parse(&mut CommandWords::new(&words))
 }
 
 /// Returns the settings that `link set pf0 vf 0 ...` changes.
 fn settings(attributes: &str) -> VfSettings {
     match read(&format!("link set pf0 vf 0 {attributes}")) {
-        Ok((_, Command::Set(change))) => change.settings().expect("a VF").clone(),
+        Ok((_, LinkCommand::Set(change))) => change.settings().expect("a VF").clone(),
         other => panic!("{attributes}: {other:?}"),
     }
 }
@@ -27,12 +27,17 @@ fn refused(line: &str) -> (String, u8) {
 
 #[test]
 fn ip_commands_and_options_may_be_abbreviated() {
-    let shown = Command::Show(Selection::default());
+    let shown = LinkCommand::Show(LinkSelection::default());
     for line in ["link show", "link", "l sh", "l ls", "li list", "link lst"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(shown.clone()), "{line}");
     }
-    let all =
-        OutputFormat { statistics: 1, json: true, pretty: true, oneline: true, ..OutputFormat::default() };
+    let all = IpOutputFormat {
+        statistics: 1,
+        json: true,
+        pretty: true,
+        oneline: true,
+        ..IpOutputFormat::default()
+    };
     for line in ["-s -j -p -o link", "--statistics -json -pretty -oneline link", "-st -js -pr -one l"] {
         assert_eq!(read(line).map(|(format, _)| format), Ok(all), "{line}");
     }
@@ -43,8 +48,8 @@ fn ip_commands_and_options_may_be_abbreviated() {
 
 #[test]
 fn ip_option_prefix_selects_iproute2s_first_match() {
-    let format = |set: fn(&mut OutputFormat)| {
-        let mut format = OutputFormat::default();
+    let format = |set: fn(&mut IpOutputFormat)| {
+        let mut format = IpOutputFormat::default();
         set(&mut format);
         format
     };
@@ -65,12 +70,12 @@ fn ip_option_prefix_selects_iproute2s_first_match() {
         ),
         ("-- link", format(|_| {})),
     ] {
-        assert_eq!(read(line), Ok((expected, Command::Show(Selection::default()))), "{line}");
+        assert_eq!(read(line), Ok((expected, LinkCommand::Show(LinkSelection::default()))), "{line}");
     }
     for line in ["-V", "-Version", "-s -V", "--V link"] {
-        assert_eq!(read(line).map(|(_, command)| command), Ok(Command::Version), "{line}");
+        assert_eq!(read(line).map(|(_, command)| command), Ok(LinkCommand::Version), "{line}");
     }
-    assert_eq!(read("-help").map(|(_, command)| command), Ok(Command::Help));
+    assert_eq!(read("-help").map(|(_, command)| command), Ok(LinkCommand::Help));
     for (option, line) in
         [("-n", "-n other link"), ("-b", "-b file"), ("-ec", "-ec link"), ("-color=red", "-color=red link")]
     {
@@ -81,7 +86,7 @@ fn ip_option_prefix_selects_iproute2s_first_match() {
 #[test]
 fn ip_link_show_accepts_the_filters_of_an_interface() {
     let shown = |line: &str| match read(line) {
-        Ok((_, Command::Show(which))) => which.choose(&ports()).map(|links| links.len()),
+        Ok((_, LinkCommand::Show(which))) => which.choose(&ports()).map(|links| links.len()),
         other => panic!("{line}: {other:?}"),
     };
     for line in
@@ -92,7 +97,7 @@ fn ip_link_show_accepts_the_filters_of_an_interface() {
     for line in ["link show down", "link show type vlan", "link show group 5", "link show pf0 type bridge"] {
         assert_eq!(shown(line), Ok(0), "{line}");
     }
-    assert_eq!(read("link show help").map(|(_, command)| command), Ok(Command::Help));
+    assert_eq!(read("link show help").map(|(_, command)| command), Ok(LinkCommand::Help));
     assert_eq!(refused("link show group x").0, "Error: argument \"x\" is wrong: Invalid \"group\" value");
     assert_eq!(refused("link show master br0").0, "Error: argument \"br0\" is wrong: Device does not exist");
 }
@@ -107,11 +112,11 @@ fn mac_addresses_of_ip_may_lack_leading_zeros() {
 #[test]
 fn ip_link_set_up_changes_no_setting() {
     for line in ["link set pf0 up", "link set up pf0", "link set dev pf0 up", "link set up dev pf0"] {
-        let Ok((_, Command::Set(change))) = read(line) else { panic!("{line}") };
+        let Ok((_, LinkCommand::Set(change))) = read(line) else { panic!("{line}") };
         assert_eq!(change.settings(), None, "{line}");
     }
     for line in ["link set pf0 up vf 0 trust on", "link set pf0 vf 0 trust on up"] {
-        let Ok((_, Command::Set(change))) = read(line) else { panic!("{line}") };
+        let Ok((_, LinkCommand::Set(change))) = read(line) else { panic!("{line}") };
         assert_eq!(change.settings().and_then(|set| set.trust), Some(true), "{line}");
     }
 }
@@ -211,7 +216,7 @@ fn invalid_ip_commands_have_the_errors_of_iproute2() {
     ] {
         assert_eq!(refused(line), (text.to_owned(), code), "{line}");
     }
-    assert_eq!(read("link help").map(|(_, command)| command), Ok(Command::Help));
+    assert_eq!(read("link help").map(|(_, command)| command), Ok(LinkCommand::Help));
 }
 
 /// Returns a port with an uplink, and one VF with every setting.
@@ -250,13 +255,13 @@ fn traffic(first: u64) -> Traffic {
 
 #[test]
 fn ip_text_output_equals_iproute2s_space_for_space() {
-    let links = Selection::default().choose(&ports()).expect("all");
+    let links = LinkSelection::default().choose(&ports()).expect("all");
     let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
          link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
          vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
          max_tx_rate 250Mbps, spoof checking on, link-state auto, trust off";
-    assert_eq!(show::print(&links, OutputFormat::default()), format!("{plain}\n"));
-    let statistics = OutputFormat { statistics: 1, ..OutputFormat::default() };
+    assert_eq!(show::print(&links, IpOutputFormat::default()), format!("{plain}\n"));
+    let statistics = IpOutputFormat { statistics: 1, ..IpOutputFormat::default() };
     let (link, vf) = plain.split_once("\n    vf 0").expect("a VF");
     assert_eq!(
         show::print(&links, statistics),
@@ -274,11 +279,11 @@ fn ip_text_output_equals_iproute2s_space_for_space() {
 
 #[test]
 fn ip_brief_output_equals_iproute2s_space_for_space() {
-    let links = Selection::default().choose(&ports()).expect("all");
-    let brief = OutputFormat { brief: true, statistics: 1, ..OutputFormat::default() };
+    let links = LinkSelection::default().choose(&ports()).expect("all");
+    let brief = IpOutputFormat { brief: true, statistics: 1, ..IpOutputFormat::default() };
     let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
     assert_eq!(show::print(&links, brief), line);
-    let json = json::print(&links, OutputFormat { json: true, ..brief }).expect("JSON");
+    let json = json::print(&links, IpOutputFormat { json: true, ..brief }).expect("JSON");
     assert_eq!(
         json,
         "[{\"ifname\":\"pf0\",\"operstate\":\"UP\",\"address\":\"02:00:00:00:00:ff\",\
@@ -292,18 +297,18 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
         Traffic { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
-    let links = Selection::default().choose(&ports).expect("all");
-    let human = OutputFormat { statistics: 1, human: true, ..OutputFormat::default() };
+    let links = LinkSelection::default().choose(&ports).expect("all");
+    let human = IpOutputFormat { statistics: 1, human: true, ..IpOutputFormat::default() };
     let text = show::print(&links, human);
     assert!(text.contains("\n          123M      999   1.00k   20.5k        0 \n"), "{text}");
-    let text = show::print(&links, OutputFormat { iec: true, ..human });
+    let text = show::print(&links, IpOutputFormat { iec: true, ..human });
     assert!(text.contains("\n         118Mi      999    1000  20.0ki        0 \n"), "{text}");
 }
 
 #[test]
 fn ip_json_output_has_iproute2s_fields_in_its_order() {
-    let links = Selection::default().choose(&ports()).expect("all");
-    let text = json::print(&links, OutputFormat { json: true, statistics: 1, ..OutputFormat::default() })
+    let links = LinkSelection::default().choose(&ports()).expect("all");
+    let text = json::print(&links, IpOutputFormat { json: true, statistics: 1, ..IpOutputFormat::default() })
         .expect("JSON");
     assert_eq!(
         text,
@@ -324,14 +329,14 @@ fn ip_json_output_has_iproute2s_fields_in_its_order() {
 fn unknown_port_of_ip_is_named_in_the_error() {
     let ports = ports();
     let choose = |line: &str| match read(line) {
-        Ok((_, Command::Show(which))) => which.choose(&ports).map(|links| links.len()),
+        Ok((_, LinkCommand::Show(which))) => which.choose(&ports).map(|links| links.len()),
         other => panic!("{other:?}"),
     };
     assert_eq!(choose("link show dev pf0"), Ok(1));
     assert_eq!(choose("link show pf0 up"), Ok(1));
     assert_eq!(choose("link show pf9"), Err(ToolExit::new("Device \"pf9\" does not exist.", 1)));
     let unlinked = vec![PortStatus { link: false, ..ports[0].clone() }];
-    assert_eq!(Selection::default().choose(&unlinked).map(|links| links[0].flags()[0]), Ok("NO-CARRIER"));
+    assert_eq!(LinkSelection::default().choose(&unlinked).map(|links| links[0].flags()[0]), Ok("NO-CARRIER"));
 }
 
 #[test]
@@ -339,7 +344,7 @@ fn ip_shows_a_vf_without_settings_with_defaults() {
     let mut ports = ports();
     let vf: &mut VfStatus = &mut ports[0].vfs[0];
     vf.settings = VfSettings::default();
-    let links = Selection::default().choose(&ports).expect("all");
-    let text = show::print(&links, OutputFormat::default());
+    let links = LinkSelection::default().choose(&ports).expect("all");
+    let text = show::print(&links, IpOutputFormat::default());
     assert!(text.ends_with("ff, spoof checking off, link-state auto, trust off\n"), "{text}");
 }

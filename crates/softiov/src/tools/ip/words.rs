@@ -4,9 +4,9 @@ use super::ToolExit;
 
 /// Words of an `ip` command that are not parsed yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a>(&'a [String]);
+pub(super) struct CommandWords<'a>(&'a [String]);
 
-impl<'a> Words<'a> {
+impl<'a> CommandWords<'a> {
     pub(super) fn new(words: &'a [String]) -> Self {
         Self(words)
     }

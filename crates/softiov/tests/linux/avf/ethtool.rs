@@ -1,25 +1,25 @@
 //! Settings of a stock iavf that ethtool reads and changes. `traffic` and `vlan` toggle offloads, and `kernels`
 //! changes the number of queues, since the driver of 6.1 deadlocks then (docs/conformance.md).
 
-use super::{End, linked};
-use crate::report::Outcome;
-use crate::world::World;
+use super::{AvfInterface, linked};
+use crate::report::CheckOutcome;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 
 /// Every ethtool query that iavf supports succeeds, and unsupported ones are refused.
-pub(crate) fn reads(world: &mut World) -> Result<Outcome> {
+pub(crate) fn reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [_, bob] = &linked(world)?;
     for question in ["-i", "-k", "-S", "-c", "-g", "-l", "-x", "-P", "-T", "--show-priv-flags"] {
         bob.check(&format!("ethtool {question} IF"))?;
     }
     let tests = bob.guest.check_fails(&format!("ethtool -t {}", bob.name))?;
     ensure!(tests.contains("Operation not supported"), "ethtool -t: {tests}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Interrupt moderation and rings take their new values, and frames pass after each change.
-pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
+pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let settings = [
         ("-C IF adaptive-rx off rx-usecs 100", "-c", "rx-usecs:", "100"),
@@ -43,18 +43,18 @@ pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
         alice.reach(bob)?;
         alice.ping(bob, 1400, 5).context(setting)?;
     }
-    bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| Outcome::Passed)
+    bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| CheckOutcome::Passed)
 }
 
 /// Flows spread over both queues by their hash, whatever the key; with a table of one queue they all go there.
-pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
+pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     spreads_flows(world, bob, &alice.address())?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checks the same for an end with two queues that runs an iperf3 server.
-pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<()> {
+pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get("hash-table").copied();
     let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
     let settings = [(format!("hkey {key}"), true), ("equal 1".into(), false), ("default".into(), true)];
@@ -77,6 +77,6 @@ pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<
 }
 
 /// Returns the packets that each of two queues has received.
-fn received(end: &End<'_>) -> Result<Vec<u64>> {
+fn received(end: &AvfInterface<'_>) -> Result<Vec<u64>> {
     end.guest.statistics_of(&end.name, &["rx-0.packets", "rx-1.packets"])
 }

@@ -3,10 +3,10 @@
 
 use super::policy::reset_by;
 use super::recovery::exchange;
-use super::{End, linked, no_complaints};
-use crate::guest::{BOOT, COMMAND, Guest, eventually};
-use crate::report::Outcome;
-use crate::world::{ALICE_AVF, LAST_AVF, MIDDLE_AVF, PORT_VLAN, World};
+use super::{AvfInterface, linked, no_complaints};
+use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::world::{ALICE_AVF, LAST_AVF, LinuxTestbed, MIDDLE_AVF, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
@@ -22,18 +22,21 @@ const FIRST: u8 = 11;
 const LAST_MAC: &str = "02:82:57:60:03:63";
 
 /// Seven guests boot at once on the port of Alice's VF, and every guest pings every other, and Bob beyond the wire.
-pub(crate) fn eight_guests_exchange_frames(world: &mut World) -> Result<Outcome> {
+pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let spawn = |(n, vf): (usize, &'static str)| {
         let builder = LinuxGuest::builder(format!("guest {n}")).memory_mib(MEMORY_MIB);
-        Guest::spawn(builder.vf_socket(world.socket(vf)), world.assets(), vf, FIRST + n as u8)
+        ScenarioGuest::spawn(builder.vf_socket(world.socket(vf)), world.assets(), vf, FIRST + n as u8)
     };
     let guests = FLEET.into_iter().enumerate().map(spawn).collect::<Result<Vec<_>>>()?;
     guests.iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
-    let ends =
-        guests.iter().zip(FLEET).zip(FIRST..).map(|((guest, vf), number)| End::set_up(guest, vf, number));
+    let ends = guests
+        .iter()
+        .zip(FLEET)
+        .zip(FIRST..)
+        .map(|((guest, vf), number)| AvfInterface::set_up(guest, vf, number));
     let ends = ends.collect::<Result<Vec<_>>>()?;
-    let everybody: Vec<&End<'_>> = ends.iter().chain([alice, bob]).collect();
+    let everybody: Vec<&AvfInterface<'_>> = ends.iter().chain([alice, bob]).collect();
     let addresses: Vec<String> = everybody.iter().map(|end| end.address()).collect();
     // An unanswered ping is repeated: all guests ping at once, on few processors.
     let script = format!(
@@ -52,23 +55,23 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut World) -> Result<Outcome>
     drop(asking);
     drop(ends);
     guests.into_iter().try_for_each(|guest| guest.linux.shutdown(COMMAND)).context("turning them off")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest has the last VF of the port and one in the middle. Each is bound, has its link, and exchanges frames with
 /// the first VF. The last VF follows the port VLAN, its counters match the host's, and VFs without a guest do not
 /// change.
-pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outcome> {
+pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     world.change(LAST_AVF, VfSettings { mac: Some(LAST_MAC.into()), ..VfSettings::default() })?;
     let idle = without_guest(world)?;
     let [last_before, middle_before] = [bytes(world, LAST_AVF)?, bytes(world, MIDDLE_AVF)?];
     let builder = world.builder("last", LAST_AVF).vf_socket(world.socket(MIDDLE_AVF)).memory_mib(MEMORY_MIB);
-    let guest = Guest::spawn(builder, world.assets(), LAST_AVF, 63)?;
+    let guest = ScenarioGuest::spawn(builder, world.assets(), LAST_AVF, 63)?;
     guest.linux.wait_ready(BOOT)?;
     guest.check("iperf3 -s -D")?;
 
-    let last = &End::set_up(&guest, LAST_AVF, 63)?;
+    let last = &AvfInterface::set_up(&guest, LAST_AVF, 63)?;
     last.is_bound(world)?;
     ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "{LAST_AVF} has another address than was set");
     exchange(alice, last)?;
@@ -88,32 +91,32 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
     // From here on the other VF has the untagged network.
     last.check(&format!("ip addr del {}/24 dev IF", last.address()))?;
 
-    let middle = &End::set_up_at(&guest, 1, MIDDLE_AVF, 31)?;
+    let middle = &AvfInterface::set_up_at(&guest, 1, MIDDLE_AVF, 31)?;
     middle.is_bound(world)?;
     exchange(alice, middle)?;
     counts_as_the_host(world, middle, middle_before)?;
 
     ensure!(without_guest(world)? == idle, "VFs without a guest have changed");
     guest.linux.shutdown(COMMAND)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Returns the VFs of the port that no check gives a guest.
-fn without_guest(world: &World) -> Result<Vec<VfStatus>> {
+fn without_guest(world: &LinuxTestbed) -> Result<Vec<VfStatus>> {
     let names = (0..64).map(|vf| format!("pf3vf{vf}"));
     let has_guest = |name: &str| name == ALICE_AVF || FLEET.contains(&name);
     names.filter(|name| !has_guest(name)).map(|name| world.vf(&name)).collect()
 }
 
 /// Returns the bytes that the host has counted for a VF, received and sent.
-fn bytes(world: &World, vf: &str) -> Result<[u64; 2]> {
+fn bytes(world: &LinuxTestbed, vf: &str) -> Result<[u64; 2]> {
     let vf = world.vf(vf)?;
     Ok([vf.rx.bytes, vf.tx.bytes])
 }
 
 /// Checks that the guest's driver counts the same bytes as the host, once no more frames arrive. The host had counted
 /// `before` for earlier guests. iperf3 may end before the last of its eight megabytes has arrived.
-fn counts_as_the_host(world: &World, end: &End<'_>, before: [u64; 2]) -> Result<()> {
+fn counts_as_the_host(world: &LinuxTestbed, end: &AvfInterface<'_>, before: [u64; 2]) -> Result<()> {
     eventually(|| {
         let seen = end.guest.statistics_of(&end.name, &["rx_bytes", "tx_bytes"])?;
         let now = bytes(world, end.vf)?;

@@ -2,11 +2,11 @@
 //! the VF, and the driver reads the new policy when it restarts. The PF driver's own tests cover each refusal.
 
 use super::recovery::exchange;
-use super::{End, linked};
+use super::{AvfInterface, linked};
 use crate::guest::eventually;
-use crate::report::Outcome;
+use crate::report::CheckOutcome;
 use crate::spoofing::command_of_the_guide;
-use crate::world::{ALICE_AVF, BOB_AVF, PORT_VLAN, World};
+use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Error, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
@@ -21,7 +21,7 @@ const FRAMES: u32 = 20;
 const GROUP: &str = "239.82.5.9";
 
 /// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
-pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
+pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
         world.set_link(ALICE_AVF, state)?;
@@ -31,11 +31,11 @@ pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outc
             bob.ping(alice, 1400, 5).with_context(|| format!("{state:?}"))?;
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A running guest is put on a port VLAN, sends and receives untagged there, and is taken off it again.
-pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
+pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     bob.join_vlan(PORT_VLAN)?;
     let address = alice.vlan_address(PORT_VLAN);
@@ -56,12 +56,12 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     alice.wait_carrier(true)?;
     alice.check(&format!("ip addr del {address}/24 dev IF; ip neigh flush all"))?;
     alice.reach(bob).context("off the port VLAN")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest is a member of those of its VLANs that are on the policy's list, also after the list changes or the VF is
 /// reset.
-pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
     let resets = world.change(ALICE_AVF, list("90-110"))?.mailbox.resets;
@@ -92,12 +92,12 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
     world.change(ALICE_AVF, list("any"))?;
     alice.guest.reach(&bob.vlan_address(PORT_VLAN)).context("allowed again after a reset")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// An address that the administrator sets is assigned to the running guest and stays: only a trusted guest may choose
 /// another.
-pub(crate) fn address_is_the_administrators(world: &mut World) -> Result<Outcome> {
+pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
     let has = |mac: &str| {
@@ -130,11 +130,11 @@ pub(crate) fn address_is_the_administrators(world: &mut World) -> Result<Outcome
     eventually(|| alice.check(&format!("ip link set IF address {own}"))).context("trusted")?;
     world.wait_vf(ALICE_AVF, &format!("have {own}"), |vf| vf.mac == own)?;
     reaches()?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Frames with a foreign source address are dropped and counted, unless the policy switches the check off.
-pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
+pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
     after_reset(world, VfSettings { mac: Some(own), ..VfSettings::default() })?;
@@ -166,12 +166,12 @@ pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
         })?;
     }
     alice.ping(bob, 56, 5).context("frames with its own address pass")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A guest that floods its network is quarantined: its driver sees a reset, after which the link stays down. The link
 /// returns when the administrator releases the VF.
-pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
+pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     alice.reach(bob)?;
     alice.check(&format!("ip route replace {GROUP}/32 dev IF"))?;
@@ -195,11 +195,11 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     alice.wait_carrier(true).context("released")?;
     alice.reach(bob).context("released")?;
     alice.ping(bob, 1400, 5).context("released")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Only a trusted VF in promiscuous mode receives frames for other addresses.
-pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
+pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     // Frames to an unknown address go over the wire to Bob's port.
     alice.check(&format!("ip neigh replace 10.83.0.99 lladdr {OTHER_MAC} dev IF nud permanent"))?;
@@ -228,11 +228,11 @@ pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
         }
     }
     alice.check("ip neigh del 10.83.0.99 dev IF")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// A VF with a rate never sends more; without one it sends at full speed again.
-pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
+pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const MBPS: u32 = 8;
     let [alice, bob] = &linked(world)?;
     world.change(ALICE_AVF, VfSettings { max_tx_rate: Some(MBPS), ..VfSettings::default() })?;
@@ -245,23 +245,23 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
     world.change(ALICE_AVF, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
     exchange(alice, bob)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Makes a change that resets Alice's VF, and waits until her driver has restarted it.
-fn after_reset(world: &World, change: VfSettings) -> Result<VfStatus> {
+fn after_reset(world: &LinuxTestbed, change: VfSettings) -> Result<VfStatus> {
     reset_by(world, ALICE_AVF, change)
 }
 
 /// Makes a change that resets a VF, and waits until its driver has restarted it.
-pub(crate) fn reset_by(world: &World, vf: &str, change: VfSettings) -> Result<VfStatus> {
+pub(crate) fn reset_by(world: &LinuxTestbed, vf: &str, change: VfSettings) -> Result<VfStatus> {
     let before = world.vf(vf)?.mailbox.resets;
     world.change(vf, change)?;
     world.wait_vf(vf, "be back after a change", |vf| vf.active && vf.link && vf.mailbox.resets > before)
 }
 
 /// Sends [`FRAMES`] broadcasts in a VLAN.
-fn broadcast(from: &End<'_>, vlan: u8) -> Result<()> {
+fn broadcast(from: &AvfInterface<'_>, vlan: u8) -> Result<()> {
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{vlan}.255")).map(drop)
 }
 
@@ -272,7 +272,7 @@ fn refusals(status: &VfStatus, reason: &str) -> u64 {
 
 /// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
 /// says.
-pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outcome> {
+pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let (command, address) = command_of_the_guide()?;
     let command = command.replace("eth0", "IF");
@@ -293,5 +293,5 @@ pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outc
     bob.check(&command.replace(" add ", " del "))?;
     alice.check("ip neigh del 10.83.0.99 dev IF")?;
     ensure!(without < u64::from(FRAMES) / 2, "of {FRAMES} frames {without} were received without a filter");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }

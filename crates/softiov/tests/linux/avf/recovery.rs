@@ -1,11 +1,11 @@
 //! Restarts of a stock iavf: every way to take its interface down and up, and resets by the PF. `survival` tests
 //! hosts that end.
 
-use super::{End, linked};
+use super::{AvfInterface, linked};
 use crate::guest::BOOT;
-use crate::report::Outcome;
-use crate::stream::Stream;
-use crate::world::{ALICE_AVF, BOB_AVF, World};
+use crate::report::CheckOutcome;
+use crate::stream::IperfStream;
+use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 
@@ -13,10 +13,10 @@ const TIMES: u32 = 3;
 
 /// The administrator resets both ports several times under TCP in both directions: drivers are notified and restart,
 /// and the connections survive.
-pub(crate) fn resets_are_outlived(world: &mut World) -> Result<Outcome> {
+pub(crate) fn resets_are_outlived(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let mut streams =
-        [Stream::open(alice.guest, &bob.address())?, Stream::open(bob.guest, &alice.address())?];
+        [IperfStream::open(alice.guest, &bob.address())?, IperfStream::open(bob.guest, &alice.address())?];
     for round in 0..TIMES {
         for (port, vf) in [("pf3", ALICE_AVF), ("pf4", BOB_AVF)] {
             let before = world.vf(vf)?.mailbox.resets;
@@ -24,17 +24,17 @@ pub(crate) fn resets_are_outlived(world: &mut World) -> Result<Outcome> {
             let is_back = |vf: &VfStatus| vf.active && vf.link && vf.mailbox.resets > before;
             world.wait_vf(vf, "be back after a reset", is_back)?;
         }
-        streams.iter_mut().try_for_each(Stream::moves).with_context(|| format!("reset {round}"))?;
+        streams.iter_mut().try_for_each(IperfStream::moves).with_context(|| format!("reset {round}"))?;
     }
     for stream in streams {
         stream.close()?;
     }
     alice.ping(bob, 1400, 10)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Interface down and up, and driver unbound and bound: the interface returns each time.
-pub(crate) fn interface_comes_back(world: &mut World) -> Result<Outcome> {
+pub(crate) fn interface_comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [mut alice, bob] = linked(world)?;
     const REBIND: &str = "cd /sys/bus/pci/drivers/iavf && device=$(ls -d *:*) && echo $device > unbind &&
         [ ! -e /sys/class/net/IF ] && echo $device > bind";
@@ -46,11 +46,11 @@ pub(crate) fn interface_comes_back(world: &mut World) -> Result<Outcome> {
         }
         exchange(&alice, &bob)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The machine resets without notice to the driver, and boots again.
-pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
+pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let pid = |vf: &VfStatus| vf.function.peer.as_ref().map(|peer| peer.pid);
     linked(world)?;
     let before = pid(&world.vf(BOB_AVF)?);
@@ -62,11 +62,11 @@ pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     exchange(alice, bob)?;
     let after = pid(&world.vf(BOB_AVF)?);
     ensure!(before.is_some() && before == after, "the VMM was {before:?} and is {after:?}");
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checks that traffic passes as before.
-pub(crate) fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
+pub(crate) fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     for (from, to) in [(alice, bob), (bob, alice)] {
         from.reach(to)?;
         from.ping(to, 8000, 10)?;

@@ -1,11 +1,11 @@
 //! Frames between two stock iavf drivers: every size and protocol, with the default offloads and without. `vlan`
 //! tests VLANs.
 
-use super::{End, linked, no_checksum_errors};
+use super::{AvfInterface, linked, no_checksum_errors};
 use crate::guest::{COMMAND, eventually};
-use crate::report::Outcome;
+use crate::report::CheckOutcome;
 use crate::traffic::frame_size;
-use crate::world::World;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 
 /// Offloads, in ethtool's words, that a stock driver must enable by default.
@@ -26,7 +26,7 @@ const PORT: u16 = 5001;
 
 /// A file arrives unchanged each way: with segmentation and checksums by the sender's card and verification by the
 /// receiver's kernel; then with verification by the receiver's card and checksums by the sender's kernel.
-pub(crate) fn files_come_whole(world: &mut World) -> Result<Outcome> {
+pub(crate) fn files_come_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
         let features = from.check("ethtool -k IF")?;
@@ -43,11 +43,11 @@ pub(crate) fn files_come_whole(world: &mut World) -> Result<Outcome> {
         from.check("ethtool -K IF tx on tso on")?;
         no_checksum_errors(to.guest)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Sends a file of random bytes, and compares.
-fn send(from: &End<'_>, to: &End<'_>) -> Result<()> {
+fn send(from: &AvfInterface<'_>, to: &AvfInterface<'_>) -> Result<()> {
     let sent =
         from.check(&format!("head -c {} /dev/urandom > /run/file && md5sum < /run/file", MEGABYTES << 20))?;
     let server = from.guest.linux.spawn_background(&format!("nc -l -p {PORT} < /run/file"))?;
@@ -64,7 +64,7 @@ fn send(from: &End<'_>, to: &End<'_>) -> Result<()> {
 
 /// UDP arrives at a rate without losses, and IPv6 with its multicast neighbour discovery and its own kind of
 /// segmentation.
-pub(crate) fn udp_and_ipv6_arrive(world: &mut World) -> Result<Outcome> {
+pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
         let flow = from.guest.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
@@ -77,11 +77,11 @@ pub(crate) fn udp_and_ipv6_arrive(world: &mut World) -> Result<Outcome> {
         from.iperf(&to.address_v6(), 16)?;
         no_checksum_errors(to.guest)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// With an MTU of 9000, frames pass whole, over several receive buffers.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         // While the interface is up, the driver of 6.1 deadlocks (docs/conformance.md).
@@ -100,5 +100,5 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
         ensure!(size > 4096, "{} got frames of {size} bytes", to.guest.name());
         no_checksum_errors(to.guest)?;
     }
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }

@@ -1,9 +1,9 @@
 //! VLANs between two stock iavf drivers, which negotiate VLAN_V2 with the PF: filters, and tag insertion and
 //! stripping by the card. `policy` tests VLANs of the administrator.
 
-use super::{End, linked, no_checksum_errors};
-use crate::report::Outcome;
-use crate::world::World;
+use super::{AvfInterface, linked, no_checksum_errors};
+use crate::report::CheckOutcome;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 
 const VLAN: u8 = 77;
@@ -11,7 +11,7 @@ const FRAMES: u32 = 20;
 
 /// Members reach each other whether the card or the kernel inserts and strips tags, in every combination; a former
 /// member receives nothing.
-pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
+pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         end.join_vlan(VLAN)?;
@@ -36,11 +36,11 @@ pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
     let heard = heard(world, alice, bob)?;
     ensure!(heard < u64::from(FRAMES) / 4, "a former member received {heard} of {FRAMES} broadcasts");
     alice.ping(bob, 56, 3).context("untagged frames pass")?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Sends pings and TCP in the VLAN, both ways.
-fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
+fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     let addresses = [alice, bob].map(|end| end.vlan_address(VLAN));
     alice.guest.reach(&addresses[1])?;
     for (from, to) in [(alice, &addresses[1]), (bob, &addresses[0])] {
@@ -54,7 +54,7 @@ fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
 }
 
 /// Returns how many of [`FRAMES`] broadcasts into the VLAN another end's VF receives.
-fn heard(world: &World, from: &End<'_>, by: &End<'_>) -> Result<u64> {
+fn heard(world: &LinuxTestbed, from: &AvfInterface<'_>, by: &AvfInterface<'_>) -> Result<u64> {
     let before = world.vf(by.vf)?.rx.broadcast;
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;
     Ok(world.vf(by.vf)?.rx.broadcast - before)

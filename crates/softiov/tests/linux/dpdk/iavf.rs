@@ -2,11 +2,11 @@
 //! WB_ON_ITR, which the PF does not offer: the driver polls its mailbox. Linux uses legacy descriptors.
 
 use super::vf_asks;
-use crate::avf::End;
-use crate::guest::{COMMAND, Guest, eventually};
-use crate::report::Outcome;
-use crate::testpmd::{self, IAVF, Slot, Testpmd};
-use crate::world::{ALICE_AVF, PORT_VLAN, VISITOR_AVF, World};
+use crate::avf::AvfInterface;
+use crate::guest::{COMMAND, ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::testpmd::{self, GuestTestpmd, IAVF, PciSlot};
+use crate::world::{ALICE_AVF, LinuxTestbed, PORT_VLAN, VISITOR_AVF};
 use anyhow::{Context, Result, bail, ensure};
 use daemon::settings::VfSettings;
 use linux_guest::DpdkSeries;
@@ -20,14 +20,14 @@ const QUEUES: &str = "--rxq=2 --txq=2";
 /// testpmd starts a VF with two queues, has a link, and answers pings, also long ones and after the port was stopped.
 /// Frames of several addresses arrive in both queues, or in one if the table says so. Then it sends from both queues,
 /// and every frame arrives.
-pub(crate) fn receives_and_sends(world: &mut World) -> Result<Outcome> {
+pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     exchange(world, world.dpdk()?, IAVF)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// The driver of DPDK 24.11 does the same.
-pub(crate) fn of_trixie_receives_and_sends(world: &mut World) -> Result<Outcome> {
+pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.send_visitors_home()?;
     let assets = world.assets().clone().with_dpdk(DpdkSeries::Trixie2411)?;
     let builder = world.builder("dpdk 24.11", VISITOR_AVF).cpus(2).memory_mib(448).coldplug(false);
@@ -38,15 +38,15 @@ pub(crate) fn of_trixie_receives_and_sends(world: &mut World) -> Result<Outcome>
     ensure!(version.contains("24.11"), "it has {version:?}");
     exchange(world, &guest, testpmd::ONLY)?;
     guest.linux.shutdown(COMMAND)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
-fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
-    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
+fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Result<()> {
+    let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
     let before = world.vf(VISITOR_AVF)?;
     // testpmd sends frames of several buffers only with this flag at its start: RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
     let long = "--max-pkt-len=9018 --enable-scatter --tx-offloads=0x8000 --rss-ip";
-    let echo = Testpmd::start(guest, slot, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
+    let echo = GuestTestpmd::start(guest, slot, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
     alice.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
     alice.wait_carrier(true)?;
     for stops in [false, true] {
@@ -88,7 +88,7 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
 
     let before = world.vf(ALICE_AVF)?;
     let options = format!("--forward-mode=txonly --eth-peer=0,{} {QUEUES}", before.mac);
-    let sends = Testpmd::start(guest, slot, &options)?;
+    let sends = GuestTestpmd::start(guest, slot, &options)?;
     eventually(|| {
         let arrived = world.vf(ALICE_AVF)?.rx.packets - before.rx.packets;
         ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
@@ -105,7 +105,7 @@ fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
 const PINGS: u64 = 16 * 5;
 
 /// Sends pings from sixteen addresses.
-fn flows(alice: &End<'_>) -> Result<()> {
+fn flows(alice: &AvfInterface<'_>) -> Result<()> {
     (100..116).try_for_each(|host| {
         let address = format!("10.83.0.{host}");
         alice.guest.reach(&address)?;
@@ -115,14 +115,14 @@ fn flows(alice: &End<'_>) -> Result<()> {
 
 /// The PF carries out testpmd's requests: VLANs, tag stripping, promiscuity of a trusted VF, another address. The
 /// card does the checksums, and the kernel at the other end finds every one right.
-pub(crate) fn asks_the_pf(world: &mut World) -> Result<Outcome> {
+pub(crate) fn asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     world.change(VISITOR_AVF, VfSettings { trust: Some(true), ..VfSettings::default() })?;
-    let (guest, alice) = (world.dpdk()?, End::set_up(world.alice()?, ALICE_AVF, 1)?);
+    let (guest, alice) = (world.dpdk()?, AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?);
     let asks =
-        |running: &Testpmd<'_>, what, command: &str| vf_asks(world, VISITOR_AVF, running, what, command);
+        |running: &GuestTestpmd<'_>, what, command: &str| vf_asks(world, VISITOR_AVF, running, what, command);
     let options = "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip";
-    let running = Testpmd::start(guest, IAVF, options)?;
+    let running = GuestTestpmd::start(guest, IAVF, options)?;
     world.wait_vf(VISITOR_AVF, "be run by a driver", |vf| {
         vf.active && vf.mailbox.requests.contains_key("enable")
     })?;
@@ -141,14 +141,14 @@ pub(crate) fn asks_the_pf(world: &mut World) -> Result<Outcome> {
     let said = running.finish()?;
     ensure!(said.contains(&format!("VLAN tci=0x{PORT_VLAN:x}")), "no tag of VLAN {PORT_VLAN}: {said}");
     leaves_checksums_to_the_card(world, &alice)?;
-    Ok(Outcome::Passed)
+    Ok(CheckOutcome::Passed)
 }
 
 /// Checks checksums: UDP and TCP requests come back as they were sent, without an answer.
-fn leaves_checksums_to_the_card(world: &World, alice: &End<'_>) -> Result<()> {
+fn leaves_checksums_to_the_card(world: &LinuxTestbed, alice: &AvfInterface<'_>) -> Result<()> {
     let [peer, own] = [ALICE_AVF, VISITOR_AVF].map(|vf| world.vf(vf).map(|vf| vf.mac));
     let options = format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?);
-    let running = Testpmd::start(world.dpdk()?, IAVF, &options)?;
+    let running = GuestTestpmd::start(world.dpdk()?, IAVF, &options)?;
     for word in ["stop", "port stop 0", "csum set ip hw 0", "csum set udp hw 0", "csum set tcp hw 0"] {
         running.say(word)?;
     }

@@ -1,16 +1,16 @@
 //! A guest with one card, and its forwarder. Both are stopped outside of their turn, so that they take no processor
 //! from others.
 
-use super::load::{Load, OfHost, Turn};
+use super::load::{GuestLoad, HostCounters, LoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
-use crate::served::Served;
-use crate::wire::Wire;
-use crate::world::World;
+use crate::served::HostWithKeeper;
+use crate::wire::WireNamespace;
+use crate::world::LinuxTestbed;
 use anyhow::{Context, Result};
-use bench::contender::switch::{Port, Setup, Switch};
+use bench::contender::switch::{SwitchConfig, SwitchPort, SwitchProcess};
 use bench::machine::cycles::time;
 use bench::machine::huge_pages::{self, HugePages};
-use bench::machine::processors::Processors;
+use bench::machine::processors::ProcessorAssignment;
 use daemon::control::status::{Interventions, VfStatus};
 use linux_guest::{Assets, GuestBuilder, HostDpdk, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,18 +37,18 @@ const UPLINK: &str = "uplink";
 
 /// A guest and its forwarder. The guest is dropped first.
 #[derive(Debug)]
-pub(super) struct Contender {
+pub(super) struct GuestContender {
     name: &'static str,
     guest: LinuxGuest,
-    forwarder: Forwarder,
+    forwarder: GuestForwarder,
 }
 
 #[derive(Debug)]
-enum Forwarder {
+enum GuestForwarder {
     /// Served card: a host of one port, and the host's process.
-    Card(Served, Pid),
+    Card(HostWithKeeper, Pid),
     Switch {
-        switch: Switch,
+        switch: SwitchProcess,
         /// Huge pages of the switch.
         _huge: HugePages,
         /// Folder of the switch's sockets.
@@ -58,9 +58,9 @@ enum Forwarder {
     Qemu,
 }
 
-impl Contender {
+impl GuestContender {
     /// Returns all contenders; the first is iavf.
-    pub(super) fn all(world: &World, wire: &Wire) -> Result<Vec<Self>> {
+    pub(super) fn all(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
         let assets = world.assets();
         Ok(vec![
             Self::on_card("iavf, mapped", "avf", (IAVF, 1), assets, wire)?,
@@ -72,7 +72,7 @@ impl Contender {
     }
 
     /// Boots iavf on a mapped port, in a guest with `cpus` processors.
-    pub(super) fn iavf(cpus: u32, world: &World, wire: &Wire) -> Result<Self> {
+    pub(super) fn iavf(cpus: u32, world: &LinuxTestbed, wire: &WireNamespace) -> Result<Self> {
         Self::on_card("iavf, mapped", "avf", (IAVF, cpus), world.assets(), wire)
     }
 
@@ -82,29 +82,29 @@ impl Contender {
         family: &str,
         (number, cpus): (u8, u32),
         assets: &Assets,
-        wire: &Wire,
+        wire: &WireNamespace,
     ) -> Result<Self> {
         let tap = wire.tap(number);
-        let served = Served::start(&format!(
+        let served = HostWithKeeper::start(&format!(
             "[[port]]\nfamily = {family:?}\nvfs = 1\nwait = \"mapped\"\nuplink.tap = {tap:?}\n"
         ))?;
         wire.plug(number)?;
         let host = served.host(None)?;
         let guest = LinuxGuest::builder(name).cpus(cpus).vf_socket(served.socket(VF)).spawn(assets)?;
-        Self { name, guest, forwarder: Forwarder::Card(served, host) }.settled(number, wire)
+        Self { name, guest, forwarder: GuestForwarder::Card(served, host) }.settled(number, wire)
     }
 
     /// Boots a guest with virtio-net that Open vSwitch reaches by vhost-user, with the switch's own interface as the
     /// uplink.
-    fn on_switch(assets: &Assets, wire: &Wire) -> Result<Self> {
+    fn on_switch(assets: &Assets, wire: &WireNamespace) -> Result<Self> {
         let (dpdk, folder) = (HostDpdk::prepare()?, TempDir::new()?);
         let huge = huge_pages::reserve(true);
-        let switch = Switch::start(&Setup {
+        let switch = SwitchProcess::start(&SwitchConfig {
             dpdk: &dpdk,
             huge: &huge,
-            processors: Processors::of_process()?,
+            processors: ProcessorAssignment::of_process()?,
             folder: folder.path(),
-            ports: [Port::VhostUser(GUEST), Port::Interface(UPLINK)],
+            ports: [SwitchPort::VhostUser(GUEST), SwitchPort::Interface(UPLINK)],
             offloads: true,
             namespace: Some(&wire.namespace()),
         })?;
@@ -114,23 +114,29 @@ impl Contender {
             .qemu_argument("-chardev")
             .qemu_argument(format!("socket,id=switch,server=on,wait=off,path={}", socket.display()));
         let guest = virtio(builder, "vhost-user,id=net,chardev=switch", ON_SWITCH, "").spawn(assets)?;
-        let forwarder = Forwarder::Switch { switch, _huge: huge, _folder: folder };
+        let forwarder = GuestForwarder::Switch { switch, _huge: huge, _folder: folder };
         Self { name: SWITCH, guest, forwarder }.settled(ON_SWITCH, wire)
     }
 
     /// Boots a guest with virtio-net for which QEMU reads and writes a tap; `options` are additional device options.
-    fn on_tap(name: &'static str, number: u8, options: &str, assets: &Assets, wire: &Wire) -> Result<Self> {
+    fn on_tap(
+        name: &'static str,
+        number: u8,
+        options: &str,
+        assets: &Assets,
+        wire: &WireNamespace,
+    ) -> Result<Self> {
         wire.return_tap(number)?;
         let netdev = format!("tap,id=net,ifname={},script=no,downscript=no", wire.tap(number));
         let guest = virtio(LinuxGuest::builder(name), &netdev, number, options).spawn(assets)?;
         // QEMU must open the tap where it was created.
         guest.wait_ready(BOOT)?;
         wire.plug(number)?;
-        Self { name, guest, forwarder: Forwarder::Qemu }.settled(number, wire)
+        Self { name, guest, forwarder: GuestForwarder::Qemu }.settled(number, wire)
     }
 
     /// Waits for the guest, sets the address of that number, and stops both processes.
-    fn settled(self, number: u8, wire: &Wire) -> Result<Self> {
+    fn settled(self, number: u8, wire: &WireNamespace) -> Result<Self> {
         self.guest.wait_ready(BOOT)?;
         self.check("modprobe virtio_net")?;
         eventually(|| self.check("ls -d /sys/class/net/eth0"))?;
@@ -155,10 +161,10 @@ impl Contender {
     }
 
     /// Runs a turn: each load once.
-    pub(super) fn turn(&self, server: &str) -> Result<Vec<Turn>> {
+    pub(super) fn turn(&self, server: &str) -> Result<Vec<LoadResult>> {
         self.running(|| {
             self.reach(server)?;
-            Load::ALL.into_iter().map(|load| self.load(load, server, 1)).collect()
+            GuestLoad::ALL.into_iter().map(|load| self.load(load, server, 1)).collect()
         })
     }
 
@@ -171,10 +177,10 @@ impl Contender {
     }
 
     /// Runs a load over `connections` connections.
-    pub(super) fn load(&self, load: Load, server: &str, connections: u32) -> Result<Turn> {
+    pub(super) fn load(&self, load: GuestLoad, server: &str, connections: u32) -> Result<LoadResult> {
         let before = self.counted()?;
         let printed = self.check(&load.script(server, connections))?;
-        Turn::read(load, &printed, &self.counted()?.since(&before))
+        LoadResult::read(load, &printed, &self.counted()?.since(&before))
     }
 
     /// Runs a script in the guest that must succeed.
@@ -190,22 +196,22 @@ impl Contender {
     /// Prints the drops of a served card, and turns the guest off.
     pub(super) fn end(self) -> Result<()> {
         self.stop(false)?;
-        if let Forwarder::Card(served, _) = &self.forwarder {
+        if let GuestForwarder::Card(served, _) = &self.forwarder {
             println!("    {}: {:?}", self.name, status(served)?.drops);
         }
         Ok(self.guest.shutdown(COMMAND)?)
     }
 
     /// Returns the host's counters.
-    fn counted(&self) -> Result<OfHost> {
+    fn counted(&self) -> Result<HostCounters> {
         let (forwarder, accesses) = match &self.forwarder {
-            Forwarder::Card(served, host) => {
+            GuestForwarder::Card(served, host) => {
                 (Some(host.as_raw_nonzero().get().cast_unsigned()), Some(accesses(served)?))
             }
-            Forwarder::Switch { switch, .. } => (Some(switch.process().id()), None),
-            Forwarder::Qemu => (None, None),
+            GuestForwarder::Switch { switch, .. } => (Some(switch.process().id()), None),
+            GuestForwarder::Qemu => (None, None),
         };
-        Ok(OfHost {
+        Ok(HostCounters {
             accesses,
             vmm: time(self.guest.pid()),
             forwarder: forwarder.map_or(Duration::ZERO, time),
@@ -219,9 +225,9 @@ impl Contender {
             kill_process(self.vmm()?, signal)?;
         }
         match &self.forwarder {
-            Forwarder::Card(_, host) => kill_process(*host, signal)?,
-            Forwarder::Switch { switch, .. } => switch.process().stop(stopped)?,
-            Forwarder::Qemu => {}
+            GuestForwarder::Card(_, host) => kill_process(*host, signal)?,
+            GuestForwarder::Switch { switch, .. } => switch.process().stop(stopped)?,
+            GuestForwarder::Qemu => {}
         }
         if !stopped {
             kill_process(self.vmm()?, signal)?;
@@ -235,12 +241,12 @@ impl Contender {
 }
 
 /// Returns a host's status of its VF.
-fn status(served: &Served) -> Result<VfStatus> {
+fn status(served: &HostWithKeeper) -> Result<VfStatus> {
     Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
 }
 
 /// Returns the register reads and writes that reached a host.
-fn accesses(served: &Served) -> Result<u64> {
+fn accesses(served: &HostWithKeeper) -> Result<u64> {
     let Interventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
     Ok(reads + posted_writes + synchronous_writes)
 }

@@ -15,7 +15,7 @@ const MARK: &str = "=====";
 
 /// Work of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Load {
+pub(super) enum GuestLoad {
     /// TCP from the guest.
     Sent,
     /// TCP to the guest.
@@ -24,7 +24,7 @@ pub(super) enum Load {
     Asked,
 }
 
-impl Load {
+impl GuestLoad {
     pub(super) const ALL: [Self; 3] = [Self::Sent, Self::Received, Self::Asked];
 
     pub(super) fn name(self) -> &'static str {
@@ -67,7 +67,7 @@ impl Load {
     }
 
     /// Returns the load's rate by its own measure, and its packets.
-    fn moved(self, said: &str) -> Result<Moved> {
+    fn moved(self, said: &str) -> Result<LoadThroughput> {
         let unclear = || format!("{}: {said}", self.name());
         if self == Self::Asked {
             let line =
@@ -75,17 +75,21 @@ impl Load {
             let words: Vec<&str> = line.split(' ').collect();
             let answers: f64 = words.get(3).with_context(unclear)?.parse().with_context(unclear)?;
             // A request and its answer.
-            return Ok(Moved { rate: answers / SECONDS as f64, packets: 2.0 * answers, again: 0 });
+            return Ok(LoadThroughput { rate: answers / SECONDS as f64, packets: 2.0 * answers, again: 0 });
         }
         let report: Value = serde_json::from_str(said).with_context(unclear)?;
         let (sent, received) = (&report["end"]["sum_sent"], &report["end"]["sum_received"]);
         let bytes = received["bytes"].as_f64().with_context(unclear)?;
         let rate = received["bits_per_second"].as_f64().with_context(unclear)? / 1e6;
-        Ok(Moved { rate, packets: bytes / SEGMENT, again: sent["retransmits"].as_u64().unwrap_or(0) })
+        Ok(LoadThroughput {
+            rate,
+            packets: bytes / SEGMENT,
+            again: sent["retransmits"].as_u64().unwrap_or(0),
+        })
     }
 }
 
-struct Moved {
+struct LoadThroughput {
     rate: f64,
     packets: f64,
     again: u64,
@@ -93,8 +97,8 @@ struct Moved {
 
 /// Result of a load.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Turn {
-    pub(super) load: Load,
+pub(super) struct LoadResult {
+    pub(super) load: GuestLoad,
     /// Megabits or answers per second.
     pub(super) rate: f64,
     /// Packets: full frames that carry a stream, or requests and answers of pings.
@@ -113,15 +117,15 @@ pub(super) struct Turn {
     pub(super) accesses: u64,
 }
 
-impl Turn {
-    /// Parses the output of [`Load::script`]. Without a count of accesses by the host, virtio-net's kicks count.
-    pub(super) fn read(load: Load, printed: &str, host: &OfHost) -> Result<Self> {
+impl LoadResult {
+    /// Parses the output of [`GuestLoad::script`]. Without a count of accesses by the host, virtio-net's kicks count.
+    pub(super) fn read(load: GuestLoad, printed: &str, host: &HostCounters) -> Result<Self> {
         let mark = format!("{MARK}\n");
         let mut parts = printed.split(&mark);
         let mut part = || parts.next().with_context(|| format!("the guest's counts: {printed}"));
         let (before, said, after) = (part()?, part()?, part()?);
-        let (before, after) = (Counts::read(before)?, Counts::read(after)?);
-        let Moved { rate, packets, again } = load.moved(said)?;
+        let (before, after) = (GuestCounters::read(before)?, GuestCounters::read(after)?);
+        let LoadThroughput { rate, packets, again } = load.moved(said)?;
         Ok(Self {
             load,
             rate,
@@ -139,7 +143,7 @@ impl Turn {
 
 /// Counters of the host.
 #[derive(Debug)]
-pub(super) struct OfHost {
+pub(super) struct HostCounters {
     /// Register reads and writes that reached the card's host, if the card is ours.
     pub(super) accesses: Option<u64>,
     /// Processor time of QEMU and of the forwarder; `None` where QEMU forwards.
@@ -147,7 +151,7 @@ pub(super) struct OfHost {
     pub(super) forwarder: Duration,
 }
 
-impl OfHost {
+impl HostCounters {
     /// Returns the differences to an earlier reading.
     pub(super) fn since(self, before: &Self) -> Self {
         Self {
@@ -160,14 +164,14 @@ impl OfHost {
 
 /// Counters of the guest since it booted.
 #[derive(Debug, Default)]
-struct Counts {
+struct GuestCounters {
     busy: u64,
     there: u64,
     interrupts: u64,
     kicks: u64,
 }
 
-impl Counts {
+impl GuestCounters {
     fn read(text: &str) -> Result<Self> {
         let mut counts = Self::default();
         for line in text.lines() {

@@ -1,12 +1,12 @@
 //! A VF of the second family with one, two and four queue pairs, in a guest with two processors: the gain of more
 //! queues on a port with one thread.
 
-use super::contender::Contender;
-use super::load::{Load, Turn};
+use super::contender::GuestContender;
+use super::load::{GuestLoad, LoadResult};
 use super::{ROUNDS, measure, rows, table};
 use crate::guest::eventually;
-use crate::report::Outcome;
-use crate::world::World;
+use crate::report::CheckOutcome;
+use crate::world::LinuxTestbed;
 use anyhow::Result;
 
 const CPUS: u32 = 2;
@@ -15,14 +15,14 @@ const CONNECTIONS: u32 = 4;
 const PAIRS: [(u32, &str); 3] = [(1, "1 queue pair"), (2, "2 queue pairs"), (4, "4 queue pairs")];
 
 /// Measures iavf with different channels, which ethtool changes between turns.
-pub(crate) fn of_one_vf_take_turns(world: &mut World) -> Result<Outcome> {
+pub(crate) fn of_one_vf_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     measure(world, |wire| {
         let server = wire.address();
-        let iavf = Contender::iavf(CPUS, world, wire)?;
-        let turn = |pairs: u32| -> Result<Vec<Turn>> {
+        let iavf = GuestContender::iavf(CPUS, world, wire)?;
+        let turn = |pairs: u32| -> Result<Vec<LoadResult>> {
             set_pairs(&iavf, pairs)?;
             iavf.reach(&server)?;
-            [Load::Sent, Load::Received]
+            [GuestLoad::Sent, GuestLoad::Received]
                 .into_iter()
                 .map(|load| iavf.load(load, &server, CONNECTIONS))
                 .collect()
@@ -45,7 +45,7 @@ pub(crate) fn of_one_vf_take_turns(world: &mut World) -> Result<Outcome> {
 /// Sets the number of queue pairs. iavf resets its VF for that, and refuses during another reset. The interface is
 /// down meanwhile: iavf of Linux 6.1 would send into a freed ring, and the kernel would panic
 /// (`__iavf_maybe_stop_tx`).
-fn set_pairs(iavf: &Contender, pairs: u32) -> Result<()> {
+fn set_pairs(iavf: &GuestContender, pairs: u32) -> Result<()> {
     // ethtool fails if nothing changes.
     let script = format!(
         "ip link set eth0 down

@@ -1,12 +1,12 @@
 //! Results of contenders: a Markdown table, and JSON.
 
-use super::load::{Load, SECONDS, Turn};
+use super::load::{GuestLoad, LoadResult, SECONDS};
 use bench::statistics::{median, quantile};
 use serde::Serialize;
 
 /// Result of one contender under one load.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ContenderRow {
     load: &'static str,
     contender: String,
     pub(super) turns: usize,
@@ -30,11 +30,11 @@ pub(super) struct Row {
     sent_again: u64,
 }
 
-impl Row {
+impl ContenderRow {
     /// Creates a row. `turns`, and `first` of the first contender, are in the order of rounds.
-    pub(super) fn new(contender: &str, load: Load, turns: &[Turn], first: &[Turn]) -> Self {
-        let sum = |value: fn(&Turn) -> f64| turns.iter().map(value).sum::<f64>();
-        let per_1000 = |value: fn(&Turn) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
+    pub(super) fn new(contender: &str, load: GuestLoad, turns: &[LoadResult], first: &[LoadResult]) -> Self {
+        let sum = |value: fn(&LoadResult) -> f64| turns.iter().map(value).sum::<f64>();
+        let per_1000 = |value: fn(&LoadResult) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
         let mut rates: Vec<f64> = turns.iter().map(|turn| turn.rate).collect();
         let mut ratios: Vec<f64> =
             turns.iter().zip(first).map(|(turn, first)| turn.rate / first.rate).collect();
@@ -58,7 +58,7 @@ impl Row {
 }
 
 /// Prints table and JSON. `accel` is the accelerator of the guests' processors.
-pub(super) fn print(title: &str, accel: &str, rows: &[Row]) {
+pub(super) fn print(title: &str, accel: &str, rows: &[ContenderRow]) {
     println!("\n\n{title}: guests under {accel}, turns of {SECONDS} s\n");
     println!(
         "For 1,000 packets: processor time of the guest as it counts itself, of QEMU and of the forwarder as the host counts \

@@ -2,10 +2,10 @@
 //! eth0 on the port with an uplink (if available), eth1 on the next, and a VF of the second family that a check sets
 //! up.
 
-use crate::guest::{BOOT, Guest, eventually};
-use crate::served::Served;
-use crate::stream::Stream;
-use crate::wire::Wire;
+use crate::guest::{BOOT, ScenarioGuest, eventually};
+use crate::served::HostWithKeeper;
+use crate::stream::IperfStream;
+use crate::wire::WireNamespace;
 use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, GuestBuilder, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,19 +26,19 @@ const INNER: u8 = 200;
 
 /// The host and its guests. The guests are dropped first.
 #[derive(Debug)]
-pub(crate) struct Scene {
-    pub(super) erin: Guest,
-    pub(super) frank: Guest,
-    served: Served,
+pub(crate) struct SurvivalTestbed {
+    pub(super) erin: ScenarioGuest,
+    pub(super) frank: ScenarioGuest,
+    served: HostWithKeeper,
     /// Process ids of the QEMUs.
     machines: [u32; 2],
 }
 
-impl Scene {
+impl SurvivalTestbed {
     /// Starts the host and boots both guests.
-    pub(super) fn start(assets: &Assets, wire: Option<&Wire>) -> Result<Self> {
+    pub(super) fn start(assets: &Assets, wire: Option<&WireNamespace>) -> Result<Self> {
         let uplink = wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}\n", wire.tap(TAP)));
-        let served = Served::start(&format!(
+        let served = HostWithKeeper::start(&format!(
             "[[port]]\n{uplink}[[port]]\n\
              [[port.vf]]\nindex = 2\naccess = {{ group = {VMM}, mode = \"0660\" }}\n\
              [[port]]\nfamily = \"avf\"\nvfs = 2\n"
@@ -58,24 +58,24 @@ impl Scene {
     }
 
     /// Returns both guests.
-    pub(super) fn guests(&self) -> [&Guest; 2] {
+    pub(super) fn guests(&self) -> [&ScenarioGuest; 2] {
         [&self.erin, &self.frank]
     }
 
     /// Returns a guest's address on eth1.
-    pub(super) fn inner(guest: &Guest) -> String {
+    pub(super) fn inner(guest: &ScenarioGuest) -> String {
         guest.vlan_address(INNER)
     }
 
     /// Starts a connection in each direction between the guests, and one from beyond the uplink.
-    pub(super) fn traffic(&self, wire: Option<&Wire>) -> Result<Vec<Stream<'_>>> {
+    pub(super) fn traffic(&self, wire: Option<&WireNamespace>) -> Result<Vec<IperfStream<'_>>> {
         let (erin, frank) = (&self.erin, &self.frank);
         let mut streams = vec![Stream::open(erin, &frank.address())?, Stream::open(frank, &erin.address())?];
         if let Some(wire) = wire {
             erin.reach(&wire.address())?;
-            streams.push(Stream::open(erin, &wire.address())?);
+            streams.push(IperfStream::open(erin, &wire.address())?);
         }
-        streams.iter_mut().try_for_each(Stream::moves)?;
+        streams.iter_mut().try_for_each(IperfStream::moves)?;
         Ok(streams)
     }
 
@@ -130,7 +130,7 @@ impl Scene {
     }
 
     /// Returns the state of host and guests, for errors.
-    pub(super) fn state(&self, wire: Option<&Wire>) -> String {
+    pub(super) fn state(&self, wire: Option<&WireNamespace>) -> String {
         const SCRIPT: &str = "ip -s link; ip neigh; grep eth /proc/interrupts; netstat -tn; tail -n 3 /run/stream-*; dmesg | tail -n 25";
         let guests = self.guests().map(|guest| match guest.check(SCRIPT) {
             Ok(text) => format!("{}:\n{text}", guest.name()),
@@ -150,10 +150,10 @@ impl Scene {
     }
 }
 
-fn boot(served: &Served, assets: &Assets, name: &str, vf: u8) -> Result<Guest> {
+fn boot(served: &HostWithKeeper, assets: &Assets, name: &str, vf: u8) -> Result<ScenarioGuest> {
     let eth0 = if vf == 0 { "pf0vf0" } else { "pf0vf1" };
     let builder = LinuxGuest::builder(name).vf_socket(served.socket(eth0));
     let builder = builder.vf_socket(served.socket(&format!("pf1vf{vf}")));
     let builder = builder.vf_socket(served.socket(&format!("pf2vf{vf}")));
-    Guest::spawn(builder, assets, eth0, 6 + vf)
+    ScenarioGuest::spawn(builder, assets, eth0, 6 + vf)
 }

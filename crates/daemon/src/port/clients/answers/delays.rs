@@ -2,7 +2,7 @@
 //! longest delay is kept exactly.
 
 use crate::control::status::{Answers, AtMost};
-use crate::totals::AnswerTotals;
+use crate::totals::AnswerDelayTotals;
 use std::time::Duration;
 
 /// Width of the finest classes of delays, in nanoseconds.
@@ -30,13 +30,13 @@ const BOUNDS_NS: [u64; 22] = {
 
 /// Numbers of delays of mailbox answers by class.
 #[derive(Debug)]
-pub(super) struct Delays {
+pub(super) struct MailboxDelays {
     counts: Box<[u64; BUCKETS]>,
     max_ns: u64,
     sum_ns: u64,
 }
 
-impl Default for Delays {
+impl Default for MailboxDelays {
     fn default() -> Self {
         Self { counts: Box::new([0; BUCKETS]), max_ns: 0, sum_ns: 0 }
     }
@@ -63,7 +63,7 @@ fn edge(bucket: usize) -> u64 {
     }
 }
 
-impl Delays {
+impl MailboxDelays {
     pub(super) fn add(&mut self, delay: Duration) {
         let ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(ns)] += 1;
@@ -72,13 +72,13 @@ impl Delays {
     }
 
     /// Returns the non-empty classes, with the longest delay and the sum.
-    pub(super) fn save(&self) -> AnswerTotals {
+    pub(super) fn save(&self) -> AnswerDelayTotals {
         let counts = (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
-        AnswerTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerTotals::default() }
+        AnswerDelayTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerDelayTotals::default() }
     }
 
     /// Restores the histogram of delays from saved totals. Unknown classes are ignored.
-    pub(super) fn restore(totals: &AnswerTotals) -> Self {
+    pub(super) fn restore(totals: &AnswerDelayTotals) -> Self {
         let mut delays = Self { max_ns: totals.max_ns, sum_ns: totals.sum_ns, ..Self::default() };
         for (class, count) in &totals.counts {
             if let Some(place) = delays.counts.get_mut(usize::from(*class)) {
@@ -120,7 +120,7 @@ impl Delays {
 
 #[cfg(test)]
 mod tests {
-    use super::{BOUNDS_NS, BUCKETS, Delays, bucket, edge};
+    use super::{BOUNDS_NS, BUCKETS, MailboxDelays, bucket, edge};
     use std::time::Duration;
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn delay_percentiles_are_at_most_the_longest_delay() {
-        let mut delays = Delays::default();
+        let mut delays = MailboxDelays::default();
         assert_eq!(delays.status().p99_ns, 0, "without delays");
         for us in 1..=100 {
             delays.add(Duration::from_micros(us));

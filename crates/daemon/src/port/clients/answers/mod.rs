@@ -7,13 +7,13 @@
 //! and it includes the port's other work in that time. It excludes the VMM's way to the socket, the kernel's
 //! wake-up of a sleeping port, and the answer's interrupt.
 //!
-//! No memory grows with the number of requests ([`Delays`] has a fixed size).
+//! No memory grows with the number of requests ([`MailboxDelays`] has a fixed size).
 
 mod delays;
 
 use crate::control::status::Answers as Status;
-use crate::totals::AnswerTotals;
-use delays::Delays;
+use crate::totals::AnswerDelayTotals;
+use delays::MailboxDelays;
 use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
@@ -23,25 +23,25 @@ const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Requests of VFs to the PF driver and its answers since the port was first opened.
 #[derive(Debug)]
-pub(in crate::port) struct Answers {
+pub(in crate::port) struct MailboxAnswers {
     /// VFs with an unanswered mailbox request.
     waiting: VfSet,
     /// Earliest time of each VF's unanswered mailbox request.
     since: [Time; MAX_VFS],
-    delays: Delays,
+    delays: MailboxDelays,
     /// Visits that answered a request, and the most VFs that one visit has answered.
     visits: u64,
     most: u8,
 }
 
-impl Default for Answers {
+impl Default for MailboxAnswers {
     fn default() -> Self {
         let (waiting, since) = (VfSet::NONE, [Time::ZERO; MAX_VFS]);
-        Self { waiting, since, delays: Delays::default(), visits: 0, most: 0 }
+        Self { waiting, since, delays: MailboxDelays::default(), visits: 0, most: 0 }
     }
 }
 
-impl Answers {
+impl MailboxAnswers {
     /// Records, before a visit of the PF driver, which VFs have a request in their mailbox. `since` returns the
     /// earliest time of a VF's request.
     pub(super) fn ask(&mut self, requests: VfSet, since: impl Fn(VfIndex) -> Time) {
@@ -66,14 +66,14 @@ impl Answers {
     }
 
     /// Returns the delays of mailbox answers, to be saved for the next process.
-    pub(in crate::port) fn save(&self) -> AnswerTotals {
-        AnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
+    pub(in crate::port) fn save(&self) -> AnswerDelayTotals {
+        AnswerDelayTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
     /// Continues the previous process's delays of mailbox answers.
-    pub(in crate::port) fn resume(&mut self, totals: &AnswerTotals) {
+    pub(in crate::port) fn resume(&mut self, totals: &AnswerDelayTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
-        self.delays = Delays::restore(totals);
+        self.delays = MailboxDelays::restore(totals);
     }
 
     /// Returns the status of mailbox requests and their delays.
@@ -109,7 +109,7 @@ impl MessageTimes {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, Answers, MessageTimes};
+    use super::{AT_ONCE, MailboxAnswers, MessageTimes};
     use i82576::Time;
     use pcie::VfSet;
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn mailbox_delay_lasts_from_first_poll_to_answer() {
-        let mut answers = Answers::default();
+        let mut answers = MailboxAnswers::default();
         answers.ask(VfSet::new(0b11), |_| at(100));
         answers.answer(VfSet::new(0b01), at(130));
         // VF 1 still waits, so the later time does not replace the first.
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn withdrawn_mailbox_request_counts_no_delay() {
-        let mut answers = Answers::default();
+        let mut answers = MailboxAnswers::default();
         answers.ask(VfSet::new(0b1), |_| at(100));
         answers.ask(VfSet::new(0b0), |_| at(200));
         answers.ask(VfSet::new(0b1), |_| at(1000));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn pf_driver_visit_that_answers_all_vfs_counts_once() {
-        let mut answers = Answers::default();
+        let mut answers = MailboxAnswers::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
         answers.answer(VfSet::new(0), at(8));

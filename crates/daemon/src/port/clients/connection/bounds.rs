@@ -44,7 +44,7 @@ const LOST_FDS: &str = "file descriptors of a message were lost: the client sent
 
 /// Reason for the end of a client's connection.
 #[derive(Debug)]
-pub(in crate::port) enum EndReason {
+pub(in crate::port) enum DisconnectReason {
     /// The client has closed the connection.
     Closed,
     /// The host disconnects the client.
@@ -53,7 +53,7 @@ pub(in crate::port) enum EndReason {
     Failed(String),
 }
 
-impl EndReason {
+impl DisconnectReason {
     /// Creates the end after an error of the protocol or the socket.
     pub(super) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
@@ -76,7 +76,7 @@ impl EndReason {
 
 /// Outcome of a visit to a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) enum Visit {
+pub(in crate::port) enum VisitOutcome {
     /// The client's pending messages were all handled.
     Done,
     /// The client may have more pending messages. Visit again without waiting.

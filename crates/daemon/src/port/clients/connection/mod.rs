@@ -1,7 +1,7 @@
 //! Connection of a client to one function: the socket, the session on it, and replies that are not sent yet.
 //!
 //! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
-//! written to a file before they are sent, and one step notes the progress of both ([`Progress`],
+//! written to a file before they are sent, and one step notes the progress of both ([`ClientProgress`],
 //! [`journal`](super::journal)). Only the first part of an incomplete message leaves the socket early (`partial`).
 //!
 //! `device` carries out the messages.
@@ -9,38 +9,38 @@
 mod bounds;
 mod partial;
 
-pub(in crate::port) use bounds::{EndReason, Visit};
+pub(in crate::port) use bounds::{DisconnectReason, VisitOutcome};
 pub(in crate::port) use partial::PartialMessage;
 
 use super::device::FunctionDevice;
-use super::journal::Progress;
-use crate::clock::Clock;
+use super::journal::ClientProgress;
+use crate::clock::TimeSource;
 use bounds::{RECEIVES, VisitBudget};
-use host::poll::{Interest, Poller};
-use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
-use host::worker::LateFd;
+use host::poll::{PollInterest, Poller};
+use host::socket::{ReceivedFds, ReplyLog, SocketReceived, SocketSent, StreamSocket};
+use host::worker::DeferredFd;
 use i82576::Time;
 use partial::PATIENCE;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use vfio_user::decoder::Partial;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{Counters, Session, Step};
+use vfio_user::decoder::UnfinishedMessage;
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{ServerSession, SessionCounters, SessionProgress};
 use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
 
 /// Connection of a vfio-user client.
 #[derive(Debug)]
-pub(in crate::port) struct Connection {
-    stream: Stream,
-    session: Session<LateFd>,
-    outbox: Outbox<LateFd>,
+pub(in crate::port) struct ClientConnection {
+    stream: StreamSocket,
+    session: ServerSession<DeferredFd>,
+    outbox: MessageOutbox<DeferredFd>,
     replies: ReplyLog,
-    fds: FdBatch,
+    fds: ReceivedFds,
     /// Copies of received descriptors, each with the stream position up to which the socket holds the original.
     /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker closes
     /// copies.
-    copies: VecDeque<(u64, LateFd)>,
+    copies: VecDeque<(u64, DeferredFd)>,
     /// Number of bytes consumed from the client's socket.
     consumed: u64,
     /// Bytes that were received by peeking and are still in the socket.
@@ -50,30 +50,30 @@ pub(in crate::port) struct Connection {
     /// Time of the last byte of an incomplete message.
     since: Option<Time>,
     /// Events that the poller reports for the socket, or `None` if it does not watch the socket.
-    interest: Option<Interest>,
+    interest: Option<PollInterest>,
     /// True while messages wait for a pending blocking call.
     waiting: bool,
 }
 
-impl Connection {
+impl ClientConnection {
     /// Creates the connection of a new client.
-    pub(super) fn new(stream: Stream, now: Time) -> io::Result<Self> {
+    pub(super) fn new(stream: StreamSocket, now: Time) -> io::Result<Self> {
         let replies = ReplyLog::new()?;
-        let connection = Self::resume(stream, Session::default(), Outbox::new(), replies, now)?;
+        let connection = Self::resume(stream, ServerSession::default(), MessageOutbox::new(), replies, now)?;
         // The client waits until its socket and its reply file are kept for a successor.
         Ok(Self { waiting: true, ..connection })
     }
 
     /// Continues the connection of a client of the previous process.
     pub(in crate::port) fn resume(
-        stream: Stream,
-        session: Session<LateFd>,
-        outbox: Outbox<LateFd>,
+        stream: StreamSocket,
+        session: ServerSession<DeferredFd>,
+        outbox: MessageOutbox<DeferredFd>,
         replies: ReplyLog,
         now: Time,
     ) -> io::Result<Self> {
         stream.peek_from(0)?;
-        let (fds, copies) = (FdBatch::new(), VecDeque::new());
+        let (fds, copies) = (ReceivedFds::new(), VecDeque::new());
         let taken = session.partial().received();
         let since = (taken > 0).then_some(now);
         let (consumed, left, interest, waiting) = (0, 0, None, false);
@@ -99,7 +99,7 @@ impl Connection {
     }
 
     /// Returns the socket of the client.
-    pub(in crate::port) fn stream(&self) -> &Stream {
+    pub(in crate::port) fn stream(&self) -> &StreamSocket {
         &self.stream
     }
 
@@ -109,7 +109,7 @@ impl Connection {
         fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
     }
 
-    pub(in crate::port) fn counters(&self) -> Counters {
+    pub(in crate::port) fn counters(&self) -> SessionCounters {
         self.session.counters()
     }
 
@@ -119,10 +119,10 @@ impl Connection {
         &mut self,
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
-        clock: &dyn Clock,
-    ) -> Result<Visit, EndReason> {
+        clock: &dyn TimeSource,
+    ) -> Result<VisitOutcome, DisconnectReason> {
         let visited = self.receive(device, buffer, clock);
-        if let Err(EndReason::Failed(_)) = visited {
+        if let Err(DisconnectReason::Failed(_)) = visited {
             // Replies to earlier messages go out before the end, if the socket accepts them at once.
             let _ = self.settle(device, buffer);
         }
@@ -133,46 +133,48 @@ impl Connection {
         &mut self,
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
-        clock: &dyn Clock,
-    ) -> Result<Visit, EndReason> {
+        clock: &dyn TimeSource,
+    ) -> Result<VisitOutcome, DisconnectReason> {
         if self.waiting {
-            return Ok(Visit::Waiting);
+            return Ok(VisitOutcome::Waiting);
         }
         let mut budget = VisitBudget::begin(device.now);
         for _ in 0..RECEIVES {
             match self.steps(device, &mut budget, buffer, clock)? {
-                Visit::Done if self.outbox.pending() > 0 => return Ok(Visit::Done),
-                Visit::Done => {}
+                VisitOutcome::Done if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
+                VisitOutcome::Done => {}
                 other => return Ok(other),
             }
             let errands = device.errands();
             if errands.are_many() {
                 errands.catch_up();
                 self.waiting = true;
-                return Ok(Visit::Waiting);
+                return Ok(VisitOutcome::Waiting);
             }
             match self.stream.peek(buffer, &mut self.fds) {
-                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(EndReason::lost_fds()),
-                Ok(Received::Bytes(count)) => self.push(&buffer[..count], device)?,
-                Ok(Received::WouldBlock) => return self.hold_part(device, buffer),
-                Ok(Received::Closed) => return Err(EndReason::Closed),
-                Err(error) => return Err(EndReason::failed(error)),
+                Ok(SocketReceived::Bytes(_)) if self.fds.truncated() => {
+                    return Err(DisconnectReason::lost_fds());
+                }
+                Ok(SocketReceived::Bytes(count)) => self.push(&buffer[..count], device)?,
+                Ok(SocketReceived::WouldBlock) => return self.hold_part(device, buffer),
+                Ok(SocketReceived::Closed) => return Err(DisconnectReason::Closed),
+                Err(error) => return Err(DisconnectReason::failed(error)),
             }
         }
-        Ok(Visit::More)
+        Ok(VisitOutcome::More)
     }
 
-    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), EndReason> {
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), DisconnectReason> {
         self.left += bytes.len();
         self.since = None;
         let errands = device.errands();
         let behind = self.consumed + self.left as u64;
         for fd in self.fds.iter() {
-            let copy = fd.try_clone_to_owned().map_err(EndReason::failed)?;
+            let copy = fd.try_clone_to_owned().map_err(DisconnectReason::failed)?;
             self.copies.push_back((behind, errands.keep(copy)));
         }
         let fds = self.fds.drain().map(|fd| errands.keep(fd));
-        self.session.push(bytes, fds).map_err(EndReason::failed)
+        self.session.push(bytes, fds).map_err(DisconnectReason::failed)
     }
 
     /// Handles whole messages until none is left, replies pile up, a message takes time, or the turn is over.
@@ -181,30 +183,30 @@ impl Connection {
         device: &mut FunctionDevice<'_>,
         budget: &mut VisitBudget,
         buffer: &mut [u8],
-        clock: &dyn Clock,
-    ) -> Result<Visit, EndReason> {
+        clock: &dyn TimeSource,
+    ) -> Result<VisitOutcome, DisconnectReason> {
         loop {
             device.now = clock.now();
             if budget.is_over(device.now) {
                 self.settle(device, buffer)?;
-                return Ok(Visit::More);
+                return Ok(VisitOutcome::More);
             }
             budget.count();
             let step = self.session.step(device, &mut self.outbox);
-            let step = step.map_err(EndReason::failed)?;
+            let step = step.map_err(DisconnectReason::failed)?;
             // The journal must note the removal of a window before it can note another one over it.
-            if step != Step::Handled || device.own.successor.is_touched() {
+            if step != SessionProgress::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;
             }
             match step {
-                Step::Handled => {}
-                Step::Starved => return Ok(Visit::Done),
-                Step::Waiting => {
+                SessionProgress::Handled => {}
+                SessionProgress::Starved => return Ok(VisitOutcome::Done),
+                SessionProgress::Waiting => {
                     self.waiting = true;
-                    return Ok(Visit::Waiting);
+                    return Ok(VisitOutcome::Waiting);
                 }
-                Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
-                Step::Blocked => {}
+                SessionProgress::Blocked if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
+                SessionProgress::Blocked => {}
             }
         }
     }
@@ -217,8 +219,8 @@ impl Connection {
 
     /// Saves the progress of the client for the next process, takes handled messages out of the socket, and sends
     /// replies.
-    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), EndReason> {
-        self.note(device, buffer).map_err(EndReason::failed)?;
+    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), DisconnectReason> {
+        self.note(device, buffer).map_err(DisconnectReason::failed)?;
         self.send()
     }
 
@@ -231,7 +233,7 @@ impl Connection {
         self.replies.append(fresh)?;
         let before = device.own.successor.progress();
         let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
-        let mut progress = Progress { extent: self.replies.extent(), agreed, ..before };
+        let mut progress = ClientProgress { extent: self.replies.extent(), agreed, ..before };
         if done > 0 {
             // The descriptors of the message may be kept although its rest came before the first part was taken.
             device.own.successor.release_held();
@@ -254,7 +256,7 @@ impl Connection {
     fn step(
         &mut self,
         bytes: usize,
-        progress: Progress,
+        progress: ClientProgress,
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
     ) -> io::Result<()> {
@@ -262,7 +264,11 @@ impl Connection {
             device.own.successor.step(progress);
             return Ok(());
         }
-        device.own.successor.step(Progress { consuming: bytes as u64, peeked: self.left as u64, ..progress });
+        device.own.successor.step(ClientProgress {
+            consuming: bytes as u64,
+            peeked: self.left as u64,
+            ..progress
+        });
         self.consume(bytes, buffer)?;
         device.own.successor.step(progress);
         Ok(())
@@ -283,7 +289,7 @@ impl Connection {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<(), EndReason> {
+    fn send(&mut self) -> Result<(), DisconnectReason> {
         while let Some(chunk) = self.outbox.chunk() {
             let sent = if chunk.fds.is_empty() {
                 self.replies.send(&self.stream, chunk.bytes.len())
@@ -292,14 +298,14 @@ impl Connection {
                 self.replies.send_with(&self.stream, chunk.bytes, &fds)
             };
             match sent {
-                Ok(Sent::Bytes(count)) => self.outbox.sent(count),
-                Ok(Sent::WouldBlock) => return Ok(()),
-                Ok(Sent::Closed) => return Err(EndReason::Closed),
-                Err(error) => return Err(EndReason::failed(error)),
+                Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
+                Ok(SocketSent::WouldBlock) => return Ok(()),
+                Ok(SocketSent::Closed) => return Err(DisconnectReason::Closed),
+                Err(error) => return Err(DisconnectReason::failed(error)),
             }
         }
         if self.outbox.is_between_messages() {
-            self.replies.trim().map_err(EndReason::failed)?;
+            self.replies.trim().map_err(DisconnectReason::failed)?;
         }
         Ok(())
     }
@@ -309,8 +315,8 @@ impl Connection {
     pub(in crate::port) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
         let wanted = match (self.waiting, self.outbox.pending()) {
             (true, _) => None,
-            (false, 0) => Some(Interest::NEWS),
-            (false, _) => Some(Interest::WRITE),
+            (false, 0) => Some(PollInterest::NEWS),
+            (false, _) => Some(PollInterest::WRITE),
         };
         match (std::mem::replace(&mut self.interest, wanted), wanted) {
             (before, wanted) if before == wanted => Ok(()),
@@ -327,7 +333,7 @@ impl Connection {
     }
 
     /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread descriptors.
-    pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
+    pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> StreamSocket {
         let Self { stream, session, outbox, fds, copies, .. } = self;
         session.close(device);
         device.own.successor.end();
@@ -350,16 +356,20 @@ impl Connection {
     }
 
     /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
-    fn hold_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, EndReason> {
+    fn hold_part(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+    ) -> Result<VisitOutcome, DisconnectReason> {
         if self.left == 0 {
-            return Ok(Visit::Done);
+            return Ok(VisitOutcome::Done);
         }
         self.since = Some(device.now);
         let taken = self.keep_fds(device).and_then(|kept| match kept {
-            true => self.write_part(device, buffer).map(|()| Visit::Done),
-            false => Ok(Visit::Waiting),
+            true => self.write_part(device, buffer).map(|()| VisitOutcome::Done),
+            false => Ok(VisitOutcome::Waiting),
         });
-        taken.map_err(EndReason::failed)
+        taken.map_err(DisconnectReason::failed)
     }
 
     /// Keeps the descriptors of the incomplete message. Returns `false` if that is still pending.
@@ -381,7 +391,7 @@ impl Connection {
 
     /// Writes the part of the message to the reply file, records the part with its descriptors, and consumes the part.
     fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
-        let Partial { kept, skipped } = self.session.partial();
+        let UnfinishedMessage { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;
         self.replies.hold(&kept[held..])?;
         let before = device.own.successor.progress();
@@ -390,7 +400,7 @@ impl Connection {
         fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
         let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
         let left = self.left;
-        self.step(left, Progress { extent, held, skipped, fds, ..before }, device, buffer)?;
+        self.step(left, ClientProgress { extent, held, skipped, fds, ..before }, device, buffer)?;
         self.taken += left;
         Ok(())
     }

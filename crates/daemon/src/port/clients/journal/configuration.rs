@@ -2,7 +2,7 @@
 //! software has the configurations of all functions, up to 64. Noting all of them for each write of one guest would
 //! delay the others.
 
-use super::layout::{Function, HEADER, NOTE};
+use super::layout::{FunctionJournalOffsets, HEADER, NOTE};
 use super::memory::{get, load, put, store, words};
 use host::shared::SharedMemory;
 
@@ -18,7 +18,7 @@ pub(super) fn next_software(before: u64, highest: u64) -> u64 {
 
 /// Saves a function's PCI configuration in the journal. Returns `false` if there is no room, or no software to which
 /// the note could belong.
-pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool {
+pub(super) fn write(memory: &SharedMemory, at: &FunctionJournalOffsets, bytes: &[u8]) -> bool {
     let number = get(memory, HEADER.software);
     if number < FIRST || bytes.len() as u64 > NOTE - 16 {
         return false;
@@ -32,7 +32,7 @@ pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool 
 }
 
 /// Reads the configuration that was noted after the software, or `None`.
-pub(super) fn read(memory: &SharedMemory, at: &Function) -> Option<Vec<u8>> {
+pub(super) fn read(memory: &SharedMemory, at: &FunctionJournalOffsets) -> Option<Vec<u8>> {
     let software = get(memory, HEADER.software);
     let note = at.notes[(get(memory, at.noted) % 2) as usize];
     let [number, length] = words(memory, note);

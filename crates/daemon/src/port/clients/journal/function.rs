@@ -3,27 +3,27 @@
 use super::configuration;
 use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
 use super::memory::{get, put, words};
-use host::dma::Permissions;
+use host::dma::DmaPermissions;
 use host::shared::SharedMemory;
-use host::socket::{Extent, Held};
+use host::socket::{HeldMessagePart, UnsentReplies};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
 /// Progress of a client in its stream of messages. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::port) struct Progress {
+pub(in crate::port) struct ClientProgress {
     /// Numbers of the socket and of the reply file; 0 if there is no client.
     pub(in crate::port) stream: u64,
     pub(in crate::port) replies: u64,
     /// Written part of the reply file.
-    pub(in crate::port) extent: Extent,
+    pub(in crate::port) extent: UnsentReplies,
     /// Bytes at the front of the socket that are being consumed, since they are handled or held.
     pub(in crate::port) consuming: u64,
     /// Peek offset of the socket before these bytes are consumed. The kernel moves it back by each consumed byte.
     pub(in crate::port) peeked: u64,
     /// First part of an incomplete message, consumed and held in the reply file.
-    pub(in crate::port) held: Held,
+    pub(in crate::port) held: HeldMessagePart,
     /// Bytes of the first unfinished message behind the held ones, consumed and dropped because the message is too
     /// long.
     pub(in crate::port) skipped: u64,
@@ -39,7 +39,7 @@ pub(in crate::port) struct Progress {
 /// Number of a descriptor that the keeper does not hold.
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
-impl Progress {
+impl ClientProgress {
     /// Returns the numbers of the descriptors that came with the incomplete message.
     pub(in crate::port) fn fds(&self) -> impl Iterator<Item = u64> {
         self.fds.into_iter().take_while(|number| *number != 0)
@@ -48,16 +48,16 @@ impl Progress {
     /// Returns the progress without the incomplete message: it is handled, or another message is at the front of
     /// the socket.
     pub(in crate::port) fn without_held(self) -> Self {
-        Self { held: Held::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
+        Self { held: HeldMessagePart::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
     }
 }
 
 /// DMA window of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) struct Window {
+pub(in crate::port) struct SavedDmaWindow {
     pub(in crate::port) iova: u64,
     pub(in crate::port) size: u64,
-    pub(in crate::port) permissions: Permissions,
+    pub(in crate::port) permissions: DmaPermissions,
     /// Number of the DMA window's file, 0 if it has none, and the offset of its first byte.
     pub(in crate::port) file: u64,
     pub(in crate::port) offset: u64,
@@ -65,7 +65,7 @@ pub(in crate::port) struct Window {
 
 /// Eventfd of a vector: interrupt type, vector, descriptor number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) struct Irq {
+pub(in crate::port) struct SavedEventfd {
     pub(in crate::port) index: u32,
     pub(in crate::port) vector: u32,
     pub(in crate::port) number: u64,
@@ -73,18 +73,18 @@ pub(in crate::port) struct Irq {
 
 /// Saved state of a function that the previous process left.
 #[derive(Debug, Default)]
-pub(in crate::port) struct Noted {
-    pub(in crate::port) progress: Progress,
-    pub(in crate::port) windows: Vec<Window>,
-    pub(in crate::port) irqs: Vec<Irq>,
+pub(in crate::port) struct SavedClient {
+    pub(in crate::port) progress: ClientProgress,
+    pub(in crate::port) windows: Vec<SavedDmaWindow>,
+    pub(in crate::port) irqs: Vec<SavedEventfd>,
 }
 
 /// Part of the journal for one function's client.
 #[derive(Debug)]
 pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
-    at: layout::Function,
-    progress: Progress,
+    at: layout::FunctionJournalOffsets,
+    progress: ClientProgress,
     /// Number of the valid journal step (a consistent state). New entries belong to the next step.
     step: u64,
     /// Place of each DMA window in the journal, by its first address.
@@ -106,8 +106,8 @@ const REMOVED: u64 = 8;
 const FILE: u64 = 40;
 
 impl FunctionJournal {
-    pub(super) fn open(memory: Arc<SharedMemory>, at: layout::Function) -> Self {
-        let record: Record = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
+    pub(super) fn open(memory: Arc<SharedMemory>, at: layout::FunctionJournalOffsets) -> Self {
+        let record: ProgressWords = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
         let mut journal = Self {
             memory,
             at,
@@ -130,19 +130,19 @@ impl FunctionJournal {
     }
 
     /// Returns the saved state of the function's client.
-    pub(in crate::port) fn noted(&self) -> Noted {
+    pub(in crate::port) fn noted(&self) -> SavedClient {
         let windows = self.places.values().filter_map(|place| self.window(*place)).collect();
         let irqs = (0..IRQ_TYPES as u32).flat_map(|index| {
             (0..IRQS_A_TYPE as u32).filter_map(move |vector| {
                 let number = self.irq_number(index, vector);
-                (number != 0).then_some(Irq { index, vector, number })
+                (number != 0).then_some(SavedEventfd { index, vector, number })
             })
         });
-        Noted { progress: self.progress, windows, irqs: irqs.collect() }
+        SavedClient { progress: self.progress, windows, irqs: irqs.collect() }
     }
 
     /// Returns the progress of the client, as noted last.
-    pub(in crate::port) fn progress(&self) -> Progress {
+    pub(in crate::port) fn progress(&self) -> ClientProgress {
         self.progress
     }
 
@@ -152,7 +152,7 @@ impl FunctionJournal {
     }
 
     /// Makes a step: everything saved since the last step becomes valid.
-    pub(in crate::port) fn step(&mut self, progress: Progress) {
+    pub(in crate::port) fn step(&mut self, progress: ClientProgress) {
         self.forget_unfinished();
         self.step += 1;
         (self.progress, self.touched) = (progress, false);
@@ -172,7 +172,7 @@ impl FunctionJournal {
     }
 
     /// Saves a new DMA window in the journal. Returns `false` if the journal has no room.
-    pub(in crate::port) fn add_window(&mut self, window: &Window) -> bool {
+    pub(in crate::port) fn add_window(&mut self, window: &SavedDmaWindow) -> bool {
         self.forget_unfinished();
         let place = match self.free.pop() {
             Some(place) => place,
@@ -182,9 +182,9 @@ impl FunctionJournal {
             }
             None => return false,
         };
-        let Permissions { read, write } = window.permissions;
+        let DmaPermissions { read, write } = window.permissions;
         let permissions = u64::from(read) | u64::from(write) << 1;
-        let Window { iova, size, file, offset, .. } = *window;
+        let SavedDmaWindow { iova, size, file, offset, .. } = *window;
         // The step comes first in memory: while it is in the future, the rest of the record is ignored.
         let record = [self.step + 1, 0, iova, size, offset, file, permissions];
         put(&self.memory, self.window_at(place), &record);
@@ -216,8 +216,8 @@ impl FunctionJournal {
     }
 
     /// Saves the eventfd of a vector, or its removal (number 0).
-    pub(in crate::port) fn set_irq(&mut self, irq: Irq) {
-        let Irq { index, vector, number } = irq;
+    pub(in crate::port) fn set_irq(&mut self, irq: SavedEventfd) {
+        let SavedEventfd { index, vector, number } = irq;
         self.forget_unfinished();
         let inside = u64::from(vector) < IRQS_A_TYPE && u64::from(index) < IRQ_TYPES;
         if !inside || self.irq_number(index, vector) == number {
@@ -259,12 +259,12 @@ impl FunctionJournal {
     }
 
     /// Returns the DMA window in an entry of the journal, if it is valid. Step 0 stands for no step.
-    fn window(&self, place: u64) -> Option<Window> {
+    fn window(&self, place: u64) -> Option<SavedDmaWindow> {
         let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));
         let counts = added != 0 && added <= self.step && (removed == 0 || removed > self.step);
-        let permissions = Permissions { read: permissions & 1 != 0, write: permissions & 2 != 0 };
-        counts.then_some(Window { iova, size, permissions, file, offset })
+        let permissions = DmaPermissions { read: permissions & 1 != 0, write: permissions & 2 != 0 };
+        counts.then_some(SavedDmaWindow { iova, size, permissions, file, offset })
     }
 
     fn window_at(&self, place: u64) -> u64 {
@@ -285,26 +285,26 @@ impl FunctionJournal {
     }
 }
 
-/// Words of a [`Progress`] in the journal. The first eleven are those of earlier versions; two of them have changed
-/// their meaning.
-type Record = [u64; FDS + MAX_MESSAGE_FDS];
+/// Words of a [`ClientProgress`] in the journal. The first eleven are those of earlier versions; two of them have
+/// changed their meaning.
+type ProgressWords = [u64; FDS + MAX_MESSAGE_FDS];
 
 /// Index of the first descriptor's number in a record.
 const FDS: usize = 13;
-// Each place of a record has 256 bytes (`layout::Function::progress`).
-const _: () = assert!(size_of::<Record>() <= 256);
+// Each place of a record has 256 bytes (`layout::FunctionJournalOffsets::progress`).
+const _: () = assert!(size_of::<ProgressWords>() <= 256);
 
-/// Flags of a saved [`Progress`]. If an earlier version reads [`TORN`], it disconnects the client, which it could not
-/// resume.
+/// Flags of a saved [`ClientProgress`]. If an earlier version reads [`TORN`], it disconnects the client, which it could
+/// not resume.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 
-fn encode(progress: &Progress, step: u64, used: u64) -> Record {
-    let Progress { stream, replies, extent, consuming, peeked, held, skipped, fds, agreed, torn: _ } =
+fn encode(progress: &ClientProgress, step: u64, used: u64) -> ProgressWords {
+    let ClientProgress { stream, replies, extent, consuming, peeked, held, skipped, fds, agreed, torn: _ } =
         *progress;
     let agreed = agreed.map_or(0, |(minor, several)| 1 | u64::from(several) << 1 | u64::from(minor) << 16);
     let flags = BY_PEEK_OFFSET | if consuming > 0 || held.length > 0 { TORN } else { 0 };
-    let Extent { begin, end } = extent;
+    let UnsentReplies { begin, end } = extent;
     let mut record = [0; FDS + MAX_MESSAGE_FDS];
     record[..FDS].copy_from_slice(&[
         step,
@@ -325,18 +325,24 @@ fn encode(progress: &Progress, step: u64, used: u64) -> Record {
     record
 }
 
-fn decode(record: &Record) -> Progress {
+fn decode(record: &ProgressWords) -> ClientProgress {
     let [_, _, stream, replies, begin, end, consuming, peeked, length, flags, agreed, at, skipped, ..] =
         *record;
     let agreed = (agreed & 1 != 0).then_some(((agreed >> 16) as u16, agreed & 2 != 0));
-    let known = Progress { stream, replies, extent: Extent { begin, end }, agreed, ..Progress::default() };
+    let known = ClientProgress {
+        stream,
+        replies,
+        extent: UnsentReplies { begin, end },
+        agreed,
+        ..ClientProgress::default()
+    };
     if flags & BY_PEEK_OFFSET == 0 {
-        return Progress { torn: flags & TORN != 0 || consuming > 0, ..known };
+        return ClientProgress { torn: flags & TORN != 0 || consuming > 0, ..known };
     }
     let mut fds = [0; MAX_MESSAGE_FDS];
     // Words behind the end of the list belong to an earlier message.
     let listed = record[FDS..].iter().take_while(|number| **number != 0);
     fds.iter_mut().zip(listed).for_each(|(place, number)| *place = *number);
-    let held = Held { begin: at, length };
-    Progress { consuming, peeked, held, skipped, fds, ..known }
+    let held = HeldMessagePart { begin: at, length };
+    ClientProgress { consuming, peeked, held, skipped, fds, ..known }
 }

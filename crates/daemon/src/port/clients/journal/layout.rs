@@ -9,7 +9,7 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
 const MIB: u64 = 1 << 20;
 
 /// Offsets of single words at the journal's beginning.
-pub(super) struct Header {
+pub(super) struct JournalHeaderOffsets {
     pub(super) magic: u64,
     /// Offset of the number for the next kept descriptor.
     pub(super) next: u64,
@@ -22,11 +22,12 @@ pub(super) struct Header {
     pub(super) highest: u64,
 }
 
-pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24, highest: 32 };
+pub(super) const HEADER: JournalHeaderOffsets =
+    JournalHeaderOffsets { magic: 0, next: 8, attempts: 16, software: 24, highest: 32 };
 
 /// Offsets of the state of the whole port in the journal.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PortPlaces {
+pub(super) struct PortJournalOffsets {
     /// Offsets of the two copies of the saved driver state. Each has its length and its bytes.
     pub(super) software: [u64; 2],
     /// Bytes of each place, including the eight of its length.
@@ -37,7 +38,7 @@ pub(super) struct PortPlaces {
     pub(super) rest_room: u64,
 }
 
-impl PortPlaces {
+impl PortJournalOffsets {
     /// Returns the places in the journal of a port with `vfs` VFs. The largest software has a list of all VLANs for
     /// each VF, both in force and configured. The port at rest also has a pending packet of 256 KB and eight
     /// pending messages of 4 KB for each VF. The space before the functions holds that for eight VFs. A journal for
@@ -63,8 +64,8 @@ impl PortPlaces {
 
 /// Offsets of one function's state in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Function {
-    /// Word that says which of the two places of [`super::Progress`] is valid.
+pub(super) struct FunctionJournalOffsets {
+    /// Word that says which of the two places of [`super::ClientProgress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
     /// Offset of the word that selects the later of the two saved PCI configurations of the function. Earlier
@@ -104,7 +105,7 @@ pub(super) fn vfs(bytes: u64) -> Option<usize> {
     (1..=MAX_VFS).find(|vfs| size(*vfs) == bytes)
 }
 
-impl Function {
+impl FunctionJournalOffsets {
     /// Returns the offsets of a function's saved state. The PF's are at 0, and those of the VFs follow.
     pub(super) const fn at(place: usize) -> Self {
         let base = FIRST + place as u64 * STRIDE;
@@ -120,7 +121,7 @@ impl Function {
 }
 
 const _: () = {
-    let (few, many) = (PortPlaces::of(FEW), PortPlaces::of(MAX_VFS));
+    let (few, many) = (PortJournalOffsets::of(FEW), PortJournalOffsets::of(MAX_VFS));
     assert!(few.software[1] + few.software_room <= few.rest && few.rest + few.rest_room <= FIRST);
     assert!(
         many.software[1] + many.software_room <= many.rest && many.rest + many.rest_room <= size(MAX_VFS)

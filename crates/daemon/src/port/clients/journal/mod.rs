@@ -3,14 +3,14 @@
 //!
 //! The journal notes each function's client (socket, replies, negotiated capabilities), its DMA windows and
 //! eventfds, and its configuration space; the port's software with the policy in force; and the whole port when it
-//! is at rest ([`NoteAtRest`]). Notes refer to descriptors by number, and the vault keeps these (`vault`). The journal
-//! does not note the card's work in progress. After a crash in the middle of a round, the card starts as after a
-//! reset.
+//! is at rest ([`PortSnapshot`]). Notes refer to descriptors by number, and the vault keeps these (`vault`). The
+//! journal does not note the card's work in progress. After a crash in the middle of a round, the card starts as after
+//! a reset.
 //!
 //! # How a torn update is recognised
 //! A process that is killed has executed everything before some instruction, and nothing after it. So each update
 //! is written beside the valid data, and one store makes it valid:
-//! - A function's [`Progress`] has two places. A number says which one is valid, and is written last. The port's
+//! - A function's [`ClientProgress`] has two places. A number says which one is valid, and is written last. The port's
 //!   software has two places too. So has the note of one function's configuration, which is valid until the next
 //!   note of the software.
 //! - A window or an eventfd carries the number of the step that added it and of the step that removed it. It is
@@ -31,8 +31,10 @@ mod rest;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::port) use function::{FunctionJournal, Irq, NOT_KEPT, Noted, Progress, Window};
-pub(in crate::port) use rest::NoteAtRest;
+pub(in crate::port) use function::{
+    ClientProgress, FunctionJournal, NOT_KEPT, SavedClient, SavedDmaWindow, SavedEventfd,
+};
+pub(in crate::port) use rest::PortSnapshot;
 
 use host::shared::{SharedMemory, SharedMemoryError};
 use layout::{HEADER, MAGIC};
@@ -65,13 +67,13 @@ pub enum JournalError {
 
 /// Journal of a port, which the next process reads.
 #[derive(Debug)]
-pub(in crate::port) struct Journal {
+pub(in crate::port) struct PortJournal {
     memory: Arc<SharedMemory>,
     /// Number of VFs that the journal has room for.
     vfs: usize,
 }
 
-impl Journal {
+impl PortJournal {
     /// Creates an empty journal with room for `vfs` VFs.
     pub(in crate::port) fn new(vfs: usize) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::new(layout::size(vfs))?);
@@ -107,16 +109,16 @@ impl Journal {
         configuration::read(&self.memory, &self.place(function))
     }
 
-    fn place(&self, function: Function) -> layout::Function {
-        layout::Function::at(match function {
+    fn place(&self, function: Function) -> layout::FunctionJournalOffsets {
+        layout::FunctionJournalOffsets::at(match function {
             Function::Pf => 0,
             Function::Vf(n) => 1 + usize::from(n) % self.vfs,
         })
     }
 
     /// Opens the journal's part for the saved state of the whole port.
-    pub(in crate::port) fn rest(&self) -> NoteAtRest {
-        NoteAtRest::new(Arc::clone(&self.memory), layout::PortPlaces::of(self.vfs))
+    pub(in crate::port) fn rest(&self) -> PortSnapshot {
+        PortSnapshot::new(Arc::clone(&self.memory), layout::PortJournalOffsets::of(self.vfs))
     }
 
     /// Returns a new number for a descriptor that the keeper is to hold. Numbers are never used twice.
@@ -140,7 +142,7 @@ impl Journal {
 
     /// Saves the state of the port's software (drivers and policies). Returns `false` if the state is too long.
     pub(in crate::port) fn note_software(&self, bytes: &[u8]) -> bool {
-        let places = layout::PortPlaces::of(self.vfs);
+        let places = layout::PortJournalOffsets::of(self.vfs);
         if bytes.len() as u64 > places.software_room - 8 {
             return false;
         }
@@ -156,14 +158,14 @@ impl Journal {
 
     /// Returns the software noted last, or an empty vector.
     pub(in crate::port) fn software(&self) -> Vec<u8> {
-        let places = layout::PortPlaces::of(self.vfs);
+        let places = layout::PortJournalOffsets::of(self.vfs);
         let at = places.software[(get(&self.memory, HEADER.software) % 2) as usize];
         let length = get(&self.memory, at).min(places.software_room - 8);
         load(&self.memory, at + 8, length as usize)
     }
 }
 
-impl AsFd for Journal {
+impl AsFd for PortJournal {
     /// Returns the journal's memory, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()

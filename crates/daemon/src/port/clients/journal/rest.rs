@@ -1,13 +1,13 @@
 //! Saved state of the whole port at rest: every message is handled and consumed, and the card has no work in progress.
 
-use super::layout::PortPlaces;
+use super::layout::PortJournalOffsets;
 use super::memory::{get, load, put, store};
 use host::shared::SharedMemory;
 use std::sync::Arc;
 
 /// Saved state of the whole port, valid while the port has no work in progress.
 #[derive(Debug)]
-pub(in crate::port) struct NoteAtRest {
+pub(in crate::port) struct PortSnapshot {
     memory: Arc<SharedMemory>,
     /// Offset of the saved state in the journal, and bytes for its content.
     at: u64,
@@ -16,8 +16,8 @@ pub(in crate::port) struct NoteAtRest {
     valid: bool,
 }
 
-impl NoteAtRest {
-    pub(super) fn new(memory: Arc<SharedMemory>, places: PortPlaces) -> Self {
+impl PortSnapshot {
+    pub(super) fn new(memory: Arc<SharedMemory>, places: PortJournalOffsets) -> Self {
         let (at, room) = (places.rest, places.rest_room - 16);
         let valid = get(&memory, at) == 1;
         Self { memory, at, room, valid }

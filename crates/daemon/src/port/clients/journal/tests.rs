@@ -1,33 +1,33 @@
 //! Tests of the journal: a process may end between any two stores. Its successor finds the state before the current
 //! step or after it.
 
-use super::function::Noted;
+use super::function::SavedClient;
 use super::*;
-use host::dma::Permissions;
-use host::socket::{Extent, Held};
+use host::dma::DmaPermissions;
+use host::socket::{HeldMessagePart, UnsentReplies};
 use pcie::Function;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
-fn open() -> (Journal, FunctionJournal) {
-    let journal = Journal::new(8).unwrap();
+fn open() -> (PortJournal, FunctionJournal) {
+    let journal = PortJournal::new(8).unwrap();
     let function = journal.function(Function::Vf(3));
     (journal, function)
 }
 
-fn window(iova: u64, file: u64) -> Window {
-    Window { iova, size: 0x1000, permissions: Permissions::READ_WRITE, file, offset: iova * 2 }
+fn window(iova: u64, file: u64) -> SavedDmaWindow {
+    SavedDmaWindow { iova, size: 0x1000, permissions: DmaPermissions::READ_WRITE, file, offset: iova * 2 }
 }
 
-fn progress(consuming: u64) -> Progress {
+fn progress(consuming: u64) -> ClientProgress {
     let mut fds = [0; MAX_MESSAGE_FDS];
     fds[..3].copy_from_slice(&[9, NOT_KEPT, 10]);
-    Progress {
+    ClientProgress {
         stream: 7,
         replies: 8,
-        extent: Extent { begin: 4096, end: 5000 },
+        extent: UnsentReplies { begin: 4096, end: 5000 },
         consuming,
         peeked: consuming + 5,
-        held: Held { begin: 8192, length: 20 },
+        held: HeldMessagePart { begin: 8192, length: 20 },
         skipped: 3,
         fds,
         agreed: Some((1, true)),
@@ -36,30 +36,30 @@ fn progress(consuming: u64) -> Progress {
 }
 
 /// Returns the saved state that the next process finds.
-fn found(journal: &Journal) -> Noted {
+fn found(journal: &PortJournal) -> SavedClient {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
-    Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
+    PortJournal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
 }
 
 #[test]
 fn next_process_reads_a_journal_step_whole_or_not_at_all() {
     let (journal, mut function) = open();
-    assert_eq!(found(&journal).progress, Progress::default());
+    assert_eq!(found(&journal).progress, ClientProgress::default());
     function.step(progress(99));
     assert_eq!(found(&journal).progress, progress(99));
     assert_eq!(
-        Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap())
+        PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap())
             .unwrap()
             .function(Function::Vf(2))
             .progress(),
-        Progress::default()
+        ClientProgress::default()
     );
 }
 
 #[test]
 fn journal_forgets_descriptors_of_an_earlier_message() {
     let (journal, mut function) = open();
-    let full = Progress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
+    let full = ClientProgress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
     for step in [full, full, full.without_held(), progress(1), full.without_held(), progress(2)] {
         function.step(step);
         assert_eq!(found(&journal).progress, step);
@@ -69,13 +69,13 @@ fn journal_forgets_descriptors_of_an_earlier_message() {
 #[test]
 fn journal_of_an_earlier_version_is_read_or_reported_torn() {
     let (journal, _) = open();
-    let at = layout::Function::at(4);
+    let at = layout::FunctionJournalOffsets::at(4);
     for (handled, flags, torn) in [(0, 0, false), (0, 1, true), (40, 0, true)] {
         let earlier = [9, 0, 7, 8, 4096, 5000, handled, 0x1122, 0x3344, flags, 1 << 16 | 3];
         put(&journal.memory, at.progress[0], &earlier);
         put(&journal.memory, at.which, &[0]);
-        let expected = Progress { torn, ..progress(0).without_held() };
-        assert_eq!(found(&journal).progress, Progress { peeked: 0, ..expected });
+        let expected = ClientProgress { torn, ..progress(0).without_held() };
+        assert_eq!(found(&journal).progress, ClientProgress { peeked: 0, ..expected });
     }
 }
 
@@ -84,17 +84,17 @@ fn windows_and_eventfds_are_valid_after_their_journal_step() {
     let (journal, mut function) = open();
     function.step(progress(0));
     assert!(function.add_window(&window(0x1000, 5)));
-    function.set_irq(Irq { index: 2, vector: 1, number: 11 });
+    function.set_irq(SavedEventfd { index: 2, vector: 1, number: 11 });
     assert!(
         found(&journal).windows.is_empty() && found(&journal).irqs.is_empty(),
         "the message is not handled"
     );
     function.step(progress(0));
     assert_eq!(found(&journal).windows, [window(0x1000, 5)]);
-    assert_eq!(found(&journal).irqs, [Irq { index: 2, vector: 1, number: 11 }]);
+    assert_eq!(found(&journal).irqs, [SavedEventfd { index: 2, vector: 1, number: 11 }]);
 
     function.remove_windows(0x1000, 0x1000);
-    function.set_irq(Irq { index: 2, vector: 1, number: 0 });
+    function.set_irq(SavedEventfd { index: 2, vector: 1, number: 0 });
     assert_eq!((found(&journal).windows.len(), found(&journal).irqs.len()), (1, 1));
     function.step(progress(0));
     assert_eq!((found(&journal).windows.len(), found(&journal).irqs.len()), (0, 0));
@@ -103,7 +103,9 @@ fn windows_and_eventfds_are_valid_after_their_journal_step() {
 #[test]
 fn journal_step_returns_the_last_eventfd_of_a_vector() {
     let (journal, mut function) = open();
-    let set = |function: &mut FunctionJournal, number| function.set_irq(Irq { index: 0, vector: 0, number });
+    let set = |function: &mut FunctionJournal, number| {
+        function.set_irq(SavedEventfd { index: 0, vector: 0, number });
+    };
     let numbers = |journal| found(journal).irqs.iter().map(|irq| irq.number).collect::<Vec<_>>();
     for number in 1..20 {
         set(&mut function, 100 + number);
@@ -153,7 +155,7 @@ fn next_process_continues_the_journal() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));
-    let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let copy = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
     let mut next = copy.function(Function::Vf(3));
     assert!(next.add_window(&window(0x2000, 5)));
     next.remove_windows(0x1000, 0x1000);
@@ -166,17 +168,17 @@ fn next_process_continues_the_journal() {
 fn unfinished_journal_step_never_becomes_valid_later() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
-    function.set_irq(Irq { index: 2, vector: 0, number: 11 });
+    function.set_irq(SavedEventfd { index: 2, vector: 0, number: 11 });
     function.step(progress(0));
     // The process dies within a message that would have replaced one window and changed eventfds.
     function.remove_windows(0x1000, 0x1000);
     assert!(function.add_window(&window(0x2000, 6)));
-    function.set_irq(Irq { index: 2, vector: 0, number: 12 });
-    function.set_irq(Irq { index: 2, vector: 1, number: 13 });
+    function.set_irq(SavedEventfd { index: 2, vector: 0, number: 12 });
+    function.set_irq(SavedEventfd { index: 2, vector: 1, number: 13 });
     let before = found(&journal);
     assert_eq!((&before.windows[..], before.irqs.len()), (&[window(0x1000, 5)][..], 1));
 
-    let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let copy = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
     let mut next = copy.function(Function::Vf(3));
     next.step(progress(0));
     next.step(progress(0));
@@ -186,7 +188,7 @@ fn unfinished_journal_step_never_becomes_valid_later() {
 
 #[test]
 fn saved_state_of_an_idle_port_is_valid_until_a_change() {
-    let journal = Journal::new(8).unwrap();
+    let journal = PortJournal::new(8).unwrap();
     let mut rest = journal.rest();
     assert_eq!(rest.read(), None);
     assert!(rest.note(b"everything"));
@@ -198,7 +200,7 @@ fn saved_state_of_an_idle_port_is_valid_until_a_change() {
 
 #[test]
 fn software_state_too_long_for_the_journal_is_refused() {
-    let journal = Journal::new(8).unwrap();
+    let journal = PortJournal::new(8).unwrap();
     assert_eq!(journal.software(), b"");
     assert!(journal.note_software(b"old"));
     assert!(journal.note_software(b"newer"));
@@ -211,36 +213,36 @@ fn software_state_too_long_for_the_journal_is_refused() {
 /// configured.
 #[test]
 fn journal_of_64_vfs_has_room_for_all_pending_requests() {
-    let journal = Journal::new(64).unwrap();
+    let journal = PortJournal::new(64).unwrap();
     let rest = vec![1; 64 * ((256 << 10) + 8 * 4096 + (64 << 10))];
     assert!(journal.rest().note(&rest));
     let software = vec![2; 64 * 2 * 4096 * 3 + (128 << 10)];
     assert!(journal.note_software(b"old") && journal.note_software(&software));
     journal.function(Function::Vf(63)).step(progress(63));
-    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let found = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
     assert!(found.rest().read() == Some(rest) && found.software() == software);
     assert_eq!(found.function(Function::Vf(63)).progress().consuming, 63);
 }
 
 #[test]
 fn each_vf_has_its_own_part_of_the_journal() {
-    let journal = Journal::new(64).unwrap();
+    let journal = PortJournal::new(64).unwrap();
     for n in 0..64 {
         journal.function(Function::Vf(n)).step(progress(n.into()));
     }
-    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let found = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
     let consuming: Vec<u64> = (0..64).map(|n| found.function(Function::Vf(n)).progress().consuming).collect();
     assert_eq!(consuming, (0..64).collect::<Vec<_>>());
     assert!(found.check_room(64).is_ok());
-    assert_eq!(found.function(Function::Pf).progress(), Progress::default());
+    assert_eq!(found.function(Function::Pf).progress(), ClientProgress::default());
 }
 
 /// Earlier versions created such journals for every family. An 82576 has at most eight VFs.
 #[test]
 fn journal_for_eight_vfs_is_used_for_up_to_eight() {
-    let journal = Journal::new(8).unwrap();
+    let journal = PortJournal::new(8).unwrap();
     assert_eq!(journal.memory.memory().len(), (8 + 9 * 5) << 20);
-    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let found = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
     assert!(found.check_room(8).is_ok());
     let refused = found.check_room(9).unwrap_err().to_string();
     assert!(refused.contains("room for 8 VFs") && refused.contains("restart the host"), "{refused}");
@@ -257,15 +259,15 @@ fn memory_without_a_journal_header_is_refused() {
     ] {
         let memory = SharedMemory::new(length).unwrap();
         put(&memory, HEADER.magic, &[magic]);
-        let found = Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap());
+        let found = PortJournal::adopt(memory.as_fd().try_clone_to_owned().unwrap());
         assert!(matches!(found, Err(JournalError::Version)), "{length}");
     }
 }
 
 /// Returns the configuration of VF 3 that a successor finds.
-fn configuration(journal: &Journal) -> Option<Vec<u8>> {
+fn configuration(journal: &PortJournal) -> Option<Vec<u8>> {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
-    Journal::adopt(copy).unwrap().configuration(Function::Vf(3))
+    PortJournal::adopt(copy).unwrap().configuration(Function::Vf(3))
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn driver_state_of_an_earlier_version_voids_vf_configuration() {
         assert!(function.note_configuration(b"new"));
         // An earlier version writes only the word that selects one of the two places.
         let place = 1 - get(&journal.memory, HEADER.software) % 2;
-        put(&journal.memory, layout::PortPlaces::of(8).software[place as usize], &[0]);
+        put(&journal.memory, layout::PortJournalOffsets::of(8).software[place as usize], &[0]);
         put(&journal.memory, HEADER.software, &[place]);
         assert_eq!((journal.software(), configuration(&journal)), (Vec::new(), None));
         assert!(!function.note_configuration(b"new"), "that software does not have this function");

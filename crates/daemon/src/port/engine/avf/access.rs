@@ -1,13 +1,13 @@
 //! Accesses of clients to configuration space and BAR 0 of an AVF port's VFs. `iovm` has the MSI-X tables, and
-//! `Clients::read_doorbells` the mapped registers.
+//! `PortClients::read_doorbells` the mapped registers.
 
-use super::Avf;
-use avf_nic::Card;
+use super::AvfCard;
+use avf_nic::Nic;
 use pcie::VfIndex;
 
-impl Avf {
+impl AvfCard {
     /// Resets a VF in the card by `reset`, after its configuration space was reset.
-    pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Card, u8)) {
+    pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Nic, u8)) {
         self.card.set_bus_master(vf.get(), false);
         reset(&mut self.card, vf.get());
         self.pf_memory.changed = true;
@@ -16,7 +16,7 @@ impl Avf {
     pub(super) fn config_write(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
         let effects = self.functions[vf.index()].config_write(offset, data);
         if effects.function_reset {
-            self.reset_card(vf, Card::function_level_reset);
+            self.reset_card(vf, Nic::function_level_reset);
         }
         if let Some(on) = effects.bus_master {
             self.card.set_bus_master(vf.get(), on);

@@ -1,13 +1,13 @@
 //! Access of the PF driver to an AVF card: the PF's registers, memory for its admin queues, and orders to the card.
 //! No guest can reach this memory.
 
-use crate::port::engine::bus::LiveBus;
-use avf::control::{Control, Order};
+use crate::port::engine::bus::GuestBus;
+use avf::control::{CardControl, CardOrder};
 use avf::ids::MAX_VFS;
 use avf::pf_register::VPGEN_VFRTRIG;
-use avf::virtchnl::Statistics;
-use avf_nic::Card;
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use avf::virtchnl::VfTrafficStatistics;
+use avf_nic::Nic;
+use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::time::Duration;
@@ -30,15 +30,15 @@ impl PfMemory {
     }
 
     /// Returns the guests' bus with the memory of the PF driver.
-    pub(super) fn bus<'a>(&'a mut self, guests: &'a mut LiveBus) -> WithPf<'a> {
-        WithPf { memory: &mut self.memory, guests }
+    pub(super) fn bus<'a>(&'a mut self, guests: &'a mut GuestBus) -> PfAndGuestBus<'a> {
+        PfAndGuestBus { memory: &mut self.memory, guests }
     }
 }
 
 /// Bus of the guests' functions, with the PF's memory.
-pub(super) struct WithPf<'a> {
+pub(super) struct PfAndGuestBus<'a> {
     memory: &'a mut [u8],
-    guests: &'a mut LiveBus,
+    guests: &'a mut GuestBus,
 }
 
 /// Returns the range of an access in the PF's memory.
@@ -48,7 +48,7 @@ fn range_of(memory: &[u8], iova: Iova, length: usize) -> Result<std::ops::Range<
     if range.end <= memory.len() { Ok(range) } else { Err(DmaFault { function: Function::Pf, iova }) }
 }
 
-impl Bus for WithPf<'_> {
+impl Bus for PfAndGuestBus<'_> {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         if function != Function::Pf {
             return self.guests.dma_read(function, iova, into);
@@ -72,17 +72,17 @@ impl Bus for WithPf<'_> {
 }
 
 /// Card as seen by the PF driver.
-pub(super) struct PfHal<'a> {
-    pub(super) card: &'a mut Card,
+pub(super) struct AvfPfHal<'a> {
+    pub(super) card: &'a mut Nic,
     pub(super) pf_memory: &'a mut PfMemory,
-    pub(super) guests: &'a mut LiveBus,
+    pub(super) guests: &'a mut GuestBus,
     pub(super) now: Time,
 }
 
 /// Registers that reset VFs, which clears the VFs' filters.
 const RESETS: std::ops::Range<u32> = VPGEN_VFRTRIG..VPGEN_VFRTRIG + 4 * MAX_VFS as u32;
 
-impl Hal for PfHal<'_> {
+impl Hal for AvfPfHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.card.pf_read(offset)
     }
@@ -103,13 +103,13 @@ impl Hal for PfHal<'_> {
 
 /// DMA memory of the PF driver. An access outside of it is a defect of the driver: it reads zeros and writes
 /// nothing.
-impl DmaHal for PfHal<'_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for AvfPfHal<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let start = self.pf_memory.used.next_multiple_of(align);
         let range =
             range_of(&self.pf_memory.memory, start as Iova, length).map_err(|_| OutOfDmaMemory(length))?;
         self.pf_memory.used = range.end;
-        Ok(DmaRegion { iova: start as Iova, length })
+        Ok(DmaAllocation { iova: start as Iova, length })
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
@@ -126,13 +126,13 @@ impl DmaHal for PfHal<'_> {
     }
 }
 
-impl Control for PfHal<'_> {
-    fn order(&mut self, vf: u8, order: Order<'_>) {
+impl CardControl for AvfPfHal<'_> {
+    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
         self.pf_memory.changed |= order.changes_forwarding();
         self.card.order(vf, order);
     }
 
-    fn statistics(&mut self, vf: u8) -> Statistics {
+    fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
         self.card.statistics(vf)
     }
 }

@@ -14,29 +14,29 @@ mod report;
 mod rules;
 mod saved;
 
-use super::bus::LiveBus;
+use super::bus::GuestBus;
 use super::error::CardRefusal;
-use super::family::{DriverState, Family, RefusedPolicy, VfFacts, Visit};
-use super::page_memory::PageMemory;
-use super::uplink::Uplink;
+use super::family::{PfDriverRun, PortCard, RefusedPolicy, VfCardState, VfDriverState};
+use super::page_memory::VfRegisterPages;
+use super::uplink::PortUplink;
 use crate::config;
 use crate::settings::PortSettings;
-use crate::state::StateError;
-use crate::state::port::{ClientState, Configured};
+use crate::state::SavedStateError;
+use crate::state::port::{ClientState, ConfiguredPolicies};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
-use avf_nic::Card;
+use avf_nic::Nic;
 use avf_nic::doorbell::Doorbells;
-use driver::avf::pf::Pf;
-use driver::conduct::{Cause, Verdict};
-use hal::{PfHal, PfMemory};
+use driver::avf::pf::AvfPf;
+use driver::conduct::{ConductVerdict, QuarantineCause};
+use hal::{AvfPfHal, PfMemory};
 use i82576::Time;
-use iovm::{FunctionState, VirtualFunction};
-use nic::{Poll, PoolCounters};
+use iovm::{VirtualFunction, VirtualFunctionState};
+use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use plane::Plane;
-use plane::uplink::Tally;
-use policy::{Link, PolicyError, PortPolicy, VfPolicy};
-use rules::Rules;
+use plane::uplink::UplinkTally;
+use policy::{PolicyError, PortPolicy, VfLinkPolicy, VfPolicy};
+use rules::AvfPortPolicy;
 use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
@@ -56,58 +56,58 @@ const fn area(pages: &Range<u32>) -> SparseArea {
 
 /// Policy of a VF, and whether its link is hidden.
 #[derive(Debug, Clone, Copy)]
-struct VfDecision {
+struct VfPolicyState {
     policy: VfPolicy,
     /// The VF's client is being disconnected, and sees no link.
     hidden: bool,
 }
 
-impl VfDecision {
+impl VfPolicyState {
     /// Returns the VF's policy in force.
     fn in_force(&self) -> VfPolicy {
-        let state = if self.hidden { Link::Disable } else { self.policy.state };
+        let state = if self.hidden { VfLinkPolicy::Disable } else { self.policy.state };
         VfPolicy { state, ..self.policy }
     }
 }
 
 /// AVF card of a port: the PF driver, the plane between VFs and uplink, and the VFs' configuration spaces.
 #[derive(Debug)]
-pub(in crate::port) struct Avf {
-    card: Card,
-    pf: Pf,
+pub(in crate::port) struct AvfCard {
+    card: Nic,
+    pf: AvfPf,
     pf_memory: PfMemory,
     plane: Box<Plane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
     /// Doorbells of VFs whose client has its pages.
     doorbells: [Option<Doorbells>; MAX_VFS],
-    decided: Vec<VfDecision>,
-    rules: Rules,
-    configured: Configured<PortPolicy>,
+    decided: Vec<VfPolicyState>,
+    rules: AvfPortPolicy,
+    configured: ConfiguredPolicies<PortPolicy>,
     /// VFs with a message that the PF driver has not handled yet.
     asking: VfSet,
     link: bool,
 }
 
-impl Avf {
+impl AvfCard {
     /// Calls the PF driver with the card.
     fn with_pf<R>(
         &mut self,
-        guests: &mut LiveBus,
+        guests: &mut GuestBus,
         now: Time,
-        act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R,
+        act: impl FnOnce(&mut AvfPf, &mut AvfPfHal<'_>) -> R,
     ) -> R {
         let Self { card, pf, pf_memory, .. } = self;
-        act(pf, &mut PfHal { card, pf_memory, guests, now })
+        act(pf, &mut AvfPfHal { card, pf_memory, guests, now })
     }
 
     /// Applies the policy of a VF to the card.
-    fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus, now: Time) -> Result<(), PolicyError> {
+    fn enforce(&mut self, vf: VfIndex, guests: &mut GuestBus, now: Time) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
     }
 }
 
-impl Family for Avf {
+impl PortCard for AvfCard {
     fn region(&self, function: Function, index: u32) -> usize {
         match index {
             _ if function == Function::Pf => 0,
@@ -141,7 +141,7 @@ impl Family for Avf {
     fn reset_function(&mut self, function: Function) -> bool {
         let Some(vf) = function.vf() else { return false };
         self.functions[vf.index()].reset();
-        self.reset_card(vf, Card::reset_for_next_owner);
+        self.reset_card(vf, Nic::reset_for_next_owner);
         true
     }
 
@@ -153,24 +153,24 @@ impl Family for Avf {
         AREAS
     }
 
-    fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, _: Time) {
+    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, _: Time) {
         self.doorbells[vf.index()] = Some(match exactly {
             true => Doorbells::adopt(&self.card, vf.get()),
             false => Doorbells::renew(&self.card, vf.get(), pages),
         });
     }
 
-    fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool {
+    fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool {
         self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.has_stores(pages))
     }
 
-    fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, _: Time) {
+    fn read_doorbells(&mut self, vf: VfIndex, pages: &VfRegisterPages, _: Time) {
         if let Some(doorbells) = &mut self.doorbells[vf.index()] {
             self.card.read_doorbells(doorbells, pages);
         }
     }
 
-    fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, _: Time) {
+    fn publish_registers(&mut self, vf: VfIndex, pages: &VfRegisterPages, _: Time) {
         if let Some(doorbells) = &mut self.doorbells[vf.index()] {
             self.card.publish_registers(doorbells, pages);
         }
@@ -188,7 +188,7 @@ impl Family for Avf {
         self.asking
     }
 
-    fn visit(&mut self, bus: &mut LiveBus, now: Time) -> Visit {
+    fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRun {
         let link = self.link.then_some(LINK_SPEED);
         let visit = self.with_pf(bus, now, |pf, hal| {
             pf.set_link(hal, link);
@@ -199,16 +199,22 @@ impl Family for Avf {
         // Requests that a reset has made void need no answer.
         self.asking = if visit.more { self.asking.without(answered) } else { VfSet::NONE };
         let deadline = if visit.more { Some(now) } else { visit.deadline };
-        Visit { served, link_changed: false, deadline }
+        PfDriverRun { served, link_changed: false, deadline }
     }
 
-    fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus, now: Time) -> Option<Verdict> {
+    fn judge(
+        &mut self,
+        vf: VfIndex,
+        interrupts: u64,
+        bus: &mut GuestBus,
+        now: Time,
+    ) -> Option<ConductVerdict> {
         let totals = self.offence_totals(vf, interrupts);
         let limits = self.rules.policy.limits;
         self.with_pf(bus, now, |pf, hal| pf.watch(hal, vf.get(), totals, &limits))
     }
 
-    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
+    fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
         let Self { card, plane, rules, pf_memory, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
@@ -218,12 +224,12 @@ impl Family for Avf {
         rules.pass_windows(plane);
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
         let from_queues = card.forward(plane, BUDGET, bus, uplink);
-        plane.tally = Tally::default();
+        plane.tally = UplinkTally::default();
         let poll = card.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
         let more = from_uplink || from_queues || poll.more || poll.for_pf != 0;
         let deadline = [poll.deadline, card.due(), rules.watch(plane)].into_iter().flatten().min();
-        Poll { more, deadline }
+        PollResult { more, deadline }
     }
 
     fn link(&self) -> bool {
@@ -242,7 +248,7 @@ impl Family for Avf {
         &mut self,
         vf: VfIndex,
         hidden: bool,
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
     ) -> Result<(), PolicyError> {
         let decided = &mut self.decided[vf.index()];
@@ -253,7 +259,7 @@ impl Family for Avf {
     }
 
     /// Does nothing: showing a VF another link notifies its driver already.
-    fn notify(&mut self, _: VfIndex, _: &mut LiveBus, _: Time) {}
+    fn notify(&mut self, _: VfIndex, _: &mut GuestBus, _: Time) {}
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {
         self.pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
@@ -263,12 +269,13 @@ impl Family for Avf {
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
     ) -> Result<(), RefusedPolicy> {
         let decided = self.decided.iter().zip(vfs);
-        let decided: Vec<_> = decided.map(|(old, policy)| VfDecision { policy: *policy, ..*old }).collect();
-        let in_force: Vec<_> = decided.iter().map(VfDecision::in_force).collect();
+        let decided: Vec<_> =
+            decided.map(|(old, policy)| VfPolicyState { policy: *policy, ..*old }).collect();
+        let in_force: Vec<_> = decided.iter().map(VfPolicyState::in_force).collect();
         self.with_pf(bus, now, |pf, hal| pf.set_policies(hal, &in_force))
             .map_err(|(vf, error)| (Some(vf), error))?;
         self.decided[..decided.len()].copy_from_slice(&decided);
@@ -277,9 +284,9 @@ impl Family for Avf {
         Ok(())
     }
 
-    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus, now: Time) {
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time) {
         self.with_pf(bus, now, |pf, hal| match on {
-            true => pf.quarantine(hal, vf.get(), Cause::Administrator),
+            true => pf.quarantine(hal, vf.get(), QuarantineCause::Administrator),
             false => pf.release(hal, vf.get()),
         });
     }
@@ -294,12 +301,12 @@ impl Family for Avf {
         Ok(())
     }
 
-    fn reset(&mut self, bus: &mut LiveBus, _: &mut Uplink, now: Time) -> Result<(), CardRefusal> {
+    fn reset(&mut self, bus: &mut GuestBus, _: &mut PortUplink, now: Time) -> Result<(), CardRefusal> {
         self.with_pf(bus, now, |pf, hal| pf.reset_all(hal));
         Ok(())
     }
 
-    fn remove(&mut self, bus: &mut LiveBus, now: Time) {
+    fn remove(&mut self, bus: &mut GuestBus, now: Time) {
         self.link = false;
         self.with_pf(bus, now, |pf, hal| pf.set_link(hal, None));
     }
@@ -316,7 +323,7 @@ impl Family for Avf {
         self.rules.storms
     }
 
-    fn vf_status(&self, vf: VfIndex) -> Option<VfFacts> {
+    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState> {
         Some(self.vf_facts(vf))
     }
 
@@ -332,19 +339,19 @@ impl Family for Avf {
         self.pf.vf_is_active(vf.get())
     }
 
-    fn driver_state(&self, vf: VfIndex) -> Option<DriverState> {
+    fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState> {
         self.state_of_driver(vf)
     }
 
     fn reason(&self, place: usize) -> &'static str {
-        driver::avf::pf::Refusal::NAMES.get(place).copied().unwrap_or("")
+        driver::avf::pf::VirtchnlRefusal::NAMES.get(place).copied().unwrap_or("")
     }
 
-    fn configuration(&self, function: Function) -> Option<FunctionState> {
+    fn configuration(&self, function: Function) -> Option<VirtualFunctionState> {
         Some(self.functions.get(function.vf()?.index())?.save())
     }
 
-    fn save_drivers(&mut self) -> Result<Vec<u8>, StateError> {
+    fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError> {
         self.saved()
     }
 
@@ -352,9 +359,9 @@ impl Family for Avf {
         &mut self,
         watched: Time,
         functions: Vec<ClientState>,
-        bus: &mut LiveBus,
+        bus: &mut GuestBus,
         now: Time,
-    ) -> Result<Vec<u8>, StateError> {
+    ) -> Result<Vec<u8>, SavedStateError> {
         self.at_rest(watched, functions, bus, now)
     }
 }

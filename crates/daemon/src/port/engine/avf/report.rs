@@ -1,21 +1,21 @@
 //! Counters and states of an AVF port's VFs, for the status and the log.
 
-use super::Avf;
+use super::AvfCard;
 use crate::control::status::{Filters, Mailbox};
-use crate::port::engine::family::{DriverState, REASONS, VfFacts, conduct, offence_counts};
+use crate::port::engine::family::{REASONS, VfCardState, VfDriverState, conduct, offence_counts};
 use crate::settings::VfSettings;
-use avf::virtchnl::Op;
-use driver::avf::pf::{Counters, Refusal};
-use driver::conduct::{Cause, Monitor, Totals};
+use avf::virtchnl::VirtchnlOpcode;
+use driver::avf::pf::{VirtchnlCounters, VirtchnlRefusal};
+use driver::conduct::{ConductMonitor, OffenceCounts, QuarantineCause};
 use nic::PoolCounters;
 use pcie::VfIndex;
-use plane::Port;
+use plane::PortIndex;
 use policy::Offence;
 
-impl Avf {
+impl AvfCard {
     /// Returns the counters of a VF: the plane's, and the card's for its DMA faults.
     pub(super) fn vf_counters(&mut self, vf: VfIndex) -> PoolCounters {
-        let port = Port::of_field(vf.get().into());
+        let port = PortIndex::of_field(vf.get().into());
         self.plane.ledger.settle_received(port);
         self.plane.ledger.settle_sent(port);
         let mut counters = *self.plane.ledger.of(port);
@@ -26,7 +26,7 @@ impl Avf {
     }
 
     /// Returns the counters of a VF's offences. Everything from its mailbox counts as a request, valid or not.
-    pub(super) fn offence_totals(&mut self, vf: VfIndex, interrupts: u64) -> Totals {
+    pub(super) fn offence_totals(&mut self, vf: VfIndex, interrupts: u64) -> OffenceCounts {
         let mut totals = offence_counts(&self.vf_counters(vf), interrupts);
         if let Some(card) = self.card.counters(vf.get()) {
             totals[Offence::Mailbox as usize] = card.messages + card.strange;
@@ -35,11 +35,12 @@ impl Avf {
         totals
     }
 
-    pub(super) fn vf_facts(&self, vf: VfIndex) -> VfFacts {
+    pub(super) fn vf_facts(&self, vf: VfIndex) -> VfCardState {
         let (n, decided) = (vf.get(), &self.decided[vf.index()]);
         let monitor = self.pf.conduct(n);
-        let quarantined = monitor.and_then(Monitor::quarantined) == Some(Cause::Administrator);
-        VfFacts {
+        let quarantined =
+            monitor.and_then(ConductMonitor::quarantined) == Some(QuarantineCause::Administrator);
+        VfCardState {
             mac: self.pf.vf_mac(n),
             vlans: self.pf.vf_vlans(n).collect(),
             link: self.pf.vf_link(n).is_some(),
@@ -51,30 +52,33 @@ impl Avf {
         }
     }
 
-    pub(super) fn state_of_driver(&self, vf: VfIndex) -> Option<DriverState> {
+    pub(super) fn state_of_driver(&self, vf: VfIndex) -> Option<VfDriverState> {
         let (n, counters) = (vf.get(), self.pf.counters(vf.get())?);
         let mut refused = [0; REASONS];
         refused.iter_mut().zip(counters.refused()).for_each(|(place, count)| *place = *count);
         let (active, link) = (self.pf.vf_is_active(n), self.pf.vf_link(n).is_some());
         let cut = self.filters(n).cut;
-        Some(DriverState { active, link, cut, resets: counters.resets, refused })
+        Some(VfDriverState { active, link, cut, resets: counters.resets, refused })
     }
 
     /// Returns the filters of a VF. iavf does not repeat a request for a refused address, so one refusal means that
     /// the list is cut.
     fn filters(&self, vf: u8) -> Filters {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
-        let refused =
-            self.pf.counters(vf).map_or(0, |counters| counters.refused_for(Refusal::TooManyAddresses));
+        let refused = self
+            .pf
+            .counters(vf)
+            .map_or(0, |counters| counters.refused_for(VirtchnlRefusal::TooManyAddresses));
         Filters { used: used as u16, most: most as u16, cut: refused > 0 && self.pf.vf_is_active(vf) }
     }
 }
 
-fn mailbox(counters: &Counters) -> Mailbox {
+fn mailbox(counters: &VirtchnlCounters) -> Mailbox {
     let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
-    let requests = Op::ALL.iter().filter_map(|op| some(op.name(), counters.requests(*op)));
-    let refused = Refusal::NAMES.iter().zip(counters.refused()).filter_map(|(name, n)| some(name, *n));
-    let asked: u64 = Op::ALL.iter().map(|op| counters.requests(*op)).sum();
+    let requests = VirtchnlOpcode::ALL.iter().filter_map(|op| some(op.name(), counters.requests(*op)));
+    let refused =
+        VirtchnlRefusal::NAMES.iter().zip(counters.refused()).filter_map(|(name, n)| some(name, *n));
+    let asked: u64 = VirtchnlOpcode::ALL.iter().map(|op| counters.requests(*op)).sum();
     let denied: u64 = counters.refused().iter().sum();
     Mailbox {
         requests: requests.collect(),

@@ -3,23 +3,23 @@
 
 use avf::ids::MAX_VFS;
 use i82576::Time;
-use plane::switch::{Ids, Limit, Limits, Mirrors, Rule};
-use plane::{Plane, Port, Ports};
-use policy::{Mirror, PortPolicy, VlanSet};
+use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, VlanIdSet};
+use plane::{Plane, PortIndex, PortSet};
+use policy::{PortPolicy, VfMirrorRule, VlanSet};
 
 /// Nanoseconds per millisecond.
 const MILLISECOND: u64 = 1_000_000;
 
 /// Policy of an AVF port, and the storms of frames that the port limits.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct AvfPortPolicy {
     pub(super) policy: PortPolicy,
     /// Number of storms that storm control has detected.
     pub(super) storms: u64,
     stormy: bool,
 }
 
-impl Rules {
+impl AvfPortPolicy {
     pub(super) fn new(policy: PortPolicy) -> Self {
         Self::resume(policy, (0, false))
     }
@@ -34,8 +34,8 @@ impl Rules {
         (self.storms, self.stormy)
     }
 
-    pub(super) fn mirrors(&self) -> Mirrors {
-        let mut mirrors = Mirrors::default();
+    pub(super) fn mirrors(&self) -> PortMirrorRules {
+        let mut mirrors = PortMirrorRules::default();
         self.policy.mirrors.iter().flatten().for_each(|mirror| mirrors.add(rule(mirror)));
         mirrors
     }
@@ -59,28 +59,28 @@ impl Rules {
     }
 
     /// Returns the limits of storm control for the switch. Frames beyond a threshold are dropped until the window ends.
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> StormLimits {
         let storm = &self.policy.storm;
-        let limit = |kbps| Limit { threshold: storm.blocks(kbps), drops: true, drops_next: false };
+        let limit = |kbps| StormLimit { threshold: storm.blocks(kbps), drops: true, drops_next: false };
         let window = u64::from(storm.window_ms) * MILLISECOND;
-        Limits { kinds: [limit(storm.broadcast), limit(storm.multicast)], window, counts_unknown: false }
+        StormLimits { kinds: [limit(storm.broadcast), limit(storm.multicast)], window, counts_unknown: false }
     }
 }
 
-fn rule(mirror: &Mirror) -> Rule {
-    let Mirror { to, vfs, ingress, egress, vlans } = mirror;
-    Rule {
-        to: Port::of_field(to.get().into()).only(),
-        ports: Ports::new(vfs.bits()),
+fn rule(mirror: &VfMirrorRule) -> PortMirrorRule {
+    let VfMirrorRule { to, vfs, ingress, egress, vlans } = mirror;
+    PortMirrorRule {
+        to: PortIndex::of_field(to.get().into()).only(),
+        ports: PortSet::new(vfs.bits()),
         from_uplink: *ingress,
         to_uplink: *egress,
-        vlans: vlans.as_ref().map_or(Ids::NONE, ids),
+        vlans: vlans.as_ref().map_or(VlanIdSet::NONE, ids),
     }
 }
 
 /// Returns VLAN ids without 0, which stands for untagged frames.
-fn ids(set: &VlanSet) -> Ids {
-    let mut ids = Ids::NONE;
+fn ids(set: &VlanSet) -> VlanIdSet {
+    let mut ids = VlanIdSet::NONE;
     set.iter().filter(|vlan| *vlan != 0).for_each(|vlan| ids.add(vlan));
     ids
 }

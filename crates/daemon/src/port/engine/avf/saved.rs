@@ -5,26 +5,26 @@
 #[cfg(test)]
 mod tests;
 
-use super::hal::{PfHal, PfMemory};
-use super::rules::Rules;
-use super::{Avf, VfDecision};
+use super::hal::{AvfPfHal, PfMemory};
+use super::rules::AvfPortPolicy;
+use super::{AvfCard, VfPolicyState};
 use crate::config::PortConfig;
 use crate::pf_config::PF_RID;
-use crate::port::engine::bus::LiveBus;
-use crate::port::engine::error::{EngineError, InheritanceError};
-use crate::port::engine::family::{Family as _, Inherited, not_offered};
-use crate::state::port::{ClientState, Configured};
-use crate::state::{self, AvfRest, AvfState, StateError};
+use crate::port::engine::bus::GuestBus;
+use crate::port::engine::error::{EngineError, InheritedStateError};
+use crate::port::engine::family::{InheritedCard, PortCard as _, not_offered};
+use crate::state::port::{ClientState, ConfiguredPolicies};
+use crate::state::{self, AvfPortState, PausedAvfPort, SavedStateError};
 use avf::ids::MAX_VFS;
-use avf_nic::Card;
-use driver::avf::pf::{LIMITS, Pf};
-use driver::conduct::{Cause, Monitor};
+use avf_nic::Nic;
+use driver::avf::pf::{AvfPf, LIMITS};
+use driver::conduct::{ConductMonitor, QuarantineCause};
 use i82576::Time;
-use iovm::{FunctionState, VirtualFunction};
-use pcie::sriov::Placement;
+use iovm::{VirtualFunction, VirtualFunctionState};
+use pcie::sriov::VfRoutingIds;
 use pcie::{VfIndex, VfSet};
 use plane::pacing::Pacing;
-use plane::switch::{Storm, Tables};
+use plane::switch::{StormState, SwitchTables};
 use plane::{Plane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
 
@@ -32,33 +32,33 @@ use policy::{PortPolicy, RefusedVf, VfPolicy};
 const MOST_STORMS: u64 = 1 << 62;
 
 /// Routing ids of VFs relative to the PF's, as on an X710.
-const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
+const PLACEMENT: VfRoutingIds = VfRoutingIds { first_offset: 16, stride: 1 };
 
 /// VFs of a new card: the maximum, however many VFs the port offers.
 const VFS: u8 = MAX_VFS as u8;
 
 /// Parts of which an AVF port is made.
-struct Parts {
-    card: Card,
-    pf: Pf,
+struct AvfCardParts {
+    card: Nic,
+    pf: AvfPf,
     pf_memory: PfMemory,
     plane: Box<Plane<MAX_VFS>>,
 }
 
-impl Avf {
+impl AvfCard {
     /// Creates a port from its parts, with functions as after power-on.
     fn assemble(
-        parts: Parts,
+        parts: AvfCardParts,
         link: bool,
-        configured: Configured<PortPolicy>,
-        rules: Rules,
-        decided: Vec<VfDecision>,
+        configured: ConfiguredPolicies<PortPolicy>,
+        rules: AvfPortPolicy,
+        decided: Vec<VfPolicyState>,
     ) -> Self {
         let function = |vf: VfIndex| {
             let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
             VirtualFunction::of(vf, rid, avf::config::space())
         };
-        let Parts { card, pf, pf_memory, plane } = parts;
+        let AvfCardParts { card, pf, pf_memory, plane } = parts;
         Self {
             card,
             pf,
@@ -77,18 +77,18 @@ impl Avf {
     /// Creates a card after power-on with its PF driver, and VFs with these policies.
     fn bring_up(
         link: bool,
-        configured: Configured<PortPolicy>,
+        configured: ConfiguredPolicies<PortPolicy>,
         policy: PortPolicy,
-        decided: Vec<VfDecision>,
-        (guests, now): (&mut LiveBus, Time),
+        decided: Vec<VfPolicyState>,
+        (guests, now): (&mut GuestBus, Time),
     ) -> Result<Self, EngineError> {
-        let (mut card, mut pf_memory) = (Card::new(VFS), PfMemory::new());
-        let mut hal = PfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
-        let pf = Pf::probe(&mut hal, VFS).map_err(|error| EngineError::Card(error.to_string()))?;
+        let (mut card, mut pf_memory) = (Nic::new(VFS), PfMemory::new());
+        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
+        let pf = AvfPf::probe(&mut hal, VFS).map_err(|error| EngineError::Card(error.to_string()))?;
         let counters = [PortCounters::default(); MAX_VFS];
-        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
-        let parts = Parts { card, pf, pf_memory, plane: Box::new(plane) };
-        let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
+        let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let parts = AvfCardParts { card, pf, pf_memory, plane: Box::new(plane) };
+        let mut avf = Self::assemble(parts, link, configured, AvfPortPolicy::new(policy), decided);
         for vf in VfIndex::first(MAX_VFS) {
             avf.enforce(vf, guests, now).map_err(|error| EngineError::Card(error.to_string()))?;
         }
@@ -100,7 +100,7 @@ impl Avf {
     pub(in crate::port) fn new(
         config: &PortConfig,
         link: bool,
-        guests: &mut LiveBus,
+        guests: &mut GuestBus,
         now: Time,
     ) -> Result<Self, EngineError> {
         let mut avf =
@@ -114,11 +114,11 @@ impl Avf {
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
-        (bytes, since): (&[u8], Vec<(VfIndex, FunctionState)>),
-        guests: &mut LiveBus,
+        (bytes, since): (&[u8], Vec<(VfIndex, VirtualFunctionState)>),
+        guests: &mut GuestBus,
         now: Time,
-    ) -> Result<Self, InheritanceError> {
-        let AvfState { mut functions, policies, conduct, configured: before, policy, .. } =
+    ) -> Result<Self, InheritedStateError> {
+        let AvfPortState { mut functions, policies, conduct, configured: before, policy, .. } =
             state::read(bytes)?;
         let decided = still_decided(config, &before, &policies);
         let policy = still_policy(config, &before, policy);
@@ -140,59 +140,65 @@ impl Avf {
     pub(in crate::port) fn resume(
         config: &PortConfig,
         bytes: &[u8],
-        guests: &mut LiveBus,
+        guests: &mut GuestBus,
         now: Time,
-    ) -> Result<Inherited, InheritanceError> {
-        let AvfState { functions, policies, conduct, configured: before, policy, rest } = state::read(bytes)?;
-        let AvfRest { card, pf, hidden, asking, link, storms, watched, clients } =
-            rest.ok_or(StateError::Body)?;
+    ) -> Result<InheritedCard, InheritedStateError> {
+        let AvfPortState { functions, policies, conduct, configured: before, policy, rest } =
+            state::read(bytes)?;
+        let PausedAvfPort { card, pf, hidden, asking, link, storms, watched, clients } =
+            rest.ok_or(SavedStateError::Body)?;
         let (vfs, others) = (card.vfs(), [pf.vfs(), policies.len(), functions.len(), conduct.len()]);
         if clients.len() != config.vfs.len() || clients.len() > vfs || others != [vfs; 4] {
-            return Err(InheritanceError::Functions);
+            return Err(InheritedStateError::Functions);
         }
         if storms.0 >= MOST_STORMS {
-            return Err(StateError::Body.into());
+            return Err(SavedStateError::Body.into());
         }
-        let (mut card, plane) = Card::restore(card)?;
+        let (mut card, plane) = Nic::restore(card)?;
         let mut pf_memory = PfMemory::new();
-        let mut hal = PfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
-        let mut pf = Pf::restore(&mut hal, pf)?;
+        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
+        let mut pf = AvfPf::restore(&mut hal, pf)?;
         // Cards of earlier versions had eight VFs.
         hal.card.grow(VFS);
         pf.grow(VFS);
         pf.resume_conduct(&mut hal, of_all(conduct))?;
-        let was = |vf: VfIndex| VfDecision {
+        let was = |vf: VfIndex| VfPolicyState {
             policy: policies.get(vf.index()).copied().unwrap_or_else(not_offered),
             hidden: hidden.has(vf),
         };
         let were = VfIndex::first(MAX_VFS).map(was).collect();
-        let rules = Rules::resume(still_policy(config, &before, policy), storms);
-        let parts = Parts { card, pf, pf_memory, plane };
+        let rules = AvfPortPolicy::resume(still_policy(config, &before, policy), storms);
+        let parts = AvfCardParts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
         if !avf.load(config, &functions) {
-            return Err(StateError::Body.into());
+            return Err(SavedStateError::Body.into());
         }
         avf.asking = asking;
         avf.decide(&still_decided(config, &before, &policies), guests, now)
             .map_err(|(vf, error)| EngineError::Card(format!("VF {vf}: {error}")))?;
         avf.quarantine_configured(config, guests, now);
-        Ok(Inherited { card: Box::new(avf), watched, functions: clients })
+        Ok(InheritedCard { card: Box::new(avf), watched, functions: clients })
     }
 
     /// Quarantines the VFs that the configuration names, unless they are quarantined already.
-    fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut LiveBus, now: Time) {
+    fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut GuestBus, now: Time) {
         for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
-            self.with_pf(guests, now, |pf, hal| pf.quarantine(hal, vf, Cause::Administrator));
+            self.with_pf(guests, now, |pf, hal| pf.quarantine(hal, vf, QuarantineCause::Administrator));
         }
     }
 
     /// Sets the policies of all VFs of the port. If any differs from the PF driver's, the driver applies all of them
     /// together, since addresses may be swapped.
-    fn decide(&mut self, latest: &[VfDecision], guests: &mut LiveBus, now: Time) -> Result<(), RefusedVf> {
+    fn decide(
+        &mut self,
+        latest: &[VfPolicyState],
+        guests: &mut GuestBus,
+        now: Time,
+    ) -> Result<(), RefusedVf> {
         for (decided, latest) in self.decided.iter_mut().zip(latest) {
             decided.policy = latest.policy;
         }
-        let in_force: Vec<_> = self.decided.iter().map(VfDecision::in_force).collect();
+        let in_force: Vec<_> = self.decided.iter().map(VfPolicyState::in_force).collect();
         let has = |(vf, policy): (u8, &VfPolicy)| {
             self.pf.policy(vf).is_some_and(|had| had.is_alike(policy, &LIMITS))
         };
@@ -203,7 +209,7 @@ impl Avf {
     }
 
     /// Loads the configuration of the port's guests. Returns `false` if a configuration space is invalid.
-    fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) -> bool {
+    fn load(&mut self, config: &PortConfig, functions: &[VirtualFunctionState]) -> bool {
         let mut sound = true;
         let offered = VfIndex::first(config.vfs.len());
         for ((vf, function), state) in offered.zip(&mut self.functions).zip(functions) {
@@ -217,7 +223,7 @@ impl Avf {
     }
 
     /// Encodes the port's state that outlives the card.
-    pub(super) fn saved(&self) -> Result<Vec<u8>, StateError> {
+    pub(super) fn saved(&self) -> Result<Vec<u8>, SavedStateError> {
         state::write(&self.state(None))
     }
 
@@ -226,10 +232,10 @@ impl Avf {
         &mut self,
         watched: Time,
         clients: Vec<ClientState>,
-        guests: &mut LiveBus,
+        guests: &mut GuestBus,
         now: Time,
-    ) -> Result<Vec<u8>, StateError> {
-        let rest = AvfRest {
+    ) -> Result<Vec<u8>, SavedStateError> {
+        let rest = PausedAvfPort {
             card: self.card.save(&self.plane),
             pf: self.with_pf(guests, now, |pf, hal| pf.save(hal)),
             hidden: self.hidden(),
@@ -242,8 +248,8 @@ impl Avf {
         state::write(&self.state(Some(rest)))
     }
 
-    fn state(&self, rest: Option<AvfRest>) -> AvfState {
-        AvfState {
+    fn state(&self, rest: Option<PausedAvfPort>) -> AvfPortState {
+        AvfPortState {
             functions: self.functions.iter().map(VirtualFunction::save).collect(),
             policies: self.decided.iter().map(|decided| decided.policy).collect(),
             conduct: self.pf.monitors(),
@@ -261,18 +267,22 @@ impl Avf {
 }
 
 /// Returns the conduct of every VF of a new card. VFs that the predecessor did not have have done nothing.
-fn of_all(mut conduct: Vec<Monitor>) -> Vec<Monitor> {
-    conduct.resize_with(MAX_VFS.max(conduct.len()), Monitor::default);
+fn of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
+    conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
     conduct
 }
 
 /// Returns the policies by the port's configuration.
-fn configured(config: &PortConfig) -> Configured<PortPolicy> {
-    Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
+fn configured(config: &PortConfig) -> ConfiguredPolicies<PortPolicy> {
+    ConfiguredPolicies { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
 }
 
 /// Returns the policy of the restored port. A change in the configuration overrides the predecessor's policy.
-fn still_policy(config: &PortConfig, before: &Configured<PortPolicy>, policy: PortPolicy) -> PortPolicy {
+fn still_policy(
+    config: &PortConfig,
+    before: &ConfiguredPolicies<PortPolicy>,
+    policy: PortPolicy,
+) -> PortPolicy {
     if before.port == config.policy { policy } else { config.policy }
 }
 
@@ -280,9 +290,9 @@ fn still_policy(config: &PortConfig, before: &Configured<PortPolicy>, policy: Po
 /// policy.
 fn still_decided(
     config: &PortConfig,
-    before: &Configured<PortPolicy>,
+    before: &ConfiguredPolicies<PortPolicy>,
     policies: &[VfPolicy],
-) -> Vec<VfDecision> {
+) -> Vec<VfPolicyState> {
     let mut decided = decided(config);
     for (vf, now) in config.vfs.iter().zip(&mut decided) {
         if before.vfs.get(vf.index.index()) == Some(&now.policy)
@@ -295,10 +305,10 @@ fn still_decided(
 }
 
 /// Returns the configured policy of every VF of the card. VFs that are not offered move no frame.
-fn decided(config: &PortConfig) -> Vec<VfDecision> {
+fn decided(config: &PortConfig) -> Vec<VfPolicyState> {
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());
-        VfDecision { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
+        VfPolicyState { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
     };
     VfIndex::first(MAX_VFS).map(decide).collect()
 }

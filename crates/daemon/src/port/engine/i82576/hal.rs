@@ -1,8 +1,8 @@
 //! Access of the PF driver to an 82576, on the thread that owns the card. The PF does no DMA and takes no
 //! interrupts. Time is an argument: a driver's wait advances it, and nothing sleeps.
 
-use crate::port::engine::bus::LiveBus;
-use crate::port::engine::uplink::Uplink;
+use crate::port::engine::bus::GuestBus;
+use crate::port::engine::uplink::PortUplink;
 use driver::Hal;
 use i82576::Time;
 use nic::{Budget, Nic};
@@ -10,19 +10,19 @@ use pcie::Function;
 use std::time::Duration;
 
 /// Card as seen by the PF driver.
-pub(super) struct PfHal<'a> {
+pub(super) struct I82576PfHal<'a> {
     nic: &'a mut Nic,
     now: Time,
 }
 
-impl<'a> PfHal<'a> {
+impl<'a> I82576PfHal<'a> {
     /// Gives the PF driver access to the card at a time.
     pub(super) fn new(nic: &'a mut Nic, now: Time) -> Self {
         Self { nic, now }
     }
 }
 
-impl Hal for PfHal<'_> {
+impl Hal for I82576PfHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.nic.read(Function::Pf, offset, self.now)
     }
@@ -45,20 +45,20 @@ const STEP: Duration = Duration::from_millis(1);
 
 /// Running card as seen by the PF driver. While the driver waits, the card is polled: it finishes pending frames
 /// and sends pending interrupts.
-pub(super) struct RunningHal<'a> {
+pub(super) struct RunningCardHal<'a> {
     pub(super) nic: &'a mut Nic,
-    pub(super) bus: &'a mut LiveBus,
-    pub(super) uplink: &'a mut Uplink,
+    pub(super) bus: &'a mut GuestBus,
+    pub(super) uplink: &'a mut PortUplink,
     pub(super) now: Time,
 }
 
-impl Hal for RunningHal<'_> {
+impl Hal for RunningCardHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
-        PfHal::new(self.nic, self.now).read(offset)
+        I82576PfHal::new(self.nic, self.now).read(offset)
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        PfHal::new(self.nic, self.now).write(offset, value);
+        I82576PfHal::new(self.nic, self.now).write(offset, value);
     }
 
     fn now(&self) -> Time {

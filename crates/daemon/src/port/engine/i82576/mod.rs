@@ -5,32 +5,34 @@ mod hal;
 mod pf_owner;
 mod restore;
 
-use super::bus::LiveBus;
+use super::bus::GuestBus;
 use super::error::CardRefusal;
-use super::family::{DriverState, Family, REASONS, RefusedPolicy, VfFacts, Visit, conduct, offence_counts};
-use super::page_memory::PageMemory;
-use super::uplink::Uplink;
+use super::family::{
+    PfDriverRun, PortCard, REASONS, RefusedPolicy, VfCardState, VfDriverState, conduct, offence_counts,
+};
+use super::page_memory::VfRegisterPages;
+use super::uplink::PortUplink;
 use crate::config;
 use crate::control::status::{Filters, Mailbox, Waiting};
 use crate::settings::{PortSettings, VfSettings};
-use crate::state::port::{ClientState, PortState};
-use crate::state::{self, CardState, StateError};
+use crate::state::port::{ClientState, I82576PortState};
+use crate::state::{self, CardState, SavedStateError};
 use driver::Hal;
-use driver::conduct::{Cause, Verdict};
-use driver::pf::{Counters, Kind, Refusal};
-use hal::{PfHal, RunningHal};
+use driver::conduct::{ConductVerdict, QuarantineCause};
+use driver::pf::{MailboxCounters, MailboxMessageKind, MailboxRefusal};
+use hal::{I82576PfHal, RunningCardHal};
 use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::register::{self, rx, rx_block, tx, tx_block};
 use i82576::window::MAPPED;
-use i82576::{Pool, Queue, Time};
-use iovm::FunctionState;
+use i82576::{PoolIndex, QueueIndex, Time};
+use iovm::VirtualFunctionState;
 use nic::doorbell::Doorbells;
-use nic::{Budget, Nic, Poll, PoolCounters};
+use nic::{Budget, Nic, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
-use pf_owner::{Hosted, PfOwner, vf};
+use pf_owner::{HostedPf, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
@@ -44,14 +46,14 @@ const AREAS: &[SparseArea] =
 
 /// 82576 card of a port, and the owner of its PF.
 #[derive(Debug)]
-pub(in crate::port) struct I82576 {
+pub(in crate::port) struct I82576Card {
     nic: Nic,
     pf_owner: PfOwner,
     /// Doorbells of VFs whose client has its pages.
     doorbells: [Option<Doorbells>; MAX_VFS],
 }
 
-impl I82576 {
+impl I82576Card {
     fn new(nic: Nic, pf_owner: PfOwner) -> Self {
         Self { nic, pf_owner, doorbells: [const { None }; MAX_VFS] }
     }
@@ -60,7 +62,7 @@ impl I82576 {
         self.doorbells.get(vf.index())?.as_ref()
     }
 
-    fn hosted(&self) -> Option<&Hosted> {
+    fn hosted(&self) -> Option<&HostedPf> {
         match &self.pf_owner {
             PfOwner::Host(hosted) => Some(hosted),
             PfOwner::Guest(_) => None,
@@ -68,7 +70,7 @@ impl I82576 {
     }
 }
 
-impl Family for I82576 {
+impl PortCard for I82576Card {
     fn region(&self, function: Function, index: u32) -> usize {
         let is_vf = vf(function).is_some();
         match index {
@@ -113,7 +115,7 @@ impl Family for I82576 {
         AREAS
     }
 
-    fn share_pages(&mut self, vf: VfIndex, pages: &PageMemory, exactly: bool, now: Time) {
+    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time) {
         let Some(vf) = card_vf(vf) else { return };
         self.doorbells[vf.index()] = Some(match exactly {
             true => Doorbells::adopt(&self.nic, vf, now),
@@ -121,17 +123,17 @@ impl Family for I82576 {
         });
     }
 
-    fn has_new_doorbells(&self, vf: VfIndex, pages: &PageMemory) -> bool {
+    fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool {
         self.pages_of(vf).is_some_and(|doorbells| doorbells.has_stores(pages))
     }
 
-    fn read_doorbells(&mut self, vf: VfIndex, pages: &PageMemory, now: Time) {
+    fn read_doorbells(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time) {
         if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
             self.nic.read_doorbells(doorbells, pages, now);
         }
     }
 
-    fn publish_registers(&mut self, vf: VfIndex, pages: &PageMemory, now: Time) {
+    fn publish_registers(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time) {
         if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
             self.nic.publish_registers(doorbells, pages, now);
         }
@@ -146,24 +148,24 @@ impl Family for I82576 {
     }
 
     fn pending_requests(&mut self, now: Time) -> VfSet {
-        let causes = PfHal::new(&mut self.nic, now).read(register::MBVFICR);
+        let causes = I82576PfHal::new(&mut self.nic, now).read(register::MBVFICR);
         VfSet::new((causes >> mbvficr::VFREQ_SHIFT & 0xff).into())
     }
 
-    fn visit(&mut self, _: &mut LiveBus, now: Time) -> Visit {
-        let Some(Hosted { pf, .. }) = self.pf_owner.hosted() else { return Visit::default() };
-        let driver::pf::Visit { served, link_changed, deadline, .. } =
-            pf.visit(&mut PfHal::new(&mut self.nic, now));
-        Visit { served: VfSet::new(served.into()), link_changed, deadline }
+    fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRun {
+        let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return PfDriverRun::default() };
+        let driver::pf::PfVisit { served, link_changed, deadline, .. } =
+            pf.visit(&mut I82576PfHal::new(&mut self.nic, now));
+        PfDriverRun { served: VfSet::new(served.into()), link_changed, deadline }
     }
 
-    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut LiveBus, now: Time) -> Option<Verdict> {
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut GuestBus, now: Time) -> Option<ConductVerdict> {
         let vf = card_vf(vf)?;
         let totals = offence_counts(&self.nic.counters()[vf.index()], interrupts);
-        self.pf_owner.hosted()?.pf.watch(&mut PfHal::new(&mut self.nic, now), vf, totals)
+        self.pf_owner.hosted()?.pf.watch(&mut I82576PfHal::new(&mut self.nic, now), vf, totals)
     }
 
-    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
+    fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
         self.nic.poll(now, Budget::default(), bus, uplink)
     }
 
@@ -179,21 +181,21 @@ impl Family for I82576 {
         self.nic.forward_link_local(on);
     }
 
-    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus, _: Time) -> Result<(), PolicyError> {
-        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) {
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut GuestBus, _: Time) -> Result<(), PolicyError> {
+        if let (Some(HostedPf { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) {
             self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
         }
         Ok(())
     }
 
-    fn notify(&mut self, vf: VfIndex, _: &mut LiveBus, now: Time) {
-        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) {
-            pf.notify(&mut PfHal::new(&mut self.nic, now), vf);
+    fn notify(&mut self, vf: VfIndex, _: &mut GuestBus, now: Time) {
+        if let (Some(HostedPf { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) {
+            pf.notify(&mut I82576PfHal::new(&mut self.nic, now), vf);
         }
     }
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {
-        let Some(Hosted { pf, .. }) = self.hosted() else { return Ok(()) };
+        let Some(HostedPf { pf, .. }) = self.hosted() else { return Ok(()) };
         pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
     }
 
@@ -201,22 +203,22 @@ impl Family for I82576 {
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],
-        _: &mut LiveBus,
+        _: &mut GuestBus,
         now: Time,
     ) -> Result<(), RefusedPolicy> {
-        let Some(Hosted { pf, .. }) = self.pf_owner.hosted() else { return Ok(()) };
-        let mut hal = PfHal::new(&mut self.nic, now);
+        let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return Ok(()) };
+        let mut hal = I82576PfHal::new(&mut self.nic, now);
         pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
         // The card accepts every valid port policy. So this step cannot fail, and either all policies are set or
         // none.
         pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))
     }
 
-    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus, now: Time) {
-        let (Some(Hosted { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return };
-        let mut hal = PfHal::new(&mut self.nic, now);
+    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut GuestBus, now: Time) {
+        let (Some(HostedPf { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return };
+        let mut hal = I82576PfHal::new(&mut self.nic, now);
         if on {
-            pf.quarantine(&mut hal, vf, Cause::Administrator);
+            pf.quarantine(&mut hal, vf, QuarantineCause::Administrator);
         } else {
             pf.release(&mut hal, vf);
         }
@@ -238,15 +240,15 @@ impl Family for I82576 {
         Ok(cleaned?)
     }
 
-    fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink, now: Time) -> Result<(), CardRefusal> {
+    fn reset(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink, now: Time) -> Result<(), CardRefusal> {
         let Self { nic, pf_owner, .. } = self;
-        let Some(Hosted { pf, .. }) = pf_owner.hosted() else { return Err(CardRefusal::Guests) };
-        Ok(pf.reset(&mut RunningHal { nic, bus, uplink, now })?)
+        let Some(HostedPf { pf, .. }) = pf_owner.hosted() else { return Err(CardRefusal::Guests) };
+        Ok(pf.reset(&mut RunningCardHal { nic, bus, uplink, now })?)
     }
 
-    fn remove(&mut self, _: &mut LiveBus, now: Time) {
+    fn remove(&mut self, _: &mut GuestBus, now: Time) {
         match self.pf_owner.hosted() {
-            Some(Hosted { pf, .. }) => pf.remove(&mut PfHal::new(&mut self.nic, now)),
+            Some(HostedPf { pf, .. }) => pf.remove(&mut I82576PfHal::new(&mut self.nic, now)),
             None => self.nic.set_link(false),
         }
     }
@@ -261,8 +263,8 @@ impl Family for I82576 {
     }
 
     fn waiting(&self, function: Function) -> Waiting {
-        let of = |pool: &Pool| vf(function).is_none_or(|vf| vf.index() == pool.index());
-        Pool::EVERY.iter().filter(|pool| of(pool)).fold(Waiting::default(), |sum, pool| {
+        let of = |pool: &PoolIndex| vf(function).is_none_or(|vf| vf.index() == pool.index());
+        PoolIndex::EVERY.iter().filter(|pool| of(pool)).fold(Waiting::default(), |sum, pool| {
             let (frames, bytes) = self.nic.waiting(*pool);
             Waiting { frames: sum.frames + frames as u64, bytes: sum.bytes + bytes as u64 }
         })
@@ -276,10 +278,10 @@ impl Family for I82576 {
         self.hosted().map_or(0, |hosted| hosted.pf.storms())
     }
 
-    fn vf_status(&self, vf: VfIndex) -> Option<VfFacts> {
-        let (Hosted { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
-        let quarantined = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
-        Some(VfFacts {
+    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState> {
+        let (HostedPf { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
+        let quarantined = pf.conduct(vf).quarantined() == Some(QuarantineCause::Administrator);
+        Some(VfCardState {
             mac: pf.vf_mac(vf),
             vlans: pf.vf_vlans(vf).collect(),
             link: self.nic.vf_link(vf),
@@ -296,9 +298,9 @@ impl Family for I82576 {
     }
 
     fn rings(&mut self, vf: VfIndex, now: Time) -> (Vec<u32>, Vec<u32>) {
-        let Some(pool) = Pool::new(vf.get()) else { return Default::default() };
-        let mut hal = PfHal::new(&mut self.nic, now);
-        let mut lengths = |block: fn(Queue) -> u32, length: u32| -> Vec<u32> {
+        let Some(pool) = PoolIndex::new(vf.get()) else { return Default::default() };
+        let mut hal = I82576PfHal::new(&mut self.nic, now);
+        let mut lengths = |block: fn(QueueIndex) -> u32, length: u32| -> Vec<u32> {
             // RDLEN and TDLEN hold bytes.
             let of = |which| hal.read(block(pool.queue(which)) + length) / DESCRIPTOR;
             [0, 1].map(of).into_iter().filter(|descriptors| *descriptors > 0).collect()
@@ -310,26 +312,26 @@ impl Family for I82576 {
         self.hosted().zip(card_vf(vf)).is_some_and(|(hosted, vf)| hosted.pf.vf_is_active(vf))
     }
 
-    fn driver_state(&self, vf: VfIndex) -> Option<DriverState> {
-        let (Hosted { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
+    fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState> {
+        let (HostedPf { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
         let counters = pf.counters(vf);
         let mut refused = [0; REASONS];
-        for (count, reason) in refused.iter_mut().zip(Refusal::ALL) {
+        for (count, reason) in refused.iter_mut().zip(MailboxRefusal::ALL) {
             *count = counters.refused(reason);
         }
         let (active, link) = (pf.vf_is_active(vf), self.nic.vf_link(vf));
-        Some(DriverState { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
+        Some(VfDriverState { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
     }
 
     fn reason(&self, place: usize) -> &'static str {
-        Refusal::ALL.get(place).map_or("", |reason| reason.name())
+        MailboxRefusal::ALL.get(place).map_or("", |reason| reason.name())
     }
 
-    fn configuration(&self, function: Function) -> Option<FunctionState> {
+    fn configuration(&self, function: Function) -> Option<VirtualFunctionState> {
         Some(self.hosted()?.manager.function(vf(function)?)?.save())
     }
 
-    fn save_drivers(&mut self) -> Result<Vec<u8>, StateError> {
+    fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError> {
         state::write(&self.pf_owner.save_drivers(&mut self.nic))
     }
 
@@ -337,9 +339,9 @@ impl Family for I82576 {
         &mut self,
         watched: Time,
         functions: Vec<ClientState>,
-        _: &mut LiveBus,
+        _: &mut GuestBus,
         _: Time,
-    ) -> Result<Vec<u8>, StateError> {
+    ) -> Result<Vec<u8>, SavedStateError> {
         let (pf, manager, configured, table) = match &self.pf_owner {
             PfOwner::Host(hosted) => {
                 (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
@@ -347,7 +349,7 @@ impl Family for I82576 {
             PfOwner::Guest(table) => (None, None, None, Some(table.save())),
         };
         let card = CardState::of(&self.nic, pf, manager);
-        state::write(&PortState { card, table, configured, watched, functions })
+        state::write(&I82576PortState { card, table, configured, watched, functions })
     }
 }
 
@@ -360,12 +362,18 @@ fn filters((used, cut): (usize, bool)) -> Filters {
     Filters { used: used as u16, most: MAX_MULTICAST as u16, cut }
 }
 
-fn mailbox(counters: &Counters) -> Mailbox {
+fn mailbox(counters: &MailboxCounters) -> Mailbox {
     let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
     Mailbox {
-        requests: Kind::ALL.into_iter().filter_map(|k| some(k.name(), counters.messages(k))).collect(),
+        requests: MailboxMessageKind::ALL
+            .into_iter()
+            .filter_map(|k| some(k.name(), counters.messages(k)))
+            .collect(),
         granted: counters.granted,
-        refused: Refusal::ALL.into_iter().filter_map(|r| some(r.name(), counters.refused(r))).collect(),
+        refused: MailboxRefusal::ALL
+            .into_iter()
+            .filter_map(|r| some(r.name(), counters.refused(r)))
+            .collect(),
         unanswered: counters.unanswered + counters.dropped,
         resets: counters.resets,
         notices: counters.notices,

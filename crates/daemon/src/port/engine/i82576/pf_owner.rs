@@ -1,37 +1,37 @@
 //! Owner of the physical function: the host, with the PF driver and the SR-IOV manager, or a guest, for which the
 //! PF is a whole device. Both have configuration spaces and MSI-X tables, and this module routes accesses to them.
 
-use super::hal::PfHal;
+use super::hal::I82576PfHal;
 use crate::config::PortConfig;
-use crate::pf_config::{ConfigSpace, PF_RID};
+use crate::pf_config::{CardConfigSpace, PF_RID};
 use crate::port::engine::error::{CardRefusal, EngineError};
-use crate::state::port::Configured;
-use driver::conduct::Cause;
+use crate::state::port::ConfiguredPolicies;
+use driver::conduct::QuarantineCause;
 use driver::pf::{Pf, SavedPortPolicy};
 use i82576::config::{MSIX_PBA, pf};
 use i82576::ids::MAX_VFS;
 use i82576::{Time, VfIndex};
-use iovm::{AssignmentError, Hierarchy, Manager, Owner};
+use iovm::{BusRouting, SrIovManager, VfAssignmentError, VfOwner};
 use nic::Nic;
-use pcie::msix::Table;
+use pcie::msix::MsiXTable;
 use pcie::{ConfigAccess, Function};
 
 /// Owner of the PF: the host or a guest.
 #[derive(Debug)]
 pub(super) enum PfOwner {
     /// The host owns the PF. Guests have the VFs.
-    Host(Box<Hosted>),
+    Host(Box<HostedPf>),
     /// A guest owns the PF, with the MSI-X table as its VMM last wrote it. Eventfds deliver the interrupts.
-    Guest(Table),
+    Guest(MsiXTable),
 }
 
 /// Software of a PF that the host owns.
 #[derive(Debug)]
-pub(super) struct Hosted {
+pub(super) struct HostedPf {
     pub(super) pf: Pf,
-    pub(super) manager: Manager,
+    pub(super) manager: SrIovManager,
     /// Policies of the port and its VFs by the configuration.
-    pub(super) configured: Configured,
+    pub(super) configured: ConfiguredPolicies,
 }
 
 /// Bits that the host's bus sets in the PF's command register.
@@ -48,7 +48,7 @@ impl PfOwner {
         // link.
         nic.set_link(link || hosted);
         let pf_owner = if hosted {
-            Self::Host(Hosted::bring_up(config, &mut nic, now)?.into())
+            Self::Host(HostedPf::bring_up(config, &mut nic, now)?.into())
         } else {
             Self::of_guest()
         };
@@ -57,11 +57,11 @@ impl PfOwner {
     }
 
     pub(super) fn of_guest() -> Self {
-        Self::Guest(Table::new(pf::VECTORS))
+        Self::Guest(MsiXTable::new(pf::VECTORS))
     }
 
     /// Returns the PF driver and the SR-IOV manager, if the host runs them.
-    pub(super) fn hosted(&mut self) -> Option<&mut Hosted> {
+    pub(super) fn hosted(&mut self) -> Option<&mut HostedPf> {
         match self {
             Self::Host(hosted) => Some(hosted),
             Self::Guest(_) => None,
@@ -78,7 +78,7 @@ impl PfOwner {
     pub(super) fn config_write(&mut self, nic: &mut Nic, function: Function, offset: u64, data: &[u8]) {
         match (self, vf(function)) {
             (Self::Host(hosted), Some(vf)) => {
-                hosted.manager.config_write(&mut ConfigSpace(nic), vf, offset, data);
+                hosted.manager.config_write(&mut CardConfigSpace(nic), vf, offset, data);
             }
             (Self::Guest(table), None) => {
                 if nic.config_write_bytes(function, offset, data).function_reset {
@@ -117,7 +117,7 @@ impl PfOwner {
     /// Resets a function to its state after power-on. Returns `false` if the reset fails.
     pub(super) fn reset(&mut self, nic: &mut Nic, function: Function) -> bool {
         match (self, vf(function)) {
-            (Self::Host(hosted), Some(vf)) => hosted.manager.reset(&mut ConfigSpace(nic), vf).is_ok(),
+            (Self::Host(hosted), Some(vf)) => hosted.manager.reset(&mut CardConfigSpace(nic), vf).is_ok(),
             (Self::Guest(table), None) => {
                 nic.conventional_reset();
                 table.reset();
@@ -128,37 +128,37 @@ impl PfOwner {
     }
 }
 
-impl Hosted {
+impl HostedPf {
     /// Creates the PF driver and the VFs. Each offered VF is assigned to its socket, whose client has it. The card
     /// creates all its VFs, because SR-IOV cannot add one later without removing the others.
     fn bring_up(config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
-        let mut pf = Pf::probe(&mut PfHal::new(nic, now))?;
+        let mut pf = Pf::probe(&mut I82576PfHal::new(nic, now))?;
         let configured = configured(config);
-        pf.set_port_policy(&mut PfHal::new(nic, now), config.policy)?;
-        let mut manager = Manager::discover(&mut ConfigSpace(nic), PF_RID)?;
-        manager.enable(&mut ConfigSpace(nic), MAX_VFS as u16, Hierarchy::Ari)?;
+        pf.set_port_policy(&mut I82576PfHal::new(nic, now), config.policy)?;
+        let mut manager = SrIovManager::discover(&mut CardConfigSpace(nic), PF_RID)?;
+        manager.enable(&mut CardConfigSpace(nic), MAX_VFS as u16, BusRouting::Ari)?;
         for (index, vf) in VfIndex::all().zip(&config.vfs) {
-            pf.set_policy(&mut PfHal::new(nic, now), index, vf.policy)?;
-            manager.assign(&mut ConfigSpace(nic), index, owner(index))?;
+            pf.set_policy(&mut I82576PfHal::new(nic, now), index, vf.policy)?;
+            manager.assign(&mut CardConfigSpace(nic), index, owner(index))?;
         }
-        pf.enable_vfs(&mut PfHal::new(nic, now), config.vfs.len() as u8)?;
+        pf.enable_vfs(&mut I82576PfHal::new(nic, now), config.vfs.len() as u8)?;
         for (index, _) in VfIndex::all().zip(&config.vfs).filter(|(_, vf)| vf.quarantine) {
-            pf.quarantine(&mut PfHal::new(nic, now), index, Cause::Administrator);
+            pf.quarantine(&mut I82576PfHal::new(nic, now), index, QuarantineCause::Administrator);
             nic.set_vf_link(index, pf.link_override(index));
         }
-        pf.visit(&mut PfHal::new(nic, now));
+        pf.visit(&mut I82576PfHal::new(nic, now));
         Ok(Self { pf, manager, configured })
     }
 
     /// Assigns a VF to its socket, whose client has it from now on.
-    pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
-        self.manager.assign(&mut ConfigSpace(nic), vf, owner(vf))
+    pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), VfAssignmentError> {
+        self.manager.assign(&mut CardConfigSpace(nic), vf, owner(vf))
     }
 
     /// Takes the VF from its socket, and resets it.
-    pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
-        self.manager.unassign(&mut ConfigSpace(nic), vf)
+    pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), VfAssignmentError> {
+        self.manager.unassign(&mut CardConfigSpace(nic), vf)
     }
 
     /// Has the PF driver of `port` serve `count` VFs.
@@ -168,19 +168,19 @@ impl Hosted {
         (port, count): (&str, u8),
         now: Time,
     ) -> Result<(), CardRefusal> {
-        let resized = self.pf.resize(&mut PfHal::new(nic, now), count);
+        let resized = self.pf.resize(&mut I82576PfHal::new(nic, now), count);
         resized.map_err(|error| CardRefusal::Resize { name: port.to_owned(), error })
     }
 }
 
-pub(super) fn owner(vf: VfIndex) -> Owner {
-    Owner(vf.get().into())
+pub(super) fn owner(vf: VfIndex) -> VfOwner {
+    VfOwner(vf.get().into())
 }
 
 /// Returns the policies by the port's configuration.
-pub(super) fn configured(config: &PortConfig) -> Configured {
+pub(super) fn configured(config: &PortConfig) -> ConfiguredPolicies {
     let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
-    Configured { port: SavedPortPolicy(config.policy), vfs }
+    ConfiguredPolicies { port: SavedPortPolicy(config.policy), vfs }
 }
 
 /// Returns the VF index, or `None` for the PF.

@@ -1,62 +1,62 @@
 //! Creates, saves and restores a port with an 82576. A port is new, or resumed as it was at rest, or set up by the
 //! state that outlives the card.
 
-use super::I82576;
-use super::hal::PfHal;
-use super::pf_owner::{COMMAND, Hosted, PfOwner, configured, owner};
+use super::I82576Card;
+use super::hal::I82576PfHal;
+use super::pf_owner::{COMMAND, HostedPf, PfOwner, configured, owner};
 use crate::config::PortConfig;
-use crate::pf_config::{ConfigSpace, PF_RID};
-use crate::port::engine::error::{EngineError, InheritanceError};
-use crate::port::engine::family::Inherited;
-use crate::state::port::{GuestState, HostedState, PortState};
-use crate::state::{self, SoftwareState};
+use crate::pf_config::{CardConfigSpace, PF_RID};
+use crate::port::engine::error::{EngineError, InheritedStateError};
+use crate::port::engine::family::InheritedCard;
+use crate::state::port::{GuestPfState, HostPfState, I82576PortState};
+use crate::state::{self, PortSoftwareState};
 use driver::pf::Pf;
 use i82576::ids::MAX_VFS;
 use i82576::{Time, VfIndex};
-use iovm::{FunctionState, Hierarchy, Manager, State};
+use iovm::{BusRouting, SrIovManager, VfAssignmentState, VirtualFunctionState};
 use nic::Nic;
 use pcie::config::offset;
-use pcie::msix::Control;
+use pcie::msix::MsiXControl;
 use pcie::{ConfigAccess, Function};
 
 /// Bytes of configuration space that a guest's PF is set up by.
 const CONFIG: usize = 256;
 
-impl I82576 {
+impl I82576Card {
     /// Creates a port's card without any state of the previous process.
     pub(in crate::port) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<Self, EngineError> {
         let (nic, pf_owner) = PfOwner::bring_up(config, link, now)?;
         Ok(Self::new(nic, pf_owner))
     }
 
-    /// Restores the card from [`save_all`](crate::port::engine::family::Family::save_all) without a reset. Settings
+    /// Restores the card from [`save_all`](crate::port::engine::family::PortCard::save_all) without a reset. Settings
     /// that the configuration has changed are applied.
     pub(in crate::port) fn resume(
         config: &PortConfig,
         bytes: &[u8],
         now: Time,
-    ) -> Result<Inherited, InheritanceError> {
-        let PortState { card, table, configured, watched, functions } = state::read(bytes)?;
+    ) -> Result<InheritedCard, InheritedStateError> {
+        let I82576PortState { card, table, configured, watched, functions } = state::read(bytes)?;
         let restored = card.restore()?;
         let mut nic = restored.nic;
         let pf_owner = match (restored.pf, restored.manager, configured, table) {
             (Some(pf), Some(manager), Some(configured), None) if config.pf_socket.is_none() => {
                 if functions.len() != config.vfs.len() {
-                    return Err(InheritanceError::Functions);
+                    return Err(InheritedStateError::Functions);
                 }
-                PfOwner::Host(Box::new(Hosted { pf, manager, configured }))
+                PfOwner::Host(Box::new(HostedPf { pf, manager, configured }))
             }
             (None, None, None, Some(state)) if config.pf_socket.is_some() => {
                 let mut pf_owner = PfOwner::of_guest();
                 if let PfOwner::Guest(table) = &mut pf_owner {
-                    table.load(&state, Control::default());
+                    table.load(&state, MsiXControl::default());
                 }
                 pf_owner
             }
-            _ => return Err(InheritanceError::Functions),
+            _ => return Err(InheritedStateError::Functions),
         };
         let pf_owner = pf_owner.configured(config, &mut nic, now)?;
-        Ok(Inherited { card: Box::new(Self::new(nic, pf_owner)), watched, functions })
+        Ok(InheritedCard { card: Box::new(Self::new(nic, pf_owner)), watched, functions })
     }
 
     /// Creates a new card, set up by the drivers' state that was in force. `functions` hold configuration that
@@ -65,10 +65,10 @@ impl I82576 {
         config: &PortConfig,
         link: bool,
         bytes: &[u8],
-        functions: Vec<(pcie::VfIndex, FunctionState)>,
+        functions: Vec<(pcie::VfIndex, VirtualFunctionState)>,
         now: Time,
-    ) -> Result<Self, InheritanceError> {
-        let SoftwareState { mut hosted, guest } = state::read(bytes)?;
+    ) -> Result<Self, InheritedStateError> {
+        let PortSoftwareState { mut hosted, guest } = state::read(bytes)?;
         let slots = hosted.as_mut().map_or(&mut [][..], |hosted| &mut hosted.manager.slots);
         for (vf, function) in functions {
             if let Some(slot) = slots.get_mut(vf.index()) {
@@ -80,40 +80,44 @@ impl I82576 {
         nic.set_link(link || hosted.is_some());
         let pf_owner = match (hosted, guest) {
             (Some(hosted), None) if config.pf_socket.is_none() => {
-                let hosted = Hosted::set_up(config, &mut nic, hosted, now)?;
+                let hosted = HostedPf::set_up(config, &mut nic, hosted, now)?;
                 PfOwner::Host(Box::new(hosted)).configured(config, &mut nic, now)?
             }
             (None, Some(guest)) if config.pf_socket.is_some() => PfOwner::set_up_guest(&mut nic, &guest),
-            _ => return Err(InheritanceError::Functions),
+            _ => return Err(InheritedStateError::Functions),
         };
         nic.set_link(link);
         Ok(Self::new(nic, pf_owner))
     }
 }
 
-impl Hosted {
+impl HostedPf {
     fn set_up(
         config: &PortConfig,
         nic: &mut Nic,
-        state: HostedState,
+        state: HostPfState,
         now: Time,
-    ) -> Result<Self, InheritanceError> {
-        let HostedState { pf, mut manager, configured } = state;
+    ) -> Result<Self, InheritedStateError> {
+        let HostPfState { pf, mut manager, configured } = state;
         nic.config_write(Function::Pf, offset::COMMAND, 2, COMMAND.into());
-        let mut pf = Pf::restore(pf).map_err(crate::state::card::RestoreError::from)?;
-        let mut fresh = Manager::discover(&mut ConfigSpace(nic), PF_RID).map_err(EngineError::from)?;
-        fresh.enable(&mut ConfigSpace(nic), MAX_VFS as u16, Hierarchy::Ari).map_err(EngineError::from)?;
+        let mut pf = Pf::restore(pf).map_err(crate::state::card::CardStateError::from)?;
+        let mut fresh =
+            SrIovManager::discover(&mut CardConfigSpace(nic), PF_RID).map_err(EngineError::from)?;
+        fresh
+            .enable(&mut CardConfigSpace(nic), MAX_VFS as u16, BusRouting::Ari)
+            .map_err(EngineError::from)?;
         for (slot, vf) in manager.slots.iter_mut().zip(VfIndex::all()) {
             let offered = vf.index() < config.vfs.len();
-            slot.state = if offered { State::Assigned(owner(vf)) } else { State::Present };
+            slot.state =
+                if offered { VfAssignmentState::Assigned(owner(vf)) } else { VfAssignmentState::Present };
         }
-        let manager = Manager::restore(&mut ConfigSpace(nic), PF_RID, &manager)
-            .map_err(crate::state::card::RestoreError::from)?;
+        let manager = SrIovManager::restore(&mut CardConfigSpace(nic), PF_RID, &manager)
+            .map_err(crate::state::card::CardStateError::from)?;
         for vf in VfIndex::all().take(config.vfs.len()) {
             let master = manager.function(vf).is_some_and(|function| function.endpoint().bus_master());
             nic.set_bus_master(Function::Vf(vf.get()), master);
         }
-        let mut hal = PfHal::new(nic, now);
+        let mut hal = I82576PfHal::new(nic, now);
         pf.reset(&mut hal).map_err(EngineError::from)?;
         pf.enable_vfs(&mut hal, config.vfs.len() as u8).map_err(EngineError::from)?;
         pf.notify_all(&mut hal);
@@ -125,8 +129,8 @@ impl PfOwner {
     /// Applies settings that the configuration has changed since the previous process read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         let wanted = configured(config);
-        let Some(Hosted { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
-        let mut hal = PfHal::new(nic, now);
+        let Some(HostedPf { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
+        let mut hal = I82576PfHal::new(nic, now);
         if before.port != wanted.port {
             pf.set_port_policy(&mut hal, config.policy)?;
         }
@@ -147,30 +151,30 @@ impl PfOwner {
 
     /// Restores a PF's configuration space and MSI-X table. The rest is as after power-on, and the guest's driver
     /// has to set it up again.
-    fn set_up_guest(nic: &mut Nic, state: &GuestState) -> Self {
+    fn set_up_guest(nic: &mut Nic, state: &GuestPfState) -> Self {
         let mut pf_owner = Self::of_guest();
         for (word, at) in state.config.chunks_exact(4).take(CONFIG / 4).zip((0_u64..).step_by(4)) {
             pf_owner.config_write(nic, Function::Pf, at, word);
         }
         if let Self::Guest(table) = &mut pf_owner {
-            table.load(&state.table, Control::default());
+            table.load(&state.table, MsiXControl::default());
         }
         pf_owner
     }
 
     /// Returns the state that outlives the card.
-    pub(super) fn save_drivers(&self, nic: &mut Nic) -> SoftwareState {
+    pub(super) fn save_drivers(&self, nic: &mut Nic) -> PortSoftwareState {
         match self {
             Self::Host(hosted) => {
-                let Hosted { pf, manager, configured } = &**hosted;
+                let HostedPf { pf, manager, configured } = &**hosted;
                 let configured = configured.clone();
-                let hosted = HostedState { pf: pf.save(), manager: manager.save(), configured };
-                SoftwareState { hosted: Some(hosted), guest: None }
+                let hosted = HostPfState { pf: pf.save(), manager: manager.save(), configured };
+                PortSoftwareState { hosted: Some(hosted), guest: None }
             }
             Self::Guest(table) => {
                 let mut config = vec![0; CONFIG];
                 nic.config_read_bytes(Function::Pf, 0, &mut config);
-                SoftwareState { hosted: None, guest: Some(GuestState { config, table: table.save() }) }
+                PortSoftwareState { hosted: None, guest: Some(GuestPfState { config, table: table.save() }) }
             }
         }
     }

@@ -3,16 +3,16 @@
 //! `tap`, `packet` and `xdp` move the frames.
 
 use super::UplinkError;
-use super::interface::{Device, Received, kept_as};
-use super::kind::{Kind, Maker, PollContext};
-use super::record::Record;
-use super::watch::{InterfaceState, Watch, WatchReport};
+use super::interface::{ReceiveOutcome, UplinkDevice, kept_as};
+use super::kind::{UplinkBackend, UplinkPollContext, UplinkResources};
+use super::record::UplinkStateCounters;
+use super::watch::{InterfaceReport, InterfaceState, InterfaceWatcherHandle};
 use crate::control::uplink::{UplinkState, UplinkStatus};
-use host::packet::Lost;
-use host::poll::{Interest, Poller};
+use host::packet::UnsentFrames;
+use host::poll::{PollInterest, Poller};
 use host::tap::InterfaceName;
 use i82576::Time;
-use nic::{Sealed, Uncut};
+use nic::{TrustedChecksum, UnsegmentedLayout};
 use offload::headers::ETHERNET_HEADER;
 use plane::bytes::be16;
 use plane::tag::{OUTERMOST, TAG};
@@ -34,7 +34,7 @@ const PASSED_OVER: usize = 32;
 
 /// Network interface that is a port's uplink.
 #[derive(Debug)]
-pub(super) struct DeviceUplink<D: Device> {
+pub(super) struct InterfaceUplink<D: UplinkDevice> {
     /// Name of the interface, as configured.
     name: InterfaceName,
     /// Attached device, or `None` while the interface is gone.
@@ -50,17 +50,17 @@ pub(super) struct DeviceUplink<D: Device> {
     longest: usize,
     /// Time of the next flush, after the device had no room for all frames.
     again: Option<Time>,
-    record: Record,
-    watch: Watch<D>,
+    record: UplinkStateCounters,
+    watch: InterfaceWatcherHandle<D>,
 }
 
-impl<D: Device> DeviceUplink<D> {
+impl<D: UplinkDevice> InterfaceUplink<D> {
     /// Attaches to the interface, starts its watcher, and keeps it in the port's vault. If a predecessor's
     /// interface is gone, the port starts and waits for it, so that guests keep their VFs.
     pub(super) fn open(
         name: &InterfaceName,
         terms: &D::Terms,
-        with: &Maker<'_>,
+        with: &UplinkResources<'_>,
     ) -> Result<Self, UplinkError> {
         // Earlier versions kept it under the shorter name.
         let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
@@ -76,7 +76,7 @@ impl<D: Device> DeviceUplink<D> {
         if let Some(device) = &device {
             device.begin(&mut burst);
         }
-        let (seen, watch) = Watch::start(name, (device.clone(), terms), with)?;
+        let (seen, watch) = InterfaceWatcherHandle::start(name, (device.clone(), terms), with)?;
         let mut uplink = Self {
             name: name.clone(),
             longest: longest(&seen, device.as_deref()),
@@ -86,7 +86,7 @@ impl<D: Device> DeviceUplink<D> {
             broken: false,
             again: None,
             seen,
-            record: Record::new(D::KIND, UplinkState::Up, with.now),
+            record: UplinkStateCounters::new(D::KIND, UplinkState::Up, with.now),
             watch,
         };
         uplink.record.set_state(uplink.state(), with.now);
@@ -107,7 +107,7 @@ impl<D: Device> DeviceUplink<D> {
     }
 
     fn attach(&mut self, device: Arc<D>, seen: InterfaceState, poller: &Poller, token: u64) {
-        if let Err(error) = poller.add(&*device, token, Interest::READ) {
+        if let Err(error) = poller.add(&*device, token, PollInterest::READ) {
             tracing::error!(uplink = self.name.as_str(), %error, "cannot wait for frames of the {}", D::KIND);
             return self.watch.give_back(device);
         }
@@ -138,18 +138,18 @@ impl<D: Device> DeviceUplink<D> {
         length > self.longest.saturating_add(on_top)
     }
 
-    fn count(&mut self, lost: Lost) -> bool {
+    fn count(&mut self, lost: UnsentFrames) -> bool {
         self.record.drops.too_long += lost.too_long;
         self.record.drops.no_room += lost.no_room;
         self.record.drops.no_link += lost.no_link;
-        lost == Lost::default()
+        lost == UnsentFrames::default()
     }
 }
 
-impl<D: Device> Kind for DeviceUplink<D> {
-    fn join(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
+impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
+    fn join(&mut self, UplinkPollContext { poller, token, .. }: UplinkPollContext<'_>) -> io::Result<()> {
         self.readable = true;
-        self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, Interest::READ))
+        self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, PollInterest::READ))
     }
 
     fn leave_poller(&mut self, poller: &Poller) {
@@ -164,7 +164,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
     }
 
     /// Handles changes that the watcher has reported, and detaches from a device that cannot be read any more.
-    fn follow(&mut self, PollContext { poller, token, now }: PollContext<'_>) -> bool {
+    fn follow(&mut self, UplinkPollContext { poller, token, now }: UplinkPollContext<'_>) -> bool {
         let mut happened = std::mem::take(&mut self.broken);
         if happened {
             self.detach(poller);
@@ -172,9 +172,9 @@ impl<D: Device> Kind for DeviceUplink<D> {
         while let Some(report) = self.watch.report() {
             happened = true;
             match report {
-                WatchReport::Changed(seen) => self.see(seen),
-                WatchReport::Gone => self.detach(poller),
-                WatchReport::Attached(device, seen) => {
+                InterfaceReport::Changed(seen) => self.see(seen),
+                InterfaceReport::Gone => self.detach(poller),
+                InterfaceReport::Attached(device, seen) => {
                     self.detach(poller);
                     self.attach(device, seen, poller, token);
                 }
@@ -207,7 +207,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
         }
         let lost = match self.device.as_ref().filter(|_| self.seen.up) {
             Some(device) => device.transmit(&mut self.burst, frame),
-            None => Lost { no_link: 1, ..Lost::default() },
+            None => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
         };
         self.count(lost)
     }
@@ -218,20 +218,25 @@ impl<D: Device> Kind for DeviceUplink<D> {
 
     /// Queues a packet that the interface is to segment. A drop counts as all the frames into which the packet would
     /// have been cut.
-    fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
         let frames = uncut.frames(packet.len());
         if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
             self.record.drops.too_long += frames;
             return false;
         }
-        let Lost { too_long, no_room, no_link } = match self.device.as_ref().filter(|_| self.seen.up) {
+        let UnsentFrames { too_long, no_room, no_link } = match self.device.as_ref().filter(|_| self.seen.up)
+        {
             Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
-            None => Lost { no_link: 1, ..Lost::default() },
+            None => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
         };
-        self.count(Lost { too_long: too_long * frames, no_room: no_room * frames, no_link: no_link * frames })
+        self.count(UnsentFrames {
+            too_long: too_long * frames,
+            no_room: no_room * frames,
+            no_link: no_link * frames,
+        })
     }
 
-    fn sealed(&self) -> Option<Sealed> {
+    fn sealed(&self) -> Option<TrustedChecksum> {
         D::sealed(&self.burst)
     }
 
@@ -251,9 +256,9 @@ impl<D: Device> Kind for DeviceUplink<D> {
         let device = self.device.as_ref().filter(|_| self.readable)?;
         for _ in 0..PASSED_OVER {
             match device.receive(&mut self.burst, into) {
-                Ok(Received::Frame(length)) => return Some(length),
-                Ok(Received::Malformed) => self.record.drops.malformed += 1,
-                Ok(Received::Empty) => {
+                Ok(ReceiveOutcome::Frame(length)) => return Some(length),
+                Ok(ReceiveOutcome::Malformed) => self.record.drops.malformed += 1,
+                Ok(ReceiveOutcome::Empty) => {
                     self.readable = false;
                     return None;
                 }
@@ -278,7 +283,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
 }
 
 /// Returns the longest frame of the interface in bytes. If the MTU is unknown, only the device limits it.
-fn longest<D: Device>(seen: &InterfaceState, device: Option<&D>) -> usize {
-    let device = device.map_or(usize::MAX, Device::longest);
+fn longest<D: UplinkDevice>(seen: &InterfaceState, device: Option<&D>) -> usize {
+    let device = device.map_or(usize::MAX, UplinkDevice::longest);
     seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)
 }

@@ -1,8 +1,8 @@
 //! Errors of opening an uplink, with remedies.
 
-use host::confine::ConfineError;
-use host::packet::PacketError;
-use host::socket::BindError;
+use host::confine::SandboxError;
+use host::packet::PacketSocketError;
+use host::socket::SocketFileError;
 use host::tap::TapError;
 use std::io;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use thiserror::Error;
 pub enum UplinkError {
     /// The name is invalid for an interface.
     #[error("uplink: {0}")]
-    Name(#[from] host::tap::InvalidName),
+    Name(#[from] host::tap::InvalidInterfaceName),
     /// The tap cannot be opened or configured.
     #[error("uplink: {0}")]
     Tap(#[from] TapError),
     /// The packet socket on the interface cannot be opened.
     #[error("uplink: {0}")]
-    Packet(#[from] PacketError),
+    Packet(#[from] PacketSocketError),
     /// The interface cannot be used by AF_XDP.
     #[error("uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
     Xdp(String),
@@ -31,7 +31,7 @@ pub enum UplinkError {
     Watch(io::Error),
     /// The socket for another process's connection cannot be opened.
     #[error("uplink: {0}")]
-    Listen(#[from] BindError),
+    Listen(#[from] SocketFileError),
     /// The file to replay cannot be opened.
     #[error("uplink: cannot replay {}: {source}{}", path.display(), readable(source))]
     Replay {
@@ -56,7 +56,7 @@ pub enum UplinkError {
     System(#[from] io::Error),
     /// Starting or confining the uplink's thread fails.
     #[error("uplink: {0}")]
-    Thread(#[from] ConfineError),
+    Thread(#[from] SandboxError),
 }
 
 /// Returns the possible causes and remedies if a recording cannot be read.

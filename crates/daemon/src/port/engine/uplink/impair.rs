@@ -2,7 +2,7 @@
 //! generator decides, so that the same frames get the same result. All memory is allocated when impairment is
 //! enabled. The card limits rates.
 
-use crate::config::impair::Impair;
+use crate::config::impair::ImpairmentConfig;
 use fastrand::Rng;
 use i82576::Time;
 use i82576::ids::MAX_FRAME;
@@ -14,7 +14,7 @@ const FRAMES: usize = 512;
 
 /// Decision about a frame on an impaired uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ImpairmentVerdict {
     /// Delivers the frame at once.
     Now,
     /// Delivers the frame after a delay.
@@ -26,7 +26,7 @@ pub(super) enum Fate {
 /// Impairment (loss and delay) of both directions of an uplink.
 #[derive(Debug)]
 pub(crate) struct Impairment {
-    config: Impair,
+    config: ImpairmentConfig,
     random: Rng,
     pub(super) out: DelayLine,
     pub(super) back: DelayLine,
@@ -35,27 +35,32 @@ pub(crate) struct Impairment {
 }
 
 impl Impairment {
-    pub(crate) fn new(config: Impair) -> Self {
+    pub(crate) fn new(config: ImpairmentConfig) -> Self {
         let random = Rng::with_seed(config.seed);
         Self { config, random, out: DelayLine::new(), back: DelayLine::new(), lost: 0 }
     }
 
     /// Decides about a frame to the uplink.
-    pub(super) fn send(&mut self, frame: &[u8], now: Time) -> Fate {
+    pub(super) fn send(&mut self, frame: &[u8], now: Time) -> ImpairmentVerdict {
         self.decide(frame, now, |of| &mut of.out)
     }
 
     /// Decides about a frame from the uplink.
-    pub(super) fn receive(&mut self, frame: &[u8], now: Time) -> Fate {
+    pub(super) fn receive(&mut self, frame: &[u8], now: Time) -> ImpairmentVerdict {
         self.decide(frame, now, |of| &mut of.back)
     }
 
     /// Decides whether a frame is dropped, delayed or passed, and queues a delayed frame on its line.
-    fn decide(&mut self, frame: &[u8], now: Time, line: impl FnOnce(&mut Self) -> &mut DelayLine) -> Fate {
+    fn decide(
+        &mut self,
+        frame: &[u8],
+        now: Time,
+        line: impl FnOnce(&mut Self) -> &mut DelayLine,
+    ) -> ImpairmentVerdict {
         let fate = self.fate();
         let has_room = self.due(fate, now).is_none_or(|due| line(self).push(frame, due));
-        let fate = if has_room { fate } else { Fate::Lost };
-        self.lost += u64::from(fate == Fate::Lost);
+        let fate = if has_room { fate } else { ImpairmentVerdict::Lost };
+        self.lost += u64::from(fate == ImpairmentVerdict::Lost);
         fate
     }
 
@@ -64,24 +69,25 @@ impl Impairment {
         [self.out.next(), self.back.next()].into_iter().flatten().min()
     }
 
-    fn fate(&mut self) -> Fate {
-        let Impair { loss, reorder, delay, .. } = self.config;
+    fn fate(&mut self) -> ImpairmentVerdict {
+        let ImpairmentConfig { loss, reorder, delay, .. } = self.config;
         // Each frame takes two random numbers whatever they are used for, so that one setting does not change
         // another's results.
-        let [first, second] = [self.random.u32(..Impair::MILLION), self.random.u32(..Impair::MILLION)];
+        let [first, second] =
+            [self.random.u32(..ImpairmentConfig::MILLION), self.random.u32(..ImpairmentConfig::MILLION)];
         match () {
-            () if first < loss => Fate::Lost,
-            () if delay.is_zero() || second < reorder => Fate::Now,
-            () => Fate::Later,
+            () if first < loss => ImpairmentVerdict::Lost,
+            () if delay.is_zero() || second < reorder => ImpairmentVerdict::Now,
+            () => ImpairmentVerdict::Later,
         }
     }
 
-    fn due(&mut self, fate: Fate, now: Time) -> Option<Time> {
-        let Impair { delay, jitter, .. } = self.config;
+    fn due(&mut self, fate: ImpairmentVerdict, now: Time) -> Option<Time> {
+        let ImpairmentConfig { delay, jitter, .. } = self.config;
         let span = jitter.as_nanos() as u64;
         let more = self.random.u64(0..=2 * span);
         let after = delay.as_nanos() as u64 + more - span;
-        (fate == Fate::Later).then(|| Time::from_nanos(now.as_nanos() + after))
+        (fate == ImpairmentVerdict::Later).then(|| Time::from_nanos(now.as_nanos() + after))
     }
 }
 
@@ -143,10 +149,10 @@ mod tests {
 
     fn impairment(loss: u32, reorder: u32, delay_us: u64) -> Impairment {
         let delay = Duration::from_micros(delay_us);
-        Impairment::new(Impair { delay, jitter: delay / 2, loss, reorder, seed: 7 })
+        Impairment::new(ImpairmentConfig { delay, jitter: delay / 2, loss, reorder, seed: 7 })
     }
 
-    fn fates(mut of: Impairment, count: usize) -> Vec<Fate> {
+    fn fates(mut of: Impairment, count: usize) -> Vec<ImpairmentVerdict> {
         (0..count).map(|_| of.send(&[1; 60], NOW)).collect()
     }
 
@@ -165,7 +171,7 @@ mod tests {
     fn impaired_uplink_loses_frames_at_the_configured_rate() {
         for (loss, expected) in [(0, 0..=0), (100_000, 900..=1_100), (1_000_000, 10_000..=10_000)] {
             let mut of = impairment(loss, 0, 0);
-            let lost = (0..10_000).filter(|_| of.send(&[1; 60], NOW) == Fate::Lost).count();
+            let lost = (0..10_000).filter(|_| of.send(&[1; 60], NOW) == ImpairmentVerdict::Lost).count();
             assert!(expected.contains(&lost), "{lost} of 10,000 with {loss}");
             assert_eq!(of.lost, lost as u64);
         }
@@ -175,7 +181,7 @@ mod tests {
     fn delayed_frames_arrive_unchanged_when_due() {
         let mut of = impairment(0, 0, 20_000);
         let frames: Vec<Vec<u8>> = (0..100).map(|n| vec![n; 60 + usize::from(n)]).collect();
-        assert!(frames.iter().all(|frame| of.receive(frame, NOW) == Fate::Later));
+        assert!(frames.iter().all(|frame| of.receive(frame, NOW) == ImpairmentVerdict::Later));
         assert_eq!(of.back.pop(NOW), None, "no frame is due before half of the delay");
         let mut arrived = Vec::new();
         while let Some(next) = of.next() {
@@ -190,8 +196,8 @@ mod tests {
     fn frames_beyond_the_room_of_the_delay_line_are_dropped() {
         let mut of = impairment(0, 0, 1_000_000);
         let fates = (0..FRAMES + 9).map(|_| of.send(&[1; 60], NOW)).collect::<Vec<_>>();
-        assert!(fates[..FRAMES].iter().all(|fate| *fate == Fate::Later));
-        assert!(fates[FRAMES..].iter().all(|fate| *fate == Fate::Lost));
-        assert_eq!((of.lost, of.receive(&[0; MAX_FRAME + 1], NOW)), (9, Fate::Lost));
+        assert!(fates[..FRAMES].iter().all(|fate| *fate == ImpairmentVerdict::Later));
+        assert!(fates[FRAMES..].iter().all(|fate| *fate == ImpairmentVerdict::Lost));
+        assert_eq!((of.lost, of.receive(&[0; MAX_FRAME + 1], NOW)), (9, ImpairmentVerdict::Lost));
     }
 }

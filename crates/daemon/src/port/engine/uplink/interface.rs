@@ -3,15 +3,15 @@
 
 use super::UplinkError;
 use crate::control::uplink::InterfaceMode;
-use host::packet::Lost;
+use host::packet::UnsentFrames;
 use host::tap::InterfaceName;
-use nic::{Sealed, Uncut};
+use nic::{TrustedChecksum, UnsegmentedLayout};
 use std::fmt::{Debug, Display};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// File descriptor that is attached to a network interface.
-pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
+pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Name of the kind of interface in status and log.
     const KIND: &'static str;
     /// Name of the kind of interface among the kept descriptors.
@@ -61,7 +61,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     fn set_up(&self);
 
     /// Queues a frame, to be sent by the next flush at the latest.
-    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> Lost;
+    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> UnsentFrames;
 
     /// Returns whether the interface accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
@@ -69,13 +69,18 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Queues a packet that the interface is to segment.
-    fn transmit_uncut(&self, _burst: &mut Self::Burst, _packet: &[u8], _uncut: &Uncut) -> Lost {
-        Lost { no_room: 1, ..Lost::default() }
+    fn transmit_uncut(
+        &self,
+        _burst: &mut Self::Burst,
+        _packet: &[u8],
+        _uncut: &UnsegmentedLayout,
+    ) -> UnsentFrames {
+        UnsentFrames { no_room: 1, ..UnsentFrames::default() }
     }
 
     /// Sends the queued frames on the interface.
-    fn flush(&self, _burst: &mut Self::Burst) -> Lost {
-        Lost::default()
+    fn flush(&self, _burst: &mut Self::Burst) -> UnsentFrames {
+        UnsentFrames::default()
     }
 
     /// Returns whether frames are left that need another flush soon.
@@ -83,11 +88,11 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         false
     }
 
-    /// Receives the next frame from the interface. After [`Received::Empty`] the port waits on the descriptor.
-    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<Received>;
+    /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the descriptor.
+    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
 
     /// Returns what is known of the checksum of the last received frame.
-    fn sealed(_burst: &Self::Burst) -> Option<Sealed> {
+    fn sealed(_burst: &Self::Burst) -> Option<TrustedChecksum> {
         None
     }
 
@@ -105,7 +110,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
 
 /// Result of receiving from an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Received {
+pub(super) enum ReceiveOutcome {
     /// The received frame has this length in bytes.
     Frame(usize),
     /// The received data is not a valid frame for this port.
@@ -115,6 +120,6 @@ pub(super) enum Received {
 }
 
 /// Returns the name under which the keeper holds an interface's descriptor.
-pub(super) fn kept_as<D: Device>(name: &(impl Display + ?Sized)) -> String {
+pub(super) fn kept_as<D: UplinkDevice>(name: &(impl Display + ?Sized)) -> String {
     format!("{}.{name}", D::KEPT)
 }

@@ -1,28 +1,28 @@
 //! Trait of a kind of uplink, and the resources to open one.
 
-use super::wire::cable::Wires;
-use super::xdp::programs::Programs;
+use super::wire::cable::WireRegistry;
+use super::xdp::programs::XdpPrograms;
 use crate::control::uplink::UplinkStatus;
-use crate::vault::PortVault;
-use host::confine::Prepared;
-use host::poll::{Poller, Waker};
+use crate::vault::PortDescriptorVault;
+use host::confine::PreparedSandbox;
+use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
-use nic::{Sealed, Uncut};
+use nic::{TrustedChecksum, UnsegmentedLayout};
 use std::fmt;
 use std::io;
 
 /// Poller of a port with the token of the uplink's descriptors, and the time.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::port) struct PollContext<'a> {
+pub(in crate::port) struct UplinkPollContext<'a> {
     pub(in crate::port) poller: &'a Poller,
     pub(in crate::port) token: u64,
     pub(in crate::port) now: Time,
 }
 
 /// Uplink of any kind, as used by the port's thread.
-pub(super) trait Kind: fmt::Debug + Send {
+pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Adds the uplink's descriptors, if it has any, to the port's poller.
-    fn join(&mut self, _at: PollContext<'_>) -> io::Result<()> {
+    fn join(&mut self, _at: UplinkPollContext<'_>) -> io::Result<()> {
         Ok(())
     }
 
@@ -34,7 +34,7 @@ pub(super) trait Kind: fmt::Debug + Send {
 
     /// Handles changes of the uplink's interface or peer. Returns `false` if there are none. Adds new descriptors to
     /// the poller.
-    fn follow(&mut self, _at: PollContext<'_>) -> bool {
+    fn follow(&mut self, _at: UplinkPollContext<'_>) -> bool {
         false
     }
 
@@ -53,8 +53,8 @@ pub(super) trait Kind: fmt::Debug + Send {
         false
     }
 
-    /// Queues a packet before segmentation, as [`Kind::transmit`] queues a frame.
-    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &Uncut) -> bool {
+    /// Queues a packet before segmentation, as [`UplinkBackend::transmit`] queues a frame.
+    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &UnsegmentedLayout) -> bool {
         false
     }
 
@@ -70,7 +70,7 @@ pub(super) trait Kind: fmt::Debug + Send {
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
     /// Returns what is known of the checksum of the last received frame.
-    fn sealed(&self) -> Option<Sealed> {
+    fn sealed(&self) -> Option<TrustedChecksum> {
         None
     }
 
@@ -80,7 +80,7 @@ pub(super) trait Kind: fmt::Debug + Send {
         true
     }
 
-    /// Deletes the uplink's socket file when the uplink is dropped, unless [`Kind::leave`] is called before.
+    /// Deletes the uplink's socket file when the uplink is dropped, unless [`UplinkBackend::leave`] is called before.
     fn own(&mut self) {}
 
     /// Leaves the uplink's socket file to the next process.
@@ -91,16 +91,16 @@ pub(super) trait Kind: fmt::Debug + Send {
 }
 
 /// Resources with which a port opens its uplink.
-pub(crate) struct Maker<'a> {
-    pub(crate) vault: &'a PortVault,
+pub(crate) struct UplinkResources<'a> {
+    pub(crate) vault: &'a PortDescriptorVault,
     /// Wakes the port when its uplink has changed.
-    pub(crate) port: &'a Waker,
+    pub(crate) port: &'a ThreadWaker,
     /// Rights that the uplink's thread gives up.
-    pub(crate) watcher: &'a Prepared,
+    pub(crate) watcher: &'a PreparedSandbox,
     /// Wires that connect ports of the host.
-    pub(crate) wires: &'a Wires,
+    pub(crate) wires: &'a WireRegistry,
     /// XDP programs for the uplinks' interfaces.
-    pub(crate) programs: &'a Programs,
+    pub(crate) programs: &'a XdpPrograms,
     /// Time at which the uplink is opened.
     pub(crate) now: Time,
 }

@@ -1,4 +1,5 @@
-//! Uplink of a port: none, or one of several kinds that carry frames beyond the card, each a file behind [`Kind`].
+//! Uplink of a port: none, or one of several kinds that carry frames beyond the card, each a file behind
+//! [`UplinkBackend`].
 //!
 //! | kind | other end | a thread beside the port's |
 //! |---|---|---|
@@ -33,90 +34,90 @@ mod watch;
 mod wire;
 mod xdp;
 
-use crate::capture::{Capture, Captures};
+use crate::capture::{CaptureWriter, PortCaptures};
 use crate::config::PortConfig;
-use crate::config::file::PortLink;
+use crate::config::file::PortLinkRule;
 use crate::config::uplink;
 use crate::control::uplink::{UplinkState, UplinkStatus};
-use crate::vault::PortVault;
-use device::DeviceUplink;
+use crate::vault::PortDescriptorVault;
+use device::InterfaceUplink;
 pub use error::UplinkError;
 use host::packet::PacketSocket;
 use i82576::Time;
-use interface::{Device, kept_as};
-use kind::Kind;
-pub(crate) use kind::Maker;
-pub(in crate::port) use kind::PollContext;
-use nic::{Sealed, Uncut, Wire};
-use plane::watch::Seen;
-use replay::Replay;
-pub(crate) use stages::Stages;
+use interface::{UplinkDevice, kept_as};
+use kind::UplinkBackend;
+pub(in crate::port) use kind::UplinkPollContext;
+pub(crate) use kind::UplinkResources;
+use nic::{TrustedChecksum, UnsegmentedLayout, UplinkWire};
+use plane::watch::FrameObservation;
+use replay::ReplayUplink;
+pub(crate) use stages::UplinkStages;
 use std::fmt;
 use std::io;
 use stream::StreamUplink;
-use tap::{Macvtap, Stack, TapDevice};
-use wire::WireEnd;
-pub(crate) use wire::cable::Wires;
+use tap::{HostStackTap, Macvtap, TapDevice};
+use wire::WireUplink;
+pub(crate) use wire::cable::WireRegistry;
 use xdp::XdpDevice;
-pub(crate) use xdp::programs::Programs;
+pub(crate) use xdp::programs::XdpPrograms;
 
 /// Uplink of a port, with its link policy and stages.
 #[derive(Debug)]
-pub(crate) struct Uplink {
+pub(crate) struct PortUplink {
     /// Kind and place of the uplink, as configured.
-    config: uplink::Uplink,
+    config: uplink::UplinkConfig,
     /// Policy for the port's link.
-    policy: PortLink,
-    kind: Box<dyn Kind>,
-    stages: Stages,
-    captures: Captures,
+    policy: PortLinkRule,
+    kind: Box<dyn UplinkBackend>,
+    stages: UplinkStages,
+    captures: PortCaptures,
     /// Time of the port's present round.
     now: Time,
 }
 
-impl Uplink {
+impl PortUplink {
     /// Opens the configured uplink, or resumes the one that the previous process has left in the vault. No frame passes
-    /// before [`Uplink::join`].
-    pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
-        let kind: Box<dyn Kind> = match &config.uplink {
-            uplink::Uplink::None => Box::new(NoUplink),
-            uplink::Uplink::Tap(name) => {
-                Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, &(), with)?)
+    /// before [`PortUplink::join`].
+    pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
+        let kind: Box<dyn UplinkBackend> = match &config.uplink {
+            uplink::UplinkConfig::None => Box::new(NoUplink),
+            uplink::UplinkConfig::Tap(name) => {
+                Box::new(InterfaceUplink::<TapDevice<HostStackTap>>::open(&name.parse()?, &(), with)?)
             }
-            uplink::Uplink::Macvtap(name) => {
-                Box::new(DeviceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, &(), with)?)
+            uplink::UplinkConfig::Macvtap(name) => {
+                Box::new(InterfaceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, &(), with)?)
             }
-            uplink::Uplink::Interface(name) => {
-                Box::new(DeviceUplink::<PacketSocket>::open(&name.parse()?, &(), with)?)
+            uplink::UplinkConfig::Interface(name) => {
+                Box::new(InterfaceUplink::<PacketSocket>::open(&name.parse()?, &(), with)?)
             }
-            uplink::Uplink::Xdp(name, xdp) => {
+            uplink::UplinkConfig::Xdp(name, xdp) => {
                 let terms = with.programs.terms(*xdp);
-                Box::new(DeviceUplink::<XdpDevice>::open(&name.parse()?, &terms, with)?)
+                Box::new(InterfaceUplink::<XdpDevice>::open(&name.parse()?, &terms, with)?)
             }
-            uplink::Uplink::Stream(place) => Box::new(StreamUplink::open(place, config.access, with)?),
-            uplink::Uplink::Wire(name) => Box::new(WireEnd::new(name, with)?),
-            uplink::Uplink::Replay(path) => Box::new(Replay::open(path, with)?),
+            uplink::UplinkConfig::Stream(place) => Box::new(StreamUplink::open(place, config.access, with)?),
+            uplink::UplinkConfig::Wire(name) => Box::new(WireUplink::new(name, with)?),
+            uplink::UplinkConfig::Replay(path) => Box::new(ReplayUplink::open(path, with)?),
         };
         // Without its recording a port still runs. If it did not start, its guests would lose their VFs.
-        let stages = Stages::open(config, with).unwrap_or_else(|error| {
+        let stages = UplinkStages::open(config, with).unwrap_or_else(|error| {
             tracing::error!(
                 port = config.name,
                 %error,
                 "cannot record the uplink; the port runs without a recording"
             );
-            Stages::without_recording(config)
+            UplinkStages::without_recording(config)
         });
-        let captures = Captures::default();
+        let captures = PortCaptures::default();
         Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
     }
 
     /// Copies the port's frames to a capture. The capture ends at once if there are too many already.
-    pub(super) fn capture(&mut self, capture: Capture) {
+    pub(super) fn capture(&mut self, capture: CaptureWriter) {
         self.captures.add(capture);
     }
 
     /// Replaces the stages, and returns the former ones.
-    pub(super) fn set_stages(&mut self, mut stages: Stages) -> Stages {
+    pub(super) fn set_stages(&mut self, mut stages: UplinkStages) -> UplinkStages {
         stages.count_on(&self.stages);
         std::mem::replace(&mut self.stages, stages)
     }
@@ -127,17 +128,19 @@ impl Uplink {
     }
 
     /// Releases descriptors of an uplink that the previous process had by another configuration.
-    pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortVault) {
+    pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortDescriptorVault) {
         let ours = match &config.uplink {
-            uplink::Uplink::Tap(name) => kept_as::<TapDevice<Stack>>(name),
-            uplink::Uplink::Macvtap(name) => kept_as::<TapDevice<Macvtap>>(name),
-            uplink::Uplink::Interface(name) => kept_as::<PacketSocket>(name),
-            uplink::Uplink::Xdp(name, _) => kept_as::<XdpDevice>(name),
-            uplink::Uplink::Stream(_) => stream::LISTENER.to_owned(),
-            uplink::Uplink::None | uplink::Uplink::Wire(_) | uplink::Uplink::Replay(_) => String::new(),
+            uplink::UplinkConfig::Tap(name) => kept_as::<TapDevice<HostStackTap>>(name),
+            uplink::UplinkConfig::Macvtap(name) => kept_as::<TapDevice<Macvtap>>(name),
+            uplink::UplinkConfig::Interface(name) => kept_as::<PacketSocket>(name),
+            uplink::UplinkConfig::Xdp(name, _) => kept_as::<XdpDevice>(name),
+            uplink::UplinkConfig::Stream(_) => stream::LISTENER.to_owned(),
+            uplink::UplinkConfig::None | uplink::UplinkConfig::Wire(_) | uplink::UplinkConfig::Replay(_) => {
+                String::new()
+            }
         };
         let kinds = [
-            TapDevice::<Stack>::KEPT,
+            TapDevice::<HostStackTap>::KEPT,
             TapDevice::<Macvtap>::KEPT,
             PacketSocket::KEPT,
             XdpDevice::KEPT,
@@ -149,7 +152,7 @@ impl Uplink {
     }
 
     /// Adds the uplink's descriptors to the port's poller.
-    pub(super) fn join(&mut self, at: PollContext<'_>) -> io::Result<()> {
+    pub(super) fn join(&mut self, at: UplinkPollContext<'_>) -> io::Result<()> {
         self.kind.join(at)
     }
 
@@ -158,7 +161,7 @@ impl Uplink {
     pub(super) fn replace(
         &mut self,
         mut next: Self,
-        at: PollContext<'_>,
+        at: UplinkPollContext<'_>,
     ) -> Result<Self, Box<(Self, io::Error)>> {
         self.kind.leave_poller(at.poller);
         if let Err(error) = next.kind.join(at) {
@@ -192,7 +195,7 @@ impl Uplink {
     }
 
     /// Sets the policy for the port's link. Returns the former one.
-    pub(super) fn set_policy(&mut self, policy: PortLink) -> PortLink {
+    pub(super) fn set_policy(&mut self, policy: PortLinkRule) -> PortLinkRule {
         std::mem::replace(&mut self.policy, policy)
     }
 
@@ -202,7 +205,7 @@ impl Uplink {
     }
 
     /// Handles changes of the uplink's interface or peer. Returns `false` if there are none.
-    pub(super) fn follow(&mut self, at: PollContext<'_>) -> bool {
+    pub(super) fn follow(&mut self, at: UplinkPollContext<'_>) -> bool {
         self.kind.follow(at)
     }
 
@@ -228,7 +231,7 @@ impl Uplink {
 
     /// Returns true if the port has a link. Without an uplink it is up, so that VFs reach each other.
     pub(in crate::port) fn link(&self) -> bool {
-        self.policy == PortLink::Up || self.kind.link()
+        self.policy == PortLinkRule::Up || self.kind.link()
     }
 
     /// Returns the uplink's text in the configuration.
@@ -244,7 +247,7 @@ impl Uplink {
     }
 }
 
-impl fmt::Display for Uplink {
+impl fmt::Display for PortUplink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind.status(self.now).map(|status| status.state) {
             None | Some(UplinkState::Up) => self.config.fmt(f),
@@ -253,7 +256,7 @@ impl fmt::Display for Uplink {
     }
 }
 
-impl Wire for Uplink {
+impl UplinkWire for PortUplink {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.stages.transmit(&mut *self.kind, frame, self.now)
     }
@@ -262,7 +265,7 @@ impl Wire for Uplink {
         self.stages.receive(&mut *self.kind, into, self.now)
     }
 
-    fn sealed(&self) -> Option<Sealed> {
+    fn sealed(&self) -> Option<TrustedChecksum> {
         self.kind.sealed().filter(|_| self.stages.take_uncut())
     }
 
@@ -270,7 +273,7 @@ impl Wire for Uplink {
         self.kind.takes_uncut() && self.stages.take_uncut()
     }
 
-    fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
         let sent = self.kind.transmit_uncut(packet, uncut);
         self.stages.note_sent_uncut(sent, packet, uncut)
     }
@@ -280,7 +283,7 @@ impl Wire for Uplink {
         !self.captures.is_empty()
     }
 
-    fn watch(&mut self, seen: Seen, frame: &[u8]) {
+    fn watch(&mut self, seen: FrameObservation, frame: &[u8]) {
         self.captures.note(seen, frame);
     }
 }
@@ -289,7 +292,7 @@ impl Wire for Uplink {
 #[derive(Debug)]
 struct NoUplink;
 
-impl Kind for NoUplink {
+impl UplinkBackend for NoUplink {
     fn link(&self) -> bool {
         true
     }

@@ -4,10 +4,10 @@
 //!
 //! `host::vnet` moves headers and packets.
 
-use host::vnet::{Segments, VnetHeader};
+use host::vnet::{GsoType, VnetHeader};
 use i82576::ids::{FCS, MAX_FRAME};
-use nic::{Sealed, Uncut};
-use offload::checksum::Sum;
+use nic::{TrustedChecksum, UnsegmentedLayout};
+use offload::checksum::PartialChecksum;
 use offload::headers::TCP_CHECKSUM;
 use offload::uncut;
 
@@ -16,26 +16,26 @@ pub(super) const LONGEST: usize = 65_535 + 14 + 8;
 
 /// Error: the kernel's virtio-net header does not match the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct VnetHeaderError;
 
 /// A frame, or a packet that becomes several frames, from the kernel to the card.
 #[derive(Debug)]
-pub(super) struct Arrival {
+pub(super) struct KernelPacket {
     memory: Box<[u8]>,
     length: usize,
     /// Layout of the TCP packet that is being cut, and the number of segments taken so far.
-    uncut: Option<(Uncut, u32)>,
+    uncut: Option<(UnsegmentedLayout, u32)>,
     /// Knowledge of the checksum of the segment that was taken last.
-    sealed: Option<Sealed>,
+    sealed: Option<TrustedChecksum>,
 }
 
-impl Default for Arrival {
+impl Default for KernelPacket {
     fn default() -> Self {
         Self { memory: vec![0; LONGEST].into(), length: 0, uncut: None, sealed: None }
     }
 }
 
-impl Arrival {
+impl KernelPacket {
     /// Returns the memory for the next received packet.
     pub(super) fn place(&mut self) -> &mut [u8] {
         &mut self.memory
@@ -43,20 +43,20 @@ impl Arrival {
 
     /// Accepts the packet of `length` bytes in [`Self::place`], with the kernel's header. [`Self::take`] returns
     /// its frames.
-    pub(super) fn put(&mut self, length: usize, header: &VnetHeader) -> Result<(), Malformed> {
+    pub(super) fn put(&mut self, length: usize, header: &VnetHeader) -> Result<(), VnetHeaderError> {
         self.forget();
-        let packet = self.memory.get_mut(..length).ok_or(Malformed)?;
+        let packet = self.memory.get_mut(..length).ok_or(VnetHeaderError)?;
         let ipv4 = match header.segments {
-            Segments::None => {
+            GsoType::None => {
                 complete(packet, header.checksum)?;
                 self.length = length;
                 return Ok(());
             }
-            Segments::TcpV4 => true,
-            Segments::TcpV6 => false,
-            Segments::Other(_) => return Err(Malformed),
+            GsoType::TcpV4 => true,
+            GsoType::TcpV6 => false,
+            GsoType::Other(_) => return Err(VnetHeaderError),
         };
-        let whole = uncut::arrived(packet, ipv4, header.size, MAX_FRAME - FCS).ok_or(Malformed)?;
+        let whole = uncut::arrived(packet, ipv4, header.size, MAX_FRAME - FCS).ok_or(VnetHeaderError)?;
         (self.length, self.uncut) = (length, Some((whole, 0)));
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Arrival {
     }
 
     /// Returns what is known of the checksum of the frame that was taken last.
-    pub(super) fn sealed(&self) -> Option<Sealed> {
+    pub(super) fn sealed(&self) -> Option<TrustedChecksum> {
         self.sealed
     }
 
@@ -102,24 +102,24 @@ impl Arrival {
 }
 
 /// Writes the checksum (RFC 1071) of the bytes from a start on. Its field holds the pseudo header's sum before.
-pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), Malformed> {
+pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), VnetHeaderError> {
     let Some((start, offset)) = checksum else { return Ok(()) };
-    let covered = frame.get_mut(usize::from(start)..).ok_or(Malformed)?;
-    let value = match Sum::of(covered).checksum() {
+    let covered = frame.get_mut(usize::from(start)..).ok_or(VnetHeaderError)?;
+    let value = match PartialChecksum::of(covered).checksum() {
         // Zero would mean that there is no checksum.
         0 => 0xffff,
         value => value,
     };
     let field = covered.get_mut(usize::from(offset)..).and_then(|rest| rest.first_chunk_mut::<2>());
-    *field.ok_or(Malformed)? = value.to_be_bytes();
+    *field.ok_or(VnetHeaderError)? = value.to_be_bytes();
     Ok(())
 }
 
 /// Returns the header for a packet that the kernel has to cut.
-pub(super) fn header(whole: &Uncut) -> VnetHeader {
+pub(super) fn header(whole: &UnsegmentedLayout) -> VnetHeader {
     VnetHeader {
         checksum: Some((whole.l4 as u16, TCP_CHECKSUM as u16)),
-        segments: if whole.ipv4 { Segments::TcpV4 } else { Segments::TcpV6 },
+        segments: if whole.ipv4 { GsoType::TcpV4 } else { GsoType::TcpV6 },
         headers: whole.payload as u16,
         size: whole.mss,
     }

@@ -1,24 +1,24 @@
 //! An existing network interface, by a packet socket, in bursts. `watch` watches the interface itself.
 
 use super::UplinkError;
-use super::interface::{Device, Received};
+use super::interface::{ReceiveOutcome, UplinkDevice};
 use crate::control::uplink::InterfaceMode;
-use host::packet::{Arrived, Lost, PacketError, PacketSocket, ReceiveBurst, SendBurst};
+use host::packet::{PacketReceived, PacketSocket, PacketSocketError, ReceiveBurst, SendBurst, UnsentFrames};
 use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::OwnedFd;
 
 /// Frames between the port and the packet socket.
 #[derive(Debug, Default)]
-pub(super) struct Burst {
+pub(super) struct PacketSocketBurst {
     arrived: ReceiveBurst,
     leaving: SendBurst,
 }
 
-impl Device for PacketSocket {
+impl UplinkDevice for PacketSocket {
     const KIND: &'static str = "interface";
     type Terms = ();
-    type Burst = Burst;
+    type Burst = PacketSocketBurst;
 
     fn open(name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
         Ok(Self::open(name)?)
@@ -30,7 +30,7 @@ impl Device for PacketSocket {
 
     fn open_existing(name: &InterfaceName, (): &()) -> Result<Option<Self>, (String, bool)> {
         Self::open_existing(name)
-            .map_err(|error| (error.to_string(), matches!(error, PacketError::NotEthernet { .. })))
+            .map_err(|error| (error.to_string(), matches!(error, PacketSocketError::NotEthernet { .. })))
     }
 
     fn mode(&self) -> Option<InterfaceMode> {
@@ -49,31 +49,31 @@ impl Device for PacketSocket {
     /// Does nothing: the administrator manages the interface.
     fn set_up(&self) {}
 
-    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Lost {
+    fn transmit(&self, burst: &mut PacketSocketBurst, frame: &[u8]) -> UnsentFrames {
         if !burst.leaving.push(frame) {
-            return Lost { too_long: 1, ..Lost::default() };
+            return UnsentFrames { too_long: 1, ..UnsentFrames::default() };
         }
-        if burst.leaving.is_full() { self.flush(burst) } else { Lost::default() }
+        if burst.leaving.is_full() { self.flush(burst) } else { UnsentFrames::default() }
     }
 
-    fn flush(&self, burst: &mut Burst) -> Lost {
+    fn flush(&self, burst: &mut PacketSocketBurst) -> UnsentFrames {
         if burst.leaving.is_empty() {
-            return Lost::default();
+            return UnsentFrames::default();
         }
         self.send(&mut burst.leaving)
     }
 
-    fn receive(&self, burst: &mut Burst, into: &mut [u8]) -> io::Result<Received> {
+    fn receive(&self, burst: &mut PacketSocketBurst, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
         if burst.arrived.is_empty() {
             self.receive(&mut burst.arrived)?;
         }
         Ok(match burst.arrived.pop() {
-            None => Received::Empty,
-            Some(Arrived::Frame(frame)) if frame.len() <= into.len() => {
+            None => ReceiveOutcome::Empty,
+            Some(PacketReceived::Frame(frame)) if frame.len() <= into.len() => {
                 into[..frame.len()].copy_from_slice(frame);
-                Received::Frame(frame.len())
+                ReceiveOutcome::Frame(frame.len())
             }
-            Some(Arrived::Frame(_) | Arrived::TooLong) => Received::Malformed,
+            Some(PacketReceived::Frame(_) | PacketReceived::TooLong) => ReceiveOutcome::Malformed,
         })
     }
 
@@ -81,7 +81,7 @@ impl Device for PacketSocket {
         self.missed()
     }
 
-    fn clear(burst: &mut Burst) {
+    fn clear(burst: &mut PacketSocketBurst) {
         burst.arrived.clear();
         burst.leaving.clear();
     }

@@ -5,7 +5,7 @@ use i82576::Time;
 
 /// State and counters of an uplink.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct UplinkStateCounters {
     kind: &'static str,
     state: UplinkState,
     since: Time,
@@ -13,7 +13,7 @@ pub(super) struct Record {
     pub(super) drops: UplinkDrops,
 }
 
-impl Record {
+impl UplinkStateCounters {
     pub(super) fn new(kind: &'static str, state: UplinkState, now: Time) -> Self {
         Self { kind, state, since: now, reattached: 0, drops: UplinkDrops::default() }
     }

@@ -6,10 +6,10 @@
 //! no limit.
 
 use super::UplinkError;
-use super::kind::Maker;
-use crate::pcapng::{self, Packet, Way};
+use super::kind::UplinkResources;
+use crate::pcapng::{self, PacketDirection, PcapngPacket};
 use crate::ring;
-use host::confine::Prepared;
+use host::confine::PreparedSandbox;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -35,7 +35,7 @@ const HEAD: usize = 9;
 
 /// State that port and recording thread share.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedRecorderState {
     stops: AtomicBool,
     /// Number of frames that the recording thread has failed to write.
     failed: AtomicU64,
@@ -43,41 +43,41 @@ struct Shared {
 
 /// The port's end of an uplink recording.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct UplinkRecorder {
     sender: Producer<u8>,
     /// Frames were added since the writer was last woken.
     put: bool,
     /// Number of frames for which the recording's ring had no room.
     full: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecorderState>,
     writer: Option<JoinHandle<()>>,
 }
 
-impl Recorder {
-    pub(super) fn start(path: &Path, with: &Maker<'_>) -> Result<Self, UplinkError> {
+impl UplinkRecorder {
+    pub(super) fn start(path: &Path, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Record { path: path.to_owned(), source };
-        let file = WholeWrites(open(path).map_err(named)?);
+        let file = RollbackFile(open(path).map_err(named)?);
         let name = format!("{}-record", with.vault.port());
         Self::writing(file, &name, path, with.watcher)
     }
 
     fn writing(
-        mut file: WholeWrites,
+        mut file: RollbackFile,
         name: &str,
         path: &Path,
-        confined: &Prepared,
+        confined: &PreparedSandbox,
     ) -> Result<Self, UplinkError> {
         let begin = beginning().and_then(|begin| file.write_all(&begin));
         begin.map_err(|source| UplinkError::Record { path: path.to_owned(), source })?;
         let (sender, receiver) = RingBuffer::new(RING);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedRecorderState::default());
         let (path, theirs) = (path.to_owned(), shared.clone());
         let writer = confined.spawn(name, move || write(file, &path, receiver, &theirs))?;
         Ok(Self { sender, put: false, full: 0, shared, writer: Some(writer) })
     }
 
     /// Passes a frame to the recording thread.
-    pub(super) fn note(&mut self, way: Way, frame: &[u8]) {
+    pub(super) fn note(&mut self, way: PacketDirection, frame: &[u8]) {
         let put = ring::put(&mut self.sender, [&pcapng::time().to_ne_bytes(), &[way as u8], frame]);
         self.put |= put;
         self.full += u64::from(!put);
@@ -99,7 +99,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for UplinkRecorder {
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
         if let Some(writer) = self.writer.take() {
@@ -113,9 +113,9 @@ impl Drop for Recorder {
 
 /// File that has each write whole or not at all. Half a block would spoil the blocks that a later host appends.
 #[derive(Debug)]
-struct WholeWrites(File);
+struct RollbackFile(File);
 
-impl Write for WholeWrites {
+impl Write for RollbackFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -156,10 +156,10 @@ fn beginning() -> io::Result<Vec<u8>> {
 fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
     let (head, frame) = noted.split_first_chunk::<HEAD>().ok_or(io::ErrorKind::InvalidData)?;
     let [time @ .., way] = head;
-    pcapng::packet(&Packet {
+    pcapng::packet(&PcapngPacket {
         interface: 0,
         time: u64::from_ne_bytes(*time),
-        way: if *way == Way::In as u8 { Way::In } else { Way::Out },
+        way: if *way == PacketDirection::In as u8 { PacketDirection::In } else { PacketDirection::Out },
         length: frame.len() as u32,
         data: frame,
         comment: None,
@@ -168,7 +168,7 @@ fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Runs the thread that writes the recording. Counts frames that cannot be written, and logs the first failure.
-fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: &Shared) {
+fn write(mut file: impl Write, path: &Path, mut receiver: Consumer<u8>, shared: &SharedRecorderState) {
     let (mut place, mut batch, mut failed) = (vec![0; LONGEST], Vec::with_capacity(BATCH + LONGEST), false);
     loop {
         let stops = shared.stops.load(Ordering::Acquire);

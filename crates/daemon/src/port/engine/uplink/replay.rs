@@ -7,15 +7,15 @@
 mod recording;
 
 use super::UplinkError;
-use super::kind::{Kind, Maker};
-use super::record::Record;
+use super::kind::{UplinkBackend, UplinkResources};
+use super::record::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
-use host::poll::Waker;
+use host::poll::ThreadWaker;
 use i82576::Time;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
-use recording::{BlockContent, Recording};
+use recording::{RecordingBlockContent, RecordingDecoder};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::fs::{self, File};
 use std::io;
@@ -34,7 +34,7 @@ const NAP: Duration = Duration::from_millis(1);
 
 /// State that port and replay thread share.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedReplayState {
     stops: AtomicBool,
     /// Number of recorded packets that are not whole Ethernet frames.
     malformed: AtomicU64,
@@ -42,24 +42,24 @@ struct Shared {
 
 /// The port's end of an uplink replay.
 #[derive(Debug)]
-pub(super) struct Replay {
+pub(super) struct ReplayUplink {
     path: PathBuf,
     receiver: Consumer<u8>,
-    record: Record,
-    shared: Arc<Shared>,
+    record: UplinkStateCounters,
+    shared: Arc<SharedReplayState>,
     reader: Option<JoinHandle<()>>,
 }
 
-type Pcap = Box<dyn PcapReaderIterator + Send>;
+type RecordingReader = Box<dyn PcapReaderIterator + Send>;
 
-impl Replay {
-    pub(super) fn open(path: &Path, with: &Maker<'_>) -> Result<Self, UplinkError> {
+impl ReplayUplink {
+    pub(super) fn open(path: &Path, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Replay { path: path.to_owned(), source };
         let file = regular(path).map_err(named)?;
         let pcap = create_reader(WINDOW, file).map_err(|error| named(problem(&error)))?;
         let (sender, receiver) = RingBuffer::new(RING);
-        let shared = Arc::new(Shared::default());
-        let player = Player {
+        let shared = Arc::new(SharedReplayState::default());
+        let player = RecordingPlayer {
             sender,
             shared: shared.clone(),
             port: with.port.clone(),
@@ -69,12 +69,12 @@ impl Replay {
         };
         let name = format!("{}-replay", with.vault.port());
         let reader = with.watcher.spawn(&name, move || player.run(pcap))?;
-        let record = Record::new("replay", UplinkState::Up, with.now);
+        let record = UplinkStateCounters::new("replay", UplinkState::Up, with.now);
         Ok(Self { path: path.to_owned(), receiver, record, shared, reader: Some(reader) })
     }
 }
 
-impl Drop for Replay {
+impl Drop for ReplayUplink {
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
         if let Some(reader) = self.reader.take() {
@@ -86,7 +86,7 @@ impl Drop for Replay {
     }
 }
 
-impl Kind for Replay {
+impl UplinkBackend for ReplayUplink {
     fn link(&self) -> bool {
         true
     }
@@ -131,10 +131,10 @@ fn problem<T>(error: &PcapError<T>) -> io::Error {
 }
 
 /// Thread that reads the recording for a replay.
-struct Player {
+struct RecordingPlayer {
     sender: Producer<u8>,
-    shared: Arc<Shared>,
-    port: Waker,
+    shared: Arc<SharedReplayState>,
+    port: ThreadWaker,
     path: PathBuf,
     /// Time when the first frame with a time was played, and its time in the file in nanoseconds.
     begin: Option<(Instant, i128)>,
@@ -142,9 +142,9 @@ struct Player {
     is_foreign: bool,
 }
 
-impl Player {
-    fn run(mut self, mut pcap: Pcap) {
-        let mut recording = Recording::default();
+impl RecordingPlayer {
+    fn run(mut self, mut pcap: RecordingReader) {
+        let mut recording = RecordingDecoder::default();
         let path = self.path.display().to_string();
         while !self.stops() {
             let exhausted = pcap.reader_exhausted();
@@ -188,11 +188,11 @@ impl Player {
     }
 
     /// Replays the frame of a pcapng block, if it has one.
-    fn play(&mut self, block: &PcapBlockOwned<'_>, recording: &mut Recording) {
+    fn play(&mut self, block: &PcapBlockOwned<'_>, recording: &mut RecordingDecoder) {
         match recording.take(block) {
-            BlockContent::Frame(frame, time) => self.frame(frame, time),
-            BlockContent::Malformed => drop(self.shared.malformed.fetch_add(1, Ordering::Relaxed)),
-            BlockContent::Nothing => {}
+            RecordingBlockContent::Frame(frame, time) => self.frame(frame, time),
+            RecordingBlockContent::Malformed => drop(self.shared.malformed.fetch_add(1, Ordering::Relaxed)),
+            RecordingBlockContent::Nothing => {}
         }
         if let Some(link_type) = recording.foreign_link_type().filter(|_| !self.is_foreign) {
             self.is_foreign = true;

@@ -2,31 +2,31 @@
 //! has the frames of the uplink itself, and the counters count those. Impairment and recording are optional.
 
 use super::UplinkError;
-use super::impair::{Fate, Impairment};
-use super::kind::{Kind, Maker};
-use super::recorder::Recorder;
+use super::impair::{Impairment, ImpairmentVerdict};
+use super::kind::{UplinkBackend, UplinkResources};
+use super::recorder::UplinkRecorder;
 use crate::config::PortConfig;
 use crate::control::uplink::{UplinkStatus, UplinkTraffic};
-use crate::pcapng::Way;
+use crate::pcapng::PacketDirection;
 use i82576::{MacAddress, Time};
-use nic::Uncut;
+use nic::UnsegmentedLayout;
 
 /// Maximum number of delayed or dropped frames that one call skips, so that they do not delay the port.
 const PASSED_OVER: usize = 32;
 
 /// Impairment, recording and counters of an uplink.
 #[derive(Debug)]
-pub(crate) struct Stages {
+pub(crate) struct UplinkStages {
     impairment: Option<Box<Impairment>>,
-    recorder: Option<Recorder>,
+    recorder: Option<UplinkRecorder>,
     rx: UplinkTraffic,
     tx: UplinkTraffic,
 }
 
-impl Stages {
+impl UplinkStages {
     /// Opens the configured stages of an uplink. May block.
-    pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
-        let recorder = config.record.as_ref().map(|path| Recorder::start(path, with)).transpose()?;
+    pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
+        let recorder = config.record.as_ref().map(|path| UplinkRecorder::start(path, with)).transpose()?;
         Ok(Self { recorder, ..Self::without_recording(config) })
     }
 
@@ -47,14 +47,18 @@ impl Stages {
     }
 
     /// Sends a frame of the port through the stages. Returns `false` if the uplink has dropped it.
-    pub(super) fn transmit(&mut self, kind: &mut dyn Kind, frame: &[u8], now: Time) -> bool {
-        match self.impairment.as_mut().map_or(Fate::Now, |impairment| impairment.send(frame, now)) {
-            Fate::Now => {
+    pub(super) fn transmit(&mut self, kind: &mut dyn UplinkBackend, frame: &[u8], now: Time) -> bool {
+        match self
+            .impairment
+            .as_mut()
+            .map_or(ImpairmentVerdict::Now, |impairment| impairment.send(frame, now))
+        {
+            ImpairmentVerdict::Now => {
                 let sent = kind.transmit(frame);
                 self.note_sent(sent, frame)
             }
             // The card counts the frame as sent, as it would on a real line.
-            Fate::Later | Fate::Lost => true,
+            ImpairmentVerdict::Later | ImpairmentVerdict::Lost => true,
         }
     }
 
@@ -63,14 +67,14 @@ impl Stages {
         if sent {
             count(&mut self.tx, 1, frame.len());
             if let Some(recorder) = &mut self.recorder {
-                recorder.note(Way::Out, frame);
+                recorder.note(PacketDirection::Out, frame);
             }
         }
         sent
     }
 
     /// Counts and records a packet before segmentation if the uplink has `sent` it. Returns `sent`.
-    pub(super) fn note_sent_uncut(&mut self, sent: bool, packet: &[u8], uncut: &Uncut) -> bool {
+    pub(super) fn note_sent_uncut(&mut self, sent: bool, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
         if self.note_sent(sent, packet) {
             // All segments but one, and a copy of the headers for each of these.
             let more = uncut.frames(packet.len()).saturating_sub(1);
@@ -80,7 +84,12 @@ impl Stages {
     }
 
     /// Receives the next frame for the port through the stages. Returns its length in bytes.
-    pub(super) fn receive(&mut self, kind: &mut dyn Kind, into: &mut [u8], now: Time) -> Option<usize> {
+    pub(super) fn receive(
+        &mut self,
+        kind: &mut dyn UplinkBackend,
+        into: &mut [u8],
+        now: Time,
+    ) -> Option<usize> {
         if let Some(frame) = self.impairment.as_mut().and_then(|impairment| impairment.back.pop(now)) {
             let length = frame.len().min(into.len());
             into[..length].copy_from_slice(&frame[..length]);
@@ -92,18 +101,22 @@ impl Stages {
             count(&mut self.rx, 1, length);
             self.rx.multicast += u64::from(is_multicast(frame));
             if let Some(recorder) = &mut self.recorder {
-                recorder.note(Way::In, frame);
+                recorder.note(PacketDirection::In, frame);
             }
-            match self.impairment.as_mut().map_or(Fate::Now, |impairment| impairment.receive(frame, now)) {
-                Fate::Now => return Some(length),
-                Fate::Later | Fate::Lost => {}
+            match self
+                .impairment
+                .as_mut()
+                .map_or(ImpairmentVerdict::Now, |impairment| impairment.receive(frame, now))
+            {
+                ImpairmentVerdict::Now => return Some(length),
+                ImpairmentVerdict::Later | ImpairmentVerdict::Lost => {}
             }
         }
         None
     }
 
     /// Sends the port's delayed frames that are due.
-    pub(super) fn arrive(&mut self, kind: &mut dyn Kind, now: Time) {
+    pub(super) fn arrive(&mut self, kind: &mut dyn UplinkBackend, now: Time) {
         // Taken out, because `note_sent` borrows all of `self`.
         let Some(mut impairment) = self.impairment.take() else { return };
         while let Some(frame) = impairment.out.pop(now) {
@@ -129,7 +142,7 @@ impl Stages {
     pub(super) fn add_to(&self, status: &mut UplinkStatus) {
         (status.rx, status.tx) = (self.rx, self.tx);
         status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);
-        status.drops.unrecorded += self.recorder.as_ref().map_or(0, Recorder::lost);
+        status.drops.unrecorded += self.recorder.as_ref().map_or(0, UplinkRecorder::lost);
     }
 }
 

@@ -2,21 +2,21 @@
 //! this machine's network stack, or an interface (macvtap). `watch` watches the interface behind it.
 
 use super::UplinkError;
-use super::interface::{Device, Received};
-use super::offload::{self, Arrival};
-use host::packet::Lost;
+use super::interface::{ReceiveOutcome, UplinkDevice};
+use super::offload::{self, KernelPacket};
+use host::packet::UnsentFrames;
 use host::tap::{InterfaceName, Tap, TapError, TapReceived, TapSent};
 use host::vnet::VnetHeader;
-use nic::{Sealed, Uncut};
+use nic::{TrustedChecksum, UnsegmentedLayout};
 use std::fmt::Debug;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
 /// Differences between tap and macvtap.
-pub(super) trait Source: Debug + Send + Sync + 'static {
+pub(super) trait TapKind: Debug + Send + Sync + 'static {
     const KIND: &'static str;
-    /// See [`Device::TAG_ON_TOP`].
+    /// See [`UplinkDevice::TAG_ON_TOP`].
     const TAG_ON_TOP: bool;
 
     /// Attaches to the tap at the port's start.
@@ -31,9 +31,9 @@ pub(super) trait Source: Debug + Send + Sync + 'static {
 
 /// A tap whose other end is this machine's network stack. A missing one is created.
 #[derive(Debug)]
-pub(super) struct Stack;
+pub(super) struct HostStackTap;
 
-impl Source for Stack {
+impl TapKind for HostStackTap {
     const KIND: &'static str = "tap";
     const TAG_ON_TOP: bool = true;
 
@@ -61,7 +61,7 @@ impl Source for Stack {
 #[derive(Debug)]
 pub(super) struct Macvtap;
 
-impl Source for Macvtap {
+impl TapKind for Macvtap {
     const KIND: &'static str = "macvtap";
     /// The tag stays in the frame until the interface below receives it.
     const TAG_ON_TOP: bool = false;
@@ -94,11 +94,11 @@ impl<S> TapDevice<S> {
         Self { tap, offloads, source: PhantomData }
     }
 
-    fn send(&self, header: &VnetHeader, frame: &[u8]) -> Lost {
+    fn send(&self, header: &VnetHeader, frame: &[u8]) -> UnsentFrames {
         match self.tap.send_with(header, frame) {
-            Ok(TapSent::Sent) => Lost::default(),
-            Ok(TapSent::Full) => Lost { no_room: 1, ..Lost::default() },
-            Ok(TapSent::Down) | Err(_) => Lost { no_link: 1, ..Lost::default() },
+            Ok(TapSent::Sent) => UnsentFrames::default(),
+            Ok(TapSent::Full) => UnsentFrames { no_room: 1, ..UnsentFrames::default() },
+            Ok(TapSent::Down) | Err(_) => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
         }
     }
 }
@@ -109,11 +109,11 @@ impl<S> std::os::fd::AsFd for TapDevice<S> {
     }
 }
 
-impl<S: Source> Device for TapDevice<S> {
+impl<S: TapKind> UplinkDevice for TapDevice<S> {
     const KIND: &'static str = S::KIND;
     const TAG_ON_TOP: bool = S::TAG_ON_TOP;
     type Terms = ();
-    type Burst = Arrival;
+    type Burst = KernelPacket;
 
     fn open(name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
         Ok(Self::new(S::open(name)?))
@@ -141,7 +141,7 @@ impl<S: Source> Device for TapDevice<S> {
         S::set_up(&self.tap);
     }
 
-    fn transmit(&self, _burst: &mut Arrival, frame: &[u8]) -> Lost {
+    fn transmit(&self, _burst: &mut KernelPacket, frame: &[u8]) -> UnsentFrames {
         self.send(&VnetHeader::default(), frame)
     }
 
@@ -149,26 +149,31 @@ impl<S: Source> Device for TapDevice<S> {
         self.offloads
     }
 
-    fn transmit_uncut(&self, _burst: &mut Arrival, packet: &[u8], uncut: &Uncut) -> Lost {
+    fn transmit_uncut(
+        &self,
+        _burst: &mut KernelPacket,
+        packet: &[u8],
+        uncut: &UnsegmentedLayout,
+    ) -> UnsentFrames {
         self.send(&offload::header(uncut), packet)
     }
 
-    fn receive(&self, arrival: &mut Arrival, into: &mut [u8]) -> io::Result<Received> {
+    fn receive(&self, arrival: &mut KernelPacket, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
         if let Some(length) = arrival.take(into) {
-            return Ok(Received::Frame(length));
+            return Ok(ReceiveOutcome::Frame(length));
         }
         let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())? else {
-            return Ok(Received::Empty);
+            return Ok(ReceiveOutcome::Empty);
         };
         let frame = arrival.put(length, &header).ok().and_then(|()| arrival.take(into));
-        Ok(frame.map_or(Received::Malformed, Received::Frame))
+        Ok(frame.map_or(ReceiveOutcome::Malformed, ReceiveOutcome::Frame))
     }
 
-    fn sealed(arrival: &Arrival) -> Option<Sealed> {
+    fn sealed(arrival: &KernelPacket) -> Option<TrustedChecksum> {
         arrival.sealed()
     }
 
-    fn clear(arrival: &mut Arrival) {
+    fn clear(arrival: &mut KernelPacket) {
         arrival.forget();
     }
 }

@@ -10,11 +10,11 @@
 //! The port handles the changes (`device`).
 
 use super::UplinkError;
-use super::interface::{Device, kept_as};
-use super::kind::Maker;
-use crate::vault::PortVault;
-use host::links::{Heard, Links};
-use host::poll::{Interest, Poller, Waker};
+use super::interface::{UplinkDevice, kept_as};
+use super::kind::UplinkResources;
+use crate::vault::PortDescriptorVault;
+use host::links::{LinkMonitor, LinkNotifications};
+use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::tap::InterfaceName;
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -45,7 +45,7 @@ pub(super) struct InterfaceState {
 
 /// Report about the uplink's interface to the port.
 #[derive(Debug)]
-pub(super) enum WatchReport<D> {
+pub(super) enum InterfaceReport<D> {
     /// The attached interface has changed.
     Changed(InterfaceState),
     /// The attached interface was deleted.
@@ -56,7 +56,7 @@ pub(super) enum WatchReport<D> {
 
 /// Order of the port to the thread that watches its interface.
 #[derive(Debug)]
-enum Order<D> {
+enum WatcherCommand<D> {
     /// Close this device of the uplink, which the port does not use any more. Closing may block.
     Close(Arc<D>),
     Stop,
@@ -64,28 +64,28 @@ enum Order<D> {
 
 /// The port's end of the thread that watches its interface. Dropping it ends the thread, which closes the device.
 #[derive(Debug)]
-pub(super) struct Watch<D: Device> {
-    orders: mpsc::Sender<Order<D>>,
-    waker: Waker,
-    news: mpsc::Receiver<WatchReport<D>>,
+pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
+    orders: mpsc::Sender<WatcherCommand<D>>,
+    waker: ThreadWaker,
+    news: mpsc::Receiver<InterfaceReport<D>>,
     thread: Option<JoinHandle<()>>,
-    vault: PortVault,
+    vault: PortDescriptorVault,
     /// Name of the interface, as configured.
     name: InterfaceName,
 }
 
-impl<D: Device> Watch<D> {
+impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
     /// Starts the watcher of an interface, and returns the interface's present state. The watcher wakes the port
     /// with each report. Without a device it attaches as soon as the interface exists.
     pub(super) fn start(
         name: &InterfaceName,
         (device, terms): (Option<Arc<D>>, &D::Terms),
-        with: &Maker<'_>,
+        with: &UplinkResources<'_>,
     ) -> Result<(InterfaceState, Self), UplinkError> {
         let (port, name) = (with.vault.port(), name.clone());
         let (links, poller, waker) = Self::descriptors().map_err(UplinkError::Watch)?;
         let ((orders, receiver), (sender, news)) = (mpsc::channel(), mpsc::channel());
-        let mut watcher = Watcher {
+        let mut watcher = InterfaceWatcher {
             port: port.to_owned(),
             vault: with.vault.clone(),
             name: name.clone(),
@@ -115,21 +115,21 @@ impl<D: Device> Watch<D> {
     }
 
     /// Creates the descriptors that the thread waits for.
-    fn descriptors() -> io::Result<(Links, Poller, Waker)> {
-        let (links, poller, waker) = (Links::new()?, Poller::new()?, Waker::new()?);
-        poller.add(&waker, WAKER, Interest::READ)?;
-        poller.add(&links, LINKS, Interest::READ)?;
+    fn descriptors() -> io::Result<(LinkMonitor, Poller, ThreadWaker)> {
+        let (links, poller, waker) = (LinkMonitor::new()?, Poller::new()?, ThreadWaker::new()?);
+        poller.add(&waker, WAKER, PollInterest::READ)?;
+        poller.add(&links, LINKS, PollInterest::READ)?;
         Ok((links, poller, waker))
     }
 
     /// Returns the next report about the interface, or `None`. Never blocks.
-    pub(super) fn report(&self) -> Option<WatchReport<D>> {
+    pub(super) fn report(&self) -> Option<InterfaceReport<D>> {
         self.news.try_recv().ok()
     }
 
     /// Returns a device that the port does not use any more. The watcher closes it, and attaches again when it can.
     pub(super) fn give_back(&self, device: Arc<D>) {
-        self.order(Order::Close(device));
+        self.order(WatcherCommand::Close(device));
     }
 
     /// Ends the thread, and releases the descriptor that is kept for the next process.
@@ -138,39 +138,39 @@ impl<D: Device> Watch<D> {
         self.vault.forget_named(&kept_as::<D>(&self.name));
     }
 
-    fn order(&self, order: Order<D>) {
+    fn order(&self, order: WatcherCommand<D>) {
         // A watcher that has ended has logged the reason.
         let _ = self.orders.send(order);
         self.waker.wake();
     }
 
     fn stop(&mut self) {
-        self.order(Order::Stop);
+        self.order(WatcherCommand::Stop);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the watcher of an uplink has panicked");
         }
     }
 }
 
-impl<D: Device> Drop for Watch<D> {
+impl<D: UplinkDevice> Drop for InterfaceWatcherHandle<D> {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
 /// Thread that watches an uplink's interface.
-struct Watcher<D: Device> {
+struct InterfaceWatcher<D: UplinkDevice> {
     port: String,
-    vault: PortVault,
+    vault: PortDescriptorVault,
     /// Name of the interface, as configured.
     name: InterfaceName,
     terms: D::Terms,
-    links: Links,
+    links: LinkMonitor,
     poller: Poller,
-    waker: Waker,
-    orders: mpsc::Receiver<Order<D>>,
-    news: mpsc::Sender<WatchReport<D>>,
-    port_waker: Waker,
+    waker: ThreadWaker,
+    orders: mpsc::Receiver<WatcherCommand<D>>,
+    news: mpsc::Sender<InterfaceReport<D>>,
+    port_waker: ThreadWaker,
     device: Option<Arc<D>>,
     /// Index of the attached interface in the host's namespace; 0, which no interface has, if it was never there.
     index: u32,
@@ -180,7 +180,7 @@ struct Watcher<D: Device> {
     complaint: Option<String>,
 }
 
-impl<D: Device> Watcher<D> {
+impl<D: UplinkDevice> InterfaceWatcher<D> {
     fn run(mut self) {
         // The first check is due at once, because an interface in another namespace sends no news here.
         let mut now = Instant::now();
@@ -204,9 +204,9 @@ impl<D: Device> Watcher<D> {
                 continue;
             }
             due = match self.carry_out_orders() {
-                Next::Stop => return,
-                Next::Later => Some(now + RETRY),
-                Next::Look => self.check().map(|time| now + time),
+                WatcherStep::Stop => return,
+                WatcherStep::Later => Some(now + RETRY),
+                WatcherStep::Look => self.check().map(|time| now + time),
             };
         }
     }
@@ -225,21 +225,21 @@ impl<D: Device> Watcher<D> {
         let heard = if news {
             self.links.hear(|index, name| index == ours || name == named)?
         } else {
-            Heard::Unrelated
+            LinkNotifications::Unrelated
         };
-        Ok(orders || heard != Heard::Unrelated)
+        Ok(orders || heard != LinkNotifications::Unrelated)
     }
 
     /// Carries out the port's orders to the watching thread. Returns the next step.
-    fn carry_out_orders(&mut self) -> Next {
-        let mut next = Next::Look;
+    fn carry_out_orders(&mut self) -> WatcherStep {
+        let mut next = WatcherStep::Look;
         while let Ok(order) = self.orders.try_recv() {
-            let Order::Close(device) = order else { return Next::Stop };
+            let WatcherCommand::Close(device) = order else { return WatcherStep::Stop };
             if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
                 self.drop_device();
                 // The port could not use an interface that exists. An immediate retry would fail again.
                 if device.interface().is_some() {
-                    next = Next::Later;
+                    next = WatcherStep::Later;
                 }
             }
         }
@@ -255,12 +255,12 @@ impl<D: Device> Watcher<D> {
                 if self.reported.as_ref() != Some(&seen) {
                     self.log_change(&seen);
                     self.reported = Some(seen.clone());
-                    self.send(WatchReport::Changed(seen));
+                    self.send(InterfaceReport::Changed(seen));
                 }
                 return elsewhere.then_some(ELSEWHERE);
             }
             self.drop_device();
-            self.send(WatchReport::Gone);
+            self.send(InterfaceReport::Gone);
         }
         self.attach()
     }
@@ -291,7 +291,7 @@ impl<D: Device> Watcher<D> {
                 tracing::info!(port, name, up, mtu, "the port is attached to the {} again", D::KIND);
                 self.complaint = None;
                 let elsewhere = seen.mtu.is_none();
-                self.send(WatchReport::Attached(device, seen));
+                self.send(InterfaceReport::Attached(device, seen));
                 elsewhere.then_some(ELSEWHERE)
             }
             Err((why, for_good)) => {
@@ -348,7 +348,7 @@ impl<D: Device> Watcher<D> {
         })
     }
 
-    fn send(&self, news: WatchReport<D>) {
+    fn send(&self, news: InterfaceReport<D>) {
         // A port that has ended will stop this thread, so a failed send has no consequence.
         let _ = self.news.send(news);
         self.port_waker.wake();
@@ -376,7 +376,7 @@ impl<D: Device> Watcher<D> {
 }
 
 /// Next step of the watcher after the port's orders.
-enum Next {
+enum WatcherStep {
     Look,
     /// Checks the interface after [`RETRY`].
     Later,

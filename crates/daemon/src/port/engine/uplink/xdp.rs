@@ -10,15 +10,15 @@
 pub(super) mod programs;
 
 use super::UplinkError;
-use super::interface::{Device, Received};
+use super::interface::{ReceiveOutcome, UplinkDevice};
 use super::{offload, packet};
-use crate::config::uplink::Xdp;
+use crate::config::uplink::XdpMode;
 use crate::control::uplink::InterfaceMode;
 use ::offload::verify::unfinished;
-use host::packet::{Hold, Lost, PacketError, PacketSocket};
+use host::packet::{InterfaceHold, PacketSocket, PacketSocketError, UnsentFrames};
 use host::tap::InterfaceName;
-use host::xdp::{Arrived, Frames, LONGEST, Mode, XdpError, XdpInterface};
-use programs::Terms;
+use host::xdp::{LONGEST, XdpError, XdpInterface, XdpQueues, XdpReceived, XdpTransferMode};
+use programs::XdpAttachOptions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -36,22 +36,22 @@ pub(super) enum XdpDevice {
 }
 
 /// Reason why no interface is attached.
-enum NotAttached {
+enum XdpAttachError {
     /// The interface itself cannot be used.
-    Interface(PacketError),
+    Interface(PacketSocketError),
     /// The interface exists, but does not support the mode.
     Mode(String),
     /// Another process uses the interface by AF_XDP.
     Busy(String),
 }
 
-impl Terms {
+impl XdpAttachOptions {
     /// Attaches in the wanted mode, or falls back if permitted.
-    fn attach(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, NotAttached> {
+    fn attach(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, XdpAttachError> {
         let modes = self.asked.modes();
         let opened = match &self.program {
             Ok(program) => XdpInterface::open(name, program, modes, patience),
-            Err(why) => return self.fall_back(name, NotAttached::Mode(why.clone())),
+            Err(why) => return self.fall_back(name, XdpAttachError::Mode(why.clone())),
         };
         match opened {
             Ok(device) => {
@@ -59,18 +59,18 @@ impl Terms {
                 tracing::info!(interface = name, %mode, queues, "the uplink uses AF_XDP");
                 Ok(XdpDevice::Xdp(device))
             }
-            Err(XdpError::Interface(error)) => Err(NotAttached::Interface(error)),
-            Err(error) if error.is_busy() => Err(NotAttached::Busy(error.to_string())),
-            Err(error) => self.fall_back(name, NotAttached::Mode(error.to_string())),
+            Err(XdpError::Interface(error)) => Err(XdpAttachError::Interface(error)),
+            Err(error) if error.is_busy() => Err(XdpAttachError::Busy(error.to_string())),
+            Err(error) => self.fall_back(name, XdpAttachError::Mode(error.to_string())),
         }
     }
 
     /// Attaches by a packet socket, if AF_XDP is optional.
-    fn fall_back(&self, name: &InterfaceName, why: NotAttached) -> Result<XdpDevice, NotAttached> {
-        if self.asked != Xdp::BestEffort {
+    fn fall_back(&self, name: &InterfaceName, why: XdpAttachError) -> Result<XdpDevice, XdpAttachError> {
+        if self.asked != XdpMode::BestEffort {
             return Err(why);
         }
-        let socket = PacketSocket::open(name).map_err(NotAttached::Interface)?;
+        let socket = PacketSocket::open(name).map_err(XdpAttachError::Interface)?;
         let name = name.as_str();
         tracing::warn!(interface = name, %why, "AF_XDP is not available; the uplink uses a packet socket");
         Ok(XdpDevice::Packet(socket))
@@ -78,15 +78,15 @@ impl Terms {
 
     /// Attaches in the wanted mode after waiting for another user of the interface. Falls back if that user keeps
     /// it.
-    fn attach_at_last(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, NotAttached> {
+    fn attach_at_last(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, XdpAttachError> {
         match self.attach(name, patience) {
-            Err(why @ NotAttached::Busy(_)) => self.fall_back(name, why),
+            Err(why @ XdpAttachError::Busy(_)) => self.fall_back(name, why),
             other => other,
         }
     }
 }
 
-impl std::fmt::Display for NotAttached {
+impl std::fmt::Display for XdpAttachError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Interface(error) => error.fmt(f),
@@ -97,9 +97,9 @@ impl std::fmt::Display for NotAttached {
 
 /// Frames between the port and the AF_XDP socket.
 #[derive(Debug, Default)]
-pub(super) struct Burst {
-    frames: Option<Frames>,
-    packets: packet::Burst,
+pub(super) struct XdpBurst {
+    frames: Option<XdpQueues>,
+    packets: packet::PacketSocketBurst,
 }
 
 impl AsFd for XdpDevice {
@@ -111,34 +111,35 @@ impl AsFd for XdpDevice {
     }
 }
 
-impl Device for XdpDevice {
+impl UplinkDevice for XdpDevice {
     const KIND: &'static str = PacketSocket::KIND;
     const KEPT: &'static str = "xdp";
-    type Terms = Terms;
-    type Burst = Burst;
+    type Terms = XdpAttachOptions;
+    type Burst = XdpBurst;
 
-    fn open(name: &InterfaceName, terms: &Terms) -> Result<Self, UplinkError> {
+    fn open(name: &InterfaceName, terms: &XdpAttachOptions) -> Result<Self, UplinkError> {
         terms.attach_at_last(name, PATIENCE).map_err(|why| match why {
-            NotAttached::Interface(error) => UplinkError::Packet(error),
-            NotAttached::Mode(why) | NotAttached::Busy(why) => UplinkError::Xdp(why),
+            XdpAttachError::Interface(error) => UplinkError::Packet(error),
+            XdpAttachError::Mode(why) | XdpAttachError::Busy(why) => UplinkError::Xdp(why),
         })
     }
 
     /// Attaches again, since sockets and program belong to one process. A predecessor that still runs keeps the
     /// interface until it ends, and so does an uplink that this one replaces. Then the watcher attaches later.
-    fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Terms) -> Option<Self> {
-        if !Hold::is_held(&fd) {
+    fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &XdpAttachOptions) -> Option<Self> {
+        if !InterfaceHold::is_held(&fd) {
             return None;
         }
         terms.attach(name, Duration::ZERO).ok()
     }
 
-    fn open_existing(name: &InterfaceName, terms: &Terms) -> Result<Option<Self>, (String, bool)> {
+    fn open_existing(name: &InterfaceName, terms: &XdpAttachOptions) -> Result<Option<Self>, (String, bool)> {
         match terms.attach_at_last(name, TAKE_OVER) {
             Ok(device) => Ok(Some(device)),
-            Err(NotAttached::Interface(PacketError::NoInterface { .. })) => Ok(None),
+            Err(XdpAttachError::Interface(PacketSocketError::NoInterface { .. })) => Ok(None),
             Err(why) => {
-                let for_good = matches!(why, NotAttached::Interface(PacketError::NotEthernet { .. }));
+                let for_good =
+                    matches!(why, XdpAttachError::Interface(PacketSocketError::NotEthernet { .. }));
                 Err((why.to_string(), for_good))
             }
         }
@@ -155,9 +156,9 @@ impl Device for XdpDevice {
         Some(match self {
             Self::Packet(_) => InterfaceMode::PacketSocket,
             Self::Xdp(device) => match device.mode() {
-                Mode::NativeWithZerocopy => InterfaceMode::NativeWithZerocopy,
-                Mode::Native => InterfaceMode::Native,
-                Mode::Generic => InterfaceMode::Generic,
+                XdpTransferMode::NativeWithZerocopy => InterfaceMode::NativeWithZerocopy,
+                XdpTransferMode::Native => InterfaceMode::Native,
+                XdpTransferMode::Generic => InterfaceMode::Generic,
             },
         })
     }
@@ -184,41 +185,41 @@ impl Device for XdpDevice {
     /// Does nothing: the administrator manages the interface.
     fn set_up(&self) {}
 
-    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Lost {
+    fn transmit(&self, burst: &mut XdpBurst, frame: &[u8]) -> UnsentFrames {
         match (self, &mut burst.frames) {
             (Self::Xdp(_), Some(frames)) => frames.send(frame),
-            (Self::Xdp(_), None) => Lost { no_link: 1, ..Lost::default() },
+            (Self::Xdp(_), None) => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
             (Self::Packet(socket), _) => socket.transmit(&mut burst.packets, frame),
         }
     }
 
-    fn flush(&self, burst: &mut Burst) -> Lost {
+    fn flush(&self, burst: &mut XdpBurst) -> UnsentFrames {
         match (self, &mut burst.frames) {
             (Self::Xdp(_), Some(frames)) => frames.flush(),
-            (Self::Xdp(_), None) => Lost::default(),
+            (Self::Xdp(_), None) => UnsentFrames::default(),
             (Self::Packet(socket), _) => socket.flush(&mut burst.packets),
         }
     }
 
-    fn has_left(burst: &Burst) -> bool {
-        burst.frames.as_ref().is_some_and(Frames::has_left)
+    fn has_left(burst: &XdpBurst) -> bool {
+        burst.frames.as_ref().is_some_and(XdpQueues::has_left)
     }
 
-    fn receive(&self, burst: &mut Burst, into: &mut [u8]) -> io::Result<Received> {
+    fn receive(&self, burst: &mut XdpBurst, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
         let Self::Xdp(device) = self else {
-            let Self::Packet(socket) = self else { return Ok(Received::Empty) };
-            return Device::receive(socket, &mut burst.packets, into);
+            let Self::Packet(socket) = self else { return Ok(ReceiveOutcome::Empty) };
+            return UplinkDevice::receive(socket, &mut burst.packets, into);
         };
-        let Some(frames) = &mut burst.frames else { return Ok(Received::Empty) };
+        let Some(frames) = &mut burst.frames else { return Ok(ReceiveOutcome::Empty) };
         Ok(match frames.receive(into)? {
-            None => Received::Empty,
-            Some(Arrived::TooLong) => Received::Malformed,
-            Some(Arrived::Frame(length)) => {
+            None => ReceiveOutcome::Empty,
+            Some(XdpReceived::TooLong) => ReceiveOutcome::Malformed,
+            Some(XdpReceived::Frame(length)) => {
                 // Frames from a cable have their checksums.
-                if device.mode() != Mode::NativeWithZerocopy {
+                if device.mode() != XdpTransferMode::NativeWithZerocopy {
                     finish(&mut into[..length]);
                 }
-                Received::Frame(length)
+                ReceiveOutcome::Frame(length)
             }
         })
     }
@@ -226,17 +227,17 @@ impl Device for XdpDevice {
     fn missed(&self) -> u64 {
         match self {
             Self::Xdp(device) => device.missed(),
-            Self::Packet(socket) => Device::missed(socket),
+            Self::Packet(socket) => UplinkDevice::missed(socket),
         }
     }
 
-    fn begin(&self, burst: &mut Burst) {
+    fn begin(&self, burst: &mut XdpBurst) {
         if let Self::Xdp(device) = self {
             burst.frames = device.take_frames();
         }
     }
 
-    fn clear(burst: &mut Burst) {
+    fn clear(burst: &mut XdpBurst) {
         burst.frames = None;
         PacketSocket::clear(&mut burst.packets);
     }

@@ -2,13 +2,13 @@
 //! test kills the port before and after each of its notes, and a part of the tests while it sends.
 
 use super::*;
-use crate::port::clients::journal::{Irq, Noted, Progress, Window};
-use crate::port::clients::keeper::Keeper;
-use crate::port::clients::successor::Successor;
-use crate::port::engine::family::Family;
+use crate::port::clients::journal::{ClientProgress, SavedClient, SavedDmaWindow, SavedEventfd};
+use crate::port::clients::keeper::FdSaver;
+use crate::port::clients::successor::ClientSaver;
+use crate::port::engine::family::PortCard;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
-use host::socket::{ReplyLog, Sent, Stream};
+use host::socket::{ReplyLog, SocketSent, StreamSocket};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -24,13 +24,13 @@ const NEVER: usize = usize::MAX;
 
 /// Saved state of a client whose port ends before or after a save.
 #[derive(Debug)]
-struct Doomed {
-    inner: Box<dyn Successor>,
+struct CrashingSaver {
+    inner: Box<dyn ClientSaver>,
     /// Moments before and after saves that remain until the port ends.
     left: Arc<AtomicUsize>,
 }
 
-impl Doomed {
+impl CrashingSaver {
     fn pass_moment(&self) {
         let left = self.left.load(Ordering::Relaxed);
         if left == 0 {
@@ -42,14 +42,14 @@ impl Doomed {
     }
 }
 
-impl Successor for Doomed {
-    fn progress(&self) -> Progress {
+impl ClientSaver for CrashingSaver {
+    fn progress(&self) -> ClientProgress {
         self.inner.progress()
     }
     fn is_touched(&self) -> bool {
         self.inner.is_touched()
     }
-    fn step(&mut self, progress: Progress) {
+    fn step(&mut self, progress: ClientProgress) {
         self.pass_moment();
         self.inner.step(progress);
         self.pass_moment();
@@ -63,16 +63,16 @@ impl Successor for Doomed {
     fn end(&mut self) {
         self.inner.end();
     }
-    fn keeper(&self, count: usize) -> Keeper {
+    fn keeper(&self, count: usize) -> FdSaver {
         self.inner.keeper(count)
     }
     fn forget(&self, numbers: Vec<u64>) {
         self.inner.forget(numbers);
     }
-    fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>) {
+    fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>) {
         self.inner.mapped(window, identity);
     }
-    fn mapped_again(&mut self, window: &Window, identity: FileIdentity) {
+    fn mapped_again(&mut self, window: &SavedDmaWindow, identity: FileIdentity) {
         self.inner.mapped_again(window, identity);
     }
     fn unmapped(&mut self, iova: u64, size: u64) {
@@ -81,7 +81,7 @@ impl Successor for Doomed {
     fn unmapped_all(&mut self) {
         self.inner.unmapped_all();
     }
-    fn eventfd(&mut self, irq: Irq) {
+    fn eventfd(&mut self, irq: SavedEventfd) {
         self.inner.eventfd(irq);
     }
     fn partial_kept(&mut self, numbers: Vec<u64>) {
@@ -96,10 +96,10 @@ impl Successor for Doomed {
     fn release_held(&mut self) {
         self.inner.release_held();
     }
-    fn note_configuration(&self, card: &mut dyn Family) {
+    fn note_configuration(&self, card: &mut dyn PortCard) {
         self.inner.note_configuration(card);
     }
-    fn noted(&self) -> Noted {
+    fn noted(&self) -> SavedClient {
         self.inner.noted()
     }
     fn kept(&self, number: u64) -> Option<OwnedFd> {
@@ -117,8 +117,8 @@ impl Successor for Doomed {
 }
 
 /// A port with a client on its last VF, whose port can be killed.
-struct Scene {
-    world: World,
+struct CrashFixture {
+    world: PortFixture,
     left: Arc<AtomicUsize>,
     client: UnixStream,
     memory: OwnedFd,
@@ -127,16 +127,16 @@ struct Scene {
     received: Vec<u8>,
 }
 
-impl Scene {
+impl CrashFixture {
     /// Connects a client that has negotiated the version.
     fn open() -> Self {
-        let mut world = World::open();
+        let mut world = PortFixture::open();
         let left = Arc::new(AtomicUsize::new(NEVER));
-        let Port { clients, engine, succession, .. } = &mut world.port;
+        let OpenPort { clients, engine, succession, .. } = &mut world.port;
         let mut slot = clients.remove_last(engine, world.clock.now.get()).unwrap();
         let worker = engine.reach(slot.function).worker().clone();
         let inner = succession.of_client(slot.function, worker);
-        slot.own.successor = Box::new(Doomed { inner, left: Arc::clone(&left) });
+        slot.own.successor = Box::new(CrashingSaver { inner, left: Arc::clone(&left) });
         clients.add(slot).unwrap();
         let client = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
         client.set_nonblocking(true).unwrap();
@@ -148,7 +148,7 @@ impl Scene {
         scene
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ClientProgress {
         self.world.port.clients.slots()[1].own.successor.progress()
     }
 
@@ -158,7 +158,7 @@ impl Scene {
             Command::DeviceSetIrqs => vec![self.eventfd.as_fd()],
             _ => Vec::new(),
         };
-        let copy = Stream::adopt(OwnedFd::from(self.client.try_clone().unwrap())).unwrap();
+        let copy = StreamSocket::adopt(OwnedFd::from(self.client.try_clone().unwrap())).unwrap();
         copy.send(&message(id, command as u16, body), &fds).unwrap();
     }
 
@@ -225,9 +225,9 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
 }
 
 /// Ends the port at each moment before and after a save while it handles a request. Returns the number of deaths.
-fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut Scene)) -> usize {
+fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashFixture)) -> usize {
     for moment in 0.. {
-        let mut scene = Scene::open();
+        let mut scene = CrashFixture::open();
         prepare(&mut scene);
         scene.left.store(moment, Ordering::Relaxed);
         scene.send(7, command, body);
@@ -273,24 +273,24 @@ fn request_is_answered_once_at_any_crash_of_its_port() {
 #[test]
 fn next_process_sends_the_rest_of_a_partly_sent_reply() {
     for sent in [1, 15, 16, 17, 35, 36] {
-        let mut scene = Scene::open();
+        let mut scene = CrashFixture::open();
         scene.fill_page();
         scene.left.store(3, Ordering::Relaxed);
         scene.send(7, Command::RegionRead, &read(4));
         assert!(scene.reply().is_none(), "the port dies before it sends");
-        let Progress { stream, replies, extent, held, .. } = scene.progress();
+        let ClientProgress { stream, replies, extent, held, .. } = scene.progress();
         let kept = |number| scene.world.vault.copy(&format!("pf0.#{number}")).unwrap();
         let (mut log, owed, _) = ReplyLog::adopt(kept(replies), extent, held).unwrap();
         assert_eq!(owed.len(), 36);
-        let socket = Stream::adopt(kept(stream)).unwrap();
-        assert_eq!(log.send(&socket, sent).unwrap(), Sent::Bytes(sent));
+        let socket = StreamSocket::adopt(kept(stream)).unwrap();
+        assert_eq!(log.send(&socket, sent).unwrap(), SocketSent::Bytes(sent));
         scene.check_successor(7, &format!("{sent} bytes sent"));
     }
 }
 
 #[test]
 fn next_process_answers_requests_sent_between_processes() {
-    let mut scene = Scene::open();
+    let mut scene = CrashFixture::open();
     for id in 7..12 {
         scene.send(id, Command::RegionRead, &read(4));
     }

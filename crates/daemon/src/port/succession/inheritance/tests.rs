@@ -3,8 +3,8 @@
 
 use super::super::notes::{note_function, note_software};
 use super::*;
-use crate::config::Config;
-use crate::confine::Threads;
+use crate::config::HostConfig;
+use crate::confine::ThreadSandboxes;
 use crate::port::engine::family;
 use crate::state::port::ClientState;
 use pcie::Function;
@@ -18,20 +18,20 @@ const VF: VfIndex = VfIndex::of_field(5);
 /// Memory and bus master enable of the command register.
 const ENABLED: [u8; 2] = [6, 0];
 
-fn config(family: Family, settings: &str) -> Config {
+fn config(family: Family, settings: &str) -> HostConfig {
     let name = if family == Family::Avf { "avf" } else { "82576" };
     let text = format!("[[port]]\nfamily = \"{name}\"\nvfs = {VFS}\n{settings}");
-    Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap()
+    HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap()
 }
 
-fn port(family: Family) -> (PortConfig, LiveBus) {
+fn port(family: Family) -> (PortConfig, GuestBus) {
     let mut config = config(family, "");
-    let threads = Threads::prepare(&config).unwrap();
-    let bus = LiveBus::new(("pf0", VFS), 1 << 30, &threads.helper, family).unwrap();
+    let threads = ThreadSandboxes::prepare(&config).unwrap();
+    let bus = GuestBus::new(("pf0", VFS), 1 << 30, &threads.helper, family).unwrap();
     (config.ports.remove(0), bus)
 }
 
-fn read<const N: usize>(card: &mut dyn family::Family, region: u32, offset: u64) -> [u8; N] {
+fn read<const N: usize>(card: &mut dyn family::PortCard, region: u32, offset: u64) -> [u8; N] {
     let mut bytes = [0; N];
     card.read(VF.function(), region, offset, &mut bytes, NOW);
     bytes
@@ -42,7 +42,7 @@ fn pci_configuration_write_saves_state_of_its_function_only() {
     for family in [Family::I82576, Family::Avf] {
         let (config, mut bus) = port(family);
         let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
-        let journal = Journal::new(family.limits().vfs).unwrap();
+        let journal = PortJournal::new(family.limits().vfs).unwrap();
         let notes = journal.function(VF.function());
         note_software(&journal, &mut *card);
         let whole = journal.software();
@@ -71,7 +71,7 @@ fn pci_configuration_write_saves_state_of_its_function_only() {
 fn damaged_saved_configuration_of_a_function_is_ignored() {
     let (config, mut bus) = port(Family::Avf);
     let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
-    let journal = Journal::new(64).unwrap();
+    let journal = PortJournal::new(64).unwrap();
     note_software(&journal, &mut *card);
     assert!(journal.function(VF.function()).note_configuration(b"no state"));
     assert!(configurations(&config, &journal).is_empty());

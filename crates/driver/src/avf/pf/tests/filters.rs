@@ -1,9 +1,10 @@
 //! Tests addresses, VLANs and promiscuity: i40e's rules and limits.
 
-use super::{VSI, World, mac};
-use crate::avf::pf::{OFFERED, Refusal};
+use super::{FourVfPort, VSI, mac};
+use crate::avf::pf::{OFFERED, VirtchnlRefusal};
 use ::avf::virtchnl::{
-    Address, AddressUse, Capabilities, Packed, Request, Status, Tag, VlanFilter, VlanSetting, VlanWhat,
+    EncodedList, EtherAddress, EtherAddressType, VfCapabilities, VirtchnlRequest, VirtchnlStatus, VlanFilter,
+    VlanFilterTag, VlanOffloadKind, VlanSetting,
 };
 use i82576::MacAddress;
 use policy::{PortVlan, VfPolicy};
@@ -11,23 +12,24 @@ use std::vec::Vec;
 
 const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
-fn add(world: &mut World, list: &[([u8; 6], AddressUse)]) -> Status {
-    let list: Vec<_> = list.iter().map(|(mac, usage)| Address { mac: *mac, usage: *usage }).collect();
-    world.ask(0, Request::Addresses(true, VSI, Packed::new(&list).list())).0
+fn add(world: &mut FourVfPort, list: &[([u8; 6], EtherAddressType)]) -> VirtchnlStatus {
+    let list: Vec<_> = list.iter().map(|(mac, usage)| EtherAddress { mac: *mac, usage: *usage }).collect();
+    world.ask(0, VirtchnlRequest::Addresses(true, VSI, EncodedList::new(&list).list())).0
 }
 
-fn delete(world: &mut World, macs: &[[u8; 6]]) -> Status {
-    let list: Vec<_> = macs.iter().map(|mac| Address { mac: *mac, usage: AddressUse::Extra }).collect();
-    world.ask(0, Request::Addresses(false, VSI, Packed::new(&list).list())).0
+fn delete(world: &mut FourVfPort, macs: &[[u8; 6]]) -> VirtchnlStatus {
+    let list: Vec<_> =
+        macs.iter().map(|mac| EtherAddress { mac: *mac, usage: EtherAddressType::Extra }).collect();
+    world.ask(0, VirtchnlRequest::Addresses(false, VSI, EncodedList::new(&list).list())).0
 }
 
-fn vlans(world: &mut World, on: bool, ids: &[u16]) -> Status {
-    world.ask(0, Request::Vlans(on, VSI, Packed::new(ids).list())).0
+fn vlans(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
+    world.ask(0, VirtchnlRequest::Vlans(on, VSI, EncodedList::new(ids).list())).0
 }
 
 /// Creates a world whose VF 0 has an administrator's address.
-fn fixed() -> World {
-    let mut world = World::new();
+fn fixed() -> FourVfPort {
+    let mut world = FourVfPort::new();
     world.set(|policy| (policy.mac, policy.admin_mac) = (Some(MacAddress(mac(1))), true));
     world.introduce(0, OFFERED);
     world
@@ -35,10 +37,10 @@ fn fixed() -> World {
 
 #[test]
 fn linux_adds_its_own_address_and_groups() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     assert_eq!(
-        add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
-        Status::Success
+        add(&mut world, &[(mac(1), EtherAddressType::Primary), (GROUP, EtherAddressType::Extra)]),
+        VirtchnlStatus::Success
     );
     assert!(world.told().addresses.iter().eq(&[mac(1), GROUP]));
     assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(1))));
@@ -46,10 +48,10 @@ fn linux_adds_its_own_address_and_groups() {
 
 #[test]
 fn new_primary_address_is_added_before_the_old_is_removed() {
-    let mut world = World::active();
-    add(&mut world, &[(mac(1), AddressUse::Primary)]);
-    add(&mut world, &[(mac(2), AddressUse::Primary)]);
-    assert_eq!(delete(&mut world, &[mac(1)]), Status::Success);
+    let mut world = FourVfPort::active();
+    add(&mut world, &[(mac(1), EtherAddressType::Primary)]);
+    add(&mut world, &[(mac(2), EtherAddressType::Primary)]);
+    assert_eq!(delete(&mut world, &[mac(1)]), VirtchnlStatus::Success);
     assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(2))));
     assert!(world.told().addresses.iter().eq(&[mac(2)]));
 }
@@ -58,14 +60,17 @@ fn new_primary_address_is_added_before_the_old_is_removed() {
 fn untrusted_vf_keeps_its_administrator_address() {
     let mut world = fixed();
     assert_eq!(
-        add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
-        Status::Success
+        add(&mut world, &[(mac(1), EtherAddressType::Primary), (GROUP, EtherAddressType::Extra)]),
+        VirtchnlStatus::Success
     );
-    let again = add(&mut world, &[(mac(1), AddressUse::Primary)]);
-    assert_eq!(again, Status::Success, "DPDK asks for its address twice");
-    assert_eq!(add(&mut world, &[(GROUP, AddressUse::Extra), (mac(2), AddressUse::Extra)]), Status::Param);
-    assert_eq!(world.refusals(Refusal::AddressFixed), 1);
-    assert_eq!(delete(&mut world, &[mac(1)]), Status::Success);
+    let again = add(&mut world, &[(mac(1), EtherAddressType::Primary)]);
+    assert_eq!(again, VirtchnlStatus::Success, "DPDK asks for its address twice");
+    assert_eq!(
+        add(&mut world, &[(GROUP, EtherAddressType::Extra), (mac(2), EtherAddressType::Extra)]),
+        VirtchnlStatus::Param
+    );
+    assert_eq!(world.refusals(VirtchnlRefusal::AddressFixed), 1);
+    assert_eq!(delete(&mut world, &[mac(1)]), VirtchnlStatus::Success);
     assert!(world.told().addresses.contains(&mac(1)), "kept despite the success reply");
 }
 
@@ -74,26 +79,32 @@ fn trusted_vf_may_use_another_address() {
     let mut world = fixed();
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
-    assert_eq!(add(&mut world, &[(mac(2), AddressUse::Primary)]), Status::Success);
+    assert_eq!(add(&mut world, &[(mac(2), EtherAddressType::Primary)]), VirtchnlStatus::Success);
     assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(2))));
 }
 
 #[test]
 fn zero_and_broadcast_addresses_are_refused() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     for bad in [[0; 6], [0xff; 6]] {
-        assert_eq!(add(&mut world, &[(mac(1), AddressUse::Extra), (bad, AddressUse::Extra)]), Status::Param);
-        assert_eq!(delete(&mut world, &[bad]), Status::Param);
+        assert_eq!(
+            add(&mut world, &[(mac(1), EtherAddressType::Extra), (bad, EtherAddressType::Extra)]),
+            VirtchnlStatus::Param
+        );
+        assert_eq!(delete(&mut world, &[bad]), VirtchnlStatus::Param);
     }
     assert!(world.told().addresses.is_empty(), "the whole message is refused");
 }
 
 /// Creates a world in which VF 1 receives by an address.
-fn with_neighbour(mac: [u8; 6]) -> World {
-    let mut world = World::active();
+fn with_neighbour(mac: [u8; 6]) -> FourVfPort {
+    let mut world = FourVfPort::active();
     world.introduce(1, OFFERED);
-    let list = Packed::new(&[Address { mac, usage: AddressUse::Extra }]);
-    assert_eq!(world.ask(1, Request::Addresses(true, VSI + 1, list.list())).0, Status::Success);
+    let list = EncodedList::new(&[EtherAddress { mac, usage: EtherAddressType::Extra }]);
+    assert_eq!(
+        world.ask(1, VirtchnlRequest::Addresses(true, VSI + 1, list.list())).0,
+        VirtchnlStatus::Success
+    );
     world
 }
 
@@ -103,20 +114,20 @@ fn virtual_router_address_may_be_shared() {
     for last in [0x01, 0x02] {
         let router = [0, 0, 0x5e, 0, last, 51];
         let mut world = with_neighbour(router);
-        let own = (mac(1), AddressUse::Primary);
-        assert_eq!(add(&mut world, &[own, (router, AddressUse::Extra)]), Status::Success);
+        let own = (mac(1), EtherAddressType::Primary);
+        assert_eq!(add(&mut world, &[own, (router, EtherAddressType::Extra)]), VirtchnlStatus::Success);
         assert!(world.told().addresses.contains(&router));
     }
 }
 
 #[test]
 fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
-    let extra = [(mac(9), AddressUse::Extra)];
+    let extra = [(mac(9), EtherAddressType::Extra)];
     for (own, others, status) in [
-        (false, false, Status::Param),
-        (true, false, Status::Param),
-        (false, true, Status::Param),
-        (true, true, Status::Success),
+        (false, false, VirtchnlStatus::Param),
+        (true, false, VirtchnlStatus::Param),
+        (false, true, VirtchnlStatus::Param),
+        (true, true, VirtchnlStatus::Success),
     ] {
         let mut world = with_neighbour(mac(9));
         world.set(|policy| policy.share_mac = own);
@@ -130,61 +141,61 @@ fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
 #[test]
 fn address_of_another_vf_needs_trust() {
     let mut world = with_neighbour(mac(9));
-    assert_eq!(add(&mut world, &[(mac(9), AddressUse::Extra)]), Status::Param);
-    assert_eq!(world.refusals(Refusal::AddressInUse), 1);
+    assert_eq!(add(&mut world, &[(mac(9), EtherAddressType::Extra)]), VirtchnlStatus::Param);
+    assert_eq!(world.refusals(VirtchnlRefusal::AddressInUse), 1);
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
-    assert_eq!(add(&mut world, &[(mac(9), AddressUse::Extra)]), Status::Success);
+    assert_eq!(add(&mut world, &[(mac(9), EtherAddressType::Extra)]), VirtchnlStatus::Success);
 }
 
 #[test]
 fn address_quota_is_18_or_more_if_trusted() {
     let groups =
-        |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], AddressUse::Extra)).collect() };
-    let mut world = World::active();
-    assert_eq!(add(&mut world, &groups(18)), Status::Success);
-    assert_eq!(add(&mut world, &groups(18)), Status::Success, "repeated addresses count once");
-    assert_eq!(add(&mut world, &groups(19)), Status::Param);
-    assert_eq!(world.refusals(Refusal::TooManyAddresses), 1);
+        |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], EtherAddressType::Extra)).collect() };
+    let mut world = FourVfPort::active();
+    assert_eq!(add(&mut world, &groups(18)), VirtchnlStatus::Success);
+    assert_eq!(add(&mut world, &groups(18)), VirtchnlStatus::Success, "repeated addresses count once");
+    assert_eq!(add(&mut world, &groups(19)), VirtchnlStatus::Param);
+    assert_eq!(world.refusals(VirtchnlRefusal::TooManyAddresses), 1);
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
-    assert_eq!(add(&mut world, &groups(100)), Status::Success);
-    assert_eq!(add(&mut world, &groups(129)), Status::Param);
+    assert_eq!(add(&mut world, &groups(100)), VirtchnlStatus::Success);
+    assert_eq!(add(&mut world, &groups(129)), VirtchnlStatus::Param);
 }
 
 #[test]
 fn deleting_a_missing_address_or_vlan_succeeds() {
-    let mut world = World::active();
-    assert_eq!(delete(&mut world, &[mac(5)]), Status::Success);
+    let mut world = FourVfPort::active();
+    assert_eq!(delete(&mut world, &[mac(5)]), VirtchnlStatus::Success);
     assert_eq!(
         vlans(&mut world, false, &[77]),
-        Status::Success,
+        VirtchnlStatus::Success,
         "Linux resets again and again after an error"
     );
 }
 
 #[test]
 fn vf_joins_and_leaves_vlans_and_strips_tags() {
-    let mut world = World::new();
-    world.introduce(0, Capabilities::VLAN);
+    let mut world = FourVfPort::new();
+    world.introduce(0, VfCapabilities::VLAN);
     assert!(
         world.told().vlans.iter().eq(&[0]) && !world.told().tags.strip,
         "every VF receives untagged frames"
     );
-    assert_eq!(vlans(&mut world, true, &[5, 4095]), Status::Success);
+    assert_eq!(vlans(&mut world, true, &[5, 4095]), VirtchnlStatus::Success);
     assert!(world.told().vlans.iter().eq(&[0, 5, 4095]) && world.told().tags.strip);
-    world.granted(Request::Strip(false));
+    world.granted(VirtchnlRequest::Strip(false));
     assert!(!world.told().tags.strip);
-    assert_eq!(vlans(&mut world, false, &[5, 0]), Status::Success);
+    assert_eq!(vlans(&mut world, false, &[5, 0]), VirtchnlStatus::Success);
     assert!(world.told().vlans.iter().eq(&[0, 4095]), "VLAN 0 cannot be left");
 }
 
 #[test]
 fn vlans_beyond_the_quota_are_ignored_with_success() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let ids: Vec<u16> = (1..=17).collect();
-    assert_eq!(vlans(&mut world, true, &ids), Status::Success);
-    assert_eq!((world.told().vlans.len(), world.refusals(Refusal::TooManyVlans)), (1 + 16, 1));
+    assert_eq!(vlans(&mut world, true, &ids), VirtchnlStatus::Success);
+    assert_eq!((world.told().vlans.len(), world.refusals(VirtchnlRefusal::TooManyVlans)), (1 + 16, 1));
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
     vlans(&mut world, true, &ids);
@@ -193,89 +204,94 @@ fn vlans_beyond_the_quota_are_ignored_with_success() {
 
 #[test]
 fn vlan_beyond_4095_is_refused() {
-    let mut world = World::active();
-    assert_eq!(vlans(&mut world, true, &[5, 4096]), Status::Param);
-    assert_eq!(world.refusals(Refusal::VlanInvalid), 1);
+    let mut world = FourVfPort::active();
+    assert_eq!(vlans(&mut world, true, &[5, 4096]), VirtchnlStatus::Param);
+    assert_eq!(world.refusals(VirtchnlRefusal::VlanInvalid), 1);
     assert!(world.told().vlans.iter().eq(&[0]), "no VLAN of the list is added");
 }
 
 #[test]
 fn vf_on_a_port_vlan_joins_no_other() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
     world.introduce(0, OFFERED);
     assert!(world.told().vlans.iter().eq(&[5]));
     assert_eq!(world.told().tags.port_vlan, Some(3 << 13 | 5));
-    assert_eq!(vlans(&mut world, true, &[6]), Status::Param);
-    assert_eq!(vlans(&mut world, false, &[5]), Status::Success);
+    assert_eq!(vlans(&mut world, true, &[6]), VirtchnlStatus::Param);
+    assert_eq!(vlans(&mut world, false, &[5]), VirtchnlStatus::Success);
     assert!(world.told().vlans.iter().eq(&[5]), "the port VLAN cannot be left");
 }
 
 #[test]
 fn stripping_on_a_port_vlan_succeeds_without_effect() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
     world.introduce(0, OFFERED);
     let tags = world.told().tags;
-    world.granted(Request::Strip(false));
+    world.granted(VirtchnlRequest::Strip(false));
     assert_eq!(world.told().tags, tags);
 }
 
 #[test]
 fn vlan_v2_filters_are_one_outer_tag_of_type_8100() {
-    let mut world = World::active();
-    let tag = |tci, tpid| Tag { tci, mask: 0, tpid };
-    let good = VlanFilter { outer: tag(0x6005, 0x8100), inner: Tag::default() };
-    world.granted(Request::VlanFilters(true, VSI, Packed::new(&[good]).list()));
+    let mut world = FourVfPort::active();
+    let tag = |tci, tpid| VlanFilterTag { tci, mask: 0, tpid };
+    let good = VlanFilter { outer: tag(0x6005, 0x8100), inner: VlanFilterTag::default() };
+    world.granted(VirtchnlRequest::VlanFilters(true, VSI, EncodedList::new(&[good]).list()));
     assert!(world.told().vlans.contains(&5), "the id of the tag");
     for bad in [
         VlanFilter { outer: tag(5, 0x88a8), ..good },
         VlanFilter { inner: tag(5, 0x8100), ..good },
         VlanFilter::default(),
     ] {
-        world
-            .refused(Request::VlanFilters(true, VSI, Packed::new(&[good, bad]).list()), Refusal::VlanInvalid);
+        world.refused(
+            VirtchnlRequest::VlanFilters(true, VSI, EncodedList::new(&[good, bad]).list()),
+            VirtchnlRefusal::VlanInvalid,
+        );
     }
-    world.granted(Request::VlanFilters(false, VSI, Packed::new(&[good]).list()));
+    world.granted(VirtchnlRequest::VlanFilters(false, VSI, EncodedList::new(&[good]).list()));
     assert!(!world.told().vlans.contains(&5));
 }
 
 #[test]
 fn vlan_tag_stripping_and_inserting_are_independent() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
-    world.granted(Request::VlanOffload(VlanWhat::Strip, true, one));
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, one));
     assert!(world.told().tags.strip && world.told().tags.insert, "insertion is on from the start");
-    world.granted(Request::VlanOffload(VlanWhat::Insert, false, one));
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, false, one));
     assert!(world.told().tags.strip && !world.told().tags.insert);
-    world.granted(Request::VlanOffload(VlanWhat::Strip, false, one));
-    world.granted(Request::VlanOffload(VlanWhat::Insert, true, one));
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, false, one));
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, true, one));
     assert!(!world.told().tags.strip && world.told().tags.insert);
     let other = VlanSetting { outer: 2, ..one };
-    world.refused(Request::VlanOffload(VlanWhat::Strip, true, other), Refusal::VlanInvalid);
-    world.refused(Request::Strip(true), Refusal::NotAgreed);
+    world.refused(
+        VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, other),
+        VirtchnlRefusal::VlanInvalid,
+    );
+    world.refused(VirtchnlRequest::Strip(true), VirtchnlRefusal::NotAgreed);
 }
 
 #[test]
 fn untrusted_promiscuity_succeeds_without_effect() {
-    let mut world = World::active();
-    world.granted(Request::Promiscuity(VSI, 3));
-    assert_eq!((world.told().promiscuous, world.refusals(Refusal::Promiscuity)), ((false, false), 1));
+    let mut world = FourVfPort::active();
+    world.granted(VirtchnlRequest::Promiscuity(VSI, 3));
+    assert_eq!((world.told().promiscuous, world.refusals(VirtchnlRefusal::Promiscuity)), ((false, false), 1));
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
     for (flags, told) in [(3, (true, true)), (2, (false, true)), (0, (false, false))] {
-        world.granted(Request::Promiscuity(VSI, flags));
+        world.granted(VirtchnlRequest::Promiscuity(VSI, flags));
         assert_eq!(world.told().promiscuous, told);
     }
 }
 
 #[test]
 fn multicast_promiscuity_needs_trust_and_allmulti() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.set(|policy| (policy.trust, policy.allmulti) = (true, false));
     world.introduce(0, OFFERED);
-    world.granted(Request::Promiscuity(VSI, 2));
-    assert_eq!((world.told().promiscuous, world.refusals(Refusal::Promiscuity)), ((false, false), 1));
-    world.granted(Request::Promiscuity(VSI, 3));
+    world.granted(VirtchnlRequest::Promiscuity(VSI, 2));
+    assert_eq!((world.told().promiscuous, world.refusals(VirtchnlRefusal::Promiscuity)), ((false, false), 1));
+    world.granted(VirtchnlRequest::Promiscuity(VSI, 3));
     assert_eq!(world.told().promiscuous, (true, false));
 }

@@ -9,15 +9,21 @@ mod resets;
 mod scaling;
 mod vlans;
 
-use super::Pf;
+use super::AvfPf;
 use crate::avf::pf::OFFERED;
-use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
-use ::avf::admin::{Descriptor, SIZE, flag, opcode};
+use crate::hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
+use ::avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use ::avf::bits::rstat;
-use ::avf::control::{Cause, Control, HashFunction, Order, Restraint, RxContext, Tags, TxContext};
+use ::avf::control::{
+    CardControl, CardOrder, MailInterruptLimits, QueueInterruptCause, RssHashFunction, RxQueueContext,
+    TxQueueContext, VlanTagHandling,
+};
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::{decode, encode};
-use ::avf::virtchnl::{Capabilities, Event, Op, Request, Resources, Statistics, Status, Version};
+use ::avf::virtchnl::{
+    VfCapabilities, VfResources, VfTrafficStatistics, VirtchnlEvent, VirtchnlOpcode, VirtchnlRequest,
+    VirtchnlStatus, VirtchnlVersion,
+};
 use core::time::Duration;
 use i82576::{MacAddress, Time};
 use policy::VfPolicy;
@@ -26,44 +32,44 @@ use std::vec;
 use std::vec::Vec;
 
 /// Message to a VF: operation, status, body.
-type Sent = (Op, Status, Vec<u8>);
+type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
 /// Orders that the card received for a VF.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Orders {
+struct CardOrders {
     addresses: BTreeSet<[u8; 6]>,
     vlans: BTreeSet<u16>,
-    rx: BTreeMap<u8, RxContext>,
-    tx: BTreeMap<u8, TxContext>,
+    rx: BTreeMap<u8, RxQueueContext>,
+    tx: BTreeMap<u8, TxQueueContext>,
     running: (u16, u16),
-    rx_causes: BTreeMap<u8, Cause>,
-    tx_causes: BTreeMap<u8, Cause>,
-    tags: Tags,
+    rx_causes: BTreeMap<u8, QueueInterruptCause>,
+    tx_causes: BTreeMap<u8, QueueInterruptCause>,
+    tags: VlanTagHandling,
     promiscuous: (bool, bool),
     spoof_check: bool,
     rate: u32,
-    restraint: Restraint,
+    restraint: MailInterruptLimits,
     key: Vec<u8>,
     table: Vec<u8>,
     types: u64,
-    function: HashFunction,
+    function: RssHashFunction,
     resets: u32,
 }
 
 /// Card with registers that keep their values, memory from address 0 on, and the orders for each VF.
 #[derive(Default)]
-struct Card {
+struct OrderRecordingCard {
     registers: BTreeMap<u32, u32>,
     memory: Vec<u8>,
     head: u32,
     now: Time,
-    told: BTreeMap<u8, Orders>,
-    sent: BTreeMap<u8, Vec<Sent>>,
+    told: BTreeMap<u8, CardOrders>,
+    sent: BTreeMap<u8, Vec<MessageToVf>>,
     /// Events and resets of VFs, in order.
     log: Vec<(u8, &'static str)>,
 }
 
-impl Hal for Card {
+impl Hal for OrderRecordingCard {
     fn read(&mut self, offset: u32) -> u32 {
         self.registers.get(&offset).copied().unwrap_or(0)
     }
@@ -75,7 +81,7 @@ impl Hal for Card {
         let vf = offset.wrapping_sub(r::VPGEN_VFRTRIG) / 4;
         if vf < 64 && value & r::VFSWR != 0 {
             let told = self.of(vf as u8);
-            *told = Orders { resets: told.resets + 1, ..Orders::default() };
+            *told = CardOrders { resets: told.resets + 1, ..CardOrders::default() };
             self.registers.insert(r::VFGEN_RSTAT1 + 4 * vf, rstat::IN_PROGRESS);
             self.log.push((vf as u8, "reset"));
         }
@@ -91,11 +97,11 @@ impl Hal for Card {
     fn wait(&mut self, _: Duration) {}
 }
 
-impl DmaHal for Card {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for OrderRecordingCard {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let start = self.memory.len().next_multiple_of(align);
         self.memory.resize(start + length, 0);
-        Ok(DmaRegion { iova: start as u64, length })
+        Ok(DmaAllocation { iova: start as u64, length })
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
@@ -107,15 +113,15 @@ impl DmaHal for Card {
     }
 }
 
-impl Card {
-    fn of(&mut self, vf: u8) -> &mut Orders {
+impl OrderRecordingCard {
+    fn of(&mut self, vf: u8) -> &mut CardOrders {
         self.told.entry(vf).or_default()
     }
 
-    fn descriptor(&self, base: u64, slot: u32) -> Descriptor {
+    fn descriptor(&self, base: u64, slot: u32) -> AdminQueueDescriptor {
         let mut raw = [0; SIZE];
         self.dma_read(base + u64::from(slot) * SIZE as u64, &mut raw);
-        Descriptor::parse(&raw)
+        AdminQueueDescriptor::parse(&raw)
     }
 
     /// Delivers the PF's queued messages to VFs.
@@ -127,12 +133,14 @@ impl Card {
             assert_eq!(descriptor.opcode, opcode::SEND_TO_VF);
             let mut body = vec![0; descriptor.length.into()];
             self.dma_read(descriptor.address, &mut body);
-            let (vf, op) = (descriptor.param0 as u8, Op::of(descriptor.cookie_high));
-            let op = op.unwrap_or(Op::Version);
-            let name = decode::<Event>(&body).filter(|_| op == Op::Event);
-            self.log
-                .push((vf, if name == Some(Event::ResetImpending) { "reset impending" } else { op.name() }));
-            let status = Status::of(descriptor.cookie_low.cast_signed());
+            let (vf, op) = (descriptor.param0 as u8, VirtchnlOpcode::of(descriptor.cookie_high));
+            let op = op.unwrap_or(VirtchnlOpcode::Version);
+            let name = decode::<VirtchnlEvent>(&body).filter(|_| op == VirtchnlOpcode::Event);
+            self.log.push((
+                vf,
+                if name == Some(VirtchnlEvent::ResetImpending) { "reset impending" } else { op.name() },
+            ));
+            let status = VirtchnlStatus::of(descriptor.cookie_low.cast_signed());
             self.sent.entry(vf).or_default().push((op, status, body));
             head = (head + 1) % (self.read(r::PF_ATQLEN) & 0x3ff);
         }
@@ -145,7 +153,7 @@ impl Card {
         let posted = self.descriptor(base, self.head);
         assert!(!posted.is_done() && self.head != self.read(r::PF_ARQT), "there is a buffer");
         self.dma_write(posted.address, body);
-        let written = Descriptor {
+        let written = AdminQueueDescriptor {
             flags: posted.flags | flag::DD | flag::CMP,
             opcode: opcode::SEND_TO_PF,
             length: body.len() as u16,
@@ -166,46 +174,46 @@ impl Card {
     }
 }
 
-impl Control for Card {
-    fn order(&mut self, vf: u8, order: Order<'_>) {
+impl CardControl for OrderRecordingCard {
+    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
         let told = self.of(vf);
         match order {
-            Order::ConfigureRx(queue, context) => _ = told.rx.insert(queue, context),
-            Order::ConfigureTx(queue, context) => _ = told.tx.insert(queue, context),
-            Order::Run { rx, tx } => told.running = (rx, tx),
-            Order::MapRx(queue, cause) => _ = cause.map(|cause| told.rx_causes.insert(queue, cause)),
-            Order::MapTx(queue, cause) => _ = cause.map(|cause| told.tx_causes.insert(queue, cause)),
-            Order::Address { mac, on: true } => _ = told.addresses.insert(mac),
-            Order::Address { mac, on: false } => _ = told.addresses.remove(&mac),
-            Order::Vlan { vlan, on: true } => _ = told.vlans.insert(vlan),
-            Order::Vlan { vlan, on: false } => _ = told.vlans.remove(&vlan),
-            Order::Tags(tags) => told.tags = tags,
-            Order::Promiscuity { unicast, multicast } => told.promiscuous = (unicast, multicast),
-            Order::SpoofCheck(on) => told.spoof_check = on,
-            Order::Rate(mbps) => told.rate = mbps,
-            Order::Restrain(restraint) => told.restraint = restraint,
-            Order::HashKey(key) => told.key = key.to_vec(),
-            Order::LookupTable(table) => told.table = table.to_vec(),
-            Order::HashTypes(types) => told.types = types,
-            Order::HashFunction(function) => told.function = function,
+            CardOrder::ConfigureRx(queue, context) => _ = told.rx.insert(queue, context),
+            CardOrder::ConfigureTx(queue, context) => _ = told.tx.insert(queue, context),
+            CardOrder::Run { rx, tx } => told.running = (rx, tx),
+            CardOrder::MapRx(queue, cause) => _ = cause.map(|cause| told.rx_causes.insert(queue, cause)),
+            CardOrder::MapTx(queue, cause) => _ = cause.map(|cause| told.tx_causes.insert(queue, cause)),
+            CardOrder::Address { mac, on: true } => _ = told.addresses.insert(mac),
+            CardOrder::Address { mac, on: false } => _ = told.addresses.remove(&mac),
+            CardOrder::Vlan { vlan, on: true } => _ = told.vlans.insert(vlan),
+            CardOrder::Vlan { vlan, on: false } => _ = told.vlans.remove(&vlan),
+            CardOrder::Tags(tags) => told.tags = tags,
+            CardOrder::Promiscuity { unicast, multicast } => told.promiscuous = (unicast, multicast),
+            CardOrder::SpoofCheck(on) => told.spoof_check = on,
+            CardOrder::Rate(mbps) => told.rate = mbps,
+            CardOrder::Restrain(restraint) => told.restraint = restraint,
+            CardOrder::HashKey(key) => told.key = key.to_vec(),
+            CardOrder::LookupTable(table) => told.table = table.to_vec(),
+            CardOrder::HashTypes(types) => told.types = types,
+            CardOrder::HashFunction(function) => told.function = function,
         }
     }
 
-    fn statistics(&mut self, vf: u8) -> Statistics {
-        Statistics { rx_bytes: 1_000 + u64::from(vf), ..Statistics::default() }
+    fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
+        VfTrafficStatistics { rx_bytes: 1_000 + u64::from(vf), ..VfTrafficStatistics::default() }
     }
 }
 
 /// Port of four VFs, and the conversations with them.
-struct World {
-    card: Card,
-    pf: Pf,
+struct FourVfPort {
+    card: OrderRecordingCard,
+    pf: AvfPf,
 }
 
-impl World {
+impl FourVfPort {
     fn new() -> Self {
-        let mut card = Card::default();
-        let mut pf = Pf::probe(&mut card, 4).unwrap();
+        let mut card = OrderRecordingCard::default();
+        let mut pf = AvfPf::probe(&mut card, 4).unwrap();
         pf.set_link(&mut card, Some(25_000));
         Self { card, pf }
     }
@@ -217,19 +225,19 @@ impl World {
         world
     }
 
-    fn introduce(&mut self, vf: u8, asked: Capabilities) -> Resources {
-        self.ask(vf, Request::Version(Version::V1_1));
-        let (status, body) = self.ask(vf, Request::Resources(Some(asked)));
-        assert_eq!(status, Status::Success);
+    fn introduce(&mut self, vf: u8, asked: VfCapabilities) -> VfResources {
+        self.ask(vf, VirtchnlRequest::Version(VirtchnlVersion::V1_1));
+        let (status, body) = self.ask(vf, VirtchnlRequest::Resources(Some(asked)));
+        assert_eq!(status, VirtchnlStatus::Success);
         decode(&body).unwrap()
     }
 
     /// Sends a request and returns its only reply; other messages stay in `card.sent`.
-    fn ask(&mut self, vf: u8, request: Request<'_>) -> (Status, Vec<u8>) {
+    fn ask(&mut self, vf: u8, request: VirtchnlRequest<'_>) -> (VirtchnlStatus, Vec<u8>) {
         self.ask_raw(vf, request.op().number(), &request.encode())
     }
 
-    fn ask_raw(&mut self, vf: u8, number: u32, body: &[u8]) -> (Status, Vec<u8>) {
+    fn ask_raw(&mut self, vf: u8, number: u32, body: &[u8]) -> (VirtchnlStatus, Vec<u8>) {
         self.card.sent.remove(&vf);
         self.card.arrive(vf, number, body);
         self.pf.visit(&mut self.card);
@@ -239,17 +247,17 @@ impl World {
         (status, body)
     }
 
-    fn granted(&mut self, request: Request<'_>) {
-        assert_eq!(self.ask(0, request).0, Status::Success, "{request:?}");
+    fn granted(&mut self, request: VirtchnlRequest<'_>) {
+        assert_eq!(self.ask(0, request).0, VirtchnlStatus::Success, "{request:?}");
     }
 
-    fn refused(&mut self, request: Request<'_>, why: super::Refusal) {
+    fn refused(&mut self, request: VirtchnlRequest<'_>, why: super::VirtchnlRefusal) {
         let before = self.refusals(why);
         assert_eq!(self.ask(0, request).0, why.status(), "{request:?}");
         assert_eq!(self.refusals(why), before + 1, "{why:?}");
     }
 
-    fn refusals(&self, why: super::Refusal) -> u64 {
+    fn refusals(&self, why: super::VirtchnlRefusal) -> u64 {
         self.pf.counters(0).unwrap().refused_for(why)
     }
 
@@ -259,14 +267,16 @@ impl World {
         self.pf.set_policy(&mut self.card, 0, policy).unwrap();
     }
 
-    fn told(&self) -> &Orders {
+    fn told(&self) -> &CardOrders {
         &self.card.told[&0]
     }
 
     /// Returns the events sent to VF 0.
-    fn events(&mut self) -> Vec<Event> {
+    fn events(&mut self) -> Vec<VirtchnlEvent> {
         let sent = self.card.sent.remove(&0).unwrap_or_default();
-        sent.iter().map(|(op, _, body)| (*op == Op::Event).then(|| decode(body)).flatten().unwrap()).collect()
+        sent.iter()
+            .map(|(op, _, body)| (*op == VirtchnlOpcode::Event).then(|| decode(body)).flatten().unwrap())
+            .collect()
     }
 }
 
@@ -279,9 +289,9 @@ const VSI: u16 = 1;
 
 #[test]
 fn statistics_body_round_trips() {
-    let body = encode(&Statistics { rx_bytes: 1_000, ..Statistics::default() });
-    let mut world = World::active();
+    let body = encode(&VfTrafficStatistics { rx_bytes: 1_000, ..VfTrafficStatistics::default() });
+    let mut world = FourVfPort::active();
     let queues = ::avf::virtchnl::QueueSet { vsi: VSI, rx: 0, tx: 0 };
-    assert_eq!(world.ask(0, Request::Statistics(queues)), (Status::Success, body));
+    assert_eq!(world.ask(0, VirtchnlRequest::Statistics(queues)), (VirtchnlStatus::Success, body));
     assert_eq!(MacAddress(mac(1)).0, mac(1));
 }

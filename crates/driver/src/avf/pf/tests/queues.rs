@@ -1,21 +1,21 @@
 //! Tests rings, vectors, running queues, and their number.
 
-use super::{VSI, World};
-use crate::avf::pf::{OFFERED, Refusal};
-use ::avf::control::Cause;
-use ::avf::descriptor::rx::Form;
+use super::{FourVfPort, VSI};
+use crate::avf::pf::{OFFERED, VirtchnlRefusal};
+use ::avf::control::QueueInterruptCause;
+use ::avf::descriptor::rx::RxDescriptorFormat;
 use ::avf::virtchnl::{
-    Capabilities, Chunk, Direction, Event, Packed, QueuePair, QueueSet, Request, RxQueue, Status, TxQueue,
-    VectorMap,
+    EncodedList, QueueChunk, QueuePairInfo, QueueSet, QueueType, RxQueueInfo, TxQueueInfo, VectorMap,
+    VfCapabilities, VirtchnlEvent, VirtchnlRequest, VirtchnlStatus,
 };
 use std::vec;
 use std::vec::Vec;
 
 /// Returns a pair as Linux configures it.
-fn pair(queue: u16) -> QueuePair {
-    QueuePair {
-        tx: TxQueue { vsi: VSI, queue, length: 512, base: 0x10_0000, ..TxQueue::default() },
-        rx: RxQueue {
+fn pair(queue: u16) -> QueuePairInfo {
+    QueuePairInfo {
+        tx: TxQueueInfo { vsi: VSI, queue, length: 512, base: 0x10_0000, ..TxQueueInfo::default() },
+        rx: RxQueueInfo {
             vsi: VSI,
             queue,
             length: 512,
@@ -23,13 +23,13 @@ fn pair(queue: u16) -> QueuePair {
             max_frame: 16_382,
             rxdid: 1,
             base: 0x20_0000,
-            ..RxQueue::default()
+            ..RxQueueInfo::default()
         },
     }
 }
 
-fn configure(world: &mut World, pairs: &[QueuePair]) -> Status {
-    world.ask(0, Request::ConfigureQueues(VSI, Packed::new(pairs).list())).0
+fn configure(world: &mut FourVfPort, pairs: &[QueuePairInfo]) -> VirtchnlStatus {
+    world.ask(0, VirtchnlRequest::ConfigureQueues(VSI, EncodedList::new(pairs).list())).0
 }
 
 fn set(rx: u32, tx: u32) -> QueueSet {
@@ -38,27 +38,30 @@ fn set(rx: u32, tx: u32) -> QueueSet {
 
 #[test]
 fn rings_are_configured_as_requested() {
-    let mut world = World::active();
-    assert_eq!(configure(&mut world, &[pair(0), pair(3)]), Status::Success);
+    let mut world = FourVfPort::active();
+    assert_eq!(configure(&mut world, &[pair(0), pair(3)]), VirtchnlStatus::Success);
     let told = world.told();
     assert!(told.rx.keys().eq(&[0, 3]) && told.tx.keys().eq(&[0, 3]));
     let rx = told.rx[&3];
-    assert_eq!((rx.base, rx.length, rx.buffer_bytes, rx.form), (0x20_0000, 512, 1536, Form::Legacy));
+    assert_eq!(
+        (rx.base, rx.length, rx.buffer_bytes, rx.form),
+        (0x20_0000, 512, 1536, RxDescriptorFormat::Legacy)
+    );
     assert_eq!(rx.max_frame, 9728, "Linux sends 16,382 for any MTU: the port's own limit applies");
 }
 
 #[test]
 fn ring_configured_with_length_zero_stays_unchanged() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let mut half = pair(1);
     half.tx.length = 0;
-    assert_eq!(configure(&mut world, &[half]), Status::Success, "DPDK with fewer transmit queues");
+    assert_eq!(configure(&mut world, &[half]), VirtchnlStatus::Success, "DPDK with fewer transmit queues");
     assert!(world.told().tx.is_empty() && world.told().rx.contains_key(&1));
 }
 
 #[test]
 fn invalid_ring_refuses_the_whole_message() {
-    let broken: [fn(&mut QueuePair); 13] = [
+    let broken: [fn(&mut QueuePairInfo); 13] = [
         |pair| pair.tx.base += 64,
         |pair| pair.rx.base += 64,
         |pair| pair.tx.length = 513,
@@ -74,148 +77,158 @@ fn invalid_ring_refuses_the_whole_message() {
         |pair| pair.rx.split = true,
     ];
     for (case, spoil) in broken.into_iter().enumerate() {
-        let mut world = World::active();
+        let mut world = FourVfPort::active();
         let mut bad = pair(1);
         spoil(&mut bad);
-        assert_eq!(configure(&mut world, &[pair(0), bad]), Status::Param, "case {case}");
+        assert_eq!(configure(&mut world, &[pair(0), bad]), VirtchnlStatus::Param, "case {case}");
         assert!(world.told().rx.is_empty() && world.told().tx.is_empty(), "case {case}");
-        assert_eq!(world.refusals(Refusal::Ring), 1, "case {case}");
+        assert_eq!(world.refusals(VirtchnlRefusal::Ring), 1, "case {case}");
     }
 }
 
 #[test]
 fn queue_pair_must_have_one_valid_queue_number() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let mut crossed = pair(1);
     crossed.tx.queue = 2;
-    assert_eq!(configure(&mut world, &[crossed]), Status::Param);
-    assert_eq!(configure(&mut world, &[pair(4)]), Status::Param, "four pairs: 0 to 3");
-    assert_eq!(configure(&mut world, &[pair(0); 5]), Status::Param, "more than the VF has");
+    assert_eq!(configure(&mut world, &[crossed]), VirtchnlStatus::Param);
+    assert_eq!(configure(&mut world, &[pair(4)]), VirtchnlStatus::Param, "four pairs: 0 to 3");
+    assert_eq!(configure(&mut world, &[pair(0); 5]), VirtchnlStatus::Param, "more than the VF has");
     let mut others = pair(0);
     others.rx.vsi = VSI + 1;
-    assert_eq!(configure(&mut world, &[others]), Status::Param);
-    assert_eq!((world.refusals(Refusal::NoSuchQueue), world.refusals(Refusal::NotItsVsi)), (3, 1));
+    assert_eq!(configure(&mut world, &[others]), VirtchnlStatus::Param);
+    assert_eq!(
+        (world.refusals(VirtchnlRefusal::NoSuchQueue), world.refusals(VirtchnlRefusal::NotItsVsi)),
+        (3, 1)
+    );
 }
 
 #[test]
 fn ring_of_128_byte_alignment_is_accepted() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let mut dpdk = pair(0);
     (dpdk.tx.base, dpdk.rx.base) = (0x1080, 0x2180);
-    assert_eq!(configure(&mut world, &[dpdk]), Status::Success);
+    assert_eq!(configure(&mut world, &[dpdk]), VirtchnlStatus::Success);
 }
 
 #[test]
 fn descriptor_format_without_capability_means_legacy() {
-    let mut world = World::new();
-    world.introduce(0, Capabilities::L2);
+    let mut world = FourVfPort::new();
+    world.introduce(0, VfCapabilities::L2);
     let mut old = pair(0);
     old.rx.rxdid = 0;
     old.rx.keep_fcs = true;
-    assert_eq!(configure(&mut world, &[old]), Status::Success);
+    assert_eq!(configure(&mut world, &[old]), VirtchnlStatus::Success);
     let rx = world.told().rx[&0];
     assert_eq!(
         (rx.form, rx.keep_fcs),
-        (Form::Legacy, false),
+        (RxDescriptorFormat::Legacy, false),
         "keeping the check sequence was not negotiated"
     );
 }
 
 #[test]
 fn vectors_may_name_unconfigured_queues() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     // Like Linux: a vector per pair, and the mailbox's last without queues.
     let pairs =
         (0..4).map(|n| VectorMap { vsi: VSI, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 });
     let maps: Vec<_> = pairs.chain([VectorMap { vsi: VSI, ..VectorMap::default() }]).collect();
-    world.granted(Request::MapVectors(Packed::new(&maps).list()));
-    assert_eq!(world.told().rx_causes[&2], Cause { vector: 3, itr: 0 });
-    assert_eq!(world.told().tx_causes[&2], Cause { vector: 3, itr: 1 });
+    world.granted(VirtchnlRequest::MapVectors(EncodedList::new(&maps).list()));
+    assert_eq!(world.told().rx_causes[&2], QueueInterruptCause { vector: 3, itr: 0 });
+    assert_eq!(world.told().tx_causes[&2], QueueInterruptCause { vector: 3, itr: 1 });
 }
 
 #[test]
 fn mailbox_vector_may_have_queues() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let map = VectorMap { vsi: VSI, vector: 0, rx: 0b11, ..VectorMap::default() };
-    world.granted(Request::MapVectors(Packed::new(&[map]).list()));
+    world.granted(VirtchnlRequest::MapVectors(EncodedList::new(&[map]).list()));
     assert_eq!(world.told().rx_causes.len(), 2);
 }
 
 #[test]
 fn invalid_vector_queue_or_interval_is_refused() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let good = VectorMap { vsi: VSI, vector: 1, rx: 1, ..VectorMap::default() };
     for (map, why) in [
-        (VectorMap { vector: 5, ..good }, Refusal::NoSuchVector),
-        (VectorMap { rx_itr: 4, ..good }, Refusal::NoSuchVector),
-        (VectorMap { tx: 1 << 4, ..good }, Refusal::NoSuchQueue),
-        (VectorMap { vsi: 9, ..good }, Refusal::NotItsVsi),
+        (VectorMap { vector: 5, ..good }, VirtchnlRefusal::NoSuchVector),
+        (VectorMap { rx_itr: 4, ..good }, VirtchnlRefusal::NoSuchVector),
+        (VectorMap { tx: 1 << 4, ..good }, VirtchnlRefusal::NoSuchQueue),
+        (VectorMap { vsi: 9, ..good }, VirtchnlRefusal::NotItsVsi),
     ] {
-        world.refused(Request::MapVectors(Packed::new(&[good, map]).list()), why);
+        world.refused(VirtchnlRequest::MapVectors(EncodedList::new(&[good, map]).list()), why);
         assert!(world.told().rx_causes.is_empty(), "no part of the message takes effect");
     }
 }
 
 #[test]
 fn queues_are_enabled_singly_or_together() {
-    let mut world = World::active();
-    world.granted(Request::SwitchQueues(true, set(0b0001, 0)));
-    world.granted(Request::SwitchQueues(true, set(0b0110, 0b0001)));
+    let mut world = FourVfPort::active();
+    world.granted(VirtchnlRequest::SwitchQueues(true, set(0b0001, 0)));
+    world.granted(VirtchnlRequest::SwitchQueues(true, set(0b0110, 0b0001)));
     assert_eq!(world.told().running, (0b0111, 0b0001), "DPDK sends one for each queue and direction");
-    world.granted(Request::SwitchQueues(false, set(0b0101, 0b0001)));
+    world.granted(VirtchnlRequest::SwitchQueues(false, set(0b0101, 0b0001)));
     assert_eq!(world.told().running, (0b0010, 0));
 }
 
 #[test]
 fn empty_or_invalid_queue_set_is_refused() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     for queues in [set(0, 0), set(1 << 4, 0), set(1, 1 << 16), set(0, 1 << 31)] {
-        world.refused(Request::SwitchQueues(true, queues), Refusal::NoSuchQueue);
+        world.refused(VirtchnlRequest::SwitchQueues(true, queues), VirtchnlRefusal::NoSuchQueue);
     }
 }
 
 #[test]
 fn queue_ranges_are_enabled_like_sets() {
-    let mut world = World::active();
-    let chunk = |direction, start, count| Chunk { direction, start, count };
-    let chunks = Packed::new(&[chunk(Direction::Receive, 0, 4), chunk(Direction::Transmit, 2, 2)]);
-    world.granted(Request::SwitchRanges(true, VSI, chunks.list()));
+    let mut world = FourVfPort::active();
+    let chunk = |direction, start, count| QueueChunk { direction, start, count };
+    let chunks = EncodedList::new(&[chunk(QueueType::Receive, 0, 4), chunk(QueueType::Transmit, 2, 2)]);
+    world.granted(VirtchnlRequest::SwitchRanges(true, VSI, chunks.list()));
     assert_eq!(world.told().running, (0b1111, 0b1100));
     for bad in [
-        chunk(Direction::Receive, 3, 2),
-        chunk(Direction::Other(2), 0, 1),
-        chunk(Direction::Receive, u16::MAX, u16::MAX),
+        chunk(QueueType::Receive, 3, 2),
+        chunk(QueueType::Other(2), 0, 1),
+        chunk(QueueType::Receive, u16::MAX, u16::MAX),
     ] {
-        world.refused(Request::SwitchRanges(true, VSI, Packed::new(&[bad]).list()), Refusal::NoSuchQueue);
+        world.refused(
+            VirtchnlRequest::SwitchRanges(true, VSI, EncodedList::new(&[bad]).list()),
+            VirtchnlRefusal::NoSuchQueue,
+        );
     }
 }
 
 #[test]
 fn disabled_vf_cannot_start_its_queues() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.set(|policy| policy.enabled = false);
     world.introduce(0, OFFERED);
-    world.refused(Request::SwitchQueues(true, set(1, 1)), Refusal::Disabled);
+    world.refused(VirtchnlRequest::SwitchQueues(true, set(1, 1)), VirtchnlRefusal::Disabled);
 }
 
 #[test]
 fn other_pair_number_is_granted_by_reset_without_reply() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.events();
     world.card.arrive(0, 29, &[16, 0]);
     world.pf.visit(&mut world.card);
-    assert_eq!(world.events(), [Event::ResetImpending]);
+    assert_eq!(world.events(), [VirtchnlEvent::ResetImpending]);
     let resources = world.introduce(0, OFFERED);
     assert_eq!((resources.pairs, resources.vectors), (16, 17));
 }
 
 #[test]
 fn reply_to_too_many_queue_pairs_has_the_maximum() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     assert!(world.pf.set_pairs(&mut world.card, 0, 4, 8));
     world.introduce(0, OFFERED);
     for asked in [0, 9, 17, u16::MAX] {
-        assert_eq!(world.ask(0, Request::Queues(asked)), (Status::Success, vec![8, 0]), "{asked}");
+        assert_eq!(
+            world.ask(0, VirtchnlRequest::Queues(asked)),
+            (VirtchnlStatus::Success, vec![8, 0]),
+            "{asked}"
+        );
     }
-    assert_eq!(world.refusals(Refusal::TooManyQueues), 4);
+    assert_eq!(world.refusals(VirtchnlRefusal::TooManyQueues), 4);
 }

@@ -1,20 +1,20 @@
 //! Tests resets by the VF, by its guest, and by the administrator.
 
-use super::{World, mac};
+use super::{FourVfPort, mac};
 use crate::avf::pf::OFFERED;
 use crate::hal::Hal;
 use ::avf::bits::rstat;
 use ::avf::pf_register as r;
-use ::avf::virtchnl::{Event, Op, Request, Version};
+use ::avf::virtchnl::{VirtchnlEvent, VirtchnlOpcode, VirtchnlRequest, VirtchnlVersion};
 use i82576::MacAddress;
 use pcie::VfIndex;
-use policy::{AddressOwner, Link, PolicyError, VfPolicy};
+use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
 
 #[test]
 fn vf_reset_request_gets_no_reply() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.card.sent.clear();
-    world.card.arrive(0, Op::ResetVf.number(), &[]);
+    world.card.arrive(0, VirtchnlOpcode::ResetVf.number(), &[]);
     world.pf.visit(&mut world.card);
     assert!(!world.card.sent.contains_key(&0), "no reply, no event");
     assert_eq!(world.card.read(r::VFGEN_RSTAT1), rstat::ACTIVE);
@@ -23,19 +23,20 @@ fn vf_reset_request_gets_no_reply() {
 
 #[test]
 fn negotiated_version_and_mac_address_survive_a_vf_reset() {
-    let mut world = World::new();
-    world.ask(0, Request::Version(Version::V1_1));
+    let mut world = FourVfPort::new();
+    world.ask(0, VirtchnlRequest::Version(VirtchnlVersion::V1_1));
     world.introduce(0, OFFERED);
-    let address = ::avf::virtchnl::Address { mac: mac(3), usage: ::avf::virtchnl::AddressUse::Primary };
-    let list = ::avf::virtchnl::Packed::new(&[address]);
-    world.granted(Request::Addresses(true, super::VSI, list.list()));
+    let address =
+        ::avf::virtchnl::EtherAddress { mac: mac(3), usage: ::avf::virtchnl::EtherAddressType::Primary };
+    let list = ::avf::virtchnl::EncodedList::new(&[address]);
+    world.granted(VirtchnlRequest::Addresses(true, super::VSI, list.list()));
     world.card.flr(0);
     world.pf.visit(&mut world.card);
     // Linux's reset task requests resources without a new VERSION.
-    let (_, body) = world.ask(0, Request::Resources(Some(OFFERED)));
-    let resources: ::avf::virtchnl::Resources = ::avf::virtchnl::reply::decode(&body).unwrap();
+    let (_, body) = world.ask(0, VirtchnlRequest::Resources(Some(OFFERED)));
+    let resources: ::avf::virtchnl::VfResources = ::avf::virtchnl::reply::decode(&body).unwrap();
     assert_eq!(
-        (resources.mac, resources.capabilities.has(::avf::virtchnl::Capabilities::VLAN_V2)),
+        (resources.mac, resources.capabilities.has(::avf::virtchnl::VfCapabilities::VLAN_V2)),
         (mac(3), true)
     );
     assert!(world.told().addresses.contains(&mac(3)));
@@ -43,12 +44,12 @@ fn negotiated_version_and_mac_address_survive_a_vf_reset() {
 
 #[test]
 fn function_level_reset_voids_the_vfs_pending_requests() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.introduce(1, OFFERED);
     world.card.sent.clear();
-    let version = ::avf::virtchnl::reply::encode(&Version::V1_1);
+    let version = ::avf::virtchnl::reply::encode(&VirtchnlVersion::V1_1);
     for vf in [0, 1, 0] {
-        world.card.arrive(vf, Op::Version.number(), &version);
+        world.card.arrive(vf, VirtchnlOpcode::Version.number(), &version);
     }
     world.card.flr(0);
     let visit = world.pf.visit(&mut world.card);
@@ -60,10 +61,10 @@ fn function_level_reset_voids_the_vfs_pending_requests() {
 
 #[test]
 fn vf_messages_after_a_reset_request_are_void() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.card.sent.clear();
-    world.card.arrive(0, Op::ResetVf.number(), &[]);
-    world.card.arrive(0, Op::GetRssHenaCaps.number(), &[]);
+    world.card.arrive(0, VirtchnlOpcode::ResetVf.number(), &[]);
+    world.card.arrive(0, VirtchnlOpcode::GetRssHenaCaps.number(), &[]);
     world.pf.visit(&mut world.card);
     assert!(!world.card.sent.contains_key(&0));
 }
@@ -77,7 +78,7 @@ fn vf_reset_by_the_administrator_is_announced_first() {
         |policy| policy.enabled = false,
     ];
     for (case, change) in changes.into_iter().enumerate() {
-        let mut world = World::active();
+        let mut world = FourVfPort::active();
         world.card.log.clear();
         world.set(change);
         assert_eq!(world.card.log, [(0, "reset impending"), (0, "reset")], "case {case}");
@@ -86,18 +87,18 @@ fn vf_reset_by_the_administrator_is_announced_first() {
 
 #[test]
 fn rate_spoof_check_and_link_of_a_vf_change_without_reset() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.card.log.clear();
     world.set(|policy| (policy.max_tx_rate, policy.spoofchk) = (500, false));
     assert!(world.card.log.is_empty());
     assert_eq!((world.told().rate, world.told().spoof_check), (500, false));
-    world.set(|policy| policy.state = Link::Disable);
+    world.set(|policy| policy.state = VfLinkPolicy::Disable);
     assert_eq!(world.card.log, [(0, "event")]);
 }
 
 #[test]
 fn inactive_vf_is_reset_without_notice() {
-    let mut world = World::new();
+    let mut world = FourVfPort::new();
     world.card.log.clear();
     world.set(|policy| policy.trust = true);
     assert_eq!(world.card.log, [(0, "reset")]);
@@ -105,7 +106,7 @@ fn inactive_vf_is_reset_without_notice() {
 
 #[test]
 fn invalid_policy_of_an_avf_keeps_its_old_policy() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     let before = *world.pf.policy(0).unwrap();
     let changes: [fn(&mut VfPolicy); 4] = [
         |policy| policy.mac = Some(MacAddress::BROADCAST),
@@ -124,9 +125,9 @@ fn invalid_policy_of_an_avf_keeps_its_old_policy() {
 
 #[test]
 fn policies_of_several_vfs_are_set_together_or_not_at_all() {
-    let mut world = World::new();
+    let mut world = FourVfPort::new();
     let policy = |n| VfPolicy { mac: Some(MacAddress(mac(n))), ..VfPolicy::default() };
-    let macs = |world: &World| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
+    let macs = |world: &FourVfPort| [0, 1].map(|vf| world.pf.vf_mac(vf).map(|mac| mac.0[5]));
     world.pf.set_policies(&mut world.card, &[policy(1), policy(2)]).unwrap();
     let twice = PolicyError::MacInUse(MacAddress(mac(3)), AddressOwner::Vf(VfIndex::of_field(1)));
     assert_eq!(
@@ -145,7 +146,7 @@ fn policies_of_several_vfs_are_set_together_or_not_at_all() {
 
 #[test]
 fn changed_queue_pairs_reset_the_vf() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     for (pairs, most) in [(0, 16), (4, 17), (4, 2)] {
         assert!(!world.pf.set_pairs(&mut world.card, 0, pairs, most), "{pairs} of {most}");
     }
@@ -158,8 +159,8 @@ fn changed_queue_pairs_reset_the_vf() {
 
 #[test]
 fn pf_visit_serves_sixteen_requests_and_reports_more() {
-    let mut world = World::active();
-    (0..20).for_each(|_| world.card.arrive(0, Op::GetRssHenaCaps.number(), &[]));
+    let mut world = FourVfPort::active();
+    (0..20).for_each(|_| world.card.arrive(0, VirtchnlOpcode::GetRssHenaCaps.number(), &[]));
     let visit = world.pf.visit(&mut world.card);
     assert_eq!((visit.served, visit.more), (16, true));
     let visit = world.pf.visit(&mut world.card);
@@ -169,9 +170,9 @@ fn pf_visit_serves_sixteen_requests_and_reports_more() {
 
 #[test]
 fn link_and_reset_events_to_a_vf_are_counted() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.set(|policy| policy.trust = true);
-    assert_eq!(world.events().last(), Some(&Event::ResetImpending));
+    assert_eq!(world.events().last(), Some(&VirtchnlEvent::ResetImpending));
     let counters = world.pf.counters(0).unwrap();
-    assert_eq!((counters.events, counters.requests(Op::Version)), (2, 1));
+    assert_eq!((counters.events, counters.requests(VirtchnlOpcode::Version)), (2, 1));
 }

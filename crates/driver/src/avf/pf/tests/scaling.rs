@@ -1,65 +1,68 @@
 //! Tests RSS (key, table, types, function), and the handling of arbitrary messages.
 
-use super::{VSI, World};
-use crate::avf::pf::Refusal;
-use ::avf::control::HashFunction;
+use super::{FourVfPort, VSI};
+use crate::avf::pf::VirtchnlRefusal;
+use ::avf::control::RssHashFunction;
 use ::avf::packet_type::HASH_TYPES;
-use ::avf::virtchnl::{Capabilities, Request, Status};
+use ::avf::virtchnl::{VfCapabilities, VirtchnlRequest, VirtchnlStatus};
 use proptest::prelude::{any, prop, proptest};
 use std::vec::Vec;
 
 #[test]
 fn rss_by_default_hashes_every_type_over_all_queues() {
-    let world = World::active();
+    let world = FourVfPort::active();
     assert_eq!(world.told().types, HASH_TYPES);
     assert!(world.told().table.iter().enumerate().all(|(at, queue)| usize::from(*queue) == at % 4));
 }
 
 #[test]
 fn rss_key_and_table_are_validated() {
-    let mut world = World::active();
-    world.granted(Request::HashKey(VSI, &[7; 52]));
-    world.granted(Request::LookupTable(VSI, &[3; 64]));
+    let mut world = FourVfPort::active();
+    world.granted(VirtchnlRequest::HashKey(VSI, &[7; 52]));
+    world.granted(VirtchnlRequest::LookupTable(VSI, &[3; 64]));
     assert_eq!(
         (world.told().key.as_slice(), world.told().table.as_slice()),
         ([7; 52].as_slice(), [3; 64].as_slice())
     );
-    world.refused(Request::HashKey(VSI, &[7; 40]), Refusal::Hash);
-    world.refused(Request::LookupTable(VSI, &[0; 63]), Refusal::Hash);
-    world.refused(Request::LookupTable(VSI, &[4; 64]), Refusal::Hash);
+    world.refused(VirtchnlRequest::HashKey(VSI, &[7; 40]), VirtchnlRefusal::Hash);
+    world.refused(VirtchnlRequest::LookupTable(VSI, &[0; 63]), VirtchnlRefusal::Hash);
+    world.refused(VirtchnlRequest::LookupTable(VSI, &[4; 64]), VirtchnlRefusal::Hash);
 }
 
 #[test]
 fn rss_types_are_validated() {
-    let mut world = World::active();
-    assert_eq!(world.ask(0, Request::GetHashTypes), (Status::Success, HASH_TYPES.to_le_bytes().to_vec()));
-    world.granted(Request::SetHashTypes(0));
+    let mut world = FourVfPort::active();
+    assert_eq!(
+        world.ask(0, VirtchnlRequest::GetHashTypes),
+        (VirtchnlStatus::Success, HASH_TYPES.to_le_bytes().to_vec())
+    );
+    world.granted(VirtchnlRequest::SetHashTypes(0));
     assert_eq!(world.told().types, 0, "DPDK begins with none");
-    world.granted(Request::SetHashTypes(u64::MAX));
+    world.granted(VirtchnlRequest::SetHashTypes(u64::MAX));
     assert_eq!(world.told().types, HASH_TYPES);
 }
 
 #[test]
 fn rss_function_is_toeplitz_or_symmetric() {
-    let mut world = World::active();
-    world.granted(Request::HashFunction(VSI, 2));
-    assert_eq!(world.told().function, HashFunction::Symmetric);
-    world.granted(Request::HashFunction(VSI, 0));
-    assert_eq!(world.told().function, HashFunction::Toeplitz);
-    world.refused(Request::HashFunction(VSI, 1), Refusal::Hash);
+    let mut world = FourVfPort::active();
+    world.granted(VirtchnlRequest::HashFunction(VSI, 2));
+    assert_eq!(world.told().function, RssHashFunction::Symmetric);
+    world.granted(VirtchnlRequest::HashFunction(VSI, 0));
+    assert_eq!(world.told().function, RssHashFunction::Toeplitz);
+    world.refused(VirtchnlRequest::HashFunction(VSI, 1), VirtchnlRefusal::Hash);
 }
 
 #[test]
 fn rss_requests_need_the_capability() {
-    let mut world = World::new();
-    world.introduce(0, Capabilities::L2);
-    world.refused(Request::HashKey(VSI, &[7; 52]), Refusal::NotAgreed);
+    let mut world = FourVfPort::new();
+    world.introduce(0, VfCapabilities::L2);
+    world.refused(VirtchnlRequest::HashKey(VSI, &[7; 52]), VirtchnlRefusal::NotAgreed);
 }
 
 /// Asserts that every message gets a reply (unless the VF resets itself), that no other VF receives one, and that
 /// the PF's state of the VF is bounded.
 fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     world.set(|policy| policy.trust = true);
     world.introduce(0, crate::avf::pf::OFFERED);
     for (number, mut body) in messages {

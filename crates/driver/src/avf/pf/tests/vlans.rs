@@ -1,40 +1,42 @@
 //! Tests requested VLANs while the administrator changes the allowed ones.
 
-use super::{VSI, World};
-use crate::avf::pf::{OFFERED, Refusal};
-use ::avf::virtchnl::{Packed, Request, Status, Tag, VlanFilter};
+use super::{FourVfPort, VSI};
+use crate::avf::pf::{OFFERED, VirtchnlRefusal};
+use ::avf::virtchnl::{EncodedList, VirtchnlRequest, VirtchnlStatus, VlanFilter, VlanFilterTag};
 use std::vec::Vec;
 
 /// Requests VLANs like iavf: all in one request.
-fn ask(world: &mut World, on: bool, ids: &[u16]) -> Status {
-    let filter =
-        |id: &u16| VlanFilter { outer: Tag { tci: *id, mask: 0, tpid: 0x8100 }, inner: Tag::default() };
+fn ask(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
+    let filter = |id: &u16| VlanFilter {
+        outer: VlanFilterTag { tci: *id, mask: 0, tpid: 0x8100 },
+        inner: VlanFilterTag::default(),
+    };
     let list: Vec<_> = ids.iter().map(filter).collect();
-    world.ask(0, Request::VlanFilters(on, VSI, Packed::new(&list).list())).0
+    world.ask(0, VirtchnlRequest::VlanFilters(on, VSI, EncodedList::new(&list).list())).0
 }
 
-fn allow(world: &mut World, ids: Option<&[u16]>) {
+fn allow(world: &mut FourVfPort, ids: Option<&[u16]>) {
     world.set(|policy| policy.vlans = ids.map(|ids| ids.iter().copied().collect()));
 }
 
-fn members(world: &World) -> Vec<u16> {
+fn members(world: &FourVfPort) -> Vec<u16> {
     world.told().vlans.iter().copied().collect()
 }
 
 /// iavf forgets all VLANs of a request that fails.
 #[test]
 fn partly_allowed_vlan_list_is_applied_in_part() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     allow(&mut world, Some(&[20]));
-    assert_eq!(ask(&mut world, true, &[0, 10, 20]), Status::Success);
+    assert_eq!(ask(&mut world, true, &[0, 10, 20]), VirtchnlStatus::Success);
     assert_eq!(members(&world), [0, 20]);
-    assert_eq!(ask(&mut world, true, &[30]), Status::Success);
-    assert_eq!((members(&world), world.refusals(Refusal::VlanNotAllowed)), (Vec::from([0, 20]), 2));
+    assert_eq!(ask(&mut world, true, &[30]), VirtchnlStatus::Success);
+    assert_eq!((members(&world), world.refusals(VirtchnlRefusal::VlanNotAllowed)), (Vec::from([0, 20]), 2));
 }
 
 #[test]
 fn allowed_vlans_change_membership_without_reset() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     ask(&mut world, true, &[10, 20]);
     let resets = world.told().resets;
     for (allowed, expected) in [
@@ -52,14 +54,14 @@ fn allowed_vlans_change_membership_without_reset() {
 
 #[test]
 fn withheld_vlan_can_return_after_a_vf_reset() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     ask(&mut world, true, &[10, 20]);
     allow(&mut world, Some(&[20]));
     // The driver resets the VF, for another MTU for example, and requests its VLANs again.
     world.card.flr(0);
     world.pf.visit(&mut world.card);
     world.introduce(0, OFFERED);
-    assert_eq!(ask(&mut world, true, &[10, 20]), Status::Success);
+    assert_eq!(ask(&mut world, true, &[10, 20]), VirtchnlStatus::Success);
     assert_eq!(members(&world), [0, 20]);
     allow(&mut world, Some(&[10, 20]));
     assert_eq!(members(&world), [0, 10, 20]);
@@ -68,11 +70,11 @@ fn withheld_vlan_can_return_after_a_vf_reset() {
 #[test]
 fn withheld_vlan_of_a_vf_ends_with_leave_or_reset() {
     for leaves in [true, false] {
-        let mut world = World::active();
+        let mut world = FourVfPort::active();
         allow(&mut world, Some(&[20]));
         ask(&mut world, true, &[10, 20]);
         if leaves {
-            assert_eq!(ask(&mut world, false, &[10]), Status::Success);
+            assert_eq!(ask(&mut world, false, &[10]), VirtchnlStatus::Success);
         } else {
             world.card.flr(0);
             world.pf.visit(&mut world.card);
@@ -84,10 +86,10 @@ fn withheld_vlan_of_a_vf_ends_with_leave_or_reset() {
 
 #[test]
 fn withheld_vlans_count_against_the_vlan_quota_of_a_vf() {
-    let mut world = World::active();
+    let mut world = FourVfPort::active();
     allow(&mut world, Some(&[99]));
-    assert_eq!(ask(&mut world, true, &(1..=17).collect::<Vec<_>>()), Status::Success);
-    assert_eq!((members(&world), world.refusals(Refusal::TooManyVlans)), (Vec::from([0]), 1));
+    assert_eq!(ask(&mut world, true, &(1..=17).collect::<Vec<_>>()), VirtchnlStatus::Success);
+    assert_eq!((members(&world), world.refusals(VirtchnlRefusal::TooManyVlans)), (Vec::from([0]), 1));
     allow(&mut world, None);
     assert_eq!(members(&world), (0..=16).collect::<Vec<_>>());
     ask(&mut world, true, &[99]);

@@ -1,31 +1,31 @@
 //! Driver start: registers and memory of either function, without charges, as nothing is measured then. The
 //! PF driver responds at once.
 
-use super::{Port, PortBus};
+use super::{AvfBus, AvfPort};
 use crate::machine::chipset::Chipset;
-use crate::machine::parts::bus::Path;
-use avf::control::{Control, Order};
-use avf::virtchnl::Statistics;
-use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
+use crate::machine::parts::bus::FunctionMemory;
+use avf::control::{CardControl, CardOrder};
+use avf::virtchnl::VfTrafficStatistics;
+use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
 use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
 /// A driver's view of its function.
 pub(super) struct FunctionView<'a> {
-    pub(super) port: &'a mut Port,
+    pub(super) port: &'a mut AvfPort,
     pub(super) chipset: &'a mut Chipset,
     pub(super) function: Function,
     pub(super) now: Time,
 }
 
 impl FunctionView<'_> {
-    fn path(&self) -> &Path {
-        let Port { functions, .. } = &*self.port;
+    fn path(&self) -> &FunctionMemory {
+        let AvfPort { functions, .. } = &*self.port;
         functions.path(self.function).expect("a driver's function exists")
     }
 
-    fn path_mut(&mut self) -> &mut Path {
+    fn path_mut(&mut self) -> &mut FunctionMemory {
         match self.function {
             Function::Pf => &mut self.port.functions.pf,
             Function::Vf(_) => &mut self.port.functions.vf,
@@ -42,9 +42,9 @@ impl Hal for FunctionView<'_> {
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        let Port { card, functions, .. } = &mut *self.port;
+        let AvfPort { card, functions, .. } = &mut *self.port;
         match self.function {
-            Function::Pf => card.pf_write(offset, value, &mut PortBus { functions, chipset: self.chipset }),
+            Function::Pf => card.pf_write(offset, value, &mut AvfBus { functions, chipset: self.chipset }),
             Function::Vf(vf) => card.write(vf, offset, value),
         }
     }
@@ -60,7 +60,7 @@ impl Hal for FunctionView<'_> {
 }
 
 impl DmaHal for FunctionView<'_> {
-    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.path_mut().allocate(length, align)
     }
 
@@ -69,26 +69,26 @@ impl DmaHal for FunctionView<'_> {
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        let Port { functions, .. } = &*self.port;
+        let AvfPort { functions, .. } = &*self.port;
         let path = functions.path(self.function).expect("a driver's function exists");
         path.write(self.chipset, iova, from);
     }
 }
 
-impl Control for FunctionView<'_> {
-    fn order(&mut self, vf: u8, order: Order<'_>) {
+impl CardControl for FunctionView<'_> {
+    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
         self.port.card.order(vf, order);
     }
 
-    fn statistics(&mut self, vf: u8) -> Statistics {
+    fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
         self.port.card.statistics(vf)
     }
 }
 
 /// Network wire that delivers one frame.
-pub(super) struct One<'a>(pub(super) Option<&'a [u8]>);
+pub(super) struct SingleFrameWire<'a>(pub(super) Option<&'a [u8]>);
 
-impl plane::Wire for One<'_> {
+impl plane::UplinkWire for SingleFrameWire<'_> {
     fn transmit(&mut self, _frame: &[u8]) -> bool {
         false
     }

@@ -10,29 +10,29 @@
 mod boot;
 pub(crate) mod pair;
 
-use super::bus::Path;
+use super::bus::FunctionMemory;
 use super::card::card_time;
-use super::wire::{Line, client_address};
-use crate::machine::books::Books;
+use super::wire::{ClientWire, client_address};
+use crate::machine::books::ConservationChecks;
 use crate::machine::chipset::Chipset;
 use avf::bits::dyn_ctl;
-use avf::control::Control;
+use avf::control::CardControl;
 use avf::ids::{MAX_PAIRS, MAX_VFS};
 use avf::register as r;
-use avf_nic::Card;
-use boot::{FunctionView, One};
-use driver::avf::pf::Pf;
-use driver::avf::vf::{Vf, Wishes};
-use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
+use avf_nic::Nic;
+use boot::{FunctionView, SingleFrameWire};
+use driver::avf::pf::AvfPf;
+use driver::avf::vf::{AvfDriver, AvfDriverConfig};
+use guest::packet::{self, ReceivedPacket, TCP_HEADERS, UDP_HEADERS};
 use i82576::{MacAddress, Time};
-use pcie::msix::Message;
+use pcie::msix::InterruptMessage;
 use pcie::{Bus, DmaFault, Function, Iova, Rid};
 use plane::pacing::Pacing;
-use plane::switch::{Mirrors, Storm, Tables};
-use plane::uplink::Uplink;
+use plane::switch::{PortMirrorRules, StormState, SwitchTables};
+use plane::uplink::UplinkMode;
 use plane::{Plane, PortCounters};
 use policy::VfPolicy;
-use sim::Instant;
+use sim::VirtualInstant;
 
 /// Index of the only VF that has a driver.
 pub(crate) const VF: u8 = 0;
@@ -51,41 +51,41 @@ const CANDIDATES: u8 = 255;
 
 /// DMA paths of the functions, and interrupts sent.
 #[derive(Debug)]
-pub(crate) struct Functions {
-    pf: Path,
-    vf: Path,
+pub(crate) struct AvfFunctions {
+    pf: FunctionMemory,
+    vf: FunctionMemory,
     /// Interrupts not yet delivered: sender and message.
-    pub(crate) sent: Vec<(Rid, Message)>,
+    pub(crate) sent: Vec<(Rid, InterruptMessage)>,
     /// DMA requests of functions that do not exist, or blocked by the IOMMU.
     faults: u64,
 }
 
 /// Port of the machine, with its card.
-pub(crate) struct Port {
-    pub(crate) card: Card,
+pub(crate) struct AvfPort {
+    pub(crate) card: Nic,
     plane: Box<Plane<MAX_VFS>>,
-    pf: Option<Pf>,
-    pub(crate) line: Line,
-    pub(crate) functions: Functions,
+    pf: Option<AvfPf>,
+    pub(crate) line: ClientWire,
+    pub(crate) functions: AvfFunctions,
     pairs: u16,
     /// Frames sent by `flows` to find a client's queue.
     probes: u64,
 }
 
-impl std::fmt::Debug for Port {
+impl std::fmt::Debug for AvfPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Port").field("pairs", &self.pairs).finish_non_exhaustive()
     }
 }
 
 /// Bus of the card's functions during a call.
-struct PortBus<'a> {
-    functions: &'a mut Functions,
+struct AvfBus<'a> {
+    functions: &'a mut AvfFunctions,
     chipset: &'a mut Chipset,
 }
 
-impl Functions {
-    fn path(&self, function: Function) -> Option<&Path> {
+impl AvfFunctions {
+    fn path(&self, function: Function) -> Option<&FunctionMemory> {
         match function {
             Function::Pf => Some(&self.pf),
             Function::Vf(VF) => Some(&self.vf),
@@ -93,12 +93,12 @@ impl Functions {
         }
     }
 
-    pub(crate) fn own(&self) -> &Path {
+    pub(crate) fn own(&self) -> &FunctionMemory {
         &self.vf
     }
 }
 
-impl PortBus<'_> {
+impl AvfBus<'_> {
     #[cold]
     fn fault(&mut self, function: Function, iova: Iova) -> DmaFault {
         self.functions.faults += 1;
@@ -106,7 +106,7 @@ impl PortBus<'_> {
     }
 }
 
-impl Bus for PortBus<'_> {
+impl Bus for AvfBus<'_> {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         let assigned = self.functions.path(function).map(|path| path.assigned);
         let assigned = assigned.ok_or_else(|| self.fault(function, iova))?;
@@ -120,7 +120,7 @@ impl Bus for PortBus<'_> {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        let Functions { sent, .. } = &*self.functions;
+        let AvfFunctions { sent, .. } = &*self.functions;
         debug_assert!(
             sent.len() < 1 << 16,
             "too many MSI-X messages are pending: deliver interrupts regularly"
@@ -134,25 +134,25 @@ impl Bus for PortBus<'_> {
     }
 }
 
-impl Port {
+impl AvfPort {
     /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most
     /// once per `interval_us`. Fails if a driver fails or fewer pairs are available.
     pub(crate) fn new(
-        (pf, vf): (Path, Path),
+        (pf, vf): (FunctionMemory, FunctionMemory),
         (pairs, interval_us): (u16, u16),
-        line: Line,
+        line: ClientWire,
         chipset: &mut Chipset,
-    ) -> Result<(Self, Vf), String> {
+    ) -> Result<(Self, AvfDriver), String> {
         let counters = [PortCounters::default(); MAX_VFS];
         let mut plane =
-            Box::new(Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters));
-        plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
-        let functions = Functions { pf, vf, sent: Vec::new(), faults: 0 };
-        let card = Card::new(1);
+            Box::new(Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters));
+        plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
+        let functions = AvfFunctions { pf, vf, sent: Vec::new(), faults: 0 };
+        let card = Nic::new(1);
         let mut port = Self { card, plane, pf: None, line, functions, pairs, probes: 0 };
         port.card.set_bus_master(VF, true);
         let told = |error: &dyn std::fmt::Display| error.to_string();
-        let mut driver = Pf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
+        let mut driver = AvfPf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
         driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
         if !driver.set_pairs(&mut port.side(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
@@ -160,10 +160,16 @@ impl Port {
         }
         driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
-        let wishes =
-            Wishes { pairs, descriptors: RING, batch: BATCH, interval_us, spread: true, ..Wishes::default() };
+        let wishes = AvfDriverConfig {
+            pairs,
+            descriptors: RING,
+            batch: BATCH,
+            interval_us,
+            spread: true,
+            ..AvfDriverConfig::default()
+        };
         let mut hal = port.side(Function::Vf(VF), chipset);
-        let mut driver = Vf::probe_with(&mut hal, ADDRESS, wishes).map_err(|e| told(&e))?;
+        let mut driver = AvfDriver::probe_with(&mut hal, ADDRESS, wishes).map_err(|e| told(&e))?;
         driver.start(&mut hal).map_err(|e| told(&e))?;
         if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
     }
@@ -175,7 +181,7 @@ impl Port {
     /// Finds a client for each queue pair whose frames the card places in that queue, by trying the card.
     pub(crate) fn flows(
         &mut self,
-        driver: &mut Vf,
+        driver: &mut AvfDriver,
         is_stream: bool,
         chipset: &mut Chipset,
     ) -> Result<Vec<MacAddress>, String> {
@@ -197,19 +203,19 @@ impl Port {
     fn queue_of(
         &mut self,
         client: MacAddress,
-        driver: &mut Vf,
+        driver: &mut AvfDriver,
         is_stream: bool,
         chipset: &mut Chipset,
     ) -> Option<u8> {
         let mut frame = [0; TCP_HEADERS];
         let (length, packet) = if is_stream {
-            (TCP_HEADERS, Packet::Tcp { sequence: 0, acknowledgement: 0, window: 0, payload: 0 })
+            (TCP_HEADERS, ReceivedPacket::Tcp { sequence: 0, acknowledgement: 0, window: 0, payload: 0 })
         } else {
-            (UDP_HEADERS, Packet::Udp(0))
+            (UDP_HEADERS, ReceivedPacket::Udp(0))
         };
         packet::fill(&mut frame[..length], client, ADDRESS, packet);
-        let mut bus = PortBus { functions: &mut self.functions, chipset };
-        let mut wire = One(Some(&frame[..length]));
+        let mut bus = AvfBus { functions: &mut self.functions, chipset };
+        let mut wire = SingleFrameWire(Some(&frame[..length]));
         self.card.arrive(&mut self.plane, 1, &mut bus, &mut wire);
         self.probes += 1;
         let (pairs, mut into) = (self.pairs as u8, [0; 128]);
@@ -219,33 +225,33 @@ impl Port {
 
     /// Processes messages and visits the PF driver, during driver start.
     fn round(&mut self, now: Time, chipset: &mut Chipset) {
-        self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
+        self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
         if let Some(mut pf) = self.pf.take() {
             pf.visit(&mut self.side(Function::Pf, chipset));
             self.pf = Some(pf);
         }
-        self.card.apply_policy(&mut self.plane, &Mirrors::NONE);
-        self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
+        self.card.apply_policy(&mut self.plane, &PortMirrorRules::NONE);
+        self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
     }
 
     /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
     /// afterwards.
-    pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
+    pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let Self { card, plane, line, functions, .. } = self;
-        let mut bus = PortBus { functions, chipset };
+        let mut bus = AvfBus { functions, chipset };
         plane.now = card_time(now);
         while card.arrive(plane, BUDGET, &mut bus, line) {}
         while card.forward(plane, BUDGET, &mut bus, line) {}
         let deadline = card.poll(card_time(now), &mut bus).deadline;
-        let deadline = deadline.map(|at| Instant::from_nanos(at.as_nanos()));
+        let deadline = deadline.map(|at| VirtualInstant::from_nanos(at.as_nanos()));
         let listens = (1..=self.pairs as u8).any(|n| card.read(VF, r::dyn_ctl(n)) & dyn_ctl::INTENA != 0);
         let arrival = self.line.next_arrival().filter(|_| listens);
         [arrival, deadline].into_iter().flatten().min()
     }
 
     /// Checks that all frames are accounted for and no function left its memory.
-    pub(crate) fn check_books(&self, books: &mut Books) {
+    pub(crate) fn check_books(&self, books: &mut ConservationChecks) {
         // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);
         let received = statistics.rx_unicast + statistics.rx_discards;

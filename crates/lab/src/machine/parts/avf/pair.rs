@@ -2,23 +2,23 @@
 //! a VF and a driver. A doorbell is a store if the VF's pages are mapped; otherwise it exits, and a process
 //! of the service domain writes the register. The guest sends no PF requests.
 
-use super::{Port, VF};
+use super::{AvfPort, VF};
 use crate::machine::parts::card::card_time;
-use crate::machine::parts::platform::Env;
+use crate::machine::parts::platform::GuestPlatform;
 use avf::ids::MAPPED;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use driver::vf::{TxError, TxOffload};
-use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
-use guest::{Device, DeviceEvents, Platform};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::Cost;
-use hypervisor::exit::ExitKind;
+use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
+use guest::{DeviceEvents, KernelPlatform, NetworkDevice};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::CostConstant;
+use hypervisor::exit::VmExitReason;
 use i82576::{MacAddress, Time};
 use std::time::Duration;
 
 /// Path of a guest's doorbells to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doorbell {
+pub enum DoorbellPath {
     /// The VF's pages are mapped: a doorbell is a store without an exit.
     Memory,
     /// A doorbell's store exits and is sent as a message; the guest continues.
@@ -37,11 +37,11 @@ pub(crate) struct DoorbellCounters {
 }
 
 /// VF as one processor's kernel sees the VF in a step.
-pub(crate) struct PairView<'a> {
-    pub(crate) port: &'a mut Port,
+pub(crate) struct VfQueuePairView<'a> {
+    pub(crate) port: &'a mut AvfPort,
     /// Driver of the VF; taken while the driver works with this same view.
-    pub(crate) driver: Option<&'a mut Vf>,
-    pub(crate) doorbell: Doorbell,
+    pub(crate) driver: Option<&'a mut AvfDriver>,
+    pub(crate) doorbell: DoorbellPath,
     pub(crate) doorbells: &'a mut DoorbellCounters,
     /// Register offsets and values to write for the guest.
     pub(crate) messages: Vec<(u32, u32)>,
@@ -49,8 +49,8 @@ pub(crate) struct PairView<'a> {
     pub(crate) touched: bool,
 }
 
-impl<'a> Env<'_, PairView<'a>> {
-    fn drive<T>(&mut self, act: impl FnOnce(&mut Vf, &mut Self) -> T) -> T {
+impl<'a> GuestPlatform<'_, VfQueuePairView<'a>> {
+    fn drive<T>(&mut self, act: impl FnOnce(&mut AvfDriver, &mut Self) -> T) -> T {
         let driver = self.device.driver.take().expect("the driver is not in use");
         let answer = act(driver, self);
         self.device.driver = Some(driver);
@@ -58,29 +58,29 @@ impl<'a> Env<'_, PairView<'a>> {
     }
 }
 
-impl Hal for Env<'_, PairView<'_>> {
+impl Hal for GuestPlatform<'_, VfQueuePairView<'_>> {
     /// The driver reads no register on the path of a frame, so a read is charged in full.
     fn read(&mut self, offset: u32) -> u32 {
-        self.step.charge(ExitKind::OtherMmio.category(), ExitKind::OtherMmio.price(self.table));
+        self.step.charge(VmExitReason::OtherMmio.category(), VmExitReason::OtherMmio.price(self.table));
         self.device.doorbells.exits += 1;
         self.device.port.card.read(VF, offset)
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        let PairView { port, doorbell, doorbells, messages, touched, .. } = &mut self.device;
-        if *doorbell == Doorbell::Memory && MAPPED.iter().any(|pages| pages.contains(&offset)) {
-            self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+        let VfQueuePairView { port, doorbell, doorbells, messages, touched, .. } = &mut self.device;
+        if *doorbell == DoorbellPath::Memory && MAPPED.iter().any(|pages| pages.contains(&offset)) {
+            self.step.charge(CycleCategory::Driver, self.table[CostConstant::MmioWrite]);
             port.card.write(VF, offset, value);
             (*touched, doorbells.stores) = (true, doorbells.stores + 1);
             return;
         }
         messages.push((offset, value));
         doorbells.exits += 1;
-        self.hardware.waits |= *doorbell == Doorbell::Answered;
-        self.step.charge(ExitKind::OtherMmio.category(), ExitKind::OtherMmio.price(self.table));
-        self.step.charge(Category::Refill, self.table[Cost::ExitPollution]);
-        let sending = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
-        self.step.charge(Category::EventChannel, sending);
+        self.hardware.waits |= *doorbell == DoorbellPath::Answered;
+        self.step.charge(VmExitReason::OtherMmio.category(), VmExitReason::OtherMmio.price(self.table));
+        self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
+        let sending = self.table[CostConstant::EventSend] + self.table[CostConstant::EventRemote];
+        self.step.charge(CycleCategory::EventChannel, sending);
     }
 
     fn now(&self) -> Time {
@@ -90,8 +90,8 @@ impl Hal for Env<'_, PairView<'_>> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-impl DmaHal for Env<'_, PairView<'_>> {
-    fn dma_alloc(&mut self, length: usize, _align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+impl DmaHal for GuestPlatform<'_, VfQueuePairView<'_>> {
+    fn dma_alloc(&mut self, length: usize, _align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         // A driver allocates before it starts, never on the path of a frame.
         Err(OutOfDmaMemory(length))
     }
@@ -107,26 +107,26 @@ impl DmaHal for Env<'_, PairView<'_>> {
 
 /// Queue pair of the VF, by its number. Its vector is the next number.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct VfQueuePair {
     number: u8,
     mac: MacAddress,
     /// Descriptors not returned by the card at the last check.
     unsent: usize,
 }
 
-impl Pair {
+impl VfQueuePair {
     pub(crate) fn new(number: u8, mac: MacAddress) -> Self {
         Self { number, mac, unsent: 0 }
     }
 }
 
-impl Device<Env<'_, PairView<'_>>> for Pair {
+impl NetworkDevice<GuestPlatform<'_, VfQueuePairView<'_>>> for VfQueuePair {
     fn mac(&self) -> MacAddress {
         self.mac
     }
 
     /// Handles an interrupt of the vector, which disabled itself when it interrupted.
-    fn interrupt(&mut self, env: &mut Env<'_, PairView<'_>>, _vector: u16) -> DeviceEvents {
+    fn interrupt(&mut self, env: &mut GuestPlatform<'_, VfQueuePairView<'_>>, _vector: u16) -> DeviceEvents {
         let before = self.unsent;
         self.unsent = env.drive(|driver, env| {
             driver.clean(env);
@@ -135,13 +135,17 @@ impl Device<Env<'_, PairView<'_>>> for Pair {
         DeviceEvents { received: true, transmitted: self.unsent < before }
     }
 
-    fn receive(&mut self, env: &mut Env<'_, PairView<'_>>, into: &mut [u8]) -> Option<usize> {
+    fn receive(
+        &mut self,
+        env: &mut GuestPlatform<'_, VfQueuePairView<'_>>,
+        into: &mut [u8],
+    ) -> Option<usize> {
         let received = env.drive(|driver, env| driver.receive(env, self.number, into))?;
-        env.charge(Category::Driver, env.cost(Cost::RxDriver));
+        env.charge(CycleCategory::Driver, env.cost(CostConstant::RxDriver));
         Some(received.length)
     }
 
-    fn receive_done(&mut self, env: &mut Env<'_, PairView<'_>>) -> bool {
+    fn receive_done(&mut self, env: &mut GuestPlatform<'_, VfQueuePairView<'_>>) -> bool {
         // No frame can be missed: the card interrupts again for frames that arrived since the last poll.
         env.drive(|driver, env| driver.enable_interrupt(env, self.number + 1));
         false
@@ -149,11 +153,11 @@ impl Device<Env<'_, PairView<'_>>> for Pair {
 
     fn transmit(
         &mut self,
-        env: &mut Env<'_, PairView<'_>>,
+        env: &mut GuestPlatform<'_, VfQueuePairView<'_>>,
         frame: &[u8],
         offload: &TxOffload,
     ) -> Result<(), TxError> {
-        env.charge(Category::Driver, env.cost(Cost::TxDriver));
+        env.charge(CycleCategory::Driver, env.cost(CostConstant::TxDriver));
         let (taken, unsent) = env.drive(|driver, env| {
             let taken = driver.transmit_with(env, self.number, frame, offload);
             (taken, driver.tx_pending(self.number))
@@ -166,7 +170,7 @@ impl Device<Env<'_, PairView<'_>>> for Pair {
         self.unsent
     }
 
-    fn flush(&mut self, env: &mut Env<'_, PairView<'_>>) {
+    fn flush(&mut self, env: &mut GuestPlatform<'_, VfQueuePairView<'_>>) {
         env.drive(|driver, env| driver.flush(env));
     }
 }

@@ -9,9 +9,9 @@ pub(crate) const VECTORS: usize = 16;
 
 /// Circular buffer of interrupt bit vectors.
 #[derive(Debug, Default)]
-pub(crate) struct InterruptBits(VecDeque<u128>);
+pub(crate) struct InterruptBitVectors(VecDeque<u128>);
 
-impl InterruptBits {
+impl InterruptBitVectors {
     /// Appends a vector written by the card.
     pub(crate) fn push(&mut self, contexts: u128) {
         if contexts == 0 {
@@ -33,11 +33,11 @@ impl InterruptBits {
 
 #[cfg(test)]
 mod tests {
-    use super::{InterruptBits, VECTORS};
+    use super::{InterruptBitVectors, VECTORS};
 
     #[test]
     fn cdna_bit_vectors_beyond_the_buffer_merge_into_the_last() {
-        let mut bits = InterruptBits::default();
+        let mut bits = InterruptBitVectors::default();
         (0..VECTORS + 3).for_each(|n| bits.push(1 << n));
         bits.push(0);
         assert_eq!((bits.0.len(), bits.0.back()), (VECTORS, Some(&(0b1111 << (VECTORS - 1)))));

@@ -2,15 +2,15 @@
 //! producer index; the card takes a descriptor only with the next sequence number. A violation stops only its
 //! context. [`super::bits`] has the interrupts; frame times are the wire's.
 
-use super::guard::Guard;
-use super::{Buffer, Domain, RING, SEQUENCES};
+use super::guard::GuardedRing;
+use super::{GuestNumber, PageBuffer, RING, SEQUENCES};
 
 /// Number of contexts of the card, at most.
 pub(crate) const CONTEXTS: usize = 128;
 
 /// Reason why the card stopped a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ContextFault {
     /// The producer index is behind the consumer or more than a ring ahead.
     Producer(u32),
     /// A descriptor did not have the expected sequence number.
@@ -19,17 +19,17 @@ pub(crate) enum Fault {
 
 /// Receive or transmit direction of a context.
 #[derive(Debug, Default)]
-struct Queue {
+struct ContextQueue {
     produced: u32,
     consumed: u32,
 }
 
 /// Context: owner of its mailbox, and both directions.
 #[derive(Debug)]
-struct Context {
-    mapped_to: Domain,
-    queues: [Queue; 2],
-    fault: Option<Fault>,
+struct CdnaContext {
+    mapped_to: GuestNumber,
+    queues: [ContextQueue; 2],
+    fault: Option<ContextFault>,
 }
 
 /// Indices of a CDNA context's directions.
@@ -38,25 +38,25 @@ pub(crate) const RECEIVE: usize = 1;
 
 /// CDNA network card with a context for each guest.
 #[derive(Debug, Default)]
-pub(crate) struct Card {
-    contexts: Vec<Option<Context>>,
+pub(crate) struct CdnaCard {
+    contexts: Vec<Option<CdnaContext>>,
     /// Number of writes to mailbox pages not mapped to the writer.
     pub(crate) stray_writes: u64,
 }
 
-impl Card {
+impl CdnaCard {
     /// Assigns the next context and maps its mailbox page to a domain. Returns `None` if all are assigned.
-    pub(crate) fn assign(&mut self, to: Domain) -> Option<usize> {
+    pub(crate) fn assign(&mut self, to: GuestNumber) -> Option<usize> {
         if self.contexts.len() == CONTEXTS {
             return None;
         }
-        self.contexts.push(Some(Context { mapped_to: to, queues: Default::default(), fault: None }));
+        self.contexts.push(Some(CdnaContext { mapped_to: to, queues: Default::default(), fault: None }));
         Some(self.contexts.len() - 1)
     }
 
     /// Handles a domain's write to a mailbox. Returns `false` for a mailbox of another domain: the write
     /// faults in the guest.
-    pub(crate) fn mailbox(&mut self, by: Domain, context: usize, direction: usize, index: u32) -> bool {
+    pub(crate) fn mailbox(&mut self, by: GuestNumber, context: usize, direction: usize, index: u32) -> bool {
         let found = self.contexts.get_mut(context).and_then(Option::as_mut);
         let Some(found) = found.filter(|found| found.mapped_to == by) else {
             self.stray_writes += 1;
@@ -64,7 +64,7 @@ impl Card {
         };
         let queue = &mut found.queues[direction & 1];
         if index.wrapping_sub(queue.consumed) > RING || index.wrapping_sub(queue.produced) > RING {
-            found.fault.get_or_insert(Fault::Producer(index));
+            found.fault.get_or_insert(ContextFault::Producer(index));
         } else {
             queue.produced = index;
         }
@@ -80,7 +80,12 @@ impl Card {
     }
 
     /// Takes a context's next descriptor from its ring.
-    pub(crate) fn take(&mut self, context: usize, direction: usize, ring: &Guard) -> Option<Buffer> {
+    pub(crate) fn take(
+        &mut self,
+        context: usize,
+        direction: usize,
+        ring: &GuardedRing,
+    ) -> Option<PageBuffer> {
         if !self.has(context, direction) {
             return None;
         }
@@ -93,7 +98,7 @@ impl Card {
                 Some(slot.buffer)
             }
             _ => {
-                found.fault.get_or_insert(Fault::Sequence(due));
+                found.fault.get_or_insert(ContextFault::Sequence(due));
                 None
             }
         }
@@ -105,7 +110,7 @@ impl Card {
     }
 
     /// Returns the reason why a context was stopped, if it was.
-    pub(crate) fn fault(&self, context: usize) -> Option<Fault> {
+    pub(crate) fn fault(&self, context: usize) -> Option<ContextFault> {
         self.context(context).and_then(|found| found.fault)
     }
 
@@ -116,7 +121,7 @@ impl Card {
         }
     }
 
-    fn context(&self, context: usize) -> Option<&Context> {
+    fn context(&self, context: usize) -> Option<&CdnaContext> {
         self.contexts.get(context).and_then(Option::as_ref)
     }
 }

@@ -3,8 +3,8 @@
 //! where no guest can. It releases references once the card has completed a descriptor: at the next enqueue,
 //! and at teardown. The caller charges the hypercall.
 
-use super::pages::Pages;
-use super::{Buffer, Descriptor, Domain, RING, SEQUENCES};
+use super::pages::PageOwners;
+use super::{GuestNumber, PageBuffer, RING, SEQUENCES, SequencedDescriptor};
 use thiserror::Error;
 
 /// Error of enqueueing a batch of buffers, none of which is enqueued.
@@ -23,18 +23,18 @@ pub(crate) enum EnqueueError {
 
 /// Ring of a context that only the hypervisor writes.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    owner: Domain,
-    ring: Vec<Option<Descriptor>>,
+pub(crate) struct GuardedRing {
+    owner: GuestNumber,
+    ring: Vec<Option<SequencedDescriptor>>,
     /// Numbers of descriptors written and of descriptors released.
     produced: u32,
     released: u32,
     torn_down: bool,
 }
 
-impl Guard {
+impl GuardedRing {
     /// Creates the ring of a domain's context.
-    pub(crate) fn new(owner: Domain) -> Self {
+    pub(crate) fn new(owner: GuestNumber) -> Self {
         Self { owner, ring: vec![None; RING as usize], produced: 0, released: 0, torn_down: false }
     }
 
@@ -45,10 +45,10 @@ impl Guard {
     /// [`EnqueueError`], with nothing enqueued.
     pub(crate) fn enqueue(
         &mut self,
-        by: Domain,
-        batch: &[Buffer],
+        by: GuestNumber,
+        batch: &[PageBuffer],
         consumed: u32,
-        pages: &mut Pages,
+        pages: &mut PageOwners,
     ) -> Result<u32, EnqueueError> {
         if by != self.owner || self.torn_down {
             return Err(EnqueueError::Context);
@@ -63,7 +63,8 @@ impl Guard {
         for buffer in batch {
             pages.refer(*buffer);
             let sequence = self.produced % SEQUENCES;
-            self.ring[(self.produced % RING) as usize] = Some(Descriptor { buffer: *buffer, sequence });
+            self.ring[(self.produced % RING) as usize] =
+                Some(SequencedDescriptor { buffer: *buffer, sequence });
             self.produced = self.produced.wrapping_add(1);
         }
         Ok(self.produced)
@@ -75,7 +76,7 @@ impl Guard {
     }
 
     /// Releases the descriptors that the card has consumed.
-    pub(crate) fn release(&mut self, consumed: u32, pages: &mut Pages) {
+    pub(crate) fn release(&mut self, consumed: u32, pages: &mut PageOwners) {
         let enqueued = self.produced.wrapping_sub(self.released);
         for _ in 0..consumed.wrapping_sub(self.released).min(enqueued) {
             if let Some(descriptor) = self.ring[(self.released % RING) as usize] {
@@ -85,23 +86,23 @@ impl Guard {
         }
     }
 
-    /// Rejects further batches of the context's buffers. References to pages stay until [`Guard::quiesced`].
+    /// Rejects further batches of the context's buffers. References to pages stay until [`GuardedRing::quiesced`].
     pub(crate) fn tear_down(&mut self) {
         self.torn_down = true;
     }
 
     /// Releases all descriptors, after the card has removed the context.
-    pub(crate) fn quiesced(&mut self, pages: &mut Pages) {
+    pub(crate) fn quiesced(&mut self, pages: &mut PageOwners) {
         self.release(self.produced, pages);
     }
 
     /// Returns the descriptor the card reads at an index.
-    pub(super) fn slot(&self, index: u32) -> Option<Descriptor> {
+    pub(super) fn slot(&self, index: u32) -> Option<SequencedDescriptor> {
         self.ring[(index % RING) as usize]
     }
 
     /// Returns the domain that owns the context.
-    pub(super) fn owner(&self) -> Domain {
+    pub(super) fn owner(&self) -> GuestNumber {
         self.owner
     }
 }

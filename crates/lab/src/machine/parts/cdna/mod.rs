@@ -25,18 +25,18 @@ pub(crate) const RING: u32 = 256;
 pub(crate) const SEQUENCES: u32 = 2 * RING;
 
 /// Number of a guest.
-pub(crate) type Domain = u16;
+pub(crate) type GuestNumber = u16;
 
 /// Memory given to the card: consecutive bytes in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Buffer {
+pub(crate) struct PageBuffer {
     /// Address of the buffer's first byte.
     pub(crate) address: u64,
     /// Length of the buffer in bytes.
     pub(crate) length: u16,
 }
 
-impl Buffer {
+impl PageBuffer {
     /// Returns the numbers of the buffer's pages.
     pub(crate) fn pages(self) -> std::ops::Range<u64> {
         let end = self.address.saturating_add(u64::from(self.length).max(1));
@@ -49,7 +49,7 @@ pub(crate) const PAGE: u64 = 4_096;
 
 /// Slot of a ring: memory, and its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Descriptor {
-    pub(crate) buffer: Buffer,
+pub(crate) struct SequencedDescriptor {
+    pub(crate) buffer: PageBuffer,
     pub(crate) sequence: u32,
 }

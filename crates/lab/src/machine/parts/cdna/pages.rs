@@ -1,41 +1,41 @@
 //! Ownership and descriptor references of pages. A page freed while the card may access it becomes free only
 //! when its last reference is released.
 
-use super::{Buffer, Domain};
+use super::{GuestNumber, PageBuffer};
 
 /// Owners and references of a machine's pages.
 #[derive(Debug)]
-pub(crate) struct Pages(Vec<Page>);
+pub(crate) struct PageOwners(Vec<PageState>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Page {
-    owner: Option<Domain>,
+struct PageState {
+    owner: Option<GuestNumber>,
     references: u32,
     /// The owner has freed the page.
     freed: bool,
 }
 
-impl Pages {
+impl PageOwners {
     /// Creates `count` free memory pages.
     pub(crate) fn new(count: usize) -> Self {
-        Self(vec![Page::default(); count])
+        Self(vec![PageState::default(); count])
     }
 
     /// Gives a free page to a domain. Returns `false` if the page is not free.
-    pub(crate) fn give(&mut self, page: u64, to: Domain) -> bool {
+    pub(crate) fn give(&mut self, page: u64, to: GuestNumber) -> bool {
         let free = self.0.get_mut(page as usize).filter(|page| page.owner.is_none() && page.references == 0);
         free.is_some_and(|page| {
-            *page = Page { owner: Some(to), ..Page::default() };
+            *page = PageState { owner: Some(to), ..PageState::default() };
             true
         })
     }
 
     /// Frees a domain's own page. The page becomes free once no descriptor references it.
-    pub(crate) fn free(&mut self, page: u64, by: Domain) -> bool {
+    pub(crate) fn free(&mut self, page: u64, by: GuestNumber) -> bool {
         let own = self.0.get_mut(page as usize).filter(|page| page.owner == Some(by) && !page.freed);
         own.is_some_and(|page| {
             if page.references == 0 {
-                *page = Page::default();
+                *page = PageState::default();
             } else {
                 page.freed = true;
             }
@@ -44,7 +44,7 @@ impl Pages {
     }
 
     /// Returns `true` if all pages of a buffer belong to the domain and are not freed.
-    pub(crate) fn are_of(&self, buffer: Buffer, domain: Domain) -> bool {
+    pub(crate) fn are_of(&self, buffer: PageBuffer, domain: GuestNumber) -> bool {
         buffer.pages().all(|page| {
             self.0.get(page as usize).is_some_and(|page| page.owner == Some(domain) && !page.freed)
         })
@@ -52,25 +52,25 @@ impl Pages {
 
     /// Returns `true` if the card may access all pages of a buffer for the domain: they belong to it, freed
     /// or not.
-    pub(crate) fn reaches(&self, buffer: Buffer, domain: Domain) -> bool {
+    pub(crate) fn reaches(&self, buffer: PageBuffer, domain: GuestNumber) -> bool {
         let reached = |page: u64| self.0.get(page as usize).is_some_and(|page| page.owner == Some(domain));
         buffer.pages().all(reached)
     }
 
     /// Adds a descriptor's reference to the pages of a checked buffer.
-    pub(crate) fn refer(&mut self, buffer: Buffer) {
+    pub(crate) fn refer(&mut self, buffer: PageBuffer) {
         for page in buffer.pages() {
             self.0[page as usize].references += 1;
         }
     }
 
     /// Removes a descriptor's reference from the pages of a buffer.
-    pub(crate) fn release(&mut self, buffer: Buffer) {
+    pub(crate) fn release(&mut self, buffer: PageBuffer) {
         for page in buffer.pages() {
             let page = &mut self.0[page as usize];
             page.references -= 1;
             if page.references == 0 && page.freed {
-                *page = Page::default();
+                *page = PageState::default();
             }
         }
     }

@@ -1,28 +1,28 @@
 //! Tests of the rules that protect guests from each other.
 
-use super::bits::{InterruptBits, VECTORS};
-use super::card::{Card, Fault, TRANSMIT};
-use super::guard::{EnqueueError, Guard};
-use super::pages::Pages;
-use super::{Buffer, PAGE, RING, SEQUENCES};
+use super::bits::{InterruptBitVectors, VECTORS};
+use super::card::{CdnaCard, ContextFault, TRANSMIT};
+use super::guard::{EnqueueError, GuardedRing};
+use super::pages::PageOwners;
+use super::{PAGE, PageBuffer, RING, SEQUENCES};
 
 /// Creates two guests with pages 0 to 7 and 8 to 15, and a context each.
-fn machine() -> (Pages, Card, [Guard; 2]) {
-    let mut pages = Pages::new(16);
+fn machine() -> (PageOwners, CdnaCard, [GuardedRing; 2]) {
+    let mut pages = PageOwners::new(16);
     (0..16).for_each(|page| assert!(pages.give(page, (page / 8) as u16)));
-    let mut card = Card::default();
+    let mut card = CdnaCard::default();
     assert_eq!([card.assign(0), card.assign(1)], [Some(0), Some(1)]);
-    (pages, card, [Guard::new(0), Guard::new(1)])
+    (pages, card, [GuardedRing::new(0), GuardedRing::new(1)])
 }
 
-fn page(number: u64) -> Buffer {
-    Buffer { address: number * PAGE, length: 1_514 }
+fn page(number: u64) -> PageBuffer {
+    PageBuffer { address: number * PAGE, length: 1_514 }
 }
 
 #[test]
 fn cdna_batch_with_a_foreign_page_is_refused_as_a_whole() {
     let (mut pages, _, [mut guard, _]) = machine();
-    let across = Buffer { address: 8 * PAGE - 4, length: 8 };
+    let across = PageBuffer { address: 8 * PAGE - 4, length: 8 };
     for (bad, at) in [(page(8), 1), (across, 1), (page(99), 1), (page(u64::MAX / PAGE), 1)] {
         assert_eq!(guard.enqueue(0, &[page(1), bad], 0, &mut pages), Err(EnqueueError::Page(at)));
     }
@@ -56,7 +56,7 @@ fn forged_cdna_producer_index_fails_the_sequence_check() {
             }
             card.mailbox(0, 0, TRANSMIT, sent + ahead);
             assert_eq!(card.take(0, TRANSMIT, &guard), None);
-            assert_eq!(card.fault(0), Some(Fault::Sequence(sent % SEQUENCES)), "{sent} and {ahead}");
+            assert_eq!(card.fault(0), Some(ContextFault::Sequence(sent % SEQUENCES)), "{sent} and {ahead}");
         }
     }
 }
@@ -66,7 +66,7 @@ fn invalid_cdna_producer_index_stops_only_its_context() {
     for forged in [RING + 5, u32::MAX, 1 << 31] {
         let (mut pages, mut card, [_, mut guard]) = machine();
         card.mailbox(0, 0, TRANSMIT, forged);
-        assert_eq!(card.fault(0), Some(Fault::Producer(forged)));
+        assert_eq!(card.fault(0), Some(ContextFault::Producer(forged)));
         let index = guard.enqueue(1, &[page(9)], 0, &mut pages).unwrap();
         card.mailbox(1, 1, TRANSMIT, index);
         assert_eq!(card.take(1, TRANSMIT, &guard), Some(page(9)));
@@ -117,7 +117,7 @@ fn torn_down_cdna_context_keeps_pages_until_quiesced() {
 
 #[test]
 fn cdna_interrupt_bits_of_all_contexts_survive_a_full_buffer() {
-    let mut bits = InterruptBits::default();
+    let mut bits = InterruptBitVectors::default();
     (0..VECTORS + 40).for_each(|n| bits.push(1 << n));
     assert_eq!(bits.take().count(), VECTORS + 40);
     assert_eq!(bits.take().count(), 0);

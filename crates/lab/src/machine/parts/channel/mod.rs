@@ -13,10 +13,10 @@ pub(crate) mod offload;
 #[cfg(test)]
 mod tests;
 
-use super::cdna::pages::Pages;
-use super::cdna::{Buffer, Domain, PAGE};
+use super::cdna::pages::PageOwners;
+use super::cdna::{GuestNumber, PAGE, PageBuffer};
 use guest::packet::{IP_HEADERS, TCP_HEADERS};
-use split::{MAX_FRAME, Offload, PIECES};
+use split::{MAX_FRAME, PIECES, PendingOffloads};
 
 /// Bytes of headers that the driver domain copies, at most.
 pub(crate) const HEADERS: usize = 128;
@@ -25,18 +25,18 @@ pub(crate) const SEGMENTS: usize = 128;
 
 /// Transmit request of a guest on the packet channel.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct ChannelRequest {
     /// Ethernet, IP and TCP headers of the packet.
     pub(crate) header: Vec<u8>,
     /// Payload buffers, each within a page.
-    pub(crate) pieces: Vec<Buffer>,
+    pub(crate) pieces: Vec<PageBuffer>,
     /// Offloads that the packet still needs.
-    pub(crate) offload: Offload,
+    pub(crate) offload: PendingOffloads,
 }
 
 /// Reason why the driver domain refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestError {
+pub(crate) enum ChannelRequestError {
     /// The headers are too short, too long, or not those of a packet that can be segmented as requested.
     Header,
     /// The buffers are too many, empty, across pages, or inconsistent with the headers.
@@ -49,28 +49,32 @@ pub(crate) enum RequestError {
 
 /// Packet in the driver domain.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
+pub(crate) struct ChannelPacket {
     header: [u8; HEADERS],
     length: usize,
-    pieces: Vec<Buffer>,
-    pub(crate) offload: Offload,
+    pieces: Vec<PageBuffer>,
+    pub(crate) offload: PendingOffloads,
 }
 
 /// Checks a request of `owner`, copies its headers and pins its pages.
-pub(crate) fn accept(request: &Request, owner: Domain, pages: &mut Pages) -> Result<Packet, RequestError> {
+pub(crate) fn accept(
+    request: &ChannelRequest,
+    owner: GuestNumber,
+    pages: &mut PageOwners,
+) -> Result<ChannelPacket, ChannelRequestError> {
     let mut header = [0; HEADERS];
     let length = request.header.len();
-    header.get_mut(..length).ok_or(RequestError::Header)?.copy_from_slice(&request.header);
-    let packet = Packet { header, length, pieces: request.pieces.clone(), offload: request.offload };
+    header.get_mut(..length).ok_or(ChannelRequestError::Header)?.copy_from_slice(&request.header);
+    let packet = ChannelPacket { header, length, pieces: request.pieces.clone(), offload: request.offload };
     packet.check()?;
     if !packet.pieces.iter().all(|piece| pages.are_of(*piece, owner)) {
-        return Err(RequestError::Page);
+        return Err(ChannelRequestError::Page);
     }
     packet.pieces.iter().for_each(|piece| pages.refer(*piece));
     Ok(packet)
 }
 
-impl Packet {
+impl ChannelPacket {
     /// Returns the packet's headers as copied.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header[..self.length]
@@ -87,35 +91,35 @@ impl Packet {
     }
 
     /// Returns the buffers of the packet's payload.
-    pub(crate) fn pieces(&self) -> &[Buffer] {
+    pub(crate) fn pieces(&self) -> &[PageBuffer] {
         &self.pieces
     }
 
     /// Releases the pages of a packet that was sent.
-    pub(crate) fn release(self, pages: &mut Pages) {
+    pub(crate) fn release(self, pages: &mut PageOwners) {
         self.pieces.into_iter().for_each(|piece| pages.release(piece));
     }
 
     /// Checks that buffers, headers and offloads are consistent.
-    fn check(&self) -> Result<(), RequestError> {
-        let lies_in_a_page = |piece: &Buffer| piece.length > 0 && piece.pages().count() == 1;
+    fn check(&self) -> Result<(), ChannelRequestError> {
+        let lies_in_a_page = |piece: &PageBuffer| piece.length > 0 && piece.pages().count() == 1;
         let total = self.length + self.payload();
         if self.pieces.len() > PIECES || !self.pieces.iter().all(lies_in_a_page) || total > MAX_FRAME {
-            return Err(RequestError::Length);
+            return Err(ChannelRequestError::Length);
         }
         if self.length < IP_HEADERS - 20 {
-            return Err(RequestError::Header);
+            return Err(ChannelRequestError::Header);
         }
         let Some(size) = self.offload.segment else { return Ok(()) };
         let header = self.header();
         if !is_tcp(header) {
-            return Err(RequestError::Header);
+            return Err(ChannelRequestError::Header);
         }
         if usize::from(u16::from_be_bytes([header[16], header[17]])) + 14 != total {
-            return Err(RequestError::Length);
+            return Err(ChannelRequestError::Length);
         }
         if size == 0 || self.payload().div_ceil(size.into()) > SEGMENTS {
-            return Err(RequestError::Segment);
+            return Err(ChannelRequestError::Segment);
         }
         Ok(())
     }

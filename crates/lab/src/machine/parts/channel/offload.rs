@@ -2,7 +2,7 @@
 //! filters have seen one packet. Headers are rewritten for each segment, payload stays in place. The payload
 //! checksum is computed when a segment is copied.
 
-use super::Packet;
+use super::ChannelPacket;
 use guest::packet::IP_HEADERS;
 
 const IP: usize = 14;
@@ -15,24 +15,24 @@ const FIRST: u8 = 0x80;
 
 /// Segment: its headers, and its range of the packet's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Segment {
+pub(crate) struct PacketSegment {
     pub(crate) header: Vec<u8>,
     pub(crate) from: usize,
     pub(crate) length: usize,
 }
 
 /// Cuts a packet into TCP segments. Returns it as one segment if it needs no segmentation.
-pub(crate) fn cut(packet: &Packet) -> Vec<Segment> {
+pub(crate) fn cut(packet: &ChannelPacket) -> Vec<PacketSegment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {
-        return vec![Segment { header: packet.header().to_vec(), from: 0, length: payload }];
+        return vec![PacketSegment { header: packet.header().to_vec(), from: 0, length: payload }];
     };
     let count = payload.div_ceil(size).max(1);
     (0..count)
         .map(|n| {
             let from = n * size;
             let length = size.min(payload - from);
-            Segment { header: header(packet.header(), (n, count), from, length), from, length }
+            PacketSegment { header: header(packet.header(), (n, count), from, length), from, length }
         })
         .collect()
 }

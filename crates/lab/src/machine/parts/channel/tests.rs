@@ -1,47 +1,52 @@
 //! Tests that packets cross the channel intact and hostile requests have no effect.
 
 use super::offload::cut;
-use super::{HEADERS, Packet, Request, RequestError, accept, slots};
-use crate::machine::parts::cdna::pages::Pages;
-use crate::machine::parts::cdna::{Buffer, PAGE};
+use super::{ChannelPacket, ChannelRequest, ChannelRequestError, HEADERS, accept, slots};
+use crate::machine::parts::cdna::pages::PageOwners;
+use crate::machine::parts::cdna::{PAGE, PageBuffer};
 use guest::packet::{self, TCP_HEADERS};
 use i82576::MacAddress;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
-use split::{MAX_FRAME, Offload, PIECES};
+use split::{MAX_FRAME, PIECES, PendingOffloads};
 
 /// Creates two guests of 32 pages.
-fn pages() -> Pages {
-    let mut pages = Pages::new(64);
+fn pages() -> PageOwners {
+    let mut pages = PageOwners::new(64);
     (0..64).for_each(|page| assert!(pages.give(page, (page / 32) as u16)));
     pages
 }
 
 /// Creates a packet of the first guest with this payload.
-fn request(payload: usize, segment: Option<u16>) -> Request {
+fn request(payload: usize, segment: Option<u16>) -> ChannelRequest {
     let mut frame = vec![0; TCP_HEADERS + payload];
-    let tcp = packet::Packet::Tcp { sequence: u32::MAX - 2_000, acknowledgement: 1, window: 9, payload };
+    let tcp =
+        packet::ReceivedPacket::Tcp { sequence: u32::MAX - 2_000, acknowledgement: 1, window: 9, payload };
     packet::fill(&mut frame, MacAddress([2; 6]), MacAddress([4; 6]), tcp);
     frame.truncate(TCP_HEADERS);
-    let pieces = (0..payload.div_ceil(PAGE as usize)).map(|n| Buffer {
+    let pieces = (0..payload.div_ceil(PAGE as usize)).map(|n| PageBuffer {
         address: n as u64 * PAGE,
         length: (payload - n * PAGE as usize).min(PAGE as usize) as u16,
     });
-    Request { header: frame, pieces: pieces.collect(), offload: Offload { csum_blank: true, segment } }
+    ChannelRequest {
+        header: frame,
+        pieces: pieces.collect(),
+        offload: PendingOffloads { csum_blank: true, segment },
+    }
 }
 
-fn accepted(request: &Request, pages: &mut Pages) -> Packet {
+fn accepted(request: &ChannelRequest, pages: &mut PageOwners) -> ChannelPacket {
     accept(request, 0, pages).unwrap()
 }
 
 #[test]
 fn packet_offload_flags_survive_the_channel_between_domains() {
     for offload in [
-        Offload { csum_blank: false, segment: None },
-        Offload { csum_blank: true, segment: None },
-        Offload { csum_blank: true, segment: Some(1_448) },
+        PendingOffloads { csum_blank: false, segment: None },
+        PendingOffloads { csum_blank: true, segment: None },
+        PendingOffloads { csum_blank: true, segment: Some(1_448) },
     ] {
         let mut pages = pages();
-        let packet = accepted(&Request { offload, ..request(30_000, None) }, &mut pages);
+        let packet = accepted(&ChannelRequest { offload, ..request(30_000, None) }, &mut pages);
         assert_eq!((packet.offload, packet.payload(), packet.pages()), (offload, 30_000, 8));
     }
     assert_eq!([0, 1_448, 4_030, 4_031, 63_712].map(slots), [1, 1, 1, 2, 16]);
@@ -68,7 +73,7 @@ fn page_of_a_channel_packet_is_pinned_until_its_release() {
     assert!(pages.references() == 0 && pages.give(1, 1));
     assert_eq!(
         accept(&request(8_192, None), 0, &mut pages),
-        Err(RequestError::Page),
+        Err(ChannelRequestError::Page),
         "the page has another owner now"
     );
 }
@@ -76,7 +81,7 @@ fn page_of_a_channel_packet_is_pinned_until_its_release() {
 #[test]
 fn inconsistent_channel_request_is_rejected_without_effect() {
     let good = || request(6_000, Some(1_448));
-    let change = |change: fn(&mut Request)| {
+    let change = |change: fn(&mut ChannelRequest)| {
         let mut asked = good();
         change(&mut asked);
         let mut pages = pages();
@@ -87,42 +92,58 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
     assert_eq!(accept(&good(), 0, &mut pages()).err(), None);
     assert_eq!(
         change(|it| it.pieces[1].address = 40 * PAGE),
-        Some(RequestError::Page),
+        Some(ChannelRequestError::Page),
         "another guest's page"
     );
-    assert_eq!(change(|it| it.pieces[1].address = 900 * PAGE), Some(RequestError::Page), "a free page");
-    assert_eq!(change(|it| it.pieces[1].address = u64::MAX), Some(RequestError::Page), "beyond the memory");
-    assert_eq!(change(|it| it.pieces[1].address += 3_000), Some(RequestError::Length), "across a page");
-    assert_eq!(change(|it| it.pieces[1].length = 0), Some(RequestError::Length));
+    assert_eq!(
+        change(|it| it.pieces[1].address = 900 * PAGE),
+        Some(ChannelRequestError::Page),
+        "a free page"
+    );
+    assert_eq!(
+        change(|it| it.pieces[1].address = u64::MAX),
+        Some(ChannelRequestError::Page),
+        "beyond the memory"
+    );
+    assert_eq!(
+        change(|it| it.pieces[1].address += 3_000),
+        Some(ChannelRequestError::Length),
+        "across a page"
+    );
+    assert_eq!(change(|it| it.pieces[1].length = 0), Some(ChannelRequestError::Length));
     assert_eq!(
         change(|it| it.pieces[1].length += 1),
-        Some(RequestError::Length),
+        Some(ChannelRequestError::Length),
         "longer than its headers say"
     );
-    assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(RequestError::Length));
-    assert_eq!(change(|it| it.header.truncate(50)), Some(RequestError::Header));
-    assert_eq!(change(|it| it.header = vec![0; HEADERS + 1]), Some(RequestError::Header));
-    assert_eq!(change(|it| it.header[23] = 17), Some(RequestError::Header), "UDP is not segmented");
-    assert_eq!(change(|it| it.header[46] = 0xf0), Some(RequestError::Header), "more options than there are");
-    assert_eq!(change(|it| it.offload.segment = Some(0)), Some(RequestError::Segment));
-    assert_eq!(change(|it| it.offload.segment = Some(40)), Some(RequestError::Segment), "150 of them");
+    assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(ChannelRequestError::Length));
+    assert_eq!(change(|it| it.header.truncate(50)), Some(ChannelRequestError::Header));
+    assert_eq!(change(|it| it.header = vec![0; HEADERS + 1]), Some(ChannelRequestError::Header));
+    assert_eq!(change(|it| it.header[23] = 17), Some(ChannelRequestError::Header), "UDP is not segmented");
+    assert_eq!(
+        change(|it| it.header[46] = 0xf0),
+        Some(ChannelRequestError::Header),
+        "more options than there are"
+    );
+    assert_eq!(change(|it| it.offload.segment = Some(0)), Some(ChannelRequestError::Segment));
+    assert_eq!(change(|it| it.offload.segment = Some(40)), Some(ChannelRequestError::Segment), "150 of them");
 }
 
 /// Checks the length of packets that are not segmented, so the lengths in their headers do not matter.
 #[test]
 fn channel_limits_the_packet_length() {
-    let found = |change: &dyn Fn(&mut Request)| {
+    let found = |change: &dyn Fn(&mut ChannelRequest)| {
         let mut asked = request(1, None);
         change(&mut asked);
         accept(&asked, 0, &mut pages()).err()
     };
     let pieces = |count: usize| found(&|it| it.pieces = vec![it.pieces[0]; count]);
-    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(RequestError::Length)));
+    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(ChannelRequestError::Length)));
     let bytes = |total: usize| found(&|it| it.pieces = request(total - TCP_HEADERS, None).pieces);
-    assert_eq!((bytes(MAX_FRAME), bytes(MAX_FRAME + 1)), (None, Some(RequestError::Length)));
+    assert_eq!((bytes(MAX_FRAME), bytes(MAX_FRAME + 1)), (None, Some(ChannelRequestError::Length)));
     let header = |length: usize| found(&|it| it.header.truncate(length));
-    assert_eq!((header(14), header(13)), (None, Some(RequestError::Header)));
-    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(RequestError::Length));
+    assert_eq!((header(14), header(13)), (None, Some(ChannelRequestError::Header)));
+    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(ChannelRequestError::Length));
     assert_eq!(found(&|it| it.pieces = Vec::new()), None, "headers alone");
 }
 
@@ -146,7 +167,7 @@ proptest! {
             let mut frame = segment.header.clone();
             prop_assert_eq!(frame[14..34].chunks(2).map(|p| u32::from(p[0]) << 8 | u32::from(p[1])).sum::<u32>() % 0xffff, 0);
             frame.resize(frame.len() + segment.length, 0);
-            let packet::Packet::Tcp { sequence, payload, .. } = packet::parse(&frame) else { panic!("no segment") };
+            let packet::ReceivedPacket::Tcp { sequence, payload, .. } = packet::parse(&frame) else { panic!("no segment") };
             prop_assert_eq!((sequence, payload), ((u32::MAX - 2_000).wrapping_add(at as u32), segment.length));
             prop_assert!(segment.length <= usize::from(size));
             at += segment.length;
@@ -171,9 +192,9 @@ proptest! {
             header[23] = 6;
             header[46] = (((header.len() - 34) / 4) << 4) as u8;
         }
-        let pieces = pieces.into_iter().map(|(address, length)| Buffer { address, length }).collect();
+        let pieces = pieces.into_iter().map(|(address, length)| PageBuffer { address, length }).collect();
         let mut pages = pages();
-        if let Ok(packet) = accept(&Request { header, pieces, offload: Offload { csum_blank: true, segment } }, 0, &mut pages) {
+        if let Ok(packet) = accept(&ChannelRequest { header, pieces, offload: PendingOffloads { csum_blank: true, segment } }, 0, &mut pages) {
             prop_assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
             prop_assert!(cut(&packet).len() <= super::SEGMENTS);
             packet.release(&mut pages);

@@ -2,17 +2,20 @@
 //! period of samples after the other and interrupts for each; the guest's player produces new ones. A missing
 //! period is an underrun. There are no device registers, no other guests and no costs.
 
-use crate::machine::books::Books;
-use crate::machine::engine::{Actor, Defect, Engine};
-use hypervisor::account::{Category, Charge};
+use crate::machine::books::ConservationChecks;
+use crate::machine::engine::{Actor, ModelDefect, Simulation};
+use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::CostTable;
-use hypervisor::cpu::{AfterStep, Clocks, Config, Credit, Machine, Policy, Share, Step, ThreadId, VcpuId};
+use hypervisor::cpu::{
+    CreditClocks, CreditScheduler, HardwareThreadId, HostMachine, ProcessorConfig, SchedulingParameters,
+    SelectedScheduler, VcpuId, VcpuStep, VcpuStepOutcome,
+};
 use hypervisor::domain::DomainKind;
-use sim::{Frequency, Generator, Instant, Span};
+use sim::{Frequency, RandomStream, VirtualDuration, VirtualInstant};
 
 /// Parameters of an audio run.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct AudioSetup {
     /// The guest is in the real-time class.
     pub real_time: bool,
     /// Period of the scheduler's tick, in milliseconds.
@@ -20,20 +23,20 @@ pub struct Plan {
     /// Scheduling weights of guest and service domain.
     pub weights: (u16, u16),
     /// Time that the guest works per period.
-    pub work: Span,
+    pub work: VirtualDuration,
     /// Seed of the audio run's phases.
     pub seed: u64,
     /// Virtual time that the run lasts.
-    pub span: Span,
+    pub span: VirtualDuration,
 }
 
 /// Work of the guest per period, fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms
 /// and weights 1:16 (Dong et al., SYSTOR 2009).
-pub const WORK: Span = Span::from_micros(176);
+pub const WORK: VirtualDuration = VirtualDuration::from_micros(176);
 /// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
 /// Period of 512 samples at 48 kHz, and periods in the buffer, as requested by low-latency players.
-const PERIOD: Span = Span::from_nanos(10_666_667);
+const PERIOD: VirtualDuration = VirtualDuration::from_nanos(10_666_667);
 const PERIODS: u32 = 2;
 /// Largest deviation of the device's crystal from the processor's, in millionths.
 const DRIFT: u64 = 200;
@@ -45,34 +48,34 @@ const BUSY: u64 = CLOCK / 100;
 
 /// Event of the audio machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Event {
+pub(crate) enum AudioEvent {
     /// The device has consumed a period of samples and interrupts.
     Period,
 }
 
-type Core = crate::machine::engine::Core<Event>;
+type AudioCore = crate::machine::engine::SimulationCore<AudioEvent>;
 
 /// Audio device, and the guest's player.
 #[derive(Debug)]
-pub(crate) struct Audio {
+pub(crate) struct AudioMachine {
     guest: VcpuId,
     /// Period of the audio device, and mean work of the player per period.
-    period: Span,
-    mean: Span,
-    chance: Generator,
+    period: VirtualDuration,
+    mean: VirtualDuration,
+    chance: RandomStream,
     /// Work of the player for the device's next period.
-    work: Span,
+    work: VirtualDuration,
     makes: bool,
     /// Number of periods of samples in the buffer.
     filled: u32,
     underruns: u64,
 }
 
-impl Actor for Audio {
-    type Event = Event;
+impl Actor for AudioMachine {
+    type Event = AudioEvent;
 
-    fn handle(&mut self, Event::Period: Event, now: Instant, core: &mut Core) {
-        core.schedule(now + self.period, Event::Period);
+    fn handle(&mut self, AudioEvent::Period: AudioEvent, now: VirtualInstant, core: &mut AudioCore) {
+        core.schedule(now + self.period, AudioEvent::Period);
         match self.filled.checked_sub(1) {
             Some(rest) => self.filled = rest,
             None => self.underruns += 1,
@@ -82,78 +85,79 @@ impl Actor for Audio {
 
     /// Executes a step of a virtual CPU. The player's work for a period is complete when its next step begins; it
     /// sleeps if the buffer is full.
-    fn execute(&mut self, mut step: Step, core: &mut Core) {
+    fn execute(&mut self, mut step: VcpuStep, core: &mut AudioCore) {
         if step.vcpu() != self.guest {
-            step.charge(Category::Kernel, BUSY);
-            return core.finish(step, AfterStep::Continue);
+            step.charge(CycleCategory::Kernel, BUSY);
+            return core.finish(step, VcpuStepOutcome::Continue);
         }
         if core::mem::take(&mut self.makes) {
             self.filled += 1;
             let mean = self.mean.picos();
-            self.work = Span::from_picos(self.chance.within(mean / 2..mean / 2 * 3 + 1));
+            self.work = VirtualDuration::from_picos(self.chance.within(mean / 2..mean / 2 * 3 + 1));
         }
         let then = if self.filled < PERIODS {
             self.makes = true;
-            step.charge(Category::User, cycles(self.work));
-            AfterStep::Continue
+            step.charge(CycleCategory::User, cycles(self.work));
+            VcpuStepOutcome::Continue
         } else {
-            AfterStep::Block
+            VcpuStepOutcome::Block
         };
         core.finish(step, then);
     }
 
-    fn check_books(&self, books: &mut Books) {
+    fn check_books(&self, books: &mut ConservationChecks) {
         books.never("periods beyond the buffer", u64::from(self.filled.saturating_sub(PERIODS)));
     }
 }
 
-fn cycles(span: Span) -> u64 {
-    Frequency::from_hertz(CLOCK).cycle_at(Instant::ZERO + span)
+fn cycles(span: VirtualDuration) -> u64 {
+    Frequency::from_hertz(CLOCK).cycle_at(VirtualInstant::ZERO + span)
 }
 
 /// Returns the number of underruns in a run.
 ///
 /// # Errors
-/// [`Defect`] of the model.
-pub fn run(plan: &Plan) -> Result<u64, Defect> {
+/// [`ModelDefect`] of the model.
+pub fn run(plan: &AudioSetup) -> Result<u64, ModelDefect> {
     let mut engine = build(plan);
-    engine.observe((Span::ZERO, plan.span), |_| ())?;
+    engine.observe((VirtualDuration::ZERO, plan.span), |_| ())?;
     Ok(engine.system.underruns)
 }
 
 /// Creates the machine in its initial state.
-fn build(plan: &Plan) -> Engine<Audio> {
-    let mut phases = Generator::named(plan.seed, "phases");
+fn build(plan: &AudioSetup) -> Simulation<AudioMachine> {
+    let mut phases = RandomStream::named(plan.seed, "phases");
     let drift = phases.below(2 * DRIFT + 1);
-    let period = Span::from_picos(PERIOD.picos() / 1_000_000 * (1_000_000 - DRIFT + drift));
-    let mut phase = |period: Span| Span::from_picos(phases.below(period.picos()));
-    let clocks = Clocks {
-        millisecond: cycles(Span::from_millis(1)),
+    let period = VirtualDuration::from_picos(PERIOD.picos() / 1_000_000 * (1_000_000 - DRIFT + drift));
+    let mut phase = |period: VirtualDuration| VirtualDuration::from_picos(phases.below(period.picos()));
+    let clocks = CreditClocks {
+        millisecond: cycles(VirtualDuration::from_millis(1)),
         tick_ms: plan.tick_ms,
-        first_tick: cycles(phase(Span::from_millis(plan.tick_ms.max(1).into()))),
-        first_accounting: cycles(phase(Span::from_millis(ACCOUNTING_MS))),
+        first_tick: cycles(phase(VirtualDuration::from_millis(plan.tick_ms.max(1).into()))),
+        first_accounting: cycles(phase(VirtualDuration::from_millis(ACCOUNTING_MS))),
     };
     let first = phase(PERIOD);
     let table = CostTable::nehalem();
-    let config = Config {
+    let config = ProcessorConfig {
         clock: Frequency::from_hertz(CLOCK),
         switch: 0,
         refill: 0,
-        ..Config::from_table(&table, 1, 1)
+        ..ProcessorConfig::from_table(&table, 1, 1)
     };
-    let processors = Machine::with_scheduler(config, Policy::Credit(Credit::new(clocks)));
-    let mut core = Core::new(table, processors);
+    let processors =
+        HostMachine::with_scheduler(config, SelectedScheduler::Credit(CreditScheduler::new(clocks)));
+    let mut core = AudioCore::new(table, processors);
     let mut add = |kind, name: &str, weight, real_time| {
         let domain = core.processors.add_domain(kind, name.to_owned());
-        let share = Share { weight, real_time, ..Share::default() };
-        core.processors.add_vcpu_with(domain, ThreadId::new(0), share)
+        let share = SchedulingParameters { weight, real_time, ..SchedulingParameters::default() };
+        core.processors.add_vcpu_with(domain, HardwareThreadId::new(0), share)
     };
     let guest = add(DomainKind::Hvm, "guest", plan.weights.0, plan.real_time);
     let service = add(DomainKind::Dom0, "dom0", plan.weights.1, false);
-    core.schedule(Instant::ZERO + first, Event::Period);
-    core.wake(service, Instant::ZERO);
-    let chance = Generator::named(plan.seed, "work");
-    let system = Audio {
+    core.schedule(VirtualInstant::ZERO + first, AudioEvent::Period);
+    core.wake(service, VirtualInstant::ZERO);
+    let chance = RandomStream::named(plan.seed, "work");
+    let system = AudioMachine {
         guest,
         period,
         mean: plan.work,
@@ -163,29 +167,29 @@ fn build(plan: &Plan) -> Engine<Audio> {
         filled: PERIODS,
         underruns: 0,
     };
-    Engine { core, system }
+    Simulation { core, system }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PERIODS, Plan, WORK, build, run};
-    use crate::machine::books::Books;
+    use super::{AudioSetup, PERIODS, WORK, build, run};
+    use crate::machine::books::ConservationChecks;
     use crate::machine::engine::Actor;
-    use sim::Span;
+    use sim::VirtualDuration;
 
     #[test]
     fn overfull_audio_buffer_violates_conservation() {
         let violates = |filled| {
-            let mut engine = build(&Plan {
+            let mut engine = build(&AudioSetup {
                 real_time: false,
                 tick_ms: 10,
                 weights: (1, 16),
                 work: WORK,
                 seed: 1,
-                span: Span::from_secs(1),
+                span: VirtualDuration::from_secs(1),
             });
             engine.system.filled = filled;
-            let mut books = Books::default();
+            let mut books = ConservationChecks::default();
             engine.system.check_books(&mut books);
             books.close().is_err()
         };
@@ -194,8 +198,8 @@ mod tests {
 
     fn rate(real_time: bool, tick_ms: u16, weights: (u16, u16)) -> f64 {
         let (seconds, seeds) = (60, 32);
-        let span = Span::from_secs(seconds);
-        let plan = |seed| Plan { real_time, tick_ms, weights, work: WORK, seed, span };
+        let span = VirtualDuration::from_secs(seconds);
+        let plan = |seed| AudioSetup { real_time, tick_ms, weights, work: WORK, seed, span };
         (0..seeds).map(|seed| run(&plan(seed)).unwrap()).sum::<u64>() as f64 / (seconds * seeds) as f64
     }
 

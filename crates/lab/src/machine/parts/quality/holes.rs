@@ -4,7 +4,7 @@
 
 /// Base address and function number of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Location {
+pub struct DeviceLocation {
     /// First base address of the device.
     pub base: u64,
     /// Function number of the device.
@@ -13,7 +13,7 @@ pub struct Location {
 
 /// Device, described by its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Device {
+pub enum AuditedDevice {
     /// Graphics card with its frame-buffer location in register 0x148.
     RadeonLike,
     /// Network card of two functions with the function number in STATUS; the second function flips a bit of
@@ -28,20 +28,20 @@ const PAGE: u32 = 0x1000;
 /// Bytes of registers that are audited.
 pub const SPACE: u32 = 0x6000;
 
-impl Device {
+impl AuditedDevice {
     /// Returns a register's value at a location.
     #[must_use]
-    pub fn read(self, location: Location, offset: u32) -> u32 {
+    pub fn read(self, location: DeviceLocation, offset: u32) -> u32 {
         let function = u32::from(location.function);
         match (self, offset) {
-            (Device::RadeonLike, 0x148) => {
+            (AuditedDevice::RadeonLike, 0x148) => {
                 let first = (location.base >> 16) as u32 & 0xffff;
                 first | ((first + 0xff) & 0xffff) << 16
             }
-            (Device::E1000eLike, 0x8) => 0x8_0080 | (function & 3) << 2,
+            (AuditedDevice::E1000eLike, 0x8) => 0x8_0080 | (function & 3) << 2,
             // RAL and RAH of the first address: the lowest bit of its last byte is the function number.
-            (Device::E1000eLike, 0x5400) => 0x4433_2202,
-            (Device::E1000eLike, 0x5404) => 0x8000_6654 ^ (function & 1) << 8,
+            (AuditedDevice::E1000eLike, 0x5400) => 0x4433_2202,
+            (AuditedDevice::E1000eLike, 0x5404) => 0x8000_6654 ^ (function & 1) << 8,
             _ => offset.wrapping_mul(0x9e37_79b9) >> 7,
         }
     }
@@ -49,14 +49,20 @@ impl Device {
 
 /// Returns the value a guest reads: on a page that traps, the value at the location the guest sees.
 #[must_use]
-pub fn read(device: Device, host: Location, guest: Location, traps: &[u32], offset: u32) -> u32 {
+pub fn read(
+    device: AuditedDevice,
+    host: DeviceLocation,
+    guest: DeviceLocation,
+    traps: &[u32],
+    offset: u32,
+) -> u32 {
     let location = if traps.contains(&(offset / PAGE)) { guest } else { host };
     device.read(location, offset)
 }
 
 /// Returns the offsets of the registers that change only with the device's location.
 #[must_use]
-pub fn audit(device: Device, locations: &[Location]) -> Vec<u32> {
+pub fn audit(device: AuditedDevice, locations: &[DeviceLocation]) -> Vec<u32> {
     let tells = |offset: &u32| {
         locations.windows(2).any(|pair| device.read(pair[0], *offset) != device.read(pair[1], *offset))
     };
@@ -72,15 +78,15 @@ pub fn pages(holes: &[u32]) -> Vec<u32> {
 }
 
 /// Locations of a device that differ in everything.
-pub const LOCATIONS: [Location; 3] = [
-    Location { base: 0xd000_0000, function: 0 },
-    Location { base: 0xe000_0000, function: 1 },
-    Location { base: 0xf000_0000, function: 2 },
+pub const LOCATIONS: [DeviceLocation; 3] = [
+    DeviceLocation { base: 0xd000_0000, function: 0 },
+    DeviceLocation { base: 0xe000_0000, function: 1 },
+    DeviceLocation { base: 0xf000_0000, function: 2 },
 ];
 
 /// Returns the number of a device's holes, and of those closed for a guest that sees another location.
 #[must_use]
-pub fn found_and_closed(device: Device, trap: bool) -> (usize, usize) {
+pub fn found_and_closed(device: AuditedDevice, trap: bool) -> (usize, usize) {
     let holes = audit(device, &LOCATIONS);
     let traps = if trap { pages(&holes) } else { Vec::new() };
     let [guest, host, _] = LOCATIONS;
@@ -92,20 +98,20 @@ pub fn found_and_closed(device: Device, trap: bool) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Device, LOCATIONS, SPACE, audit, found_and_closed, pages, read};
+    use super::{AuditedDevice, LOCATIONS, SPACE, audit, found_and_closed, pages, read};
 
     #[test]
     fn audit_finds_registers_that_reveal_the_bar_address() {
-        assert_eq!(audit(Device::RadeonLike, &LOCATIONS), [0x148]);
-        assert_eq!(audit(Device::E1000eLike, &LOCATIONS), [0x8, 0x5404]);
-        assert!(audit(Device::Clean, &LOCATIONS).is_empty());
-        assert!(audit(Device::RadeonLike, &LOCATIONS[..1]).is_empty(), "one place tells nothing");
+        assert_eq!(audit(AuditedDevice::RadeonLike, &LOCATIONS), [0x148]);
+        assert_eq!(audit(AuditedDevice::E1000eLike, &LOCATIONS), [0x8, 0x5404]);
+        assert!(audit(AuditedDevice::Clean, &LOCATIONS).is_empty());
+        assert!(audit(AuditedDevice::RadeonLike, &LOCATIONS[..1]).is_empty(), "one place tells nothing");
     }
 
     #[test]
     fn trapped_register_page_hides_only_the_bar_address() {
         let [guest, host, _] = LOCATIONS;
-        for device in [Device::RadeonLike, Device::E1000eLike, Device::Clean] {
+        for device in [AuditedDevice::RadeonLike, AuditedDevice::E1000eLike, AuditedDevice::Clean] {
             let traps = pages(&audit(device, &LOCATIONS));
             for offset in (0..SPACE).step_by(4) {
                 assert_eq!(read(device, host, guest, &traps, offset), device.read(guest, offset));
@@ -115,7 +121,9 @@ mod tests {
 
     #[test]
     fn only_trapping_hides_registers_that_reveal_the_bar_address() {
-        for (device, holes) in [(Device::RadeonLike, 1), (Device::E1000eLike, 2), (Device::Clean, 0)] {
+        for (device, holes) in
+            [(AuditedDevice::RadeonLike, 1), (AuditedDevice::E1000eLike, 2), (AuditedDevice::Clean, 0)]
+        {
             assert_eq!(found_and_closed(device, true), (holes, holes));
             assert_eq!(found_and_closed(device, false), (holes, 0));
         }

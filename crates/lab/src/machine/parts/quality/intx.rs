@@ -3,27 +3,27 @@
 //! asserts it again, since the guest may have checked that device before. A shared line is the OR of its
 //! sources.
 
-use sim::{EventQueue, Generator, Instant, Span};
+use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 
 /// Interrupt line of a guest, with the devices that share it.
 #[derive(Debug)]
-pub struct Line {
-    sources: Vec<Source>,
+pub struct IntxLine {
+    sources: Vec<IntxSource>,
     /// The guest has taken an interrupt that it has not ended.
     in_service: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Source {
+struct IntxSource {
     asserts: bool,
     latched: bool,
 }
 
-impl Line {
+impl IntxLine {
     /// Creates a line shared by `sources` devices.
     #[must_use]
     pub fn new(sources: usize) -> Self {
-        Self { sources: vec![Source::default(); sources], in_service: false }
+        Self { sources: vec![IntxSource::default(); sources], in_service: false }
     }
 
     /// Handles an INTx message of a device. Returns `true` if the guest is interrupted now.
@@ -59,22 +59,22 @@ impl Line {
 
 /// Parameters of an INTx run.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct IntxSetup {
     /// Messages per second of each device; at least 1.
     pub rate_hz: u32,
     /// Time from an interrupt to the guest's end of the interrupt.
-    pub eoi_delay: Span,
+    pub eoi_delay: VirtualDuration,
     /// Number of devices that share the line; at least 1.
     pub sharers: usize,
     /// Seed of the times of INTx messages.
     pub seed: u64,
     /// Time during which messages are sent.
-    pub span: Span,
+    pub span: VirtualDuration,
 }
 
 /// Results of an INTx run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Results {
+pub struct IntxResults {
     /// Number of messages whose work no handler found.
     pub lost: u64,
     /// Number of interrupts that the guest took.
@@ -86,35 +86,38 @@ pub struct Results {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Event {
+enum IntxEvent {
     Message(usize),
     Handler,
     End,
 }
 
 /// Time from an interrupt until its handlers check their devices.
-const ENTRY: Span = Span::from_micros(1);
+const ENTRY: VirtualDuration = VirtualDuration::from_micros(1);
 
 /// Runs devices that send, and a guest whose handlers check every device of the line and then end the
 /// interrupt.
 #[must_use]
-pub fn run(plan: &Plan) -> Results {
-    let mut line = Line::new(plan.sharers);
-    let mut chance = Generator::named(plan.seed, "messages");
+pub fn run(plan: &IntxSetup) -> IntxResults {
+    let mut line = IntxLine::new(plan.sharers);
+    let mut chance = RandomStream::named(plan.seed, "messages");
     let mut queue = EventQueue::new();
     let every = 1_000_000_000_000 / u64::from(plan.rate_hz.max(1));
     for device in 0..plan.sharers {
-        queue.schedule(Instant::ZERO + Span::from_picos(chance.below(every)), Event::Message(device));
+        queue.schedule(
+            VirtualInstant::ZERO + VirtualDuration::from_picos(chance.below(every)),
+            IntxEvent::Message(device),
+        );
     }
-    let end = Instant::ZERO + plan.span;
-    let mut found = Results { lost: 0, injected: 0, spurious: 0, messages: 0 };
+    let end = VirtualInstant::ZERO + plan.span;
+    let mut found = IntxResults { lost: 0, injected: 0, spurious: 0, messages: 0 };
     let mut work = 0;
     // A handler cannot end its interrupt before it has checked its devices.
     let delay = plan.eoi_delay.max(ENTRY);
     while let Some((now, event)) = queue.pop() {
         let interrupted = match event {
-            Event::Message(device) => {
-                let wait = Span::from_picos(chance.within(every / 2..every / 2 * 3 + 1));
+            IntxEvent::Message(device) => {
+                let wait = VirtualDuration::from_picos(chance.within(every / 2..every / 2 * 3 + 1));
                 if now + wait < end {
                     queue.schedule(now + wait, event);
                 }
@@ -122,17 +125,17 @@ pub fn run(plan: &Plan) -> Results {
                 work += 1;
                 line.message(device)
             }
-            Event::Handler => {
+            IntxEvent::Handler => {
                 found.spurious += u64::from(work == 0);
                 work = 0;
                 false
             }
-            Event::End => line.end_of_interrupt(),
+            IntxEvent::End => line.end_of_interrupt(),
         };
         if interrupted {
             found.injected += 1;
-            queue.schedule(now + ENTRY, Event::Handler);
-            queue.schedule(now + delay, Event::End);
+            queue.schedule(now + ENTRY, IntxEvent::Handler);
+            queue.schedule(now + delay, IntxEvent::End);
         }
     }
     found.lost = work;
@@ -141,12 +144,12 @@ pub fn run(plan: &Plan) -> Results {
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, Plan, Results, run};
-    use sim::Span;
+    use super::{IntxLine, IntxResults, IntxSetup, run};
+    use sim::VirtualDuration;
 
     #[test]
     fn intx_message_during_service_reasserts_the_line() {
-        let mut line = Line::new(1);
+        let mut line = IntxLine::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
         assert!(line.end_of_interrupt(), "the latched ones are one");
         assert!(!line.end_of_interrupt() && !line.is_asserted());
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn shared_intx_line_is_the_or_of_its_sources() {
-        let mut line = Line::new(2);
+        let mut line = IntxLine::new(2);
         assert!(line.message(0) && !line.message(1) && !line.message(1));
         assert!(line.is_asserted() && line.end_of_interrupt(), "the second device's latched message");
         assert!(!line.end_of_interrupt());
@@ -166,8 +169,8 @@ mod tests {
     #[test]
     fn no_order_of_intx_messages_and_eois_loses_a_message() {
         for order in 0..3u32.pow(10) {
-            let (mut line, mut in_service, mut looked, mut work) = (Line::new(2), false, false, false);
-            let mut step = |line: &mut Line, in_service: &mut bool, work: &mut bool| {
+            let (mut line, mut in_service, mut looked, mut work) = (IntxLine::new(2), false, false, false);
+            let mut step = |line: &mut IntxLine, in_service: &mut bool, work: &mut bool| {
                 if !*in_service {
                     return;
                 }
@@ -199,10 +202,10 @@ mod tests {
         for rate_hz in [100, 10_000, 200_000] {
             for micros in [0, 1, 50, 5_000] {
                 for sharers in [1, 4] {
-                    let span = Span::from_millis(200);
-                    let eoi_delay = Span::from_micros(micros);
-                    let Results { lost, injected, messages, spurious } =
-                        run(&Plan { rate_hz, eoi_delay, sharers, seed: 3, span });
+                    let span = VirtualDuration::from_millis(200);
+                    let eoi_delay = VirtualDuration::from_micros(micros);
+                    let IntxResults { lost, injected, messages, spurious } =
+                        run(&IntxSetup { rate_hz, eoi_delay, sharers, seed: 3, span });
                     assert_eq!(lost, 0, "{rate_hz} {micros} {sharers}");
                     assert!(injected > 0 && injected <= messages && spurious <= injected);
                 }

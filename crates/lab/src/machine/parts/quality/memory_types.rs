@@ -4,7 +4,7 @@
 
 /// Memory type of a page, MTRR or PAT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
+pub enum MemoryType {
     /// Memory type: uncached.
     Uc,
     /// Memory type: write combining.
@@ -19,11 +19,11 @@ pub enum Type {
     UcMinus,
 }
 
-use Type::{Uc, UcMinus, Wb, Wc, Wp, Wt};
+use MemoryType::{Uc, UcMinus, Wb, Wc, Wp, Wt};
 
-impl Type {
+impl MemoryType {
     /// All memory types, in the order of the table's columns.
-    pub const ALL: [Type; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
+    pub const ALL: [MemoryType; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
 
     /// Returns the processor's encoding of the memory type.
     #[must_use]
@@ -40,19 +40,19 @@ impl Type {
 
     /// Decodes a PAT entry. Returns `None` for reserved encodings, whose write faults.
     #[must_use]
-    pub fn of_pat(encoding: u8) -> Option<Type> {
-        Type::ALL.into_iter().find(|kind| kind.encoding() == encoding)
+    pub fn of_pat(encoding: u8) -> Option<MemoryType> {
+        MemoryType::ALL.into_iter().find(|kind| kind.encoding() == encoding)
     }
 
     /// Decodes an MTRR type, which cannot be "uncached minus".
     #[must_use]
-    pub fn of_mtrr(encoding: u8) -> Option<Type> {
-        Type::of_pat(encoding).filter(|kind| *kind != UcMinus)
+    pub fn of_mtrr(encoding: u8) -> Option<MemoryType> {
+        MemoryType::of_pat(encoding).filter(|kind| *kind != UcMinus)
     }
 }
 
-/// Effective type by MTRR (row) and PAT entry (column, in the order of [`Type::ALL`]).
-const EFFECTIVE: [[Type; 6]; 5] = [
+/// Effective type by MTRR (row) and PAT entry (column, in the order of [`MemoryType::ALL`]).
+const EFFECTIVE: [[MemoryType; 6]; 5] = [
     [Uc, Wc, Uc, Uc, Uc, Uc],
     [Uc, Wc, Uc, Uc, Wc, Wc],
     [Uc, Wc, Wt, Wp, Wt, Uc],
@@ -62,20 +62,20 @@ const EFFECTIVE: [[Type; 6]; 5] = [
 
 /// Returns the effective type, or `None` if `mtrr` is not a valid MTRR type.
 #[must_use]
-pub fn effective(mtrr: Type, pat: Type) -> Option<Type> {
+pub fn effective(mtrr: MemoryType, pat: MemoryType) -> Option<MemoryType> {
     EFFECTIVE.get(mtrr as usize).map(|row| row[pat as usize])
 }
 
 /// PAT of the host, as Linux programs the register.
-pub const HOST_PAT: [Type; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
+pub const HOST_PAT: [MemoryType; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
 /// PAT entry of a shadow or nested page-table entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct PatEntry {
     /// Index into the host's PAT.
     pub index: usize,
     /// Memory type that the page gets by this entry.
-    pub gets: Type,
+    pub gets: MemoryType,
     /// The memory type differs from the guest's requested type.
     pub is_fallback: bool,
 }
@@ -83,24 +83,24 @@ pub struct Entry {
 /// Returns the entry for a page whose guest wants `wanted`, under the host's MTRR. Returns `None` if that is
 /// not a valid MTRR type.
 #[must_use]
-pub fn entry(wanted: Type, host_mtrr: Type, host_pat: &[Type; 8]) -> Option<Entry> {
+pub fn entry(wanted: MemoryType, host_mtrr: MemoryType, host_pat: &[MemoryType; 8]) -> Option<PatEntry> {
     effective(host_mtrr, Uc)?;
     let gives = |index: usize| effective(host_mtrr, host_pat[index]);
     if let Some(index) = (0..8).find(|index| gives(*index) == Some(wanted)) {
-        return Some(Entry { index, gets: wanted, is_fallback: false });
+        return Some(PatEntry { index, gets: wanted, is_fallback: false });
     }
     let index = (0..8).find(|index| gives(*index) == Some(Uc)).unwrap_or_default();
-    Some(Entry { index, gets: gives(index)?, is_fallback: true })
+    Some(PatEntry { index, gets: gives(index)?, is_fallback: true })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HOST_PAT, Type, effective, entry};
+    use super::{HOST_PAT, MemoryType, effective, entry};
 
     #[test]
     fn reserved_memory_type_encodings_are_rejected() {
-        let pat: Vec<u8> = (0..=255).filter(|bits| Type::of_pat(*bits).is_some()).collect();
-        let mtrr: Vec<u8> = (0..=255).filter(|bits| Type::of_mtrr(*bits).is_some()).collect();
+        let pat: Vec<u8> = (0..=255).filter(|bits| MemoryType::of_pat(*bits).is_some()).collect();
+        let mtrr: Vec<u8> = (0..=255).filter(|bits| MemoryType::of_mtrr(*bits).is_some()).collect();
         assert_eq!((pat, mtrr), (vec![0, 1, 4, 5, 6, 7], vec![0, 1, 4, 5, 6]));
     }
 
@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn guest_memory_has_the_requested_type_or_is_uncached() {
         let (mut all, mut fallbacks) = (0, 0);
-        for host in &Type::ALL[..5] {
-            for guest in &Type::ALL[..5] {
-                for pat in Type::ALL {
+        for host in &MemoryType::ALL[..5] {
+            for guest in &MemoryType::ALL[..5] {
+                for pat in MemoryType::ALL {
                     let wanted = effective(*guest, pat).unwrap();
                     let entry = entry(wanted, *host, &HOST_PAT).unwrap();
                     assert_eq!(effective(*host, HOST_PAT[entry.index]), Some(entry.gets));
                     assert_eq!(entry.is_fallback, entry.gets != wanted);
-                    assert!(!entry.is_fallback || entry.gets == Type::Uc);
+                    assert!(!entry.is_fallback || entry.gets == MemoryType::Uc);
                     (all, fallbacks) = (all + 1, fallbacks + u32::from(entry.is_fallback));
                 }
             }
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn every_memory_type_is_available_under_a_write_back_mtrr() {
-        for pat in Type::ALL {
-            let wanted = effective(Type::Wb, pat).unwrap();
-            assert!(!entry(wanted, Type::Wb, &HOST_PAT).unwrap().is_fallback);
+        for pat in MemoryType::ALL {
+            let wanted = effective(MemoryType::Wb, pat).unwrap();
+            assert!(!entry(wanted, MemoryType::Wb, &HOST_PAT).unwrap().is_fallback);
         }
-        assert_eq!(effective(Type::UcMinus, Type::Wb), None);
-        assert_eq!(entry(Type::Wb, Type::UcMinus, &HOST_PAT), None);
+        assert_eq!(effective(MemoryType::UcMinus, MemoryType::Wb), None);
+        assert_eq!(entry(MemoryType::Wb, MemoryType::UcMinus, &HOST_PAT), None);
     }
 }

@@ -1,36 +1,43 @@
 //! Creates the service domain's network side, with every front end started. Nothing is charged, as the clock
 //! does not run yet.
 
-use super::dispatch::Placement;
-use super::{Card, Counts, Duty, FrontEndView, Interface, Source, Split, Wires};
-use crate::machine::server::setup::Netback;
+use super::dispatch::BackEndPlacement;
+use super::{
+    BridgeFrameCounters, BridgedCard, EventChannelSource, FrontEndView, PendingCpuWork, SplitConnections,
+    SplitInterface, SplitNetwork,
+};
+use crate::machine::server::setup::NetbackOptions;
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
-use hypervisor::evtchn::{Binding, Channels, Error};
-use hypervisor::grant::Grants;
+use hypervisor::evtchn::{EventChannelError, EventChannels, EventPortBinding};
+use hypervisor::grant::GrantTables;
 use i82576::MacAddress;
-use split::bridge::{Bridge, Port};
-use split::dispatch::Dispatcher;
-use split::front::Hal;
+use split::bridge::{BridgePort, LearningBridge};
+use split::dispatch::EventDispatcher;
+use split::front::NetworkFrontendHal;
 use split::ring::SLOTS;
-use split::{Backend, Front, MAX_FRAME, Rings};
+use split::{InterfaceRings, MAX_FRAME, NetworkBackend, NetworkFrontend};
 use std::collections::VecDeque;
 
-impl Split {
+impl SplitNetwork {
     /// Creates the network side of a service domain with `cpus` virtual CPUs, without cards and guests.
     pub(crate) fn new(
         domain: DomainId,
         cpus: usize,
-        (workers, netback): (usize, Netback),
+        (workers, netback): (usize, NetbackOptions),
         converts: bool,
-        channels: &mut Channels,
+        channels: &mut EventChannels,
     ) -> Self {
         channels.add_domain(domain, cpus as u16);
-        let wires =
-            Wires { grants: Grants::new(), interfaces: Vec::new(), converts, notified: VecDeque::new() };
+        let wires = SplitConnections {
+            grants: GrantTables::new(),
+            interfaces: Vec::new(),
+            converts,
+            notified: VecDeque::new(),
+        };
         let mut duties = Vec::new();
-        duties.resize_with(cpus, Duty::default);
-        let mut backend = Backend::new(workers);
+        duties.resize_with(cpus, PendingCpuWork::default);
+        let mut backend = NetworkBackend::new(workers);
         backend.notify_every(netback.notify_every);
         Self {
             domain,
@@ -39,25 +46,36 @@ impl Split {
             cards: Vec::new(),
             sources: Vec::new(),
             duties,
-            placement: Placement::new(Dispatcher::new(netback.dispatch), workers, cpus),
+            placement: BackEndPlacement::new(EventDispatcher::new(netback.dispatch), workers, cpus),
             staging: vec![0; MAX_FRAME].into(),
-            counts: Counts::default(),
+            counts: BridgeFrameCounters::default(),
         }
     }
 
     /// Adds a card with its driver. The dispatcher chooses the virtual CPU of its interrupts.
-    pub(crate) fn add_card(&mut self, driver: Vf, channels: &mut Channels) -> Result<(), Error> {
+    pub(crate) fn add_card(
+        &mut self,
+        driver: Vf,
+        channels: &mut EventChannels,
+    ) -> Result<(), EventChannelError> {
         let card = self.cards.len();
         let location = self.placement.card(card, self.duties.len());
         let cpu = location.cpu;
         let mut interrupts = Vec::new();
         for vector in 0..i82576::ids::VF_VECTORS as u16 {
-            let port = channels.bind(self.domain, Binding::Pirq(vector), cpu as u16)?;
-            self.stands_for(port, Source::Card(card, vector));
+            let port = channels.bind(self.domain, EventPortBinding::Pirq(vector), cpu as u16)?;
+            self.stands_for(port, EventChannelSource::Card(card, vector));
             interrupts.push(port);
         }
-        let bridge = Bridge::new();
-        self.cards.push(Card { driver, bridge, members: Vec::new(), interrupts, location, is_due: false });
+        let bridge = LearningBridge::new();
+        self.cards.push(BridgedCard {
+            driver,
+            bridge,
+            members: Vec::new(),
+            interrupts,
+            location,
+            is_due: false,
+        });
         Ok(())
     }
 
@@ -67,8 +85,8 @@ impl Split {
         domain: DomainId,
         card: usize,
         mac: MacAddress,
-        channels: &mut Channels,
-    ) -> Result<(Front, u16), Error> {
+        channels: &mut EventChannels,
+    ) -> Result<(NetworkFrontend, u16), EventChannelError> {
         let vif = self.backend.connect();
         channels.add_domain(domain, 1);
         let theirs = channels.alloc_unbound(domain, self.domain)?;
@@ -76,20 +94,27 @@ impl Split {
         let worker = self.backend.worker_of(vif);
         self.placement.assigned.push(worker);
         channels.domain(self.domain)?.bind_vcpu(own, self.placement.workers[worker].cpu as u16)?;
-        self.stands_for(own, Source::Guest(vif));
+        self.stands_for(own, EventChannelSource::Guest(vif));
         // Pages for sending and receiving, and a grant entry for each.
         self.wires.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);
         let members = &mut self.cards[card].members;
         members.push(vif);
         let port = members.len() as u16;
-        self.cards[card].bridge.learn(mac, Port(port));
-        self.wires.interfaces.push(Interface { domain, rings: Rings::default(), card, port, own, theirs });
-        let mut front = Front::new(mac);
-        front.start(&mut Boot(self.side(vif.0.into())));
+        self.cards[card].bridge.learn(mac, BridgePort(port));
+        self.wires.interfaces.push(SplitInterface {
+            domain,
+            rings: InterfaceRings::default(),
+            card,
+            port,
+            own,
+            theirs,
+        });
+        let mut front = NetworkFrontend::new(mac);
+        front.start(&mut FrontEndBootHal(self.side(vif.0.into())));
         Ok((front, theirs))
     }
 
-    fn stands_for(&mut self, port: u16, source: Source) {
+    fn stands_for(&mut self, port: u16, source: EventChannelSource) {
         let at = usize::from(port);
         if self.sources.len() <= at {
             self.sources.resize(at + 1, None);
@@ -100,10 +125,10 @@ impl Split {
 
 /// Rings and grants that a front end uses while it starts. Events are dropped: the back end checks the rings before
 /// it sleeps.
-struct Boot<'a>(FrontEndView<'a>);
+struct FrontEndBootHal<'a>(FrontEndView<'a>);
 
-impl Hal for Boot<'_> {
-    fn rings(&mut self) -> &mut Rings {
+impl NetworkFrontendHal for FrontEndBootHal<'_> {
+    fn rings(&mut self) -> &mut InterfaceRings {
         self.0.rings()
     }
 

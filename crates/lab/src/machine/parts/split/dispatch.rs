@@ -1,15 +1,15 @@
 //! Moves workers, cards and interfaces. A worker or card leaves a virtual CPU between two of its turns and
 //! arrives at another when that step ends, so it never runs on two at once. An interface leaves its worker
-//! once drained. Its event channels are rebound on arrival, by [`Channels::rebind`], which loses no event.
+//! once drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`], which loses no event.
 //! The dispatcher's own cost is not charged.
 
-use super::{ServiceCpuView, Split};
-use hypervisor::account::Category;
-use hypervisor::cost::Cost;
-use hypervisor::evtchn::{Channels, EventDelivery};
-use sim::Instant;
-use split::back::Vif;
-use split::dispatch::Dispatcher;
+use super::{ServiceCpuView, SplitNetwork};
+use hypervisor::account::CycleCategory;
+use hypervisor::cost::CostConstant;
+use hypervisor::evtchn::{EventChannels, EventDelivery};
+use sim::VirtualInstant;
+use split::back::VifIndex;
+use split::dispatch::EventDispatcher;
 use std::collections::VecDeque;
 
 /// Ticks of the first virtual CPU between load samples: 10 ms.
@@ -17,25 +17,25 @@ const SAMPLE: u32 = 10;
 
 /// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Movable {
+pub enum MovablePart {
     /// Back-end worker, which moves to another virtual CPU.
     Worker(usize),
     /// The interrupts and polls of a card, which move to another virtual CPU.
     Card(usize),
     /// Guest's interface, which moves to another back-end worker.
-    Interface(Vif),
+    Interface(VifIndex),
 }
 
 /// Location of a worker or card.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Location {
+pub(super) struct PartLocation {
     pub(super) cpu: usize,
     wanted: usize,
     /// The object has left and not arrived.
     pub(super) is_moving: bool,
 }
 
-impl Location {
+impl PartLocation {
     pub(super) fn on(cpu: usize) -> Self {
         Self { cpu, wanted: cpu, is_moving: false }
     }
@@ -60,56 +60,56 @@ impl Location {
 
 /// Current and wanted locations, and moves in progress.
 #[derive(Debug)]
-pub(super) struct Placement {
-    dispatcher: Dispatcher,
+pub(super) struct BackEndPlacement {
+    dispatcher: EventDispatcher,
     ticks: u32,
     /// Number of frames up to the last sample, in total and per interface.
     frames: u64,
     loads: Vec<u64>,
-    pub(super) workers: Vec<Location>,
+    pub(super) workers: Vec<PartLocation>,
     /// Worker that each interface should have.
     pub(super) assigned: Vec<usize>,
     /// Interfaces that are being drained to move.
-    moving: Vec<Vif>,
+    moving: Vec<VifIndex>,
     /// Workers, cards and interfaces that left in this step.
-    leaving: VecDeque<Movable>,
+    leaving: VecDeque<MovablePart>,
     /// Number of completed moves of back-end parts.
     pub(super) arrived: u64,
     /// End of each worker's last turn, and turns that began before the previous one had ended.
-    until: Vec<Instant>,
+    until: Vec<VirtualInstant>,
     pub(super) overlaps: u64,
 }
 
-impl Placement {
-    pub(super) fn new(dispatcher: Dispatcher, workers: usize, cpus: usize) -> Self {
+impl BackEndPlacement {
+    pub(super) fn new(dispatcher: EventDispatcher, workers: usize, cpus: usize) -> Self {
         Self {
             ticks: 0,
             frames: 0,
             loads: Vec::new(),
-            workers: (0..workers).map(|worker| Location::on(dispatcher.cpu(worker, cpus))).collect(),
+            workers: (0..workers).map(|worker| PartLocation::on(dispatcher.cpu(worker, cpus))).collect(),
             assigned: Vec::new(),
             moving: Vec::new(),
             leaving: VecDeque::new(),
             arrived: 0,
-            until: vec![Instant::ZERO; workers],
+            until: vec![VirtualInstant::ZERO; workers],
             overlaps: 0,
             dispatcher,
         }
     }
 
     /// Returns the location for card `n`.
-    pub(super) fn card(&self, n: usize, cpus: usize) -> Location {
-        Location::on(self.dispatcher.cpu(n, cpus))
+    pub(super) fn card(&self, n: usize, cpus: usize) -> PartLocation {
+        PartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
     /// Records a worker's turn and whether it overlaps the previous one.
-    pub(super) fn turn(&mut self, worker: usize, from: Instant, to: Instant) {
+    pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
     }
 }
 
-impl Split {
+impl SplitNetwork {
     /// Returns the number of completed moves of back-end parts.
     pub(crate) fn moves(&self) -> u64 {
         self.placement.arrived
@@ -123,7 +123,7 @@ impl Split {
             return false;
         }
         let of = |vif: u16| {
-            let counters = self.backend.counters(Vif(vif));
+            let counters = self.backend.counters(VifIndex(vif));
             counters.transmitted + counters.received + counters.no_room
         };
         let loads: Vec<u64> = (0..self.wires.interfaces.len() as u16).map(of).collect();
@@ -149,12 +149,12 @@ impl Split {
         for (n, card) in self.cards.iter_mut().enumerate() {
             card.location.wanted = placement.dispatcher.cpu(n, cpus);
         }
-        (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(Vif(vif)));
+        (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(VifIndex(vif)));
     }
 
     /// Starts to move an interface to its wanted worker. An interface already moving starts again after it
     /// arrived.
-    fn reassign(&mut self, vif: Vif) {
+    fn reassign(&mut self, vif: VifIndex) {
         let worker = self.placement.assigned[usize::from(vif.0)];
         if self.backend.start_move(vif, worker) {
             self.placement.moving.push(vif);
@@ -163,7 +163,7 @@ impl Split {
 
     /// Returns `true` if an interface on a virtual CPU is drained and can leave.
     pub(super) fn may_leave(&self, cpu: usize) -> bool {
-        let may = |vif: &Vif| {
+        let may = |vif: &VifIndex| {
             self.placement.workers[self.backend.worker_of(*vif)].is_on(cpu) && self.backend.is_drained(*vif)
         };
         self.placement.moving.iter().any(may)
@@ -172,20 +172,20 @@ impl Split {
     /// Lets everything wanted elsewhere leave a virtual CPU. Returns `false` if nothing does.
     pub(super) fn leave(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
-        let Placement { moving, leaving, workers, .. } = &mut self.placement;
+        let BackEndPlacement { moving, leaving, workers, .. } = &mut self.placement;
         let before = leaving.len();
         moving.retain(|vif| {
             let is_here = workers[self.backend.worker_of(*vif)].is_on(cpu);
             let leaves = is_here && self.backend.is_drained(*vif);
-            leaving.extend(leaves.then_some(Movable::Interface(*vif)));
+            leaving.extend(leaves.then_some(MovablePart::Interface(*vif)));
             !leaves
         });
         for (worker, location) in workers.iter_mut().enumerate() {
-            leaving.extend(location.leaves(cpu).then_some(Movable::Worker(worker)));
+            leaving.extend(location.leaves(cpu).then_some(MovablePart::Worker(worker)));
         }
         for (n, card) in self.cards.iter_mut().enumerate() {
             if card.location.leaves(cpu) {
-                leaving.push_back(Movable::Card(n));
+                leaving.push_back(MovablePart::Card(n));
                 let polls = &mut self.duties[cpu].polls;
                 card.is_due |= polls.contains(&n);
                 polls.retain(|polled| *polled != n);
@@ -193,27 +193,31 @@ impl Split {
         }
         // One hypercall each, as if each had one event channel; a card's mailbox channel is neglected.
         let left = leaving.len() - before;
-        (0..left).for_each(|_| view.charge(Category::Hypercall, Cost::HypercallPv));
+        (0..left).for_each(|_| view.charge(CycleCategory::Hypercall, CostConstant::HypercallPv));
         left > 0
     }
 
     /// Returns the next object that left in the last step.
-    pub(crate) fn next_leaving(&mut self) -> Option<Movable> {
+    pub(crate) fn next_leaving(&mut self) -> Option<MovablePart> {
         self.placement.leaving.pop_front()
     }
 
     /// Completes a move of a back-end part. Returns the virtual CPU, and the notifications of rebinding the event
     /// channels.
-    pub(crate) fn arrive(&mut self, what: Movable, channels: &mut Channels) -> (usize, Vec<EventDelivery>) {
+    pub(crate) fn arrive(
+        &mut self,
+        what: MovablePart,
+        channels: &mut EventChannels,
+    ) -> (usize, Vec<EventDelivery>) {
         self.placement.arrived += 1;
         let (cpu, ports) = match what {
-            Movable::Worker(worker) => {
+            MovablePart::Worker(worker) => {
                 let own = (0..self.wires.interfaces.len())
-                    .filter(|n| self.backend.worker_of(Vif(*n as u16)) == worker);
+                    .filter(|n| self.backend.worker_of(VifIndex(*n as u16)) == worker);
                 let ports = own.map(|n| self.wires.interfaces[n].own).collect();
                 (self.placement.workers[worker].arrives(), ports)
             }
-            Movable::Card(n) => {
+            MovablePart::Card(n) => {
                 let card = &mut self.cards[n];
                 let cpu = card.location.arrives();
                 if core::mem::take(&mut card.is_due) {
@@ -221,7 +225,7 @@ impl Split {
                 }
                 (cpu, card.interrupts.clone())
             }
-            Movable::Interface(vif) => {
+            MovablePart::Interface(vif) => {
                 self.backend.finish_move(vif);
                 self.reassign(vif);
                 let cpu = self.placement.workers[self.backend.worker_of(vif)].cpu;

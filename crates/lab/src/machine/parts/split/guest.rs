@@ -2,30 +2,30 @@
 //! memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per packet are
 //! charged by the device.
 
-use super::{Split, Wires};
-use crate::machine::parts::platform::Env;
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::Cost;
+use super::{SplitConnections, SplitNetwork};
+use crate::machine::parts::platform::GuestPlatform;
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainId;
-use hypervisor::exit::ExitKind;
-use hypervisor::grant::{Access, Reference, Table};
-use split::Rings;
-use split::front::Hal;
+use hypervisor::exit::VmExitReason;
+use hypervisor::grant::{DomainGrantTable, GrantAccess, GrantReference};
+use split::InterfaceRings;
+use split::front::NetworkFrontendHal;
 
 /// A guest's view of the split driver.
 pub(crate) struct FrontEndView<'a> {
-    wires: &'a mut Wires,
+    wires: &'a mut SplitConnections,
     guest: usize,
     service: DomainId,
 }
 
 impl FrontEndView<'_> {
-    fn own(&mut self) -> &mut Table {
+    fn own(&mut self) -> &mut DomainGrantTable {
         let domain = self.wires.interfaces[self.guest].domain;
         self.wires.grants.domain(domain).expect("a guest with a front end has a grant table")
     }
 
-    pub(crate) fn rings(&mut self) -> &mut Rings {
+    pub(crate) fn rings(&mut self) -> &mut InterfaceRings {
         &mut self.wires.interfaces[self.guest].rings
     }
 
@@ -34,24 +34,24 @@ impl FrontEndView<'_> {
     }
 
     pub(crate) fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
-        let (service, access) = (self.service, if writable { Access::Write } else { Access::Read });
-        self.own().grant(service, page, access).ok().map(|Reference(at)| at)
+        let (service, access) = (self.service, if writable { GrantAccess::Write } else { GrantAccess::Read });
+        self.own().grant(service, page, access).ok().map(|GrantReference(at)| at)
     }
 
     pub(crate) fn end_access(&mut self, reference: u32) -> bool {
-        self.own().end_access(Reference(reference)).is_ok()
+        self.own().end_access(GrantReference(reference)).is_ok()
     }
 }
 
-impl Split {
+impl SplitNetwork {
     /// Returns a guest's view of the split driver.
     pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
         FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }
 }
 
-impl Hal for Env<'_, FrontEndView<'_>> {
-    fn rings(&mut self) -> &mut Rings {
+impl NetworkFrontendHal for GuestPlatform<'_, FrontEndView<'_>> {
+    fn rings(&mut self) -> &mut InterfaceRings {
         self.device.rings()
     }
 
@@ -69,10 +69,10 @@ impl Hal for Env<'_, FrontEndView<'_>> {
 
     fn notify(&mut self) {
         if self.virtualised() {
-            self.step.charge(ExitKind::Hypercall.category(), ExitKind::Hypercall.price(self.table));
+            self.step.charge(VmExitReason::Hypercall.category(), VmExitReason::Hypercall.price(self.table));
         }
-        let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
-        self.step.charge(Category::EventChannel, cycles);
+        let cycles = self.table[CostConstant::EventSend] + self.table[CostConstant::EventRemote];
+        self.step.charge(CycleCategory::EventChannel, cycles);
         self.hardware.notifies = true;
     }
 }

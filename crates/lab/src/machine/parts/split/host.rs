@@ -1,62 +1,69 @@
 //! The machine interface of the back end: rings, grants, events. Each call is a hypercall of the service
 //! domain, charged to the current step.
 
-use super::Wires;
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::Step;
+use super::SplitConnections;
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::VcpuStep;
 use hypervisor::domain::DomainId;
-use hypervisor::grant::{Access, GrantAddress, Handle, Reference};
-use split::Rings;
-use split::back::{GrantedAddress, Host, NotGranted, Vif};
+use hypervisor::grant::{GrantAccess, GrantAddress, GrantHandle, GrantReference};
+use split::InterfaceRings;
+use split::back::{GrantedAddress, NetworkBackendHal, NotGranted, VifIndex};
 
 /// Rings, grants and charged step that the back end works on.
-pub(crate) struct Machine<'a> {
-    pub(crate) wires: &'a mut Wires,
+pub(crate) struct BackEndView<'a> {
+    pub(crate) wires: &'a mut SplitConnections,
     pub(crate) domain: DomainId,
-    pub(crate) step: &'a mut Step,
+    pub(crate) step: &'a mut VcpuStep,
     pub(crate) table: &'a CostTable,
 }
 
-impl Machine<'_> {
+impl BackEndView<'_> {
     fn address(&self, granted: GrantedAddress) -> GrantAddress {
         let GrantedAddress { vif, reference, offset } = granted;
-        GrantAddress { owner: self.owner(vif), reference: Reference(reference), offset }
+        GrantAddress { owner: self.owner(vif), reference: GrantReference(reference), offset }
     }
 
-    fn owner(&self, vif: Vif) -> DomainId {
+    fn owner(&self, vif: VifIndex) -> DomainId {
         self.wires.interfaces[usize::from(vif.0)].domain
     }
 
     fn charge_copy(&mut self, bytes: usize) {
-        let cycles = self.table[Cost::GrantCopy] + self.table.bytes(Cost::CopyCold, bytes as u64);
-        self.step.charge(Category::Grant, cycles);
+        let cycles =
+            self.table[CostConstant::GrantCopy] + self.table.bytes(CostConstant::CopyCold, bytes as u64);
+        self.step.charge(CycleCategory::Grant, cycles);
     }
 }
 
-impl Host for Machine<'_> {
-    type Mapping = Handle;
+impl NetworkBackendHal for BackEndView<'_> {
+    type Mapping = GrantHandle;
 
-    fn rings(&mut self, vif: Vif) -> &mut Rings {
+    fn rings(&mut self, vif: VifIndex) -> &mut InterfaceRings {
         &mut self.wires.interfaces[usize::from(vif.0)].rings
     }
 
-    fn map(&mut self, vif: Vif, reference: u32) -> Result<Handle, NotGranted> {
+    fn map(&mut self, vif: VifIndex, reference: u32) -> Result<GrantHandle, NotGranted> {
         // The cost covers mapping and unmapping.
-        self.step.charge(Category::Grant, self.table[Cost::GrantMapUnmap]);
+        self.step.charge(CycleCategory::Grant, self.table[CostConstant::GrantMapUnmap]);
         let owner = self.owner(vif);
-        let mapped = self.wires.grants.map(self.domain, owner, Reference(reference), Access::Read);
+        let mapped = self.wires.grants.map(self.domain, owner, GrantReference(reference), GrantAccess::Read);
         mapped.map_err(|_| NotGranted)
     }
 
-    fn unmap(&mut self, _: Vif, mapping: Handle) {
+    fn unmap(&mut self, _: VifIndex, mapping: GrantHandle) {
         // The back end unmaps each mapping once.
         let _ = self.wires.grants.unmap(self.domain, mapping);
     }
 
-    fn read(&mut self, _: Vif, mapping: Handle, offset: u16, into: &mut [u8]) -> Result<(), NotGranted> {
-        let cycles = self.table.bytes(Cost::CopyCold, into.len() as u64);
-        self.step.charge(Category::Backend, cycles);
+    fn read(
+        &mut self,
+        _: VifIndex,
+        mapping: GrantHandle,
+        offset: u16,
+        into: &mut [u8],
+    ) -> Result<(), NotGranted> {
+        let cycles = self.table.bytes(CostConstant::CopyCold, into.len() as u64);
+        self.step.charge(CycleCategory::Backend, cycles);
         let page = self.wires.grants.mapped(self.domain, mapping).map_err(|_| NotGranted)?;
         let bytes = page.get(usize::from(offset)..).and_then(|page| page.get(..into.len()));
         into.copy_from_slice(bytes.ok_or(NotGranted)?);
@@ -75,10 +82,10 @@ impl Host for Machine<'_> {
         self.wires.grants.copy(self.domain, from, to, length).map_err(|_| NotGranted)
     }
 
-    fn notify(&mut self, vif: Vif) {
-        let converted = if self.wires.converts { self.table[Cost::EventConvert] } else { 0 };
-        let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote] + converted;
-        self.step.charge(Category::EventChannel, cycles);
+    fn notify(&mut self, vif: VifIndex) {
+        let converted = if self.wires.converts { self.table[CostConstant::EventConvert] } else { 0 };
+        let cycles = self.table[CostConstant::EventSend] + self.table[CostConstant::EventRemote] + converted;
+        self.step.charge(CycleCategory::EventChannel, cycles);
         self.wires.notified.push_back(vif.0.into());
     }
 }

@@ -18,44 +18,44 @@ mod guest;
 mod host;
 mod service;
 
-pub(crate) use dispatch::Movable;
+pub(crate) use dispatch::MovablePart;
 pub(crate) use guest::FrontEndView;
 pub(crate) use service::ServiceCpuView;
 
-use crate::machine::books::Books;
-use dispatch::{Location, Placement};
+use crate::machine::books::ConservationChecks;
+use dispatch::{BackEndPlacement, PartLocation};
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
-use hypervisor::grant::{Grants, Handle};
-use split::back::Vif;
-use split::{Backend, Bridge, Rings};
+use hypervisor::grant::{GrantHandle, GrantTables};
+use split::back::VifIndex;
+use split::{InterfaceRings, LearningBridge, NetworkBackend};
 use std::collections::VecDeque;
 
 /// Network side of the service domain.
 #[derive(Debug)]
-pub(crate) struct Split {
+pub(crate) struct SplitNetwork {
     /// Domain that runs the back end.
     domain: DomainId,
-    backend: Backend<Handle>,
-    wires: Wires,
-    cards: Vec<Card>,
+    backend: NetworkBackend<GrantHandle>,
+    wires: SplitConnections,
+    cards: Vec<BridgedCard>,
     /// Source of each of the service domain's event channels, by port.
-    sources: Vec<Option<Source>>,
+    sources: Vec<Option<EventChannelSource>>,
     /// Pending work of each virtual CPU.
-    duties: Vec<Duty>,
+    duties: Vec<PendingCpuWork>,
     /// Current and wanted locations of workers and interfaces.
-    placement: Placement,
+    placement: BackEndPlacement,
     /// Buffer for a frame that is being sent to a card.
     staging: Box<[u8]>,
-    counts: Counts,
+    counts: BridgeFrameCounters,
 }
 
 /// Grants and interfaces between front ends and back end.
 #[derive(Debug)]
-struct Wires {
-    grants: Grants,
+struct SplitConnections {
+    grants: GrantTables,
     /// Interfaces, in the order of guests.
-    interfaces: Vec<Interface>,
+    interfaces: Vec<SplitInterface>,
     /// Guests are hardware-virtualized: an event becomes an interrupt of a platform device.
     converts: bool,
     /// Guests the back end sent an event to in this step.
@@ -64,9 +64,9 @@ struct Wires {
 
 /// Split network interface of a guest.
 #[derive(Debug)]
-struct Interface {
+struct SplitInterface {
     domain: DomainId,
-    rings: Rings,
+    rings: InterfaceRings,
     /// Index of the card of the interface's bridge, and the interface's port there.
     card: usize,
     port: u16,
@@ -77,31 +77,31 @@ struct Interface {
 
 /// Card used by the service domain, with its bridge.
 #[derive(Debug)]
-struct Card {
+struct BridgedCard {
     driver: Vf,
-    bridge: Bridge,
+    bridge: LearningBridge,
     /// Guests on the bridge; port 0 is the card.
-    members: Vec<Vif>,
+    members: Vec<VifIndex>,
     /// Event channels of the card's interrupts.
     interrupts: Vec<u16>,
     /// Virtual CPU that takes its interrupts and polls it.
-    location: Location,
+    location: PartLocation,
     /// The card is to be polled once it arrives.
     is_due: bool,
 }
 
 /// Source of an event channel of the service domain.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum EventChannelSource {
     /// Source of an event: a vector of a card.
     Card(usize, u16),
     /// Source of an event: the interface of a guest.
-    Guest(Vif),
+    Guest(VifIndex),
 }
 
 /// Pending work of a virtual CPU of the service domain, besides its events.
 #[derive(Debug, Default)]
-struct Duty {
+struct PendingCpuWork {
     /// Cards that the virtual CPU has to poll.
     polls: VecDeque<usize>,
     /// Next turn: cards, frames from guests, frames to guests.
@@ -115,7 +115,7 @@ struct Duty {
 
 /// Frame counters that belong to no interface or card.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct BridgeFrameCounters {
     /// Number of frames received from cards.
     arrived: u64,
     /// Number of copies of frames made by flooding.
@@ -128,15 +128,19 @@ struct Counts {
     filtered: u64,
 }
 
-impl Split {
+impl SplitNetwork {
     /// Checks that every frame from a card, a guest or a copy was delivered, dropped and counted, or is in
     /// flight, and that every guest received the frames copied to it or has them on its ring.
-    pub(crate) fn balance(&self, guests: &[split::front::Counters], books: &mut Books) {
-        let Counts { arrived, duplicated, departed, no_room, filtered } = self.counts;
+    pub(crate) fn balance(
+        &self,
+        guests: &[split::front::NetworkFrontendCounters],
+        books: &mut ConservationChecks,
+    ) {
+        let BridgeFrameCounters { arrived, duplicated, departed, no_room, filtered } = self.counts;
         let (mut sent, mut found) = (arrived + duplicated, departed + no_room + filtered);
         found += self.backend.in_flight() as u64;
         for (interface, front) in (0..self.wires.interfaces.len() as u16).zip(guests) {
-            let counters = self.backend.counters(Vif(interface));
+            let counters = self.backend.counters(VifIndex(interface));
             sent += counters.transmitted;
             found += counters.received + counters.no_room + counters.unwritable;
             let lost = front.malformed + counters.unwritable + counters.malformed + front.stuck;

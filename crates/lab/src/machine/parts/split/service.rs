@@ -1,30 +1,32 @@
 //! Network steps of the service domain: events first, then one turn of a softirq: a poll of a card, frames
 //! from guests, or frames to guests. Each is bounded and they alternate, so that none starves another.
 
-use super::host::Machine;
-use super::{Card, Duty, Interface, Source, Split, Wires};
+use super::host::BackEndView;
+use super::{
+    BridgedCard, EventChannelSource, PendingCpuWork, SplitConnections, SplitInterface, SplitNetwork,
+};
 use crate::machine::chipset::Chipset;
-use crate::machine::parts::card::Port as Hardware;
-use crate::machine::parts::registers::Registers;
-use driver::vf::{Event, TxError, TxOffload};
-use hypervisor::account::{Category, Charge};
-use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::Step;
+use crate::machine::parts::card::NicPort as Hardware;
+use crate::machine::parts::registers::VfRegisters;
+use driver::vf::{TxError, TxOffload, VfInterrupt};
+use hypervisor::account::{CycleCategory, CycleSink};
+use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::VcpuStep;
 use hypervisor::domain::DomainId;
-use hypervisor::grant::Handle;
-use split::back::{Key, TransmitOutcome};
-use split::bridge::{Decision, Port};
-use split::{Backend, Offload};
+use hypervisor::grant::GrantHandle;
+use split::back::{FrameHandle, TransmitPollOutcome};
+use split::bridge::{BridgeDecision, BridgePort};
+use split::{NetworkBackend, PendingOffloads};
 
 /// Number of frames that a virtual CPU of the service domain processes per step.
 const TURN: usize = 64;
 /// Port of the bridge that leads to the card.
-const CARD: Port = Port(0);
+const CARD: BridgePort = BridgePort(0);
 
 /// Virtual CPU of the service domain in a step, with the hardware it accesses.
 pub(crate) struct ServiceCpuView<'a> {
     pub(crate) cpu: usize,
-    pub(crate) step: &'a mut Step,
+    pub(crate) step: &'a mut VcpuStep,
     pub(crate) ports: &'a mut [Hardware],
     pub(crate) chipset: &'a mut Chipset,
     pub(crate) table: &'a CostTable,
@@ -33,14 +35,14 @@ pub(crate) struct ServiceCpuView<'a> {
 }
 
 impl ServiceCpuView<'_> {
-    pub(super) fn charge(&mut self, category: Category, cost: Cost) {
+    pub(super) fn charge(&mut self, category: CycleCategory, cost: CostConstant) {
         self.step.charge(category, self.table[cost]);
     }
 
     /// Returns the registers of a card's VF for its driver.
-    fn card(&mut self, card: usize) -> Registers<'_> {
+    fn card(&mut self, card: usize) -> VfRegisters<'_> {
         self.touched |= 1 << card;
-        Registers {
+        VfRegisters {
             step: self.step,
             port: &mut self.ports[card],
             vf: 0,
@@ -50,12 +52,12 @@ impl ServiceCpuView<'_> {
     }
 
     /// Returns the back end's view of the machine.
-    fn host<'b>(&'b mut self, wires: &'b mut Wires, domain: DomainId) -> Machine<'b> {
-        Machine { wires, domain, step: self.step, table: self.table }
+    fn host<'b>(&'b mut self, wires: &'b mut SplitConnections, domain: DomainId) -> BackEndView<'b> {
+        BackEndView { wires, domain, step: self.step, table: self.table }
     }
 }
 
-impl Split {
+impl SplitNetwork {
     /// Executes one step: moves objects wanted elsewhere, takes events, sends withheld events, or takes one
     /// turn. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
@@ -65,7 +67,7 @@ impl Split {
     /// Returns `true` if a virtual CPU of the service domain has visible work.
     pub(crate) fn has_work(&self, cpu: usize, chipset: &mut Chipset) -> bool {
         let due = chipset.channels.domain(self.domain).is_ok_and(|own| own.upcall_due(cpu as u16));
-        let Duty { polls, notify_due, .. } = &self.duties[cpu];
+        let PendingCpuWork { polls, notify_due, .. } = &self.duties[cpu];
         due || *notify_due || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
     }
 
@@ -107,15 +109,15 @@ impl Split {
         if !own.enter_upcall(vcpu) {
             return false;
         }
-        view.charge(Category::EventChannel, Cost::EventUpcall);
+        view.charge(CycleCategory::EventChannel, CostConstant::EventUpcall);
         while let Some(port) = view.chipset.channels.domain(self.domain).ok().and_then(|own| own.next(vcpu)) {
-            view.charge(Category::Kernel, Cost::InterruptEntry);
+            view.charge(CycleCategory::Kernel, CostConstant::InterruptEntry);
             match self.sources.get(usize::from(port)).copied().flatten() {
-                Some(Source::Guest(vif)) => self.backend.event(vif),
-                Some(Source::Card(card, vector)) => {
-                    view.charge(Category::Driver, Cost::InterruptHandler);
+                Some(EventChannelSource::Guest(vif)) => self.backend.event(vif),
+                Some(EventChannelSource::Card(card, vector)) => {
+                    view.charge(CycleCategory::Driver, CostConstant::InterruptHandler);
                     let event = self.cards[card].driver.handle_interrupt(&mut view.card(card), vector);
-                    if event == Event::Received {
+                    if event == VfInterrupt::Received {
                         self.schedule_poll(card);
                     }
                 }
@@ -130,7 +132,7 @@ impl Split {
 
     /// Schedules a poll of a card, at its location or on arrival.
     fn schedule_poll(&mut self, card: usize) {
-        let Card { location, is_due, .. } = &mut self.cards[card];
+        let BridgedCard { location, is_due, .. } = &mut self.cards[card];
         let polls = &mut self.duties[location.cpu].polls;
         if location.is_moving {
             *is_due = true;
@@ -144,7 +146,7 @@ impl Split {
         if !core::mem::take(&mut self.duties[view.cpu].notify_due) {
             return false;
         }
-        view.charge(Category::Timer, Cost::HypervisorTick);
+        view.charge(CycleCategory::Timer, CostConstant::HypervisorTick);
         let workers: Vec<usize> = self.workers_on(view.cpu).collect();
         for worker in workers {
             self.backend.notify_withheld(worker, &mut view.host(&mut self.wires, self.domain));
@@ -159,8 +161,8 @@ impl Split {
         self.duties[cpu].turn = (turn + 1) % 3;
         let found = match turn {
             0 => self.duties[cpu].polls.pop_front(),
-            1 => self.next_worker(cpu, Backend::may_transmit),
-            _ => self.next_worker(cpu, Backend::may_receive),
+            1 => self.next_worker(cpu, NetworkBackend::may_transmit),
+            _ => self.next_worker(cpu, NetworkBackend::may_receive),
         };
         let Some(found) = found else { return false };
         let began = view.step.began();
@@ -176,7 +178,11 @@ impl Split {
     }
 
     /// Returns the next worker of a virtual CPU with work, in turn.
-    fn next_worker(&mut self, cpu: usize, may: fn(&Backend<Handle>, usize) -> bool) -> Option<usize> {
+    fn next_worker(
+        &mut self,
+        cpu: usize,
+        may: fn(&NetworkBackend<GrantHandle>, usize) -> bool,
+    ) -> Option<usize> {
         let (count, last) = (self.backend.workers(), self.duties[cpu].worker);
         let mut turns = (1..=count).map(|step| (last + step) % count);
         let is_next =
@@ -188,8 +194,8 @@ impl Split {
 
     /// Polls a network card for at most `TURN` frames. If none is left, its interrupt is enabled.
     fn poll(&mut self, card: usize, view: &mut ServiceCpuView) {
-        view.charge(Category::Kernel, Cost::Softirq);
-        view.charge(Category::Driver, Cost::NapiEntry);
+        view.charge(CycleCategory::Kernel, CostConstant::Softirq);
+        view.charge(CycleCategory::Driver, CostConstant::NapiEntry);
         let mut taken = 0;
         while taken < TURN {
             let Some(key) = self.backend.allocate() else { break };
@@ -199,9 +205,9 @@ impl Split {
                 self.backend.discard(key);
                 break;
             };
-            self.backend.set_filled(&key, received.length, Offload::default());
-            view.charge(Category::Driver, Cost::RxDriver);
-            view.charge(Category::Kernel, Cost::RxSkb);
+            self.backend.set_filled(&key, received.length, PendingOffloads::default());
+            view.charge(CycleCategory::Driver, CostConstant::RxDriver);
+            view.charge(CycleCategory::Kernel, CostConstant::RxSkb);
             taken += 1;
             self.counts.arrived += 1;
             self.forward(card, CARD, key, view);
@@ -215,41 +221,41 @@ impl Split {
 
     /// Runs a worker's turn for frames from its guests: releases sent ones, then takes more.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
-        view.charge(Category::Kernel, Cost::Softirq);
+        view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         self.backend.release(worker, &mut view.host(&mut self.wires, self.domain), TURN);
         for _ in 0..TURN {
             match self.backend.take(worker, &mut view.host(&mut self.wires, self.domain)) {
-                TransmitOutcome::Frame(vif, key) => {
-                    view.charge(Category::Backend, Cost::Backend);
-                    let Interface { card, port, .. } = self.wires.interfaces[usize::from(vif.0)];
-                    self.forward(card, Port(port), key, view);
+                TransmitPollOutcome::Frame(vif, key) => {
+                    view.charge(CycleCategory::Backend, CostConstant::Backend);
+                    let SplitInterface { card, port, .. } = self.wires.interfaces[usize::from(vif.0)];
+                    self.forward(card, BridgePort(port), key, view);
                 }
-                TransmitOutcome::Nothing => {}
-                TransmitOutcome::Idle => break,
+                TransmitPollOutcome::Nothing => {}
+                TransmitPollOutcome::Idle => break,
             }
         }
     }
 
     /// Runs a back-end worker's batch of frames to its guests.
     fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
-        view.charge(Category::Kernel, Cost::Softirq);
+        view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         let table = view.table;
         let frames = self.backend.receive(worker, &mut view.host(&mut self.wires, self.domain), TURN);
-        view.step.charge(Category::Backend, frames as u64 * table[Cost::Backend]);
+        view.step.charge(CycleCategory::Backend, frames as u64 * table[CostConstant::Backend]);
     }
 
     /// Forwards a frame on a card's bridge.
-    fn forward(&mut self, card: usize, from: Port, key: Key, view: &mut ServiceCpuView) {
-        view.charge(Category::Bridge, Cost::Bridge);
+    fn forward(&mut self, card: usize, from: BridgePort, key: FrameHandle, view: &mut ServiceCpuView) {
+        view.charge(CycleCategory::Bridge, CostConstant::Bridge);
         match self.cards[card].bridge.forward(from, self.backend.head(&key)) {
-            Decision::To(to) => self.send(card, to, key, view),
-            Decision::Filter => {
+            BridgeDecision::To(to) => self.send(card, to, key, view),
+            BridgeDecision::Filter => {
                 self.counts.filtered += 1;
                 self.backend.discard(key);
             }
-            Decision::Flood => {
+            BridgeDecision::Flood => {
                 let ports = 0..=self.cards[card].members.len() as u16;
-                for to in ports.map(Port).filter(|to| *to != from) {
+                for to in ports.map(BridgePort).filter(|to| *to != from) {
                     let mut host = view.host(&mut self.wires, self.domain);
                     if let Some(copy) = self.backend.duplicate(&key, &mut host) {
                         self.counts.duplicated += 1;
@@ -263,7 +269,7 @@ impl Split {
     }
 
     /// Sends a frame out of a bridge port.
-    fn send(&mut self, card: usize, to: Port, key: Key, view: &mut ServiceCpuView) {
+    fn send(&mut self, card: usize, to: BridgePort, key: FrameHandle, view: &mut ServiceCpuView) {
         let member = usize::from(to.0).checked_sub(1).and_then(|at| self.cards[card].members.get(at));
         match member {
             // The back end drops and counts a frame without posted pages.
@@ -275,13 +281,13 @@ impl Split {
     }
 
     /// Sends a frame to a card, which applies the remaining offloads.
-    fn depart(&mut self, card: usize, key: Key, view: &mut ServiceCpuView) {
-        let Offload { csum_blank, segment } = self.backend.offload(&key);
+    fn depart(&mut self, card: usize, key: FrameHandle, view: &mut ServiceCpuView) {
+        let PendingOffloads { csum_blank, segment } = self.backend.offload(&key);
         let offload = TxOffload { l4_checksum: csum_blank, tso: segment, ..TxOffload::default() };
         let mut host = view.host(&mut self.wires, self.domain);
         let length = self.backend.gather(&key, &mut host, &mut self.staging).unwrap_or(0);
         self.backend.discard(key);
-        view.charge(Category::Driver, Cost::TxDriver);
+        view.charge(CycleCategory::Driver, CostConstant::TxDriver);
         let (driver, frame) = (&mut self.cards[card].driver, &self.staging[..length]);
         let mut registers = view.card(card);
         let mut sent = driver.transmit(&mut registers, frame, &offload);

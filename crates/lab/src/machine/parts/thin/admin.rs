@@ -1,14 +1,14 @@
 //! The card's side of the admin receive queue of an X710: writes VF messages into the buffers posted by the
 //! driver. [`driver::avf::queue`] is the driver's side. Message bodies are not modelled.
 
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 
 /// Number of VFs of a card.
 pub(crate) const VFS: u16 = 128;
 
 /// Message that a VF sent to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct VfMessage {
     pub(crate) vf: u16,
     /// Operation that the VF requests (virtchnl number).
     pub(crate) operation: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Sent {
 
 /// The card's side of the queue: position of the next message, and the end of the posted buffers.
 #[derive(Debug)]
-pub(crate) struct Firmware {
+pub(crate) struct AdminQueueFirmware {
     slots: u16,
     head: u16,
     tail: u16,
@@ -28,7 +28,7 @@ pub(crate) struct Firmware {
     pub(crate) refused: u64,
 }
 
-impl Firmware {
+impl AdminQueueFirmware {
     pub(crate) fn new(slots: u16) -> Self {
         Self { slots, head: 0, tail: slots - 1, written: 0, refused: 0 }
     }
@@ -40,18 +40,18 @@ impl Firmware {
 
     /// Writes a VF's message to the admin receive queue. Returns `false` if no buffer is posted, which the VF is
     /// notified of.
-    pub(crate) fn send(&mut self, message: Sent, ring: &mut [u8]) -> bool {
+    pub(crate) fn send(&mut self, message: VfMessage, ring: &mut [u8]) -> bool {
         if self.head == self.tail {
             self.refused += 1;
             return false;
         }
-        let descriptor = Descriptor {
+        let descriptor = AdminQueueDescriptor {
             flags: flag::DD | flag::CMP | flag::BUF,
             opcode: opcode::SEND_TO_PF,
             length: message.length,
             return_value: message.vf,
             cookie_high: message.operation,
-            ..Descriptor::default()
+            ..AdminQueueDescriptor::default()
         };
         ring[usize::from(self.head) * SIZE..][..SIZE].copy_from_slice(&descriptor.emit());
         self.head = (self.head + 1) % self.slots;

@@ -1,32 +1,32 @@
 //! The monitor thread that replaces the PF's interrupt: any processor that exits for another reason runs it,
 //! one at a time. It polls the PF driver's inbox ([`driver::avf::inbox`]).
 
-use super::admin::{Firmware, VFS};
-use driver::avf::inbox::Inbox;
-use driver::avf::queue::Message;
+use super::admin::{AdminQueueFirmware, VFS};
+use driver::avf::inbox::VfMessageInbox;
+use driver::avf::queue::MessageFromVf;
 
 /// Thread that polls the PF driver's inbox.
 #[derive(Debug)]
-pub(crate) struct Monitor {
-    inbox: Inbox,
+pub(crate) struct InboxMonitor {
+    inbox: VfMessageInbox,
     /// A processor is running the monitor thread.
     entered: bool,
 }
 
 /// Result of a visit of the PF driver's inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Visit {
+pub(crate) struct InboxVisit {
     /// VF requests to answer, in order.
-    pub(crate) served: Vec<Message>,
+    pub(crate) served: Vec<MessageFromVf>,
     /// The visit read the VFs' reset registers.
     pub(crate) checked_resets: bool,
     /// The visit wrote the admin queue's tail register.
     pub(crate) wrote_tail: bool,
 }
 
-impl Monitor {
+impl InboxMonitor {
     /// Creates the monitor thread of an inbox.
-    pub(crate) fn new(inbox: Inbox) -> Self {
+    pub(crate) fn new(inbox: VfMessageInbox) -> Self {
         Self { inbox, entered: false }
     }
 
@@ -48,8 +48,13 @@ impl Monitor {
 
     /// Runs the PF driver's visit on the processor that entered the monitor thread. `resets` are the register bits of
     /// VFs reset since the last read.
-    pub(crate) fn visit(&mut self, ring: &mut [u8], card: &mut Firmware, resets: &mut u128) -> Visit {
-        let mut visit = Visit { checked_resets: self.inbox.begin(), ..Visit::default() };
+    pub(crate) fn visit(
+        &mut self,
+        ring: &mut [u8],
+        card: &mut AdminQueueFirmware,
+        resets: &mut u128,
+    ) -> InboxVisit {
+        let mut visit = InboxVisit { checked_resets: self.inbox.begin(), ..InboxVisit::default() };
         if visit.checked_resets {
             let reset = core::mem::take(resets);
             (0..VFS).filter(|vf| reset >> vf & 1 == 1).for_each(|vf| self.inbox.cancel(vf, ring));

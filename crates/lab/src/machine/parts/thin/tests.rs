@@ -1,34 +1,34 @@
 //! Tests that requests are served once and in order, with bounded work per visit.
 
-use super::admin::{Firmware, Sent, VFS};
-use super::monitor::Monitor;
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use super::admin::{AdminQueueFirmware, VFS, VfMessage};
+use super::monitor::InboxMonitor;
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::{pf_register as pf, register as own};
-use avf_nic::Card;
-use driver::avf::inbox::{Inbox, Limits};
-use driver::avf::queue::{Found, Message, Queue};
+use avf_nic::Nic;
+use driver::avf::inbox::{InboxLimits, VfMessageInbox};
+use driver::avf::queue::{AdminDescriptorContents, AdminReceiveQueue, MessageFromVf};
 use i82576::Time;
 use pcie::{Bus, DmaFault, Function, Iova};
 
 const SLOTS: u16 = 32;
 
-fn machine(limits: Limits) -> (Vec<u8>, Firmware, Monitor) {
+fn machine(limits: InboxLimits) -> (Vec<u8>, AdminQueueFirmware, InboxMonitor) {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-    let queue = Queue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
-    (ring, Firmware::new(SLOTS), Monitor::new(Inbox::new(queue, limits, VFS)))
+    let queue = AdminReceiveQueue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
+    (ring, AdminQueueFirmware::new(SLOTS), InboxMonitor::new(VfMessageInbox::new(queue, limits, VFS)))
 }
 
-fn message(vf: u16, operation: u32) -> Sent {
-    Sent { vf, operation, length: 24 }
+fn message(vf: u16, operation: u32) -> VfMessage {
+    VfMessage { vf, operation, length: 24 }
 }
 
 /// Returns the fields of served messages that their senders know.
-fn asked(served: &[Message]) -> Vec<Sent> {
-    served.iter().map(|m| Sent { vf: m.vf, operation: m.operation, length: m.length }).collect()
+fn asked(served: &[MessageFromVf]) -> Vec<VfMessage> {
+    served.iter().map(|m| VfMessage { vf: m.vf, operation: m.operation, length: m.length }).collect()
 }
 
-const LIMITS: Limits = Limits { messages: 8, resets_every: 1 };
+const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 1 };
 
 #[test]
 fn monitor_queue_serves_messages_once_in_order_across_wraps() {
@@ -92,9 +92,9 @@ const BUFFERS: u64 = 0x1000;
 const RINGS: u64 = 0x4_0000;
 
 /// Memory accessible to all functions.
-struct Memory(Vec<u8>);
+struct CardMemory(Vec<u8>);
 
-impl Bus for Memory {
+impl Bus for CardMemory {
     fn dma_read(&mut self, _: Function, at: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         into.copy_from_slice(&self.0[at as usize..][..into.len()]);
         Ok(())
@@ -109,18 +109,18 @@ impl Bus for Memory {
 }
 
 /// Real `avf_nic` card with a PF queue of `SLOTS` buffers and two sending VFs.
-struct RealCard {
-    card: Card,
-    memory: Memory,
-    queue: Queue,
+struct AvfCardFixture {
+    card: Nic,
+    memory: CardMemory,
+    queue: AdminReceiveQueue,
     tails: [u32; 2],
 }
 
-impl RealCard {
+impl AvfCardFixture {
     fn new() -> Self {
-        let mut memory = Memory(vec![0; 0x4_4000]);
-        let queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, memory.0.as_mut_slice());
-        let mut card = Card::new(2);
+        let mut memory = CardMemory(vec![0; 0x4_4000]);
+        let queue = AdminReceiveQueue::new(SLOTS, 4_096, BUFFERS, VFS, memory.0.as_mut_slice());
+        let mut card = Nic::new(2);
         let length = u32::from(SLOTS) | aqlen::ENABLE;
         card.pf_write(pf::PF_ARQLEN, length, &mut memory);
         card.pf_write(pf::PF_ARQT, queue.tail().into(), &mut memory);
@@ -133,15 +133,15 @@ impl RealCard {
     }
 
     /// Sends a message of a VF's driver. Returns `true` if the card passed it to the PF.
-    fn send(&mut self, message: Sent) -> bool {
-        let Sent { vf, operation, length } = message;
+    fn send(&mut self, message: VfMessage) -> bool {
+        let VfMessage { vf, operation, length } = message;
         let tail = &mut self.tails[usize::from(vf)];
-        let sent = Descriptor {
+        let sent = AdminQueueDescriptor {
             flags: flag::BUF | flag::RD,
             opcode: opcode::SEND_TO_PF,
             length,
             cookie_high: operation,
-            ..Descriptor::default()
+            ..AdminQueueDescriptor::default()
         };
         let at = RINGS as usize + 0x1000 * usize::from(vf) + *tail as usize * SIZE;
         self.memory.0[at..][..SIZE].copy_from_slice(&sent.emit());
@@ -151,7 +151,7 @@ impl RealCard {
         self.card.read(vf as u8, own::VF_ATQH) == *tail
     }
 
-    fn take(&mut self) -> Option<Found> {
+    fn take(&mut self) -> Option<AdminDescriptorContents> {
         let found = self.queue.take(self.memory.0.as_mut_slice());
         self.card.pf_write(pf::PF_ARQT, self.queue.tail().into(), &mut self.memory);
         found
@@ -162,20 +162,20 @@ impl RealCard {
 /// buffer: the real card leaves a message in its VF's ring, this one refuses it.
 #[test]
 fn modelled_queue_matches_the_nic_crates_card() {
-    let mut real = RealCard::new();
+    let mut real = AvfCardFixture::new();
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-    let mut queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());
-    let mut model = Firmware::new(SLOTS);
+    let mut queue = AdminReceiveQueue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());
+    let mut model = AdminQueueFirmware::new(SLOTS);
     for round in 0..7 {
         for n in 0..31 {
-            let message = Sent { vf: n % 2, operation: 100 * round + u32::from(n), length: 8 + n };
+            let message = VfMessage { vf: n % 2, operation: 100 * round + u32::from(n), length: 8 + n };
             assert!(model.send(message, &mut ring) && real.send(message), "{message:?}");
         }
         let more = message(0, 1);
         assert!(!model.send(more, &mut ring) && (round < 6 || !real.send(more)), "no buffer is posted");
         for _ in 0..31 {
             let found = queue.take(ring.as_mut_slice());
-            assert!(matches!(found, Some(Found::Message(_))));
+            assert!(matches!(found, Some(AdminDescriptorContents::Message(_))));
             assert_eq!(found, real.take());
             model.set_tail(queue.tail());
         }

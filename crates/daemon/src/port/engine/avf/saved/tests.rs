@@ -1,12 +1,12 @@
 //! Ports restored from states that earlier versions wrote, whose card had eight VFs. The port has 64 VFs, and keeps
 //! the state of the eight. The files are those of `tests/states`.
 
-use super::{Avf, Inherited, LiveBus};
+use super::{AvfCard, GuestBus, InheritedCard};
 use crate::config::file::Family as Name;
-use crate::config::{Config, PortConfig};
-use crate::confine::Threads;
-use crate::port::engine::family::{Family, VfFacts};
-use crate::state::{self, AvfState, Saved as _};
+use crate::config::{HostConfig, PortConfig};
+use crate::confine::ThreadSandboxes;
+use crate::port::engine::family::{PortCard, VfCardState};
+use crate::state::{self, AvfPortState, SavedState as _};
 use i82576::Time;
 use pcie::{MAX_VFS, VfIndex};
 use std::path::Path;
@@ -24,20 +24,20 @@ fn sample(version: u32) -> Vec<u8> {
 }
 
 /// Returns the configuration of a port, and a bus without clients.
-fn port(lines: &str) -> (PortConfig, LiveBus) {
+fn port(lines: &str) -> (PortConfig, GuestBus) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
-    let mut config = Config::check(Config::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
-    let threads = Threads::prepare(&config).unwrap();
-    let bus = LiveBus::new(("pf0", OFFERED), 1 << 30, &threads.helper, Name::Avf).unwrap();
+    let mut config = HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
+    let threads = ThreadSandboxes::prepare(&config).unwrap();
+    let bus = GuestBus::new(("pf0", OFFERED), 1 << 30, &threads.helper, Name::Avf).unwrap();
     (config.ports.remove(0), bus)
 }
 
-fn facts(card: &dyn Family, n: u8) -> VfFacts {
+fn facts(card: &dyn PortCard, n: u8) -> VfCardState {
     card.vf_status(VfIndex::new(n).unwrap()).unwrap()
 }
 
 /// Returns the cause of each quarantined VF.
-fn quarantined(card: &dyn Family) -> Vec<(u8, String)> {
+fn quarantined(card: &dyn PortCard) -> Vec<(u8, String)> {
     let cause = |n| facts(card, n).conduct.quarantine.map(|cause| (n, cause));
     (0..MAX_VFS as u8).filter_map(cause).collect()
 }
@@ -48,10 +48,10 @@ fn by_administrator(n: u8) -> Vec<(u8, String)> {
 
 #[test]
 fn avf_state_of_an_earlier_version_keeps_quarantines() {
-    for (version, vf) in [(3, 1), (4, 3), (AvfState::VERSION, 3)] {
+    for (version, vf) in [(3, 1), (4, 3), (AvfPortState::VERSION, 3)] {
         let (config, mut bus) = port("");
-        let Inherited { mut card, functions, .. } =
-            Avf::resume(&config, &sample(version), &mut bus, NOW).unwrap();
+        let InheritedCard { mut card, functions, .. } =
+            AvfCard::resume(&config, &sample(version), &mut bus, NOW).unwrap();
         assert_eq!(functions.len(), OFFERED);
         assert_eq!(quarantined(&*card), by_administrator(vf), "version {version}");
         assert_eq!(facts(&*card, 0).conduct.throttled, version > 3, "version {version}");
@@ -61,16 +61,16 @@ fn avf_state_of_an_earlier_version_keeps_quarantines() {
         card.visit(&mut bus, NOW);
         assert!(card.pending_requests(NOW).is_empty());
         let rest = card.save_all(Time::ZERO, functions, &mut bus, NOW).unwrap();
-        let AvfState { functions, policies, conduct, .. } = state::read(&rest).unwrap();
+        let AvfPortState { functions, policies, conduct, .. } = state::read(&rest).unwrap();
         assert_eq!([functions.len(), policies.len(), conduct.len()], [MAX_VFS; 3]);
     }
 }
 
 #[test]
 fn avf_policy_survives_a_new_card() {
-    for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfState::VERSION, 3)] {
+    for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfPortState::VERSION, 3)] {
         let (config, mut bus) = port("");
-        let avf = Avf::by_software(&config, true, (&sample(version), Vec::new()), &mut bus, NOW).unwrap();
+        let avf = AvfCard::by_software(&config, true, (&sample(version), Vec::new()), &mut bus, NOW).unwrap();
         assert_eq!(quarantined(&avf), by_administrator(vf), "version {version}");
         assert!(!facts(&avf, 0).active, "a new card has no active driver");
     }
@@ -79,6 +79,6 @@ fn avf_policy_survives_a_new_card() {
 #[test]
 fn configured_quarantine_adds_to_the_saved_quarantine() {
     let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
-    let Inherited { card, .. } = Avf::resume(&config, &sample(4), &mut bus, NOW).unwrap();
+    let InheritedCard { card, .. } = AvfCard::resume(&config, &sample(4), &mut bus, NOW).unwrap();
     assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());
 }

@@ -28,32 +28,36 @@ fn packet(six: bool, tags: usize) -> (Vec<u8>, usize) {
     (packet, tcp)
 }
 
-fn arrive(bytes: &[u8], header: &VnetHeader) -> Result<Arrival, Malformed> {
-    let mut arrival = Arrival::default();
+fn arrive(bytes: &[u8], header: &VnetHeader) -> Result<KernelPacket, VnetHeaderError> {
+    let mut arrival = KernelPacket::default();
     arrival.place()[..bytes.len()].copy_from_slice(bytes);
     arrival.put(bytes.len(), header).map(|()| arrival)
 }
 
-fn frames(arrival: &mut Arrival) -> Vec<Vec<u8>> {
+fn frames(arrival: &mut KernelPacket) -> Vec<Vec<u8>> {
     let mut place = vec![0; 9728];
     std::iter::from_fn(|| arrival.take(&mut place).map(|length| place[..length].to_vec())).collect()
 }
 
-fn tcp_of(segments: Segments) -> VnetHeader {
+fn tcp_of(segments: GsoType) -> VnetHeader {
     VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 }
 }
 
 /// Returns the sum of a TCP segment and its pseudo header.
 fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
     let addresses = if six { tcp - 32..tcp } else { tcp - 8..tcp };
-    Sum::of(&frame[addresses]).number(6).number((frame.len() - tcp) as u32).bytes(&frame[tcp..]).value()
+    PartialChecksum::of(&frame[addresses])
+        .number(6)
+        .number((frame.len() - tcp) as u32)
+        .bytes(&frame[tcp..])
+        .value()
 }
 
 #[test]
 fn large_packet_arrives_as_its_segments() {
     for (six, tags) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
         let (packet, tcp) = packet(six, tags);
-        let header = tcp_of(if six { Segments::TcpV6 } else { Segments::TcpV4 });
+        let header = tcp_of(if six { GsoType::TcpV6 } else { GsoType::TcpV4 });
         let mut arrival = arrive(&packet, &header).unwrap();
         let frames = frames(&mut arrival);
         assert_eq!(frames.iter().map(Vec::len).collect::<Vec<_>>(), [1448, 1448, 1104].map(|n| tcp + 20 + n));
@@ -70,7 +74,7 @@ fn large_packet_arrives_as_its_segments() {
 #[test]
 fn missing_checksum_is_completed_at_the_given_offset() {
     let (mut bytes, tcp) = packet(false, 0);
-    let pseudo = Sum::of(&bytes[26..34]).number(6).number((bytes.len() - tcp) as u32).value();
+    let pseudo = PartialChecksum::of(&bytes[26..34]).number(6).number((bytes.len() - tcp) as u32).value();
     bytes[tcp + 16..tcp + 18].copy_from_slice(&pseudo.to_be_bytes());
     let header = VnetHeader { checksum: Some((tcp as u16, 16)), ..VnetHeader::default() };
     let frames = frames(&mut arrive(&bytes, &header).unwrap());
@@ -84,7 +88,7 @@ fn missing_checksum_is_completed_at_the_given_offset() {
 fn virtio_net_header_beyond_the_frame_is_refused() {
     for (start, offset) in [(60, 0), (61, 0), (50, 9), (50, 60_000), (60_000, 6), (u16::MAX, u16::MAX)] {
         let header = VnetHeader { checksum: Some((start, offset)), ..VnetHeader::default() };
-        assert_eq!(arrive(&[1; 60], &header).unwrap_err(), Malformed, "{start} {offset}");
+        assert_eq!(arrive(&[1; 60], &header).unwrap_err(), VnetHeaderError, "{start} {offset}");
     }
 }
 
@@ -92,12 +96,12 @@ fn virtio_net_header_beyond_the_frame_is_refused() {
 fn virtio_net_header_contradicting_the_packet_is_refused() {
     let (bytes, tcp) = packet(false, 0);
     let absurd = [
-        VnetHeader { size: 0, ..tcp_of(Segments::TcpV4) },
-        VnetHeader { size: 1, ..tcp_of(Segments::TcpV4) },
-        VnetHeader { size: 9_800, ..tcp_of(Segments::TcpV4) },
-        tcp_of(Segments::TcpV6),
-        tcp_of(Segments::Other(3)),
-        tcp_of(Segments::Other(5)),
+        VnetHeader { size: 0, ..tcp_of(GsoType::TcpV4) },
+        VnetHeader { size: 1, ..tcp_of(GsoType::TcpV4) },
+        VnetHeader { size: 9_800, ..tcp_of(GsoType::TcpV4) },
+        tcp_of(GsoType::TcpV6),
+        tcp_of(GsoType::Other(3)),
+        tcp_of(GsoType::Other(5)),
     ];
     for header in absurd {
         let refused = arrive(&bytes, &header);
@@ -105,25 +109,25 @@ fn virtio_net_header_contradicting_the_packet_is_refused() {
         assert!(refused.is_err() || header.size == 9_800, "{header:?}");
     }
     for length in 0..tcp + 20 {
-        assert!(arrive(&bytes[..length], &tcp_of(Segments::TcpV4)).is_err(), "cut to {length} bytes");
+        assert!(arrive(&bytes[..length], &tcp_of(GsoType::TcpV4)).is_err(), "cut to {length} bytes");
     }
     for (at, bits) in
         [(12, 1), (14, 0x30), (14, 0x0f), (16, 0x40), (17, 1), (20, 0x20), (23, 0x17), (tcp + 12, 0x40)]
     {
         let mut changed = bytes.clone();
         changed[at] ^= bits;
-        assert!(arrive(&changed, &tcp_of(Segments::TcpV4)).is_err(), "byte {at}");
+        assert!(arrive(&changed, &tcp_of(GsoType::TcpV4)).is_err(), "byte {at}");
     }
 }
 
 #[test]
 fn forget_drops_remaining_segments_of_a_packet() {
     let (bytes, _) = packet(false, 0);
-    let mut arrival = arrive(&bytes, &tcp_of(Segments::TcpV4)).unwrap();
+    let mut arrival = arrive(&bytes, &tcp_of(GsoType::TcpV4)).unwrap();
     assert!(arrival.take(&mut [0; 9728]).is_some());
     arrival.forget();
     assert_eq!(arrival.take(&mut [0; 9728]), None);
-    let mut arrival = arrive(&bytes, &tcp_of(Segments::TcpV4)).unwrap();
+    let mut arrival = arrive(&bytes, &tcp_of(GsoType::TcpV4)).unwrap();
     assert_eq!(arrival.take(&mut [0; 100]), None, "a buffer without room for a frame gets none");
     assert_eq!(arrival.take(&mut [0; 9728]), None);
 }

@@ -7,7 +7,7 @@ use pcap_parser::{Block, Linktype, parse_pcapng};
 use std::fs;
 use tempfile::TempDir;
 
-fn ring(frames: &[(Way, Vec<u8>)]) -> Consumer<u8> {
+fn ring(frames: &[(PacketDirection, Vec<u8>)]) -> Consumer<u8> {
     let (mut sender, receiver) = RingBuffer::new(RING);
     for (way, frame) in frames {
         assert!(ring::put(&mut sender, [&7_000_000_009_u64.to_ne_bytes(), &[*way as u8], frame]));
@@ -15,13 +15,18 @@ fn ring(frames: &[(Way, Vec<u8>)]) -> Consumer<u8> {
     receiver
 }
 
-fn stopped() -> Shared {
-    Shared { stops: AtomicBool::new(true), ..Shared::default() }
+fn stopped() -> SharedRecorderState {
+    SharedRecorderState { stops: AtomicBool::new(true), ..SharedRecorderState::default() }
 }
 
-fn frames() -> Vec<(Way, Vec<u8>)> {
+fn frames() -> Vec<(PacketDirection, Vec<u8>)> {
     (14..80)
-        .map(|length| (if length % 2 == 0 { Way::In } else { Way::Out }, vec![length as u8; length]))
+        .map(|length| {
+            (
+                if length % 2 == 0 { PacketDirection::In } else { PacketDirection::Out },
+                vec![length as u8; length],
+            )
+        })
         .collect()
 }
 
@@ -71,9 +76,9 @@ fn recorder_does_not_overwrite_a_file_of_another_format() {
 }
 
 /// Disk of the test with room for this number of bytes.
-struct Disk(usize, Vec<u8>);
+struct LimitedDisk(usize, Vec<u8>);
 
-impl Write for &mut Disk {
+impl Write for &mut LimitedDisk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let fits = bytes.len().min(self.0 - self.1.len());
         self.1.extend(&bytes[..fits]);
@@ -87,7 +92,7 @@ impl Write for &mut Disk {
 
 #[test]
 fn full_disk_ends_an_uplink_recording_with_a_loss_count() {
-    let (mut disk, shared) = (Disk(500, Vec::new()), stopped());
+    let (mut disk, shared) = (LimitedDisk(500, Vec::new()), stopped());
     write(&mut disk, Path::new("full"), ring(&frames()), &shared);
     assert_eq!(shared.failed.load(Ordering::Relaxed), frames().len() as u64);
     assert_eq!(disk.1.len(), 500);
@@ -96,9 +101,9 @@ fn full_disk_ends_an_uplink_recording_with_a_loss_count() {
 #[test]
 fn stalled_recording_writer_loses_frames_in_bounded_memory() {
     let (sender, _receiver) = RingBuffer::new(10_000);
-    let shared = Arc::new(Shared::default());
-    let mut recorder = Recorder { sender, put: false, full: 0, shared, writer: None };
-    (0..100).for_each(|_| recorder.note(Way::Out, &[1; 1000]));
+    let shared = Arc::new(SharedRecorderState::default());
+    let mut recorder = UplinkRecorder { sender, put: false, full: 0, shared, writer: None };
+    (0..100).for_each(|_| recorder.note(PacketDirection::Out, &[1; 1000]));
     recorder.flush();
     assert_eq!(recorder.lost(), 100 - 10_000 / (1000 + HEAD as u64 + 4));
 }

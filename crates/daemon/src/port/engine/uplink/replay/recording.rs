@@ -24,7 +24,7 @@ const HAS_FCS_LENGTH: u32 = 1 << 26;
 
 /// Content of a recording's block for the port.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum BlockContent<'a> {
+pub(super) enum RecordingBlockContent<'a> {
     /// Frame of the recording, and its time in nanoseconds. A Simple Packet Block has no time.
     Frame(&'a [u8], Option<i128>),
     /// The block has a packet that is not a whole Ethernet frame.
@@ -34,7 +34,7 @@ pub(super) enum BlockContent<'a> {
 
 /// Interface on which a recording's packets were captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Interface {
+struct CaptureInterface {
     /// Link type of the interface, if it is not Ethernet.
     foreign: Option<u32>,
     /// Bytes of the frame check sequence at the end of each frame.
@@ -47,7 +47,7 @@ struct Interface {
     snaplen: u32,
 }
 
-impl Interface {
+impl CaptureInterface {
     /// Creates the interface of a pcap file.
     fn of_pcap(header: &PcapHeader) -> Self {
         let word = header.network.0 as u32;
@@ -61,7 +61,7 @@ impl Interface {
         }
     }
 
-    fn of_pcapng(block: &InterfaceDescriptionBlock<'_>, order: Order) -> Self {
+    fn of_pcapng(block: &InterfaceDescriptionBlock<'_>, order: ByteOrder) -> Self {
         let option =
             |code| block.options.iter().find(|option| option.code == code).map(|option| &*option.value);
         let fcs = option(FCS_LENGTH).and_then(<[u8]>::first).map_or(0, |length| usize::from(*length));
@@ -94,13 +94,13 @@ fn units(resolution: u8) -> Option<u64> {
 
 /// Byte order of the recording's integers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Order {
+enum ByteOrder {
     #[default]
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn short(self, bytes: [u8; 2]) -> u16 {
         if self == Self::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
     }
@@ -115,7 +115,7 @@ impl Order {
 }
 
 /// Packet of a recording's block.
-struct Packet<'a> {
+struct RecordedPacket<'a> {
     interface: usize,
     data: &'a [u8],
     /// Length of the packet on the wire in bytes.
@@ -128,32 +128,32 @@ struct Packet<'a> {
 
 /// State of a recording up to a block: its interfaces and byte order.
 #[derive(Debug, Default)]
-pub(super) struct Recording {
-    order: Order,
-    interfaces: Vec<Interface>,
+pub(super) struct RecordingDecoder {
+    order: ByteOrder,
+    interfaces: Vec<CaptureInterface>,
 }
 
-impl Recording {
+impl RecordingDecoder {
     /// Reads a block of the recording.
-    pub(super) fn take<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> BlockContent<'a> {
+    pub(super) fn take<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> RecordingBlockContent<'a> {
         let packet = match block {
             PcapBlockOwned::LegacyHeader(header) => {
-                self.interfaces = vec![Interface::of_pcap(header)];
-                return BlockContent::Nothing;
+                self.interfaces = vec![CaptureInterface::of_pcap(header)];
+                return RecordingBlockContent::Nothing;
             }
             PcapBlockOwned::Legacy(packet) => return self.of_pcap(packet),
             PcapBlockOwned::NG(Block::SectionHeader(header)) => {
-                self.order = if header.big_endian() { Order::Big } else { Order::Little };
+                self.order = if header.big_endian() { ByteOrder::Big } else { ByteOrder::Little };
                 self.interfaces.clear();
-                return BlockContent::Nothing;
+                return RecordingBlockContent::Nothing;
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(found)) => {
                 if self.interfaces.len() < INTERFACES {
-                    self.interfaces.push(Interface::of_pcapng(found, self.order));
+                    self.interfaces.push(CaptureInterface::of_pcapng(found, self.order));
                 }
-                return BlockContent::Nothing;
+                return RecordingBlockContent::Nothing;
             }
-            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => Some(Packet {
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => Some(RecordedPacket {
                 interface: packet.if_id as usize,
                 data: packet.packet_data(),
                 length: packet.origlen,
@@ -164,12 +164,12 @@ impl Recording {
                 let limit = self.interfaces.first().map_or(0, |interface| interface.snaplen as usize);
                 let captured = packet.packet_data();
                 let data = if limit == 0 { captured } else { &captured[..captured.len().min(limit)] };
-                Some(Packet { interface: 0, data, length: packet.origlen, fcs: None, time: None })
+                Some(RecordedPacket { interface: 0, data, length: packet.origlen, fcs: None, time: None })
             }
             PcapBlockOwned::NG(Block::Unknown(block)) if self.is_packet(block) => self.obsolete(block.data),
-            PcapBlockOwned::NG(_) => return BlockContent::Nothing,
+            PcapBlockOwned::NG(_) => return RecordingBlockContent::Nothing,
         };
-        packet.map_or(BlockContent::Malformed, |packet| self.frame(&packet))
+        packet.map_or(RecordingBlockContent::Malformed, |packet| self.frame(&packet))
     }
 
     /// Returns the first link type of an interface that is not Ethernet.
@@ -177,9 +177,9 @@ impl Recording {
         self.interfaces.iter().find_map(|interface| interface.foreign)
     }
 
-    fn of_pcap<'a>(&self, packet: &pcap_parser::LegacyPcapBlock<'a>) -> BlockContent<'a> {
+    fn of_pcap<'a>(&self, packet: &pcap_parser::LegacyPcapBlock<'a>) -> RecordingBlockContent<'a> {
         let part = self.interfaces.first().and_then(|interface| interface.time(0, packet.ts_usec));
-        let found = Packet {
+        let found = RecordedPacket {
             interface: 0,
             data: packet.data,
             length: packet.origlen,
@@ -187,8 +187,8 @@ impl Recording {
             time: Some((0, packet.ts_usec)),
         };
         match (self.frame(&found), part) {
-            (BlockContent::Frame(frame, _), Some(part)) => {
-                BlockContent::Frame(frame, Some(i128::from(packet.ts_sec) * 1_000_000_000 + part))
+            (RecordingBlockContent::Frame(frame, _), Some(part)) => {
+                RecordingBlockContent::Frame(frame, Some(i128::from(packet.ts_sec) * 1_000_000_000 + part))
             }
             (found, _) => found,
         }
@@ -200,13 +200,13 @@ impl Recording {
     }
 
     /// Reads pcapng's obsolete Packet Block.
-    fn obsolete<'a>(&self, block: &'a [u8]) -> Option<Packet<'a>> {
+    fn obsolete<'a>(&self, block: &'a [u8]) -> Option<RecordedPacket<'a>> {
         let (head, rest) = block.split_first_chunk::<20>()?;
         let word = |at: usize| head[at..].first_chunk().map_or(0, |bytes| self.order.word(*bytes));
         let captured = word(12) as usize;
         let data = rest.get(..captured)?;
         let options = rest.get(captured.next_multiple_of(4)..).unwrap_or_default();
-        Some(Packet {
+        Some(RecordedPacket {
             interface: self.order.short([head[0], head[1]]).into(),
             data,
             length: word(16),
@@ -241,17 +241,19 @@ impl Recording {
         (length > 0).then_some(length as usize)
     }
 
-    fn frame<'a>(&self, packet: &Packet<'a>) -> BlockContent<'a> {
-        let Some(interface) = self.interfaces.get(packet.interface) else { return BlockContent::Malformed };
+    fn frame<'a>(&self, packet: &RecordedPacket<'a>) -> RecordingBlockContent<'a> {
+        let Some(interface) = self.interfaces.get(packet.interface) else {
+            return RecordingBlockContent::Malformed;
+        };
         let time = packet.time.map(|(high, low)| interface.time(high, low));
         if interface.foreign.is_some() || time == Some(None) {
-            return BlockContent::Malformed;
+            return RecordingBlockContent::Malformed;
         }
         let length = (packet.length as usize).checked_sub(packet.fcs.unwrap_or(interface.fcs));
         let frame = length.and_then(|length| packet.data.get(..length));
         match frame.filter(|frame| (14..=MAX_FRAME).contains(&frame.len())) {
-            Some(frame) => BlockContent::Frame(frame, time.flatten()),
-            None => BlockContent::Malformed,
+            Some(frame) => RecordingBlockContent::Frame(frame, time.flatten()),
+            None => RecordingBlockContent::Malformed,
         }
     }
 }

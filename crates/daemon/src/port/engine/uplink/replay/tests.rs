@@ -20,10 +20,17 @@ fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
 fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
     let (sender, mut receiver) = RingBuffer::new(RING);
-    let shared = Arc::new(Shared::default());
-    let port = Waker::new()?;
-    Player { sender, shared: shared.clone(), port, path: "test".into(), begin: None, is_foreign: false }
-        .run(pcap);
+    let shared = Arc::new(SharedReplayState::default());
+    let port = ThreadWaker::new()?;
+    RecordingPlayer {
+        sender,
+        shared: shared.clone(),
+        port,
+        path: "test".into(),
+        begin: None,
+        is_foreign: false,
+    }
+    .run(pcap);
     let mut place = vec![0; MAX_FRAME];
     let frames =
         std::iter::from_fn(|| ring::take(&mut receiver, &mut place).map(|n| place[..n].to_vec())).collect();
@@ -116,11 +123,11 @@ proptest! {
 fn bounded(file: Vec<u8>) -> Option<usize> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
     let (sender, receiver) = RingBuffer::new(RING);
-    let shared = Arc::new(Shared::default());
-    let player = Player {
+    let shared = Arc::new(SharedReplayState::default());
+    let player = RecordingPlayer {
         sender,
         shared: shared.clone(),
-        port: Waker::new().ok()?,
+        port: ThreadWaker::new().ok()?,
         path: "test".into(),
         begin: None,
         is_foreign: false,

@@ -5,13 +5,13 @@
 //! The port moves the bytes.
 
 use crate::clock::now;
-use crate::config::uplink::Stream as Place;
-use crate::limit::Limit;
+use crate::config::uplink::StreamUplinkSocket as Place;
+use crate::limit::LogLimit;
 use crate::port::engine::uplink::UplinkError;
-use crate::port::engine::uplink::kind::Maker;
+use crate::port::engine::uplink::kind::UplinkResources;
 use host::folder;
-use host::poll::{Interest, Poller, Waker};
-use host::socket::{Access, FdBatch, Listener, Stream};
+use host::poll::{PollInterest, Poller, ThreadWaker};
+use host::socket::{ReceivedFds, SocketAccess, SocketListener, StreamSocket};
 use i82576::Time;
 use std::io;
 use std::os::fd::AsFd;
@@ -36,10 +36,10 @@ const CALLERS: u64 = 1;
 
 /// Order of the port to the thread that finds its stream's peer.
 #[derive(Debug)]
-enum Order {
+enum DialerCommand {
     /// Closes the connection to this stream peer, for this reason. Closing may block, because descriptors may have
     /// come with the bytes.
-    Close(Stream, FdBatch, &'static str),
+    Close(StreamSocket, ReceivedFds, &'static str),
     /// Deletes the socket's file when the host ends.
     Own,
     /// Leave the socket's file to the next process, which listens on it.
@@ -49,25 +49,29 @@ enum Order {
 
 /// The port's end of the thread that finds its stream's peer. Dropping it ends the thread.
 #[derive(Debug)]
-pub(super) struct Dial {
-    orders: mpsc::Sender<Order>,
-    waker: Waker,
-    peers: mpsc::Receiver<Stream>,
+pub(super) struct DialerHandle {
+    orders: mpsc::Sender<DialerCommand>,
+    waker: ThreadWaker,
+    peers: mpsc::Receiver<StreamSocket>,
     thread: Option<JoinHandle<()>>,
-    with: crate::vault::PortVault,
+    with: crate::vault::PortDescriptorVault,
 }
 
-impl Dial {
+impl DialerHandle {
     /// Starts the thread that finds the stream's peer. It wakes the port with each new peer.
-    pub(super) fn start(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
-        let (poller, waker) = (Poller::new()?, Waker::new()?);
-        poller.add(&waker, WAKER, Interest::READ)?;
+    pub(super) fn start(
+        place: &Place,
+        access: SocketAccess,
+        with: &UplinkResources<'_>,
+    ) -> Result<Self, UplinkError> {
+        let (poller, waker) = (Poller::new()?, ThreadWaker::new()?);
+        poller.add(&waker, WAKER, PollInterest::READ)?;
         let listener = match place {
             Place::Connect(_) => None,
             Place::Listen(path) => Some(listen(path, access, with)?),
         };
         let ((orders, receiver), (sender, peers)) = (mpsc::channel(), mpsc::channel());
-        let dialer = Dialer {
+        let dialer = StreamDialer {
             port: with.vault.port().to_owned(),
             place: place.clone(),
             listener,
@@ -80,7 +84,7 @@ impl Dial {
             due: with.now,
             pause: FIRST,
             complaint: None,
-            log: Limit::per_minute(LOG_BURST),
+            log: LogLimit::per_minute(LOG_BURST),
         };
         dialer.wait_for_callers()?;
         let name = format!("{}-uplink", with.vault.port());
@@ -89,23 +93,23 @@ impl Dial {
     }
 
     /// Returns a newly connected stream peer, if there is one. Never blocks.
-    pub(super) fn peer(&self) -> Option<Stream> {
+    pub(super) fn peer(&self) -> Option<StreamSocket> {
         self.peers.try_recv().ok()
     }
 
     /// Returns a stream peer that the port does not use any more. Another one may connect.
-    pub(super) fn give_back(&self, stream: Stream, fds: FdBatch, why: &'static str) {
-        self.order(Order::Close(stream, fds, why));
+    pub(super) fn give_back(&self, stream: StreamSocket, fds: ReceivedFds, why: &'static str) {
+        self.order(DialerCommand::Close(stream, fds, why));
     }
 
     /// Deletes the socket's file when this thread's handle is dropped.
     pub(super) fn own(&self) {
-        self.order(Order::Own);
+        self.order(DialerCommand::Own);
     }
 
     /// Leaves the socket's file to another process, which listens on it.
     pub(super) fn leave(&self) {
-        self.order(Order::Leave);
+        self.order(DialerCommand::Leave);
     }
 
     /// Ends the thread, and releases the socket that is kept for the next process.
@@ -114,21 +118,21 @@ impl Dial {
         self.with.forget_named(LISTENER);
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: DialerCommand) {
         // A thread that has ended has logged the reason.
         let _ = self.orders.send(order);
         self.waker.wake();
     }
 
     fn stop(&mut self) {
-        self.order(Order::Stop);
+        self.order(DialerCommand::Stop);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that connects an uplink has panicked");
         }
     }
 }
 
-impl Drop for Dial {
+impl Drop for DialerHandle {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The port is opened again and resumes with this socket, so its file must stay.
@@ -139,27 +143,31 @@ impl Drop for Dial {
 }
 
 /// Returns the previous process's listening socket, or opens a new one.
-fn listen(path: &Path, access: Access, with: &Maker<'_>) -> Result<Listener, UplinkError> {
-    if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| Listener::adopt(fd, path)) {
+fn listen(
+    path: &Path,
+    access: SocketAccess,
+    with: &UplinkResources<'_>,
+) -> Result<SocketListener, UplinkError> {
+    if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| SocketListener::adopt(fd, path)) {
         return Ok(listener);
     }
     folder::make(path.parent().unwrap_or(Path::new("/")), folder::PASSABLE)
-        .map_err(host::socket::BindError::from)?;
-    let listener = Listener::bind(path, access)?;
+        .map_err(host::socket::SocketFileError::from)?;
+    let listener = SocketListener::bind(path, access)?;
     with.vault.keep_named(LISTENER, listener.as_fd());
     Ok(listener)
 }
 
 /// Thread that finds the peer of a stream uplink.
-struct Dialer {
+struct StreamDialer {
     port: String,
     place: Place,
-    listener: Option<Listener>,
+    listener: Option<SocketListener>,
     poller: Poller,
-    waker: Waker,
-    orders: mpsc::Receiver<Order>,
-    peers: mpsc::Sender<Stream>,
-    port_waker: Waker,
+    waker: ThreadWaker,
+    orders: mpsc::Receiver<DialerCommand>,
+    peers: mpsc::Sender<StreamSocket>,
+    port_waker: ThreadWaker,
     /// Time at which the port got its present peer.
     since: Option<Time>,
     /// Time of the next attempt to connect to the peer.
@@ -168,10 +176,10 @@ struct Dialer {
     pause: Duration,
     /// Last logged reason why the stream has no peer.
     complaint: Option<String>,
-    log: Limit,
+    log: LogLimit,
 }
 
-impl Dialer {
+impl StreamDialer {
     fn run(mut self) {
         let mut time = now();
         loop {
@@ -224,13 +232,13 @@ impl Dialer {
     fn carry_out_orders(&mut self, now: Time) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::Close(stream, fds, why) => {
+                DialerCommand::Close(stream, fds, why) => {
                     drop((stream, fds));
                     self.lose(why, now);
                 }
-                Order::Own => self.listener.iter_mut().for_each(Listener::own),
-                Order::Leave => self.listener.take().into_iter().for_each(Listener::leave),
-                Order::Stop => return false,
+                DialerCommand::Own => self.listener.iter_mut().for_each(SocketListener::own),
+                DialerCommand::Leave => self.listener.take().into_iter().for_each(SocketListener::leave),
+                DialerCommand::Stop => return false,
             }
         }
         true
@@ -267,7 +275,7 @@ impl Dialer {
     /// Has the poller report connecting peers again.
     fn wait_for_callers(&self) -> io::Result<()> {
         match &self.listener {
-            Some(listener) => match self.poller.add(listener, CALLERS, Interest::READ) {
+            Some(listener) => match self.poller.add(listener, CALLERS, PollInterest::READ) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 other => other,
             },
@@ -276,16 +284,16 @@ impl Dialer {
     }
 
     /// Connects to the stream's peer, or accepts its connection. Returns `None` if no peer has connected yet.
-    fn connect_or_accept(&mut self, called: bool) -> io::Result<Option<Stream>> {
+    fn connect_or_accept(&mut self, called: bool) -> io::Result<Option<StreamSocket>> {
         match (&self.place, &mut self.listener) {
-            (Place::Connect(path), _) => Stream::connect(path).map(Some),
+            (Place::Connect(path), _) => StreamSocket::connect(path).map(Some),
             (Place::Listen(_), Some(listener)) if called => listener.accept(),
             (Place::Listen(_), _) => self.wait_for_callers().map(|()| None),
         }
     }
 
     /// Passes the stream peer to the port, or schedules another attempt.
-    fn pass_on(&mut self, met: io::Result<Option<Stream>>, now: Time) {
+    fn pass_on(&mut self, met: io::Result<Option<StreamSocket>>, now: Time) {
         let port = &self.port;
         match met {
             Ok(None) => {}

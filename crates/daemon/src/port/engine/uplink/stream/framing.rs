@@ -14,7 +14,7 @@ const ROOM: usize = 256 * 1024;
 
 /// Next content of the received stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum StreamItem {
     /// Frame of this length in bytes, received from the stream.
     Frame(usize),
     /// Bytes of the stream that were skipped, because they are no valid frame for this port.
@@ -27,20 +27,20 @@ pub(super) enum Next {
 
 /// Bytes received from the stream's peer.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct StreamReceiveBuffer {
     bytes: Box<[u8]>,
     begin: usize,
     end: usize,
 }
 
-impl Default for Inbox {
+impl Default for StreamReceiveBuffer {
     fn default() -> Self {
         Self { bytes: vec![0; ROOM].into(), begin: 0, end: 0 }
     }
 }
 
-impl Inbox {
-    /// Returns the room for received bytes, at least one if [`Inbox::next`] returns [`Next::Wait`].
+impl StreamReceiveBuffer {
+    /// Returns the room for received bytes, at least one if [`StreamReceiveBuffer::next`] returns [`StreamItem::Wait`].
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
@@ -63,18 +63,18 @@ impl Inbox {
     }
 
     /// Takes the next received frame.
-    pub(super) fn next(&mut self, into: &mut [u8]) -> Next {
+    pub(super) fn next(&mut self, into: &mut [u8]) -> StreamItem {
         let bytes = &self.bytes[self.begin..self.end];
-        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Next::Wait };
+        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return StreamItem::Wait };
         let length = u32::from_be_bytes(*length) as usize;
         if length > LONGEST {
-            return Next::OutOfStep;
+            return StreamItem::OutOfStep;
         }
-        let Some(frame) = rest.get(..length) else { return Next::Wait };
+        let Some(frame) = rest.get(..length) else { return StreamItem::Wait };
         let fits = into.get_mut(..length).filter(|_| length >= SHORTEST);
-        let next = fits.map_or(Next::Malformed, |into| {
+        let next = fits.map_or(StreamItem::Malformed, |into| {
             into.copy_from_slice(frame);
-            Next::Frame(length)
+            StreamItem::Frame(length)
         });
         self.begin += LENGTH + length;
         next
@@ -83,18 +83,18 @@ impl Inbox {
 
 /// Bytes to send to the stream's peer.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct StreamSendBuffer {
     bytes: Vec<u8>,
     begin: usize,
 }
 
-impl Default for Outbox {
+impl Default for StreamSendBuffer {
     fn default() -> Self {
         Self { bytes: Vec::with_capacity(ROOM), begin: 0 }
     }
 }
 
-impl Outbox {
+impl StreamSendBuffer {
     /// Adds a frame to the bytes to send. Returns `false` if there is no room for all of the frame.
     pub(super) fn push(&mut self, frame: &[u8]) -> bool {
         let needed = LENGTH + frame.len();
@@ -138,17 +138,17 @@ mod tests {
     /// Passes bytes to the tested receiver in pieces. Returns the frames, the number of malformed ones, and whether
     /// the stream got out of step.
     fn read(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
-        let (mut inbox, mut frames, mut malformed) = (Inbox::default(), Vec::new(), 0);
+        let (mut inbox, mut frames, mut malformed) = (StreamReceiveBuffer::default(), Vec::new(), 0);
         let mut pieces = pieces.iter().copied().cycle();
         let mut rest = bytes;
         loop {
             let mut into = vec![0; room];
             match inbox.next(&mut into) {
-                Next::Frame(length) => frames.push(into[..length].to_vec()),
-                Next::Malformed => malformed += 1,
-                Next::OutOfStep => return (frames, malformed, true),
-                Next::Wait if rest.is_empty() => return (frames, malformed, false),
-                Next::Wait => {
+                StreamItem::Frame(length) => frames.push(into[..length].to_vec()),
+                StreamItem::Malformed => malformed += 1,
+                StreamItem::OutOfStep => return (frames, malformed, true),
+                StreamItem::Wait if rest.is_empty() => return (frames, malformed, false),
+                StreamItem::Wait => {
                     let place = inbox.room();
                     let count = pieces.next().unwrap_or(1).clamp(1, rest.len()).min(place.len());
                     place[..count].copy_from_slice(&rest[..count]);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn stream_frame_length_is_four_bytes_big_endian() {
-        let mut outbox = Outbox::default();
+        let mut outbox = StreamSendBuffer::default();
         assert!(outbox.push(&[7; 300]));
         assert_eq!(outbox.pending()[..5], [0, 0, 1, 44, 7]);
         assert_eq!(outbox.pending().len(), 304);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn full_stream_outbox_accepts_no_part_of_a_frame() {
-        let mut outbox = Outbox::default();
+        let mut outbox = StreamSendBuffer::default();
         let fits = ROOM / 1504;
         assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);
         outbox.sent(1000);
@@ -201,7 +201,7 @@ mod tests {
             pieces in proptest::collection::vec(1..5000_usize, 1..20),
         ) {
             let frames: Vec<Vec<u8>> = frames.into_iter().map(|(length, byte)| vec![byte; length]).collect();
-            let (mut outbox, mut bytes) = (Outbox::default(), Vec::new());
+            let (mut outbox, mut bytes) = (StreamSendBuffer::default(), Vec::new());
             for frame in &frames {
                 prop_assert!(outbox.push(frame));
                 let half = outbox.pending().len() / 2 + 1;

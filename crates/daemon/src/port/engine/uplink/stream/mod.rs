@@ -11,15 +11,15 @@ mod dial;
 mod framing;
 
 use super::UplinkError;
-use super::kind::{Kind, Maker, PollContext};
-use super::record::Record;
-use crate::config::uplink::Stream as Place;
+use super::kind::{UplinkBackend, UplinkPollContext, UplinkResources};
+use super::record::UplinkStateCounters;
+use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::control::uplink::{UplinkState, UplinkStatus};
-use dial::Dial;
+use dial::DialerHandle;
 pub(super) use dial::LISTENER;
-use framing::{Inbox, Next, Outbox};
-use host::poll::{Interest, Poller};
-use host::socket::{Access, FdBatch, Received, Sent, Stream};
+use framing::{StreamItem, StreamReceiveBuffer, StreamSendBuffer};
+use host::poll::{PollInterest, Poller};
+use host::socket::{ReceivedFds, SocketAccess, SocketReceived, SocketSent, StreamSocket};
 use i82576::Time;
 use std::io;
 
@@ -31,39 +31,43 @@ const PASSED_OVER: u32 = 64;
 #[derive(Debug)]
 pub(super) struct StreamUplink {
     place: Place,
-    peer: Option<Stream>,
+    peer: Option<StreamSocket>,
     /// Reason to disconnect the stream's peer.
     broken: Option<&'static str>,
     /// True if the stream's socket may hold bytes.
     readable: bool,
     /// True while the port waits for room in the stream's socket.
     waits_for_room: bool,
-    inbox: Inbox,
-    outbox: Outbox,
+    inbox: StreamReceiveBuffer,
+    outbox: StreamSendBuffer,
     /// Descriptors that came with the bytes, which a valid peer never sends.
-    fds: FdBatch,
+    fds: ReceivedFds,
     passed_over: u32,
     met: bool,
-    record: Record,
-    dial: Dial,
+    record: UplinkStateCounters,
+    dial: DialerHandle,
 }
 
 impl StreamUplink {
     /// Starts to connect to stream peers, or to accept them. `access` restricts who may connect to a listening socket.
-    pub(super) fn open(place: &Place, access: Access, with: &Maker<'_>) -> Result<Self, UplinkError> {
+    pub(super) fn open(
+        place: &Place,
+        access: SocketAccess,
+        with: &UplinkResources<'_>,
+    ) -> Result<Self, UplinkError> {
         Ok(Self {
             place: place.clone(),
             peer: None,
             broken: None,
             readable: false,
             waits_for_room: false,
-            inbox: Inbox::default(),
-            outbox: Outbox::default(),
-            fds: FdBatch::new(),
+            inbox: StreamReceiveBuffer::default(),
+            outbox: StreamSendBuffer::default(),
+            fds: ReceivedFds::new(),
             passed_over: 0,
             met: false,
-            record: Record::new("stream", UplinkState::Gone, with.now),
-            dial: Dial::start(place, access, with)?,
+            record: UplinkStateCounters::new("stream", UplinkState::Gone, with.now),
+            dial: DialerHandle::start(place, access, with)?,
         })
     }
 
@@ -72,10 +76,10 @@ impl StreamUplink {
         path.display().to_string()
     }
 
-    fn begin(&mut self, peer: Stream, poller: &Poller, token: u64) {
-        if let Err(error) = poller.add(&peer, token, Interest::READ) {
+    fn begin(&mut self, peer: StreamSocket, poller: &Poller, token: u64) {
+        if let Err(error) = poller.add(&peer, token, PollInterest::READ) {
             tracing::error!(uplink = self.path(), %error, "cannot wait for frames of the peer");
-            return self.dial.give_back(peer, FdBatch::new(), "the peer's socket cannot be polled");
+            return self.dial.give_back(peer, ReceivedFds::new(), "the peer's socket cannot be polled");
         }
         self.inbox.clear();
         self.outbox.clear();
@@ -99,7 +103,7 @@ impl StreamUplink {
     fn wait_for_room(&mut self, poller: &Poller, token: u64) {
         let wanted = !self.outbox.pending().is_empty();
         if let Some(peer) = self.peer.as_ref().filter(|_| wanted != self.waits_for_room) {
-            let interest = if wanted { Interest::BOTH } else { Interest::READ };
+            let interest = if wanted { PollInterest::BOTH } else { PollInterest::READ };
             match poller.modify(peer, token, interest) {
                 Ok(()) => self.waits_for_room = wanted,
                 Err(_) => self.broken = Some("the peer's socket cannot be polled"),
@@ -113,15 +117,15 @@ impl StreamUplink {
             return false;
         };
         match peer.recv(self.inbox.room(), &mut self.fds) {
-            Ok(Received::Bytes(count)) => {
+            Ok(SocketReceived::Bytes(count)) => {
                 self.inbox.received(count);
                 if self.fds.is_empty() {
                     return true;
                 }
                 self.broken = Some("the peer has sent file descriptors");
             }
-            Ok(Received::WouldBlock) => {}
-            Ok(Received::Closed) => self.broken = Some("the peer has closed the stream"),
+            Ok(SocketReceived::WouldBlock) => {}
+            Ok(SocketReceived::Closed) => self.broken = Some("the peer has closed the stream"),
             Err(_) => self.broken = Some("the peer's stream cannot be read"),
         }
         self.readable = false;
@@ -129,11 +133,11 @@ impl StreamUplink {
     }
 }
 
-impl Kind for StreamUplink {
-    fn join(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
+impl UplinkBackend for StreamUplink {
+    fn join(&mut self, UplinkPollContext { poller, token, .. }: UplinkPollContext<'_>) -> io::Result<()> {
         self.readable = true;
         self.waits_for_room = false;
-        self.peer.as_ref().map_or(Ok(()), |peer| poller.add(peer, token, Interest::READ))
+        self.peer.as_ref().map_or(Ok(()), |peer| poller.add(peer, token, PollInterest::READ))
     }
 
     fn leave_poller(&mut self, poller: &Poller) {
@@ -147,7 +151,7 @@ impl Kind for StreamUplink {
         self.readable = true;
     }
 
-    fn follow(&mut self, PollContext { poller, token, now }: PollContext<'_>) -> bool {
+    fn follow(&mut self, UplinkPollContext { poller, token, now }: UplinkPollContext<'_>) -> bool {
         if let Some(why) = self.broken.take() {
             self.end(poller, why);
         }
@@ -185,9 +189,9 @@ impl Kind for StreamUplink {
             return;
         }
         match peer.send(self.outbox.pending(), &[]) {
-            Ok(Sent::Bytes(count)) => self.outbox.sent(count),
-            Ok(Sent::WouldBlock) => {}
-            Ok(Sent::Closed) => self.broken = Some("the peer has closed the stream"),
+            Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
+            Ok(SocketSent::WouldBlock) => {}
+            Ok(SocketSent::Closed) => self.broken = Some("the peer has closed the stream"),
             Err(_) => self.broken = Some("the peer's stream cannot be written"),
         }
     }
@@ -198,17 +202,17 @@ impl Kind for StreamUplink {
                 return None;
             }
             match self.inbox.next(into) {
-                Next::Frame(length) => return Some(length),
-                Next::Malformed => {
+                StreamItem::Frame(length) => return Some(length),
+                StreamItem::Malformed => {
                     self.passed_over += 1;
                     self.record.drops.malformed += 1;
                 }
-                Next::OutOfStep => {
+                StreamItem::OutOfStep => {
                     self.inbox.clear();
                     self.record.drops.malformed += 1;
                     self.broken = Some("the peer has sent an invalid frame length");
                 }
-                Next::Wait => {
+                StreamItem::Wait => {
                     if !self.read() {
                         return None;
                     }

@@ -5,11 +5,11 @@
 //! step. No frame stays in a wire whose receiver sleeps. The test runs both sides through every order of their
 //! steps.
 
-use host::poll::Waker;
+use host::poll::ThreadWaker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Actions of the receiving port of a wire before its sleep. The sending port may act between any two of them.
-pub(super) trait Sleeper {
+pub(super) trait BellSleeper {
     /// Sets whether the sender has to wake the port. The sending port sees later actions after this one too.
     fn want(&self, wanted: bool);
 
@@ -18,7 +18,7 @@ pub(super) trait Sleeper {
 }
 
 /// Actions of the sending port on the bell of the receiving port.
-pub(super) trait Caller {
+pub(super) trait BellRinger {
     /// Clears the receiving port's wish to be woken, and returns it. Comes after all frames that were sent to the
     /// receiving port.
     fn take_wanted(&self) -> bool;
@@ -28,7 +28,7 @@ pub(super) trait Caller {
 }
 
 /// Prepares the receiving port of a wire for sleep. Returns `false` if frames are pending. Later frames ring the bell.
-pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
+pub(super) fn may_sleep(side: &impl BellSleeper) -> bool {
     side.want(true);
     if side.is_empty() {
         return true;
@@ -38,7 +38,7 @@ pub(super) fn may_sleep(side: &impl Sleeper) -> bool {
 }
 
 /// Wakes the receiving port if it sleeps, after frames were sent.
-pub(super) fn announce(side: &impl Caller) {
+pub(super) fn announce(side: &impl BellRinger) {
     if side.take_wanted() {
         side.ring();
     }
@@ -46,18 +46,18 @@ pub(super) fn announce(side: &impl Caller) {
 
 /// Flag and waker by which a wire's sender wakes the receiving port.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct WireBell {
     wanted: AtomicBool,
-    waker: Waker,
+    waker: ThreadWaker,
 }
 
-impl Bell {
+impl WireBell {
     pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self { wanted: AtomicBool::new(false), waker: Waker::new()? })
+        Ok(Self { wanted: AtomicBool::new(false), waker: ThreadWaker::new()? })
     }
 
     /// Returns the waker that the port waits on.
-    pub(super) fn waker(&self) -> &Waker {
+    pub(super) fn waker(&self) -> &ThreadWaker {
         &self.waker
     }
 
@@ -67,7 +67,7 @@ impl Bell {
     }
 }
 
-impl Caller for Bell {
+impl BellRinger for WireBell {
     fn take_wanted(&self) -> bool {
         fence(Ordering::SeqCst);
         // Loaded first: while no port sleeps, both sides only read the cache line, which stays shared.
@@ -90,13 +90,13 @@ mod tests {
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    enum Side {
+    enum WireSide {
         Sender,
         Receiver,
     }
 
     #[derive(Default)]
-    struct State {
+    struct BellModelState {
         /// Number of frames in the tested wire.
         frames: usize,
         wanted: bool,
@@ -110,27 +110,27 @@ mod tests {
     }
 
     /// Two sides that take one step at a time, in the order given by the bits of `order`.
-    struct Play {
+    struct BellInterleaving {
         order: u32,
-        state: Mutex<State>,
+        state: Mutex<BellModelState>,
         changed: Condvar,
     }
 
-    impl State {
+    impl BellModelState {
         /// Returns the side of the next step. A blocked side leaves its turn to the other.
-        fn next(&self, order: u32) -> Side {
+        fn next(&self, order: u32) -> WireSide {
             let sender =
                 if self.step < STEPS { order >> self.step & 1 == 1 } else { self.step.is_multiple_of(2) };
             let held_up = self.receiver_done || self.asleep && !self.rung;
-            if !self.sender_done && (sender || held_up) { Side::Sender } else { Side::Receiver }
+            if !self.sender_done && (sender || held_up) { WireSide::Sender } else { WireSide::Receiver }
         }
     }
 
-    impl Play {
+    impl BellInterleaving {
         /// Waits for the turn of a side, and runs one step of it.
-        fn step<T>(&self, side: Side, act: impl FnOnce(&mut State) -> T) -> T {
-            let turn = |state: &mut State| state.next(self.order) != side;
-            let mut state: MutexGuard<'_, State> =
+        fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut BellModelState) -> T) -> T {
+            let turn = |state: &mut BellModelState| state.next(self.order) != side;
+            let mut state: MutexGuard<'_, BellModelState> =
                 self.changed.wait_while(self.state.lock().unwrap(), turn).unwrap();
             state.step += 1;
             let answer = act(&mut state);
@@ -140,7 +140,7 @@ mod tests {
 
         fn send(&self, burst: bool) {
             for frame in 0..FRAMES {
-                self.step(Side::Sender, |state| state.frames += 1);
+                self.step(WireSide::Sender, |state| state.frames += 1);
                 if !burst || frame + 1 == FRAMES {
                     announce(self);
                 }
@@ -149,10 +149,10 @@ mod tests {
             self.changed.notify_all();
         }
 
-        /// Runs rounds of the port, as `Port::run` does.
+        /// Runs rounds of the port, as `OpenPort::run` does.
         fn receive(&self) {
             loop {
-                let taken = self.step(Side::Receiver, |state| {
+                let taken = self.step(WireSide::Receiver, |state| {
                     state.taken += std::mem::take(&mut state.frames);
                     state.taken
                 });
@@ -170,30 +170,30 @@ mod tests {
         fn sleep(&self) {
             self.state.lock().unwrap().asleep = true;
             self.changed.notify_all();
-            self.step(Side::Receiver, |state| {
+            self.step(WireSide::Receiver, |state| {
                 assert!(state.rung, "asleep for ever, with {} frames in the wire", state.frames);
                 (state.rung, state.asleep) = (false, false);
             });
         }
     }
 
-    impl Sleeper for Play {
+    impl BellSleeper for BellInterleaving {
         fn want(&self, wanted: bool) {
-            self.step(Side::Receiver, |state| state.wanted = wanted);
+            self.step(WireSide::Receiver, |state| state.wanted = wanted);
         }
 
         fn is_empty(&self) -> bool {
-            self.step(Side::Receiver, |state| state.frames == 0)
+            self.step(WireSide::Receiver, |state| state.frames == 0)
         }
     }
 
-    impl Caller for Play {
+    impl BellRinger for BellInterleaving {
         fn take_wanted(&self) -> bool {
-            self.step(Side::Sender, |state| std::mem::take(&mut state.wanted))
+            self.step(WireSide::Sender, |state| std::mem::take(&mut state.wanted))
         }
 
         fn ring(&self) {
-            self.step(Side::Sender, |state| state.rung = true);
+            self.step(WireSide::Sender, |state| state.rung = true);
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn sleeping_wire_receiver_is_woken_in_any_order_of_steps() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
-                let play = Play { order, state: Mutex::default(), changed: Condvar::new() };
+                let play = BellInterleaving { order, state: Mutex::default(), changed: Condvar::new() };
                 std::thread::scope(|scope| {
                     scope.spawn(|| play.send(burst));
                     play.receive();
@@ -213,10 +213,10 @@ mod tests {
 
     #[test]
     fn wire_receiver_is_woken_once_per_sleep() {
-        let bell = Bell::new().unwrap();
-        let rung = |bell: &Bell| {
+        let bell = WireBell::new().unwrap();
+        let rung = |bell: &WireBell| {
             let mut poller = host::poll::Poller::new().unwrap();
-            poller.add(bell.waker(), 0, host::poll::Interest::READ).unwrap();
+            poller.add(bell.waker(), 0, host::poll::PollInterest::READ).unwrap();
             let rung = poller.wait(Some(std::time::Duration::ZERO)).unwrap().count() == 1;
             bell.waker().drain();
             rung

@@ -1,7 +1,7 @@
 //! Both rings of a wire with the state that its two ports share, and all wires of a host by name.
 
-use super::bell::Bell;
-use host::poll::Waker;
+use super::bell::WireBell;
+use host::poll::ThreadWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::BTreeMap;
 use std::io;
@@ -13,22 +13,22 @@ pub(super) const CAPACITY: usize = 512 * 1024;
 
 /// Wires between a host's ports, by name. A wire without a port is dropped.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wires(Arc<Mutex<BTreeMap<String, Weak<Cable>>>>);
+pub(crate) struct WireRegistry(Arc<Mutex<BTreeMap<String, Weak<SharedWire>>>>);
 
-impl Wires {
+impl WireRegistry {
     /// Returns the number of wires that a port has.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         lock(&self.0).values().filter(|wire| wire.strong_count() > 0).count()
     }
 
-    pub(super) fn get(&self, name: &str) -> io::Result<Arc<Cable>> {
+    pub(super) fn get(&self, name: &str) -> io::Result<Arc<SharedWire>> {
         let mut wires = lock(&self.0);
         wires.retain(|_, wire| wire.strong_count() > 0);
         if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
             return Ok(wire);
         }
-        let wire = Arc::new(Cable::new()?);
+        let wire = Arc::new(SharedWire::new()?);
         wires.insert(name.to_owned(), Arc::downgrade(&wire));
         Ok(wire)
     }
@@ -36,46 +36,47 @@ impl Wires {
 
 /// Both rings, and the state that the two ports share.
 #[derive(Debug)]
-pub(super) struct Cable {
-    free_ends: Mutex<FreeEnds>,
+pub(super) struct SharedWire {
+    free_ends: Mutex<FreeWireEnds>,
     /// Number of the wire's ends given back so far. A port that waits for an end tries again after a change.
     pub(super) given_back: AtomicUsize,
-    pub(super) sides: [EndState; 2],
+    pub(super) sides: [WireEndState; 2],
 }
 
 /// Ends of a wire that no port has taken.
 #[derive(Debug)]
-struct FreeEnds {
-    plugs: [Option<Plug>; 2],
+struct FreeWireEnds {
+    plugs: [Option<WireEndRings>; 2],
     /// Wakers of ports that wait for an end of the wire.
-    waiting: Vec<Waker>,
+    waiting: Vec<ThreadWaker>,
 }
 
 /// Halves of the two rings of a wire, for one of its ends.
 #[derive(Debug)]
-pub(super) struct Plug {
+pub(super) struct WireEndRings {
     pub(super) side: usize,
     pub(super) sender: Producer<u8>,
     pub(super) receiver: Consumer<u8>,
 }
 
 #[derive(Debug)]
-pub(super) struct EndState {
+pub(super) struct WireEndState {
     /// True if a port has this end of the wire.
     pub(super) taken: AtomicBool,
-    pub(super) bell: Bell,
+    pub(super) bell: WireBell,
 }
 
-impl Cable {
+impl SharedWire {
     fn new() -> io::Result<Self> {
         let ((there, from_there), (back, from_back)) = (RingBuffer::new(CAPACITY), RingBuffer::new(CAPACITY));
         let plugs = [
-            Some(Plug { side: 0, sender: there, receiver: from_back }),
-            Some(Plug { side: 1, sender: back, receiver: from_there }),
+            Some(WireEndRings { side: 0, sender: there, receiver: from_back }),
+            Some(WireEndRings { side: 1, sender: back, receiver: from_there }),
         ];
-        let side = || Ok::<_, io::Error>(EndState { taken: AtomicBool::new(false), bell: Bell::new()? });
+        let side =
+            || Ok::<_, io::Error>(WireEndState { taken: AtomicBool::new(false), bell: WireBell::new()? });
         Ok(Self {
-            free_ends: Mutex::new(FreeEnds { plugs, waiting: Vec::new() }),
+            free_ends: Mutex::new(FreeWireEnds { plugs, waiting: Vec::new() }),
             given_back: AtomicUsize::new(0),
             sides: [side()?, side()?],
         })
@@ -83,7 +84,7 @@ impl Cable {
 
     /// Takes a free end of the wire. Frames in its ring were meant for another port, and are dropped. If both ends
     /// are taken, wakes `port` when one is given back.
-    pub(super) fn take(&self, port: &Waker) -> Option<Plug> {
+    pub(super) fn take(&self, port: &ThreadWaker) -> Option<WireEndRings> {
         let mut free_ends = lock(&self.free_ends);
         let Some(mut plug) = free_ends.plugs.iter_mut().find_map(Option::take) else {
             free_ends.waiting.push(port.clone());
@@ -96,7 +97,7 @@ impl Cable {
         Some(plug)
     }
 
-    pub(super) fn give_back(&self, plug: Plug) {
+    pub(super) fn give_back(&self, plug: WireEndRings) {
         let mut free_ends = lock(&self.free_ends);
         self.set_taken(plug.side, false);
         let side = plug.side;

@@ -12,13 +12,13 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use super::kind::{Kind, Maker, PollContext};
-use super::record::Record;
+use super::kind::{UplinkBackend, UplinkPollContext, UplinkResources};
+use super::record::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
-use bell::{Bell, Sleeper, announce, may_sleep};
-use cable::{Cable, Plug};
-use host::poll::{Interest, Poller, Waker};
+use bell::{BellSleeper, WireBell, announce, may_sleep};
+use cable::{SharedWire, WireEndRings};
+use host::poll::{PollInterest, Poller, ThreadWaker};
 use i82576::Time;
 use rtrb::Consumer;
 use std::io;
@@ -27,24 +27,24 @@ use std::sync::atomic::Ordering;
 
 /// End of a wire that one port uses as its uplink.
 #[derive(Debug)]
-pub(super) struct WireEnd {
+pub(super) struct WireUplink {
     name: String,
-    cable: Arc<Cable>,
+    cable: Arc<SharedWire>,
     /// The port's halves of the rings, while it waits on them. `None` if two other ports have both ends.
-    plug: Option<Plug>,
+    plug: Option<WireEndRings>,
     /// Waker of the port at this end of the wire.
-    port: Waker,
-    /// [`Cable::given_back`] at the last attempt to take an end.
+    port: ThreadWaker,
+    /// [`SharedWire::given_back`] at the last attempt to take an end.
     asked: usize,
     /// True if frames were sent on the wire since the last flush.
     put: bool,
     /// A port was connected to the other end at least once.
     met: bool,
-    record: Record,
+    record: UplinkStateCounters,
 }
 
-impl WireEnd {
-    pub(super) fn new(name: &str, with: &Maker<'_>) -> io::Result<Self> {
+impl WireUplink {
+    pub(super) fn new(name: &str, with: &UplinkResources<'_>) -> io::Result<Self> {
         Ok(Self {
             name: name.to_owned(),
             cable: with.wires.get(name)?,
@@ -53,17 +53,17 @@ impl WireEnd {
             asked: 0,
             put: false,
             met: false,
-            record: Record::new("wire", UplinkState::Gone, with.now),
+            record: UplinkStateCounters::new("wire", UplinkState::Gone, with.now),
         })
     }
 
     /// Takes an end of the configured wire, if one is free.
-    fn plug_in(&mut self, PollContext { poller, token, .. }: PollContext<'_>) -> io::Result<()> {
+    fn plug_in(&mut self, UplinkPollContext { poller, token, .. }: UplinkPollContext<'_>) -> io::Result<()> {
         self.asked = self.cable.given_back.load(Ordering::Acquire);
         let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
         let side = plug.side;
         self.plug = Some(plug);
-        poller.add(self.cable.sides[side].bell.waker(), token, Interest::READ)
+        poller.add(self.cable.sides[side].bell.waker(), token, PollInterest::READ)
     }
 
     fn unplug(&mut self) {
@@ -74,24 +74,24 @@ impl WireEnd {
 
     /// Returns the state of the uplink by whether another port has the wire's other end.
     fn state(&self) -> UplinkState {
-        let other = |plug: &Plug| self.cable.sides[1 - plug.side].taken.load(Ordering::Acquire);
+        let other = |plug: &WireEndRings| self.cable.sides[1 - plug.side].taken.load(Ordering::Acquire);
         if self.plug.as_ref().is_some_and(other) { UplinkState::Up } else { UplinkState::Gone }
     }
 }
 
-impl Drop for WireEnd {
+impl Drop for WireUplink {
     fn drop(&mut self) {
         self.unplug();
     }
 }
 
 /// Receiving side of a port's end of a wire.
-struct ReceivingEnd<'a> {
-    bell: &'a Bell,
+struct WireReceiver<'a> {
+    bell: &'a WireBell,
     receiver: &'a Consumer<u8>,
 }
 
-impl Sleeper for ReceivingEnd<'_> {
+impl BellSleeper for WireReceiver<'_> {
     fn want(&self, wanted: bool) {
         self.bell.want(wanted);
     }
@@ -101,8 +101,8 @@ impl Sleeper for ReceivingEnd<'_> {
     }
 }
 
-impl Kind for WireEnd {
-    fn join(&mut self, at: PollContext<'_>) -> io::Result<()> {
+impl UplinkBackend for WireUplink {
+    fn join(&mut self, at: UplinkPollContext<'_>) -> io::Result<()> {
         self.plug_in(at)?;
         self.record.set_state(self.state(), at.now);
         Ok(())
@@ -122,7 +122,7 @@ impl Kind for WireEnd {
         }
     }
 
-    fn follow(&mut self, at: PollContext<'_>) -> bool {
+    fn follow(&mut self, at: UplinkPollContext<'_>) -> bool {
         if self.plug.is_none()
             && self.cable.given_back.load(Ordering::Acquire) != self.asked
             && let Err(error) = self.plug_in(at)
@@ -175,6 +175,6 @@ impl Kind for WireEnd {
 
     fn may_sleep(&mut self) -> bool {
         let Some(plug) = &self.plug else { return true };
-        may_sleep(&ReceivingEnd { bell: &self.cable.sides[plug.side].bell, receiver: &plug.receiver })
+        may_sleep(&WireReceiver { bell: &self.cable.sides[plug.side].bell, receiver: &plug.receiver })
     }
 }

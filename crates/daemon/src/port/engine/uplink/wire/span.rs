@@ -6,11 +6,11 @@
 //! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture two_ports_span` measures. Without the
 //! variable the test runs a few slices to check that the measurement works.
 
-use super::tests::{End, pair};
+use super::tests::{PolledWireEnd, pair};
 use super::*;
 use backplane::Backplane;
-use driver::vf::{Config, TxOffload, Vf};
-use host::cpus::Cpus;
+use driver::vf::{TxOffload, Vf, VfDriverConfig};
+use host::cpus::CpuList;
 use i82576::MacAddress;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -26,18 +26,18 @@ const BURST: usize = 32;
 const LENGTH_OF_FRAME: usize = 512;
 
 /// Port with a guest, and the port's end of the wire.
-struct Half {
+struct WiredGuestPort {
     card: Backplane,
     vf: Vf,
     frame: Vec<u8>,
-    end: End,
+    end: PolledWireEnd,
 }
 
-impl Half {
-    fn new(end: End, own: u8, other: u8) -> Self {
+impl WiredGuestPort {
+    fn new(end: PolledWireEnd, own: u8, other: u8) -> Self {
         let mac = |n| MacAddress([0x02, 0, 0, 0, 1, n]);
         let mut card = Backplane::with_pf(1).unwrap();
-        let mut vf = Vf::probe(&mut card.vf(0), &Config::default()).unwrap();
+        let mut vf = Vf::probe(&mut card.vf(0), &VfDriverConfig::default()).unwrap();
         vf.start(&mut card.vf(0)).unwrap();
         vf.set_mac(&mut card.vf(0), mac(own)).unwrap();
         vf.watchdog(&mut card.vf(0));
@@ -54,7 +54,7 @@ impl Half {
             }
         }
         self.vf.flush(&mut self.card.vf(0));
-        self.card.poll_on(&mut OnWire(&mut self.end.end));
+        self.card.poll_on(&mut WireAdapter(&mut self.end.end));
         self.end.end.flush(Time::ZERO);
         let (mut buffer, mut count) = ([0; 2048], 0);
         while let Ok(Some(_)) = self.vf.receive(&mut self.card.vf(0), &mut buffer) {
@@ -66,9 +66,9 @@ impl Half {
     }
 }
 
-struct OnWire<'a>(&'a mut WireEnd);
+struct WireAdapter<'a>(&'a mut WireUplink);
 
-impl nic::Wire for OnWire<'_> {
+impl nic::UplinkWire for WireAdapter<'_> {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.0.transmit(frame)
     }
@@ -80,13 +80,13 @@ impl nic::Wire for OnWire<'_> {
 
 /// Runs both ends of a wire on one processor for a time slice. Returns the number of received frames, and whether the
 /// thread had its processor.
-fn run(halves: &mut [Half], cpu: u32, start: &Barrier) -> (u64, bool) {
-    let _ = Cpus::from_iter([cpu]).pin();
+fn run(halves: &mut [WiredGuestPort], cpu: u32, start: &Barrier) -> (u64, bool) {
+    let _ = CpuList::from_iter([cpu]).pin();
     start.wait();
     let (begin, ran, mut count) = (Instant::now(), processor_time(), 0);
     while begin.elapsed() < SLICE {
         for _ in 0..4 {
-            count += halves.iter_mut().map(Half::round).sum::<u64>();
+            count += halves.iter_mut().map(WiredGuestPort::round).sum::<u64>();
         }
     }
     let ran = processor_time() - ran;
@@ -107,13 +107,13 @@ fn median(values: &mut [f64]) -> Option<f64> {
 
 #[test]
 fn two_ports_span_two_processors() {
-    let cpus: Vec<u32> = Cpus::allowed().unwrap().iter().collect();
+    let cpus: Vec<u32> = CpuList::allowed().unwrap().iter().collect();
     let &[first, second, ..] = &cpus[..] else {
         return host::test_support::skipped("two_ports_span_two_processors", "there is only one processor");
     };
     let pairs = if std::env::var_os("SOFTIOV_MEASURE").is_some() { PAIRS } else { FEW };
     let (a, b) = pair();
-    let mut halves = [Half::new(a, 1, 2), Half::new(b, 2, 1)];
+    let mut halves = [WiredGuestPort::new(a, 1, 2), WiredGuestPort::new(b, 2, 1)];
     let (mut one, mut two, mut ratios, mut arrived) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..pairs {
         let ((alone, had), (both, had_both)) =
@@ -138,11 +138,11 @@ fn two_ports_span_two_processors() {
     }
 }
 
-fn on_one(halves: &mut [Half], cpu: u32) -> (u64, bool) {
+fn on_one(halves: &mut [WiredGuestPort], cpu: u32) -> (u64, bool) {
     std::thread::scope(|scope| scope.spawn(|| run(halves, cpu, &Barrier::new(1))).join().unwrap())
 }
 
-fn on_two([left, right]: &mut [Half; 2], cpus: [u32; 2]) -> (u64, bool) {
+fn on_two([left, right]: &mut [WiredGuestPort; 2], cpus: [u32; 2]) -> (u64, bool) {
     let start = Barrier::new(2);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| run(std::slice::from_mut(left), cpus[0], &start));

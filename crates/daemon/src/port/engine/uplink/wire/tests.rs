@@ -1,6 +1,6 @@
 //! Tests of the two ends of a wire, without ports. A sent frame arrives whole and in order, or is counted as dropped.
 
-use super::cable::{CAPACITY, Wires};
+use super::cable::{CAPACITY, WireRegistry};
 use super::*;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -9,30 +9,30 @@ const TOKEN: u64 = 7;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
 /// End of a wire with its port's poller.
-pub(super) struct End {
-    pub(super) end: WireEnd,
+pub(super) struct PolledWireEnd {
+    pub(super) end: WireUplink,
     poller: Poller,
 }
 
-fn end(wires: &Wires) -> End {
-    let end = WireEnd {
+fn end(wires: &WireRegistry) -> PolledWireEnd {
+    let end = WireUplink {
         name: "w".to_owned(),
         cable: wires.get("w").unwrap(),
         plug: None,
-        port: Waker::new().unwrap(),
+        port: ThreadWaker::new().unwrap(),
         asked: 0,
         put: false,
         met: false,
-        record: Record::new("wire", UplinkState::Gone, NOW),
+        record: UplinkStateCounters::new("wire", UplinkState::Gone, NOW),
     };
-    let mut end = End { end, poller: Poller::new().unwrap() };
-    end.end.join(PollContext { poller: &end.poller, token: TOKEN, now: NOW }).unwrap();
+    let mut end = PolledWireEnd { end, poller: Poller::new().unwrap() };
+    end.end.join(UplinkPollContext { poller: &end.poller, token: TOKEN, now: NOW }).unwrap();
     end
 }
 
-impl End {
+impl PolledWireEnd {
     fn follow(&mut self) -> bool {
-        self.end.follow(PollContext { poller: &self.poller, token: TOKEN, now: NOW })
+        self.end.follow(UplinkPollContext { poller: &self.poller, token: TOKEN, now: NOW })
     }
 
     fn state(&self) -> UplinkState {
@@ -53,8 +53,8 @@ impl End {
 }
 
 /// Returns the two connected ends of a wire.
-pub(super) fn pair() -> (End, End) {
-    let wires = Wires::default();
+pub(super) fn pair() -> (PolledWireEnd, PolledWireEnd) {
+    let wires = WireRegistry::default();
     let (mut a, mut b) = (end(&wires), end(&wires));
     for end in [&mut a, &mut b] {
         end.follow();
@@ -96,7 +96,7 @@ fn wire_wakes_only_a_sleeping_port() {
 
 #[test]
 fn link_of_a_wire_end_follows_the_other_end() {
-    let wires = Wires::default();
+    let wires = WireRegistry::default();
     let mut a = end(&wires);
     assert_eq!(a.state(), UplinkState::Gone);
     assert!(!a.end.transmit(&[1; 60]) && a.end.status(NOW).unwrap().drops.no_link == 1);
@@ -117,7 +117,7 @@ fn link_of_a_wire_end_follows_the_other_end() {
 
 #[test]
 fn third_port_gets_a_wire_end_that_another_port_released() {
-    let wires = Wires::default();
+    let wires = WireRegistry::default();
     let (mut a, b, mut c) = (end(&wires), end(&wires), end(&wires));
     a.follow();
     assert!(!c.follow() && c.state() == UplinkState::Gone);
@@ -131,7 +131,7 @@ fn third_port_gets_a_wire_end_that_another_port_released() {
 
 #[test]
 fn wire_that_both_ports_left_is_created_again() {
-    let wires = Wires::default();
+    let wires = WireRegistry::default();
     drop(end(&wires));
     assert_eq!(wires.count(), 0);
     let (a, b) = (end(&wires), end(&wires));

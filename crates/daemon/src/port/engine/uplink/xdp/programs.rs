@@ -1,28 +1,28 @@
 //! XDP programs of AF_XDP uplinks, loaded while the host starts.
 
-use crate::config::uplink::Xdp;
-use host::xdp::Program;
+use crate::config::uplink::XdpMode;
+use host::xdp::XdpProgram;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Loaded XDP programs of the host. One uplink uses each program at a time.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Programs(Arc<Mutex<Vec<Arc<Program>>>>);
+pub(crate) struct XdpPrograms(Arc<Mutex<Vec<Arc<XdpProgram>>>>);
 
-impl Programs {
+impl XdpPrograms {
     /// Returns the parameters to attach an uplink by XDP.
-    pub(in crate::port::engine::uplink) fn terms(&self, asked: Xdp) -> Terms {
-        Terms { asked, program: self.take() }
+    pub(in crate::port::engine::uplink) fn terms(&self, asked: XdpMode) -> XdpAttachOptions {
+        XdpAttachOptions { asked, program: self.take() }
     }
 
     /// Returns an unused XDP program, or loads one. Loads another for an uplink that may replace this one, since
     /// loading may not be permitted later.
-    fn take(&self) -> Result<Arc<Program>, String> {
+    fn take(&self) -> Result<Arc<XdpProgram>, String> {
         let mut programs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(free) = programs.iter().find(|program| Arc::strong_count(program) == 1) {
             return Ok(free.clone());
         }
-        let load = || Program::load().map(Arc::new);
+        let load = || XdpProgram::load().map(Arc::new);
         let new = load().map_err(|error| why_not(&error))?;
         programs.push(new.clone());
         programs.extend(load());
@@ -44,8 +44,8 @@ fn why_not(error: &io::Error) -> String {
 
 /// Parameters to attach an interface by XDP.
 #[derive(Debug, Clone)]
-pub(in crate::port::engine::uplink) struct Terms {
-    pub(super) asked: Xdp,
+pub(in crate::port::engine::uplink) struct XdpAttachOptions {
+    pub(super) asked: XdpMode,
     /// The XDP program, or the reason why there is none.
-    pub(super) program: Result<Arc<Program>, String>,
+    pub(super) program: Result<Arc<XdpProgram>, String>,
 }

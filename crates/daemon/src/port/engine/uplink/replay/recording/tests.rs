@@ -7,15 +7,15 @@ use std::io::Cursor;
 
 /// Writer of blocks of a pcapng file.
 #[derive(Clone, Copy)]
-struct Writer(Order);
+struct PcapngWriter(ByteOrder);
 
-impl Writer {
+impl PcapngWriter {
     fn short(self, number: u16) -> Vec<u8> {
-        if self.0 == Order::Little { number.to_le_bytes() } else { number.to_be_bytes() }.to_vec()
+        if self.0 == ByteOrder::Little { number.to_le_bytes() } else { number.to_be_bytes() }.to_vec()
     }
 
     fn word(self, number: u32) -> Vec<u8> {
-        if self.0 == Order::Little { number.to_le_bytes() } else { number.to_be_bytes() }.to_vec()
+        if self.0 == ByteOrder::Little { number.to_le_bytes() } else { number.to_be_bytes() }.to_vec()
     }
 
     fn words<const N: usize>(self, numbers: [u32; N]) -> Vec<u8> {
@@ -69,19 +69,19 @@ impl Writer {
     }
 }
 
-const BOTH: [Writer; 2] = [Writer(Order::Little), Writer(Order::Big)];
+const BOTH: [PcapngWriter; 2] = [PcapngWriter(ByteOrder::Little), PcapngWriter(ByteOrder::Big)];
 
-type Frames = Vec<(Vec<u8>, Option<i128>)>;
+type TimedFrames = Vec<(Vec<u8>, Option<i128>)>;
 
 /// Returns the frames of a file with their times, and the number of malformed packets.
-fn read(file: &[u8]) -> (Frames, usize) {
+fn read(file: &[u8]) -> (TimedFrames, usize) {
     let mut reader = create_reader(1 << 16, Cursor::new(file.to_vec())).unwrap();
-    let (mut recording, mut frames, mut malformed) = (Recording::default(), Vec::new(), 0);
+    let (mut recording, mut frames, mut malformed) = (RecordingDecoder::default(), Vec::new(), 0);
     while let Ok((length, block)) = reader.next() {
         match recording.take(&block) {
-            BlockContent::Frame(frame, time) => frames.push((frame.to_vec(), time)),
-            BlockContent::Malformed => malformed += 1,
-            BlockContent::Nothing => {}
+            RecordingBlockContent::Frame(frame, time) => frames.push((frame.to_vec(), time)),
+            RecordingBlockContent::Malformed => malformed += 1,
+            RecordingBlockContent::Nothing => {}
         }
         reader.consume(length);
     }
@@ -89,7 +89,7 @@ fn read(file: &[u8]) -> (Frames, usize) {
 }
 
 /// Returns a pcap file with one frame, at two seconds and five units.
-fn pcap(writer: Writer, magic: u32, link_type: u32, data: &[u8], length: u32) -> Vec<u8> {
+fn pcap(writer: PcapngWriter, magic: u32, link_type: u32, data: &[u8], length: u32) -> Vec<u8> {
     let version = [writer.short(2), writer.short(4)].concat();
     let header = [writer.word(magic), version, writer.words([0, 0, 65535, link_type])].concat();
     [header, writer.words([2, 5, data.len() as u32, length]), data.to_vec()].concat()
@@ -163,7 +163,7 @@ fn pcapng_times_use_unit_and_offset_of_their_interface() {
     for writer in BOTH {
         let signed = |number: i64| {
             let word = |shift: u32| writer.word((number >> shift) as u32);
-            if writer.0 == Order::Little {
+            if writer.0 == ByteOrder::Little {
                 [word(0), word(32)].concat()
             } else {
                 [word(32), word(0)].concat()
