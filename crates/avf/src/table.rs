@@ -5,6 +5,13 @@
 
 use crate::bits::{aqlen, dyn_ctl, rstat};
 use crate::register as r;
+use MailboxQueue::{Receive, Send};
+use MailboxRegister::{BaseHigh, BaseLow, Head, Length, Tail};
+use RegisterKind::{
+    Causes, Control, ControlOfVector0, EnabledCauses, HashKey, HashTypes, Interval, IntervalOfVector0,
+    LookupTable, Mailbox, Reset, RxTail, TxTail, Unused,
+};
+use VfRegisterAccess::{Rc, Ro, Rw};
 
 /// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +163,7 @@ const TX_TAIL: &str = "index of the next descriptor that the driver fills; an in
     ignored. Configuring the queue sets the index to 0";
 const RX_TAIL: &str = "index of the next descriptor that the driver fills; an index beyond the ring is \
     ignored. Configuring the queue keeps the index";
+const INTERVAL: &str = "interval of vector i + 1, in units of 2 us";
 const CONTROL: &str = "INTENA clears itself when the vector interrupts; ITR_INDX 0 to 2 also sets the \
     interval of that index; SWINT_TRIG interrupts; INTENA_MSK keeps INTENA";
 const BASE: &str = "may be written after the length: the card reads the ring only after a write of the tail";
@@ -169,7 +177,7 @@ const fn mailbox(
     field: MailboxRegister,
     more: &'static str,
 ) -> Register {
-    Register::one(name, offset, VfRegisterAccess::Rw(mask), RegisterKind::Mailbox(side, field), more)
+    Register::one(name, offset, Rw(mask), Mailbox(side, field), more)
 }
 
 /// All registers of a VF's BAR0, by chapter of the document.
@@ -177,93 +185,59 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "queues",
         &[
-            Register::many(
-                "QTX_TAIL1",
-                r::QTX_TAIL,
-                16,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::TxTail,
-                TX_TAIL,
-            ),
-            Register::many(
-                "QRX_TAIL1",
-                r::QRX_TAIL,
-                16,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::RxTail,
-                RX_TAIL,
-            ),
+            Register::many("QTX_TAIL1", r::QTX_TAIL, 16, Rw(u32::MAX), TxTail, TX_TAIL),
+            Register::many("QRX_TAIL1", r::QRX_TAIL, 16, Rw(u32::MAX), RxTail, RX_TAIL),
         ],
     ),
     (
         "interrupts",
         &[
-            Register::many(
-                "VFINT_ITRN1(0)",
-                r::VFINT_ITRN,
-                16,
-                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
-                RegisterKind::Interval(0),
-                "interval of vector i + 1, in units of 2 us",
-            ),
+            Register::many("VFINT_ITRN1(0)", r::VFINT_ITRN, 16, Rw(dyn_ctl::INTERVAL), Interval(0), INTERVAL),
             Register::many(
                 "VFINT_ITRN1(1)",
                 r::VFINT_ITRN + 0x40,
                 16,
-                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
-                RegisterKind::Interval(1),
-                "interval of vector i + 1, in units of 2 us",
+                Rw(dyn_ctl::INTERVAL),
+                Interval(1),
+                INTERVAL,
             ),
             Register::many(
                 "VFINT_ITRN1(2)",
                 r::VFINT_ITRN + 0x80,
                 16,
-                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
-                RegisterKind::Interval(2),
-                "interval of vector i + 1, in units of 2 us",
+                Rw(dyn_ctl::INTERVAL),
+                Interval(2),
+                INTERVAL,
             ),
-            Register::many(
-                "VFINT_DYN_CTLN1",
-                r::VFINT_DYN_CTLN,
-                16,
-                VfRegisterAccess::Rw(KEPT_IN_CONTROL),
-                RegisterKind::Control,
-                CONTROL,
-            ),
+            Register::many("VFINT_DYN_CTLN1", r::VFINT_DYN_CTLN, 16, Rw(KEPT_IN_CONTROL), Control, CONTROL),
             Register::one(
                 "VFINT_ICR01",
                 r::VFINT_ICR01,
-                VfRegisterAccess::Rc,
-                RegisterKind::Causes,
+                Rc,
+                Causes,
                 "causes are set even if they do not interrupt: DPDK polls the register every 50 ms",
             ),
             Register::many(
                 "VFINT_ITR01",
                 r::VFINT_ITR01,
                 3,
-                VfRegisterAccess::Rw(dyn_ctl::INTERVAL),
-                RegisterKind::IntervalOfVector0,
+                Rw(dyn_ctl::INTERVAL),
+                IntervalOfVector0,
                 "interval of vector 0, in units of 2 us",
             ),
             Register::one(
                 "VFINT_ICR0_ENA1",
                 r::VFINT_ICR0_ENA,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::EnabledCauses,
+                Rw(u32::MAX),
+                EnabledCauses,
                 "which causes of ICR01 raise vector 0",
             ),
-            Register::one(
-                "VFINT_STAT_CTL01",
-                r::VFINT_STAT_CTL0,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::Unused,
-                "stored only",
-            ),
+            Register::one("VFINT_STAT_CTL01", r::VFINT_STAT_CTL0, Rw(u32::MAX), Unused, "stored only"),
             Register::one(
                 "VFINT_DYN_CTL01",
                 r::VFINT_DYN_CTL0,
-                VfRegisterAccess::Rw(KEPT_IN_CONTROL),
-                RegisterKind::ControlOfVector0,
+                Rw(KEPT_IN_CONTROL),
+                ControlOfVector0,
                 CONTROL,
             ),
         ],
@@ -271,62 +245,34 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "mailbox",
         &[
-            mailbox(
-                "VF_ARQBAH1",
-                r::VF_ARQBAH,
-                u32::MAX,
-                MailboxQueue::Receive,
-                MailboxRegister::BaseHigh,
-                BASE,
-            ),
-            mailbox(
-                "VF_ARQBAL1",
-                r::VF_ARQBAL,
-                RING_BASE,
-                MailboxQueue::Receive,
-                MailboxRegister::BaseLow,
-                BASE,
-            ),
-            mailbox("VF_ARQLEN1", r::VF_ARQLEN, LENGTH, MailboxQueue::Receive, MailboxRegister::Length, ON),
+            mailbox("VF_ARQBAH1", r::VF_ARQBAH, u32::MAX, Receive, BaseHigh, BASE),
+            mailbox("VF_ARQBAL1", r::VF_ARQBAL, RING_BASE, Receive, BaseLow, BASE),
+            mailbox("VF_ARQLEN1", r::VF_ARQLEN, LENGTH, Receive, Length, ON),
             mailbox(
                 "VF_ARQH1",
                 r::VF_ARQH,
                 INDEX,
-                MailboxQueue::Receive,
-                MailboxRegister::Head,
+                Receive,
+                Head,
                 "advances when the card has written a message",
             ),
             mailbox(
                 "VF_ARQT1",
                 r::VF_ARQT,
                 INDEX,
-                MailboxQueue::Receive,
-                MailboxRegister::Tail,
+                Receive,
+                Tail,
                 "the card fills descriptors up to the one before this index",
             ),
-            mailbox(
-                "VF_ATQBAH1",
-                r::VF_ATQBAH,
-                u32::MAX,
-                MailboxQueue::Send,
-                MailboxRegister::BaseHigh,
-                BASE,
-            ),
-            mailbox(
-                "VF_ATQBAL1",
-                r::VF_ATQBAL,
-                RING_BASE,
-                MailboxQueue::Send,
-                MailboxRegister::BaseLow,
-                BASE,
-            ),
-            mailbox("VF_ATQLEN1", r::VF_ATQLEN, LENGTH, MailboxQueue::Send, MailboxRegister::Length, ON),
+            mailbox("VF_ATQBAH1", r::VF_ATQBAH, u32::MAX, Send, BaseHigh, BASE),
+            mailbox("VF_ATQBAL1", r::VF_ATQBAL, RING_BASE, Send, BaseLow, BASE),
+            mailbox("VF_ATQLEN1", r::VF_ATQLEN, LENGTH, Send, Length, ON),
             mailbox(
                 "VF_ATQH1",
                 r::VF_ATQH,
                 INDEX,
-                MailboxQueue::Send,
-                MailboxRegister::Head,
+                Send,
+                Head,
                 "advances when the card has read a message; RESET_VF leaves the head at the tail",
             )
             .kept(),
@@ -334,16 +280,16 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 "VF_ATQT1",
                 r::VF_ATQT,
                 INDEX,
-                MailboxQueue::Send,
-                MailboxRegister::Tail,
+                Send,
+                Tail,
                 "the card reads messages up to the one before this index",
             )
             .kept(),
             Register::one(
                 "VFGEN_RSTAT",
                 r::VFGEN_RSTAT,
-                VfRegisterAccess::Ro,
-                RegisterKind::Reset,
+                Ro,
+                Reset,
                 "reset state that the PF reports: 0 in progress, 1 completed, 2 active",
             )
             .reset(rstat::ACTIVE),
@@ -356,24 +302,24 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 "VFQF_HENA",
                 r::VFQF_HENA,
                 2,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::HashTypes,
+                Rw(u32::MAX),
+                HashTypes,
                 "used only while RSS_PF is not negotiated",
             ),
             Register::many(
                 "VFQF_HKEY",
                 r::VFQF_HKEY,
                 13,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::HashKey,
+                Rw(u32::MAX),
+                HashKey,
                 "used only while RSS_PF is not negotiated",
             ),
             Register::many(
                 "VFQF_HLUT",
                 r::VFQF_HLUT,
                 16,
-                VfRegisterAccess::Rw(u32::MAX),
-                RegisterKind::LookupTable,
+                Rw(u32::MAX),
+                LookupTable,
                 "used only while RSS_PF is not negotiated; an entry beyond the queue pairs names queue 0",
             ),
         ],
@@ -396,7 +342,8 @@ pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RegisterKind, find, rows};
+    use super::RegisterKind::{Control, Interval, RxTail, TxTail};
+    use super::{find, rows};
     use crate::ids::{BAR0_SIZE, MAPPED};
     use std::collections::{HashMap, HashSet};
 
@@ -437,13 +384,7 @@ mod tests {
     fn mapped_pages_contain_exactly_the_doorbell_registers() {
         for row in rows() {
             let is_mapped = MAPPED.iter().any(|pages| pages.contains(&row.offset));
-            let is_doorbell = matches!(
-                row.kind,
-                RegisterKind::TxTail
-                    | RegisterKind::RxTail
-                    | RegisterKind::Interval(_)
-                    | RegisterKind::Control
-            );
+            let is_doorbell = matches!(row.kind, TxTail | RxTail | Interval(_) | Control);
             assert_eq!(is_mapped, is_doorbell, "{}", row.name);
         }
     }
