@@ -1,0 +1,97 @@
+//! Tests of a port whose thread panics: it is opened again, or given up.
+
+use crate::RunningHost;
+use crate::config::HostConfig;
+use crate::control::client;
+use crate::control::protocol::ControlRequest;
+use crate::port::PortThreadCommand;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Test client that waits for every reply.
+struct BlockingVfioClient(UnixStream);
+
+impl BlockingVfioClient {
+    fn connect(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut client = Self(stream);
+        client.ask(1, b"\0\0\x01\0{}\0");
+        client
+    }
+
+    /// Sends a vfio-user request and reads its reply.
+    fn ask(&mut self, command: u16, body: &[u8]) -> Vec<u8> {
+        let size = 16 + body.len() as u32;
+        let header = [&[7, 0][..], &command.to_le_bytes(), &size.to_le_bytes(), &[0; 8]].concat();
+        self.0.write_all(&[&header, body].concat()).unwrap();
+        let mut header = [0; 16];
+        self.0.read_exact(&mut header).unwrap();
+        let size = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+        let mut body = vec![0; size as usize - 16];
+        self.0.read_exact(&mut body).unwrap();
+        body
+    }
+
+    /// Reads device and vendor from configuration space, by VFIO_USER_REGION_READ.
+    fn identity(&mut self) -> Vec<u8> {
+        let access = [&0_u64.to_le_bytes()[..], &7_u32.to_le_bytes(), &4_u32.to_le_bytes()].concat();
+        self.ask(9, &access)[16..].to_vec()
+    }
+}
+
+/// Makes a port's thread panic. Returns false if the port has no thread any more.
+fn panic_in(host: &RunningHost, name: &str) -> bool {
+    let ports = host.ports().lock();
+    ports.iter().find(|port| port.name == name).unwrap().handle.send(PortThreadCommand::Panic)
+}
+
+#[test]
+fn port_whose_thread_panicked_is_reopened_with_its_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
+    let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
+    let connect = |vf: &str| BlockingVfioClient::connect(&folder.path().join(vf).join("vf.sock"));
+    let (mut first, mut second) = (connect("pf0vf0"), connect("pf1vf0"));
+    let identity = first.identity();
+    for _ in 0..3 {
+        assert!(panic_in(&host, "pf0"));
+        assert_eq!(second.identity(), identity);
+        // Sent while the port is being opened again, and answered afterwards.
+        assert_eq!(first.identity(), identity);
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let clients = |port: &str| {
+        let status = host.ports().ask(port, PortThreadCommand::Status).unwrap();
+        status.vfs.iter().filter(|vf| vf.function.peer.is_some()).count()
+    };
+    while clients("pf0") != 1 {
+        assert!(Instant::now() < deadline);
+    }
+    assert_eq!(clients("pf1"), 1);
+    assert!(host.is_whole());
+    host.stop();
+}
+
+#[test]
+fn requests_to_all_ports_skip_a_port_that_was_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
+    let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while panic_in(&host, "pf0") {
+        assert!(Instant::now() < deadline, "the port is not given up");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The request of the watchdog, the metrics and `softiov vf list`.
+    let listed = client::ports(host.control_socket()).expect("the other port answers");
+    assert_eq!(listed.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["pf1"]);
+    let show = ControlRequest::PortShow { port: "pf0".into() };
+    let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();
+    assert!(refused.contains("given up") && refused.contains("restart"), "{refused}");
+    assert!(host.pause(Duration::from_secs(60)), "a port that was given up blocks the hand-over");
+    host.resume();
+    host.stop();
+}
