@@ -4,59 +4,15 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sim::{Frequency, VirtualDuration, VirtualInstant};
+use sim::VirtualInstant;
 
+use super::processors::ProcessorConfig;
 use super::scheduler::{RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler};
 use super::step::{VcpuStep, VcpuStepOutcome};
 use super::thread::{CurrentStep, HardwareThread, PreemptedStep};
 use super::{HardwareThreadId, VcpuId};
 use crate::account::{CycleCategory, CycleLedger, CycleSink, LedgerSnapshot};
-use crate::cost::{CostConstant, CostTable};
 use crate::domain::{Domain, DomainId, DomainKind};
-
-/// Configuration of a machine's processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessorConfig {
-    /// Number of physical cores.
-    pub cores: u16,
-    /// Sibling threads per core; at least 1.
-    pub threads_per_core: u16,
-    /// Clock frequency of all cores.
-    pub clock: Frequency,
-    /// Contention factor: thousandths of a cycle per cycle of work while a sibling is busy; at least 1,000.
-    pub contention_permille: u64,
-    /// Cycles to switch a thread to another virtual CPU: the hypervisor's work.
-    pub switch: u64,
-    /// Cycles a switched virtual CPU takes to refill its caches and TLB.
-    pub refill: u64,
-    /// Cycles of other virtual CPUs on a thread after which the whole refill is due, a part after fewer; 0: always.
-    pub displacement: u64,
-    /// Factor of nested paging: thousandths of a cycle per refill cycle; at least 1,000.
-    pub nested_permille: u64,
-    /// Longest time that a virtual CPU runs while others wait for its thread.
-    pub slice: VirtualDuration,
-}
-
-impl ProcessorConfig {
-    /// Creates the configuration of a cost table, with slices of 30 ms (Xen's credit scheduler).
-    pub fn from_table(table: &CostTable, cores: u16, threads_per_core: u16) -> ProcessorConfig {
-        ProcessorConfig {
-            cores,
-            threads_per_core,
-            clock: Frequency::from_hertz(table[CostConstant::ClockHertz]),
-            contention_permille: if threads_per_core > 1 {
-                table[CostConstant::SmtContention]
-            } else {
-                1_000
-            },
-            switch: table[CostConstant::SwitchDirect],
-            refill: table[CostConstant::SwitchIndirect],
-            displacement: table[CostConstant::SwitchDisplacement],
-            nested_permille: 1_000 + table[CostConstant::NestedPaging],
-            slice: VirtualDuration::from_millis(30),
-        }
-    }
-}
 
 /// Request to call [`HostMachine::visit`] for `thread` at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,6 +47,7 @@
 pub mod cache;
 pub mod machine;
 mod preemption;
+mod processors;
 pub mod scheduler;
 pub mod step;
 #[cfg(test)]
@@ -54,7 +55,8 @@ mod tests;
 mod thread;
 
 pub use cache::{BufferRing, LastLevelCache};
-pub use machine::{HostMachine, ProcessorConfig, ThreadAction, ThreadVisit};
+pub use machine::{HostMachine, ThreadAction, ThreadVisit};
+pub use processors::ProcessorConfig;
 pub use scheduler::{
     CreditClocks, CreditScheduler, RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler,
     VcpuPriority,
