@@ -4,7 +4,10 @@ use crate::error::{FilterError, refuse};
 use crate::layers::LayerOffsets;
 use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameField, Operator};
 use crate::port::is_first_fragment;
-use crate::qualifiers::ProtocolQualifier;
+use crate::qualifiers::ProtocolQualifier::{
+    self, Arp, Atalk, Carp, Decnet, Icmp, Icmpv6, Igmp, Igrp, Ip, Ipv6, Lat, Link, Mopdl, Moprc, Pim, Rarp,
+    Sca, Sctp, Tcp, Udp, Vrrp,
+};
 use crate::token::SymbolToken;
 use alloc::boxed::Box;
 
@@ -78,63 +81,25 @@ impl ArithmeticExpression {
             _ => refuse!("{}[...:{size}]: a field's size must be 1, 2 or 4 bytes", proto.word()),
         };
         let network = layers.network();
-        let mut ipv4 = None;
-        let (offset, check) = match proto {
-            ProtocolQualifier::Link => (layers.header, None),
-            ProtocolQualifier::Ip
-            | ProtocolQualifier::Arp
-            | ProtocolQualifier::Rarp
-            | ProtocolQualifier::Atalk
-            | ProtocolQualifier::Decnet
-            | ProtocolQualifier::Sca
-            | ProtocolQualifier::Lat
-            | ProtocolQualifier::Moprc
-            | ProtocolQualifier::Mopdl
-            | ProtocolQualifier::Ipv6 => (network, Some(layers.has_protocol(proto)?)),
-            ProtocolQualifier::Sctp
-            | ProtocolQualifier::Tcp
-            | ProtocolQualifier::Udp
-            | ProtocolQualifier::Icmp
-            | ProtocolQualifier::Igmp
-            | ProtocolQualifier::Igrp
-            | ProtocolQualifier::Pim
-            | ProtocolQualifier::Vrrp
-            | ProtocolQualifier::Carp => {
-                ipv4 = Some(network);
-                let first = layers.has_protocol(proto)?.and(is_first_fragment(layers));
-                return Ok(Self {
-                    checks: Some(join(Some(layers.has_protocol(ProtocolQualifier::Ip)?), self.checks, first)),
-                    value: ComputedNumber::Field(FrameField {
-                        offset: network,
-                        ipv4,
-                        index: Some(Box::new(self.value)),
-                        size,
-                    }),
-                });
+        let (offset, ipv4, checks) = match proto {
+            Link => (layers.header, None, self.checks),
+            Ip | Arp | Rarp | Atalk | Decnet | Sca | Lat | Moprc | Mopdl | Ipv6 => {
+                (network, None, Some(join(self.checks, None, layers.has_protocol(proto)?)))
             }
-            ProtocolQualifier::Icmpv6 => {
+            Sctp | Tcp | Udp | Icmp | Igmp | Igrp | Pim | Vrrp | Carp => {
+                let first = layers.has_protocol(proto)?.and(is_first_fragment(layers));
+                let checks = join(Some(layers.has_protocol(Ip)?), self.checks, first);
+                (network, Some(network), Some(checks))
+            }
+            Icmpv6 => {
                 let next_header = layers.network_field(6, FieldSize::Byte).equals(58);
-                let check =
-                    join(self.checks, None, layers.has_protocol(ProtocolQualifier::Ipv6)?).and(next_header);
-                let index = Some(Box::new(self.value));
-                let value = ComputedNumber::Field(FrameField { offset: network.plus(40), ipv4, index, size });
-                return Ok(Self { value, checks: Some(check) });
+                let checks = join(self.checks, None, layers.has_protocol(Ipv6)?).and(next_header);
+                (network.plus(40), None, Some(checks))
             }
             _ => refuse!("{}[...]: a filter cannot read bytes of {}", proto.word(), proto.word()),
         };
-        let checks = match check {
-            Some(check) => Some(join(self.checks, None, check)),
-            None => self.checks,
-        };
-        Ok(Self {
-            value: ComputedNumber::Field(FrameField {
-                offset,
-                ipv4,
-                index: Some(Box::new(self.value)),
-                size,
-            }),
-            checks,
-        })
+        let index = Some(Box::new(self.value));
+        Ok(Self { value: ComputedNumber::Field(FrameField { offset, ipv4, index, size }), checks })
     }
 }
 
