@@ -86,6 +86,16 @@ pub(crate) fn all() -> Vec<SettingDefinition> {
             "longest IP packet between functions; longer datagrams are fragmented",
             &[],
         ),
+    ];
+    settings.extend(runs());
+    settings.extend(rates());
+    settings.extend(constants());
+    settings
+}
+
+/// Returns the settings of a run: the scheduler, and the times of measurement and warm-up.
+fn runs() -> Vec<SettingDefinition> {
+    vec![
         setting(
             SCHEDULING,
             ParameterValue::name("round-robin"),
@@ -102,10 +112,7 @@ pub(crate) fn all() -> Vec<SettingDefinition> {
             "longest warm-up: all of it with the adaptive policy, 500 ms with net_dim and hybrids, else 20 ms",
             &[],
         ),
-    ];
-    settings.extend(rates());
-    settings.extend(constants());
-    settings
+    ]
 }
 
 /// Returns the settings of interrupt rates, EOI handling and the load on ten ports.

@@ -5,7 +5,7 @@
 use super::{ThinHypervisorCore, ThinHypervisorMachine};
 use guest::packet::TCP_PAYLOAD;
 use hypervisor::account::{CycleCategory, CycleSink};
-use hypervisor::cost::CostConstant;
+use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use sim::VirtualDuration;
 
@@ -66,6 +66,19 @@ impl ThinHypervisorGuest {
     fn unread(&self) -> u64 {
         self.polled - self.read_frames
     }
+
+    /// Runs a turn of the receiver, which reads the frames that it finds in its socket.
+    fn read_turn(&mut self, step: &mut VcpuStep, table: &CostTable) {
+        let frames = self.unread().min(READ);
+        let bytes = frames * TCP_PAYLOAD as u64;
+        let calls = table[CostConstant::RxWake] + frames * table[CostConstant::TxSyscall];
+        let copies = table.bytes(CostConstant::CopyCold, bytes);
+        step.charge(CycleCategory::User, calls);
+        step.charge(CycleCategory::User, copies);
+        self.receiver += calls + copies;
+        self.read_frames += frames;
+        self.read += bytes;
+    }
 }
 
 impl ThinHypervisorMachine {
@@ -100,18 +113,7 @@ impl ThinHypervisorMachine {
             guest.polled += frames;
             guest.polls = frames == POLL;
         } else if guest.unread() > 0 && (!guest.is_busy || guest.receiver <= guest.busy) {
-            let frames = guest.unread().min(READ);
-            step.charge(
-                CycleCategory::User,
-                table[CostConstant::RxWake] + frames * table[CostConstant::TxSyscall],
-            );
-            let bytes = frames * TCP_PAYLOAD as u64;
-            step.charge(CycleCategory::User, table.bytes(CostConstant::CopyCold, bytes));
-            guest.receiver += table[CostConstant::RxWake]
-                + frames * table[CostConstant::TxSyscall]
-                + table.bytes(CostConstant::CopyCold, bytes);
-            guest.read_frames += frames;
-            guest.read += bytes;
+            guest.read_turn(&mut step, table);
             answers = true;
         } else if guest.is_busy {
             step.charge(BUSY, TURN);
