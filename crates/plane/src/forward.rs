@@ -142,11 +142,7 @@ impl<const N: usize> Plane<N> {
             self.tally.sent(ends.destination(), length);
         }
         if WATCHED && decision.uplink {
-            let lost = (!sent).then_some(FrameDropReason::Uplink);
-            wire.watch(
-                FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost },
-                frame.tagged(),
-            );
+            watch_leaving(sent, frame, wire);
         }
         if let FrameOrigin::Port(port) = origin {
             self.count_sent(port, ends, length, !decision.ports.is_empty(), sent);
@@ -356,4 +352,10 @@ fn keep_from<W: UplinkWire>(ports: PortSet, frame: &mut Frame<'_>, wire: &mut W)
         };
         wire.watch(seen, frame.tagged());
     }
+}
+
+/// Reports to the captures a frame for the uplink, as dropped unless it was `sent`.
+fn watch_leaving<W: UplinkWire>(sent: bool, frame: &mut Frame<'_>, wire: &mut W) {
+    let lost = (!sent).then_some(FrameDropReason::Uplink);
+    wire.watch(FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost }, frame.tagged());
 }

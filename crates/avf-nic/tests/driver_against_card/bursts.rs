@@ -219,64 +219,50 @@ impl DriverlessFixture {
         for n in 0..count.saturating_sub(1) {
             self.put(vf, queue, &TxDataDescriptor { report_status: n % 3 == 0, ..data }.emit());
         }
-        let report_status = flags & 1 == 0;
+        let last = TxDataDescriptor { report_status: flags & 1 == 0, ..data };
         match flags >> 1 & 7 {
             0 if count.is_multiple_of(8) => {
                 self.put(vf, queue, &TxDataDescriptor { address: NOWHERE, ..data }.emit());
             }
             1 => {
-                self.put(
-                    vf,
-                    queue,
-                    &TxDataDescriptor { length: length.saturating_sub(9), report_status, ..data }.emit(),
-                );
+                let short = TxDataDescriptor { length: length.saturating_sub(9), ..last };
+                self.put(vf, queue, &short.emit());
             }
             2 if length > 40 => {
                 self.put(vf, queue, &TxDataDescriptor { length: 30, end_of_packet: false, ..data }.emit());
-                let rest =
-                    TxDataDescriptor { address: place + 30, length: length - 30, report_status, ..data };
+                let rest = TxDataDescriptor { address: place + 30, length: length - 30, ..last };
                 self.put(vf, queue, &rest.emit());
             }
             3 if length > 54 => {
-                let payload = u32::from(length) - 54;
-                let context = TxContextDescriptor {
-                    segment: true,
-                    mss: 600,
-                    payload,
-                    ..TxContextDescriptor::default()
-                };
-                self.put(vf, queue, &context.emit());
-                let mut left = length;
+                let whole = TxDataDescriptor { address: place, length, tag, ..sums };
+                let whole = TxDataDescriptor { report_status: last.report_status, ..whole };
                 // The payload is in one buffer, or in several that end within segments.
-                let piece = if flags & 0x10 == 0 { length } else { 1_111 };
-                while left > 0 {
-                    let (at, now) = (length - left, left.min(piece));
-                    left -= now;
-                    let buffer = TxDataDescriptor {
-                        address: place + u64::from(at),
-                        length: now,
-                        end_of_packet: left == 0,
-                        ..sums
-                    };
-                    self.put(vf, queue, &TxDataDescriptor { report_status, tag, ..buffer }.emit());
-                }
+                self.send_large((vf, queue), whole, if flags & 0x10 == 0 { length } else { 1_111 });
             }
-            4 => self.put(
-                vf,
-                queue,
-                &TxDataDescriptor {
-                    mac_length: 60,
-                    l4: TxL4Checksum::Udp,
-                    ip: TxIpHeader::V4,
-                    report_status,
-                    ..data
-                }
-                .emit(),
-            ),
+            4 => {
+                let (l4, ip) = (TxL4Checksum::Udp, TxIpHeader::V4);
+                self.put(vf, queue, &TxDataDescriptor { mac_length: 60, l4, ip, ..last }.emit());
+            }
             5 => self.put(vf, queue, &TxDataDescriptor { length: 16, ..data }.emit()),
-            _ => self.put(vf, queue, &TxDataDescriptor { report_status, ..data }.emit()),
+            _ => self.put(vf, queue, &last.emit()),
         }
         self.ring(vf, queue);
+    }
+
+    /// Sends a packet that the card cuts into segments, in buffers of up to `piece` bytes.
+    fn send_large(&mut self, (vf, queue): (u8, u8), whole: TxDataDescriptor, piece: u16) {
+        let payload = u32::from(whole.length) - 54;
+        let context =
+            TxContextDescriptor { segment: true, mss: 600, payload, ..TxContextDescriptor::default() };
+        self.put(vf, queue, &context.emit());
+        let mut left = whole.length;
+        while left > 0 {
+            let (at, length) = (whole.length - left, left.min(piece));
+            left -= length;
+            let address = whole.address + u64::from(at);
+            let buffer = TxDataDescriptor { address, length, end_of_packet: left == 0, ..whole };
+            self.put(vf, queue, &buffer.emit());
+        }
     }
 
     /// Posts up to `count` buffers while the ring has room.

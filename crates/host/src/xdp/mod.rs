@@ -15,6 +15,7 @@
 mod memory;
 mod program;
 mod queue;
+mod queues;
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::links::LinkMonitor;
-use crate::packet::{InterfaceHold, PacketSocketError, UnsentFrames};
+use crate::packet::{InterfaceHold, PacketSocketError};
 use crate::poll::{PollInterest, Poller};
 use crate::tap::InterfaceName;
 pub(crate) use program::LATER;
@@ -35,13 +36,12 @@ pub use program::XdpProgram;
 use program::{MAX_QUEUES, XdpProgramLink};
 pub use queue::XdpReceived;
 use queue::{XdpQueue, XdpSocket};
+pub use queues::XdpQueues;
 
 /// Longest frame in bytes, received or sent.
 pub const LONGEST: usize = memory::ROOM;
 /// Bytes of Ethernet header and VLAN tag, which an MTU excludes.
 const HEADERS: u32 = 14 + 4;
-/// Frames received from a queue before the next queue's turn.
-const TURN: u32 = 64;
 /// Pause between two attempts to bind a queue that another process holds. Each attempt takes the memory of a queue.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -175,7 +175,7 @@ impl XdpInterface {
         for socket in &sockets {
             poller.add(&**socket, 0, PollInterest::READ)?;
         }
-        let frames = Mutex::new(Some(XdpQueues { queues, next: 0, turn: TURN, broken: false }));
+        let frames = Mutex::new(Some(XdpQueues::new(queues)));
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
@@ -223,88 +223,6 @@ impl AsFd for XdpInterface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
-}
-
-/// Receives and sends frames of an interface, without blocking.
-#[derive(Debug)]
-pub struct XdpQueues {
-    queues: Vec<XdpQueue>,
-    /// Queue to receive from, and frames left in its turn.
-    next: usize,
-    turn: u32,
-    /// True once a ring held an index or an address out of range.
-    broken: bool,
-}
-
-impl XdpQueues {
-    /// Receives the next frame. Returns `None` if no queue has one. Queues take turns, so that a flood on one does
-    /// not delay the others.
-    ///
-    /// # Errors
-    /// A ring holds an index or an address out of range; the interface must be attached again.
-    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<XdpReceived>> {
-        if self.broken {
-            return Err(broken());
-        }
-        if self.turn == 0 {
-            self.next_queue();
-        }
-        for _ in 0..self.queues.len() {
-            let Some(queue) = self.queues.get_mut(self.next) else { break };
-            match queue.receive(into) {
-                Ok(Some(arrived)) => {
-                    self.turn -= 1;
-                    return Ok(Some(arrived));
-                }
-                Ok(None) => self.next_queue(),
-                Err(ring::BrokenXdpRing) => return Err(broken()),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Gives the next queue its turn.
-    fn next_queue(&mut self) {
-        (self.next, self.turn) = ((self.next + 1) % self.queues.len().max(1), TURN);
-    }
-
-    /// Queues a frame of at most [`LONGEST`] bytes. The next flush sends it at the latest. Returns the dropped
-    /// frames.
-    pub fn send(&mut self, frame: &[u8]) -> UnsentFrames {
-        if frame.len() > LONGEST {
-            return UnsentFrames { too_long: 1, ..UnsentFrames::default() };
-        }
-        let lost = UnsentFrames { no_room: 1, ..UnsentFrames::default() };
-        let Some(queue) = self.queues.first_mut() else { return lost };
-        match queue.push(frame) {
-            Ok(true) if queue.is_burst() => self.flush(),
-            Ok(true) => UnsentFrames::default(),
-            Ok(false) => lost,
-            Err(ring::BrokenXdpRing) => {
-                self.broken = true;
-                lost
-            }
-        }
-    }
-
-    /// Returns true if the interface had no room for all queued frames: call `flush` again soon, even without new
-    /// frames.
-    #[must_use]
-    pub fn has_left(&self) -> bool {
-        self.queues.first().is_some_and(XdpQueue::has_left)
-    }
-
-    /// Sends the queued frames. Those that the interface has no room for remain for a later flush. Returns the
-    /// dropped frames.
-    pub fn flush(&mut self) -> UnsentFrames {
-        let flushed = self.queues.first_mut().map_or(Ok(UnsentFrames::default()), XdpQueue::flush);
-        self.broken |= flushed.is_err();
-        flushed.unwrap_or_default()
-    }
-}
-
-fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "an index of an AF_XDP ring is out of range")
 }
 
 /// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
-use crate::packet::{PacketSocket, ReceiveBurst, SendBurst};
+use crate::packet::{PacketSocket, ReceiveBurst, SendBurst, UnsentFrames};
 use crate::test_support::{in_network_namespace, skipped};
 
 /// Longer than any step takes on the slowest machine.

@@ -1,9 +1,10 @@
 //! The resets: the state that each clears and keeps, the functions that are notified, and silence of the function
 //! afterwards. Also SR-IOV: VFs appear and disappear with VF Enable.
 
-use crate::common::{BASE, CardFixture, index, mac, plain};
+use crate::common::{BASE, CardFixture, index, mac, packet, plain};
 use i82576::bits::{ctrl, ctrl_ext, dctl, icr, v2p};
 use i82576::config::{EXPRESS, pf};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::register::{self as r, rx, tx, vf};
 use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
@@ -68,7 +69,7 @@ fn vf_sends_no_frame_or_interrupt_after_its_reset() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(0), mac(1), 100));
-        bench.vf(1).put(crate::common::packet(frame, 114).emit());
+        bench.vf(1).put(packet(frame, 114).emit());
         bench.vf(1).ring();
         bench.vf(1).write(vf::VTEICS, 7);
         bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 100));
@@ -83,7 +84,7 @@ fn vf_reset_disturbs_no_other_vf() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(0).place(&plain(mac(2), mac(0), 100));
-        bench.vf(0).put(crate::common::packet(frame, 114).emit());
+        bench.vf(0).put(packet(frame, 114).emit());
         bench.vf(0).ring();
         reset(&mut bench);
         bench.poll();
@@ -141,8 +142,7 @@ fn reset_discards_packets_and_contexts() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
-        let context =
-            i82576::descriptor::tx::AdvancedContextDescriptor { vlan_tag: 10, ..Default::default() };
+        let context = AdvancedContextDescriptor { vlan_tag: 10, ..Default::default() };
         bench.vf(1).transmit(&[context.emit()]);
         // The ring is full with a packet without EOP.
         bench.vf(1).transmit(&[crate::common::data(frame, 64).emit(); 63]);
@@ -151,10 +151,7 @@ fn reset_discards_packets_and_contexts() {
         bench.pf().write(r::VFTE, 0xff);
         bench.vf(1).start();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
-        let tagged = i82576::descriptor::tx::AdvancedDataDescriptor {
-            insert_vlan: true,
-            ..crate::common::packet(frame, 74)
-        };
+        let tagged = AdvancedDataDescriptor { insert_vlan: true, ..packet(frame, 74) };
         bench.vf(1).transmit(&[tagged.emit()]);
         assert_eq!(bench.wire_got(), [crate::common::tagged(0, &plain(mac(9), mac(1), 60))]);
     }
@@ -239,7 +236,7 @@ fn vf_without_bus_mastering_makes_no_memory_request() {
     let mut bench = busy();
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
     bench.config(Vf(1), offset::COMMAND, 0);
-    bench.vf(1).put(crate::common::packet(frame, 74).emit());
+    bench.vf(1).put(packet(frame, 74).emit());
     bench.vf(1).ring();
     bench.vf(1).write(vf::VTEICS, 7);
     bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 60));
@@ -256,7 +253,7 @@ fn pf_in_d3hot_makes_no_request_and_is_reset_on_wake() {
     bench.config(Function::Pf, control, 3);
     assert_eq!(bench.nic.config_read(Function::Pf, control, 2) & 3, 3);
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
-    bench.vf(1).put(crate::common::packet(frame, 74).emit());
+    bench.vf(1).put(packet(frame, 74).emit());
     bench.vf(1).ring();
     bench.expect_nothing();
     let command = u32::from(offset::COMMAND_BUS_MASTER);
@@ -369,7 +366,7 @@ fn port_makes_no_memory_request_with_gio_master_disable() {
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     assert_eq!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0, "acknowledged");
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
-    bench.vf(1).put(crate::common::packet(frame, 74).emit());
+    bench.vf(1).put(packet(frame, 74).emit());
     bench.vf(1).ring();
     bench.vf(1).write(vf::VTEICS, 7);
     bench.world.wire.incoming.push_back(plain(mac(2), mac(9), 60));

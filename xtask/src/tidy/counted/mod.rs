@@ -18,7 +18,9 @@ use anyhow::Result;
 use super::finding::TidyFinding;
 use super::source::{RustSource, TrackedFile};
 use budget::FindingBudget;
-use place::{ARGUMENTS, BudgetedFinding, CIRCLES, FindingCounts, OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES};
+use place::{
+    ARGUMENTS, BudgetedFinding, CIRCLES, FindingCounts, OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, owner,
+};
 
 /// Places of findings, by crate and rule.
 #[derive(Debug, Default)]
@@ -88,16 +90,6 @@ impl BudgetedFindings {
 
     fn counts(&self) -> FindingCounts {
         self.0.iter().map(|(key, places)| (key.clone(), places.len())).collect()
-    }
-}
-
-/// Returns the crate that a file belongs to; `pages` for files outside the crates.
-fn owner(path: &Path) -> String {
-    let folders: Vec<_> = path.iter().filter_map(|folder| folder.to_str()).collect();
-    match folders.as_slice() {
-        ["crates", name, _, ..] => (*name).to_owned(),
-        [name @ ("xtask" | "fuzz"), _, ..] => (*name).to_owned(),
-        _ => "pages".to_owned(),
     }
 }
 

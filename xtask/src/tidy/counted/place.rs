@@ -1,7 +1,7 @@
 //! The rules that have a budget, and a place that breaks one. Finds nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The rules that have a budget, in the order of the table.
 pub(super) const RULES: [&str; 6] = [OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, CIRCLES, ARGUMENTS];
@@ -29,3 +29,13 @@ pub(super) struct BudgetedFinding {
 
 /// Number of places, by crate and rule.
 pub(super) type FindingCounts = BTreeMap<(String, &'static str), usize>;
+
+/// Returns the crate that a file belongs to; `pages` for files outside the crates.
+pub(super) fn owner(path: &Path) -> String {
+    let folders: Vec<_> = path.iter().filter_map(|folder| folder.to_str()).collect();
+    match folders.as_slice() {
+        ["crates", name, _, ..] => (*name).to_owned(),
+        [name @ ("xtask" | "fuzz"), _, ..] => (*name).to_owned(),
+        _ => "pages".to_owned(),
+    }
+}

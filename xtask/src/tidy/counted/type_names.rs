@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::TokenTree;
 
-use super::owner;
-use super::place::BudgetedFinding;
+use super::place::{BudgetedFinding, owner};
 use crate::tidy::source::{RustSource, ident, is_punct, line};
 
 /// Crates that may define a type of the same name.

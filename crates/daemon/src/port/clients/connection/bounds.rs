@@ -84,3 +84,6 @@ pub(in crate::port) enum VisitOutcome {
     /// A blocking call for the client is pending. Visit the client again when the errand is done.
     Waiting,
 }
+
+/// Result of a visit to a client.
+pub(super) type VisitResult = Result<VisitOutcome, DisconnectReason>;

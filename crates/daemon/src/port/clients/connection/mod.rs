@@ -15,7 +15,7 @@ pub(in crate::port) use partial::PartialMessage;
 use super::device::FunctionDevice;
 use super::journal::ClientProgress;
 use crate::clock::TimeSource;
-use bounds::{RECEIVES, VisitBudget};
+use bounds::{RECEIVES, VisitBudget, VisitResult};
 use host::poll::{PollInterest, Poller};
 use host::socket::{ReceivedFds, ReplyLog, SocketReceived, SocketSent, StreamSocket};
 use host::worker::DeferredFd;
@@ -120,7 +120,7 @@ impl ClientConnection {
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
-    ) -> Result<VisitOutcome, DisconnectReason> {
+    ) -> VisitResult {
         let visited = self.receive(device, buffer, clock);
         if let Err(DisconnectReason::Failed(_)) = visited {
             // Replies to earlier messages go out before the end, if the socket accepts them at once.
@@ -134,7 +134,7 @@ impl ClientConnection {
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
-    ) -> Result<VisitOutcome, DisconnectReason> {
+    ) -> VisitResult {
         if self.waiting {
             return Ok(VisitOutcome::Waiting);
         }
@@ -184,7 +184,7 @@ impl ClientConnection {
         budget: &mut VisitBudget,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
-    ) -> Result<VisitOutcome, DisconnectReason> {
+    ) -> VisitResult {
         loop {
             device.now = clock.now();
             if budget.is_over(device.now) {
@@ -264,11 +264,8 @@ impl ClientConnection {
             device.own.successor.step(progress);
             return Ok(());
         }
-        device.own.successor.step(ClientProgress {
-            consuming: bytes as u64,
-            peeked: self.left as u64,
-            ..progress
-        });
+        let (consuming, peeked) = (bytes as u64, self.left as u64);
+        device.own.successor.step(ClientProgress { consuming, peeked, ..progress });
         self.consume(bytes, buffer)?;
         device.own.successor.step(progress);
         Ok(())
@@ -356,11 +353,7 @@ impl ClientConnection {
     }
 
     /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
-    fn hold_part(
-        &mut self,
-        device: &mut FunctionDevice<'_>,
-        buffer: &mut [u8],
-    ) -> Result<VisitOutcome, DisconnectReason> {
+    fn hold_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> VisitResult {
         if self.left == 0 {
             return Ok(VisitOutcome::Done);
         }

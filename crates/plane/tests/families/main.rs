@@ -1,185 +1,23 @@
 //! Tests two devices on one plane: one keeps frames in slots of one size with the tag beside them, the other keeps
 //! frames in one long buffer with the tag in the bytes.
 
+mod devices;
+
+use devices::{RecordingWire, SlotDevice, SlotFrame, StreamDevice};
 use plane::frame::{Frame, HEADROOM};
 use plane::pacing::Pacing;
 use plane::switch::{StormState, SwitchDropReason, SwitchTables, TagInsertion};
-use plane::uplink::{UplinkMode, UplinkWire};
+use plane::uplink::UplinkMode;
 use plane::watch::{FrameDirection, FrameDropReason, FrameObservation};
 use plane::{
-    DeliveryError, DeliveryFlags, ForwardResult, FrameForwarder, FrameOrigin, FrameSink, FrameSource,
-    JoinedDevices, PortCounters, PortIndex, PortSet, TransmitQueueId, VisitResult,
+    DeliveryError, ForwardResult, FrameOrigin, JoinedDevices, PortCounters, PortIndex, PortSet,
+    TransmitQueueId, VisitResult,
 };
 use units::{MacAddress, Time};
 
 const PORTS: usize = 16;
 
 type TestPlane = plane::Plane<PORTS>;
-
-/// Frame of the first test device, in a slot of fixed size.
-#[derive(Debug, PartialEq)]
-struct SlotFrame {
-    port: u8,
-    tag: Option<u16>,
-    bytes: Vec<u8>,
-    looks: usize,
-}
-
-/// Test device that keeps frames in slots. Its findings about a frame are the number of its ports that got the frame.
-#[derive(Default)]
-struct SlotDevice {
-    free: usize,
-    filled: Vec<SlotFrame>,
-    /// Frames to send, the last first.
-    waiting: Vec<Vec<u8>>,
-}
-
-impl FrameSource for SlotDevice {
-    fn may_send(&self, _sender: TransmitQueueId) -> bool {
-        true
-    }
-
-    fn hand_over<L: FrameForwarder>(
-        &mut self,
-        _sender: TransmitQueueId,
-        budget: usize,
-        lane: &mut L,
-    ) -> bool {
-        for _ in 0..budget {
-            let Some(bytes) = self.waiting.pop_if(|_| lane.is_due()) else { break };
-            hand_over(&bytes, self, lane);
-        }
-        lane.settle();
-        !self.waiting.is_empty()
-    }
-
-    fn has_more(&self, _sender: TransmitQueueId) -> bool {
-        !self.waiting.is_empty()
-    }
-}
-
-/// Puts a frame on the plane with the tag of its port's policy.
-fn hand_over<S: FrameSink, L: FrameForwarder>(bytes: &[u8], own: &mut S, lane: &mut L) {
-    let mut buffer = [&[0; HEADROOM], bytes].concat();
-    let mut frame = Frame::new(&mut buffer).unwrap();
-    frame.take_tag();
-    frame.tag = lane.tag(frame.tag);
-    lane.send(own, &mut frame);
-}
-
-impl FrameSink for SlotDevice {
-    type Findings = usize;
-
-    fn deliver(
-        &mut self,
-        port: PortIndex,
-        frame: &mut Frame<'_>,
-        about: DeliveryFlags,
-        looks: &mut usize,
-    ) -> Result<usize, DeliveryError> {
-        self.free = self.free.checked_sub(1).ok_or(DeliveryError::Dropped)?;
-        *looks += 1;
-        let bytes = frame.delivered(!about.strips).to_vec();
-        let length = bytes.len();
-        self.filled.push(SlotFrame {
-            port: port.get(),
-            tag: frame.tag.filter(|_| about.strips),
-            bytes,
-            looks: *looks,
-        });
-        Ok(length)
-    }
-}
-
-/// Test device with a long buffer, in which each frame has its port and length before it.
-#[derive(Default)]
-struct StreamDevice {
-    set_up: bool,
-    bytes: Vec<u8>,
-    /// Frame to send repeatedly.
-    sends: Option<Vec<u8>>,
-}
-
-impl FrameSource for StreamDevice {
-    fn may_send(&self, _sender: TransmitQueueId) -> bool {
-        self.set_up
-    }
-
-    fn hand_over<L: FrameForwarder>(
-        &mut self,
-        _sender: TransmitQueueId,
-        budget: usize,
-        lane: &mut L,
-    ) -> bool {
-        let Some(bytes) = self.sends.clone() else { return false };
-        for _ in 0..budget {
-            if lane.is_due() {
-                hand_over(&bytes, self, lane);
-            }
-        }
-        lane.settle();
-        true
-    }
-
-    fn has_more(&self, _sender: TransmitQueueId) -> bool {
-        self.sends.is_some()
-    }
-}
-
-impl FrameSink for StreamDevice {
-    type Findings = ();
-
-    fn deliver(
-        &mut self,
-        port: PortIndex,
-        frame: &mut Frame<'_>,
-        _about: DeliveryFlags,
-        (): &mut (),
-    ) -> Result<usize, DeliveryError> {
-        let bytes = frame.tagged();
-        if !self.set_up {
-            return Err(DeliveryError::Disabled);
-        }
-        self.bytes.extend([port.get(), bytes.len() as u8]);
-        self.bytes.extend(bytes);
-        Ok(bytes.len())
-    }
-}
-
-impl StreamDevice {
-    fn frames(&self) -> Vec<(u8, &[u8])> {
-        let (mut rest, mut frames) = (&self.bytes[..], Vec::new());
-        while let [port, length, more @ ..] = rest {
-            let (frame, later) = more.split_at(usize::from(*length));
-            frames.push((*port, frame));
-            rest = later;
-        }
-        frames
-    }
-}
-
-/// Uplink that keeps the sent frames and, while captured, the observations.
-#[derive(Default)]
-struct RecordingWire(Vec<Vec<u8>>, Option<Vec<(FrameObservation, Vec<u8>)>>);
-
-impl UplinkWire for RecordingWire {
-    fn transmit(&mut self, frame: &[u8]) -> bool {
-        self.0.push(frame.to_vec());
-        true
-    }
-
-    fn is_watched(&self) -> bool {
-        self.1.is_some()
-    }
-
-    fn watch(&mut self, seen: FrameObservation, frame: &[u8]) {
-        self.1.iter_mut().for_each(|all| all.push((seen, frame.to_vec())));
-    }
-
-    fn receive(&mut self, _into: &mut [u8]) -> Option<usize> {
-        None
-    }
-}
 
 /// Plane with both test devices: ports 0 to 7 belong to [`SlotDevice`], 8 to 15 to [`StreamDevice`]. Port n has address
 /// n.
