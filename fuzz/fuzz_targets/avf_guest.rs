@@ -6,20 +6,20 @@
 //! the kind and then its parameters. Checked: no panic, and the other VF is neither reset nor left without an answer.
 #![no_main]
 
-use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
-use avf::control::{Control, Order, TxContext};
-use avf::descriptor::tx::{self, Context, Data, Ip, L4};
+use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use avf::register as r;
 use avf::virtchnl::VirtchnlOpcode;
-use avf_nic::Arrival;
+use avf_nic::RxDescriptorFields;
 use core::time::Duration;
 use driver::Hal;
-use policy::VfPolicy;
-use driver::avf::vf::Vf;
+use driver::avf::vf::AvfDriver;
 use libfuzzer_sys::fuzz_target;
 use pcie::Function;
-use world::{World, mac};
+use policy::VfPolicy;
+use world::{CardFixture, mac};
 
 #[path = "../../crates/avf-nic/tests/driver_against_card/pages.rs"]
 mod pages;
@@ -53,17 +53,17 @@ impl Input<'_> {
 
 /// Sends a message by the guest's own ring, which is set up again. With `own`, the body begins with the id of the VF's
 /// VSI.
-fn send(world: &mut World, number: u32, mut body: Vec<u8>, own: bool) {
+fn send(world: &mut CardFixture, number: u32, mut body: Vec<u8>, own: bool) {
     if own && body.len() > 1 {
         body[..2].copy_from_slice(&1_u16.to_le_bytes());
     }
-    let descriptor = Descriptor {
+    let descriptor = AdminQueueDescriptor {
         flags: flag::SI | flag::BUF | flag::RD,
         opcode: opcode::SEND_TO_PF,
         length: body.len() as u16,
         cookie_high: number,
         address: BODIES,
-        ..Descriptor::default()
+        ..AdminQueueDescriptor::default()
     };
     let memory = world.memories.of(Function::Vf(0));
     memory[BODIES as usize..][..body.len()].copy_from_slice(&body);
@@ -84,44 +84,49 @@ fn send(world: &mut World, number: u32, mut body: Vec<u8>, own: bool) {
 }
 
 /// Sends a packet with headers from the input, and zeros, by a ring that is set up again.
-fn send_packet(world: &mut World, input: &mut Input<'_>) -> Option<()> {
+fn send_packet(world: &mut CardFixture, input: &mut Input<'_>) -> Option<()> {
     let [wishes, mac, ip, l4, low, high, mss_low, mss_high, head] = input.array()?;
     let length = u16::from_le_bytes([low, high]) % 16_000;
     let head = input.bytes(usize::from(head));
-    let data = Data {
+    let data = TxDataDescriptor {
         address: PACKET,
         length,
         end_of_packet: true,
         report_status: true,
         tag: (wishes & 0x40 != 0).then_some(7),
-        ip: [Ip::None, Ip::V6, Ip::V4, Ip::V4Checksum][usize::from(wishes >> 2 & 3)],
-        l4: [L4::None, L4::Tcp, L4::Sctp, L4::Udp][usize::from(wishes >> 4 & 3)],
+        ip: [TxIpHeader::None, TxIpHeader::V6, TxIpHeader::V4, TxIpHeader::V4Checksum]
+            [usize::from(wishes >> 2 & 3)],
+        l4: [TxL4Checksum::None, TxL4Checksum::Tcp, TxL4Checksum::Sctp, TxL4Checksum::Udp]
+            [usize::from(wishes >> 4 & 3)],
         mac_length: u16::from(mac) / 8 * 2,
         ip_length: u16::from(ip) / 2,
         l4_length: u16::from(l4) / 4,
-        ..Data::default()
+        ..TxDataDescriptor::default()
     };
     let headers = data.mac_length / 2 * 2 + data.ip_length / 4 * 4 + data.l4_length / 4 * 4;
-    let context = Context {
+    let context = TxContextDescriptor {
         segment: wishes & 1 != 0,
         tag2: (wishes & 0x80 != 0).then_some(9),
         payload: length.saturating_sub(headers).into(),
         mss: u16::from_le_bytes([mss_low, mss_high]),
-        ..Context::default()
+        ..TxContextDescriptor::default()
     };
     let ring = if wishes & 2 != 0 { vec![context.emit(), data.emit()] } else { vec![data.emit()] };
     let memory = world.memories.of(Function::Vf(0));
     memory[PACKET as usize..][..head.len()].copy_from_slice(&head);
     memory[TX_RING as usize..][..ring.len() * tx::SIZE].copy_from_slice(ring.as_flattened());
-    world.card.order(0, Order::ConfigureTx(0, TxContext { base: TX_RING, length: 64, head_address: None }));
-    world.card.order(0, Order::Run { rx: u16::MAX, tx: 1 });
+    world.card.order(
+        0,
+        CardOrder::ConfigureTx(0, TxQueueContext { base: TX_RING, length: 64, head_address: None }),
+    );
+    world.card.order(0, CardOrder::Run { rx: u16::MAX, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), ring.len() as u32);
     world.round();
     Some(())
 }
 
 /// Makes the next move. Returns `None` at the end of the input.
-fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
+fn make_move(world: &mut CardFixture, input: &mut Input<'_>) -> Option<()> {
     let [kind] = input.array()?;
     match kind % 9 {
         0 | 1 => {
@@ -138,8 +143,9 @@ fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
         }
         3 | 4 => {
             let [op, length, own] = input.array()?;
-            let number =
-                VirtchnlOpcode::ALL.get(usize::from(op) % (VirtchnlOpcode::ALL.len() + 1)).map_or(op.into(), |op| op.number());
+            let number = VirtchnlOpcode::ALL
+                .get(usize::from(op) % (VirtchnlOpcode::ALL.len() + 1))
+                .map_or(op.into(), |op| op.number());
             let body = input.bytes(usize::from(length) * 2);
             send(world, number, body, own % 4 != 0);
         }
@@ -148,7 +154,7 @@ fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
         6 => {
             let [queue, low, high] = input.array()?;
             let frame = vec![0; usize::from(u16::from_le_bytes([low, high])) % 10_000];
-            let _ = world.card.receive(0, queue, &frame, &Arrival::default(), &mut world.memories);
+            let _ = world.card.receive(0, queue, &frame, &RxDescriptorFields::default(), &mut world.memories);
         }
         _ => {
             world.now = world.now + Duration::from_micros(100);
@@ -159,9 +165,9 @@ fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut world = World::new(2).across_a_plane();
-    let start = |world: &mut World, n| {
-        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+    let mut world = CardFixture::new(2).across_a_plane();
+    let start = |world: &mut CardFixture, n| {
+        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
         vf.start(&mut world.vf(n)).unwrap();
         vf
     };

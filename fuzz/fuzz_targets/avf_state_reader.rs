@@ -6,16 +6,16 @@
 #![no_main]
 
 use avf::ids::MAX_VFS;
-use policy::VfPolicy;
-use avf_nic::Card;
-use daemon::state::{self, AvfRest, AvfState, decode, read};
-use driver::avf::pf::Pf;
-use driver::conduct::Monitor;
+use avf_nic::Nic;
+use daemon::state::{self, AvfPortState, PausedAvfPort, decode, read};
+use driver::avf::pf::AvfPf;
+use driver::conduct::ConductMonitor;
 use libfuzzer_sys::fuzz_target;
 use pcie::Function;
 use poke::poke;
+use policy::VfPolicy;
 use std::sync::LazyLock;
-use world::World;
+use world::CardFixture;
 
 #[path = "../../crates/avf-nic/tests/driver_against_card/pages.rs"]
 mod pages;
@@ -48,30 +48,30 @@ fn changed(changes: &[u8]) -> Vec<u8> {
 fuzz_target!(|data: &[u8]| {
     let Some((kind, data)) = data.split_first() else { return };
     let read = match kind % 4 {
-        0 => read::<AvfState>(data),
+        0 => read::<AvfPortState>(data),
         1 => decode(data),
         _ => decode(&changed(data)),
     };
     let Ok(state) = read else { return };
     let written = state::write(&state).unwrap();
-    let Some(AvfRest { card, pf, .. }) = state.rest.clone() else { return };
-    let Ok((mut card, mut plane)) = Card::restore(card) else { return };
-    let mut world = World::new(8);
+    let Some(PausedAvfPort { card, pf, .. }) = state.rest.clone() else { return };
+    let Ok((mut card, mut plane)) = Nic::restore(card) else { return };
+    let mut world = CardFixture::new(8);
     world.memories.forget(Function::Pf);
-    let Ok(pf) = Pf::restore(&mut world.side(Function::Pf), pf) else { return };
-    let rest = state.rest.clone().map(|rest| AvfRest {
+    let Ok(pf) = AvfPf::restore(&mut world.side(Function::Pf), pf) else { return };
+    let rest = state.rest.clone().map(|rest| PausedAvfPort {
         card: card.save(&plane),
         pf: pf.save(&mut world.side(Function::Pf)),
         ..rest
     });
     let mut conduct = state.conduct.clone();
-    let again = state::write(&AvfState { rest, ..state }).unwrap();
+    let again = state::write(&AvfPortState { rest, ..state }).unwrap();
     assert!(again.len() <= written.len(), "a state grows when it is restored");
     // A port does the same: a card of an earlier version had fewer VFs.
     (world.card, world.pf) = (card.clone(), Some(pf));
     world.card.grow(MAX_VFS as u8);
     world.with_pf(|pf, _| pf.grow(MAX_VFS as u8));
-    conduct.resize_with(conduct.len().max(MAX_VFS), Monitor::default);
+    conduct.resize_with(conduct.len().max(MAX_VFS), ConductMonitor::default);
     if world.with_pf(|pf, side| pf.resume_conduct(side, conduct)).is_err() {
         return;
     }

@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use libfuzzer_sys::fuzz_target;
-use vfio_user::outbox::Outbox;
-use vfio_user::server::{Completion, Device, DmaMap, IrqSet, OUTBOX_LIMIT, RegionInfo, Session, Step};
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{
+    DmaWindow, IrqChange, OUTBOX_LIMIT, RegionInfo, RequestCompletion, ServedDevice, ServerSession,
+    SessionProgress,
+};
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, irq_flags, pci_irq, pci_region, region_flags};
 
@@ -21,7 +24,7 @@ type Fd = Rc<()>;
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
 const VECTORS: u32 = 3;
 
-/// Device that asserts everything which the server promises to a device.
+/// ServedDevice that asserts everything which the server promises to a device.
 #[derive(Default)]
 struct Suspicious {
     windows: BTreeMap<u64, (u64, Option<Fd>)>,
@@ -38,7 +41,7 @@ impl Suspicious {
     }
 }
 
-impl Device<Fd> for Suspicious {
+impl ServedDevice<Fd> for Suspicious {
     fn info(&self) -> DeviceInfo {
         DeviceInfo { flags: 3, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
     }
@@ -76,7 +79,7 @@ impl Device<Fd> for Suspicious {
         self.check(region, offset, data.len(), region_flags::WRITE);
     }
 
-    fn dma_map(&mut self, map: DmaMap<Fd>) -> Result<Completion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<Fd>) -> Result<RequestCompletion, Errno> {
         let end = map.iova.checked_add(map.size).unwrap();
         assert!(map.size > 0 && map.iova % 4096 == 0 && map.size % 4096 == 0);
         assert!(
@@ -90,7 +93,7 @@ impl Device<Fd> for Suspicious {
         }
         self.windows.insert(map.iova, (map.size, map.file.map(|file| file.fd)));
         // Windows with this bit in their size (two pages, six, ten and so on) complete later.
-        Ok(if map.size & 0x2000 == 0 { Completion::Now } else { Completion::Later })
+        Ok(if map.size & 0x2000 == 0 { RequestCompletion::Now } else { RequestCompletion::Later })
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
@@ -101,28 +104,28 @@ impl Device<Fd> for Suspicious {
         self.windows.clear();
     }
 
-    fn set_irqs(&mut self, set: IrqSet<Fd>) -> Result<Completion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<Fd>) -> Result<RequestCompletion, Errno> {
         match set {
-            IrqSet::Disable { index } if index == pci_irq::MSIX => self.vectors = Default::default(),
-            IrqSet::Disable { index } => assert!(index < pci_irq::COUNT),
-            IrqSet::Assign { index, start, fds } => {
+            IrqChange::Disable { index } if index == pci_irq::MSIX => self.vectors = Default::default(),
+            IrqChange::Disable { index } => assert!(index < pci_irq::COUNT),
+            IrqChange::Assign { index, start, fds } => {
                 assert_eq!(index, pci_irq::MSIX);
                 for (vector, fd) in fds.into_iter().enumerate() {
                     self.vectors[start as usize + vector] = Some(fd);
                 }
             }
-            IrqSet::Deassign { index, vectors } => {
+            IrqChange::Deassign { index, vectors } => {
                 assert_eq!(index, pci_irq::MSIX);
                 assert!(!vectors.is_empty());
                 vectors.for_each(|vector| self.vectors[vector as usize] = None);
             }
-            IrqSet::Trigger { index, vector }
-            | IrqSet::Mask { index, vector }
-            | IrqSet::Unmask { index, vector } => {
+            IrqChange::Trigger { index, vector }
+            | IrqChange::Mask { index, vector }
+            | IrqChange::Unmask { index, vector } => {
                 assert!(index == pci_irq::MSIX && vector < VECTORS);
             }
         }
-        Ok(Completion::Now)
+        Ok(RequestCompletion::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
@@ -132,9 +135,9 @@ impl Device<Fd> for Suspicious {
 
 /// Client and server, joined by buffers.
 struct Client {
-    session: Session<Fd>,
+    session: ServerSession<Fd>,
     device: Suspicious,
-    out: Outbox<Fd>,
+    out: MessageOutbox<Fd>,
     received: Vec<u8>,
     descriptor: Fd,
 }
@@ -149,10 +152,10 @@ impl Client {
         }
         for _ in 0..100_000 {
             match self.session.step(&mut self.device, &mut self.out) {
-                Ok(Step::Handled) => {}
-                Ok(Step::Starved) => return true,
-                Ok(Step::Waiting) => self.session.complete(Ok(()), &mut self.out),
-                Ok(Step::Blocked) => self.read(usize::MAX),
+                Ok(SessionProgress::Handled) => {}
+                Ok(SessionProgress::Starved) => return true,
+                Ok(SessionProgress::Waiting) => self.session.complete(Ok(()), &mut self.out),
+                Ok(SessionProgress::Blocked) => self.read(usize::MAX),
                 Err(_) => return false,
             }
             assert!(self.out.pending() <= OUTBOX_LIMIT + (1 << 20) + 64);
@@ -238,9 +241,9 @@ fn play(client: &mut Client, input: &mut &[u8]) -> bool {
 fuzz_target!(|input: &[u8]| {
     let descriptor = Fd::default();
     let mut client = Client {
-        session: Session::new(64),
+        session: ServerSession::new(64),
         device: Suspicious::default(),
-        out: Outbox::new(),
+        out: MessageOutbox::new(),
         received: Vec::new(),
         descriptor: descriptor.clone(),
     };
