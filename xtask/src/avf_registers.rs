@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
-use avf::table::{self, Register, RegisterKind, RegisterResetEffect, VfRegisterAccess};
+use avf::table::{self, Register, RegisterKind, ValueAfterReset, VfRegisterAccess};
 use avf::virtchnl::VirtchnlOpcode;
 
 use crate::metadata;
@@ -64,7 +64,7 @@ pub(crate) fn page() -> String {
 }
 
 fn register(page: &mut String, row: &Register) {
-    let kept = if row.after == RegisterResetEffect::Kept { "*" } else { "" };
+    let kept = if row.after == ValueAfterReset::Kept { "*" } else { "" };
     let reset = format!("{}{kept}", number(row.reset));
     line(
         page,

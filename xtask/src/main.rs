@@ -24,7 +24,7 @@ use clap::Parser;
 /// The tasks of the project.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask")]
-enum Task {
+enum XtaskCommand {
     /// Runs every check and test; ends with `N passed, N failed, N skipped`.
     Test(test::TestArgs),
     /// Runs every property test with new seeds for some minutes, and keeps what fails as cases of `cargo xtask test`.
@@ -46,18 +46,18 @@ enum Task {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    match Task::parse() {
-        Task::Test(options) => test::run(&options),
-        Task::Explore(options) => explore::run(&options),
-        Task::Soak(options) => soak::run(&options),
-        Task::Bench(options) => bench::run(&options),
-        Task::Instructions(options) => instructions::run(&options),
-        Task::Deb(options) => deb::run(&options),
-        Task::Registers => {
+    match XtaskCommand::parse() {
+        XtaskCommand::Test(options) => test::run(&options),
+        XtaskCommand::Explore(options) => explore::run(&options),
+        XtaskCommand::Soak(options) => soak::run(&options),
+        XtaskCommand::Bench(options) => bench::run(&options),
+        XtaskCommand::Instructions(options) => instructions::run(&options),
+        XtaskCommand::Deb(options) => deb::run(&options),
+        XtaskCommand::Registers => {
             registers::write()?;
             avf_registers::write()?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Tidy(options) => tidy::run(&options),
+        XtaskCommand::Tidy(options) => tidy::run(&options),
     }
 }

@@ -6,7 +6,7 @@
 
 use avf::descriptor::rx::RxChecksumResult;
 use avf::packet_type::{self, IpPayload, IpVersion};
-use offload::headers::{Headers, NetworkHeader, TYPE_ARP, TransportHeader, protocol};
+use offload::headers::{FrameHeaders, NetworkHeader, TYPE_ARP, TransportHeader, protocol};
 use offload::verify;
 use plane::bytes::be16;
 use plane::frame::TrustedChecksum;
@@ -33,7 +33,7 @@ impl FrameContents {
     /// Parses a frame without its tag. A checksum that the sending card has `sealed` is not computed again.
     #[must_use]
     pub fn of(frame: &[u8], sealed: Option<TrustedChecksum>) -> Self {
-        let headers = Headers::parse(frame);
+        let headers = FrameHeaders::parse(frame);
         let version = match headers.l3 {
             NetworkHeader::None => None,
             NetworkHeader::Ipv4 => Some(IpVersion::V4),
@@ -95,7 +95,7 @@ pub(crate) const fn checksum_status(
     }
 }
 
-fn payload(headers: &Headers) -> IpPayload {
+fn payload(headers: &FrameHeaders) -> IpPayload {
     let icmp = matches!(
         (headers.l3, headers.protocol),
         (NetworkHeader::Ipv4, protocol::ICMP) | (NetworkHeader::Ipv6, protocol::ICMPV6)

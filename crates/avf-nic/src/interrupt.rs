@@ -21,7 +21,8 @@ const UNIT_NS: u64 = 2_000;
 
 /// State of an interrupt vector.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Vector {
+#[serde(rename = "Vector")]
+struct InterruptVector {
     /// Value of the vector's control register, without INTENA.
     control: u32,
     enabled: bool,
@@ -32,7 +33,7 @@ struct Vector {
     sent: Option<Time>,
 }
 
-impl Vector {
+impl InterruptVector {
     fn is_sound(&self) -> bool {
         self.control & !CONTROL == 0
             && self.intervals.iter().all(|interval| u32::from(*interval) <= dyn_ctl::INTERVAL)
@@ -57,7 +58,7 @@ const fn all_vectors() -> u32 {
 /// Interrupt vectors of a VF, and the causes of vector 0.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
-    vectors: [Vector; MAX_VECTORS],
+    vectors: [InterruptVector; MAX_VECTORS],
     /// Vectors that may be enabled and have a pending cause, a bit each: all vectors, after a state is restored.
     #[serde(skip, default = "all_vectors")]
     pending: u32,
@@ -69,19 +70,21 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// Returns `true` if every register has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
-        self.vectors.iter().all(Vector::is_sound)
+        self.vectors.iter().all(InterruptVector::is_sound)
     }
 
     /// Returns the interrupt state after a reset: that of power-on, but with the times of the last interrupts, so that
     /// a reset does not shorten a restraint's interval.
     pub(crate) fn after_reset(&self) -> Self {
         Self {
-            vectors: self.vectors.map(|Vector { sent, .. }| Vector { sent, ..Vector::default() }),
+            vectors: self
+                .vectors
+                .map(|InterruptVector { sent, .. }| InterruptVector { sent, ..InterruptVector::default() }),
             ..Self::default()
         }
     }
 
-    fn vector(&mut self, vector: u8) -> Option<&mut Vector> {
+    fn vector(&mut self, vector: u8) -> Option<&mut InterruptVector> {
         self.vectors.get_mut(usize::from(vector))
     }
 
@@ -120,7 +123,7 @@ impl Interrupts {
     }
 
     pub(crate) fn interval(&self, vector: u8, itr: u8) -> u32 {
-        let interval = |vector: &Vector| vector.intervals.get(usize::from(itr)).copied();
+        let interval = |vector: &InterruptVector| vector.intervals.get(usize::from(itr)).copied();
         self.vectors.get(usize::from(vector)).and_then(interval).unwrap_or(0).into()
     }
 

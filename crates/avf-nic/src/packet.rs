@@ -2,7 +2,7 @@
 
 use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use offload::OffloadRequest;
-use plane::frame::Transport;
+use plane::frame::TransportProtocol;
 use rings::PacketOffloads;
 use serde::{Deserialize, Serialize};
 
@@ -50,9 +50,9 @@ pub(crate) fn request(first: &TxDataDescriptor) -> OffloadRequest {
         ipv4: matches!(first.ip, TxIpHeader::V4 | TxIpHeader::V4Checksum),
         l4: match first.l4 {
             TxL4Checksum::None => None,
-            TxL4Checksum::Tcp => Some(Transport::Tcp),
-            TxL4Checksum::Udp => Some(Transport::Udp),
-            TxL4Checksum::Sctp => Some(Transport::Sctp),
+            TxL4Checksum::Tcp => Some(TransportProtocol::Tcp),
+            TxL4Checksum::Udp => Some(TransportProtocol::Udp),
+            TxL4Checksum::Sctp => Some(TransportProtocol::Sctp),
         },
         ip_checksum: first.ip == TxIpHeader::V4Checksum,
         l4_checksum: first.l4 != TxL4Checksum::None,

@@ -83,7 +83,7 @@ pub enum MailboxRegister {
 
 /// Effect on a register of a VF's resets (RESET_VF, a reset by the PF, FLR).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RegisterResetEffect {
+pub enum ValueAfterReset {
     /// The register gets its value after power-on.
     Cleared,
     /// Reset keeps the register's value.
@@ -104,7 +104,7 @@ pub struct Register {
     /// Value of the register after power-on.
     pub reset: u32,
     /// Effect of a reset of the VF.
-    pub after: RegisterResetEffect,
+    pub after: ValueAfterReset,
     /// Kind of the register.
     pub kind: RegisterKind,
     /// Further rules, as text for the documentation.
@@ -130,7 +130,7 @@ impl Register {
         kind: RegisterKind,
         more: &'static str,
     ) -> Self {
-        Self { name, offset, count, access, reset: 0, after: RegisterResetEffect::Cleared, kind, more }
+        Self { name, offset, count, access, reset: 0, after: ValueAfterReset::Cleared, kind, more }
     }
 
     const fn reset(mut self, value: u32) -> Self {
@@ -139,7 +139,7 @@ impl Register {
     }
 
     const fn kept(mut self) -> Self {
-        self.after = RegisterResetEffect::Kept;
+        self.after = ValueAfterReset::Kept;
         self
     }
 

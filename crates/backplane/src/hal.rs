@@ -7,7 +7,7 @@ use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Function, Iova};
 
-/// Registers of the PF. A wait only moves the clock, since its caller is the PF driver itself.
+/// Registers and clock of the PF's driver. A wait only moves the clock: the driver itself waits, so nothing else can act.
 #[derive(Debug)]
 pub struct BackplanePfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,

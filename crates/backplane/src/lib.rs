@@ -18,7 +18,7 @@ use core::time::Duration;
 use driver::pf::{Pf, PfError, PfVisit};
 use i82576::config::pf::SRIOV;
 use i82576::{MacAddress, Time, VfIndex};
-use nic::{Budget, Nic, UplinkWire};
+use nic::{Nic, PollBudget, UplinkWire};
 use pcie::capability::sriov;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
@@ -33,7 +33,7 @@ pub struct Backplane {
     world: CardEnvironment,
     pf: Option<Pf>,
     now: Time,
-    budget: Budget,
+    budget: PollBudget,
     last_visit: PfVisit,
     between: Option<RoundDisturbance>,
 }
@@ -45,7 +45,7 @@ impl Backplane {
     /// Creates a card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
     #[must_use]
     pub fn new(mac: MacAddress, vfs: u8) -> Self {
-        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: None });
+        let mut nic = Nic::new(nic::NicConfig { mac, iov: true, loopback: None });
         let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
         nic.config_write(Function::Pf, SRIOV + sriov::NUM_VFS, 2, u32::from(vfs));
@@ -56,7 +56,7 @@ impl Backplane {
         }
         nic.set_link(true);
         let last_visit = PfVisit::default();
-        let (now, budget) = (Time::ZERO, Budget::default());
+        let (now, budget) = (Time::ZERO, PollBudget::default());
         Self { nic, world: CardEnvironment::new(), pf: None, now, budget, last_visit, between: None }
     }
 
@@ -146,7 +146,7 @@ impl Backplane {
     }
 
     /// Sets the limit of work for each poll of the card.
-    pub fn set_budget(&mut self, budget: Budget) {
+    pub fn set_budget(&mut self, budget: PollBudget) {
         self.budget = budget;
     }
 

@@ -2,7 +2,7 @@
 //! the processor time of naps alone, which is the least for a host that polls doorbells in memory. The generator polls
 //! while its frame is pending, so the machine as a whole is not idle then.
 
-use crate::contender::served::ServedCard;
+use crate::contender::served::ServedHost;
 use crate::contender::stations::VfCircle;
 use crate::contender::{Contender, ContenderKind};
 use crate::machine::cycles;
@@ -31,7 +31,7 @@ const LOST: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The host is gone.
-pub fn row(served: &mut ServedCard, size: usize, options: &BenchmarkOptions) -> Result<BenchmarkRow> {
+pub fn row(served: &mut ServedHost, size: usize, options: &BenchmarkOptions) -> Result<BenchmarkRow> {
     let process = served.process_id();
     let (share, mut found) = served.running(|circle| {
         thread::sleep(SILENCE);

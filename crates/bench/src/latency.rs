@@ -5,7 +5,7 @@
 //! so no time on one.
 
 use crate::contender::Contender;
-use crate::contender::served::ServedCard;
+use crate::contender::served::ServedHost;
 use crate::contender::stations::VfCircle;
 use crate::options::BenchmarkOptions;
 use crate::report::{BenchmarkRow, Latency};
@@ -26,7 +26,7 @@ const MOST: usize = 4_000_000;
 /// # Errors
 /// The host is gone.
 pub fn row(
-    served: &mut ServedCard,
+    served: &mut ServedHost,
     size: usize,
     load: f64,
     capacity: f64,

@@ -20,7 +20,7 @@ pub struct MeasuredSlice {
 }
 
 /// Measurement of each contender in one round, in order.
-pub type Round = Vec<MeasuredSlice>;
+pub type RoundMeasurements = Vec<MeasuredSlice>;
 
 /// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too
 /// many rounds have passed.
@@ -31,10 +31,10 @@ pub fn run(
     contenders: &mut [Box<dyn Contender>],
     options: &BenchmarkOptions,
     processors: ProcessorAssignment,
-) -> Result<Vec<Round>> {
-    let mut rounds: Vec<Round> = Vec::new();
+) -> Result<Vec<RoundMeasurements>> {
+    let mut rounds: Vec<RoundMeasurements> = Vec::new();
     while rounds.len() < options.rounds * PATIENCE {
-        let round: Result<Round> = contenders
+        let round: Result<RoundMeasurements> = contenders
             .iter_mut()
             .map(|contender| {
                 let reference = MachineSpeed::measure(processors)?;

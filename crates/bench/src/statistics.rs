@@ -4,7 +4,7 @@
 use crate::contender::{Contender, ContenderKind};
 use crate::raw::MachineSpeed;
 use crate::report::{BenchmarkRow, RateRatio};
-use crate::rounds::{MeasuredSlice, Round};
+use crate::rounds::{MeasuredSlice, RoundMeasurements};
 
 /// Largest difference between the references of two comparable slices, as a part of the smaller reference.
 const TOLERANCE: f64 = 0.1;
@@ -32,7 +32,7 @@ pub fn alike(a: MachineSpeed, b: MachineSpeed) -> bool {
 
 /// Returns the turns of two contenders in rounds in which they are comparable.
 pub fn comparable(
-    rounds: &[Round],
+    rounds: &[RoundMeasurements],
     one: usize,
     other: usize,
 ) -> impl Iterator<Item = (&MeasuredSlice, &MeasuredSlice)> {
@@ -45,7 +45,7 @@ pub fn comparable(
 pub fn rows(
     bench: &str,
     contenders: &[Box<dyn Contender>],
-    rounds: &[Round],
+    rounds: &[RoundMeasurements],
     size: usize,
 ) -> Vec<BenchmarkRow> {
     let of = |at: usize, value: &dyn Fn(&MeasuredSlice) -> Option<f64>| -> Vec<f64> {

@@ -23,7 +23,7 @@ const LONGEST: usize = 1024;
 
 /// Event of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct HostEvent {
     /// Number, counted from 1 since the start of the process.
     pub number: u64,
     /// Time of the event: RFC 3339, in UTC.
@@ -42,9 +42,9 @@ pub struct Event {
 
 /// Answer to a request for events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Recent {
+pub struct RecentEvents {
     /// Events in order.
-    pub events: Vec<Event>,
+    pub events: Vec<HostEvent>,
     /// Requested events that are not kept any more.
     pub lost: u64,
     /// More events follow these.
@@ -98,7 +98,7 @@ impl FromStr for EventPosition {
 
 #[derive(Debug)]
 struct EventHistory {
-    events: VecDeque<Event>,
+    events: VecDeque<HostEvent>,
     bytes: usize,
     last: u64,
 }
@@ -106,13 +106,13 @@ struct EventHistory {
 static KEPT: Mutex<EventHistory> = Mutex::new(EventHistory::new());
 
 /// Adds an event to the list and numbers it.
-pub fn note(event: Event) {
+pub fn note(event: HostEvent) {
     with(|kept| kept.note(event));
 }
 
 /// Returns the events after the event with this number, or all events of the list for 0.
 #[must_use]
-pub fn after(number: u64) -> Recent {
+pub fn after(number: u64) -> RecentEvents {
     with(|kept| kept.after(number))
 }
 
@@ -126,7 +126,7 @@ impl EventHistory {
         Self { events: VecDeque::new(), bytes: 0, last: 0 }
     }
 
-    fn note(&mut self, mut event: Event) {
+    fn note(&mut self, mut event: HostEvent) {
         self.last += 1;
         event.number = self.last;
         cut(&mut event);
@@ -137,13 +137,13 @@ impl EventHistory {
         }
     }
 
-    fn after(&self, number: u64) -> Recent {
+    fn after(&self, number: u64) -> RecentEvents {
         let first = self.last - self.events.len() as u64 + 1;
         // A number beyond the last is of a predecessor, so all events of this process are new.
         let wanted = if number > self.last { first } else { number + 1 };
         let from = wanted.saturating_sub(first) as usize;
-        let events: Vec<Event> = self.events.iter().skip(from).take(IN_ONE_ANSWER).cloned().collect();
-        Recent {
+        let events: Vec<HostEvent> = self.events.iter().skip(from).take(IN_ONE_ANSWER).cloned().collect();
+        RecentEvents {
             lost: if number == 0 { 0 } else { first.saturating_sub(wanted) },
             more: events.last().is_some_and(|event| event.number < self.last),
             events,
@@ -152,16 +152,16 @@ impl EventHistory {
 }
 
 /// Returns the approximate bytes of an event.
-fn size(event: &Event) -> usize {
+fn size(event: &HostEvent) -> usize {
     let fields = event.fields.iter().map(|(name, value)| {
         name.len() + value.as_str().map_or(size_of::<Value>(), str::len) + size_of::<Value>()
     });
-    size_of::<Event>() + event.event.len() + event.time.len() + fields.sum::<usize>()
+    size_of::<HostEvent>() + event.event.len() + event.time.len() + fields.sum::<usize>()
 }
 
 /// Shortens an event: drops its fields, then the end of its message.
-fn cut(event: &mut Event) {
-    if size(event) > size_of::<Event>() + LONGEST {
+fn cut(event: &mut HostEvent) {
+    if size(event) > size_of::<HostEvent>() + LONGEST {
         event.fields.clear();
     }
     if event.event.len() > LONGEST / 2 {
@@ -172,17 +172,17 @@ fn cut(event: &mut Event) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, EventHistory, EventPosition, IN_ONE_ANSWER, LONGEST, MOST, ROOM};
+    use super::{EventHistory, EventPosition, HostEvent, IN_ONE_ANSWER, LONGEST, MOST, ROOM};
     use serde_json::{Map, Value};
 
-    fn event(text: &str) -> Event {
+    fn event(text: &str) -> HostEvent {
         let (time, level) = ("2026-01-01T00:00:00Z".to_owned(), "info".to_owned());
-        Event { number: 0, time, level, about: None, event: text.to_owned(), fields: Map::new() }
+        HostEvent { number: 0, time, level, about: None, event: text.to_owned(), fields: Map::new() }
     }
 
     fn numbers(kept: &EventHistory, after: u64) -> (Option<u64>, Option<u64>, u64, bool) {
         let recent = kept.after(after);
-        let number = |event: Option<&Event>| event.map(|event| event.number);
+        let number = |event: Option<&HostEvent>| event.map(|event| event.number);
         (number(recent.events.first()), number(recent.events.last()), recent.lost, recent.more)
     }
 

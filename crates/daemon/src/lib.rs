@@ -29,7 +29,7 @@ mod totals;
 pub mod vault;
 mod volatile;
 
-pub use flight::recording::{Entry, Recording};
+pub use flight::recording::{FlightEntry, FlightRecording};
 pub use host_process::{ReadyHost, RunningHost};
 pub use management::MainThreadOrder;
 pub use start_error::StartError;

@@ -2,7 +2,7 @@
 //! the old file or the new one. `settings` defines the values.
 
 use crate::config::{ConfigError, HostConfig};
-use crate::settings::{PortSettings, SettingValues, Settings, VfSettings};
+use crate::settings::{PortSettings, SettingValues, SettingsGroup, VfSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -181,7 +181,7 @@ impl HostConfig {
 }
 
 /// Returns the kept settings under their owner's name, or `None` if there are none.
-fn kept<S: Settings>(name: &str, leaves: &SettingValues) -> Option<(String, S)> {
+fn kept<S: SettingsGroup>(name: &str, leaves: &SettingValues) -> Option<(String, S)> {
     let settings = S::from_leaves(leaves).ok().filter(|_| !leaves.is_empty())?;
     Some((name.to_owned(), settings))
 }

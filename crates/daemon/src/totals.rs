@@ -1,7 +1,9 @@
 //! Counters of a port that its status last published. A successor continues from them, so that no counter falls.
 //! `port::succession` stores them, and `state` encodes them.
 
-use crate::control::status::{Drops, FunctionStatus, Interventions, Mailbox, PortStatus, Traffic, VfStatus};
+use crate::control::status::{
+    DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfMailboxStatus, VfStatus, VmmInterventions,
+};
 use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,17 +38,17 @@ pub struct UplinkTotals {
 /// Counters of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionTotals {
-    rx: Traffic,
-    tx: Traffic,
-    drops: Drops,
-    interventions: Interventions,
+    rx: TrafficCounts,
+    tx: TrafficCounts,
+    drops: DropCounts,
+    interventions: VmmInterventions,
 }
 
 /// Counters of a VF.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfTotals {
     function: FunctionTotals,
-    mailbox: Mailbox,
+    mailbox: VfMailboxStatus,
     offences: BTreeMap<String, u64>,
 }
 
@@ -97,12 +99,12 @@ macro_rules! combine {
 }
 
 combine! {
-    Traffic { packets, bytes, multicast, broadcast, dropped }
-    Drops {
+    TrafficCounts { packets, bytes, multicast, broadcast, dropped }
+    DropCounts {
         rx_no_descriptors, rx_disabled, tx_invalid, tx_blocked, tx_spoofed, tx_link_control, rx_storm, tx_unclaimed, dma_faults
     }
-    Interventions { reads, posted_writes, synchronous_writes, interrupts }
-    Mailbox { requests, granted, refused, unanswered, resets, notices }
+    VmmInterventions { reads, posted_writes, synchronous_writes, interrupts }
+    VfMailboxStatus { requests, granted, refused, unanswered, resets, notices }
     UplinkTraffic { packets, bytes, multicast }
     UplinkDrops { too_long, no_room, no_link, malformed, missed, impaired, unrecorded }
     UplinkTotals { reattached, rx, tx, drops }

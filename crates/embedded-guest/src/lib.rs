@@ -6,14 +6,14 @@
 //! owner's commands: ping, send, read counters.
 //!
 //! ```no_run
-//! # use embedded_guest::{Config, EmbeddedGuest};
+//! # use embedded_guest::{EmbeddedGuestConfig, EmbeddedGuest};
 //! # use std::net::Ipv4Addr;
 //! # use std::time::Duration;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let alice = Ipv4Addr::new(10, 0, 0, 1);
 //! let bob = Ipv4Addr::new(10, 0, 0, 2);
 //! let start = |socket: &str, name: &str, ip| {
-//!     EmbeddedGuest::start(Config { socket: socket.into(), name: name.into(), ip })
+//!     EmbeddedGuest::start(EmbeddedGuestConfig { socket: socket.into(), name: name.into(), ip })
 //! };
 //! let _alice = start("/run/softiov/pf0vf0/vf.sock", "alice", alice)?;
 //! let bob = start("/run/softiov/pf0vf1/vf.sock", "bob", bob)?;

@@ -5,7 +5,7 @@
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
 use embedded_guest::{DeviceFamily, EmbeddedGuest, EmbeddedGuestConfig, EmbeddedGuestStats};
@@ -56,7 +56,7 @@ impl AvfTestHost {
     }
 
     fn set(&self, settings: VfSettings) {
-        self.vf(ControlRequest::VfSet { vf: "pf0vf0".into(), change: Change::volatile(settings) });
+        self.vf(ControlRequest::VfSet { vf: "pf0vf0".into(), change: SettingsCommand::volatile(settings) });
     }
 
     fn reset_port(&self) {

@@ -4,7 +4,7 @@
 
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::settings::{MirrorRule, PortSettings, VfSettings};
 use daemon::{ReadyHost, RunningHost};
@@ -74,11 +74,17 @@ impl FullPortHost {
     }
 
     fn set(&self, vf: u8, settings: VfSettings) -> VfStatus {
-        self.vf(ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(settings) })
+        self.vf(ControlRequest::VfSet {
+            vf: format!("pf0vf{vf}"),
+            change: SettingsCommand::volatile(settings),
+        })
     }
 
     fn set_port(&self, settings: PortSettings) -> Result<PortStatus, String> {
-        match self.ask(ControlRequest::PortSet { port: "pf0".into(), change: Change::volatile(settings) })? {
+        match self.ask(ControlRequest::PortSet {
+            port: "pf0".into(),
+            change: SettingsCommand::volatile(settings),
+        })? {
             ControlAnswer::Port(status) => Ok(*status),
             other => panic!("{other:?} about a port"),
         }

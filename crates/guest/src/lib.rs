@@ -20,5 +20,5 @@ pub mod platform;
 pub mod socket;
 
 pub use device::{DeviceEvents, NetworkDevice};
-pub use kernel::{Kernel, KernelConfig, ProgramWorkload, SenderConfig, TickMode};
+pub use kernel::{KernelConfig, KernelModel, ProgramWorkload, SenderConfig, TickMode};
 pub use platform::{DeviceAccessOutcome, InterruptSource, KernelPlatform};

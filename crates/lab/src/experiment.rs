@@ -30,7 +30,7 @@ pub struct Experiment {
     /// Figures drawn from the experiment's rows.
     pub figures: &'static [Figure],
     /// Function that runs one point of the experiment. Equal points and contexts give bit-identical outcomes.
-    pub run: fn(&Point, &PointContext) -> Result<PointOutcome, PointRunError>,
+    pub run: fn(&ExperimentPoint, &PointContext) -> Result<PointOutcome, PointRunError>,
 }
 
 /// Parameter that an experiment varies.
@@ -148,7 +148,7 @@ pub struct FigureScale {
 
 /// Point of an experiment: one combination of axis values, with changed settings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct ExperimentPoint {
     /// Name of the point's experiment.
     pub experiment: &'static str,
     /// Value of the point for each axis.
@@ -157,7 +157,7 @@ pub struct Point {
     pub changed: Params,
 }
 
-impl Point {
+impl ExperimentPoint {
     /// Returns the parameters of the point's row: axis values, then changed settings.
     #[must_use]
     pub fn params(&self) -> Params {
@@ -166,7 +166,7 @@ impl Point {
     }
 }
 
-impl fmt::Display for Point {
+impl fmt::Display for ExperimentPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.experiment, self.params())
     }
@@ -275,7 +275,9 @@ pub enum PointRunError {
     #[error("{0}")]
     Refused(String),
     /// The point has changed settings that the run did not read.
-    #[error("settings without effect on this point: {0}; remove them, or keep such rows with --unaffected")]
+    #[error(
+        "settings without effect on this point: {0}; remove them, or keep points without effect with --unaffected"
+    )]
     NoEffect(String),
     /// Cycles or packets were not conserved: the model has a defect.
     #[error("invariant of the model violated: {0}")]

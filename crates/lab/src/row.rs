@@ -8,7 +8,7 @@ use crate::named::{Metrics, Params};
 /// Parameters and metrics of a point, written as one JSON object with the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct ResultRow {
     /// Name of the row's experiment, such as `fig06`.
     pub experiment: String,
     /// Axis values of the row in the experiment's order, then changed settings.
@@ -17,7 +17,7 @@ pub struct Row {
     pub metrics: Metrics,
 }
 
-impl Row {
+impl ResultRow {
     /// Returns the row as one line of JSON, without a line end.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -36,13 +36,13 @@ pub fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, rounded};
+    use super::{ResultRow, rounded};
     use crate::named::NamedValues;
     use crate::value::ParameterValue;
 
     #[test]
     fn result_row_is_one_json_object_in_field_order() {
-        let row = Row {
+        let row = ResultRow {
             experiment: "fig06".into(),
             params: NamedValues::new()
                 .with("vms", ParameterValue::Int(1))
@@ -51,7 +51,7 @@ mod tests {
         };
         let json = r#"{"experiment":"fig06","params":{"vms":1,"msi_accel":false},"metrics":{"throughput_mbps":957.1,"cpu_dom0_pct":17.0}}"#;
         assert_eq!(row.to_json(), json);
-        assert_eq!(serde_json::from_str::<Row>(json).unwrap(), row);
+        assert_eq!(serde_json::from_str::<ResultRow>(json).unwrap(), row);
     }
 
     #[test]

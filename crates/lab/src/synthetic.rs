@@ -5,8 +5,8 @@ use crate::catalogue::{
     ValueSensitivity,
 };
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::hash;
 use crate::named::NamedValues;
@@ -222,7 +222,7 @@ fn residual(what: &str, target: f64, model: f64) -> Residual {
     Residual { what: what.into(), unit: "%".into(), target, model, source: "a test".into() }
 }
 
-fn run(point: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(point: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let bytes = point.axes.int("message_bytes").map(|bytes| bytes / 1000);
     let vms = point.axes.int("vms").or(bytes).unwrap_or(10);
     if !(0..=60).contains(&vms) {

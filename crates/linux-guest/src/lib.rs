@@ -25,9 +25,9 @@ pub mod assets;
 mod guest;
 
 pub use assets::{
-    AssetError, Assets, DebianRoot, DpdkSeries, HostDpdk, HostTools, KernelSeries, OpenVSwitch, Prometheus,
-    apparmor_parser, cache_folder, prometheus, tshark,
+    AssetError, BootFiles, DebianRoot, DpdkSeries, HostDpdk, HostTools, KernelSeries, OpenVSwitch,
+    Prometheus, apparmor_parser, cache_folder, prometheus, tshark,
 };
-pub use guest::accel::Accel;
+pub use guest::accel::Accelerator;
 pub use guest::control::GuestCommandOutput;
 pub use guest::{BackgroundScript, GuestBuilder, GuestError, LinuxGuest};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use linux_guest::{Assets, GuestError, KernelSeries, LinuxGuest};
+use linux_guest::{BootFiles, GuestError, KernelSeries, LinuxGuest};
 
 const BOOT: Duration = Duration::from_secs(120);
 /// Module alias of an 82576 VF, by which the kernel looks for a driver.
@@ -13,7 +13,7 @@ const COMMAND: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_stock_guest_boots_runs_commands_and_shuts_down() {
-    let assets = Assets::prepare(KernelSeries::Bookworm61).expect("the assets can be prepared");
+    let assets = BootFiles::prepare(KernelSeries::Bookworm61).expect("the assets can be prepared");
     let mut guest = LinuxGuest::builder("plain").spawn(&assets).expect("QEMU starts");
     guest.wait_ready(BOOT).expect("it boots");
 

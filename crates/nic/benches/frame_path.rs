@@ -11,7 +11,7 @@ use i82576::descriptor::rx::PostedRxDescriptor;
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::{MacAddress, PoolIndex, Time};
-use nic::{Budget, Config, Nic, UplinkWire};
+use nic::{Nic, NicConfig, PollBudget, UplinkWire};
 use pcie::Function::{Pf, Vf};
 use pcie::capability::sriov;
 use pcie::config::offset;
@@ -81,7 +81,7 @@ impl CardBench {
     }
 
     fn with(memory: TwoVfMemory) -> Self {
-        let mut nic = Nic::new(Config { mac: mac(255), iov: true, loopback: None });
+        let mut nic = Nic::new(NicConfig { mac: mac(255), iov: true, loopback: None });
         nic.set_link(true);
         let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
         let enable = u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY);
@@ -153,7 +153,7 @@ impl CardBench {
     }
 
     fn poll(&mut self) {
-        while self.nic.poll(Time::ZERO, Budget::default(), &mut self.memory, &mut self.wire).more {}
+        while self.nic.poll(Time::ZERO, PollBudget::default(), &mut self.memory, &mut self.wire).more {}
     }
 
     /// Delivers `count` frames from the wire to VF 1, each in `buffers` buffers.

@@ -44,7 +44,7 @@ mod tests {
     use crate::offload::rss::Rss;
     use crate::policy;
     use crate::steering::ReceiveFilters;
-    use crate::{Budget, Config, Nic, UnpluggedWire};
+    use crate::{Nic, NicConfig, PollBudget, UnpluggedWire};
     use alloc::vec::Vec;
     use i82576::bits::ctrl;
     use i82576::config::pf::SRIOV;
@@ -142,7 +142,7 @@ mod tests {
             }
             RegisterAction::Clone => *nic = nic.clone(),
             RegisterAction::Poll => {
-                let _ = nic.poll(now, Budget::default(), &mut FaultingBus, &mut UnpluggedWire);
+                let _ = nic.poll(now, PollBudget::default(), &mut FaultingBus, &mut UnpluggedWire);
             }
         }
     }
@@ -150,7 +150,7 @@ mod tests {
     proptest! {
         #[test]
         fn decoded_registers_equal_stored_registers(acts in proptest::collection::vec(act(), 1..60), mode in 0u32..8) {
-            let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
+            let mut nic = Nic::new(NicConfig { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
             let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
             nic.config_write(Pf, offset::COMMAND, 2, master);
             nic.write(Pf, r::MRQC, mode, Time::ZERO);

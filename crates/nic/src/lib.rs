@@ -65,12 +65,12 @@ mod transmit;
 mod uplink;
 mod work;
 
-pub use config::Config;
+pub use config::NicConfig;
 pub use counters::{PoolCounterArray, PoolCounters};
 pub use damaged::InvalidStateError;
 pub use function::doorbell;
 pub use plane::frame::TrustedChecksum;
 pub use plane::uplink::UnsegmentedLayout;
 pub use plane::{UnpluggedWire, UplinkWire};
-pub use port::{Budget, Nic, PollResult};
+pub use port::{Nic, PollBudget, PollResult};
 pub use saved::{BaseState, NicState, RestoreError};

@@ -1,7 +1,7 @@
 //! A port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
 
 use crate::conditions::PollSettings;
-use crate::config::Config;
+use crate::config::NicConfig;
 use crate::counters::PoolCounterArray;
 use crate::decoded::DecodedRegisters;
 use crate::interrupt::master_bit;
@@ -22,13 +22,13 @@ use plane::pacing::{LatenessLimit, Pacing};
 
 /// Limit of the work that one poll does.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget {
+pub struct PollBudget {
     /// Maximum number of frames from the wire, and of frames from each transmit queue. A segment of a large packet
     /// counts as a frame.
     pub frames: usize,
 }
 
-impl Default for Budget {
+impl Default for PollBudget {
     fn default() -> Self {
         Self { frames: 256 }
     }
@@ -57,7 +57,7 @@ pub struct Nic {
 impl Nic {
     /// Creates a port after power-on: no VFs, link down, nothing enabled.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: NicConfig) -> Self {
         let card = DeviceState::new(&config);
         let (pacing, counters) = (Pacing::new(config.loopback), PoolCounterArray::default());
         let plane = policy::resume(&card.file, 0, pacing, Time::ZERO, counters);
@@ -91,7 +91,7 @@ impl Nic {
     pub fn poll<B: Bus, W: UplinkWire>(
         &mut self,
         now: Time,
-        budget: Budget,
+        budget: PollBudget,
         bus: &mut B,
         wire: &mut W,
     ) -> PollResult {

@@ -20,7 +20,7 @@ pub(crate) fn per_queue<T>(all: Vec<T>) -> PerQueue<T> {
 
 /// The queues, and the frames that wait for them.
 #[derive(Debug, Clone)]
-pub(crate) struct Queues {
+pub(crate) struct CardQueues {
     /// Receive queues: descriptors fetched ahead, and those filled and not written back.
     pub(crate) rx: PerQueue<ReceiveQueue>,
     /// Frames that wait for descriptors.
@@ -33,7 +33,7 @@ pub(crate) struct Queues {
     pub(crate) first: u8,
 }
 
-impl Queues {
+impl CardQueues {
     /// Creates queues without descriptors and frames.
     pub(crate) fn new() -> Self {
         Self {

@@ -15,7 +15,7 @@ use crate::uplink;
 use crate::work::FramePath;
 use i82576::descriptor::rx::{rss_type, status};
 use i82576::{PoolIndex, QueueIndex, register as r};
-use offload::headers::Headers;
+use offload::headers::FrameHeaders;
 use pcie::Bus;
 use plane::frame::{Frame, HEADER, OuterTag};
 use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
@@ -111,9 +111,9 @@ impl<B: Bus> FramePath<'_, B> {
         let frame = frame.untagged();
         let headers = match outer {
             // A frame without the outer tag that CTRL_EXT.EXT_VLAN expects is delivered without offloads (82576 datasheet 7.4.5.2).
-            OuterTag::Missing => Headers::default(),
+            OuterTag::Missing => FrameHeaders::default(),
             OuterTag::Present | OuterTag::Unused => {
-                Headers::parse_behind(frame, outer == OuterTag::Present, self.derived.receive.inner)
+                FrameHeaders::parse_behind(frame, outer == OuterTag::Present, self.derived.receive.inner)
             }
         };
         let found = receive::classify(frame, &headers, control, seal);

@@ -14,7 +14,7 @@ use crate::moderation::InterruptThrottle;
 use crate::policy::{self, PoolPlane, PoolRates, port};
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
-use crate::queues::{Queues, per_queue};
+use crate::queues::{CardQueues, per_queue};
 use crate::spaces::ConfigSpaces;
 use crate::state::DeviceState;
 use alloc::vec::Vec;
@@ -218,7 +218,7 @@ impl BaseState {
             throttle,
             owners,
             vf_memory,
-            queues: Queues { rx, tx, ready: tx_ready, first, buffer: _ },
+            queues: CardQueues { rx, tx, ready: tx_ready, first, buffer: _ },
             io_address,
             carrier,
             link,
@@ -295,7 +295,7 @@ impl BaseState {
                 throttle,
                 owners,
                 vf_memory,
-                queues: Queues { rx: per_queue(rx), buffer, tx: per_queue(tx), ready: tx_ready, first },
+                queues: CardQueues { rx: per_queue(rx), buffer, tx: per_queue(tx), ready: tx_ready, first },
                 io_address,
                 carrier,
                 link,

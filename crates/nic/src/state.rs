@@ -7,13 +7,13 @@ use crate::board::clock::SystimClock;
 use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
 use crate::board::timer::TcpTimer;
-use crate::config::Config;
+use crate::config::NicConfig;
 use crate::file::RegisterFile;
 use crate::interrupt::single::InterruptMode;
 use crate::interrupt::{Interrupts, ResourceOwners};
 use crate::moderation::InterruptThrottle;
 use crate::policy::PoolRates;
-use crate::queues::Queues;
+use crate::queues::CardQueues;
 use crate::spaces::ConfigSpaces;
 use i82576::bits::{ctrl, gpie, rah};
 use i82576::ids::MAX_VFS;
@@ -43,7 +43,7 @@ pub(crate) struct DeviceState {
     /// True if VFs answer memory requests (VF MSE of the SR-IOV capability).
     pub(crate) vf_memory: bool,
     /// Receive and transmit queues, and the packet buffer.
-    pub(crate) queues: Queues,
+    pub(crate) queues: CardQueues,
     /// Register offset that IOADDR of the I/O BAR selects.
     pub(crate) io_address: u32,
     /// True if the wire carries a signal.
@@ -58,7 +58,7 @@ pub(crate) struct DeviceState {
 
 impl DeviceState {
     /// Creates a card after power-on.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &NicConfig) -> Self {
         let mut state = Self {
             nvm: Nvm::new(config.mac, config.iov),
             phy: Phy::new(),
@@ -70,7 +70,7 @@ impl DeviceState {
             throttle: InterruptThrottle::new(),
             owners: ResourceOwners { vfs: 0, masters: 0 },
             vf_memory: false,
-            queues: Queues::new(),
+            queues: CardQueues::new(),
             io_address: 0,
             carrier: false,
             link: false,

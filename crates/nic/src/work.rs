@@ -6,7 +6,7 @@ use crate::decoded::DecodedRegisters;
 use crate::file::RegisterFile;
 use crate::interrupt::Interrupts;
 use crate::moderation::InterruptThrottle;
-use crate::queues::Queues;
+use crate::queues::CardQueues;
 use crate::scratch::Scratch;
 
 /// Parts of the card that the frame path uses in a poll.
@@ -15,7 +15,7 @@ pub(crate) struct FramePath<'a, B> {
     /// Stored values of every register.
     pub(crate) file: &'a mut RegisterFile,
     /// Queues of the card, and the frames that wait for them.
-    pub(crate) queues: &'a mut Queues,
+    pub(crate) queues: &'a mut CardQueues,
     /// Pending interrupt causes of the card.
     pub(crate) interrupts: &'a mut Interrupts,
     /// Throttling intervals of vectors, which urgent frames end early.

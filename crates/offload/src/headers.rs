@@ -91,7 +91,7 @@ pub enum TransportHeader {
 
 /// Headers of a frame. Offsets and lengths are in bytes; an offset counts from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Headers {
+pub struct FrameHeaders {
     /// Number of VLAN tags in the frame, at most two.
     pub tags: u8,
     /// Kind of the network header.
@@ -122,7 +122,7 @@ pub struct Headers {
     pub header_length: usize,
 }
 
-impl Headers {
+impl FrameHeaders {
     /// Finds the headers of a frame (without frame check sequence).
     #[must_use]
     pub fn parse(frame: &[u8]) -> Self {

@@ -9,7 +9,7 @@ use crate::crc::crc32c;
 use crate::headers::{IPV4_CHECKSUM, IPV4_HEADER, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM};
 use core::ops::Range;
 use plane::bytes::{be16, put16};
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 use thiserror::Error;
 
 /// Reason why no checksum was inserted.
@@ -46,7 +46,7 @@ pub fn insert(frame: &mut [u8], request: &OffloadRequest) -> Result<Option<Trust
         let segment =
             frame.get_mut(l4_start..).filter(|s| s.len() >= field.end).ok_or(ChecksumError::L4Header)?;
         let seed = match transport {
-            Transport::Sctp => seal_sctp(segment),
+            TransportProtocol::Sctp => seal_sctp(segment),
             _ => seal_l4(segment, field.start, transport),
         };
         sealed = Some(TrustedChecksum { start: l4_start, end, transport, seed });
@@ -58,11 +58,11 @@ pub fn insert(frame: &mut [u8], request: &OffloadRequest) -> Result<Option<Trust
 }
 
 /// Returns the byte range of the checksum field in a transport header.
-fn checksum_field(transport: Transport) -> Range<usize> {
+fn checksum_field(transport: TransportProtocol) -> Range<usize> {
     match transport {
-        Transport::Tcp => TCP_CHECKSUM..TCP_CHECKSUM + 2,
-        Transport::Udp => UDP_CHECKSUM..UDP_CHECKSUM + 2,
-        Transport::Sctp => SCTP_CHECKSUM..SCTP_CHECKSUM + 4,
+        TransportProtocol::Tcp => TCP_CHECKSUM..TCP_CHECKSUM + 2,
+        TransportProtocol::Udp => UDP_CHECKSUM..UDP_CHECKSUM + 2,
+        TransportProtocol::Sctp => SCTP_CHECKSUM..SCTP_CHECKSUM + 4,
     }
 }
 
@@ -74,10 +74,14 @@ fn seal_ipv4(header: &mut [u8]) {
 }
 
 /// Writes the checksum of a TCP segment or UDP datagram over the seed in its field, and returns the seed.
-fn seal_l4(segment: &mut [u8], field: usize, transport: Transport) -> u16 {
+fn seal_l4(segment: &mut [u8], field: usize, transport: TransportProtocol) -> u16 {
     let seed = be16(segment, field).unwrap_or(0);
     let sum = PartialChecksum::of(segment);
-    put16(segment, field, if transport == Transport::Udp { sum.udp_checksum() } else { sum.checksum() });
+    put16(
+        segment,
+        field,
+        if transport == TransportProtocol::Udp { sum.udp_checksum() } else { sum.checksum() },
+    );
     seed
 }
 

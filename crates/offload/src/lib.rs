@@ -34,7 +34,7 @@ pub mod toeplitz;
 pub mod uncut;
 pub mod verify;
 
-pub use headers::Headers;
+pub use headers::FrameHeaders;
 pub use request::OffloadRequest;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! The fast path for nearly every frame: a complete TCP segment or UDP datagram in an IPv4 packet without tags,
 //! options or fragments. Every field then has a fixed offset, and a glance at the head answers what
-//! [`Headers::parse`] and [`verify`] answer for any frame.
+//! [`FrameHeaders::parse`] and [`verify`] answer for any frame.
 //!
 //! The glance needs the frame's first bytes only; the rest can be summed up while it is copied. Words are aligned
 //! to the frame's start: a frame was copied just before, and a load that spans two stores of the copy has to wait
 //! for both to reach the cache.
 //!
-//! All other frames need [`Headers::parse`] and [`verify`].
+//! All other frames need [`FrameHeaders::parse`] and [`verify`].
 //!
-//! [`Headers::parse`]: crate::Headers::parse
+//! [`FrameHeaders::parse`]: crate::FrameHeaders::parse
 //! [`verify`]: crate::verify
 
 use crate::checksum::PartialChecksum;
@@ -16,7 +16,7 @@ use crate::headers::{
     ETHERNET_HEADER, IPV4_CHECKSUM, IPV4_HEADER, TCP_CHECKSUM, TCP_HEADER, UDP_CHECKSUM, UDP_HEADER, protocol,
 };
 use crate::verify::is_seal_right;
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 
 /// Number of a frame's first bytes that [`PlainFrame`] examines. A caller copies as many for a [`UnsummedFrame`].
 pub const LOOK: usize = 48;
@@ -270,8 +270,11 @@ impl<'a> PlainFrame<'a> {
     #[must_use]
     #[inline(always)]
     pub fn find_sealed(&self, sealed: &TrustedChecksum) -> Option<PlainFrameKind> {
-        let (number, transport) =
-            if self.is_udp() { (protocol::UDP, Transport::Udp) } else { (protocol::TCP, Transport::Tcp) };
+        let (number, transport) = if self.is_udp() {
+            (protocol::UDP, TransportProtocol::Udp)
+        } else {
+            (protocol::TCP, TransportProtocol::Tcp)
+        };
         if (sealed.start, sealed.end, sealed.transport) != (TRANSPORT, self.end, transport) {
             return None;
         }

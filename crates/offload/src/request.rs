@@ -4,7 +4,7 @@
 
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER};
 use crate::plain::InsertedChecksums;
-use plane::frame::Transport;
+use plane::frame::TransportProtocol;
 
 /// Description of a packet by its sender, and its checksum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +18,7 @@ pub struct OffloadRequest {
     /// True for an IPv4 header, false for IPv6.
     pub ipv4: bool,
     /// Transport of the packet; `None` if the card does not know it.
-    pub l4: Option<Transport>,
+    pub l4: Option<TransportProtocol>,
     /// True to insert the checksum of the IPv4 header.
     pub ip_checksum: bool,
     /// True to insert the checksum of the transport.
@@ -47,9 +47,9 @@ impl OffloadRequest {
     pub fn plain(&self) -> Option<InsertedChecksums> {
         let lengths = (self.mac_length, self.ip_length) == (ETHERNET_HEADER, IPV4_HEADER);
         let udp = match self.l4? {
-            Transport::Tcp => false,
-            Transport::Udp => true,
-            Transport::Sctp => return None,
+            TransportProtocol::Tcp => false,
+            TransportProtocol::Udp => true,
+            TransportProtocol::Sctp => return None,
         };
         (lengths && self.ipv4 && self.l4_checksum)
             .then_some(InsertedChecksums { udp, network: self.ip_checksum })

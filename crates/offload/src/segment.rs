@@ -11,7 +11,7 @@ use crate::OffloadRequest;
 use crate::checksum::PartialChecksum;
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
 use core::ops::Range;
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 use thiserror::Error;
 
 /// Shortest frame in bytes: a shorter segment is padded, and needs room behind it.
@@ -65,10 +65,10 @@ struct SharedHeaderSums {
 
 impl SharedHeaderSums {
     /// Sums up IP and transport headers, which must have their minimum lengths.
-    fn of(ip: &[u8], l4: &[u8], transport: Transport) -> Self {
+    fn of(ip: &[u8], l4: &[u8], transport: TransportProtocol) -> Self {
         let ip = PartialChecksum::of(&ip[..2]).bytes(&ip[6..10]).bytes(&ip[12..]);
         let (l4, seed) = match transport {
-            Transport::Tcp => {
+            TransportProtocol::Tcp => {
                 (PartialChecksum::of(&l4[..4]).bytes(&l4[8..12]).bytes(&l4[14..TCP_HEADER]), &l4[16..18])
             }
             _ => (PartialChecksum::of(&l4[..4]).bytes(&l4[6..UDP_HEADER]), &l4[6..8]),
@@ -84,7 +84,7 @@ pub struct SegmentationState {
     headers: usize,
     payload: usize,
     request: OffloadRequest,
-    transport: Transport,
+    transport: TransportProtocol,
     mss: usize,
     masks: TcpFlagMasks,
     seal_ip: bool,
@@ -173,9 +173,9 @@ impl SegmentationState {
         masks: TcpFlagMasks,
     ) -> Result<Self, SegmentationError> {
         let (transport, shortest_l4) = match request.l4 {
-            Some(transport @ Transport::Tcp) => (transport, TCP_HEADER),
-            Some(transport @ Transport::Udp) => (transport, UDP_HEADER),
-            Some(Transport::Sctp) | None => return Err(SegmentationError::Transport),
+            Some(transport @ TransportProtocol::Tcp) => (transport, TCP_HEADER),
+            Some(transport @ TransportProtocol::Udp) => (transport, UDP_HEADER),
+            Some(TransportProtocol::Sctp) | None => return Err(SegmentationError::Transport),
         };
         if mss == 0 {
             return Err(SegmentationError::SegmentSize);
@@ -301,7 +301,7 @@ impl SegmentationState {
         let length = (end - start) as u32;
         let l4 = headers.get_mut(start..).unwrap_or_default();
         match self.transport {
-            Transport::Tcp => self.tcp(l4, length, sum),
+            TransportProtocol::Tcp => self.tcp(l4, length, sum),
             _ => self.udp(l4, length, sum),
         }
         if self.request.l4_checksum {

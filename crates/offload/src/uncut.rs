@@ -8,13 +8,13 @@
 use crate::OffloadRequest;
 use crate::checksum::PartialChecksum;
 use crate::headers::{
-    ETHERNET_HEADER, Headers, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, NetworkHeader, TCP_CHECKSUM,
+    ETHERNET_HEADER, FrameHeaders, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, NetworkHeader, TCP_CHECKSUM,
     TCP_HEADER, TYPE_IPV4, TYPE_IPV6, TransportHeader, protocol,
 };
 use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
 use plane::UnsegmentedLayout;
 use plane::bytes::{be16, put16};
-use plane::frame::Transport;
+use plane::frame::TransportProtocol;
 
 /// Maximum number of segments that one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is
 /// 1,366.
@@ -38,7 +38,7 @@ pub fn sent(
     let (l3, l4) = (request.mac_length, request.l4_start());
     let uncut = UnsegmentedLayout { ipv4: request.ipv4, l3, l4, payload: request.payload_start(), mss };
     let sums = request.l4_checksum && (request.ip_checksum || !request.ipv4);
-    let tcp = request.l4 == Some(Transport::Tcp);
+    let tcp = request.l4 == Some(TransportProtocol::Tcp);
     let usual = sums && tcp && masks == TcpFlagMasks::DEFAULT && l3 == ETHERNET_HEADER;
     let many = (2..=u64::from(MAX_SEGMENTS)).contains(&uncut.frames(packet.len()));
     let usual = usual && mss > 0 && packet.len().saturating_sub(l3) <= LONGEST;
@@ -77,7 +77,7 @@ fn describes(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
 /// makes more segments than a card takes of one packet, or makes a segment with more than `longest` bytes.
 #[must_use]
 pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<UnsegmentedLayout> {
-    let headers = Headers::parse(packet);
+    let headers = FrameHeaders::parse(packet);
     let l3 = if ipv4 { NetworkHeader::Ipv4 } else { NetworkHeader::Ipv6 };
     let whole = headers.l3_end == Some(packet.len()) && !headers.is_readdressed();
     if (headers.l3, headers.l4) != (l3, TransportHeader::Tcp) || !whole {
@@ -100,7 +100,7 @@ pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segme
         ip_length: uncut.l4.saturating_sub(uncut.l3),
         l4_length: uncut.payload.saturating_sub(uncut.l4),
         ipv4: uncut.ipv4,
-        l4: Some(Transport::Tcp),
+        l4: Some(TransportProtocol::Tcp),
         ip_checksum: true,
         l4_checksum: true,
     };

@@ -6,17 +6,17 @@ use core::ops::Range;
 use crate::checksum::PartialChecksum;
 use crate::crc::crc32c;
 use crate::headers::{
-    Headers, IPV4_HEADER, NetworkHeader, SCTP_CHECKSUM, TCP_CHECKSUM, TransportHeader, UDP_CHECKSUM,
+    FrameHeaders, IPV4_HEADER, NetworkHeader, SCTP_CHECKSUM, TCP_CHECKSUM, TransportHeader, UDP_CHECKSUM,
     UDP_HEADER, protocol,
 };
 use plane::bytes::be16;
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 
 /// Returns true if the checksum of the IPv4 header is right; `None` without such a header. The headers must be
 /// parsed from the same bytes.
 #[must_use]
 #[inline]
-pub fn network(frame: &[u8], headers: &Headers) -> Option<bool> {
+pub fn network(frame: &[u8], headers: &FrameHeaders) -> Option<bool> {
     if headers.l3 != NetworkHeader::Ipv4 {
         return None;
     }
@@ -38,7 +38,7 @@ fn sum_of_header(header: &[u8]) -> PartialChecksum {
 /// that was `sealed` on the plane is not summed up again.
 #[must_use]
 #[inline]
-pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<TrustedChecksum>) -> Option<bool> {
+pub fn transport(frame: &[u8], headers: &FrameHeaders, sealed: Option<TrustedChecksum>) -> Option<bool> {
     if headers.is_readdressed() {
         return None;
     }
@@ -51,19 +51,19 @@ pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<TrustedChecksum
     match headers.l4 {
         TransportHeader::None => None,
         TransportHeader::Tcp => {
-            let seal = seal(Transport::Tcp, segment.len());
+            let seal = seal(TransportProtocol::Tcp, segment.len());
             Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, seal))
         }
         TransportHeader::Udp => {
             let datagram = segment.get(..usize::from(be16(segment, 4)?)).filter(|d| d.len() >= UDP_HEADER)?;
-            let seal = seal(Transport::Udp, datagram.len());
+            let seal = seal(TransportProtocol::Udp, datagram.len());
             let pseudo = pseudo(frame, headers, datagram.len(), protocol::UDP);
             (be16(datagram, UDP_CHECKSUM)? != 0).then(|| is_right(&pseudo, datagram, seal))
         }
         TransportHeader::Sctp => {
             let (before, rest) = segment.split_at_checked(SCTP_CHECKSUM)?;
             let (sent, after) = rest.split_first_chunk::<4>()?;
-            let seal = seal(Transport::Sctp, segment.len()).is_some();
+            let seal = seal(TransportProtocol::Sctp, segment.len()).is_some();
             Some(seal || crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
         }
     }
@@ -75,7 +75,7 @@ pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<TrustedChecksum
 /// for all other frames.
 #[must_use]
 pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
-    let headers = Headers::parse(frame);
+    let headers = FrameHeaders::parse(frame);
     if headers.is_readdressed() {
         return None;
     }
@@ -101,7 +101,7 @@ pub(crate) fn is_seal_right(sealed: &TrustedChecksum, pseudo: PartialChecksum) -
 }
 
 /// Returns the sum of the frame's pseudo header.
-fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> PartialChecksum {
+fn pseudo(frame: &[u8], headers: &FrameHeaders, length: usize, protocol: u8) -> PartialChecksum {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let addresses = match headers.l3 {
         NetworkHeader::Ipv4 => PartialChecksum::of(&part::<8>(packet, 12)),

@@ -12,7 +12,7 @@ pub const HEADER: usize = 14;
 
 /// Transport protocol of a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
+pub enum TransportProtocol {
     /// The checksum is TCP's.
     Tcp,
     /// The checksum is UDP's.
@@ -30,7 +30,7 @@ pub struct TrustedChecksum {
     /// Offset of the first byte behind the bytes that the checksum covers.
     pub end: usize,
     /// Transport that the sender's descriptor names.
-    pub transport: Transport,
+    pub transport: TransportProtocol,
     /// Sum of the pseudo header, as the checksum includes it. Unused for SCTP, which has no pseudo header.
     pub seed: u16,
 }

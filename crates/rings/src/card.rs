@@ -50,7 +50,7 @@ pub struct RunProperties {
     pub from_uplink: bool,
 }
 
-/// Receive queue of a plain frame, and the frame's hash if the port hashes such frames.
+/// Receive queue of a frame that takes the path in bursts, and its hash if the port hashes its type.
 pub type QueueAndHash = (u8, Option<u32>);
 
 /// A receive queue that takes plain frames.

@@ -5,7 +5,9 @@ use crate::target::TargetHost;
 use crate::vf::print::shown;
 use daemon::config::HostConfig;
 use daemon::control::client;
-use daemon::control::protocol::{Apply, Changed, ControlRequest, Difference, What};
+use daemon::control::protocol::{
+    ApplyRequest, ConfigChange, ConfigChangeKind, ConfigDifference, ControlRequest,
+};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,22 +42,26 @@ pub(crate) fn run(args: ApplyArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the request to apply `file`, with the directories given on the command line.
-pub(crate) fn request(file: &std::path::Path, target: &TargetHost, dry_run: bool) -> anyhow::Result<Apply> {
+pub(crate) fn request(
+    file: &std::path::Path,
+    target: &TargetHost,
+    dry_run: bool,
+) -> anyhow::Result<ApplyRequest> {
     let text = HostConfig::text(Some(file))?;
     let TargetHost { runtime_dir, state_dir, .. } = target.clone();
-    Ok(Apply { name: file.to_owned(), text, runtime_dir, state_dir, dry_run, reload: false })
+    Ok(ApplyRequest { name: file.to_owned(), text, runtime_dir, state_dir, dry_run, reload: false })
 }
 
 /// Returns the difference as text, one line per port and VF.
-pub(crate) fn text(difference: &Difference) -> String {
+pub(crate) fn text(difference: &ConfigDifference) -> String {
     let mut text = String::new();
-    for Changed { name, what, settings } in &difference.changes {
+    for ConfigChange { name, what, settings } in &difference.changes {
         let steps: Vec<String> = match what {
-            What::Removed => vec!["removed".to_owned()],
-            What::Added => vec!["added".to_owned()],
-            What::Changed => {
+            ConfigChangeKind::Removed => vec!["removed".to_owned()],
+            ConfigChangeKind::Added => vec!["added".to_owned()],
+            ConfigChangeKind::Changed => {
                 let step = |(key, step): (&String, &_)| {
-                    let daemon::control::protocol::Step { old, new } = step;
+                    let daemon::control::protocol::SettingChange { old, new } = step;
                     format!("{key} {} -> {}", shown(old), shown(new))
                 };
                 settings.iter().map(step).collect()

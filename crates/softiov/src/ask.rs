@@ -3,7 +3,7 @@
 use crate::target::TargetHost;
 use crate::{apply, events, port, vf};
 use daemon::control::client;
-use daemon::control::protocol::{ControlAnswer, ControlRequest, Upgraded};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, UpgradeResult};
 use std::process::ExitCode;
 
 /// Options of a command that prints a host's answer: format and host.
@@ -46,7 +46,7 @@ pub(crate) fn show(answer: ControlAnswer, output: &OutputOptions) -> anyhow::Res
         ControlAnswer::Difference(difference) => apply::text(&difference),
         ControlAnswer::Flight(recording) => vf::flight::text(&recording),
         ControlAnswer::Recent(recent) => events::text(&recent, None),
-        ControlAnswer::Upgraded(Upgraded { pid }) => format!("process {pid} has taken over\n"),
+        ControlAnswer::Upgraded(UpgradeResult { pid }) => format!("process {pid} has taken over\n"),
     };
     crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)

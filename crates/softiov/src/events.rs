@@ -5,7 +5,7 @@ use crate::output;
 use crate::target::TargetHost;
 use daemon::control::client::{self, ControlClientError, EventStreamItem};
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
-use daemon::events::{Event, Recent};
+use daemon::events::{HostEvent, RecentEvents};
 use serde_json::Value;
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -59,9 +59,9 @@ fn follow(socket: &Path, args: &EventsArgs) -> anyhow::Result<ExitCode> {
             let recent = match told {
                 EventStreamItem::Event { id, event } => {
                     last = Some(id);
-                    Recent { events: vec![event], ..Recent::default() }
+                    RecentEvents { events: vec![event], ..RecentEvents::default() }
                 }
-                EventStreamItem::Lost(lost) => Recent { lost, ..Recent::default() },
+                EventStreamItem::Lost(lost) => RecentEvents { lost, ..RecentEvents::default() },
             };
             outcome = show(&recent, args);
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -81,26 +81,26 @@ fn follow(socket: &Path, args: &EventsArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn show(recent: &Recent, args: &EventsArgs) -> anyhow::Result<()> {
+fn show(recent: &RecentEvents, args: &EventsArgs) -> anyhow::Result<()> {
     output::print(&match args.json {
         true => json(recent, args.name.as_deref())?,
         false => text(recent, args.name.as_deref()),
     })
 }
 
-fn ask(socket: &Path, after: u64) -> Result<Recent, ControlClientError> {
+fn ask(socket: &Path, after: u64) -> Result<RecentEvents, ControlClientError> {
     match client::ask(socket, ControlRequest::Events { after })? {
         ControlAnswer::Recent(recent) => Ok(recent),
         _ => Err(ControlClientError::OtherAnswer),
     }
 }
 
-fn matching<'a>(recent: &'a Recent, name: Option<&'a str>) -> impl Iterator<Item = &'a Event> {
-    let wanted = move |event: &&Event| name.is_none_or(|name| event.about.as_deref() == Some(name));
+fn matching<'a>(recent: &'a RecentEvents, name: Option<&'a str>) -> impl Iterator<Item = &'a HostEvent> {
+    let wanted = move |event: &&HostEvent| name.is_none_or(|name| event.about.as_deref() == Some(name));
     recent.events.iter().filter(wanted)
 }
 
-fn json(recent: &Recent, name: Option<&str>) -> anyhow::Result<String> {
+fn json(recent: &RecentEvents, name: Option<&str>) -> anyhow::Result<String> {
     let mut lines = String::new();
     for event in matching(recent, name) {
         lines += &serde_json::to_string(event)?;
@@ -110,12 +110,12 @@ fn json(recent: &Recent, name: Option<&str>) -> anyhow::Result<String> {
 }
 
 /// Returns events as text, one line each.
-pub(crate) fn text(recent: &Recent, name: Option<&str>) -> String {
+pub(crate) fn text(recent: &RecentEvents, name: Option<&str>) -> String {
     let mut text = String::new();
     if recent.lost > 0 {
         let _ = writeln!(text, "({} earlier events are no longer kept)", recent.lost);
     }
-    for Event { time, level, about, event, fields, .. } in matching(recent, name) {
+    for HostEvent { time, level, about, event, fields, .. } in matching(recent, name) {
         let about = about.as_ref().map_or(String::new(), |about| format!("{about}: "));
         let mut line = format!("{time} {:<5} {about}{event}", level.to_uppercase());
         for (name, value) in fields {

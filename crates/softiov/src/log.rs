@@ -19,7 +19,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Log of the host on standard error. Clones share one queue.
 #[derive(Debug, Clone)]
-pub(crate) struct Log(Arc<SharedLogQueue>);
+pub(crate) struct HostLog(Arc<SharedLogQueue>);
 
 #[derive(Debug, Default)]
 struct SharedLogQueue {
@@ -40,7 +40,7 @@ struct LogQueue {
     busy: bool,
 }
 
-impl Log {
+impl HostLog {
     /// Creates a log that collects lines until [`Self::start`].
     pub(crate) fn new() -> Self {
         Self(Arc::default())
@@ -76,7 +76,7 @@ impl Log {
     }
 }
 
-impl Write for Log {
+impl Write for HostLog {
     /// Queues a whole log line, or counts it as lost.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut queue = self.0.lock();
@@ -94,7 +94,7 @@ impl Write for Log {
     }
 }
 
-impl<'a> MakeWriter<'a> for Log {
+impl<'a> MakeWriter<'a> for HostLog {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -193,10 +193,10 @@ mod tests {
     }
 
     /// Returns a log, the sender that allows its writes, and the receiver of the bytes written.
-    fn log() -> (Log, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
+    fn log() -> (HostLog, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
         let (allow, allowed) = channel();
         let (written, seen) = channel();
-        let log = Log::new();
+        let log = HostLog::new();
         log.start(GatedWriter { allowed, written }, || Ok(())).unwrap();
         (log, allow, seen)
     }

@@ -1,6 +1,6 @@
 //! Sample status for tests: a port with one VF that a guest drives, before any traffic.
 
-use daemon::control::status::{Drops, PortStatus, Traffic};
+use daemon::control::status::{DropCounts, PortStatus, TrafficCounts};
 use serde_json::json;
 
 /// Returns the status of `pf0` with `pf0vf0`, without an uplink.
@@ -9,7 +9,7 @@ pub(crate) fn port() -> PortStatus {
         "name": "pf0vf0", "index": 0, "rid": "01:10.0", "mac": "02:00:00:00:00:01", "vlans": [], "link": true,
         "active": true, "conduct": {"quarantine": null, "throttled": false, "offences": {}}, "socket": "/run/s",
         "peer": {"pid": 0, "uid": 0, "windows": 1, "shareable": 1, "shareable_bytes": 1 << 30}, "hint": null,
-        "drops": Drops::default(), "rx": Traffic::default(), "tx": Traffic::default(), "settings": {},
+        "drops": DropCounts::default(), "rx": TrafficCounts::default(), "tx": TrafficCounts::default(), "settings": {},
         "interventions": {"reads": 0, "posted_writes": 0, "synchronous_writes": 0, "interrupts": 0},
         "mailbox": {"requests": {}, "granted": 0, "refused": {}, "unanswered": 0, "resets": 0, "notices": 0},
     });

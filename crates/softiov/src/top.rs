@@ -139,16 +139,16 @@ fn table(rates: &[VfRates]) -> String {
 mod tests {
     use super::{rates, seconds, table};
     use crate::sample;
-    use daemon::control::status::{Interventions, PortStatus, Traffic};
+    use daemon::control::status::{PortStatus, TrafficCounts, VmmInterventions};
     use std::time::Duration;
 
     /// Returns a port whose VF has moved `packets` frames in each direction.
     fn port(packets: u64, has_client: bool) -> Vec<PortStatus> {
         let mut port = sample::port();
         let function = &mut port.vfs[0].function;
-        let traffic = Traffic { packets, bytes: packets * 1000, ..Traffic::default() };
+        let traffic = TrafficCounts { packets, bytes: packets * 1000, ..TrafficCounts::default() };
         (function.rx, function.tx) = (traffic, traffic);
-        function.interventions = Interventions {
+        function.interventions = VmmInterventions {
             reads: packets,
             posted_writes: packets,
             synchronous_writes: 0,

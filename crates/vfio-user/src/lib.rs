@@ -20,14 +20,15 @@
 //! # A server's loop
 //!
 //! ```
-//! use vfio_user::outbox::Outbox;
-//! use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+//! use vfio_user::outbox::MessageOutbox;
+//! use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletion};
+//! use vfio_user::server::{ServedDevice, ServerSession, SessionProgress};
 //! use vfio_user::types::{DeviceInfo, IrqInfo};
 //! use vfio_user::wire::{Errno, device_flags, region_flags};
 //!
 //! struct Scratchpad([u8; 16]);
 //!
-//! impl Device<i32> for Scratchpad {
+//! impl ServedDevice<i32> for Scratchpad {
 //!     fn info(&self) -> DeviceInfo {
 //!         DeviceInfo { flags: device_flags::PCI | device_flags::RESET, regions: 9, irqs: 5 }
 //!     }
@@ -44,10 +45,10 @@
 //!     fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
 //!         self.0[offset as usize..][..data.len()].copy_from_slice(data);
 //!     }
-//!     fn dma_map(&mut self, _: DmaMap<i32>) -> Result<Completion, Errno> { Ok(Completion::Now) }
+//!     fn dma_map(&mut self, _: DmaWindow<i32>) -> Result<RequestCompletion, Errno> { Ok(RequestCompletion::Now) }
 //!     fn dma_unmap(&mut self, _: u64, _: u64) {}
 //!     fn dma_unmap_all(&mut self) {}
-//!     fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<Completion, Errno> { Ok(Completion::Now) }
+//!     fn set_irqs(&mut self, _: IrqChange<i32>) -> Result<RequestCompletion, Errno> { Ok(RequestCompletion::Now) }
 //!     fn reset(&mut self) -> Result<(), Errno> { self.0 = [0; 16]; Ok(()) }
 //! }
 //!
@@ -58,15 +59,15 @@
 //! # }
 //! # let mut socket = Socket(vec![vec![1, 0, 1, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]], vec![]);
 //! let mut device = Scratchpad([0; 16]);
-//! let mut session = Session::default();
-//! let mut out = Outbox::new();
+//! let mut session = ServerSession::default();
+//! let mut out = MessageOutbox::new();
 //!
 //! // The socket is readable. One recvmsg, one push.
 //! while let Some((bytes, fds)) = socket.recvmsg() {
 //!     session.push(&bytes, fds)?;
-//!     while session.step(&mut device, &mut out)? == Step::Handled {}
-//!     // Step::Blocked: stop reading until the socket is writable and `out` has drained.
-//!     // Step::Waiting: the device returned `Later`; stop reading until `complete` was called.
+//!     while session.step(&mut device, &mut out)? == SessionProgress::Handled {}
+//!     // SessionProgress::Blocked: stop reading until the socket is writable and `out` has drained.
+//!     // SessionProgress::Waiting: the device returned `Later`; stop reading until `complete` was called.
 //!     while let Some(chunk) = out.chunk() {
 //!         let sent = socket.sendmsg(chunk.bytes, chunk.fds);
 //!         out.sent(sent);

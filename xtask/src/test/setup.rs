@@ -99,7 +99,7 @@ fn in_path(program: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Why no guest can be booted here, if none can. Knows what `linux_guest::Assets` needs, so that a system
+/// Why no guest can be booted here, if none can. Knows what `linux_guest::BootFiles` needs, so that a system
 /// without it is no failure.
 pub(super) fn guest_obstacle() -> Option<String> {
     let given = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());

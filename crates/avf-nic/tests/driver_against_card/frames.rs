@@ -80,7 +80,7 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
 /// Linux sends as soon as it has vectors after a reset, while it still waits for the PF to set up its queues. Until that packet
 /// is reported, its stack holds back all others of the queue.
 #[test]
-fn tail_written_after_a_reset_counts_once_the_queue_is_set_up() {
+fn tail_after_a_reset_takes_effect_with_the_queues_set_up() {
     let mut world = CardFixture::new(1);
     let whole =
         TxDataDescriptor { address: 0x1000, length: 60, end_of_packet: true, ..TxDataDescriptor::default() };

@@ -10,7 +10,7 @@ use avf::virtchnl::{VfCapabilities, VirtchnlRequest, VlanOffloadKind, VlanSettin
 use driver::Hal;
 use driver::avf::vf::{AvfDriver, AvfReceivedFrame, TxOffload};
 use offload::crc::crc32c;
-use offload::{Headers, verify};
+use offload::{FrameHeaders, verify};
 use pcie::Function;
 use plane::switch::PortMirrorRules;
 use policy::VfPolicy;
@@ -288,7 +288,7 @@ fn udp_packet_is_segmented_into_datagrams() {
         TxContextDescriptor { segment: true, payload: 2_500, mss: 1_000, ..TxContextDescriptor::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
     for (datagram, payload) in left.iter().zip([1_000, 1_000, 500]) {
-        let headers = Headers::parse(datagram);
+        let headers = FrameHeaders::parse(datagram);
         assert_eq!(datagram.len(), 42 + payload);
         assert_eq!(
             (verify::network(datagram, &headers), verify::transport(datagram, &headers, None)),

@@ -128,7 +128,7 @@ pub fn all(
     let mut contenders: Contenders = Vec::new();
     for &card in &options.cards {
         for &mode in &options.modes {
-            contenders.push(Box::new(served::ServedCard::start(options, card, mode, processors, work)?));
+            contenders.push(Box::new(served::ServedHost::start(options, card, mode, processors, work)?));
         }
     }
     contenders.push(Box::new(bare::BareContender::new(processors, work)));

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Served host with its guests.
+/// Process that serves a card (`softiov serve`), with the guests attached to its VFs.
 #[derive(Debug)]
-pub struct ServedCard {
+pub struct ServedHost {
     name: String,
     /// Guests of the host, which send frames in a circle.
     circle: VfCircle,
@@ -24,7 +24,7 @@ pub struct ServedCard {
     mode: ContenderKind,
 }
 
-impl ServedCard {
+impl ServedHost {
     /// Starts a host and two guests, and stops the host until its slice.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl ServedCard {
     /// Starts a host and `guests` guests, 2 to 7, and stops the host until its slice.
     ///
     /// # Errors
-    /// Those of [`ServedCard::start`].
+    /// Those of [`ServedHost::start`].
     pub fn with_guests(
         options: &BenchmarkOptions,
         card: CardVariant,
@@ -89,7 +89,7 @@ impl ServedCard {
     }
 }
 
-impl Contender for ServedCard {
+impl Contender for ServedHost {
     fn name(&self) -> &str {
         &self.name
     }

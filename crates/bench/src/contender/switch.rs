@@ -39,7 +39,7 @@ impl SwitchPort {
 pub struct SwitchConfig<'a> {
     /// Programs of Open vSwitch.
     pub dpdk: &'a HostDpdk,
-    /// Huge pages, if there are any.
+    /// Huge pages for the switch's memory; without any, the switch uses ordinary pages.
     pub huge: &'a HugePages,
     /// Processors of the switch: it forwards on the forwarder's, and does everything else on the generator's.
     pub processors: ProcessorAssignment,

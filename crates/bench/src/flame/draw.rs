@@ -18,7 +18,12 @@ pub(super) fn draw(root: &CallTreeNode, title: &str) -> String {
     let height = TOP + (depth(root, WIDTH) as f64 + 1.0) * LINE;
     let mut marks = Vec::new();
     let scale = WIDTH / root.samples.max(1) as f64;
-    place(root, "all", FlamePosition { x: 0.0, y: height - LINE, scale, total: root.samples }, &mut marks);
+    place(
+        root,
+        "all",
+        FlameGraphPosition { x: 0.0, y: height - LINE, scale, total: root.samples },
+        &mut marks,
+    );
     let drawn = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img" {
             title { (title) }
@@ -40,7 +45,7 @@ fn depth(node: &CallTreeNode, width: f64) -> usize {
 }
 
 #[derive(Clone, Copy)]
-struct FlamePosition {
+struct FlameGraphPosition {
     x: f64,
     y: f64,
     /// Width of one sample in the picture, pixels.
@@ -50,7 +55,7 @@ struct FlamePosition {
 }
 
 /// Draws a function, and above it the functions that it called.
-fn place(node: &CallTreeNode, name: &str, at: FlamePosition, marks: &mut Vec<Markup>) {
+fn place(node: &CallTreeNode, name: &str, at: FlameGraphPosition, marks: &mut Vec<Markup>) {
     let width = node.samples as f64 * at.scale;
     if width < NARROWEST {
         return;
@@ -67,7 +72,7 @@ fn place(node: &CallTreeNode, name: &str, at: FlamePosition, marks: &mut Vec<Mar
     });
     let mut x = at.x;
     for (name, call) in &node.calls {
-        place(call, name, FlamePosition { x, y: at.y - LINE, ..at }, marks);
+        place(call, name, FlameGraphPosition { x, y: at.y - LINE, ..at }, marks);
         x += call.samples as f64 * at.scale;
     }
 }

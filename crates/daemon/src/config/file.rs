@@ -7,7 +7,7 @@ use super::http::HttpConfigKeys;
 use super::impair::ImpairmentConfigKeys;
 use super::size::MemorySize;
 use super::uplink::UplinkConfig;
-use crate::settings::{Limit, MirrorRule, Storm, VfSettings};
+use crate::settings::{ConductThresholds, MirrorRule, StormControlSettings, VfSettings};
 use policy::FamilyLimits;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
@@ -69,7 +69,7 @@ pub struct PortConfigKeys {
     pub link_local: LinkLocalPolicy,
     /// Card family: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
     #[serde(default)]
-    pub family: Family,
+    pub family: CardFamily,
     /// Doorbell mode: "sleep", "mapped" or "busy". Default: sleep.
     #[serde(default)]
     pub wait: DoorbellMode,
@@ -89,9 +89,9 @@ pub struct PortConfigKeys {
     /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of
     /// a kind that is named is never reached.
     #[serde(default)]
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: BTreeMap<String, ConductThresholds>,
     /// Storm control: limits of broadcasts and multicasts to the VFs. Default: no limit.
-    pub storm: Option<Storm>,
+    pub storm: Option<StormControlSettings>,
     /// Mirror rules, at most four, numbered from 0 in the order of the file.
     #[serde(default)]
     pub mirror: Vec<MirrorRule>,
@@ -102,7 +102,7 @@ pub struct PortConfigKeys {
 
 /// Card family of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Family {
+pub enum CardFamily {
     /// Intel 82576 Gigabit Ethernet controller.
     #[default]
     #[serde(rename = "82576")]
@@ -112,7 +112,7 @@ pub enum Family {
     Avf,
 }
 
-impl Family {
+impl CardFamily {
     /// Returns the name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {

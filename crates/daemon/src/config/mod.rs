@@ -19,12 +19,12 @@ pub mod uplink;
 mod vf_count;
 pub mod vlans;
 
-use crate::settings::{Limit, PortSettings, SettingLayers};
+use crate::settings::{ConductThresholds, PortSettings, SettingLayers};
 use access::AccessConfigKeys;
 pub use check::ConfigError;
 use check::{UniqueValues, check_absolute, value, well_formed};
 use file::{
-    ConfigFile, DoorbellMode, Family, LinkLocalPolicy, PfAssignment, PortConfigKeys, PortLinkRule,
+    CardFamily, ConfigFile, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys, PortLinkRule,
     VfConfigKeys,
 };
 use host::cpus::CpuList;
@@ -76,7 +76,7 @@ pub struct PortConfig {
     /// Policy for link-local frames of the port's guests.
     pub link_local: LinkLocalPolicy,
     /// Card family of the port.
-    pub family: Family,
+    pub family: CardFamily,
     /// Doorbell mode of the port.
     pub wait: DoorbellMode,
     /// Processors that the port's thread may run on; an empty set means any.
@@ -240,7 +240,7 @@ fn check_port(
 /// Checks every VF that a port of the family could offer, those beyond `count` too.
 fn check_vfs(
     port: &str,
-    (family, count): (Family, Option<u8>),
+    (family, count): (CardFamily, Option<u8>),
     vfs: Vec<VfConfigKeys>,
     places: (&Path, [&AccessConfigKeys; 2]),
     unique: &mut UniqueValues,
@@ -264,7 +264,7 @@ fn check_vfs(
 
 /// Refuses keys that a family does not support. `resolve` checks the settings, which commands can change as well.
 fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
-    if port.family == Family::Avf && port.pf == PfAssignment::Guest {
+    if port.family == CardFamily::Avf && port.pf == PfAssignment::Guest {
         let why =
             "family = \"avf\" has no PF that a guest could drive; leave pf out, or use family = \"82576\"";
         return Err(value(format!("{name}.pf"), why));
@@ -325,7 +325,7 @@ fn check_vf(
 
 /// Returns the settings that the file has for a port. `resolve` refuses mirror rules beyond the card's number.
 fn port_settings(port: &PortConfigKeys) -> PortSettings {
-    let never = |limit: &Limit| Limit {
+    let never = |limit: &ConductThresholds| ConductThresholds {
         warn: limit.warn.or(Some(0)),
         throttle: limit.throttle.or(Some(0)),
         quarantine: limit.quarantine.or(Some(0)),

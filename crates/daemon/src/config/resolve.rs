@@ -2,10 +2,10 @@
 //! whether its card accepts a policy in its present state.
 
 use super::check::{ConfigError, UniqueValues, value};
-use super::file::Family;
+use super::file::CardFamily;
 use super::vf_count::vf_count;
 use super::{HostConfig, PortConfig, VfConfig};
-use crate::settings::{PortSettings, SettingError, SettingLayers, Settings, VfSettings};
+use crate::settings::{PortSettings, SettingError, SettingLayers, SettingsGroup, VfSettings};
 use policy::PortPolicy;
 
 impl HostConfig {
@@ -55,7 +55,7 @@ impl PortConfig {
 }
 
 impl VfConfig {
-    fn resolve(&mut self, family: Family, addresses: &mut UniqueValues) -> Result<(), ConfigError> {
+    fn resolve(&mut self, family: CardFamily, addresses: &mut UniqueValues) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
         let policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
         policy.check(family.limits()).map_err(|error| named(&self.name, error.into()))?;
@@ -72,7 +72,7 @@ impl VfConfig {
     }
 }
 
-fn effective<S: Settings>(layers: &SettingLayers, name: &str) -> Result<S, ConfigError> {
+fn effective<S: SettingsGroup>(layers: &SettingLayers, name: &str) -> Result<S, ConfigError> {
     layers.effective().map_err(|error| value(name, error.to_string()))
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the whole configuration: valid files, and the messages for invalid ones.
 
-use super::file::{Family, LinkLocalPolicy, PortLinkRule};
+use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule};
 use super::uplink::{UplinkConfig, XdpMode};
 use super::{ConfigError, HostConfig};
 use pcie::{VfIndex, VfSet};
@@ -46,7 +46,7 @@ fn port_with_a_guests_pf_driver_has_one_socket_and_no_vfs() {
 fn default_device_family_is_82576() {
     let config = check("[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2").unwrap();
     let families: Vec<_> = config.ports.iter().map(|port| (port.family, port.vfs.len())).collect();
-    assert_eq!(families, [(Family::I82576, 7), (Family::Avf, 2)]);
+    assert_eq!(families, [(CardFamily::I82576, 7), (CardFamily::Avf, 2)]);
     let unknown = HostConfig::parse("[[port]]\nfamily = \"e1000\"").unwrap_err();
     assert!(unknown.contains("82576") && unknown.contains("avf"), "{unknown}");
 }

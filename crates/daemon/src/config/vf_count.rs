@@ -1,20 +1,20 @@
 //! Number of VFs of a port.
 
 use super::check::{ConfigError, value};
-use super::file::Family;
+use super::file::CardFamily;
 
 /// VFs of a port without the key `vfs`.
 const DEFAULT_VFS: u8 = 7;
 
 /// Returns the number of VFs of a port, if its family supports it.
-pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<usize, ConfigError> {
+pub(super) fn vf_count(port: &str, family: CardFamily, set: Option<u8>) -> Result<usize, ConfigError> {
     let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.limits().vfs);
     if (1..=most).contains(&count) {
         return Ok(count);
     }
     let remedy = match family {
-        Family::I82576 => format!("family = \"avf\" has up to {} VFs", Family::Avf.limits().vfs),
-        Family::Avf => "add a port for more VFs".to_owned(),
+        CardFamily::I82576 => format!("family = \"avf\" has up to {} VFs", CardFamily::Avf.limits().vfs),
+        CardFamily::Avf => "add a port for more VFs".to_owned(),
     };
     let name = family.name();
     let problem = format!("{count} is out of range (1-{most} with family = \"{name}\"); {remedy}");

@@ -1,11 +1,11 @@
 //! Client of a running host: HTTP over its control socket. `route` knows the paths.
 
-use super::problem::{Problem, ProblemKind};
+use super::problem::{ProblemDetails, ProblemKind};
 pub use super::protocol::CaptureQuery;
 use super::protocol::{ControlAnswer, ControlRequest};
 use super::route::{self, HttpRequest, MAX_BODY};
 use super::status::PortStatus;
-use crate::events::Event;
+use crate::events::HostEvent;
 use host::socket::StreamSocket;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -89,7 +89,7 @@ pub fn metrics(socket: &Path) -> Result<String, ControlClientError> {
     let (status, body) = exchange(socket, HttpRequest::get("/metrics".into()), PATIENCE)?;
     match status {
         StatusCode::OK => Ok(String::from_utf8_lossy(&body).into_owned()),
-        _ => Err(ControlClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail)),
+        _ => Err(ControlClientError::Refused(serde_json::from_slice::<ProblemDetails>(&body)?.detail)),
     }
 }
 
@@ -113,7 +113,7 @@ pub enum EventStreamItem {
         /// Id of the event in the stream.
         id: String,
         /// Event of the host.
-        event: Event,
+        event: HostEvent,
     },
     /// Number of events that were dropped before the client read them.
     Lost(u64),
@@ -183,7 +183,7 @@ fn pieces(
     if status != StatusCode::OK {
         let body = within(&runtime, PATIENCE, async { Ok(Limited::new(body, MAX_BODY).collect().await) })?;
         let body = body.map_err(io::Error::other)?.to_bytes();
-        return Err(ControlClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail));
+        return Err(ControlClientError::Refused(serde_json::from_slice::<ProblemDetails>(&body)?.detail));
     }
     runtime.block_on(async {
         while let Some(frame) = body.frame().await {
@@ -210,7 +210,7 @@ pub fn ask(socket: &Path, request: ControlRequest) -> Result<ControlAnswer, Cont
         if status == StatusCode::OK {
             return Ok(serde_json::from_slice(&body)?);
         }
-        let problem: Problem = serde_json::from_slice(&body)?;
+        let problem: ProblemDetails = serde_json::from_slice(&body)?;
         if attempt == ATTEMPTS || !problem.is(ProblemKind::HandedOver) {
             return Err(ControlClientError::Refused(problem.detail));
         }

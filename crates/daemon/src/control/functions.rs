@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Functions of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Functions {
+pub struct PortFunctions {
     /// PF, then the VFs that the port offers.
     pub functions: Vec<PciFunction>,
 }

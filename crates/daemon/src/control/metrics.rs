@@ -242,7 +242,7 @@ pub(crate) fn openmetrics(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{openmetrics, text};
-    use crate::control::status::{Drops, Interventions, PortStatus, Traffic};
+    use crate::control::status::{DropCounts, PortStatus, TrafficCounts, VmmInterventions};
     use crate::control::uplink::UplinkDrops;
     use serde_json::json;
 
@@ -254,9 +254,9 @@ mod tests {
             "name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "tap:t", "link": true, "vfs": [],
             "uplink_status": {"kind": "tap", "name": "t", "state": "up", "seconds": 1, "reattached": 0, "drops": drops},
             "pf": {
-                "socket": "/run/s", "peer": null, "hint": null, "rx": Traffic::default(), "tx": Traffic::default(),
-                "drops": Drops::default(), "waiting": {"frames": 3, "bytes": 180},
-                "interventions": Interventions::default(),
+                "socket": "/run/s", "peer": null, "hint": null, "rx": TrafficCounts::default(), "tx": TrafficCounts::default(),
+                "drops": DropCounts::default(), "waiting": {"frames": 3, "bytes": 180},
+                "interventions": VmmInterventions::default(),
             },
         });
         let port: PortStatus = serde_json::from_value(port).unwrap();

@@ -1,9 +1,9 @@
 //! OpenAPI 3.1 description of the control interface, generated from the routes and from the types of their requests and
 //! answers, so that it cannot differ from the code. `docs/openapi.json` is a copy.
 
-use super::problem::{Problem, ProblemKind};
+use super::problem::{ProblemDetails, ProblemKind};
 use super::route::{CAPTURE, ControlRoute, ROUTES, SchemaFunction};
-use crate::events::Event;
+use crate::events::HostEvent;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -35,8 +35,8 @@ const OTHERS: [(&str, &str, &str, &str); 4] = [
 pub fn description() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.definitions_path = "/components/schemas".into());
     let mut schemas = settings.into_generator();
-    let problem = schemas.subschema_for::<Problem>();
-    schemas.subschema_for::<Event>();
+    let problem = schemas.subschema_for::<ProblemDetails>();
+    schemas.subschema_for::<HostEvent>();
     let mut paths = Map::new();
     for route in &ROUTES {
         add(&mut paths, route.path, route.method.as_str(), operation(route, &mut schemas));

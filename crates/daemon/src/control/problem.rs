@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Request that was not served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
+pub struct ProblemDetails {
     /// Kind of problem, such as `urn:softiov:problem:no-such-name`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -24,7 +24,7 @@ pub struct Problem {
     pub remedy: String,
 }
 
-impl Problem {
+impl ProblemDetails {
     /// Creates the response to a request for this path.
     #[must_use]
     pub fn new(failure: RequestFailure, path: &str) -> Self {

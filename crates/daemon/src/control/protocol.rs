@@ -1,11 +1,11 @@
 //! Requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on ports and
 //! VFs.
 
-use super::functions::Functions;
+use super::functions::PortFunctions;
 use super::problem::ProblemKind;
 use super::status::{PortStatus, VfStatus};
-use crate::events::Recent;
-use crate::flight::recording::Recording;
+use crate::events::RecentEvents;
+use crate::flight::recording::FlightRecording;
 use crate::settings::{PortSettings, VfSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub enum ControlRequest {
         /// Name of the port, such as pf0.
         port: String,
         /// Change.
-        change: Change<PortSettings>,
+        change: SettingsCommand<PortSettings>,
     },
     /// Reset a port and its VFs. The policy stays.
     PortReset {
@@ -65,7 +65,7 @@ pub enum ControlRequest {
         /// Name of the VF, such as pf0vf3.
         vf: String,
         /// Change.
-        change: Change<VfSettings>,
+        change: SettingsCommand<VfSettings>,
     },
     /// Disconnect a VF's client. Its machine survives without the VF.
     VfDisconnect {
@@ -85,14 +85,14 @@ pub enum ControlRequest {
     /// Hand over to a new process, with all clients.
     Upgrade,
     /// Apply a configuration file, or return the difference.
-    Apply(Apply),
+    Apply(ApplyRequest),
 }
 
 /// Change of settings by command. Settings without a name here stay; if one part is refused, nothing changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Change_{S}")]
-pub struct Change<S> {
+pub struct SettingsCommand<S> {
     /// New values.
     pub set: S,
     /// Names of settings to reset to the file's value or the default.
@@ -103,7 +103,7 @@ pub struct Change<S> {
     pub volatile: bool,
 }
 
-impl<S> Change<S> {
+impl<S> SettingsCommand<S> {
     /// Creates a change that is kept.
     #[must_use]
     pub fn kept(set: S) -> Self {
@@ -120,7 +120,7 @@ impl<S> Change<S> {
 /// Configuration file to apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Apply {
+pub struct ApplyRequest {
     /// Name of the file, for messages.
     pub name: PathBuf,
     /// Text of the file.
@@ -141,36 +141,36 @@ pub struct Apply {
 
 /// Process that has taken over from the host in an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Upgraded {
+pub struct UpgradeResult {
     /// Process id.
     pub pid: u32,
 }
 
 /// Changes by an applied file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Difference {
+pub struct ConfigDifference {
     /// The changes have not been made, because the request was a dry run.
     pub dry_run: bool,
     /// Changes in the order of the file; removed parts come last.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ConfigChange>,
 }
 
 /// Change of a port or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Changed {
+pub struct ConfigChange {
     /// Name of the port or VF.
     pub name: String,
     /// Kind of this change of a port or VF.
-    pub what: What,
+    pub what: ConfigChangeKind,
     /// Settings that change, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, Step>,
+    pub settings: BTreeMap<String, SettingChange>,
 }
 
 /// Kind of change of a port or a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum ConfigChangeKind {
     /// The port or VF is new.
     Added,
     /// Settings of the port or VF that differ.
@@ -181,7 +181,7 @@ pub enum What {
 
 /// Old and new value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct SettingChange {
     /// Value before; null if there was none.
     pub old: Value,
     /// Value after; null if there is none.
@@ -199,15 +199,15 @@ pub enum ControlAnswer {
     /// Answer to `PortShow`, `PortSet` and `PortReset`.
     Port(Box<PortStatus>),
     /// PCI functions of a port, in answer to `PortFunctions`.
-    Functions(Functions),
+    Functions(PortFunctions),
     /// Difference between the configurations, in answer to `Apply`.
-    Difference(Difference),
+    Difference(ConfigDifference),
     /// Process that has taken over, in answer to `Upgrade`.
-    Upgraded(Upgraded),
+    Upgraded(UpgradeResult),
     /// Flight recording of a VF, in answer to `VfFlight`.
-    Flight(Recording),
+    Flight(FlightRecording),
     /// Recent events of the host, in answer to `Events`.
-    Recent(Recent),
+    Recent(RecentEvents),
 }
 
 /// Reason why a request was not served.

@@ -1,12 +1,15 @@
 //! Table of routes: method, path and schemas of every request. The server, the client and the description of the
 //! interface ([`super::openapi`]) all use it.
 
-use super::functions::Functions;
+use super::functions::PortFunctions;
 use super::problem::ProblemKind;
-use super::protocol::{Apply, CaptureQuery, Change, ControlRequest, Difference, RequestFailure, Upgraded};
+use super::protocol::{
+    ApplyRequest, CaptureQuery, ConfigDifference, ControlRequest, RequestFailure, SettingsCommand,
+    UpgradeResult,
+};
 use super::status::{PortStatus, VfStatus};
-use crate::events::Recent;
-use crate::flight::recording::Recording;
+use crate::events::RecentEvents;
+use crate::flight::recording::FlightRecording;
 use crate::settings::{PortSettings, VfSettings};
 use axum::http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -48,7 +51,7 @@ pub(crate) struct RouteInput {
 /// Answer for a name under `/v1/vfs`: a VF, or a port without VFs because a guest drives its PF.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum Function {
+pub(crate) enum VfOrGuestPf {
     /// Status of a VF.
     Vf(Box<VfStatus>),
     /// Status of a port whose PF a guest drives.
@@ -83,7 +86,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         id: "listFunctions",
         summary: "A port's functions as PCI devices: configuration spaces and rings.",
         body: None,
-        answer: form::<Functions>,
+        answer: form::<PortFunctions>,
         local_only: false,
         request: |input| Ok(ControlRequest::PortFunctions { port: input.name.clone() }),
     },
@@ -92,7 +95,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         path: "/v1/ports/{port}",
         id: "changePort",
         summary: "Changes the given settings of a port, all or none. Other settings stay.",
-        body: Some(form::<Change<PortSettings>>),
+        body: Some(form::<SettingsCommand<PortSettings>>),
         answer: form::<PortStatus>,
         local_only: false,
         request: |input| Ok(ControlRequest::PortSet { port: input.name.clone(), change: input.json()? }),
@@ -113,7 +116,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         id: "showVf",
         summary: "One VF, or the port whose PF a guest drives.",
         body: None,
-        answer: form::<Function>,
+        answer: form::<VfOrGuestPf>,
         local_only: false,
         request: |input| Ok(ControlRequest::VfShow { vf: input.name.clone() }),
     },
@@ -122,7 +125,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         path: "/v1/vfs/{vf}",
         id: "changeVf",
         summary: "Changes the given settings of a VF, all or none. Other settings stay.",
-        body: Some(form::<Change<VfSettings>>),
+        body: Some(form::<SettingsCommand<VfSettings>>),
         answer: form::<VfStatus>,
         local_only: false,
         request: |input| Ok(ControlRequest::VfSet { vf: input.name.clone(), change: input.json()? }),
@@ -143,7 +146,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         id: "showFlight",
         summary: "Last actions of a VF and its client: registers read and written, requests refused, frames dropped, resets.",
         body: None,
-        answer: form::<Recording>,
+        answer: form::<FlightRecording>,
         local_only: false,
         request: |input| Ok(ControlRequest::VfFlight { vf: input.name.clone() }),
     },
@@ -153,7 +156,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         id: "listEvents",
         summary: "Events after the one with the number `after`; 256 events at most.",
         body: None,
-        answer: form::<Recent>,
+        answer: form::<RecentEvents>,
         local_only: false,
         request: |input| Ok(ControlRequest::Events { after: input.after }),
     },
@@ -162,8 +165,8 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         path: "/v1/apply",
         id: "apply",
         summary: "Applies a configuration file to the host, whole or not at all; or returns the difference.",
-        body: Some(form::<Apply>),
-        answer: form::<Difference>,
+        body: Some(form::<ApplyRequest>),
+        answer: form::<ConfigDifference>,
         local_only: true,
         request: |input| input.json().map(ControlRequest::Apply),
     },
@@ -173,7 +176,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         id: "upgrade",
         summary: "Hands over to a new process of the program, with all clients.",
         body: None,
-        answer: form::<Upgraded>,
+        answer: form::<UpgradeResult>,
         local_only: true,
         request: |_| Ok(ControlRequest::Upgrade),
     },
@@ -279,14 +282,14 @@ pub(crate) fn capture_path(query: &CaptureQuery) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ControlRequest, ROUTES, RouteInput};
-    use crate::control::protocol::{Apply, Change};
+    use crate::control::protocol::{ApplyRequest, SettingsCommand};
     use crate::settings::{PortSettings, VfSettings};
 
     /// Returns a request of each kind, in the order of [`ROUTES`].
     fn requests() -> [ControlRequest; 12] {
         let (port, vf) = (|| "pf0".to_owned(), || "pf0vf1".to_owned());
-        let change = Change::kept(PortSettings { vfs: Some(3), ..PortSettings::default() });
-        let vf_change = Change::volatile(VfSettings { vlan: Some(3), ..VfSettings::default() });
+        let change = SettingsCommand::kept(PortSettings { vfs: Some(3), ..PortSettings::default() });
+        let vf_change = SettingsCommand::volatile(VfSettings { vlan: Some(3), ..VfSettings::default() });
         [
             ControlRequest::PortList,
             ControlRequest::PortShow { port: port() },
@@ -298,7 +301,7 @@ mod tests {
             ControlRequest::VfDisconnect { vf: vf() },
             ControlRequest::VfFlight { vf: vf() },
             ControlRequest::Events { after: 7 },
-            ControlRequest::Apply(Apply { text: "x".into(), ..Apply::default() }),
+            ControlRequest::Apply(ApplyRequest { text: "x".into(), ..ApplyRequest::default() }),
             ControlRequest::Upgrade,
         ]
     }

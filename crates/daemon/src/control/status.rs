@@ -1,8 +1,8 @@
 //! Status of ports and VFs: the data that `softiov vf list` and `vf show` print, and that `--json` prints unchanged.
 
 use super::uplink::UplinkStatus;
-use crate::config::file::Family;
-pub use crate::settings::{LinkState, Origin};
+use crate::config::file::CardFamily;
+pub use crate::settings::{LinkState, SettingOrigin};
 use crate::settings::{PortSettings, VfSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct PortStatus {
     pub name: String,
     /// Card family of the port.
     #[serde(default)]
-    pub family: Family,
+    pub family: CardFamily,
     /// Ethernet address of the port.
     pub mac: String,
     /// "none", or kind and name as in "tap:NAME", followed by "(down)" or "(gone)" if the uplink is in that state.
@@ -38,13 +38,13 @@ pub struct PortStatus {
     pub settings: Option<PortSettings>,
     /// Sources of the settings that do not have their default.
     #[serde(default)]
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, SettingOrigin>,
     /// Storms since the host started.
     #[serde(default)]
     pub storms: u64,
     /// Delays of the PF driver's answers, unless a guest drives the PF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answers: Option<Answers>,
+    pub answers: Option<PfAnswerStatus>,
     /// VFs.
     pub vfs: Vec<VfStatus>,
 }
@@ -52,7 +52,7 @@ pub struct PortStatus {
 /// Requests of a port's VFs to the PF driver, and the delays of its answers, since the host started. A delay is in
 /// nanoseconds, from the VF's mailbox write to the end of the visit that answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Answers {
+pub struct PfAnswerStatus {
     /// Answered requests.
     pub requests: u64,
     /// Visits of the PF driver that answered at least one request.
@@ -86,20 +86,20 @@ pub struct FunctionStatus {
     /// Path of the vfio-user socket.
     pub socket: PathBuf,
     /// Connected VMM.
-    pub peer: Option<Peer>,
+    pub peer: Option<ConnectedVmm>,
     /// Obstacle that keeps the function from working, and the remedy.
     pub hint: Option<String>,
     /// Frames received by the guest.
-    pub rx: Traffic,
+    pub rx: TrafficCounts,
     /// Frames sent by the guest.
-    pub tx: Traffic,
+    pub tx: TrafficCounts,
     /// Dropped frames, by reason.
-    pub drops: Drops,
+    pub drops: DropCounts,
     /// Frames that wait for receive descriptors of the guest.
     #[serde(default)]
-    pub waiting: Waiting,
+    pub waiting: PacketBufferStatus,
     /// Messages and interrupts between the card and the VMM.
-    pub interventions: Interventions,
+    pub interventions: VmmInterventions,
 }
 
 /// Status of a VF.
@@ -121,24 +121,24 @@ pub struct VfStatus {
     pub active: bool,
     /// Filters by which its guest receives.
     #[serde(default)]
-    pub filters: Filters,
+    pub filters: VfFilterStatus,
     /// Settings of the VF.
     pub settings: VfSettings,
     /// Sources of the settings that do not have their default.
     #[serde(default)]
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, SettingOrigin>,
     /// Conduct.
-    pub conduct: Conduct,
+    pub conduct: VfConductStatus,
     /// Status that every function has.
     #[serde(flatten)]
     pub function: FunctionStatus,
     /// Requests of the guest's driver to the PF.
-    pub mailbox: Mailbox,
+    pub mailbox: VfMailboxStatus,
 }
 
 /// Filters of a VF: multicast hashes of an 82576 VF, addresses of every kind of an AVF VF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Filters {
+pub struct VfFilterStatus {
     /// Filters in use.
     pub used: u16,
     /// Most filters that the VF may have.
@@ -158,7 +158,7 @@ impl Deref for VfStatus {
 
 /// Requests of a VF to the PF, since the host started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Mailbox {
+pub struct VfMailboxStatus {
     /// Requests by subject; subjects without requests are left out.
     pub requests: BTreeMap<String, u64>,
     /// Requests that were granted.
@@ -174,7 +174,7 @@ pub struct Mailbox {
 }
 
 /// Returns the setting by which the administrator can allow requests that are refused for a reason of
-/// [`Mailbox::refused`].
+/// [`VfMailboxStatus::refused`].
 #[must_use]
 pub fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
@@ -190,7 +190,7 @@ pub fn remedy(reason: &str) -> Option<&'static str> {
 
 /// Offences of a VF, and their consequences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Conduct {
+pub struct VfConductStatus {
     /// Reason of the quarantine: an offence, or the administrator.
     pub quarantine: Option<String>,
     /// The VF is throttled.
@@ -201,7 +201,7 @@ pub struct Conduct {
 
 /// Connected VMM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Peer {
+pub struct ConnectedVmm {
     /// Process id.
     pub pid: i32,
     /// User id.
@@ -216,7 +216,7 @@ pub struct Peer {
 
 /// Frames of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Traffic {
+pub struct TrafficCounts {
     /// Frames.
     pub packets: u64,
     /// Bytes, frame check sequence excluded.
@@ -231,7 +231,7 @@ pub struct Traffic {
 
 /// Present contents of a receive packet buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Waiting {
+pub struct PacketBufferStatus {
     /// Frames in the buffer.
     pub frames: u64,
     /// Bytes of these frames.
@@ -240,7 +240,7 @@ pub struct Waiting {
 
 /// Dropped frames, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Drops {
+pub struct DropCounts {
     /// The guest had posted too few receive descriptors.
     pub rx_no_descriptors: u64,
     /// The guest's receive queue was not set up.
@@ -264,7 +264,7 @@ pub struct Drops {
 /// Messages and interrupts between card and VMM for this VF, since the host started. Each may cost the guest an exit,
 /// and SR-IOV exists to avoid them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Interventions {
+pub struct VmmInterventions {
     /// Register reads: the guest waits for each.
     pub reads: u64,
     /// Register writes that the guest does not wait for.

@@ -1,7 +1,7 @@
 //! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A thread of its own
 //! writes them, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
 
-use super::recording::{PendingRecording, Recording};
+use super::recording::{FlightRecording, PendingRecording};
 use host::confine::{PreparedSandbox, SandboxError};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -62,7 +62,7 @@ fn write_all(folder: &Path, receiver: &Receiver<PendingRecording>) {
 }
 
 /// Writes a flight recording's file, whole or not at all.
-fn write(folder: &Path, recording: &Recording) -> io::Result<PathBuf> {
+fn write(folder: &Path, recording: &FlightRecording) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     make_room(folder)?;
     // The configuration may put any character into a VF's name.
@@ -91,11 +91,11 @@ fn make_room(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{MOST, write};
-    use crate::flight::recording::Recording;
+    use crate::flight::recording::FlightRecording;
     use std::fs;
 
-    fn recording(time_ns: u64) -> Recording {
-        Recording { vf: "../pf0vf0".into(), time_ns, because: None, lost: 0, entries: Vec::new() }
+    fn recording(time_ns: u64) -> FlightRecording {
+        FlightRecording { vf: "../pf0vf0".into(), time_ns, because: None, lost: 0, entries: Vec::new() }
     }
 
     #[test]

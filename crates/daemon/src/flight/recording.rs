@@ -2,7 +2,7 @@
 //! flight` prints them).
 
 use super::{FlightRecord, FlightRecordKind, FlightRecorderCopy, RegisterLocation};
-use crate::config::file::Family;
+use crate::config::file::CardFamily;
 use driver::pf::MailboxMessageKind;
 use i82576::register::vf::VMBMEM;
 use i82576::{Time, mailbox};
@@ -12,7 +12,7 @@ use vfio_user::wire::pci_region;
 
 /// Last accesses and events of a VF and its client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Recording {
+pub struct FlightRecording {
     /// Name of the VF.
     pub vf: String,
     /// Time of the recording, nanoseconds since 1970.
@@ -23,12 +23,12 @@ pub struct Recording {
     /// Earlier notes that were overwritten.
     pub lost: u64,
     /// Entries in order of time.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<FlightEntry>,
 }
 
 /// Recorded access or event of a VF, or several equal ones in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Entry {
+pub struct FlightEntry {
     /// Nanoseconds from the last of these to the recording.
     pub before_ns: u64,
     /// Kind: `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or the text of
@@ -54,7 +54,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct PendingRecording {
     pub(crate) vf: String,
-    pub(crate) family: Family,
+    pub(crate) family: CardFamily,
     pub(crate) because: Option<&'static str>,
     /// Time of the copy on the monotonic clock; `time_ns` is the same by wall clock.
     pub(crate) now: Time,
@@ -65,24 +65,24 @@ pub struct PendingRecording {
 impl PendingRecording {
     /// Names the registers and requests of the recording. A port's thread must not do this, because it takes too long.
     #[must_use]
-    pub fn named(self) -> Recording {
+    pub fn named(self) -> FlightRecording {
         let Self { vf, family, because, now, time_ns, notes } = self;
         let FlightRecorderCopy { accesses, events, lost } = notes;
         let mut notes: Vec<FlightRecord> = accesses.into_iter().chain(events).collect();
         notes.sort_by_key(|note| note.time);
         let entries = notes.iter().map(|note| entry(note, family, now)).collect();
-        Recording { vf, time_ns, because: because.map(str::to_owned), lost, entries }
+        FlightRecording { vf, time_ns, because: because.map(str::to_owned), lost, entries }
     }
 }
 
-fn entry(note: &FlightRecord, family: Family, now: Time) -> Entry {
+fn entry(note: &FlightRecord, family: CardFamily, now: Time) -> FlightEntry {
     let FlightRecord { time, what, value, times } = *note;
     let before_ns = now.since(time).as_nanos() as u64;
     let plain = |what: &str, name: Option<&str>, value| {
         let (what, name) = (what.to_owned(), name.map(str::to_owned));
-        Entry { before_ns, what, name, region: None, offset: None, value, times }
+        FlightEntry { before_ns, what, name, region: None, offset: None, value, times }
     };
-    let access = |what: &str, RegisterLocation { region, offset }| Entry {
+    let access = |what: &str, RegisterLocation { region, offset }| FlightEntry {
         name: name(family, region, offset, value),
         region: Some(region),
         offset: Some(offset),
@@ -99,7 +99,7 @@ fn entry(note: &FlightRecord, family: Family, now: Time) -> Entry {
 }
 
 /// Returns the name of a register, and for a mailbox's first word also the name of its message.
-fn name(family: Family, region: u32, offset: u64, value: u64) -> Option<String> {
+fn name(family: CardFamily, region: u32, offset: u64, value: u64) -> Option<String> {
     match region {
         pci_region::BAR0 => {}
         pci_region::BAR3 => return Some("MSI-X".to_owned()),
@@ -108,11 +108,13 @@ fn name(family: Family, region: u32, offset: u64, value: u64) -> Option<String> 
     }
     let offset = u32::try_from(offset).ok()?;
     let (name, index, count) = match family {
-        Family::I82576 => i82576::window::name(offset)?,
-        Family::Avf => avf::table::find(offset).map(|(row, index)| (row.name, index.into(), row.count))?,
+        CardFamily::I82576 => i82576::window::name(offset)?,
+        CardFamily::Avf => {
+            avf::table::find(offset).map(|(row, index)| (row.name, index.into(), row.count))?
+        }
     };
     let indexed = if count > 1 { format!("{name}[{index}]") } else { name.to_owned() };
-    if family == Family::I82576 && offset == VMBMEM {
+    if family == CardFamily::I82576 && offset == VMBMEM {
         let word = value as u32;
         let answer = match (word & mailbox::ACK, word & mailbox::NACK) {
             (0, 0) => "",

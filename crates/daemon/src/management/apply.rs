@@ -4,17 +4,17 @@
 use super::difference::difference;
 use super::{HostManager, RequestResult, refused};
 use crate::config::HostConfig;
-use crate::control::protocol::{Apply, Difference};
+use crate::control::protocol::{ApplyRequest, ConfigDifference};
 use crate::settings::SettingLayers;
 use std::collections::BTreeMap;
 
 impl HostManager {
     /// Applies a file, or with `dry_run` returns the difference alone.
-    pub(super) fn apply(&mut self, file: &Apply) -> RequestResult<Difference> {
+    pub(super) fn apply(&mut self, file: &ApplyRequest) -> RequestResult<ConfigDifference> {
         if file.reload && file.text == self.config.text {
             let file_name = file.name.display();
             tracing::info!(file = %file_name, "the configuration file has not changed; nothing to apply");
-            return Ok(Difference { dry_run: file.dry_run, changes: Vec::new() });
+            return Ok(ConfigDifference { dry_run: file.dry_run, changes: Vec::new() });
         }
         let next = self.planned(file)?;
         let changes = difference(&self.config, &next);
@@ -23,11 +23,11 @@ impl HostManager {
             let file = file.name.display();
             tracing::info!(%file, changes = changes.len(), "applied the configuration file");
         }
-        Ok(Difference { dry_run: file.dry_run, changes })
+        Ok(ConfigDifference { dry_run: file.dry_run, changes })
     }
 
     /// Returns the file's configuration together with the changes by command that the file does not override.
-    fn planned(&self, file: &Apply) -> RequestResult<HostConfig> {
+    fn planned(&self, file: &ApplyRequest) -> RequestResult<HostConfig> {
         let mut parsed = HostConfig::read(Some(&file.name), &file.text).map_err(refused)?;
         parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
         parsed.state_dir =

@@ -2,14 +2,14 @@
 
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use crate::config::{HostConfig, PortConfig, VfConfig};
-use crate::control::protocol::{Changed, Step, What};
-use crate::settings::{SettingValues, Settings};
+use crate::control::protocol::{ConfigChange, ConfigChangeKind, SettingChange};
+use crate::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Returns the changes from one configuration to another: added and changed parts in the new configuration's order,
 /// then removed parts.
-pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<Changed> {
+pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<ConfigChange> {
     let mut changes = Vec::new();
     for port in &after.ports {
         let old = before.ports.iter().find(|old| old.name == port.name);
@@ -28,25 +28,25 @@ pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<Changed
     };
     let stay = names(after);
     for name in names(before).into_iter().filter(|name| !stay.contains(name)) {
-        changes.push(Changed { name, what: What::Removed, settings: BTreeMap::new() });
+        changes.push(ConfigChange { name, what: ConfigChangeKind::Removed, settings: BTreeMap::new() });
     }
     changes
 }
 
 /// Adds the change of one port or VF, if there is any.
-fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<SettingValues>, new: &SettingValues) {
-    let what = if old.is_some() { What::Changed } else { What::Added };
+fn compare(changes: &mut Vec<ConfigChange>, name: &str, old: Option<SettingValues>, new: &SettingValues) {
+    let what = if old.is_some() { ConfigChangeKind::Changed } else { ConfigChangeKind::Added };
     let settings = steps(&old.unwrap_or_default(), new);
-    if what == What::Added || !settings.is_empty() {
-        changes.push(Changed { name: name.to_owned(), what, settings });
+    if what == ConfigChangeKind::Added || !settings.is_empty() {
+        changes.push(ConfigChange { name: name.to_owned(), what, settings });
     }
 }
 
 /// Returns the settings that differ, with old and new value. An unset value is null.
-fn steps(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, Step> {
+fn steps(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, SettingChange> {
     let value = |leaves: &SettingValues, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
     let keys = old.keys().chain(new.keys());
-    let steps = keys.map(|key| (key.clone(), Step { old: value(old, key), new: value(new, key) }));
+    let steps = keys.map(|key| (key.clone(), SettingChange { old: value(old, key), new: value(new, key) }));
     steps.filter(|(_, step)| step.old != step.new).collect()
 }
 

@@ -12,11 +12,13 @@ pub(crate) use ports::RunningPorts;
 
 use crate::config::{HostConfig, VfConfig};
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::{Change, ControlAnswer, ControlRequest, RequestFailure, Upgraded};
+use crate::control::protocol::{
+    ControlAnswer, ControlRequest, RequestFailure, SettingsCommand, UpgradeResult,
+};
 use crate::control::status::PortStatus;
 use crate::events;
 use crate::port::PortThreadCommand;
-use crate::settings::{PortSettings, SettingLayers, Settings, VfSettings};
+use crate::settings::{PortSettings, SettingLayers, SettingsGroup, VfSettings};
 use host::poll::ThreadWaker;
 use outcome::{RequestResult, unavailable};
 use policy::PortPolicy;
@@ -53,7 +55,7 @@ impl HostManager {
     }
 
     /// Orders the main thread to hand over, and waits for the outcome.
-    fn upgrade(&self) -> RequestResult<Upgraded> {
+    fn upgrade(&self) -> RequestResult<UpgradeResult> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
         if orders.send(MainThreadOrder::Upgrade(answer)).is_err() {
@@ -61,7 +63,7 @@ impl HostManager {
         }
         waker.wake();
         let outcome = receiver.recv_timeout(HAND_OVER).map_err(|_| unavailable())?;
-        outcome.map(|pid| Upgraded { pid }).map_err(refused)
+        outcome.map(|pid| UpgradeResult { pid }).map_err(refused)
     }
 
     /// Carries out a control request.
@@ -159,7 +161,7 @@ impl HostManager {
         Err(no_such_name("VF", name, &known))
     }
 
-    fn set_vf(&mut self, name: &str, change: &Change<VfSettings>) -> RequestResult<()> {
+    fn set_vf(&mut self, name: &str, change: &SettingsCommand<VfSettings>) -> RequestResult<()> {
         self.find_vf(name)?;
         let every = VfSettings::of(&policy::VfPolicy::default(), false).leaves();
         known_settings(
@@ -177,7 +179,7 @@ impl HostManager {
         self.carry_out(next, lets_out.then_some(name))
     }
 
-    fn set_port(&mut self, name: &str, change: &Change<PortSettings>) -> RequestResult<()> {
+    fn set_port(&mut self, name: &str, change: &SettingsCommand<PortSettings>) -> RequestResult<()> {
         self.find_port(name)?;
         let every = PortSettings::of(&PortPolicy::default(), 1).leaves();
         let mirror = |key: &str| key.strip_prefix("mirror.").is_some_and(|rule| rule.parse::<u8>().is_ok());
@@ -198,7 +200,7 @@ impl HostManager {
 }
 
 /// Changes the layers as a request says: defaults first, then new values.
-fn change_layers<S: Settings>(layers: &mut SettingLayers, set: &S, change: &Change<S>) {
+fn change_layers<S: SettingsGroup>(layers: &mut SettingLayers, set: &S, change: &SettingsCommand<S>) {
     layers.forget(&change.default);
     layers.change(set.leaves(), change.volatile);
 }

@@ -4,7 +4,7 @@ use super::error::RefusedChange;
 use super::order::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use crate::capture::CaptureWriter;
-use crate::control::functions::Functions;
+use crate::control::functions::PortFunctions;
 use crate::control::status::PortStatus;
 use crate::flight::recording::PendingRecording;
 use host::poll::ThreadWaker;
@@ -19,7 +19,7 @@ pub enum PortThreadCommand {
     /// Return the flight recording of a VF, or `None` if the port has no such VF.
     Flight(VfIndex, mpsc::Sender<Option<PendingRecording>>),
     /// Returns the port's functions as PCI devices.
-    Functions(mpsc::Sender<Functions>),
+    Functions(mpsc::Sender<PortFunctions>),
     /// Starts a capture of the port's frames.
     Capture(CaptureWriter),
     /// Checks that the port can carry out an order now.

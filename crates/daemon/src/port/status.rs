@@ -7,8 +7,8 @@ use super::clients::slot::OfferedFunction;
 use super::engine::PortEngine;
 use super::engine::bus::FunctionBus;
 use super::engine::family::VfCardState;
-use crate::control::functions::{Functions, PciFunction};
-use crate::control::status::{Drops, FunctionStatus, Peer, PortStatus, Traffic, VfStatus};
+use crate::control::functions::{PciFunction, PortFunctions};
+use crate::control::status::{ConnectedVmm, DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfStatus};
 use crate::pf_config::PF_RID;
 use host::cpus::CpuList;
 use i82576::{MacAddress, Time};
@@ -114,14 +114,14 @@ impl PortStatusSource<'_> {
     }
 
     /// Returns the PF, if it is a PCI device, and each VF that has a socket.
-    pub(super) fn functions(&mut self) -> Functions {
+    pub(super) fn functions(&mut self) -> PortFunctions {
         let is_device = self.engine.card().region(Function::Pf, CONFIG) > 0;
         let pf = is_device.then(|| (Function::Pf, self.name.to_owned()));
         let vfs = self.clients.slots().iter().filter(|slot| slot.function != Function::Pf);
         let vfs = vfs.map(|slot| (slot.function, slot.name.clone()));
         let all: Vec<_> = pf.into_iter().chain(vfs).collect();
         let functions = all.into_iter().map(|(function, name)| self.pci_function(function, name)).collect();
-        Functions { functions }
+        PortFunctions { functions }
     }
 
     fn pci_function(&mut self, function: Function, name: String) -> PciFunction {
@@ -139,9 +139,9 @@ impl PortStatusSource<'_> {
     }
 }
 
-fn peer(slot: &OfferedFunction, reach: &FunctionBus) -> Option<Peer> {
+fn peer(slot: &OfferedFunction, reach: &FunctionBus) -> Option<ConnectedVmm> {
     let credentials = slot.connection()?.stream().peer().ok()?;
-    Some(Peer {
+    Some(ConnectedVmm {
         pid: credentials.pid,
         uid: credentials.uid,
         windows: reach.memory().len(),
@@ -150,8 +150,8 @@ fn peer(slot: &OfferedFunction, reach: &FunctionBus) -> Option<Peer> {
     })
 }
 
-fn received(counters: &PoolCounters) -> Traffic {
-    Traffic {
+fn received(counters: &PoolCounters) -> TrafficCounts {
+    TrafficCounts {
         packets: counters.rx_packets,
         bytes: counters.rx_bytes,
         multicast: counters.rx_multicast,
@@ -160,17 +160,17 @@ fn received(counters: &PoolCounters) -> Traffic {
     }
 }
 
-fn sent(counters: &PoolCounters) -> Traffic {
-    Traffic {
+fn sent(counters: &PoolCounters) -> TrafficCounts {
+    TrafficCounts {
         packets: counters.tx_packets,
         bytes: counters.tx_bytes,
         dropped: counters.tx_invalid + counters.tx_blocked,
-        ..Traffic::default()
+        ..TrafficCounts::default()
     }
 }
 
-fn drops(counters: &PoolCounters) -> Drops {
-    Drops {
+fn drops(counters: &PoolCounters) -> DropCounts {
+    DropCounts {
         rx_no_descriptors: counters.rx_no_descriptors,
         rx_disabled: counters.rx_disabled,
         tx_invalid: counters.tx_invalid,

@@ -1,7 +1,7 @@
 //! Sources of a setting's value, by precedence: volatile commands (until the host ends), kept commands, the
 //! configuration file, the default.
 
-use super::setting::{SettingValues, Settings};
+use super::setting::{SettingValues, SettingsGroup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Not set.
     Default,
     /// Configuration file.
@@ -34,7 +34,7 @@ pub struct SettingLayers {
 impl SettingLayers {
     /// Creates layers from the file's settings.
     #[must_use]
-    pub fn of_file(settings: &impl Settings) -> Self {
+    pub fn of_file(settings: &impl SettingsGroup) -> Self {
         Self { file: settings.leaves(), ..Self::default() }
     }
 
@@ -42,7 +42,7 @@ impl SettingLayers {
     ///
     /// # Errors
     /// A name is unknown, or a value has the wrong type.
-    pub fn effective<S: Settings>(&self) -> Result<S, serde_json::Error> {
+    pub fn effective<S: SettingsGroup>(&self) -> Result<S, serde_json::Error> {
         let mut all = self.file.clone();
         all.extend(self.kept.clone());
         all.extend(self.volatile.clone());
@@ -69,10 +69,13 @@ impl SettingLayers {
 
     /// Returns the source of each value that is set.
     #[must_use]
-    pub fn origins(&self) -> BTreeMap<String, Origin> {
-        let layers =
-            [(&self.file, Origin::File), (&self.kept, Origin::Kept), (&self.volatile, Origin::Volatile)];
-        let named = |(leaves, origin): (&SettingValues, Origin)| {
+    pub fn origins(&self) -> BTreeMap<String, SettingOrigin> {
+        let layers = [
+            (&self.file, SettingOrigin::File),
+            (&self.kept, SettingOrigin::Kept),
+            (&self.volatile, SettingOrigin::Volatile),
+        ];
+        let named = |(leaves, origin): (&SettingValues, SettingOrigin)| {
             leaves.keys().map(|key| (key.clone(), origin)).collect::<Vec<_>>()
         };
         layers.into_iter().flat_map(named).collect()
@@ -81,8 +84,8 @@ impl SettingLayers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Origin, SettingLayers};
-    use crate::settings::{Settings, VfSettings};
+    use super::{SettingLayers, SettingOrigin};
+    use crate::settings::{SettingsGroup, VfSettings};
 
     fn vlan(vlan: u16) -> VfSettings {
         VfSettings { vlan: Some(vlan), ..VfSettings::default() }
@@ -95,15 +98,19 @@ mod tests {
             let settings: VfSettings = layers.effective().unwrap();
             (settings.vlan, settings.qos, layers.origins()["vlan"])
         };
-        assert_eq!(value(&layers), (Some(1), Some(3), Origin::File));
+        assert_eq!(value(&layers), (Some(1), Some(3), SettingOrigin::File));
         layers.change(vlan(2).leaves(), false);
-        assert_eq!(value(&layers), (Some(2), Some(3), Origin::Kept));
+        assert_eq!(value(&layers), (Some(2), Some(3), SettingOrigin::Kept));
         layers.change(vlan(3).leaves(), true);
-        assert_eq!(value(&layers), (Some(3), Some(3), Origin::Volatile));
+        assert_eq!(value(&layers), (Some(3), Some(3), SettingOrigin::Volatile));
         layers.change(vlan(4).leaves(), false);
-        assert_eq!(value(&layers), (Some(4), Some(3), Origin::Kept), "a kept change replaces a volatile one");
+        assert_eq!(
+            value(&layers),
+            (Some(4), Some(3), SettingOrigin::Kept),
+            "a kept change replaces a volatile one"
+        );
         layers.forget(&["vlan".to_owned()]);
-        assert_eq!(value(&layers), (Some(1), Some(3), Origin::File));
+        assert_eq!(value(&layers), (Some(1), Some(3), SettingOrigin::File));
         assert!(!layers.origins().contains_key("trust"));
     }
 }

@@ -10,7 +10,7 @@ mod port;
 mod setting;
 mod vf;
 
-pub use layers::{Origin, SettingLayers};
-pub use port::{Direction, Limit, MirrorRule, PortSettings, Storm};
-pub use setting::{SettingError, SettingValues, Settings};
-pub use vf::{Coalesce, LinkState, VfSettings};
+pub use layers::{SettingLayers, SettingOrigin};
+pub use port::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
+pub use setting::{SettingError, SettingValues, SettingsGroup};
+pub use vf::{CoalesceMode, LinkState, VfSettings};

@@ -1,6 +1,6 @@
 //! Settings of a port: number of VFs, thresholds of conduct, storm control, mirror rules (`policy` checks them).
 
-use super::setting::{SettingError, Settings, refuse};
+use super::setting::{SettingError, SettingsGroup, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use pcie::{VfIndex, VfSet};
@@ -20,10 +20,10 @@ pub struct PortSettings {
     pub vfs: Option<u8>,
     /// Thresholds by kind of conduct.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: BTreeMap<String, ConductThresholds>,
     /// Storm control.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub storm: Option<Storm>,
+    pub storm: Option<StormControlSettings>,
     /// Mirror rules by number, "0" to "3"; null removes a rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mirror: BTreeMap<String, Option<MirrorRule>>,
@@ -33,7 +33,7 @@ pub struct PortSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "limit", required = true, multiple = true)]
-pub struct Limit {
+pub struct ConductThresholds {
     /// Events per second from which the host logs a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
@@ -52,7 +52,7 @@ pub struct Limit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
-pub struct Storm {
+pub struct StormControlSettings {
     /// Limit of broadcasts to the VFs, Kb/s; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long = "storm-broadcast", value_name = "KBPS")]
@@ -78,7 +78,7 @@ pub struct MirrorRule {
     pub vfs: Vec<u8>,
     /// Frames from the uplink, frames to it, or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uplink: Option<Direction>,
+    pub uplink: Option<UplinkDirection>,
     /// VLANs whose frames are copied, while a VF is a member: "any", or ids and ranges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlans: Option<String>,
@@ -87,7 +87,7 @@ pub struct MirrorRule {
 /// Direction in tc's words: ingress comes from the uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum UplinkDirection {
     /// From the uplink.
     Ingress,
     /// To the uplink.
@@ -96,7 +96,7 @@ pub enum Direction {
     Both,
 }
 
-impl Settings for PortSettings {
+impl SettingsGroup for PortSettings {
     fn depth(field: &str) -> usize {
         match field {
             "limits" => 2,
@@ -143,7 +143,7 @@ impl PortSettings {
     /// Returns every setting of a policy of a port with this number of VFs. Unused mirror rules are left out.
     #[must_use]
     pub fn of(policy: &PortPolicy, vfs: usize) -> Self {
-        let limit = |limit: &OffenceThresholds| Limit {
+        let limit = |limit: &OffenceThresholds| ConductThresholds {
             warn: Some(limit.warn),
             throttle: Some(limit.throttle),
             quarantine: Some(limit.quarantine),
@@ -154,7 +154,7 @@ impl PortSettings {
         Self {
             vfs: u8::try_from(vfs).ok(),
             limits: limits.map(|(offence, set)| (offence.name().to_owned(), limit(set))).collect(),
-            storm: Some(Storm {
+            storm: Some(StormControlSettings {
                 broadcast: Some(policy.storm.broadcast),
                 multicast: Some(policy.storm.multicast),
                 interval: Some(policy.storm.window_ms),
@@ -171,12 +171,12 @@ impl MirrorRule {
             None => refuse(key, format!("VF {n} is out of range: the port has {vfs} VFs, counted from 0")),
         };
         let watched: Result<VfSet, _> = self.vfs.iter().map(|vf| known("mirror.vfs", *vf)).collect();
-        let on = |direction| self.uplink.is_some_and(|on| on == direction || on == Direction::Both);
+        let on = |direction| self.uplink.is_some_and(|on| on == direction || on == UplinkDirection::Both);
         Ok(VfMirrorRule {
             to: known("mirror.to", self.to)?,
             vfs: watched?,
-            ingress: on(Direction::Ingress),
-            egress: on(Direction::Egress),
+            ingress: on(UplinkDirection::Ingress),
+            egress: on(UplinkDirection::Egress),
             vlans: self.vlans.as_deref().map(named_vlans).transpose()?,
         })
     }
@@ -193,9 +193,9 @@ fn named_vlans(list: &str) -> Result<VlanSet, SettingError> {
 impl From<&VfMirrorRule> for MirrorRule {
     fn from(mirror: &VfMirrorRule) -> Self {
         let uplink = match (mirror.ingress, mirror.egress) {
-            (true, true) => Some(Direction::Both),
-            (true, false) => Some(Direction::Ingress),
-            (false, true) => Some(Direction::Egress),
+            (true, true) => Some(UplinkDirection::Both),
+            (true, false) => Some(UplinkDirection::Ingress),
+            (false, true) => Some(UplinkDirection::Egress),
             (false, false) => None,
         };
         Self {
@@ -209,8 +209,8 @@ impl From<&VfMirrorRule> for MirrorRule {
 
 #[cfg(test)]
 mod tests {
-    use super::{Direction, Limit, MirrorRule, PortSettings, Storm};
-    use crate::settings::{SettingLayers, Settings};
+    use super::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
+    use crate::settings::{SettingLayers, SettingsGroup};
     use policy::{Offence, PortPolicy};
     use std::collections::BTreeMap;
 
@@ -227,9 +227,9 @@ mod tests {
     #[test]
     fn unset_settings_have_their_defaults() {
         assert_eq!(PortSettings::default().policy(4), Ok(PortPolicy::default()));
-        let limit = Limit { throttle: Some(7), ..Limit::default() };
+        let limit = ConductThresholds { throttle: Some(7), ..ConductThresholds::default() };
         let limits = BTreeMap::from([("mailbox".to_owned(), limit)]);
-        let storm = Some(Storm { multicast: Some(5000), ..Storm::default() });
+        let storm = Some(StormControlSettings { multicast: Some(5000), ..StormControlSettings::default() });
         let policy = PortSettings { limits, storm, ..PortSettings::default() }.policy(4).unwrap();
         let mailbox = policy.limits[Offence::Mailbox as usize];
         assert_eq!((mailbox.warn, mailbox.throttle, mailbox.quarantine), (200, 7, 0));
@@ -240,16 +240,25 @@ mod tests {
     fn change_merges_storm_limits_and_replaces_mirror_rules() {
         let mut layers = SettingLayers::default();
         let storm = |storm| PortSettings { storm: Some(storm), ..PortSettings::default() }.leaves();
-        layers.change(storm(Storm { broadcast: Some(1000), ..Storm::default() }), false);
-        layers.change(storm(Storm { interval: Some(50), ..Storm::default() }), true);
-        let both = MirrorRule { vfs: vec![0], uplink: Some(Direction::Both), ..RULE };
+        layers.change(
+            storm(StormControlSettings { broadcast: Some(1000), ..StormControlSettings::default() }),
+            false,
+        );
+        layers.change(
+            storm(StormControlSettings { interval: Some(50), ..StormControlSettings::default() }),
+            true,
+        );
+        let both = MirrorRule { vfs: vec![0], uplink: Some(UplinkDirection::Both), ..RULE };
         layers.change(mirror(2, Some(both)).leaves(), false);
-        let egress = MirrorRule { uplink: Some(Direction::Egress), ..RULE };
+        let egress = MirrorRule { uplink: Some(UplinkDirection::Egress), ..RULE };
         layers.change(mirror(2, Some(egress.clone())).leaves(), false);
         let names: Vec<_> = layers.origins().into_keys().collect();
         assert_eq!(names, ["mirror.2", "storm.broadcast", "storm.interval"]);
         let told = PortSettings::of(&layers.effective::<PortSettings>().unwrap().policy(4).unwrap(), 4);
-        assert_eq!(told.storm, Some(Storm { broadcast: Some(1000), multicast: Some(0), interval: Some(50) }));
+        assert_eq!(
+            told.storm,
+            Some(StormControlSettings { broadcast: Some(1000), multicast: Some(0), interval: Some(50) })
+        );
         assert_eq!(told.mirror, BTreeMap::from([("2".to_owned(), Some(egress))]));
         assert_eq!(PortSettings::from_leaves(&told.leaves()).unwrap(), told);
         layers.change(mirror(2, None).leaves(), true);
@@ -259,7 +268,9 @@ mod tests {
     #[test]
     fn mirror_rule_survives_conversion_to_settings_and_back() {
         let vlans = Some("10,20-29".to_owned());
-        for uplink in [None, Some(Direction::Ingress), Some(Direction::Egress), Some(Direction::Both)] {
+        for uplink in
+            [None, Some(UplinkDirection::Ingress), Some(UplinkDirection::Egress), Some(UplinkDirection::Both)]
+        {
             let rule = MirrorRule { vfs: vec![0, 3], uplink, vlans: vlans.clone(), ..RULE };
             let policy = mirror(2, Some(rule.clone())).policy(4).unwrap();
             assert_eq!(policy.mirrors[2].as_ref().map(MirrorRule::from), Some(rule));
@@ -272,7 +283,7 @@ mod tests {
         assert_eq!(refused(&mirror(0, Some(MirrorRule { to: 4, ..RULE }))), "mirror.to");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { vfs: vec![9], ..RULE }))), "mirror.vfs");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { vlans: Some("x".into()), ..RULE }))), "mirror.vlans");
-        let limits = BTreeMap::from([("noise".to_owned(), Limit::default())]);
+        let limits = BTreeMap::from([("noise".to_owned(), ConductThresholds::default())]);
         assert_eq!(refused(&PortSettings { limits, ..PortSettings::default() }), "limits");
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn refuse<T>(key: &'static str, problem: impl Into<String>) -> Result
 }
 
 /// Settings of one VF or port. An unset field changes nothing.
-pub trait Settings: Serialize + DeserializeOwned + Default {
+pub trait SettingsGroup: Serialize + DeserializeOwned + Default {
     /// Returns the levels of names below a field. 0: the field is a single value.
     fn depth(field: &str) -> usize;
 

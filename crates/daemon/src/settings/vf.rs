@@ -1,6 +1,6 @@
 //! Settings of a VF, and their conversion to a policy (`policy` checks it).
 
-use super::setting::{SettingError, Settings, refuse};
+use super::setting::{SettingError, SettingsGroup, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
@@ -89,7 +89,7 @@ pub struct VfSettings {
     /// host by the packet rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_enum)]
-    pub coalesce: Option<Coalesce>,
+    pub coalesce: Option<CoalesceMode>,
     /// Quarantine the VF, so that it moves no frame and sees no link, or release it; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
@@ -111,7 +111,7 @@ pub enum LinkState {
 /// Chooser of a guest's interrupt rate, within its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Coalesce {
+pub enum CoalesceMode {
     /// The guest's driver.
     Guest,
     /// The host: the fewest interrupts that the packet rate allows.
@@ -121,7 +121,7 @@ pub enum Coalesce {
 /// Only protocol of a port VLAN that the card supports.
 const PROTOCOL: &str = "802.1Q";
 
-impl Settings for VfSettings {
+impl SettingsGroup for VfSettings {
     fn depth(_field: &str) -> usize {
         0
     }
@@ -170,7 +170,7 @@ impl VfSettings {
             interrupts: InterruptBounds {
                 min_interrupts: self.min_interrupts.unwrap_or(0),
                 max_interrupts: self.max_interrupts.unwrap_or(0),
-                adaptive: self.coalesce == Some(Coalesce::Adaptive),
+                adaptive: self.coalesce == Some(CoalesceMode::Adaptive),
             },
             max_tx_rate: self.max_tx_rate.unwrap_or(default.max_tx_rate),
             share_mac: self.share_mac.unwrap_or(default.share_mac),
@@ -181,7 +181,7 @@ impl VfSettings {
     #[must_use]
     pub fn of(policy: &VfPolicy, quarantine: bool) -> Self {
         let fixed = policy.mac.filter(|_| policy.admin_mac);
-        let chooser = if policy.interrupts.adaptive { Coalesce::Adaptive } else { Coalesce::Guest };
+        let chooser = if policy.interrupts.adaptive { CoalesceMode::Adaptive } else { CoalesceMode::Guest };
         Self {
             state: Some(policy.state.into()),
             mac: Some(fixed.unwrap_or(MacAddress::ZERO).to_string()),
@@ -251,8 +251,8 @@ impl From<VfLinkPolicy> for LinkState {
 
 #[cfg(test)]
 mod tests {
-    use super::{Coalesce, LinkState, VfSettings};
-    use crate::settings::{SettingLayers, Settings};
+    use super::{CoalesceMode, LinkState, VfSettings};
+    use crate::settings::{SettingLayers, SettingsGroup};
     use i82576::MacAddress;
     use policy::{PortVlan, VfLinkPolicy, VfPolicy};
 
@@ -290,7 +290,7 @@ mod tests {
             rss: Some(true),
             min_interrupts: Some(500),
             max_interrupts: Some(20_000),
-            coalesce: Some(Coalesce::Adaptive),
+            coalesce: Some(CoalesceMode::Adaptive),
             quarantine: Some(true),
             ..VfSettings::default()
         };

@@ -2,7 +2,7 @@
 //! memory are journaled separately, as they come and go.
 
 use super::card::CardState;
-use crate::control::status::Interventions;
+use crate::control::status::VmmInterventions;
 use driver::pf::{PfState, SavedPortPolicy};
 use i82576::Time;
 use iovm::SrIovManagerState;
@@ -30,7 +30,7 @@ pub struct I82576PortState {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct ClientState {
     /// Messages and interrupts between card and VMM.
-    pub interventions: Interventions,
+    pub interventions: VmmInterventions,
     /// Level of the function's interrupt pin: raised, and masked.
     pub pin: (bool, bool),
     /// Guest memory: checked, and found to be private.

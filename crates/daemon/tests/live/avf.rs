@@ -11,7 +11,7 @@ use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::machine::MachineWithFunction;
 use crate::support::qemu::{self, QemuClient};
-use daemon::settings::{MirrorRule, PortSettings, Storm};
+use daemon::settings::{MirrorRule, PortSettings, StormControlSettings};
 use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
 use std::iter::from_fn;
@@ -86,7 +86,8 @@ fn avf_storm_control_and_mirror_rules_apply_immediately() {
     let mut guests: Vec<_> = (0..3).map(|vf| boot(&live, vf)).collect();
     let watcher = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
     // 21 blocks of 64 bytes a second: one frame of 1,024 bytes and most of another.
-    let storm = Storm { broadcast: Some(11), interval: Some(1000), ..Storm::default() };
+    let storm =
+        StormControlSettings { broadcast: Some(11), interval: Some(1000), ..StormControlSettings::default() };
     let mirror = [("0".to_owned(), Some(watcher))].into();
     let set = PortSettings { storm: Some(storm), mirror, ..PortSettings::default() };
     let now = live.change_port(set).unwrap().settings.unwrap();

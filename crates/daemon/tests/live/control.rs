@@ -224,14 +224,14 @@ fn event_stream_returns_earlier_and_new_events() {
     };
     wait_for("text/event-stream");
     let unique = "something that happens in this test alone";
-    daemon::events::note(daemon::events::Event { event: unique.into(), ..event() });
+    daemon::events::note(daemon::events::HostEvent { event: unique.into(), ..event() });
     wait_for(unique);
     wait_for("event: event");
 }
 
-fn event() -> daemon::events::Event {
+fn event() -> daemon::events::HostEvent {
     let (time, level) = ("2026-01-01T00:00:00Z".to_owned(), "info".to_owned());
-    daemon::events::Event {
+    daemon::events::HostEvent {
         number: 0,
         time,
         level,

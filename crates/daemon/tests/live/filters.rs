@@ -4,7 +4,7 @@ use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
 use crate::support::qemu;
 use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
-use daemon::control::status::Filters;
+use daemon::control::status::VfFilterStatus;
 use daemon::settings::VfSettings;
 use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
@@ -27,12 +27,12 @@ fn status_shows_a_full_list_of_multicast_hashes() {
         guest.vf.set_multicast(&mut guest.machine, &groups).unwrap();
         live.show(0).filters
     };
-    assert_eq!(join(29), Filters { used: 29, most: 30, cut: false });
+    assert_eq!(join(29), VfFilterStatus { used: 29, most: 30, cut: false });
     // igbvf truncates a longer list to 30 entries, so a full list may be a truncated one.
-    assert_eq!(join(30), Filters { used: 30, most: 30, cut: true });
+    assert_eq!(join(30), VfFilterStatus { used: 30, most: 30, cut: true });
     assert_eq!(
         live.change(0, trust()).filters,
-        Filters { used: 30, most: 30, cut: false },
+        VfFilterStatus { used: 30, most: 30, cut: false },
         "a trusted VF still lacks groups"
     );
 }
@@ -53,7 +53,7 @@ fn status_shows_mac_addresses_beyond_an_avfs_quota() {
             .is_ok()
     };
     assert!(join(10));
-    assert_eq!(live.show(0).filters, Filters { used: before.used + 10, ..before });
+    assert_eq!(live.show(0).filters, VfFilterStatus { used: before.used + 10, ..before });
     assert!(!join(45));
     assert!(live.show(0).filters.cut);
     assert_eq!(live.change(0, trust()).filters.most, 128);

@@ -6,21 +6,21 @@ use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use daemon::control::client::ask;
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
-use daemon::settings::{Limit, PortSettings};
-use daemon::{Entry, Recording};
+use daemon::settings::{ConductThresholds, PortSettings};
+use daemon::{FlightEntry, FlightRecording};
 use std::collections::BTreeMap;
 use std::fs;
 use vfio_user::client::Client;
 
-fn flight(live: &LiveHost, vf: &str) -> Recording {
+fn flight(live: &LiveHost, vf: &str) -> FlightRecording {
     match ask(&live.control_socket(), ControlRequest::VfFlight { vf: vf.to_owned() }).unwrap() {
         ControlAnswer::Flight(recording) => recording,
         other => panic!("{other:?}"),
     }
 }
 
-fn has(recording: &Recording, what: &str, name: &str) -> bool {
-    let is = |entry: &&Entry| entry.what == what && entry.name.as_deref().unwrap_or_default() == name;
+fn has(recording: &FlightRecording, what: &str, name: &str) -> bool {
+    let is = |entry: &&FlightEntry| entry.what == what && entry.name.as_deref().unwrap_or_default() == name;
     recording.entries.iter().any(|entry| is(&entry))
 }
 
@@ -28,7 +28,7 @@ fn has(recording: &Recording, what: &str, name: &str) -> bool {
 fn quarantine(live: &LiveHost) {
     let (mut a, mut b) = (VfGuest::under_qemu(live, 0), VfGuest::under_qemu(live, 1));
     exchange(&mut a, &mut b, 3);
-    let limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
+    let limit = ConductThresholds { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
     let limits = BTreeMap::from([("spoofing".to_owned(), limit)]);
     live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
     let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0; 60]].concat();
@@ -51,7 +51,7 @@ fn quarantine_writes_a_flight_recording_with_its_reason() {
         files = found.filter(|path| path.extension().is_some()).collect();
         !files.is_empty()
     });
-    let recording: Recording = serde_json::from_slice(&fs::read(&files[0]).unwrap()).unwrap();
+    let recording: FlightRecording = serde_json::from_slice(&fs::read(&files[0]).unwrap()).unwrap();
     assert_eq!((recording.vf.as_str(), recording.because.as_deref()), ("pf0vf0", Some("spoofing")));
     for (what, name) in [
         ("a client has connected", ""),

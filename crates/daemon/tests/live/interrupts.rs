@@ -5,7 +5,7 @@ use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::qemu::QemuClient;
-use daemon::settings::Coalesce;
+use daemon::settings::CoalesceMode;
 use daemon::settings::VfSettings;
 use driver::Hal;
 use driver::vf::RECEIVE_VECTOR;
@@ -128,14 +128,14 @@ fn interrupt_rate_limits_correct_the_guests_interval() {
 fn adaptive_interrupt_rate_is_lowest_for_a_quiet_guest() {
     let live = LiveHost::start();
     let mut a = VfGuest::under_qemu(&live, 0);
-    live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
+    live.change(0, VfSettings { coalesce: Some(CoalesceMode::Adaptive), ..VfSettings::default() });
     corrected(&mut a, 0, 1_000);
     corrected(&mut a, 8_191, 1_000);
     live.change(0, VfSettings { min_interrupts: Some(250), ..VfSettings::default() });
     corrected(&mut a, 0, 4_000);
     live.change(
         0,
-        VfSettings { coalesce: Some(Coalesce::Guest), min_interrupts: Some(0), ..VfSettings::default() },
+        VfSettings { coalesce: Some(CoalesceMode::Guest), min_interrupts: Some(0), ..VfSettings::default() },
     );
     corrected(&mut a, 50, 50);
 }
@@ -146,7 +146,7 @@ fn adaptive_interrupt_rate_never_exceeds_its_formula() {
     const FRAMES: u64 = 3_000;
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
-    live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
+    live.change(0, VfSettings { coalesce: Some(CoalesceMode::Adaptive), ..VfSettings::default() });
     corrected(&mut a, 0, 1_000);
     let (begun, before) = (Instant::now(), live.show(0).interventions.interrupts);
     for n in 0..FRAMES {

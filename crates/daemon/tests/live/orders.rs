@@ -3,13 +3,15 @@
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Apply, Change, ControlAnswer, ControlRequest, What};
+use daemon::control::protocol::{
+    ApplyRequest, ConfigChangeKind, ControlAnswer, ControlRequest, SettingsCommand,
+};
 use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
 
 /// Applies a file, and returns the names of the changed ports and VFs.
-fn apply(live: &LiveHost, text: &str) -> Result<Vec<(String, What)>, String> {
-    let file = Apply { name: "test.toml".into(), text: text.into(), ..Apply::default() };
+fn apply(live: &LiveHost, text: &str) -> Result<Vec<(String, ConfigChangeKind)>, String> {
+    let file = ApplyRequest { name: "test.toml".into(), text: text.into(), ..ApplyRequest::default() };
     match ask(&live.control_socket(), ControlRequest::Apply(file)) {
         Ok(ControlAnswer::Difference(told)) => {
             Ok(told.changes.into_iter().map(|c| (c.name, c.what)).collect())
@@ -49,10 +51,16 @@ fn port_is_added_and_removed_beside_a_running_port() {
     let live = LiveHost::keeping("[[port]]\n");
     let (mut one, mut other) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let added = apply(&live, "[[port]]\n[[port]]\nvfs = 1\n").unwrap();
-    assert_eq!(added, [("pf1".to_owned(), What::Added), ("pf1vf0".to_owned(), What::Added)]);
+    assert_eq!(
+        added,
+        [("pf1".to_owned(), ConfigChangeKind::Added), ("pf1vf0".to_owned(), ConfigChangeKind::Added)]
+    );
     exchange(&mut one, &mut other, 10);
     let removed = apply(&live, "[[port]]\n").unwrap();
-    assert_eq!(removed, [("pf1".to_owned(), What::Removed), ("pf1vf0".to_owned(), What::Removed)]);
+    assert_eq!(
+        removed,
+        [("pf1".to_owned(), ConfigChangeKind::Removed), ("pf1vf0".to_owned(), ConfigChangeKind::Removed)]
+    );
     exchange(&mut one, &mut other, 10);
     assert!(live.is_whole(), "the host counts the removed port as failed");
 }
@@ -65,7 +73,7 @@ fn mac_address_of_a_guest_on_another_port_is_refused() {
     let chosen = MacAddress([2, 7, 7, 7, 7, 7]);
     guest.vf.set_mac(&mut guest.machine, chosen).unwrap();
     let set = VfSettings { mac: Some(chosen.to_string()), ..VfSettings::default() };
-    let request = ControlRequest::VfSet { vf: "pf1vf0".into(), change: Change::volatile(set) };
+    let request = ControlRequest::VfSet { vf: "pf1vf0".into(), change: SettingsCommand::volatile(set) };
     let refused = ask(&live.control_socket(), request).expect_err("is refused").to_string();
     assert!(refused.contains("pf1vf0.mac") && refused.contains("used by pf0vf0"), "{refused}");
 }

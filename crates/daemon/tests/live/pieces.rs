@@ -161,7 +161,7 @@ fn vfio_user_message_sent_in_pieces_is_served() {
 }
 
 #[test]
-fn message_pieces_need_no_room_in_the_socket_buffer() {
+fn message_beyond_the_socket_buffer_arrives_in_pieces() {
     for family in FAMILIES {
         let live = LiveHost::with(family);
         let messages = conversation();

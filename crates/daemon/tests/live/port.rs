@@ -4,7 +4,7 @@ use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::qemu::QemuClient;
-use daemon::settings::{Limit, MirrorRule, PortSettings, Storm};
+use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings};
 use i82576::MacAddress;
 use std::collections::BTreeMap;
 
@@ -74,9 +74,17 @@ fn mirror_target_with_a_full_ring_blocks_no_other_guest() {
 fn unsupported_port_settings_are_refused_as_a_whole() {
     let live = LiveHost::start();
     let before = live.port();
-    let storm = Some(Storm { broadcast: Some(5), interval: Some(0), ..Storm::default() });
+    let storm = Some(StormControlSettings {
+        broadcast: Some(5),
+        interval: Some(0),
+        ..StormControlSettings::default()
+    });
     let rule = MirrorRule { to: 0, vfs: Vec::new(), uplink: None, vlans: None };
-    let too_few = Some(Storm { multicast: Some(1), interval: Some(1), ..Storm::default() });
+    let too_few = Some(StormControlSettings {
+        multicast: Some(1),
+        interval: Some(1),
+        ..StormControlSettings::default()
+    });
     for (change, part) in [
         (PortSettings { storm, ..PortSettings::default() }, "storm.interval"),
         (PortSettings { storm: too_few, ..PortSettings::default() }, "below the 512 Kb/s"),
@@ -100,7 +108,7 @@ fn storm_frames_are_dropped_and_counted_for_each_guest() {
     });
     // The PF driver counts the storm at a later visit.
     eventually("the storm is counted", || live.port().storms > 0);
-    let free = Storm { broadcast: Some(0), ..Storm::default() };
+    let free = StormControlSettings { broadcast: Some(0), ..StormControlSettings::default() };
     live.change_port(PortSettings { storm: Some(free), ..PortSettings::default() }).unwrap();
     b.take();
     let lost = live.show(1).drops.rx_storm;
@@ -119,7 +127,7 @@ fn conduct_thresholds_change_under_running_guests() {
     let live = LiveHost::start();
     let mut a = VfGuest::under_qemu(&live, 0);
     let limits = |quarantine| {
-        let limit = Limit { quarantine: Some(quarantine), ..Limit::default() };
+        let limit = ConductThresholds { quarantine: Some(quarantine), ..ConductThresholds::default() };
         PortSettings { limits: BTreeMap::from([("storm".to_owned(), limit)]), ..PortSettings::default() }
     };
     let port = live.change_port(limits(1)).unwrap();

@@ -11,7 +11,7 @@ use crate::kept::configured;
 use avf::virtchnl::{EncodedList, VirtchnlRequest};
 use avf_nic::Nic;
 use core::time::Duration;
-use daemon::control::status::Interventions;
+use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies};
 use daemon::state::{AvfPortState, PausedAvfPort};
 use driver::avf::pf::AvfPf;
@@ -98,7 +98,7 @@ fn hold_back(world: &mut CardFixture) {
 }
 
 fn client() -> ClientState {
-    let interventions = Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 };
+    let interventions = VmmInterventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 };
     ClientState { interventions, pin: (true, false), judged: (true, false), warned: true }
 }
 

@@ -10,7 +10,7 @@ use driver::vf::{LinkCheck, TxOffload};
 use i82576::config::{EXPRESS, MSIX};
 use i82576::ids::VF_BAR0_SIZE;
 use i82576::{MacAddress, table};
-use nic::Budget;
+use nic::PollBudget;
 use pcie::Function::{self, Pf, Vf};
 use pcie::VfSet;
 use pcie::capability::{express, msix};
@@ -189,7 +189,7 @@ pub(crate) fn perform(world: &mut CardWithDrivers, act: &ConversationAction) -> 
             String::new()
         }
         ConversationAction::Budget(frames) => {
-            world.card.set_budget(Budget { frames: *frames });
+            world.card.set_budget(PollBudget { frames: *frames });
             String::new()
         }
         ConversationAction::Wait(us) => {
@@ -315,7 +315,7 @@ fn trace(acts: &[ConversationAction], when: impl Fn(usize) -> bool) -> Vec<Strin
         seen.push(perform(&mut world, act));
     }
     world.card.set_between(None);
-    world.card.set_budget(Budget::default());
+    world.card.set_budget(PollBudget::default());
     world.card.advance(Duration::from_millis(1_500));
     seen.extend(look(&mut world));
     seen

@@ -10,7 +10,7 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::sync::LazyLock;
 
-/// Body of a state with a lot of pending work.
+/// Saved state of a card with a lot of unfinished work, without its header.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut world = CardWithDrivers::new();
     let under_way = [

@@ -8,7 +8,7 @@
 use crate::avf::rich_avf;
 use crate::conversation::{ConversationAction, perform};
 use crate::world::{CardWithDrivers, through};
-use daemon::control::status::Interventions;
+use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
     self, AvfPortState, CardState, I82576PortState, PortSoftwareState, PortTotals, SavedState,
@@ -97,7 +97,7 @@ fn rich() -> CardState {
 /// Returns the state of a port with this card.
 fn rich_port() -> I82576PortState {
     let function = ClientState {
-        interventions: Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
+        interventions: VmmInterventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
         pin: (true, false),
         judged: (true, false),
         warned: true,

@@ -4,7 +4,7 @@
 use i82576::Time;
 use i82576::ids::MAX_VFS;
 use i82576::register::{rx, tx, vf};
-use nic::{Budget, Nic, UnpluggedWire};
+use nic::{Nic, PollBudget, UnpluggedWire};
 use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
 
 /// Memory that can be read everywhere, and written in half of its addresses. It counts requests.
@@ -34,7 +34,7 @@ pub(crate) fn poke(nic: &mut Nic) {
     let mut bus = HalfWritableMemory { requests: 0 };
     for round in 0..4 {
         for _ in 0..3 {
-            let poll = nic.poll(now, Budget { frames: 64 }, &mut bus, &mut UnpluggedWire);
+            let poll = nic.poll(now, PollBudget { frames: 64 }, &mut bus, &mut UnpluggedWire);
             let passed = poll.deadline.filter(|deadline| !poll.more && *deadline <= now);
             assert!(passed.is_none(), "the deadline {passed:?} is not after {now:?}");
         }

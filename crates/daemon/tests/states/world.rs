@@ -20,7 +20,7 @@ const PF: Rid = Rid(0x0008);
 /// Rounds between two replacements of card and driver.
 const EVERY: u32 = 7;
 
-/// The card's configuration space, as the manager uses it.
+/// Gives the SR-IOV manager access to the card's configuration space.
 pub(crate) struct ManagedConfigSpace<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for ManagedConfigSpace<'_> {

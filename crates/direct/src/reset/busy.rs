@@ -30,7 +30,7 @@ const NEGOTIATE: u32 = mdic::WRITE
 /// Bit of `RXDCTL` that enables the queue. Reserved on the 82574.
 const QUEUE_ENABLE: u32 = 1 << 25;
 
-/// Returns the registers of a card that can be made busy; `None` for any other device.
+/// Returns the registers of a card whose receiver this module can program; `None` for any other device.
 pub(super) fn registers(
     function: &VfioFunction,
     ids: PciIds,

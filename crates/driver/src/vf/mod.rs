@@ -5,20 +5,20 @@
 //!
 //! # A VF's life
 //! ```
-//! # use driver::{DmaHal, vf::{Config, Event, RxFrame, TxOffload, Vf, VfError}};
+//! # use driver::{DmaHal, vf::{TxOffload, Vf, VfDriverConfig, VfError, VfInterrupt, VfRxFrame}};
 //! # fn owner<H: DmaHal>(hal: &mut H, interrupts: &[u16], frame: &[u8]) -> Result<(), VfError> {
-//! let mut vf = Vf::probe(hal, &Config::default())?; // reset, VF_RESET, an address
+//! let mut vf = Vf::probe(hal, &VfDriverConfig::default())?; // reset, VF_RESET, an address
 //! vf.start(hal)?; // requests to the PF, rings, interrupts
 //! for vector in interrupts {
 //!     match vf.handle_interrupt(hal, *vector) {
-//!         Event::Received => {
+//!         VfInterrupt::Received => {
 //!             let mut buffer = [0; 2048];
-//!             let mut burst = |frame: &mut RxFrame<'_, H>| drop(frame.copy_to(&mut buffer));
+//!             let mut burst = |frame: &mut VfRxFrame<'_, H>| drop(frame.copy_to(&mut buffer));
 //!             while vf.receive_burst(hal, 32, &mut burst) > 0 {}
 //!             vf.receive_done(hal); // unmasks the vector
 //!         }
-//!         Event::Mailbox => drop(vf.check_link(hal)), // ResetNeeded: vf.restart(hal)
-//!         Event::Transmitted(_) | Event::Unknown => {}
+//!         VfInterrupt::Mailbox => drop(vf.check_link(hal)), // ResetNeeded: vf.restart(hal)
+//!         VfInterrupt::Transmitted(_) | VfInterrupt::Unknown => {}
 //!     }
 //! }
 //! if vf.transmit_burst(hal, &[frame], &TxOffload::default()) > 0 {

@@ -5,7 +5,7 @@ mod interface;
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::VfSettings;
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, EmbeddedGuestError, FlowError};
@@ -138,12 +138,12 @@ fn guest_link_follows_link_changes_by_the_administrator() {
     let guest = world.attach(0);
     world.ask(ControlRequest::VfSet {
         vf: "pf0vf0".into(),
-        change: Change::volatile(VfSettings::link(LinkState::Disable)),
+        change: SettingsCommand::volatile(VfSettings::link(LinkState::Disable)),
     });
     eventually("the link goes down", || !guest.link_up());
     world.ask(ControlRequest::VfSet {
         vf: "pf0vf0".into(),
-        change: Change::volatile(VfSettings::link(LinkState::Auto)),
+        change: SettingsCommand::volatile(VfSettings::link(LinkState::Auto)),
     });
     eventually("the link comes back", || guest.link_up());
 }
@@ -267,8 +267,10 @@ fn guest_with_a_rate_limit_sends_at_most_at_that_rate() {
     let (one, other) = (world.attach(0), world.attach(1));
     let limit = |mbps| VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
     for mbps in [50, 200] {
-        let status =
-            world.ask(ControlRequest::VfSet { vf: "pf0vf0".into(), change: Change::volatile(limit(mbps)) });
+        let status = world.ask(ControlRequest::VfSet {
+            vf: "pf0vf0".into(),
+            change: SettingsCommand::volatile(limit(mbps)),
+        });
         assert_eq!(status.settings.max_tx_rate, Some(mbps));
         let flow = one.send_tcp(other.ip(), 4 << 20).unwrap();
         assert!(flow.is_intact() && flow.mbps() <= f64::from(mbps), "{} of {mbps} Mb/s", flow.mbps());

@@ -1,7 +1,7 @@
 //! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the vector first and unmasks it last, and
 //! blocks while the device model does that.
 
-use super::{Kernel, TickMode};
+use super::{KernelModel, TickMode};
 use crate::device::NetworkDevice;
 use crate::platform::{DeviceAccessOutcome, InterruptSource, KernelPlatform};
 use hypervisor::account::CycleCategory;
@@ -25,7 +25,7 @@ enum TickChange {
     Stop,
 }
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Takes one hard interrupt, or resumes a blocked one. Returns `None` if none is pending.
     pub(super) fn interrupt<P: KernelPlatform>(&mut self, platform: &mut P) -> Option<VcpuStepOutcome>
     where

@@ -31,7 +31,7 @@ const FRAME: usize = split::MAX_FRAME;
 
 /// Kernel with its network device `D`, its socket and its program.
 #[derive(Debug)]
-pub struct Kernel<D> {
+pub struct KernelModel<D> {
     spec: KernelConfig,
     device: D,
     socket: SocketReceiveBuffer,
@@ -93,7 +93,7 @@ pub struct KernelCounters {
     pub send_drops: u64,
 }
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Creates a kernel for a started device.
     #[must_use]
     pub fn new(spec: KernelConfig, device: D) -> Self {

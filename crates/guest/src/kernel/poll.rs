@@ -1,6 +1,6 @@
 //! Polls the receive ring (NAPI) and runs the protocols up to the socket.
 
-use super::Kernel;
+use super::KernelModel;
 use super::spec::ProgramWorkload;
 use crate::device::NetworkDevice;
 use crate::packet::{self, ReceivedPacket, TCP_HEADERS, TCP_PAYLOAD};
@@ -24,7 +24,7 @@ pub(super) struct ReceiveStream {
 /// Bytes of a driver's buffer; a socket accounts for each buffer a frame occupies.
 const BUFFER: usize = 2_048;
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Polls the receive ring once, up to the budget of packets. If the ring is then empty, the receive interrupt is
     /// enabled; otherwise the next step polls again.
     pub(super) fn poll<P: KernelPlatform>(&mut self, platform: &mut P)

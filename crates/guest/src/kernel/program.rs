@@ -1,7 +1,7 @@
 //! The receiving program: reads its socket. A step is a few reads, so that interrupts are taken between
 //! steps.
 
-use super::Kernel;
+use super::KernelModel;
 use super::spec::ProgramWorkload;
 use crate::device::NetworkDevice;
 use crate::platform::KernelPlatform;
@@ -11,7 +11,7 @@ use hypervisor::cost::CostConstant;
 /// Packets read per step of the program.
 const READS_PER_STEP: u32 = 8;
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Reads a few packets from the program's socket. The program sleeps when no packet is left.
     pub(super) fn run<P: KernelPlatform>(&mut self, platform: &mut P)
     where

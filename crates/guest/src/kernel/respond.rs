@@ -1,7 +1,7 @@
 //! The responding program: sends a datagram of one byte for each request it has read. It serves one client at
 //! a time: responses go to the sender of the last request. A response the device has no room for is dropped.
 
-use super::Kernel;
+use super::KernelModel;
 use crate::device::NetworkDevice;
 use crate::packet::{self, ReceivedPacket, SHORTEST, UDP_HEADERS};
 use crate::platform::KernelPlatform;
@@ -12,7 +12,7 @@ use hypervisor::cost::CostConstant;
 /// Payload bytes of a response.
 const RESPONSE: usize = 1;
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Charges the system calls that answer `requests` requests. The device gets the responses in the next
     /// step: device accesses take effect as a step begins, so sending them here would let a response leave
     /// before it was made.

@@ -300,7 +300,7 @@ const OLDER_NO_FILES: &[PermittedSystemCall] = &[];
 /// Executable memory, refused with ENOSYS because libraries do without: a user database would load code.
 const NO_CODE: &[PermittedSystemCall] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
-/// Loading BPF programs, refused with ENOSYS: callers do without.
+/// System calls that load BPF programs. They fail with ENOSYS, and their callers work without BPF.
 const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
 /// Opening files, refused with ENOSYS: a panic looks up the names of functions.
 const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];

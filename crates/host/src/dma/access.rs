@@ -52,7 +52,7 @@ impl DmaDirection {
 }
 
 /// The part of an access that lies in one region.
-struct AccessPart<'table> {
+struct RegionAccess<'table> {
     memory: &'table MemoryView,
     offset: u64,
     len: usize,
@@ -204,7 +204,7 @@ impl DmaTable {
     }
 
     /// Returns the first part of an address range that lies in one region. `len` is not 0.
-    fn piece(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<AccessPart<'_>, DmaFault> {
+    fn piece(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<RegionAccess<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {
             return Err(fault(DmaFaultKind::Wraps));
@@ -216,7 +216,7 @@ impl DmaTable {
         let backing = region.backing.as_ref().ok_or(fault(DmaFaultKind::NotShared))?;
         // A region with memory is no larger than the address space, so its rest fits in `usize`.
         let rest = usize::try_from(region.last - iova).map_or(usize::MAX, |rest| rest.saturating_add(1));
-        Ok(AccessPart { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
+        Ok(RegionAccess { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
     }
 
     fn region_at(&self, iova: u64) -> Option<&DmaTableEntry> {

@@ -58,7 +58,7 @@ pub enum CardPart {
     Pacing,
     /// Registers of blocked queues and of storm control.
     Police,
-    /// Counters of two halves.
+    /// 64-bit counters, each in a low and a high register.
     Statistics,
 }
 

@@ -8,7 +8,7 @@ use super::target::{CalibrationTarget, PointRef};
 use crate::catalogue::Catalogue;
 use crate::experiments;
 use crate::named::Metrics;
-use crate::runner::plan::{Assignment, ExperimentSelection};
+use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{self, ExperimentOptions, LabError};
 
 /// Values of cost constants, by name.
@@ -27,7 +27,7 @@ pub(super) struct CalibrationRunner {
     /// Points that the targets need, each once.
     points: Vec<&'static PointRef>,
     /// Settings that every calibration run has.
-    set: Vec<Assignment>,
+    set: Vec<SettingAssignment>,
     jobs: NonZeroUsize,
 }
 
@@ -39,12 +39,12 @@ impl CalibrationRunner {
                 points.push(point);
             }
         }
-        let set = vec![Assignment::from(WARM_UP)];
+        let set = vec![SettingAssignment::from(WARM_UP)];
         Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
     }
 
     /// Adds settings to every run; the last of a name counts.
-    pub(super) fn with(mut self, set: &[Assignment]) -> Self {
+    pub(super) fn with(mut self, set: &[SettingAssignment]) -> Self {
         self.set.extend_from_slice(set);
         self
     }
@@ -109,9 +109,9 @@ impl CalibrationRunner {
     }
 
     fn find_one(&self, constants: &ConstantValues, point: &PointRef) -> Result<Metrics, LabError> {
-        let axes = point.axes.iter().copied().map(Assignment::from);
+        let axes = point.axes.iter().copied().map(SettingAssignment::from);
         let constants =
-            constants.iter().map(|(name, value)| Assignment::from((format!("cost.{name}"), value)));
+            constants.iter().map(|(name, value)| SettingAssignment::from((format!("cost.{name}"), value)));
         let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
         let options = ExperimentOptions {
             seed: SEED,

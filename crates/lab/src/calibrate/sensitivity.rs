@@ -12,7 +12,7 @@ use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::named::Metrics;
 use crate::row::rounded;
 use crate::runner::LabError;
-use crate::runner::plan::Assignment;
+use crate::runner::plan::SettingAssignment;
 
 /// Effects below this percentage are omitted.
 const WORTH: f64 = 0.5;
@@ -27,7 +27,7 @@ pub struct RunConstants {
     /// Cost table that the run uses.
     pub table: CostTable,
     /// Settings that produce the cost table.
-    pub set: Vec<Assignment>,
+    pub set: Vec<SettingAssignment>,
 }
 
 impl RunConstants {
@@ -54,7 +54,7 @@ pub fn sensitivity(
     let bench = CalibrationRunner::new(targets, jobs).with(&constants.set);
     let brief = CalibrationRunner::new(bench.targets().to_vec(), jobs)
         .with(&constants.set)
-        .with(&BRIEF.map(Assignment::from));
+        .with(&BRIEF.map(SettingAssignment::from));
     tell("computing the predictions with unchanged constants");
     let nothing = bench::ConstantValues::new();
     let base = bench.find(&every(&bench, &nothing))?;

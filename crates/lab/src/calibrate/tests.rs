@@ -14,7 +14,7 @@ use super::target::{CalibrationTarget, PointRef, TARGETS, TargetFormula, reporte
 use super::{fit, residuals};
 use crate::catalogue::ConstantEffect;
 use crate::experiments;
-use crate::runner::plan::Assignment;
+use crate::runner::plan::SettingAssignment;
 
 #[test]
 fn calibration_file_holds_every_movable_constant_in_range() {
@@ -39,7 +39,7 @@ fn calibration_targets_outnumber_the_fitted_constants() {
 #[test]
 fn constant_fitted_to_one_target_names_that_target() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
-    let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(Assignment::from);
+    let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(SettingAssignment::from);
     let bench = CalibrationRunner::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
     let table = fitted(CostTable::nehalem()).unwrap();
     let more = |cost: &CostConstant| (table.row(*cost).name, table[*cost] * 13 / 10);

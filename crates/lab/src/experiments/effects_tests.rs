@@ -3,7 +3,7 @@
 use super::catalogue;
 use crate::experiment::{Experiment, PointRunError};
 use crate::named::{Metrics, Params};
-use crate::runner::plan::{Assignment, ExperimentSelection, points};
+use crate::runner::plan::{ExperimentSelection, SettingAssignment, points};
 use crate::runner::{self, ExperimentOptions, LabError, RunResult};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -35,8 +35,8 @@ const OTHER: &[(&str, &str)] = &[
 ];
 
 fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<RunResult, LabError> {
-    let axes = point.iter().map(|(name, value)| Assignment::from((name, value)));
-    let set = axes.chain(set.iter().map(|&pair| Assignment::from(pair))).collect();
+    let axes = point.iter().map(|(name, value)| SettingAssignment::from((name, value)));
+    let set = axes.chain(set.iter().map(|&pair| SettingAssignment::from(pair))).collect();
     let options = ExperimentOptions {
         seed: 1,
         jobs: NonZeroUsize::MIN,

@@ -1,11 +1,11 @@
 //! Reasons of rows that are 0, where 0 is the result and not a defect.
 
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::value::ParameterValue;
 
 /// Returns the reason that a row's throughput is 0. Returns `None` if it is not.
 #[must_use]
-pub fn why_nothing(row: &Row) -> Option<&'static str> {
+pub fn why_nothing(row: &ResultRow) -> Option<&'static str> {
     let through = row.metrics.iter().find(|(name, _)| name.starts_with("throughput"))?;
     if *through.1 > 0.0 {
         return None;

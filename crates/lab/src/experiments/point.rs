@@ -1,6 +1,6 @@
 //! Machines from points and metrics from results: the code shared by all experiments.
 
-use crate::experiment::{FigureScale, Metric, Point, PointContext, PointOutcome, PointRunError};
+use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointContext, PointOutcome, PointRunError};
 use crate::experiments::settings;
 use crate::machine::{
     ClientTraffic, NetbackOptions, NetworkPath, ServerResults, ServerSetup, ServerSimulation, Topology,
@@ -137,7 +137,7 @@ pub(crate) fn total(metrics: Metrics, measured: &ServerResults) -> Metrics {
 }
 
 /// Returns an axis value as a small count.
-pub(crate) fn count(at: &Point, axis: &str) -> Result<u8, PointRunError> {
+pub(crate) fn count(at: &ExperimentPoint, axis: &str) -> Result<u8, PointRunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)
         .map_err(|_| PointRunError::Refused(format!("{axis} is {value}; it must be from 1 to {}", u8::MAX)))

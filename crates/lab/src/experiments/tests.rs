@@ -2,7 +2,7 @@
 
 use super::catalogue;
 use crate::named::Metrics;
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
 use crate::runner::store::RowRecord;
 use crate::runner::{self, ExperimentOptions, LabError};
@@ -46,11 +46,11 @@ fn cost_constants_without_charge_are_marked_in_the_report() {
 }
 
 /// Runs one experiment point briefly with the given settings.
-pub(super) fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
+pub(super) fn found(experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     found_with(1, experiment, set)
 }
 
-fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<Row, LabError> {
+fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     let set = ["measure_ms=20"].iter().chain(set).map(|text| text.parse().unwrap()).collect();
     let options =
         ExperimentOptions { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };

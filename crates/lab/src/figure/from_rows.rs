@@ -4,7 +4,7 @@ use super::{Chart, ChartScale, Series, SeriesMark, StatedMarker, XPositions};
 use crate::catalogue;
 use crate::experiment::{self, Axis, Experiment, Figure, FigureKind};
 use crate::named::Params;
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::value::ParameterValue;
 use std::fmt;
 
@@ -14,7 +14,7 @@ use std::fmt;
 #[must_use]
 pub fn charts(
     experiment: &Experiment,
-    rows: &[&Row],
+    rows: &[&ResultRow],
     id: &str,
     annotations: &FigureAnnotations<'_>,
 ) -> Vec<Chart> {
@@ -30,7 +30,7 @@ pub struct FigureAnnotations<'a> {
     /// Values that papers state for points of the experiment.
     pub stated: &'a [catalogue::StatedValue],
     /// Function that returns half the interval of a row's metric, if there are several seeds.
-    pub spread: &'a dyn Fn(&Row, &str) -> Option<f64>,
+    pub spread: &'a dyn Fn(&ResultRow, &str) -> Option<f64>,
 }
 
 impl fmt::Debug for FigureAnnotations<'_> {
@@ -54,7 +54,7 @@ const DOMAINS: &[&[&str]] =
 struct FigureSource<'a> {
     experiment: &'a Experiment,
     figure: &'a Figure,
-    rows: &'a [&'a Row],
+    rows: &'a [&'a ResultRow],
     annotations: &'a FigureAnnotations<'a>,
 }
 
@@ -155,7 +155,7 @@ impl FigureSource<'_> {
         let left = self.figure.left.series.len();
         let mut series = Vec::new();
         for (variant, (value, variant_label)) in variants.iter().enumerate() {
-            let row_by_row = |read: &dyn Fn(&Row) -> Option<f64>| {
+            let row_by_row = |read: &dyn Fn(&ResultRow) -> Option<f64>| {
                 places.iter().map(|place| self.row(place, value.as_ref()).and_then(read)).collect()
             };
             for (at, ((metric, label), right)) in metrics.iter().enumerate() {
@@ -236,8 +236,9 @@ impl FigureSource<'_> {
         Some(StatedMarker { series: which, at, height: below + value, value, is_calibrated })
     }
 
-    fn row(&self, place: &[ParameterValue], variant: Option<&ParameterValue>) -> Option<&Row> {
-        let of_variant = |row: &Row| self.figure.split.is_none_or(|name| row.params.get(name) == variant);
+    fn row(&self, place: &[ParameterValue], variant: Option<&ParameterValue>) -> Option<&ResultRow> {
+        let of_variant =
+            |row: &ResultRow| self.figure.split.is_none_or(|name| row.params.get(name) == variant);
         self.rows.iter().copied().find(|row| self.place(&row.params) == place && of_variant(row))
     }
 }

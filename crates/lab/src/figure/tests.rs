@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use super::from_rows::{FigureAnnotations, charts};
 use super::{Chart, SeriesMark, XPositions};
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
 use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
@@ -20,7 +20,7 @@ fn drawn(experiment: &str) -> Vec<Chart> {
     };
     let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
-    let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();
+    let rows: Vec<&ResultRow> = run.records.iter().map(|record| &record.row).collect();
     let annotations = FigureAnnotations { stated: &catalogue().stated, ..FigureAnnotations::NONE };
     charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &annotations)
 }

@@ -19,7 +19,7 @@ pub use predict::{HostPrediction, predict};
 
 use crate::calibrate::sensitivity::RunConstants;
 use crate::catalogue::ModelConstant;
-use crate::runner::plan::Assignment;
+use crate::runner::plan::SettingAssignment;
 
 /// Measured value by name: nanoseconds, nanoseconds per 1,000 bytes, or events per second.
 pub type HostMeasurement<'a> = (&'a str, f64);
@@ -37,10 +37,10 @@ pub fn table(readings: &[HostMeasurement]) -> CostTable {
 
 /// Returns the settings for runs with this table: the base table and every measured constant.
 #[must_use]
-pub fn settings(table: &CostTable) -> Vec<Assignment> {
+pub fn settings(table: &CostTable) -> Vec<SettingAssignment> {
     let measured = table.iter().filter(|row| row.kind == EvidenceKind::Measured);
-    let constants = measured.map(|row| Assignment::from((format!("cost.{}", row.name), row.value)));
-    std::iter::once(Assignment::from(("table", BASE))).chain(constants).collect()
+    let constants = measured.map(|row| SettingAssignment::from((format!("cost.{}", row.name), row.value)));
+    std::iter::once(SettingAssignment::from(("table", BASE))).chain(constants).collect()
 }
 
 /// Returns the constants for display, marking those measured on this machine.

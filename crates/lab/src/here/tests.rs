@@ -6,7 +6,7 @@ use hypervisor::cost::{CostConstant, CostTable, EvidenceKind};
 
 use super::{parameters, settings, table};
 use crate::experiments;
-use crate::runner::plan::{Assignment, ExperimentSelection};
+use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{self, ExperimentOptions};
 
 const READINGS: &[(&str, f64)] = &[
@@ -60,7 +60,7 @@ fn settings_of_this_host_contain_its_measured_constants() {
 fn twice_the_clock_frequency_halves_processor_use() {
     let busy = |hertz| {
         let mut set = settings(&table(&[("clock", hertz)]));
-        set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(Assignment::from));
+        set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(SettingAssignment::from));
         let options = ExperimentOptions {
             seed: 1,
             jobs: NonZeroUsize::MIN,

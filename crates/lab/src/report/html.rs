@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{ExperimentReport, ReportSection, model};
 use crate::experiments::why_nothing;
 use crate::figure::from_rows::{FigureAnnotations, charts};
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::value::ParameterValue;
 
 const STYLE: &str = include_str!("style.css");
@@ -79,7 +79,7 @@ fn head(report: &ExperimentReport) -> Markup {
 
 fn experiment(report: &ExperimentReport, section: &ReportSection) -> Markup {
     let id = section.id();
-    let spread = |row: &Row, metric: &str| report.half(row, metric);
+    let spread = |row: &ResultRow, metric: &str| report.half(row, metric);
     let annotations = FigureAnnotations { stated: report.stated_of(section), spread: &spread };
     html! {
         section id=(id) {

@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::catalogue::{Catalogue, ModelConstant, Residual, Sensitivity, StatedValue};
 use crate::experiment::{Experiment, PointCombinations};
 use crate::named::{Metrics, Params};
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::runner::plan;
 use crate::runner::store::RowRecord;
 use crate::value::ParameterValue;
@@ -54,7 +54,7 @@ struct ReportSection {
     experiment: &'static Experiment,
     changed: Params,
     /// Rows of the section, in the order of the points.
-    rows: Vec<Row>,
+    rows: Vec<ResultRow>,
     /// Number of points of the sweep that have no row.
     missing: usize,
 }
@@ -160,11 +160,11 @@ impl ExperimentReport {
     }
 
     /// Returns half of the 95 % interval of a row's metric, if there are several seeds.
-    fn half(&self, row: &Row, metric: &str) -> Option<f64> {
+    fn half(&self, row: &ResultRow, metric: &str) -> Option<f64> {
         self.interval(row)?.get(metric).copied().filter(|half| *half > 0.0)
     }
 
-    fn interval(&self, row: &Row) -> Option<&Metrics> {
+    fn interval(&self, row: &ResultRow) -> Option<&Metrics> {
         self.spreads.iter().find(|spread| spread.is_of(row)).map(|spread| &spread.half)
     }
 
@@ -243,7 +243,7 @@ impl ReportSection {
         beyond.map(|row| command(self.experiment.name, seeds, &row.params)).collect()
     }
 
-    fn rows(&self) -> Vec<&Row> {
+    fn rows(&self) -> Vec<&ResultRow> {
         self.rows.iter().collect()
     }
 }

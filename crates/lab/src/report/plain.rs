@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::ExperimentReport;
 use crate::catalogue::{ModelConstant, Residual, Sensitivity};
 use crate::named::{Metrics, NamedValues};
-use crate::row::Row;
+use crate::row::ResultRow;
 
 pub(super) fn csv(report: &ExperimentReport) -> String {
     let rows = || report.sections.iter().flat_map(|section| &section.rows);
@@ -59,7 +59,7 @@ struct ReportData<'a> {
     seed: u64,
     seeds: usize,
     experiments: Vec<ExperimentInfo<'a>>,
-    rows: Vec<&'a Row>,
+    rows: Vec<&'a ResultRow>,
     /// Half of each metric's 95 % interval, per row; empty with one seed.
     intervals: Vec<&'a Metrics>,
     parameters: &'a [ModelConstant],

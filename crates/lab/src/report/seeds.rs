@@ -2,7 +2,7 @@
 //! a row is merged over the seeds that have it.
 
 use crate::named::{Metrics, Params};
-use crate::row::{Row, rounded};
+use crate::row::{ResultRow, rounded};
 use crate::runner::store::RowRecord;
 
 /// Student's t, two-sided 95 %, for 1 and more degrees of freedom; the normal distribution's beyond.
@@ -19,7 +19,7 @@ pub(super) struct ConfidenceIntervals {
 
 impl ConfidenceIntervals {
     /// Returns `true` if the intervals belong to that row.
-    pub(super) fn is_of(&self, row: &Row) -> bool {
+    pub(super) fn is_of(&self, row: &ResultRow) -> bool {
         self.experiment == row.experiment && self.params == row.params
     }
 }
@@ -52,7 +52,7 @@ fn one(mut all: Vec<RowRecord>) -> (RowRecord, ConfidenceIntervals) {
     let half = names.into_iter().zip(found.iter().map(|(_, half)| rounded(*half))).collect();
     let mut record = all.swap_remove(0);
     record.row.metrics = mean;
-    let Row { experiment, params, .. } = &record.row;
+    let ResultRow { experiment, params, .. } = &record.row;
     let spread = ConfidenceIntervals { experiment: experiment.clone(), params: params.clone(), half };
     (record, spread)
 }

@@ -24,9 +24,9 @@ use std::{io, thread};
 use thiserror::Error;
 
 use crate::catalogue::Catalogue;
-use crate::experiment::{Point, PointOutcome, PointRunError};
-use crate::row::{Row, rounded};
-use plan::{Assignment, ExperimentSelection, PlannedPoint, RunPlanError, Shard};
+use crate::experiment::{ExperimentPoint, PointOutcome, PointRunError};
+use crate::row::{ResultRow, rounded};
+use plan::{ExperimentSelection, PlannedPoint, RunPlanError, SettingAssignment, Shard};
 use store::{RowRecord, RowStore, RowStoreError};
 
 /// Options of an experiment run.
@@ -39,7 +39,7 @@ pub struct ExperimentOptions {
     /// Part of the points to run, if not all.
     pub shard: Option<Shard>,
     /// Assignments to axes and settings.
-    pub set: Vec<Assignment>,
+    pub set: Vec<SettingAssignment>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
     /// Folder of stored rows; points with a row of equal inputs are not run again.
@@ -66,14 +66,14 @@ pub trait RunObserver {
         let _ = points;
     }
     /// Reports that a point is done, in no particular order.
-    fn done(&mut self, point: &Point) {
+    fn done(&mut self, point: &ExperimentPoint) {
         let _ = point;
     }
     /// Reports each row, in the order of the points.
     ///
     /// # Errors
     /// If rows are no longer wanted; the run then stops.
-    fn row(&mut self, row: &Row) -> io::Result<()> {
+    fn row(&mut self, row: &ResultRow) -> io::Result<()> {
         let _ = row;
         Ok(())
     }
@@ -87,7 +87,7 @@ impl RunObserver for () {}
 #[error("{point}: {error}")]
 pub struct FailedPoint {
     /// Experiment point that failed.
-    pub point: Point,
+    pub point: ExperimentPoint,
     /// Error that made the point fail.
     pub error: PointRunError,
 }

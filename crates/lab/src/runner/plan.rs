@@ -7,7 +7,9 @@ use thiserror::Error;
 
 use super::ExperimentOptions;
 use crate::catalogue::{Catalogue, SettingDefinition};
-use crate::experiment::{Axis, AxisValues, Experiment, Point, PointCombinations, PointContext, RunSettings};
+use crate::experiment::{
+    Axis, AxisValues, Experiment, ExperimentPoint, PointCombinations, PointContext, RunSettings,
+};
 use crate::hash;
 use crate::named::{NamedValues, Params};
 use crate::value::ParameterValue;
@@ -23,14 +25,14 @@ pub enum ExperimentSelection {
 
 /// Assignment `key=value`: fixes an axis or changes a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
+pub struct SettingAssignment {
     /// Name of the axis or setting that is assigned.
     pub key: String,
     /// Value that is assigned, as written.
     pub value: String,
 }
 
-impl<K: ToString, V: ToString> From<(K, V)> for Assignment {
+impl<K: ToString, V: ToString> From<(K, V)> for SettingAssignment {
     fn from((key, value): (K, V)) -> Self {
         Self { key: key.to_string(), value: value.to_string() }
     }
@@ -41,7 +43,7 @@ impl<K: ToString, V: ToString> From<(K, V)> for Assignment {
 #[error("expected key=value")]
 pub struct NotAnAssignment;
 
-impl FromStr for Assignment {
+impl FromStr for SettingAssignment {
     type Err = NotAnAssignment;
 
     fn from_str(text: &str) -> Result<Self, NotAnAssignment> {
@@ -122,7 +124,7 @@ pub enum RunPlanError {
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedPoint {
     pub(crate) experiment: &'static Experiment,
-    pub(crate) point: Point,
+    pub(crate) point: ExperimentPoint,
     pub(crate) context: PointContext,
 }
 
@@ -152,7 +154,7 @@ pub(super) fn plan(
             let axes = name_values(experiment, values);
             let (settings, changed) = vary(&axes, &settings, &changed);
             let seed = seed(options.seed, experiment.name, &without(&axes, &settings));
-            let point = Point { experiment: experiment.name, axes, changed };
+            let point = ExperimentPoint { experiment: experiment.name, axes, changed };
             planned.push(PlannedPoint {
                 experiment,
                 point,
@@ -184,7 +186,7 @@ fn select(
 fn check_keys(
     catalogue: &Catalogue,
     experiments: &[&'static Experiment],
-    set: &[Assignment],
+    set: &[SettingAssignment],
 ) -> Result<(), RunPlanError> {
     let axes = experiments.iter().flat_map(|experiment| experiment.axes).map(|axis| axis.name);
     let mut known: Vec<&str> =
@@ -192,7 +194,7 @@ fn check_keys(
     known.sort_unstable();
     known.dedup();
     match set.iter().find(|assignment| !known.contains(&assignment.key.as_str())) {
-        Some(Assignment { key, .. }) => {
+        Some(SettingAssignment { key, .. }) => {
             Err(RunPlanError::UnknownKey { key: key.clone(), hint: hint(key, &known) })
         }
         None => Ok(()),
@@ -217,7 +219,10 @@ fn hint(key: &str, known: &[&str]) -> String {
 }
 
 /// Returns all settings, and those that differ from their defaults. The last assignment of a key counts.
-fn apply(settings: &[SettingDefinition], set: &[Assignment]) -> Result<(Params, Params), RunPlanError> {
+fn apply(
+    settings: &[SettingDefinition],
+    set: &[SettingAssignment],
+) -> Result<(Params, Params), RunPlanError> {
     let (mut all, mut changed) = (NamedValues::new(), NamedValues::new());
     for setting in settings {
         let value = match set.iter().rfind(|assignment| assignment.key == setting.name) {
@@ -234,7 +239,7 @@ fn apply(settings: &[SettingDefinition], set: &[Assignment]) -> Result<(Params, 
 
 fn setting_value(
     setting: &SettingDefinition,
-    assignment: &Assignment,
+    assignment: &SettingAssignment,
 ) -> Result<ParameterValue, RunPlanError> {
     let choices: Vec<_> = setting.choices.iter().map(|&choice| ParameterValue::name(choice)).collect();
     parse(assignment, &setting.default, &choices)
@@ -243,7 +248,7 @@ fn setting_value(
 /// Returns the experiment axes that assignments fix at one value.
 fn hold(
     experiment: &Experiment,
-    set: &[Assignment],
+    set: &[SettingAssignment],
 ) -> Result<Vec<(&'static str, ParameterValue)>, RunPlanError> {
     let mut held = Vec::new();
     for axis in experiment.axes {
@@ -255,7 +260,7 @@ fn hold(
 }
 
 /// Parses a value of an axis. A count may be beyond the sweep; a name or switch must be in it.
-fn axis_value(axis: &Axis, assignment: &Assignment) -> Result<ParameterValue, RunPlanError> {
+fn axis_value(axis: &Axis, assignment: &SettingAssignment) -> Result<ParameterValue, RunPlanError> {
     let values = axis.values.list();
     match (axis.values, values.first()) {
         (AxisValues::List(names), Some(ParameterValue::Text(_))) => parse(assignment, &names[0], names),
@@ -265,11 +270,11 @@ fn axis_value(axis: &Axis, assignment: &Assignment) -> Result<ParameterValue, Ru
 }
 
 fn parse(
-    assignment: &Assignment,
+    assignment: &SettingAssignment,
     like: &ParameterValue,
     choices: &[ParameterValue],
 ) -> Result<ParameterValue, RunPlanError> {
-    let Assignment { key, value } = assignment;
+    let SettingAssignment { key, value } = assignment;
     let bad = |expected: String| RunPlanError::BadValue { key: key.clone(), value: value.clone(), expected };
     let parsed = like.parse_alike(value).ok_or_else(|| bad(like.kind().to_owned()))?;
     if choices.is_empty() || choices.contains(&parsed) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::style::TemplateError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::experiment::Point;
+use crate::experiment::ExperimentPoint;
 
 /// Progress report of one experiment run.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl RunProgress {
     }
 
     /// Records that a point is done.
-    pub fn done(&self, point: &Point) {
+    pub fn done(&self, point: &ExperimentPoint) {
         self.bar.inc(1);
         if self.visible {
             self.bar.set_message(point.to_string());

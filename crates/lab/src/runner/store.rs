@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::plan::PlannedPoint;
 use crate::experiment::PointOutcome;
-use crate::row::Row;
+use crate::row::ResultRow;
 use crate::{VERSION, hash};
 
 /// Row of a point, with its inputs and the data of its run.
@@ -21,7 +21,7 @@ pub struct RowRecord {
     /// Seed of the run that produced the row.
     pub seed: u64,
     /// Parameters and metrics of the point.
-    pub row: Row,
+    pub row: ResultRow,
     /// Hash of all traced events of the point's run.
     pub trace: u64,
     /// Virtual time that the point's run simulated, in picoseconds.
@@ -36,7 +36,7 @@ impl RowRecord {
         Self {
             version: VERSION.to_owned(),
             seed,
-            row: Row {
+            row: ResultRow {
                 experiment: planned.experiment.name.to_owned(),
                 params: planned.point.params(),
                 metrics: outcome.metrics.clone(),

@@ -3,12 +3,12 @@
 use std::num::NonZeroUsize;
 use std::{fs, io};
 
-use super::plan::{Assignment, ExperimentSelection, RunPlanError, Shard};
+use super::plan::{ExperimentSelection, RunPlanError, SettingAssignment, Shard};
 use super::store::{self, RowRecord};
 use super::{ExperimentOptions, LabError, RunObserver, RunResult, run};
 use crate::catalogue::Catalogue;
-use crate::experiment::{Axis, AxisValues, Experiment, Point};
-use crate::row::Row;
+use crate::experiment::{Axis, AxisValues, Experiment, ExperimentPoint};
+use crate::row::ResultRow;
 use crate::synthetic::catalogue;
 use crate::value::ParameterValue;
 
@@ -180,7 +180,7 @@ fn unknown_experiment_is_rejected_with_the_known_names() {
         let error = go(&selection, &set(&[assignment])).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }
-    assert!("vms".parse::<Assignment>().is_err() && "=1".parse::<Assignment>().is_err());
+    assert!("vms".parse::<SettingAssignment>().is_err() && "=1".parse::<SettingAssignment>().is_err());
 }
 
 #[test]
@@ -238,11 +238,11 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
 struct FailingObserver(Vec<String>);
 
 impl RunObserver for FailingObserver {
-    fn done(&mut self, point: &Point) {
+    fn done(&mut self, point: &ExperimentPoint) {
         assert_eq!(point.experiment, "queue");
     }
 
-    fn row(&mut self, row: &Row) -> io::Result<()> {
+    fn row(&mut self, row: &ResultRow) -> io::Result<()> {
         self.0.push(row.to_json());
         if self.0.len() < 2 { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }

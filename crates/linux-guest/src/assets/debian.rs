@@ -31,7 +31,7 @@ impl DebianRoot {
     ///
     /// # Errors
     ///
-    /// Those of [`Assets::prepare`](super::Assets::prepare), and an error without mmdebstrap or without root.
+    /// Those of [`BootFiles::prepare`](super::BootFiles::prepare), and an error without mmdebstrap or without root.
     pub fn prepare() -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         let part = builder.cache.part("debian", &format!("1 trixie {PACKAGES:?} {LEFT_OUT:?}"));

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Reason why [`Assets::prepare`](super::Assets::prepare) failed.
+/// Reason why [`BootFiles::prepare`](super::BootFiles::prepare) failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetError {
     /// The host has no apt to fetch packages with.

@@ -17,7 +17,7 @@ impl HostTools {
     ///
     /// # Errors
     ///
-    /// Those of [`Assets::prepare`](super::Assets::prepare).
+    /// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
     pub fn prepare() -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         let tools = tools::prepare(&mut builder)?;

@@ -11,7 +11,7 @@
 //! | `SOFTIOV_GUEST_KERNEL` | a kernel image to boot; needs `SOFTIOV_GUEST_INITRAMFS` with matching modules |
 //! | `SOFTIOV_GUEST_INITRAMFS` | an initramfs built by this crate, for instance on another machine |
 //! | `SOFTIOV_DEBIAN_MIRROR` | the Debian mirror; else the one that the host's own apt uses |
-//! | `SOFTIOV_ACCEL` | `kvm` or `tcg`, instead of finding out (see [`crate::Accel`]) |
+//! | `SOFTIOV_ACCEL` | `kvm` or `tcg`, instead of finding out (see [`crate::Accelerator`]) |
 //!
 //! Parts of older recipes stay (delete the cache folder to remove them). Hosts other than x86-64 are not supported.
 
@@ -100,7 +100,7 @@ impl KernelSeries {
 
 /// Files to boot a guest with.
 #[derive(Clone, Debug)]
-pub struct Assets {
+pub struct BootFiles {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
@@ -108,7 +108,7 @@ pub struct Assets {
     own: Option<Arc<TempPath>>,
 }
 
-impl Assets {
+impl BootFiles {
     /// Finds the assets in the cache, or downloads and builds them, and reports the steps on standard error.
     ///
     /// The first call on a machine fetches 100 to 250 MB; later calls take milliseconds and no network.

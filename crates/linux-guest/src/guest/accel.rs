@@ -6,28 +6,28 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::LinuxGuest;
-use crate::assets::Assets;
+use crate::assets::BootFiles;
 
 /// Timeout of the trial boot that tests KVM. A working KVM needs one to three seconds.
 const TRIAL: Duration = Duration::from_secs(20);
 
 /// Way in which QEMU executes the guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accel {
+pub enum Accelerator {
     /// Execution by the host's CPU, through /dev/kvm.
     Kvm,
     /// Execution by QEMU's translator.
     Tcg,
 }
 
-impl Accel {
+impl Accelerator {
     /// Returns the fastest execution that works here, determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg` decides
     /// without a trial.
     ///
     /// An existing /dev/kvm proves little: some cloud kernels offer one that cannot run a stock guest. So without
     /// virtualization in the CPU's flags it is not tried, and with it a trial guest has to boot.
-    pub fn choose(assets: &Assets) -> Self {
-        static CHOICE: OnceLock<Accel> = OnceLock::new();
+    pub fn choose(assets: &BootFiles) -> Self {
+        static CHOICE: OnceLock<Accelerator> = OnceLock::new();
         *CHOICE.get_or_init(|| match env::var("SOFTIOV_ACCEL").as_deref() {
             Ok("kvm") => Self::Kvm,
             Ok("tcg") => Self::Tcg,
@@ -75,8 +75,8 @@ fn has_virtualization(cpuinfo: &str) -> bool {
     flags.flat_map(str::split_whitespace).any(|flag| flag == "vmx" || flag == "svm")
 }
 
-fn kvm_boots(assets: &Assets) -> bool {
-    let guest = LinuxGuest::builder("kvm-trial").accel(Accel::Kvm).spawn(assets);
+fn kvm_boots(assets: &BootFiles) -> bool {
+    let guest = LinuxGuest::builder("kvm-trial").accel(Accelerator::Kvm).spawn(assets);
     guest.is_ok_and(|guest| guest.wait_ready(TRIAL).is_ok())
 }
 

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::assets::Assets;
-use accel::Accel;
+use crate::assets::BootFiles;
+use accel::Accelerator;
 use control::{CommandError, ControlChannel, GuestCommandOutput, PendingCommand};
 pub use error::GuestError;
 use error::Result;
@@ -25,7 +25,7 @@ use process::{QemuProcess, QemuStartError};
 #[derive(Clone, Debug)]
 pub struct GuestBuilder {
     name: String,
-    accel: Option<Accel>,
+    accel: Option<Accelerator>,
     machine: MachineConfig,
 }
 
@@ -76,8 +76,8 @@ impl GuestBuilder {
         self
     }
 
-    /// Chooses KVM or TCG instead of [`Accel::choose`].
-    pub fn accel(mut self, accel: Accel) -> Self {
+    /// Chooses KVM or TCG instead of [`Accelerator::choose`].
+    pub fn accel(mut self, accel: Accelerator) -> Self {
         self.accel = Some(accel);
         self
     }
@@ -94,8 +94,8 @@ impl GuestBuilder {
     ///
     /// QEMU cannot be run or ends at once. A socket without a server appears as an error a little later, in
     /// [`wait_ready`](LinuxGuest::wait_ready).
-    pub fn spawn(self, assets: &Assets) -> Result<LinuxGuest> {
-        let accel = self.accel.unwrap_or_else(|| Accel::choose(assets));
+    pub fn spawn(self, assets: &BootFiles) -> Result<LinuxGuest> {
+        let accel = self.accel.unwrap_or_else(|| Accelerator::choose(assets));
         let machine = &self.machine;
         let started = QemuProcess::start(assets.qemu().command(), machine.user, |folder| {
             machine.arguments(assets, accel, folder)
@@ -116,7 +116,7 @@ impl GuestBuilder {
 #[derive(Debug)]
 pub struct LinuxGuest {
     name: String,
-    accel: Accel,
+    accel: Accelerator,
     process: QemuProcess,
     channel: Arc<ControlChannel>,
     /// Number of the boot that [`wait_ready`](Self::wait_ready) waits for.
@@ -145,7 +145,7 @@ impl LinuxGuest {
     }
 
     /// Returns the way in which QEMU executes the guest's CPU.
-    pub fn accel(&self) -> Accel {
+    pub fn accel(&self) -> Accelerator {
         self.accel
     }
 

@@ -48,13 +48,13 @@ impl Nic {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, Nic};
+    use crate::{Nic, NicConfig};
     use i82576::{MacAddress, Time, register as r};
     use pcie::Function;
 
     #[test]
     fn io_bar_iodata_accesses_the_register_named_by_ioaddr() {
-        let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
+        let mut nic = Nic::new(NicConfig { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         nic.io_write(0, &r::VET.to_le_bytes(), Time::ZERO);
         nic.io_write(4, &0x88a8_8100u32.to_le_bytes(), Time::ZERO);
         assert_eq!(nic.read(Function::Pf, r::VET, Time::ZERO), 0x88a8_8100);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn invalid_io_bar_access_reads_ones_and_ignores_writes() {
-        let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
+        let mut nic = Nic::new(NicConfig { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         for address in [0x2_0000, 0x8_0000, 2, u32::MAX] {
             nic.io_write(0, &u32::to_le_bytes(address), Time::ZERO);
             nic.io_write(4, &[0; 4], Time::ZERO);

@@ -7,7 +7,7 @@
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
 use offload::checksum::PartialChecksum;
-use offload::headers::{Headers, NetworkHeader, TransportHeader, protocol};
+use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader, protocol};
 use offload::verify;
 use plane::bytes::be16;
 use plane::frame::TrustedChecksum;
@@ -27,7 +27,7 @@ pub struct FrameContents {
 #[inline]
 pub fn classify(
     frame: &[u8],
-    headers: &Headers,
+    headers: &FrameHeaders,
     rxcsum: u32,
     sealed: Option<TrustedChecksum>,
 ) -> FrameContents {
@@ -73,7 +73,7 @@ pub struct FragmentFields {
 /// Returns the description of a packet as a fragment. All fragments of a datagram and its pseudo header sum up to
 /// 0xffff, if the first says that it has a checksum.
 #[must_use]
-pub fn fragment(frame: &[u8], headers: &Headers, rxcsum: u32) -> FragmentFields {
+pub fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> FragmentFields {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let identification = if headers.l3 == NetworkHeader::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
     let plain = FragmentFields { identification, ..FragmentFields::default() };
@@ -90,7 +90,7 @@ pub fn fragment(frame: &[u8], headers: &Headers, rxcsum: u32) -> FragmentFields 
     FragmentFields { sum: PartialChecksum::of(payload).value(), status, ..plain }
 }
 
-fn packet_type(headers: &Headers) -> u16 {
+fn packet_type(headers: &FrameHeaders) -> u16 {
     let network = match (headers.l3, headers.extended) {
         (NetworkHeader::None, _) => 0,
         (NetworkHeader::Ipv4, false) => kind::IPV4,

@@ -6,7 +6,7 @@ use core::ops::Range;
 use i82576::bits::mrqc;
 use i82576::descriptor::rx::rss_type;
 use i82576::register as r;
-use offload::headers::{Headers, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use offload::toeplitz::Toeplitz;
 
 /// Number of bytes in the RSS hash key.
@@ -52,7 +52,7 @@ impl Rss {
 
     /// Returns the hash of a frame whose headers were parsed from the same bytes.
     #[must_use]
-    pub fn hash(&self, frame: &[u8], headers: &Headers) -> FrameHash {
+    pub fn hash(&self, frame: &[u8], headers: &FrameHeaders) -> FrameHash {
         let Some((rss_type, with_ports)) = self.select(headers) else { return FrameHash::default() };
         let addresses = match headers.l3 {
             NetworkHeader::Ipv4 => 12..20,
@@ -78,7 +78,7 @@ impl Rss {
 
     /// Returns the RSS type by which a frame is hashed, and true if its ports are hashed. The most specific enabled
     /// type wins.
-    fn select(&self, headers: &Headers) -> Option<(u8, bool)> {
+    fn select(&self, headers: &FrameHeaders) -> Option<(u8, bool)> {
         let on = |bit: u32| self.types & bit != 0;
         let plain = !headers.extended;
         let choice = match (headers.l3, headers.l4) {
@@ -104,7 +104,7 @@ impl Rss {
 
 /// Returns the addresses of a packet's endpoints: those of its IPv6 header, or those that extension headers replace
 /// them by.
-fn ends(frame: &[u8], headers: &Headers) -> [u8; 32] {
+fn ends(frame: &[u8], headers: &FrameHeaders) -> [u8; 32] {
     let or = |other: usize, own: usize| if other == 0 { headers.l3_offset + own } else { other };
     let mut ends = [0; 32];
     for (end, at) in ends.chunks_exact_mut(16).zip([or(headers.home, 8), or(headers.routed, 24)]) {

@@ -6,7 +6,7 @@
 //! NFS packets count as TCP or UDP here. IPv6 within IPv4 is not split.
 
 use i82576::bits::psrtype;
-use offload::headers::{Headers, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct HeaderSplit {
 impl HeaderSplit {
     /// Returns the offsets at which a frame with these headers may be split.
     #[must_use]
-    pub fn of(headers: &Headers) -> Self {
+    pub fn of(headers: &FrameHeaders) -> Self {
         let kind = match (headers.l3, headers.l4) {
             (NetworkHeader::Ipv4, TransportHeader::Tcp) => psrtype::IPV4_TCP,
             (NetworkHeader::Ipv4, TransportHeader::Udp) => psrtype::IPV4_UDP,

@@ -8,7 +8,7 @@ use offload::OffloadRequest;
 use offload::checksum::PartialChecksum;
 use offload::insert::ChecksumError;
 use plane::bytes::put16;
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 
 /// Returns the checksum request of a data descriptor and its context.
 #[inline]
@@ -19,9 +19,9 @@ pub(crate) fn request(orders: RawDataDescriptor, context: &AdvancedContextDescri
         l4_length: context.l4_length.into(),
         ipv4: context.ipv4,
         l4: match context.l4 {
-            L4PacketType::Tcp => Some(Transport::Tcp),
-            L4PacketType::Udp => Some(Transport::Udp),
-            L4PacketType::Sctp => Some(Transport::Sctp),
+            L4PacketType::Tcp => Some(TransportProtocol::Tcp),
+            L4PacketType::Udp => Some(TransportProtocol::Udp),
+            L4PacketType::Sctp => Some(TransportProtocol::Sctp),
             L4PacketType::Reserved => None,
         },
         ip_checksum: orders.insert_ip_checksum(),

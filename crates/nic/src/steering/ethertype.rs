@@ -5,7 +5,7 @@ use crate::file::RegisterFile;
 use i82576::QueueIndex;
 use i82576::bits::etqf;
 use i82576::register as r;
-use offload::Headers;
+use offload::FrameHeaders;
 use plane::bytes::be16;
 
 /// Offset of the first ether type in a frame, in bytes.
@@ -27,7 +27,7 @@ impl EtherTypeFilters {
     }
 
     /// Returns the ether type filters that match a frame, a bit each.
-    pub(super) fn hits(&self, frame: &[u8], headers: &Headers) -> u8 {
+    pub(super) fn hits(&self, frame: &[u8], headers: &FrameHeaders) -> u8 {
         let types = [FIRST, headers.l3_offset.saturating_sub(2).max(FIRST)].map(|at| be16(frame, at));
         self.those(|filter| filter & etqf::ENABLE != 0 && types.contains(&Some(filter as u16)))
     }

@@ -19,7 +19,7 @@ use i82576::bits::{imirvp, mrqc, rfctl, synqf};
 use i82576::descriptor::rx::packet_type;
 use i82576::register as r;
 use i82576::{PoolIndex, QueueIndex};
-use offload::headers::{Headers, TransportHeader};
+use offload::headers::{FrameHeaders, TransportHeader};
 use timed::TimestampFilter;
 use tuple::FiveTupleFilters;
 
@@ -95,12 +95,12 @@ impl ReceiveFilters {
 
     /// Returns the filters that match a frame without its `tag`. The headers were parsed from the same bytes.
     #[inline]
-    pub(crate) fn look(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> FilterMatches {
+    pub(crate) fn look(&self, frame: &[u8], headers: &FrameHeaders, tag: Option<u16>) -> FilterMatches {
         if self.any { self.look_closely(frame, headers, tag) } else { FilterMatches::default() }
     }
 
     #[cold]
-    fn look_closely(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> FilterMatches {
+    fn look_closely(&self, frame: &[u8], headers: &FrameHeaders, tag: Option<u16>) -> FilterMatches {
         let flags = match headers.l4 {
             TransportHeader::Tcp => frame.get(headers.l4_offset + FLAGS).copied().unwrap_or(0),
             _ => 0,

@@ -4,7 +4,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{tsync, tsyncrxcfg};
 use i82576::register as r;
-use offload::headers::{Headers, TransportHeader};
+use offload::headers::{FrameHeaders, TransportHeader};
 use plane::bytes::be16;
 
 /// Length of a UDP header, bytes (RFC 768).
@@ -34,13 +34,13 @@ impl TimestampFilter {
     }
 
     /// Returns true if a frame with the protocol's ether type is stamped.
-    pub(super) fn over_ethernet(self, frame: &[u8], headers: &Headers) -> bool {
+    pub(super) fn over_ethernet(self, frame: &[u8], headers: &FrameHeaders) -> bool {
         let message = frame.get(headers.l3_offset..).unwrap_or_default();
         self.kind != tsync::L4_V1 && self.is_version_2(message)
     }
 
     /// Returns true if a datagram with the protocol's five-tuple is stamped.
-    pub(super) fn over_udp(self, frame: &[u8], headers: &Headers) -> bool {
+    pub(super) fn over_udp(self, frame: &[u8], headers: &FrameHeaders) -> bool {
         let message = frame.get(headers.l4_offset + UDP..).unwrap_or_default();
         headers.l4 == TransportHeader::Udp
             && match self.kind {

@@ -6,7 +6,7 @@ use crate::file::RegisterFile;
 use i82576::bits::{ftqf, imir, imirext};
 use i82576::register as r;
 use i82576::{PoolIndex, QueueIndex};
-use offload::headers::{Headers, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 
 /// Offset of the source address in an IPv4 header, bytes (RFC 791).
 const SOURCE: usize = 12;
@@ -52,7 +52,7 @@ impl FiveTupleFilter {
     }
 
     /// Returns true if a packet's headers match the filter. `flags` are those of its TCP header.
-    fn knows(&self, frame: &[u8], headers: &Headers, flags: u8) -> bool {
+    fn knows(&self, frame: &[u8], headers: &FrameHeaders, flags: u8) -> bool {
         let any = |bit: u32| self.control & bit != 0;
         let address = |at: usize, wanted: [u8; 4]| {
             headers.l3 == NetworkHeader::Ipv4 && part(frame, headers.l3_offset + at) == Some(wanted)
@@ -93,7 +93,7 @@ impl FiveTupleFilters {
     }
 
     /// Returns the five-tuple filters that match a packet, a bit each. `flags` are those of its TCP header.
-    pub(super) fn hits(&self, frame: &[u8], headers: &Headers, flags: u8) -> u8 {
+    pub(super) fn hits(&self, frame: &[u8], headers: &FrameHeaders, flags: u8) -> u8 {
         self.those(|filter| filter.acts() && filter.knows(frame, headers, flags))
     }
 

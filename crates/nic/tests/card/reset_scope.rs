@@ -250,7 +250,7 @@ fn software_reset_keeps_configuration_space() {
         "three vectors, disabled"
     );
     assert_eq!(bench.nic.config_read(Vf(1), offset::COMMAND, 2), 0);
-    let power_on = nic::Nic::new(nic::Config { mac: crate::common::PORT, iov: true, loopback: None });
+    let power_on = nic::Nic::new(nic::NicConfig { mac: crate::common::PORT, iov: true, loopback: None });
     for reset in OF_EVERYTHING {
         let mut bench = set_up();
         reset(&mut bench);

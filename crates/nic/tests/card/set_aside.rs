@@ -11,7 +11,7 @@ use i82576::bits::{dtxswc, eerw, eitr, mdic, mrqc, rxcsum, sccrl, srrctl, tcptim
 use i82576::config::EXPRESS;
 use i82576::register::{self as r, rx, vf};
 use i82576::table;
-use nic::{Budget, Nic, PollResult};
+use nic::{Nic, PollBudget, PollResult};
 use packets::{send_large, send_many};
 use pcie::Function::{self, Pf, Vf};
 use pcie::capability::express;
@@ -169,7 +169,7 @@ fn perform(bench: &mut CardFixture, act: &RunAction) -> ActionResult {
         }
         RunAction::Wait(us) => bench.wait_us(*us),
         RunAction::Poll(frames) => {
-            bench.budget = Budget { frames: *frames };
+            bench.budget = PollBudget { frames: *frames };
             return ActionResult::Poll(bench.poll_once());
         }
     }

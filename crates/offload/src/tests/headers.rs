@@ -1,14 +1,14 @@
 //! Tests which headers of a frame are found, and which are refused as invalid.
 
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
-use crate::headers::{Headers, NetworkHeader, TransportHeader};
+use crate::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use alloc::vec::Vec;
 use etherparse::{SlicedPacket, TransportSlice, VlanId};
 use proptest::prelude::{any, proptest};
 
 #[test]
 fn parser_finds_the_headers_of_tcp_over_ipv4() {
-    let found = Headers::parse(&tcp4(b"payload"));
+    let found = FrameHeaders::parse(&tcp4(b"payload"));
     assert_eq!(
         (found.l3, found.l3_offset, found.l3_length, found.l3_end),
         (NetworkHeader::Ipv4, 14, 20, Some(61))
@@ -22,7 +22,7 @@ fn parser_finds_the_headers_of_tcp_over_ipv4() {
 
 #[test]
 fn parser_finds_the_headers_of_udp_over_ipv6() {
-    let found = Headers::parse(&udp6(b"payload"));
+    let found = FrameHeaders::parse(&udp6(b"payload"));
     assert_eq!(
         (found.l3, found.l3_offset, found.l3_length, found.l3_end),
         (NetworkHeader::Ipv6, 14, 40, Some(69))
@@ -33,15 +33,19 @@ fn parser_finds_the_headers_of_udp_over_ipv6() {
 #[test]
 fn header_parser_skips_up_to_two_vlan_tags() {
     let one = built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[]);
-    assert_eq!((Headers::parse(&one).tags, Headers::parse(&one).l4_offset), (1, 38));
+    assert_eq!((FrameHeaders::parse(&one).tags, FrameHeaders::parse(&one).l4_offset), (1, 38));
     let two = built!(
         link().double_vlan(5.try_into().unwrap(), 6.try_into().unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2),
         &[]
     );
-    assert_eq!((Headers::parse(&two).tags, Headers::parse(&two).l4_offset), (2, 42));
+    assert_eq!((FrameHeaders::parse(&two).tags, FrameHeaders::parse(&two).l4_offset), (2, 42));
     let three = [&two[..16], &[0x81, 0, 0, 1], &two[16..]].concat();
     assert_eq!(
-        (Headers::parse(&three).tags, Headers::parse(&three).l3, Headers::parse(&three).header_length),
+        (
+            FrameHeaders::parse(&three).tags,
+            FrameHeaders::parse(&three).l3,
+            FrameHeaders::parse(&three).header_length
+        ),
         (2, NetworkHeader::None, 22)
     );
 }
@@ -50,14 +54,14 @@ fn header_parser_skips_up_to_two_vlan_tags() {
 fn header_parser_skips_an_outer_vlan_tag_of_any_type() {
     let mut frame = udp4(&[]);
     frame.splice(12..12, [0x91, 0x00, 0, 5]);
-    assert_eq!(Headers::parse(&frame).l3, NetworkHeader::None, "0x9100 is no standard tag type");
-    let found = Headers::parse_behind(&frame, true, 0x8100);
+    assert_eq!(FrameHeaders::parse(&frame).l3, NetworkHeader::None, "0x9100 is no standard tag type");
+    let found = FrameHeaders::parse_behind(&frame, true, 0x8100);
     assert_eq!((found.tags, found.l3, found.l3_offset), (1, NetworkHeader::Ipv4, 18));
 }
 
 #[test]
 fn parsed_ipv4_header_includes_its_options() {
-    let found = Headers::parse(&ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[0; 8]));
+    let found = FrameHeaders::parse(&ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[0; 8]));
     assert!(found.extended);
     assert_eq!((found.l3_length, found.l4, found.l4_offset), (32, TransportHeader::Udp, 46));
 }
@@ -67,11 +71,11 @@ fn parser_reports_no_transport_header_for_a_fragment() {
     let mut first = ipv4_header(17, 0);
     first.more_fragments = true;
     for frame in [ipv4_frame(first, &[], 0, &[0; 16]), ipv4_frame(ipv4_header(17, 0), &[], 8, &[0; 16])] {
-        let found = Headers::parse(&frame);
+        let found = FrameHeaders::parse(&frame);
         assert!(found.fragment);
         assert_eq!((found.l4, found.header_length), (TransportHeader::None, 34));
     }
-    let found = Headers::parse(&ipv6_frame(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]));
+    let found = FrameHeaders::parse(&ipv6_frame(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]));
     assert_eq!((found.fragment, found.extended, found.l4), (true, true, TransportHeader::None));
     assert_eq!((found.l3_length, found.header_length), (40, 54), "before the fragment header");
 }
@@ -81,7 +85,7 @@ fn parser_follows_ipv6_extensions_to_the_transport_header() {
     let hop_by_hop = [60, 0, 1, 4, 0, 0, 0, 0];
     let destination = [17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let datagram = [0, 1, 0, 2, 0, 8, 0, 0];
-    let found = Headers::parse(&ipv6_frame(0, &[&hop_by_hop[..], &destination, &datagram].concat()));
+    let found = FrameHeaders::parse(&ipv6_frame(0, &[&hop_by_hop[..], &destination, &datagram].concat()));
     assert_eq!(
         (found.extended, found.l3_length, found.l4, found.l4_offset),
         (true, 64, TransportHeader::Udp, 78)
@@ -91,8 +95,8 @@ fn parser_follows_ipv6_extensions_to_the_transport_header() {
 #[test]
 fn a_routing_header_with_hops_left_hides_the_transport() {
     let routing = |left: u8| ipv6_frame(43, &[17, 0, 2, left, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
-    assert_eq!(Headers::parse(&routing(0)).l4, TransportHeader::Udp);
-    assert_eq!(Headers::parse(&routing(1)).l4, TransportHeader::None);
+    assert_eq!(FrameHeaders::parse(&routing(0)).l4, TransportHeader::Udp);
+    assert_eq!(FrameHeaders::parse(&routing(1)).l4, TransportHeader::None);
 }
 
 /// Builds an IPv6 destination options header with the given options, before a UDP datagram.
@@ -115,7 +119,7 @@ fn parser_finds_the_ipv6_home_address_option() {
         ([&[0, 0, 0, 0][..], &[0xc9, 16]].concat(), 0),
         (alloc::vec![0, 0, 0, 0, 0, 0xc9], 0),
     ] {
-        let found = Headers::parse(&with_options(&options));
+        let found = FrameHeaders::parse(&with_options(&options));
         assert_eq!(
             (found.home, found.l4, found.is_readdressed()),
             (expected, TransportHeader::Udp, expected != 0)
@@ -127,7 +131,7 @@ fn parser_finds_the_ipv6_home_address_option() {
 fn a_routing_header_of_type_2_has_the_address_of_its_receiver() {
     let routing = |kind: u8, left: u8| {
         let header = [&[17, 2, kind, left, 0, 0, 0, 0][..], &[7; 16]].concat();
-        Headers::parse(&ipv6_frame(43, &[&header[..], &[0, 1, 0, 2, 0, 8, 0, 0]].concat()))
+        FrameHeaders::parse(&ipv6_frame(43, &[&header[..], &[0, 1, 0, 2, 0, 8, 0, 0]].concat()))
     };
     assert_eq!((routing(2, 1).routed, routing(2, 1).l4), (14 + 40 + 8, TransportHeader::Udp));
     for (kind, left) in [(2, 2), (0, 1)] {
@@ -146,32 +150,38 @@ fn parser_follows_at_most_eight_ipv6_extension_headers() {
         payload.extend_from_slice(&[0, 1, 0, 2, 0, 8, 0, 0]);
         ipv6_frame(60, &payload)
     };
-    assert_eq!(Headers::parse(&chain(8)).l4, TransportHeader::Udp);
-    assert_eq!(Headers::parse(&chain(9)).l4, TransportHeader::None);
+    assert_eq!(FrameHeaders::parse(&chain(8)).l4, TransportHeader::Udp);
+    assert_eq!(FrameHeaders::parse(&chain(9)).l4, TransportHeader::None);
 }
 
 #[test]
 fn parser_reports_no_ip_length_beyond_the_frame() {
     let mut frame = udp4(b"payload");
     frame[17] += 1;
-    assert_eq!((Headers::parse(&frame).l3, Headers::parse(&frame).l3_end), (NetworkHeader::Ipv4, None));
+    assert_eq!(
+        (FrameHeaders::parse(&frame).l3, FrameHeaders::parse(&frame).l3_end),
+        (NetworkHeader::Ipv4, None)
+    );
     let mut frame = tcp6(b"payload");
     frame[18] = 0xff;
-    assert_eq!((Headers::parse(&frame).l3, Headers::parse(&frame).l3_end), (NetworkHeader::Ipv6, None));
+    assert_eq!(
+        (FrameHeaders::parse(&frame).l3, FrameHeaders::parse(&frame).l3_end),
+        (NetworkHeader::Ipv6, None)
+    );
 }
 
 #[test]
 fn parser_reports_no_contradictory_headers() {
     let mut short_ihl = tcp4(&[]);
     short_ihl[14] = 0x44;
-    assert_eq!(Headers::parse(&short_ihl).l3, NetworkHeader::None);
+    assert_eq!(FrameHeaders::parse(&short_ihl).l3, NetworkHeader::None);
     let mut not_version_6 = tcp6(&[]);
     not_version_6[14] = 0x45;
-    assert_eq!(Headers::parse(&not_version_6).l3, NetworkHeader::None);
+    assert_eq!(FrameHeaders::parse(&not_version_6).l3, NetworkHeader::None);
     let mut short_offset = tcp4(&[]);
     short_offset[46] = 0x40;
     assert_eq!(
-        (Headers::parse(&short_offset).l3, Headers::parse(&short_offset).l4),
+        (FrameHeaders::parse(&short_offset).l3, FrameHeaders::parse(&short_offset).l4),
         (NetworkHeader::Ipv4, TransportHeader::None)
     );
 }
@@ -180,14 +190,14 @@ fn parser_reports_no_contradictory_headers() {
 fn padding_of_a_short_frame_is_not_payload() {
     let mut frame = udp4(b"x");
     frame.resize(60, 0);
-    assert_eq!(Headers::parse(&frame).l3_end, Some(43));
+    assert_eq!(FrameHeaders::parse(&frame).l3_end, Some(43));
 }
 
 #[test]
 fn parser_reports_only_complete_headers_of_a_truncated_frame() {
     let frame = built!(ipv6().tcp(1, 2, 3, 4), b"payload");
     for length in 0..frame.len() {
-        let found = Headers::parse(&frame[..length]);
+        let found = FrameHeaders::parse(&frame[..length]);
         assert_eq!(found.l3 == NetworkHeader::Ipv6, length >= 54, "{length} bytes");
         assert_eq!(found.l4 == TransportHeader::Tcp, length >= 74, "{length} bytes");
         assert!(found.header_length <= length && found.l3_end.is_none(), "{length} bytes");
@@ -198,7 +208,7 @@ fn parser_reports_only_complete_headers_of_a_truncated_frame() {
 fn parser_reports_no_truncated_ipv4_header() {
     let frame = ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[]);
     for length in 0..=frame.len() {
-        let found = Headers::parse(&frame[..length]).l3;
+        let found = FrameHeaders::parse(&frame[..length]).l3;
         assert_eq!(
             found == NetworkHeader::Ipv4,
             length == 46,
@@ -215,7 +225,7 @@ proptest! {
             frame[12..14].copy_from_slice(&kind);
             frame[14] = if kind[0] == 8 { 0x45 } else { 0x60 };
         }
-        let found = Headers::parse(&frame);
+        let found = FrameHeaders::parse(&frame);
         assert!(found.header_length <= frame.len());
         assert!(found.l3 == NetworkHeader::None || found.l3_offset + found.l3_length <= found.header_length);
         assert!(found.l4 == TransportHeader::None || found.l4_offset + found.l4_length == found.header_length);
@@ -239,7 +249,7 @@ proptest! {
             let [high, low] = tag.to_be_bytes();
             frame.splice(12..12, [0x81, 0, high, low]);
         }
-        let (found, theirs) = (Headers::parse(&frame), SlicedPacket::from_ethernet(&frame).unwrap());
+        let (found, theirs) = (FrameHeaders::parse(&frame), SlicedPacket::from_ethernet(&frame).unwrap());
         let expected = match theirs.transport {
             Some(TransportSlice::Tcp(tcp)) => (TransportHeader::Tcp, tcp.payload().len()),
             Some(TransportSlice::Udp(udp)) => (TransportHeader::Udp, udp.payload().len()),
@@ -251,6 +261,6 @@ proptest! {
     #[test]
     fn parsing_of_ipv6_extension_chains_ends(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
         let frame = ipv6_frame(next, &payload);
-        assert!(Headers::parse(&frame).header_length <= frame.len());
+        assert!(FrameHeaders::parse(&frame).header_length <= frame.len());
     }
 }

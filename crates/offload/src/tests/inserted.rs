@@ -5,7 +5,7 @@ use crate::OffloadRequest;
 use crate::insert::insert;
 use crate::plain::{InsertedChecksums, PlainFrame, UnsummedFrame};
 use alloc::vec::Vec;
-use plane::frame::Transport;
+use plane::frame::TransportProtocol;
 use proptest::prelude::*;
 
 const HEAD: usize = 64;
@@ -47,7 +47,7 @@ proptest! {
         frame[place..][..2].copy_from_slice(&seed.to_be_bytes());
         frame[24] ^= u8::from(wrong_header);
         frame.extend(core::iter::repeat_n(0x5a, trailing));
-        let transport = if udp { Transport::Udp } else { Transport::Tcp };
+        let transport = if udp { TransportProtocol::Udp } else { TransportProtocol::Tcp };
         let request = OffloadRequest {
             mac_length: 14, ip_length: 20, ipv4: true, l4: Some(transport),
             l4_checksum: true, ip_checksum: network, ..OffloadRequest::default()
@@ -74,7 +74,7 @@ fn quick_insertion_serves_tcp_and_udp_in_ipv4_without_options() {
         mac_length: 14,
         ip_length: 20,
         ipv4: true,
-        l4: Some(Transport::Udp),
+        l4: Some(TransportProtocol::Udp),
         l4_checksum: true,
         ..OffloadRequest::default()
     };
@@ -83,7 +83,7 @@ fn quick_insertion_serves_tcp_and_udp_in_ipv4_without_options() {
         OffloadRequest { mac_length: 18, ..plain },
         OffloadRequest { ip_length: 24, ..plain },
         OffloadRequest { ipv4: false, ..plain },
-        OffloadRequest { l4: Some(Transport::Sctp), ..plain },
+        OffloadRequest { l4: Some(TransportProtocol::Sctp), ..plain },
         OffloadRequest { l4: None, ..plain },
         OffloadRequest { l4_checksum: false, ip_checksum: true, ..plain },
     ] {

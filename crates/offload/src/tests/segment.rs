@@ -2,17 +2,17 @@
 
 use super::frames::{pseudo, tcp4, tcp6, udp4};
 use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
-use crate::{Headers, OffloadRequest, verify};
+use crate::{FrameHeaders, OffloadRequest, verify};
 use alloc::vec::Vec;
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
-use plane::frame::Transport;
+use plane::frame::TransportProtocol;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const FIN_PSH_CWR: u8 = 0x01 | 0x08 | 0x80;
 
 const MSS: u16 = 1000;
 
-fn request(ip_length: usize, l4: Transport, l4_length: usize) -> OffloadRequest {
+fn request(ip_length: usize, l4: TransportProtocol, l4_length: usize) -> OffloadRequest {
     OffloadRequest {
         mac_length: 14,
         ip_length,
@@ -37,7 +37,7 @@ fn tcp_packet(payload: &[u8], six: bool, flags: u8) -> (Vec<u8>, OffloadRequest)
         packet[16..20].copy_from_slice(&[0, 0, 0xff, 0xff]);
         packet[24..26].fill(0);
     }
-    (packet, request(at - 14, Transport::Tcp, 20))
+    (packet, request(at - 14, TransportProtocol::Tcp, 20))
 }
 
 fn cut(packet: &[u8], request: &OffloadRequest, mss: u16) -> Vec<Vec<u8>> {
@@ -60,7 +60,7 @@ fn tcp_of(segment: &[u8]) -> TcpSlice<'_> {
 }
 
 fn assert_good(segment: &[u8]) {
-    let headers = Headers::parse(segment);
+    let headers = FrameHeaders::parse(segment);
     assert_ne!(verify::network(segment, &headers), Some(false));
     assert_eq!(verify::transport(segment, &headers, None), Some(true));
 }
@@ -112,7 +112,8 @@ fn segmented_udp_datagrams_get_their_own_length() {
     let mut packet = udp4(&[7; 2500]);
     let seed = pseudo(&packet, false, 17, 0);
     packet[40..42].copy_from_slice(&seed.to_be_bytes());
-    for (segment, payload) in cut(&packet, &request(20, Transport::Udp, 8), MSS).iter().zip([1000, 1000, 500])
+    for (segment, payload) in
+        cut(&packet, &request(20, TransportProtocol::Udp, 8), MSS).iter().zip([1000, 1000, 500])
     {
         assert_good(segment);
         assert_eq!(segment[38..40], (payload as u16 + 8).to_be_bytes());
@@ -157,7 +158,7 @@ fn segmentation_request_that_does_not_fit_its_packet_is_refused() {
     assert_eq!(refused(|r| r.ip_length = 19, MSS), SegmentationError::HeaderTooShort);
     assert_eq!(refused(|r| r.ipv4 = false, MSS), SegmentationError::HeaderTooShort);
     assert_eq!(refused(|r| r.l4_length = 19, MSS), SegmentationError::HeaderTooShort);
-    assert_eq!(refused(|r| r.l4 = Some(Transport::Sctp), MSS), SegmentationError::Transport);
+    assert_eq!(refused(|r| r.l4 = Some(TransportProtocol::Sctp), MSS), SegmentationError::Transport);
     assert_eq!(refused(|r| r.l4 = None, MSS), SegmentationError::Transport);
     let headers_only = Segmenter::new(&packet[..53], &good, MSS, TcpFlagMasks::DEFAULT);
     assert_eq!(headers_only.unwrap_err(), SegmentationError::HeaderTooLong);
@@ -172,7 +173,7 @@ fn longest_segment_is_known_before_segmentation() {
 
 fn any_request() -> impl Strategy<Value = OffloadRequest> {
     let length = prop_oneof![3 => 0..100_usize, 1 => any::<u16>().prop_map(usize::from)];
-    let l4 = prop_oneof![Just(None), Just(Some(Transport::Tcp)), Just(Some(Transport::Udp))];
+    let l4 = prop_oneof![Just(None), Just(Some(TransportProtocol::Tcp)), Just(Some(TransportProtocol::Udp))];
     (length.clone(), length.clone(), length, any::<(bool, bool, bool)>(), l4).prop_map(
         |(mac_length, ip_length, l4_length, (ipv4, ip_checksum, l4_checksum), l4)| OffloadRequest {
             mac_length,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use daemon::RunningHost;
 use daemon::config::{HostConfig, PortConfig, VfConfig};
 use daemon::control::client;
-use daemon::control::status::{Interventions, PortStatus, VfStatus};
+use daemon::control::status::{PortStatus, VfStatus, VmmInterventions};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -69,7 +69,7 @@ pub(super) struct TrafficCost {
 
 impl TrafficCost {
     fn of(vf: &VfStatus) -> Self {
-        let Interventions { reads, posted_writes, synchronous_writes, interrupts } = vf.interventions;
+        let VmmInterventions { reads, posted_writes, synchronous_writes, interrupts } = vf.interventions;
         let packets = vf.rx.packets + vf.tx.packets;
         Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
     }

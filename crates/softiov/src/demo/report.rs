@@ -1,7 +1,7 @@
 //! Report of a demo: JSON, tables, and the list of problems.
 
 use super::DemoCard;
-use daemon::control::status::{self, Drops, Traffic, VfStatus};
+use daemon::control::status::{self, DropCounts, TrafficCounts, VfStatus};
 use serde::Serialize;
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub(super) struct DemoReport {
     pub(super) flows: Vec<TcpFlow>,
     /// Bulk TCP between two virtual machines: the card's family first, then the family it is compared with.
     pub(super) figures: Vec<FamilyPerformance>,
-    pub(super) interventions_per_1000_packets: InterventionRates,
+    pub(super) interventions_per_1000_packets: VmmWorkPerPacket,
     pub(super) vfs: Vec<VfCounters>,
 }
 
@@ -32,10 +32,10 @@ impl DemoReport {
 #[derive(Debug, Serialize)]
 pub(super) struct VfCounters {
     pub(super) vf: String,
-    pub(super) rx: Traffic,
-    pub(super) tx: Traffic,
-    pub(super) drops: Drops,
-    pub(super) interventions: status::Interventions,
+    pub(super) rx: TrafficCounts,
+    pub(super) tx: TrafficCounts,
+    pub(super) drops: DropCounts,
+    pub(super) interventions: status::VmmInterventions,
 }
 
 impl From<&VfStatus> for VfCounters {
@@ -95,7 +95,7 @@ pub(super) struct FamilyPerformance {
 
 /// VMM work per 1,000 packets, which SR-IOV is meant to avoid.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
-pub(super) struct InterventionRates {
+pub(super) struct VmmWorkPerPacket {
     /// Register reads per 1,000 packets; the guest waits for each.
     pub(super) reads: f64,
     /// Register writes, posted or not.
@@ -104,7 +104,7 @@ pub(super) struct InterventionRates {
     pub(super) interrupts: f64,
 }
 
-impl InterventionRates {
+impl VmmWorkPerPacket {
     /// Sums over all VFs, sent and received packets alike.
     fn of(vfs: &[VfStatus]) -> Self {
         let sum = |what: fn(&VfStatus) -> u64| vfs.iter().map(what).sum::<u64>();
@@ -139,7 +139,7 @@ pub(super) struct DemoOutcome {
 impl DemoOutcome {
     /// Creates an outcome from the VFs' status at the end (`vfs`) and the problems found so far (`wrong`).
     pub(super) fn new(mut report: DemoReport, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
-        report.interventions_per_1000_packets = InterventionRates::of(&vfs);
+        report.interventions_per_1000_packets = VmmWorkPerPacket::of(&vfs);
         report.vfs = vfs.iter().map(VfCounters::from).collect();
         Self { report, vfs, wrong }
     }
@@ -169,7 +169,7 @@ impl fmt::Display for DemoOutcome {
                 DemoTable::new(&FIGURE_COLUMNS, self.report.figures.iter().map(figure_row).collect())
             )?;
         }
-        let InterventionRates { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
+        let VmmWorkPerPacket { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
         writeln!(
             f,
             "VMM interventions per 1,000 packets: {reads:.1} reads, {writes:.1} writes, {interrupts:.1} interrupts"
@@ -195,7 +195,7 @@ const FLOW_COLUMNS: [&str; 6] = ["flow from", "to", "protocol", "bytes", "Mbit/s
 const FIGURE_COLUMNS: [&str; 5] = ["bulk TCP over", "driver", "Mbit/s", "trapped/1k", "interrupts/1k"];
 
 fn vf_row(vf: &VfStatus) -> Vec<String> {
-    let InterventionRates { reads, writes, .. } = InterventionRates::of(std::slice::from_ref(vf));
+    let VmmWorkPerPacket { reads, writes, .. } = VmmWorkPerPacket::of(std::slice::from_ref(vf));
     vec![
         vf.name.clone(),
         vf.mac.clone(),

@@ -2,9 +2,9 @@
 
 use super::finding::DoctorFinding;
 use crate::output::escape_controls;
-use daemon::config::file::Family;
+use daemon::config::file::CardFamily;
 use daemon::control::client::ControlClientError;
-use daemon::control::status::{FunctionStatus, Peer, PortStatus, VfStatus};
+use daemon::control::status::{ConnectedVmm, FunctionStatus, PortStatus, VfStatus};
 use daemon::control::uplink::UplinkState;
 use std::fs;
 use std::path::Path;
@@ -198,7 +198,7 @@ fn remedy_of(kind: &str, name: &str) -> String {
     }
 }
 
-fn vf(vf: &VfStatus, family: Family) -> Vec<DoctorFinding> {
+fn vf(vf: &VfStatus, family: CardFamily) -> Vec<DoctorFinding> {
     let VfStatus { name, function, conduct, active, .. } = vf;
     let mut findings: Vec<DoctorFinding> = client(name, function).into_iter().collect();
     if let Some(cause) = &conduct.quarantine {
@@ -228,7 +228,7 @@ fn vf(vf: &VfStatus, family: Family) -> Vec<DoctorFinding> {
 
 /// Returns a finding about the process that holds a function's socket and the memory it shares.
 fn client(name: &str, function: &FunctionStatus) -> Option<DoctorFinding> {
-    let Peer { pid, uid, shareable_bytes, .. } = function.peer.as_ref()?;
+    let ConnectedVmm { pid, uid, shareable_bytes, .. } = function.peer.as_ref()?;
     let program = fs::read_to_string(format!("/proc/{pid}/comm"));
     let program = program.map_or_else(|_| "a process".to_owned(), |name| escape_controls(name.trim()));
     let seen = format!("{name}: {program} (pid {pid}, uid {uid}) shares {} MiB", shareable_bytes >> 20);

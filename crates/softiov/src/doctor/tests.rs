@@ -3,7 +3,7 @@
 use super::finding::{DoctorFinding, DoctorVerdict, text};
 use super::host::{ProcessLimits, ports};
 use crate::sample;
-use daemon::config::file::Family;
+use daemon::config::file::CardFamily;
 use daemon::control::status::PortStatus;
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 
@@ -63,7 +63,7 @@ fn each_doctor_finding_has_its_cause_and_its_remedy() {
     let quarantined = |port: &mut PortStatus| port.vfs[0].conduct.quarantine = Some("spoofing".into());
     only(&found(quarantined), DoctorVerdict::Warning, "vf set pf0vf0 --quarantine off");
     only(&found(|port| port.vfs[0].active = false), DoctorVerdict::Warning, "modprobe igbvf");
-    let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (Family::Avf, false);
+    let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (CardFamily::Avf, false);
     only(&found(other), DoctorVerdict::Warning, "modprobe iavf");
     let slow = |port: &mut PortStatus| {
         port.vfs[0].function.rx.packets = 9_000;

@@ -4,7 +4,7 @@
 use host::measure::{DurationProbe, PROBES, ProbeResult, VirtualizationFeature, features};
 use lab::catalogue::{ConstantEffect, ModelConstant};
 use lab::here::{self, HostPrediction};
-use lab::runner::plan::Assignment;
+use lab::runner::plan::SettingAssignment;
 use serde::Serialize;
 
 use super::calibrate::{heading, json, save};
@@ -81,8 +81,8 @@ fn measure(probe: &DurationProbe) -> MachineMeasurement {
     }
 }
 
-fn file(settings: &[Assignment]) -> String {
-    let lines = settings.iter().map(|Assignment { key, value }| format!("{key}={value}\n"));
+fn file(settings: &[SettingAssignment]) -> String {
+    let lines = settings.iter().map(|SettingAssignment { key, value }| format!("{key}={value}\n"));
     HEADER.to_owned() + &lines.collect::<String>()
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::catalogue::Catalogue;
-use lab::runner::plan::{Assignment, Shard};
+use lab::runner::plan::{SettingAssignment, Shard};
 
 /// Subcommands of `softiov lab`.
 #[derive(Debug, clap::Subcommand)]
@@ -51,7 +51,7 @@ pub(crate) struct LabRunArgs {
     options: LabRunOptions,
     /// Fix a parameter at one value, or change a setting; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<Assignment>,
+    set: Vec<SettingAssignment>,
     /// Read settings from this file, one KEY=VALUE per line; --set overrides them.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,

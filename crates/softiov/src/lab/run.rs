@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use lab::catalogue::Catalogue;
-use lab::experiment::Point;
+use lab::experiment::ExperimentPoint;
 use lab::experiments::why_nothing;
-use lab::row::Row;
-use lab::runner::plan::{Assignment, ExperimentSelection};
+use lab::row::ResultRow;
+use lab::runner::plan::{ExperimentSelection, SettingAssignment};
 use lab::runner::progress::RunProgress;
 use lab::runner::{self, ExperimentOptions, LabError, RunObserver, RunResult};
 
@@ -48,7 +48,7 @@ fn run_seed(catalogue: &Catalogue, args: &LabRunArgs, seed: u64) -> anyhow::Resu
 }
 
 /// Reads the settings of a file; lines that begin with # are comments.
-fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
+fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<SettingAssignment>> {
     let Some(file) = file else { return Ok(Vec::new()) };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -114,11 +114,11 @@ impl RunObserver for ExperimentPrinter {
         self.progress.planned(points);
     }
 
-    fn done(&mut self, point: &Point) {
+    fn done(&mut self, point: &ExperimentPoint) {
         self.progress.done(point);
     }
 
-    fn row(&mut self, row: &Row) -> io::Result<()> {
+    fn row(&mut self, row: &ResultRow) -> io::Result<()> {
         if !self.json {
             return Ok(());
         }
@@ -136,7 +136,7 @@ pub(super) fn tables(run: &RunResult) -> String {
     tables.collect::<Vec<_>>().join("\n")
 }
 
-fn table(rows: &[&Row]) -> String {
+fn table(rows: &[&ResultRow]) -> String {
     let params: Vec<_> = rows[0].params.names().collect();
     let metrics: Vec<_> = rows[0].metrics.names().collect();
     let name = [rows[0].experiment.as_str()];

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Parser;
 use lab::catalogue::{Catalogue, SettingDefinition};
 use lab::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use lab::named::NamedValues;
 use lab::runner::RunResult;
@@ -55,7 +55,7 @@ fn catalogue() -> Catalogue {
     Catalogue { experiments: &[DOUBLE], settings: vec![setting], ..Catalogue::default() }
 }
 
-fn double(point: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn double(point: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mbps = point.axes.int("vms")? * context.settings.int("factor")?;
     if mbps < 0 {
         return Err(PointRunError::Invariant("frames came out of nowhere".into()));

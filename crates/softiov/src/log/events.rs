@@ -1,6 +1,6 @@
 //! Log lines as records for `softiov events`, which `daemon::events` stores.
 
-use daemon::events::{self, Event};
+use daemon::events::{self, HostEvent};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use tracing::Subscriber;
@@ -36,7 +36,7 @@ struct LogFields {
 }
 
 impl LogFields {
-    fn event(self, time: String, level: String) -> Event {
+    fn event(self, time: String, level: String) -> HostEvent {
         let Self { message, mut others } = self;
         let name = ABOUT.into_iter().find(|name| others.contains_key(*name));
         let about = name.and_then(|name| match others.remove(name)? {
@@ -45,7 +45,7 @@ impl LogFields {
         });
         // Most lines have suppressed no earlier ones.
         others.retain(|name, value| name != "suppressed" || *value != 0);
-        Event { number: 0, time, level, about, event: message, fields: others }
+        HostEvent { number: 0, time, level, about, event: message, fields: others }
     }
 
     fn keep(&mut self, field: &Field, value: Value) {

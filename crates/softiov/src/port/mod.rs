@@ -4,8 +4,8 @@ pub(crate) mod print;
 
 use crate::ask::{OutputOptions, PersistenceOptions, ask, show};
 use daemon::control::client;
-use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
-use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Storm};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
+use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ pub(crate) enum PortSubcommand {
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
         #[command(flatten)]
-        storm: Storm,
+        storm: StormControlSettings,
         #[command(flatten)]
         persistence: PersistenceOptions,
         #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) enum PortSubcommand {
         /// Kind of conduct: mailbox, spoofing, storm, interrupts, invalid or dma-faults.
         kind: String,
         #[command(flatten)]
-        limit: Limit,
+        limit: ConductThresholds,
         /// Drop the change when the host ends (default: the change survives a restart).
         #[arg(long)]
         volatile: bool,
@@ -86,7 +86,7 @@ pub(crate) struct MirrorArgs {
     vfs: Vec<u8>,
     /// Copy frames from the uplink (ingress), to the uplink (egress), or both.
     #[arg(long, value_enum)]
-    uplink: Option<Direction>,
+    uplink: Option<UplinkDirection>,
     /// Copy frames of these VLANs: any, or ids and ranges such as 10,20,100-199.
     #[arg(long, value_name = "LIST")]
     vlans: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) fn run(command: PortSubcommand) -> anyhow::Result<ExitCode> {
         PortSubcommand::Show { port, output } => return ask(ControlRequest::PortShow { port }, &output),
         PortSubcommand::Reset { port, output } => return ask(ControlRequest::PortReset { port }, &output),
         PortSubcommand::Set { port, vfs, storm, persistence, output } => {
-            let storm = Some(storm).filter(|storm| *storm != Storm::default());
+            let storm = Some(storm).filter(|storm| *storm != StormControlSettings::default());
             (port, PortSettings { vfs, storm, ..nothing() }, persistence, output)
         }
         PortSubcommand::Limit { port, kind, limit, volatile, output } => {
@@ -135,7 +135,7 @@ pub(crate) fn run(command: PortSubcommand) -> anyhow::Result<ExitCode> {
         }
     };
     let PersistenceOptions { default, volatile } = persistence;
-    ask(ControlRequest::PortSet { port, change: Change { set, default, volatile } }, &output)
+    ask(ControlRequest::PortSet { port, change: SettingsCommand { set, default, volatile } }, &output)
 }
 
 /// Prints a line for each port. The request is that of `vf list`; the VFs are not printed.

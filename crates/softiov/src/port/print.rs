@@ -1,9 +1,9 @@
 //! Text of ports and their settings, as `softiov port` prints it.
 
 use crate::vf::print::{function, port_line, settings};
-use daemon::control::status::{Answers, PortStatus};
+use daemon::control::status::{PfAnswerStatus, PortStatus};
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus};
-use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Settings};
+use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, SettingsGroup, UplinkDirection};
 use host::cpus::CpuList;
 use std::fmt::Write;
 
@@ -80,8 +80,8 @@ fn uplink(text: &mut String, status: &UplinkStatus) {
 }
 
 /// Returns the line about the PF driver: its requests and the latency of its replies.
-fn answers(answers: &Answers) -> String {
-    let Answers { requests, visits, most_a_visit, p50_ns, p99_ns, max_ns, .. } = *answers;
+fn answers(answers: &PfAnswerStatus) -> String {
+    let PfAnswerStatus { requests, visits, most_a_visit, p50_ns, p99_ns, max_ns, .. } = *answers;
     if requests == 0 {
         return "pf driver: no request yet".to_owned();
     }
@@ -93,12 +93,12 @@ fn answers(answers: &Answers) -> String {
     )
 }
 
-fn thresholds(limit: &Limit) -> String {
+fn thresholds(limit: &ConductThresholds) -> String {
     let from = |name: &str, threshold: Option<u32>| match threshold.unwrap_or(0) {
         0 => format!("{name} never"),
         events => format!("{name} {events}/s"),
     };
-    let Limit { warn, throttle, quarantine } = *limit;
+    let ConductThresholds { warn, throttle, quarantine } = *limit;
     [from("warn", warn), from("throttle", throttle), from("quarantine", quarantine)].join(", ")
 }
 
@@ -123,9 +123,9 @@ fn mirror(port: &str, rule: &MirrorRule) -> String {
     }
     if let Some(direction) = rule.uplink {
         let direction = match direction {
-            Direction::Ingress => "ingress",
-            Direction::Egress => "egress",
-            Direction::Both => "both",
+            UplinkDirection::Ingress => "ingress",
+            UplinkDirection::Egress => "egress",
+            UplinkDirection::Both => "both",
         };
         let _ = write!(text, ", uplink {direction}");
     }
@@ -138,19 +138,19 @@ fn mirror(port: &str, rule: &MirrorRule) -> String {
 #[cfg(test)]
 mod tests {
     use super::answers;
-    use daemon::control::status::Answers;
+    use daemon::control::status::PfAnswerStatus;
 
     #[test]
     fn pf_driver_line_shows_mailbox_requests_and_their_delays() {
-        assert_eq!(answers(&Answers::default()), "pf driver: no request yet");
-        let some = Answers {
+        assert_eq!(answers(&PfAnswerStatus::default()), "pf driver: no request yet");
+        let some = PfAnswerStatus {
             requests: 5,
             visits: 4,
             most_a_visit: 2,
             p50_ns: 6_200,
             p99_ns: 40_821,
             max_ns: 40_821,
-            ..Answers::default()
+            ..PfAnswerStatus::default()
         };
         assert_eq!(
             answers(&some),

@@ -3,12 +3,12 @@
 mod handover;
 mod watchdog;
 
-use crate::log::{EventRecordLayer, Log};
+use crate::log::{EventRecordLayer, HostLog};
 use crate::target::TargetHost;
 use anyhow::Context;
 use daemon::config::HostConfig;
 use daemon::control::client::{self, ControlClientError};
-use daemon::control::protocol::{Apply, ControlAnswer, ControlRequest, Difference};
+use daemon::control::protocol::{ApplyRequest, ConfigDifference, ControlAnswer, ControlRequest};
 use daemon::{MainThreadOrder, RunningHost, confine};
 use host::confine::{LandlockEnforcement, SeccompMode};
 use host::keep::{InheritedDescriptors, keeper};
@@ -186,10 +186,10 @@ fn reload(host: &RunningHost, target: &TargetHost) {
     // The reply may take seconds, and a signal to end must not wait for it.
     let thread = std::thread::Builder::new().name("reload".into()).spawn(move || {
         let asked = crate::apply::request(&file, &target, false)
-            .map(|apply| ControlRequest::Apply(Apply { reload: true, ..apply }))
+            .map(|apply| ControlRequest::Apply(ApplyRequest { reload: true, ..apply }))
             .and_then(|request| Ok(client::ask(&socket, request)?));
         match asked {
-            Ok(ControlAnswer::Difference(Difference { changes, .. })) => {
+            Ok(ControlAnswer::Difference(ConfigDifference { changes, .. })) => {
                 tracing::info!(
                     file = %file.display(),
                     changes = changes.len(),
@@ -225,8 +225,8 @@ fn end_gracefully(
 }
 
 /// Creates the log of this process; RUST_LOG selects its lines.
-fn collect_log() -> Log {
-    let log = Log::new();
+fn collect_log() -> HostLog {
+    let log = HostLog::new();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
@@ -240,7 +240,7 @@ fn collect_log() -> Log {
 }
 
 /// Starts writing the log to standard error, and logs panics.
-fn start_log(log: &Log, config: Option<&HostConfig>) -> anyhow::Result<()> {
+fn start_log(log: &HostLog, config: Option<&HostConfig>) -> anyhow::Result<()> {
     let gives_up = config.map(confine::helper).transpose()?;
     // A descriptor of the log's own, so that other writers to standard error do not wait for the log.
     let out = File::from(std::io::stderr().as_fd().try_clone_to_owned()?);

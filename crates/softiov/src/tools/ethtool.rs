@@ -7,10 +7,10 @@ use crate::output;
 use crate::target::TargetHost;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::functions::PciFunction;
-use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
-use daemon::settings::{Coalesce, VfSettings};
+use daemon::settings::{CoalesceMode, VfSettings};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -171,7 +171,7 @@ const USECS_PER_SECOND: u32 = 1_000_000;
 
 /// Returns the text of `-c`: `max_interrupts` as the time between two interrupts, and adaptive coalescing.
 fn coalescing(vf: &VfStatus) -> String {
-    let adaptive = vf.settings.coalesce == Some(Coalesce::Adaptive);
+    let adaptive = vf.settings.coalesce == Some(CoalesceMode::Adaptive);
     let usecs = vf.settings.max_interrupts.filter(|rate| *rate > 0).map_or(0, |rate| USECS_PER_SECOND / rate);
     let mut text = format!(
         "Coalesce parameters for {}:\nAdaptive RX: {}  TX: n/a\n",
@@ -204,8 +204,8 @@ fn parse_coalesce(words: &[String]) -> Result<VfSettings, ToolExit> {
         let wrong =
             || ToolExit::new(format!("ethtool (-C): invalid value '{value}' for parameter '{name}'"), 1);
         match (name.as_str(), value.as_str()) {
-            ("adaptive-rx", "on") => set.coalesce = Some(Coalesce::Adaptive),
-            ("adaptive-rx", "off") => set.coalesce = Some(Coalesce::Guest),
+            ("adaptive-rx", "on") => set.coalesce = Some(CoalesceMode::Adaptive),
+            ("adaptive-rx", "off") => set.coalesce = Some(CoalesceMode::Guest),
             ("adaptive-rx", _) => return Err(wrong()),
             ("rx-usecs", value) => {
                 let usecs: u32 = value.parse().map_err(|_| wrong())?;
@@ -251,7 +251,10 @@ fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Re
         Ok(set) => set,
         Err(exit) => return Ok(Err(exit)),
     };
-    match client::ask(socket, ControlRequest::VfSet { vf: vf.name.clone(), change: Change::kept(set) }) {
+    match client::ask(
+        socket,
+        ControlRequest::VfSet { vf: vf.name.clone(), change: SettingsCommand::kept(set) },
+    ) {
         Ok(_) => Ok(Ok(String::new())),
         Err(ControlClientError::Refused(why)) => {
             Ok(Err(ToolExit::new("netlink error: Invalid argument", 1).with_hint(&why)))
@@ -290,7 +293,7 @@ mod tests {
     use super::{
         EthtoolCommand, PciFunction, coalescing, driver, find, parse, parse_coalesce, ring_text, statistics,
     };
-    use daemon::settings::Coalesce;
+    use daemon::settings::CoalesceMode;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -301,7 +304,7 @@ mod tests {
     fn coalescing_is_printed_as_ethtool_prints_it() {
         let mut port = crate::sample::port();
         port.vfs[0].settings.max_interrupts = Some(8000);
-        port.vfs[0].settings.coalesce = Some(Coalesce::Adaptive);
+        port.vfs[0].settings.coalesce = Some(CoalesceMode::Adaptive);
         let text = coalescing(&port.vfs[0]);
         assert!(
             text.starts_with("Coalesce parameters for pf0vf0:\nAdaptive RX: on  TX: n/a\nstats-block"),
@@ -344,7 +347,7 @@ mod tests {
     #[test]
     fn coalesce_parameters_are_parsed_as_by_ethtool() {
         let set = parse_coalesce(&words("adaptive-rx off rx-usecs 125")).unwrap();
-        assert_eq!((set.coalesce, set.max_interrupts), (Some(Coalesce::Guest), Some(8000)));
+        assert_eq!((set.coalesce, set.max_interrupts), (Some(CoalesceMode::Guest), Some(8000)));
         assert_eq!(parse_coalesce(&words("rx-usecs 0")).unwrap().max_interrupts, Some(0));
         for (text, message) in [
             ("foo 1", "ethtool (-C): unknown parameter 'foo'"),

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::Context;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
-use daemon::{Entry, Recording};
+use daemon::{FlightEntry, FlightRecording};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,13 +48,13 @@ pub(crate) fn run(args: VfFlightArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(file: &Path) -> anyhow::Result<Recording> {
+fn load(file: &Path) -> anyhow::Result<FlightRecording> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("{} is not a flight recording of a VF", file.display()))
 }
 
-fn ask(socket: &Path, vf: String) -> Result<Recording, ControlClientError> {
+fn ask(socket: &Path, vf: String) -> Result<FlightRecording, ControlClientError> {
     match client::ask(socket, ControlRequest::VfFlight { vf })? {
         ControlAnswer::Flight(recording) => Ok(recording),
         _ => Err(ControlClientError::OtherAnswer),
@@ -62,8 +62,8 @@ fn ask(socket: &Path, vf: String) -> Result<Recording, ControlClientError> {
 }
 
 /// Returns a flight recording as text, one line per entry.
-pub(crate) fn text(recording: &Recording) -> String {
-    let Recording { vf, time_ns, because, lost, entries } = recording;
+pub(crate) fn text(recording: &FlightRecording) -> String {
+    let FlightRecording { vf, time_ns, because, lost, entries } = recording;
     let because = because.as_ref().map_or(String::new(), |why| format!(", quarantined for {why}"));
     let mut text = format!("{vf} at {} UTC{because}", time(*time_ns));
     if *lost > 0 {
@@ -77,8 +77,8 @@ pub(crate) fn text(recording: &Recording) -> String {
     text
 }
 
-fn line(entry: &Entry) -> String {
-    let Entry { before_ns, what, name, offset, value, times, region: _ } = entry;
+fn line(entry: &FlightEntry) -> String {
+    let FlightEntry { before_ns, what, name, offset, value, times, region: _ } = entry;
     let micros = before_ns / 1000;
     let before = format!("-{}.{:06}s", micros / 1_000_000, micros % 1_000_000);
     let mut line = format!("{before:>14}  {what:7}");
@@ -103,11 +103,11 @@ fn line(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use daemon::{Entry, Recording};
+    use daemon::{FlightEntry, FlightRecording};
 
     #[test]
     fn flight_recording_prints_one_line_per_entry_with_its_age() {
-        let entry = |what: &str, name: Option<&str>| Entry {
+        let entry = |what: &str, name: Option<&str>| FlightEntry {
             before_ns: 1_234_567_000,
             what: what.to_owned(),
             name: name.map(str::to_owned),
@@ -116,21 +116,21 @@ mod tests {
             value: None,
             times: 1,
         };
-        let recording = Recording {
+        let recording = FlightRecording {
             vf: "pf0vf0".into(),
             time_ns: 3_661_000_000_000,
             because: Some("spoofing".into()),
             lost: 3,
             entries: vec![
                 entry("a client has connected", None),
-                Entry {
+                FlightEntry {
                     region: Some(0),
                     offset: Some(0x800),
                     value: Some(6),
                     ..entry("write", Some("VMBMEM[0] reset"))
                 },
-                Entry { times: 2, ..entry("dropped", Some("spoofed")) },
-                Entry { value: Some(7), ..entry("offence", Some("spoofing")) },
+                FlightEntry { times: 2, ..entry("dropped", Some("spoofed")) },
+                FlightEntry { value: Some(7), ..entry("offence", Some("spoofing")) },
             ],
         };
         assert_eq!(

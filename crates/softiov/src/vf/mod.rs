@@ -4,7 +4,7 @@ pub(crate) mod flight;
 pub(crate) mod print;
 
 use crate::ask::{OutputOptions, PersistenceOptions, ask};
-use daemon::control::protocol::{Change, ControlRequest};
+use daemon::control::protocol::{ControlRequest, SettingsCommand};
 use daemon::settings::VfSettings;
 use std::process::ExitCode;
 
@@ -53,9 +53,10 @@ pub(crate) fn run(command: VfSubcommand) -> anyhow::Result<ExitCode> {
     match command {
         VfSubcommand::List { output } => ask(ControlRequest::PortList, &output),
         VfSubcommand::Show { vf, output } => ask(ControlRequest::VfShow { vf }, &output),
-        VfSubcommand::Set { vf, set, persistence: PersistenceOptions { default, volatile }, output } => {
-            ask(ControlRequest::VfSet { vf, change: Change { set: *set, default, volatile } }, &output)
-        }
+        VfSubcommand::Set { vf, set, persistence: PersistenceOptions { default, volatile }, output } => ask(
+            ControlRequest::VfSet { vf, change: SettingsCommand { set: *set, default, volatile } },
+            &output,
+        ),
         VfSubcommand::Flight(args) => flight::run(args),
         VfSubcommand::Disconnect { vf, output } => ask(ControlRequest::VfDisconnect { vf }, &output),
     }

@@ -1,10 +1,11 @@
 //! Ports and VFs as text, in the manner of `ip link show`.
 
-use daemon::config::file::Family;
+use daemon::config::file::CardFamily;
 use daemon::control::status::{
-    Conduct, Filters, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus, remedy,
+    ConnectedVmm, FunctionStatus, PortStatus, SettingOrigin, VfConductStatus, VfFilterStatus,
+    VfMailboxStatus, VfStatus, remedy,
 };
-use daemon::settings::{SettingValues, Settings};
+use daemon::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,7 +26,7 @@ pub(crate) fn list(ports: &[PortStatus]) -> String {
 pub(crate) fn port_line(port: &PortStatus) -> String {
     let PortStatus { name, family, mac, uplink, .. } = port;
     let family =
-        if *family == Family::default() { String::new() } else { format!(" family {}", family.name()) };
+        if *family == CardFamily::default() { String::new() } else { format!(" family {}", family.name()) };
     let mut line = format!("{name}: link/ether {mac}{family} uplink {uplink} state {}", state(port.link));
     if let Some(pf) = &port.pf {
         let _ = write!(line, ", pf for a guest at {}{}", pf.socket.display(), client(pf.peer.as_ref()));
@@ -55,13 +56,13 @@ fn line(vf: &VfStatus) -> String {
 }
 
 /// Returns a VF's quarantine and throttling, for its line.
-fn restraint(conduct: &Conduct) -> String {
+fn restraint(conduct: &VfConductStatus) -> String {
     let cause = conduct.quarantine.as_ref();
     let quarantined = cause.map_or(String::new(), |cause| format!(", quarantined ({cause})"));
     quarantined + if conduct.throttled { ", throttled" } else { "" }
 }
 
-fn client(peer: Option<&Peer>) -> String {
+fn client(peer: Option<&ConnectedVmm>) -> String {
     peer.map_or(", no client".to_owned(), |peer| format!(", client pid {}", peer.pid))
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     let joined = if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") };
     let _ = writeln!(text, "    rid {}, member of vlans {joined}", vf.rid);
     if vf.filters.cut {
-        let Filters { used, most, .. } = vf.filters;
+        let VfFilterStatus { used, most, .. } = vf.filters;
         let _ = writeln!(
             text,
             "    warning: the guest's address list was cut short ({used} of {most} filters in use): frames to other groups \
@@ -91,14 +92,14 @@ pub(crate) fn show(vf: &VfStatus) -> String {
 }
 
 /// Appends settings with their values, grouped by origin; defaults come first.
-pub(crate) fn settings(text: &mut String, leaves: &SettingValues, origins: &BTreeMap<String, Origin>) {
+pub(crate) fn settings(text: &mut String, leaves: &SettingValues, origins: &BTreeMap<String, SettingOrigin>) {
     for (origin, title) in [
-        (Origin::Default, "by default"),
-        (Origin::File, "from the file"),
-        (Origin::Kept, "kept"),
-        (Origin::Volatile, "volatile"),
+        (SettingOrigin::Default, "by default"),
+        (SettingOrigin::File, "from the file"),
+        (SettingOrigin::Kept, "kept"),
+        (SettingOrigin::Volatile, "volatile"),
     ] {
-        let of = |key: &String| origins.get(key).copied().unwrap_or(Origin::Default);
+        let of = |key: &String| origins.get(key).copied().unwrap_or(SettingOrigin::Default);
         let some = leaves.iter().filter(|(key, _)| of(key) == origin);
         let some: Vec<String> = some.map(|(key, value)| format!("{key} {}", shown(value))).collect();
         if !some.is_empty() {
@@ -124,7 +125,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-fn conduct(text: &mut String, conduct: &Conduct) {
+fn conduct(text: &mut String, conduct: &VfConductStatus) {
     if let Some(cause) = &conduct.quarantine {
         let _ = writeln!(text, "    quarantined: {cause}; release the VF with --quarantine off");
     }
@@ -182,8 +183,8 @@ pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
     );
 }
 
-fn mailbox(text: &mut String, mailbox: &Mailbox) {
-    let Mailbox { requests, granted, refused, unanswered, resets, notices } = mailbox;
+fn mailbox(text: &mut String, mailbox: &VfMailboxStatus) {
+    let VfMailboxStatus { requests, granted, refused, unanswered, resets, notices } = mailbox;
     let _ = writeln!(text, "    requests: {}, granted {granted}, unanswered {unanswered}", list_of(requests));
     let _ = writeln!(text, "    refused: {}", list_of(refused));
     for (reason, remedy) in refused.keys().filter_map(|reason| Some((reason, remedy(reason)?))) {
@@ -202,11 +203,11 @@ fn list_of(counts: &BTreeMap<String, u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::restraint;
-    use daemon::control::status::Conduct;
+    use daemon::control::status::VfConductStatus;
 
     #[test]
     fn vf_line_shows_quarantine_and_throttling() {
-        let mut conduct = Conduct::default();
+        let mut conduct = VfConductStatus::default();
         assert_eq!(restraint(&conduct), "");
         conduct.throttled = true;
         assert_eq!(restraint(&conduct), ", throttled");

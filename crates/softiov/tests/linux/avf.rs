@@ -13,7 +13,7 @@ use crate::guest::{IperfResult, ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
 use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
-use daemon::control::status::{Interventions, VfStatus};
+use daemon::control::status::{VfStatus, VmmInterventions};
 
 /// An unmodified Debian kernel binds iavf to the VF, gets the address and link that the PF assigns, and exchanges
 /// pings of every size and TCP with another VF, both ways, with checksum and segmentation offload. A VF with mapped
@@ -46,7 +46,7 @@ struct RegisterCost {
 
 impl RegisterCost {
     fn of(vf: &VfStatus) -> Self {
-        let Interventions { reads, posted_writes, synchronous_writes, .. } = vf.interventions;
+        let VmmInterventions { reads, posted_writes, synchronous_writes, .. } = vf.interventions;
         let messages = reads + posted_writes + synchronous_writes;
         Self { packets: vf.rx.packets + vf.tx.packets, messages }
     }

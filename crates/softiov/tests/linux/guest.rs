@@ -2,7 +2,7 @@
 
 use crate::world::PF;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
-use linux_guest::{Assets, BackgroundScript, GuestBuilder, GuestCommandOutput, LinuxGuest};
+use linux_guest::{BackgroundScript, BootFiles, GuestBuilder, GuestCommandOutput, LinuxGuest};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ impl ScenarioGuest {
     /// Starts a guest whose addresses end in `number`.
     pub(crate) fn spawn(
         builder: GuestBuilder,
-        assets: &Assets,
+        assets: &BootFiles,
         vf: &'static str,
         number: u8,
     ) -> Result<Self> {

@@ -7,7 +7,7 @@ use crate::served::HostWithKeeper;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
-use linux_guest::Assets;
+use linux_guest::BootFiles;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -39,7 +39,7 @@ pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckO
 }
 
 /// Starts a QEMU without a machine, whose hub joins two streams.
-fn hub(assets: &Assets, paths: [&Path; 2]) -> Result<Child> {
+fn hub(assets: &BootFiles, paths: [&Path; 2]) -> Result<Child> {
     let mut qemu = assets.qemu().command();
     qemu.args(["-machine", "none", "-nodefaults", "-nographic", "-monitor", "none", "-serial", "none"]);
     for (n, path) in paths.iter().enumerate() {

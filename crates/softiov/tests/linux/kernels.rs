@@ -7,7 +7,7 @@ use crate::igb;
 use crate::report::CheckOutcome;
 use crate::world::{ALICE_AVF, LinuxTestbed, PF, VISITOR, VISITOR_AVF};
 use anyhow::{Context, Result, ensure};
-use linux_guest::{Assets, KernelSeries};
+use linux_guest::{BootFiles, KernelSeries};
 
 /// Payload of pings at an MTU of 9000, bytes.
 const JUMBO: u32 = 8000;
@@ -41,7 +41,7 @@ pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result
 
 /// Boots a guest on the PF, runs its driver's tests, exchanges traffic, and returns its kernel's release.
 fn drive_the_pf(world: &mut LinuxTestbed, series: KernelSeries) -> Result<String> {
-    let assets = Assets::prepare(series)?;
+    let assets = BootFiles::prepare(series)?;
     let builder = world.builder(series.name(), PF).cpus(2);
     let guest = world.boot_in_place_of_dave(builder, &assets)?;
     guest.settle()?;
@@ -59,7 +59,7 @@ fn drive_the_pf(world: &mut LinuxTestbed, series: KernelSeries) -> Result<String
 
 /// Boots a guest on a VF of each family, exchanges traffic, and returns its kernel's release.
 fn join_in(world: &LinuxTestbed, series: KernelSeries) -> Result<String> {
-    let assets = Assets::prepare(series)?;
+    let assets = BootFiles::prepare(series)?;
     let builder = world.builder(series.name(), VISITOR).vf_socket(world.socket(VISITOR_AVF)).cpus(2);
     let visitor = world.boot_visitor(builder, &assets)?;
     visitor.settle()?;

@@ -7,7 +7,7 @@ use crate::report::CheckOutcome;
 use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
-use daemon::settings::{MirrorRule, Storm};
+use daemon::settings::{MirrorRule, StormControlSettings};
 use daemon::settings::{PortSettings, VfSettings};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -337,7 +337,11 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<Ch
     let [alice, bob, carol] = world.everyone()?;
     alice.reach(&bob.address())?;
     let limit = |broadcast| {
-        let storm = Storm { broadcast: Some(broadcast), interval: Some(10), ..Storm::default() };
+        let storm = StormControlSettings {
+            broadcast: Some(broadcast),
+            interval: Some(10),
+            ..StormControlSettings::default()
+        };
         world.change_port(PortSettings { storm: Some(storm), ..PortSettings::default() })
     };
     let flood = || -> Result<[(u64, u64); 2]> {

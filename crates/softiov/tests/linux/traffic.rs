@@ -4,7 +4,7 @@ use crate::guest::{ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Error, Result, ensure};
-use daemon::control::status::Traffic;
+use daemon::control::status::TrafficCounts;
 
 /// Amount of a flow: enough to fill every ring many times, and a second or less on an emulated CPU.
 const AMOUNT: &str = "-n 24M";
@@ -143,7 +143,7 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutc
 }
 
 /// Returns packets and bytes as the card's registers count them.
-fn with_check_sequences(traffic: Traffic) -> [u64; 2] {
+fn with_check_sequences(traffic: TrafficCounts) -> [u64; 2] {
     [traffic.packets, traffic.bytes + 4 * traffic.packets]
 }
 
@@ -157,7 +157,7 @@ fn both_ways(world: &LinuxTestbed) -> Result<[(&ScenarioGuest, &ScenarioGuest); 
 }
 
 /// Returns the mean size of the frames between two readings, bytes.
-pub(crate) fn frame_size(before: Traffic, after: Traffic) -> u64 {
+pub(crate) fn frame_size(before: TrafficCounts, after: TrafficCounts) -> u64 {
     (after.bytes - before.bytes) / (after.packets - before.packets).max(1)
 }
 

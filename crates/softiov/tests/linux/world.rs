@@ -9,11 +9,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Change, ControlAnswer, ControlRequest};
+use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
-use daemon::settings::{Coalesce, PortSettings, Storm, VfSettings};
+use daemon::settings::{CoalesceMode, PortSettings, StormControlSettings, VfSettings};
 
-use linux_guest::{Assets, DpdkSeries, GuestBuilder, KernelSeries, LinuxGuest};
+use linux_guest::{BootFiles, DpdkSeries, GuestBuilder, KernelSeries, LinuxGuest};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::thread::scope;
@@ -74,7 +74,7 @@ pub(crate) struct LinuxTestbed {
     dpdk: Option<ScenarioGuest>,
     /// Another host with guests of its own, for checks that end the host.
     pub(crate) survival: Option<SurvivalTestbed>,
-    assets: Assets,
+    assets: BootFiles,
     host: RunningHost,
     /// Network beyond the uplinks, or the reason for its absence.
     pub(crate) wire: Result<WireNamespace, String>,
@@ -84,7 +84,7 @@ pub(crate) struct LinuxTestbed {
 impl LinuxTestbed {
     /// Starts the host of the scenario.
     pub(crate) fn start() -> Result<Self> {
-        let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+        let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
         let runtime_dir = TempDir::new()?;
         let wire = WireNamespace::open().map_err(|error| format!("{error:#}"));
         let file = HostConfig::parse(&config(wire.as_ref().ok())).map_err(|error| anyhow!(error))?;
@@ -192,7 +192,7 @@ impl LinuxTestbed {
     pub(crate) fn boot_in_place_of_dave(
         &mut self,
         builder: GuestBuilder,
-        assets: &Assets,
+        assets: &BootFiles,
     ) -> Result<ScenarioGuest> {
         self.send_visitors_home()?;
         boot_on_pf(builder, assets)
@@ -237,7 +237,7 @@ impl LinuxTestbed {
     }
 
     /// Boots a guest on [`VISITOR`].
-    pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &Assets) -> Result<ScenarioGuest> {
+    pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest> {
         let visitor = ScenarioGuest::spawn(builder, assets, VISITOR, 5)?;
         visitor.linux.wait_ready(BOOT)?;
         Ok(visitor)
@@ -249,7 +249,7 @@ impl LinuxTestbed {
     }
 
     /// Returns the assets of most guests.
-    pub(crate) fn assets(&self) -> &Assets {
+    pub(crate) fn assets(&self) -> &BootFiles {
         &self.assets
     }
 
@@ -278,7 +278,7 @@ impl LinuxTestbed {
 
     /// Changes a VF's policy.
     pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
-        self.ask(ControlRequest::VfSet { vf: vf.to_owned(), change: Change::volatile(change) })
+        self.ask(ControlRequest::VfSet { vf: vf.to_owned(), change: SettingsCommand::volatile(change) })
     }
 
     /// Resets a port of the scenario's host.
@@ -290,7 +290,7 @@ impl LinuxTestbed {
     pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus> {
         match ask(
             self.host.control_socket(),
-            ControlRequest::PortSet { port: "pf0".into(), change: Change::volatile(change) },
+            ControlRequest::PortSet { port: "pf0".into(), change: SettingsCommand::volatile(change) },
         )? {
             ControlAnswer::Port(port) => Ok(*port),
             _ => bail!("unexpected answer to the change of a port"),
@@ -332,7 +332,7 @@ fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()>
     })
 }
 
-fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<ScenarioGuest> {
+fn boot_on_pf(builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest> {
     let guest = ScenarioGuest::spawn(builder, assets, PF, 4)?;
     guest.linux.wait_ready(BOOT)?;
     Ok(guest)
@@ -354,7 +354,7 @@ fn defaults(mac: &str) -> VfSettings {
         rss: Some(false),
         min_interrupts: Some(0),
         max_interrupts: Some(0),
-        coalesce: Some(Coalesce::Guest),
+        coalesce: Some(CoalesceMode::Guest),
         quarantine: Some(false),
         ..VfSettings::default()
     }
@@ -362,7 +362,7 @@ fn defaults(mac: &str) -> VfSettings {
 
 /// Returns settings without storm control and mirrors.
 fn no_rules() -> PortSettings {
-    let storm = Storm { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
+    let storm = StormControlSettings { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
     let mirror = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();
     PortSettings { storm: Some(storm), mirror, ..PortSettings::default() }
 }

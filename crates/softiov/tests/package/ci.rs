@@ -8,7 +8,7 @@ use crate::page::{self, Reader};
 use crate::vmm;
 use anyhow::Result;
 use host::test_support::skipped;
-use linux_guest::{Assets, KernelSeries};
+use linux_guest::{BootFiles, KernelSeries};
 use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
@@ -23,7 +23,7 @@ fn commands_of_pages_first_vm_and_ci_work_with_the_package() -> Result<()> {
         skipped("the guide's pages with virtual machines", obstacle);
         return Ok(());
     }
-    let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+    let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
     let cache = linux_guest::cache_folder()?;
     let example = Path::new(EXAMPLE).canonicalize()?;
     let machine = DebianMachine::boot(&[&cache, &example])?;

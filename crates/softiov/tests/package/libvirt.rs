@@ -6,7 +6,7 @@ use crate::machine::{DebianMachine, obstacle};
 use crate::vmm::{self, QEMU};
 use anyhow::{Context, Result};
 use host::test_support::skipped;
-use linux_guest::{Assets, KernelSeries};
+use linux_guest::{BootFiles, KernelSeries};
 use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
@@ -19,7 +19,7 @@ fn libvirt_system_and_session_guests_exchange_pings() -> Result<()> {
         skipped("libvirt", obstacle);
         return Ok(());
     }
-    let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+    let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
     let cache = linux_guest::cache_folder()?;
     let example = Path::new(EXAMPLE).canonicalize()?;
     let machine = DebianMachine::boot(&[&cache, &example])?;

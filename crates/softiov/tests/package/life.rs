@@ -4,7 +4,7 @@ use crate::built;
 use crate::machine::{DebianMachine, obstacle};
 use anyhow::{Result, ensure};
 use host::test_support::skipped;
-use linux_guest::{Assets, BackgroundScript, KernelSeries, LinuxGuest};
+use linux_guest::{BackgroundScript, BootFiles, KernelSeries, LinuxGuest};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn debian_package_installs_upgrades_under_guests_and_purges() -> Result<()> {
     machine.run(&format!("dpkg -i {}", first.display()))?;
     the_unit_is_up_and_confined(&machine)?;
 
-    let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+    let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
     let guests = [1, 2].map(|number| boot(&machine, &assets, number));
     let [one, two] = guests;
     let (one, two) = (one?, two?);
@@ -99,7 +99,7 @@ fn the_unit_is_up_and_confined(machine: &DebianMachine) -> Result<()> {
     Ok(())
 }
 
-fn boot(machine: &DebianMachine, assets: &Assets, number: u8) -> Result<LinuxGuest> {
+fn boot(machine: &DebianMachine, assets: &BootFiles, number: u8) -> Result<LinuxGuest> {
     let socket = machine.place(&format!("/run/softiov/pf0vf{number}/vf.sock"));
     Ok(LinuxGuest::builder(format!("guest{number}")).vf_socket(socket).spawn(assets)?)
 }

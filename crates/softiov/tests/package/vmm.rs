@@ -2,14 +2,14 @@
 
 use crate::machine::DebianMachine;
 use anyhow::Result;
-use linux_guest::Assets;
+use linux_guest::BootFiles;
 use std::path::Path;
 
 /// Path of QEMU in the machine.
 pub(crate) const QEMU: &str = "/usr/local/bin/qemu-system-x86_64";
 
 /// Installs a script that starts the QEMU in the cache, which the machine must have.
-pub(crate) fn install(machine: &DebianMachine, assets: &Assets) -> Result<()> {
+pub(crate) fn install(machine: &DebianMachine, assets: &BootFiles) -> Result<()> {
     let command = assets.qemu().command();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();

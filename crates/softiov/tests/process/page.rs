@@ -19,7 +19,7 @@ pub(crate) struct DocumentedCommand {
     pub(crate) printed: Option<String>,
 }
 
-/// Returns a page of the guide by tasks.
+/// Returns a page of the task guide.
 pub(crate) fn guide(name: &str) -> String {
     let path = format!("{}/../../docs/guide/{name}.md", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))

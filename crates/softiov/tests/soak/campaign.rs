@@ -54,7 +54,7 @@ enum CampaignLoad {
 
 /// Running campaign of events. Guests are dropped before their host.
 #[derive(Debug)]
-pub(crate) struct Campaign {
+pub(crate) struct SoakCampaign {
     seed: u64,
     wait: String,
     random: RandomGenerator,
@@ -71,7 +71,7 @@ pub(crate) struct Campaign {
     losses: Vec<CampaignFailure>,
 }
 
-impl Campaign {
+impl SoakCampaign {
     /// Starts host and guests.
     pub(crate) fn begin(options: &CampaignOptions, seed: u64) -> Result<Self> {
         let served = Served::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;

@@ -4,7 +4,7 @@
 use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
 use crate::served::Served;
 use anyhow::{Context, Result, bail, ensure};
-use linux_guest::{Assets, BackgroundScript, GuestError, KernelSeries, LinuxGuest};
+use linux_guest::{BackgroundScript, BootFiles, GuestError, KernelSeries, LinuxGuest};
 use std::time::{Duration, Instant};
 
 /// VFs of the machines.
@@ -39,11 +39,11 @@ impl MachineGroup {
         Self { machines: Vec::new(), bytes: 0 }
     }
 
-    /// Boots the machines, and connects each to the next.
+    /// Boots a virtual machine for each VF, and opens a TCP flow from each to the next.
     pub(crate) fn boot(served: &Served) -> Result<Self> {
         let this = std::env::current_exe()?;
         let program = this.file_name().and_then(|name| name.to_str()).context("this program has no name")?;
-        let assets = Assets::prepare(KernelSeries::Bookworm61)?.with_program(&this)?;
+        let assets = BootFiles::prepare(KernelSeries::Bookworm61)?.with_program(&this)?;
         let spawn = |vf: &u8| {
             let socket = served.socket(&format!("pf0vf{vf}"));
             LinuxGuest::builder(format!("linux on pf0vf{vf}")).vf_socket(socket).spawn(&assets)

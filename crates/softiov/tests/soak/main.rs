@@ -22,7 +22,7 @@ mod report;
 #[path = "../process/served.rs"]
 mod served;
 
-use campaign::Campaign;
+use campaign::SoakCampaign;
 use clap::Parser;
 use connection::GuestTask;
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
     let seed = options.seed.unwrap_or_else(clock);
     eprintln!("seed {seed}");
-    let outcome = Campaign::begin(&options, seed)?.run()?;
+    let outcome = SoakCampaign::begin(&options, seed)?.run()?;
     if options.json {
         println!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {

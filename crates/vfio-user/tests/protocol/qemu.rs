@@ -14,7 +14,7 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
     [words(&[argsz, 0, index, 0]), vec![0; 16]].concat()
 }
 
-/// Sends version, information, all regions, interrupts, and configuration space in one block.
+/// Requests the version, information on the device, each region and interrupt, and reads configuration space at once.
 fn realize(script: &mut ScriptedSession) {
     script.ask(1, &version_body(QEMU_CAPABILITIES));
     assert_eq!(script.ask(4, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));

@@ -9,9 +9,9 @@ use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, region_flags};
 
 /// Device of registers that never allocates.
-struct RegisterDevice([u8; 256]);
+struct ByteArrayDevice([u8; 256]);
 
-impl ServedDevice<i32> for RegisterDevice {
+impl ServedDevice<i32> for ByteArrayDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo { flags: 2, regions: 9, irqs: 5 }
     }
@@ -48,7 +48,7 @@ struct InMemoryConnection {
     client: Client<i32>,
     requests: MessageOutbox<i32>,
     session: ServerSession<i32>,
-    device: RegisterDevice,
+    device: ByteArrayDevice,
     replies: MessageOutbox<i32>,
 }
 
@@ -88,7 +88,7 @@ fn reads_and_writes_of_a_running_session_do_not_allocate() {
         client: Client::new(),
         requests: MessageOutbox::new(),
         session: ServerSession::default(),
-        device: RegisterDevice([0; 256]),
+        device: ByteArrayDevice([0; 256]),
         replies: MessageOutbox::new(),
     };
     ends.client.version(&mut ends.requests);

@@ -1,7 +1,7 @@
 //! Delays of the PF driver's answers, as a Prometheus histogram. The port has counted them in buckets already, so this
 //! builds the wire format instead of using the library's histogram, which counts single values.
 
-use crate::control::status::{Answers, PortStatus};
+use crate::control::status::{PfAnswerStatus, PortStatus};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
 /// Returns the histograms of the ports with a PF driver, or `None` if there is no such port.
@@ -17,7 +17,7 @@ pub(super) fn family(ports: &[PortStatus]) -> Option<MetricFamily> {
     any.then_some(family)
 }
 
-fn metric(port: &str, answers: &Answers) -> Metric {
+fn metric(port: &str, answers: &PfAnswerStatus) -> Metric {
     let mut label = LabelPair::default();
     label.set_name("pf".to_owned());
     label.set_value(port.to_owned());

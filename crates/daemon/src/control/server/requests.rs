@@ -133,7 +133,7 @@ fn handed_over() -> RequestFailure {
 mod tests {
     use super::{MOST, RequestSender};
     use crate::control::problem::ProblemKind;
-    use crate::control::protocol::{ControlAnswer, ControlRequest, Upgraded};
+    use crate::control::protocol::{ControlAnswer, ControlRequest, UpgradeResult};
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
@@ -183,7 +183,7 @@ mod tests {
         let mut begun = Vec::new();
         queue.serve(&AtomicBool::new(false), |request| {
             begun.push(request);
-            Ok(ControlAnswer::Upgraded(Upgraded { pid: 1 }))
+            Ok(ControlAnswer::Upgraded(UpgradeResult { pid: 1 }))
         });
         let (upgrade, list) = clients.join().unwrap();
         assert!(upgrade.is_ok() && begun == [ControlRequest::Upgrade]);

@@ -1,6 +1,6 @@
 //! Errands: work for a client that may take long, such as mapping its memory, taking its eventfds, and closing
 //! both. A function's [`BlockingWorker`] does the work while the port's loop continues. The result comes back as a
-//! [`CompletedCall`].
+//! [`CompletedBlockingCall`].
 //!
 //! Each function has a worker of its own. So one client's memory, however large, delays no other client, and
 //! neither do descriptors that block when they are closed. `device` uses the results.
@@ -24,7 +24,7 @@ const MOST: usize = 64;
 
 /// Result of a blocking call for a client, from the worker thread.
 #[derive(Debug)]
-pub(in crate::port) struct CompletedCall {
+pub(in crate::port) struct CompletedBlockingCall {
     pub(super) function: Function,
     /// Number of the client for which the call was made ([`BlockingCalls::next_client`]).
     pub(super) client: u64,
@@ -75,7 +75,7 @@ impl BlockingCallOutcome {
 pub(in crate::port) struct CompletionSender {
     /// Keeps descriptors of new clients. It closes none, so no client can delay it.
     clerk: BlockingWorker,
-    done: mpsc::Sender<CompletedCall>,
+    done: mpsc::Sender<CompletedBlockingCall>,
     /// Wakes the port's loop.
     waker: ThreadWaker,
 }
@@ -87,7 +87,7 @@ impl CompletionSender {
         port: &str,
         waker: &ThreadWaker,
         confined: &PreparedSandbox,
-    ) -> Result<(Self, mpsc::Receiver<CompletedCall>), SandboxError> {
+    ) -> Result<(Self, mpsc::Receiver<CompletedBlockingCall>), SandboxError> {
         let clerk = BlockingWorker::start_confined(&format!("keep {port}"), confined)?;
         let (done, receiver) = mpsc::channel();
         Ok((Self { clerk, done, waker: waker.clone() }, receiver))
@@ -116,7 +116,7 @@ impl BlockingCalls {
     }
 
     /// Returns true if the blocking call was made for a former client.
-    pub(super) fn is_of_former_client(&self, done: &CompletedCall) -> bool {
+    pub(super) fn is_of_former_client(&self, done: &CompletedBlockingCall) -> bool {
         done.client != self.client
     }
 
@@ -193,7 +193,7 @@ impl BlockingCalls {
         let (done, waker) = (self.desk.done.clone(), self.desk.waker.clone());
         worker.run(move || {
             // If the port has ended meanwhile, the outcome is dropped here, and with it its descriptors.
-            let _ = done.send(CompletedCall { function, client, outcome: errand() });
+            let _ = done.send(CompletedBlockingCall { function, client, outcome: errand() });
             waker.wake();
         });
     }

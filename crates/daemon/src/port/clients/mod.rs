@@ -36,14 +36,14 @@ pub(in crate::port) mod successor;
 
 use super::engine::{PortEngine, UPLINK};
 use crate::config::file::DoorbellMode;
-use crate::control::status::Answers as AnswerStatus;
+use crate::control::status::PfAnswerStatus as AnswerStatus;
 use crate::flight::files::RecordingSender;
 use crate::flight::recording::PendingRecording;
 use crate::state::port::ClientState;
 use crate::totals::AnswerDelayTotals;
 use answers::{MailboxAnswers, MessageTimes};
 use ending::HalfClosedConnections;
-use errand::CompletedCall;
+use errand::CompletedBlockingCall;
 use host::poll::{PollInterest, Poller};
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
@@ -104,7 +104,7 @@ pub(in crate::port) struct PortClients {
     message_times: MessageTimes,
     answers: MailboxAnswers,
     /// Channel of the outcomes of clients' blocking calls.
-    done: Receiver<CompletedCall>,
+    done: Receiver<CompletedBlockingCall>,
     /// Buffer for messages received from clients.
     buffer: Box<[u8]>,
     /// Time when the conduct of VFs was last checked.
@@ -120,7 +120,7 @@ impl PortClients {
     pub(in crate::port) fn new(
         poller: Poller,
         wait: DoorbellMode,
-        done: Receiver<CompletedCall>,
+        done: Receiver<CompletedBlockingCall>,
         watched: Time,
         flights: RecordingSender,
     ) -> Self {

@@ -9,7 +9,7 @@ use super::holdings::ClientResources;
 use super::listening::FunctionConfig;
 use super::pages::SharedPages;
 use crate::config::file;
-use crate::control::status::Interventions;
+use crate::control::status::VmmInterventions;
 use crate::flight::FlightRecordKind;
 use crate::flight::recording::PendingRecording;
 use crate::limit::LogLimit;
@@ -61,7 +61,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) log: LogLimit,
     pub(super) changes: DriverChangeLog,
     /// Sum of the counters of the function's former clients.
-    past: Interventions,
+    past: VmmInterventions,
 }
 
 impl OfferedFunction {
@@ -90,7 +90,7 @@ impl OfferedFunction {
             warned: false,
             log: LogLimit::per_minute(LOG_BURST),
             changes: DriverChangeLog::default(),
-            past: Interventions::default(),
+            past: VmmInterventions::default(),
         }
     }
 
@@ -172,7 +172,7 @@ impl OfferedFunction {
     /// Returns a copy of the flight recorder's entries. The recorder keeps the entries.
     pub(super) fn take_flight(
         &self,
-        family: file::Family,
+        family: file::CardFamily,
         because: Option<&'static str>,
         now: Time,
     ) -> PendingRecording {
@@ -181,9 +181,9 @@ impl OfferedFunction {
     }
 
     /// Returns the counts of accesses and interrupts between card and VMM, over all clients so far.
-    pub(in crate::port) fn interventions(&self, interrupts: u64) -> Interventions {
+    pub(in crate::port) fn interventions(&self, interrupts: u64) -> VmmInterventions {
         let now = self.connection.as_ref().map(ClientConnection::counters).unwrap_or_default();
-        Interventions { interrupts, ..add(self.past, now) }
+        VmmInterventions { interrupts, ..add(self.past, now) }
     }
 
     /// Returns the function's state that the journal does not hold.
@@ -213,8 +213,8 @@ impl OfferedFunction {
     }
 }
 
-fn add(past: Interventions, now: SessionCounters) -> Interventions {
-    Interventions {
+fn add(past: VmmInterventions, now: SessionCounters) -> VmmInterventions {
+    VmmInterventions {
         reads: past.reads + now.reads,
         posted_writes: past.posted_writes + now.posted_writes,
         synchronous_writes: past.synchronous_writes + now.synchronous_writes,

@@ -2,7 +2,7 @@
 //! host drives has neither.
 
 use super::error::EngineError;
-use crate::config::file::Family;
+use crate::config::file::CardFamily;
 use host::confine::PreparedSandbox;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
@@ -36,7 +36,7 @@ impl FunctionBus {
     fn new(
         function: Function,
         FunctionResources { worker, share }: FunctionResources,
-        (family, memory): (Family, u64),
+        (family, memory): (CardFamily, u64),
     ) -> Self {
         // Vectors of each interrupt type.
         let counts = match function {
@@ -169,7 +169,7 @@ pub(in crate::port) struct GuestBus {
     /// Memory and interrupts of the PF, then those of the VFs.
     functions: Vec<FunctionBus>,
     /// Family of the card, and the limit of mapped bytes of each client.
-    limits: (Family, u64),
+    limits: (CardFamily, u64),
     notifier: EventFdNotifier,
 }
 
@@ -180,7 +180,7 @@ impl GuestBus {
         (port, vfs): (&str, usize),
         memory: u64,
         confined: &PreparedSandbox,
-        family: Family,
+        family: CardFamily,
     ) -> Result<Self, EngineError> {
         let all: Vec<_> =
             [Function::Pf].into_iter().chain(VfIndex::first(vfs).map(VfIndex::function)).collect();

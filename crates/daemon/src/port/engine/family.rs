@@ -6,7 +6,7 @@ use super::error::CardRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use crate::config;
-use crate::control::status::{Conduct, Filters, Mailbox, Waiting};
+use crate::control::status::{PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus};
 use crate::settings::{PortSettings, VfSettings};
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
@@ -41,10 +41,10 @@ pub(in crate::port) struct VfCardState {
     pub(in crate::port) vlans: Vec<u16>,
     pub(in crate::port) link: bool,
     pub(in crate::port) active: bool,
-    pub(in crate::port) filters: Filters,
+    pub(in crate::port) filters: VfFilterStatus,
     pub(in crate::port) settings: VfSettings,
-    pub(in crate::port) conduct: Conduct,
-    pub(in crate::port) mailbox: Mailbox,
+    pub(in crate::port) conduct: VfConductStatus,
+    pub(in crate::port) mailbox: VfMailboxStatus,
 }
 
 /// Returns the counters of a VF's offences, in the order of [`Offence`]. The PF driver counts requests.
@@ -54,9 +54,9 @@ pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> Offenc
 }
 
 /// Returns the status of a VF's conduct.
-pub(super) fn conduct(monitor: &ConductMonitor) -> Conduct {
+pub(super) fn conduct(monitor: &ConductMonitor) -> VfConductStatus {
     let offences = Offence::ALL.into_iter().zip(monitor.offences()).filter(|(_, count)| **count > 0);
-    Conduct {
+    VfConductStatus {
         quarantine: monitor.quarantined().map(|cause| cause.name().to_owned()),
         throttled: monitor.throttled(),
         offences: offences.map(|(offence, count)| (offence.name().to_owned(), *count)).collect(),
@@ -105,7 +105,7 @@ impl InheritedCard {
 /// Card of a port, of any device family, with the software of its PF.
 pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the card family, as the configuration names the family.
-    fn family(&self) -> config::file::Family;
+    fn family(&self) -> config::file::CardFamily;
 
     /// Returns the bytes of a region of a function, or 0 if there is no such region.
     fn region(&self, function: Function, index: u32) -> usize;
@@ -217,8 +217,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
 
     /// Returns the frames in the card that wait for receive descriptors of the function. A family without such a
     /// buffer has none.
-    fn waiting(&self, _: Function) -> Waiting {
-        Waiting::default()
+    fn waiting(&self, _: Function) -> PacketBufferStatus {
+        PacketBufferStatus::default()
     }
 
     /// Returns the settings of the port with `vfs` VFs, if the host runs the PF's software.

@@ -8,7 +8,7 @@ mod tests;
 use super::notes::configurations;
 use super::trust::SavedStateTrust;
 use crate::config::PortConfig;
-use crate::config::file::Family;
+use crate::config::file::CardFamily;
 use crate::port::clients::journal::PortJournal;
 use crate::port::engine::avf::AvfCard;
 use crate::port::engine::bus::GuestBus;
@@ -65,8 +65,8 @@ fn anew(
     now: Time,
 ) -> Result<InheritedCard, EngineError> {
     Ok(match config.family {
-        Family::Avf => InheritedCard::new(AvfCard::new(config, link, bus, now)?),
-        Family::I82576 => InheritedCard::new(I82576Card::bring_up(config, link, now)?),
+        CardFamily::Avf => InheritedCard::new(AvfCard::new(config, link, bus, now)?),
+        CardFamily::I82576 => InheritedCard::new(I82576Card::bring_up(config, link, now)?),
     })
 }
 
@@ -78,8 +78,8 @@ fn at_rest(
     now: Time,
 ) -> Result<InheritedCard, InheritedStateError> {
     match config.family {
-        Family::Avf => AvfCard::resume(config, bytes, bus, now),
-        Family::I82576 => I82576Card::resume(config, bytes, now),
+        CardFamily::Avf => AvfCard::resume(config, bytes, bus, now),
+        CardFamily::I82576 => I82576Card::resume(config, bytes, now),
     }
 }
 
@@ -93,10 +93,10 @@ fn by_software(
     now: Time,
 ) -> Result<InheritedCard, InheritedStateError> {
     Ok(match config.family {
-        Family::Avf => {
+        CardFamily::Avf => {
             InheritedCard::new(AvfCard::by_software(config, link, (software, functions), bus, now)?)
         }
-        Family::I82576 => {
+        CardFamily::I82576 => {
             InheritedCard::new(I82576Card::by_software(config, link, software, functions, now)?)
         }
     })

@@ -2,7 +2,7 @@
 //! followed by others without end, so each failed attempt reduces the trust.
 
 use crate::config::PortConfig;
-use crate::config::file::Family;
+use crate::config::file::CardFamily;
 use crate::port::clients::journal::{JournalError, PortJournal};
 use crate::state::{self, AvfPortState, PortSoftwareState};
 use crate::vault::PortDescriptorVault;
@@ -84,7 +84,7 @@ pub(super) fn open(
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {
-            Family::I82576 => state::is_kind::<PortSoftwareState>(software),
-            Family::Avf => state::is_kind::<AvfPortState>(software),
+            CardFamily::I82576 => state::is_kind::<PortSoftwareState>(software),
+            CardFamily::Avf => state::is_kind::<AvfPortState>(software),
         }
 }

@@ -8,7 +8,7 @@ use crate::support::qemu::{self, QemuClient};
 use avf::admin::{AdminQueueDescriptor, opcode};
 use avf::bits::{aqlen, dyn_ctl};
 use avf::register as r;
-use daemon::settings::{Limit, VfSettings};
+use daemon::settings::{ConductThresholds, VfSettings};
 use driver::Hal;
 use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
@@ -76,7 +76,7 @@ impl AvfGuest {
 
 /// Starts a guest, and then sets a limit for its VF's conduct. There is no neighbour, because its driver's start
 /// sends messages too.
-fn world(kind: &str, limits: Limit) -> (LiveHost, AvfGuest) {
+fn world(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest) {
     let live = LiveHost::with(PORT);
     let guest = AvfGuest::boot(&live, 0);
     limit(&live, kind, limits);
@@ -84,7 +84,7 @@ fn world(kind: &str, limits: Limit) -> (LiveHost, AvfGuest) {
 }
 
 /// Starts a guest like [`world`], with a neighbour.
-fn world_with_neighbour(kind: &str, limits: Limit) -> (LiveHost, AvfGuest, AvfGuest) {
+fn world_with_neighbour(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest, AvfGuest) {
     let (live, a) = world(kind, limits);
     let b = AvfGuest::boot(&live, 1);
     (live, a, b)

@@ -6,14 +6,14 @@ use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::machine::MachineWithFunction;
 use crate::support::qemu::QemuClient;
-use daemon::settings::{Limit, VfSettings};
+use daemon::settings::{ConductThresholds, VfSettings};
 use driver::Hal;
 use i82576::MacAddress;
 use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register::{tx, vf};
 
 /// Starts a guest, and then sets a limit for its VF's conduct.
-fn world(kind: &str, limit: Limit) -> (LiveHost, VfGuest<QemuClient>) {
+fn world(kind: &str, limit: ConductThresholds) -> (LiveHost, VfGuest<QemuClient>) {
     let live = LiveHost::start();
     let guest = VfGuest::under_qemu(&live, 0);
     super::limit(&live, kind, limit);
@@ -21,7 +21,10 @@ fn world(kind: &str, limit: Limit) -> (LiveHost, VfGuest<QemuClient>) {
 }
 
 /// Starts a guest like [`world`], with a neighbour that does not offend.
-fn world_with_neighbour(kind: &str, limit: Limit) -> (LiveHost, VfGuest<QemuClient>, VfGuest<QemuClient>) {
+fn world_with_neighbour(
+    kind: &str,
+    limit: ConductThresholds,
+) -> (LiveHost, VfGuest<QemuClient>, VfGuest<QemuClient>) {
     let (live, mut a) = world(kind, limit);
     let mut b = VfGuest::under_qemu(&live, 1);
     exchange(&mut a, &mut b, 3);

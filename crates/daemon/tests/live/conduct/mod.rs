@@ -8,13 +8,15 @@ mod i82576;
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use daemon::control::status::VfStatus;
-use daemon::settings::{Limit, PortSettings, VfSettings};
+use daemon::settings::{ConductThresholds, PortSettings, VfSettings};
 use std::collections::BTreeMap;
 
 // The limit is one event a second, so that a slow machine exceeds it too.
-const WARN: Limit = Limit { warn: Some(1), throttle: Some(0), quarantine: Some(0) };
-const THROTTLE: Limit = Limit { warn: Some(0), throttle: Some(1), quarantine: Some(0) };
-const QUARANTINE: Limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
+const WARN: ConductThresholds = ConductThresholds { warn: Some(1), throttle: Some(0), quarantine: Some(0) };
+const THROTTLE: ConductThresholds =
+    ConductThresholds { warn: Some(0), throttle: Some(1), quarantine: Some(0) };
+const QUARANTINE: ConductThresholds =
+    ConductThresholds { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
 
 /// Offends until the host has acted, and returns the VF's status.
 #[track_caller]
@@ -44,7 +46,7 @@ fn is_quarantined(live: &LiveHost, kind: &str, offend: impl FnMut()) {
 }
 
 /// Sets the thresholds of a kind, as `softiov port limit` does.
-fn limit(live: &LiveHost, kind: &str, limit: Limit) {
+fn limit(live: &LiveHost, kind: &str, limit: ConductThresholds) {
     let limits = BTreeMap::from([(kind.to_owned(), limit)]);
     live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
 }

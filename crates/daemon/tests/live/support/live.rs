@@ -4,7 +4,9 @@ use daemon::config::HostConfig;
 use daemon::config::file::ConfigFile;
 use daemon::control::client::ControlClientError;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Apply, Change, ControlAnswer, ControlRequest, Difference};
+use daemon::control::protocol::{
+    ApplyRequest, ConfigDifference, ControlAnswer, ControlRequest, SettingsCommand,
+};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::{PortSettings, VfSettings};
 use daemon::{ReadyHost, RunningHost};
@@ -99,12 +101,16 @@ impl LiveHost {
 
     /// Changes settings of a VF, as `softiov vf set` does.
     pub(crate) fn change(&self, vf: u8, change: VfSettings) -> VfStatus {
-        self.ask_vf(ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) })
+        self.ask_vf(ControlRequest::VfSet {
+            vf: format!("pf0vf{vf}"),
+            change: SettingsCommand::volatile(change),
+        })
     }
 
     /// Returns the reason why `softiov vf set` is refused.
     pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
-        let request = ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) };
+        let request =
+            ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: SettingsCommand::volatile(change) };
         ask(&self.control_socket(), request).expect_err("is refused").to_string()
     }
 
@@ -130,7 +136,10 @@ impl LiveHost {
 
     /// Changes settings of the port, as `softiov port set` does.
     pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ControlClientError> {
-        self.ask_port(ControlRequest::PortSet { port: "pf0".into(), change: Change::volatile(change) })
+        self.ask_port(ControlRequest::PortSet {
+            port: "pf0".into(),
+            change: SettingsCommand::volatile(change),
+        })
     }
 
     /// Returns the status of a port, as `softiov port show` does.
@@ -139,10 +148,10 @@ impl LiveHost {
     }
 
     /// Applies a configuration file, as `softiov apply` does.
-    pub(crate) fn apply(&self, text: &str) -> Result<Difference, ControlClientError> {
-        let file = Apply { name: "new.toml".into(), text: text.into(), ..Apply::default() };
+    pub(crate) fn apply(&self, text: &str) -> Result<ConfigDifference, ControlClientError> {
+        let file = ApplyRequest { name: "new.toml".into(), text: text.into(), ..ApplyRequest::default() };
         let state_dir = Some(self.state_dir());
-        match ask(&self.control_socket(), ControlRequest::Apply(Apply { state_dir, ..file }))? {
+        match ask(&self.control_socket(), ControlRequest::Apply(ApplyRequest { state_dir, ..file }))? {
             ControlAnswer::Difference(difference) => Ok(difference),
             other => panic!("{other:?} to apply"),
         }

@@ -37,7 +37,7 @@ fn reply(hal: &mut StoredRegisters, pf: &mut Pf, words: &[u32]) -> u32 {
     hal.read(r::vmbmem(vf(0), 0))
 }
 
-/// Acknowledges for VF `n`. Returns true if the PF sends a message.
+/// Acknowledges the PF's last message as VF `n`. Returns true if the PF then sends a message.
 fn is_answered(hal: &mut StoredRegisters, pf: &mut Pf, n: u8) -> bool {
     hal.write(r::p2v_mailbox(vf(n)), 0);
     hal.ring(1 << n << mbvficr::VFACK_SHIFT);

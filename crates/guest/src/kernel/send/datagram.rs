@@ -3,7 +3,7 @@
 
 use super::SenderProgram;
 use crate::device::NetworkDevice;
-use crate::kernel::Kernel;
+use crate::kernel::KernelModel;
 use crate::packet::{self, IP_HEADER, IP_HEADERS, ReceivedPacket, UDP_HEADER, UDP_HEADERS};
 use crate::platform::KernelPlatform;
 use driver::vf::TxOffload;
@@ -13,7 +13,7 @@ use hypervisor::cost::CostConstant;
 /// Smallest MTU of an IPv4 network, in bytes (RFC 791).
 const MIN_MTU: u16 = 68;
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Sends one message as a datagram.
     pub(super) fn send_datagram<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where

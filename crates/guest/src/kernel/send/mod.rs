@@ -4,7 +4,7 @@
 mod datagram;
 mod stream;
 
-use super::Kernel;
+use super::KernelModel;
 use super::spec::ProgramWorkload;
 use crate::device::NetworkDevice;
 use crate::packet::TCP_HEADERS;
@@ -74,7 +74,7 @@ impl SenderProgram {
     }
 }
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Starts the sending program. The caller must wake the kernel's virtual CPU.
     pub fn start_sending(&mut self, config: SenderConfig) {
         self.sender = Some(SenderProgram::new(config));

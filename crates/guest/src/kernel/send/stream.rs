@@ -5,7 +5,7 @@
 
 use super::SenderProgram;
 use crate::device::NetworkDevice;
-use crate::kernel::Kernel;
+use crate::kernel::KernelModel;
 use crate::packet::{self, ReceivedPacket, TCP_HEADERS, TCP_PAYLOAD};
 use crate::platform::KernelPlatform;
 use driver::vf::TxOffload;
@@ -89,7 +89,7 @@ impl SendStream {
     }
 }
 
-impl<D> Kernel<D> {
+impl<D> KernelModel<D> {
     /// Appends a message to the stream and sends as much as possible.
     pub(super) fn write_stream<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where

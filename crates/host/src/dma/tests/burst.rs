@@ -110,13 +110,13 @@ fn length() -> impl Strategy<Value = u32> {
 }
 
 /// Frames between two tables: addresses of the buffers, and lengths.
-struct FrameTransfers {
+struct BurstAddresses {
     sources: Vec<u64>,
     targets: Vec<u64>,
     lengths: Vec<u32>,
 }
 
-impl FrameTransfers {
+impl BurstAddresses {
     /// Returns the addresses of a frame's buffer.
     fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
         starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
@@ -204,7 +204,7 @@ proptest! {
             table.write(page * PAGE, &bytes.take(4096).collect::<Vec<u8>>()).unwrap();
         }
         let (from, to) = (&tables[0], &tables[usize::from(!same)]);
-        let frames = FrameTransfers {
+        let frames = BurstAddresses {
             sources: frames.iter().map(|frame| frame.0).collect(),
             targets: frames.iter().map(|frame| frame.1).collect(),
             lengths: frames.iter().map(|frame| frame.2).collect(),

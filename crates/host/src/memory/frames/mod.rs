@@ -226,7 +226,7 @@ impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
 pub(crate) struct LongFrameAddresses<'map, 'run>(FrameAddresses<'map, 'run, false>);
 
 impl<'map, 'run> LongFrameAddresses<'map, 'run> {
-    /// Finds long frames as [`FrameAddresses::find`] does, and skips short ones.
+    /// Finds the memory of each frame that is longer than a head, as [`FrameAddresses::find`] does for all frames.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],

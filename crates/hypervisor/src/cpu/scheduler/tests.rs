@@ -233,7 +233,8 @@ fn vcpu_credits_scale_with_threads_and_zero_is_not_over() {
     assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "-300 and 300 for each");
 }
 
-/// Shows the remaining credits of a light virtual CPU by when a heavy one gets all that is distributed.
+/// The credits of a light virtual CPU are not visible. The test infers their reset from the time at which a heavy virtual
+/// CPU begins to get all distributed credits.
 #[test]
 fn vcpu_credits_reset_only_above_the_accounting_bound() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);

@@ -2,8 +2,8 @@
 //! receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
@@ -124,7 +124,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-/// Returns the channel of a step, which includes all earlier steps.
+/// Returns the packet channel with the optimization `step` and all optimizations before it.
 fn channel(step: &str, card_offloads: bool) -> PacketChannel {
     let up_to = |last: &[&str]| last.contains(&step);
     PacketChannel {
@@ -135,20 +135,20 @@ fn channel(step: &str, card_offloads: bool) -> PacketChannel {
     }
 }
 
-fn transmit(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn transmit(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let channel = channel(at.axes.text(STEP.name)?, at.axes.text("nic")? == "smart");
     let (found, outcome) = run(CardDriver::Xen, (PayloadDirection::Transmit, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
-fn receive(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn receive(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let drive = if at.axes.text("where")? == "guest" { CardDriver::Xen } else { CardDriver::Own };
     let channel = channel(at.axes.text(STEP.name)?, true);
     let (found, outcome) = run(drive, (PayloadDirection::Receive, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
-fn scaling(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn scaling(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let guests = count(at, "vms")?;
     if !(1..=32).contains(&guests) {
         return Err(PointRunError::Refused(format!("vms is {guests}; it must be from 1 to 32")));

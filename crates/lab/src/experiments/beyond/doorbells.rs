@@ -2,8 +2,8 @@
 //! has several queue pairs. The card's own processing time is not modelled, and there is one flow per queue.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
 use crate::experiments::settings;
@@ -127,15 +127,15 @@ pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
     run: several_pairs,
 };
 
-fn one_pair(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn one_pair(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     run(at, 1, context)
 }
 
-fn several_pairs(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn several_pairs(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     run(at, point::count(at, PAIRS.name)?, context)
 }
 
-fn run(at: &Point, pairs: u8, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, pairs: u8, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let doorbell = match at.axes.text(DOORBELL.name)? {
         "mapped" => DoorbellPath::Memory,
         "posted" => DoorbellPath::Posted,

@@ -2,8 +2,8 @@
 //! driver sets in the real card. Hostile register and mailbox accesses are not modelled.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
@@ -66,7 +66,7 @@ pub(crate) const ISOLATION: Experiment = Experiment {
     run: attack,
 };
 
-fn attack(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn attack(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     (setup.guests, setup.eoi) = (GUESTS, settings::fast_eoi(context, &setup.table)?);
     if at.axes.text("attack")? == "storm" {

@@ -2,8 +2,8 @@
 //! There is one outstanding request, and the client takes no time.
 
 use crate::experiment::{
-    Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext, PointOutcome,
-    PointRunError,
+    Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
@@ -43,7 +43,7 @@ pub(crate) const LATENCY: Experiment = Experiment {
     run: respond,
 };
 
-fn respond(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn respond(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
     setup.spec = KernelConfig::linux_2_6_28(ProgramWorkload::RequestResponse);
     setup.traffic = ClientTraffic::RequestResponse;

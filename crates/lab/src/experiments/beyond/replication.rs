@@ -3,8 +3,8 @@
 //! modelled.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
@@ -61,7 +61,7 @@ pub(crate) const REPLICATION: Experiment = Experiment {
     run: replicate,
 };
 
-fn replicate(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn replicate(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = point::count(at, "vms")?;
     setup.eoi = settings::fast_eoi(context, &setup.table)?;

@@ -2,8 +2,8 @@
 //! datagrams, a stream and a responder. Busy polling is not included, as it occupies a processor.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::coalescing;
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
@@ -124,7 +124,7 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     run: step,
 };
 
-fn policy(at: &Point, context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+fn policy(at: &ExperimentPoint, context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     Ok(match at.axes.text("policy")? {
         "napi" => ModerationPolicy::Fixed(0),
         "dim" => ModerationPolicy::Dynamic,
@@ -133,13 +133,17 @@ fn policy(at: &Point, context: &PointContext) -> Result<ModerationPolicy, PointR
     })
 }
 
-fn setup(at: &Point, context: &PointContext, load: ProgramWorkload) -> Result<ServerSetup, PointRunError> {
+fn setup(
+    at: &ExperimentPoint,
+    context: &PointContext,
+    load: ProgramWorkload,
+) -> Result<ServerSetup, PointRunError> {
     let setup = point::setup(context, policy(at, context)?)?;
     let eoi = settings::fast_eoi(context, &setup.table)?;
     Ok(ServerSetup { spec: KernelConfig::linux_2_6_28(load), eoi, ..setup })
 }
 
-fn rival(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn rival(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = match at.axes.text("load")? {
         "stream" => setup(at, context, ProgramWorkload::Tcp)?,
         "requests" => setup(at, context, ProgramWorkload::RequestResponse)?,
@@ -159,7 +163,7 @@ fn rival(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunErr
     Ok(outcome)
 }
 
-fn step(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn step(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = setup(at, context, ProgramWorkload::Udp)?;
     // 2.5 s by default, in the middle between two samples of the adaptive policy.
     let second = settings::span(context)?.times(5);

@@ -2,8 +2,8 @@
 
 use super::traffic::quantile;
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::metric;
 use crate::machine::thin::liveness::{LivenessSetup, run};
@@ -77,7 +77,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
 /// Measured time, long enough for the rarest exits.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(10);
 
-fn liveness(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn liveness(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let amount = |name: &str, most: u32| {
         let value = at.axes.int(name)?;
         u32::try_from(value)

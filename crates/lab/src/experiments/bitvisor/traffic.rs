@@ -2,8 +2,8 @@
 //! (bitvisor-latency).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
@@ -92,7 +92,7 @@ pub(super) const LATENCY: Experiment = Experiment {
     run: latency,
 };
 
-fn throughput(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn throughput(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (found, outcome) = run(at, WireTraffic::Stream, context)?;
     let metrics = outcome
         .metrics
@@ -103,7 +103,7 @@ fn throughput(at: &Point, context: &PointContext) -> Result<PointOutcome, PointR
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn latency(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn latency(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (ThinHypervisorResults { latencies_us: all, .. }, outcome) = run(at, WireTraffic::Requests, context)?;
     let mean = if all.is_empty() { 0.0 } else { all.iter().sum::<f64>() / all.len() as f64 };
     let metrics = outcome
@@ -121,7 +121,7 @@ pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
 }
 
 fn run(
-    at: &Point,
+    at: &ExperimentPoint,
     load: WireTraffic,
     context: &PointContext,
 ) -> Result<(ThinHypervisorResults, PointOutcome), PointRunError> {

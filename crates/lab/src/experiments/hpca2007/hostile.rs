@@ -1,8 +1,8 @@
 //! Attacks of a guest on others through its own context (cdna-hostile).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::single::{Attack, attack};
@@ -50,7 +50,7 @@ pub(super) const HOSTILE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let what = match at.axes.text("attack")? {
         "forged-producer" => Attack::ForgedProducer,
         "duplicate-sequence" => Attack::DuplicateSequence,

@@ -2,8 +2,8 @@
 //! (cdna-scaling).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
@@ -119,7 +119,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-fn throughput(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn throughput(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (found, outcome) = run(at, 1, context)?;
     let metrics = outcome
         .metrics
@@ -131,7 +131,7 @@ fn throughput(at: &Point, context: &PointContext) -> Result<PointOutcome, PointR
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn scaling(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn scaling(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let guests = count(at, "vms")?;
     if !(1..=128).contains(&guests) {
         return Err(PointRunError::Refused(format!("vms is {guests}: the card has contexts for 1 to 128")));
@@ -141,7 +141,7 @@ fn scaling(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunE
 }
 
 fn run(
-    at: &Point,
+    at: &ExperimentPoint,
     guests: u8,
     context: &PointContext,
 ) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {

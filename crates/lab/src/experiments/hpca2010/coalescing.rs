@@ -2,8 +2,8 @@
 //! (fig09).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
@@ -84,7 +84,7 @@ pub(crate) fn policy(name: &str, context: &PointContext) -> Result<ModerationPol
 }
 
 fn coalesce(
-    at: &Point,
+    at: &ExperimentPoint,
     context: &PointContext,
     load: ProgramWorkload,
 ) -> Result<PointOutcome, PointRunError> {

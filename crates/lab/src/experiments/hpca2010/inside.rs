@@ -4,8 +4,8 @@
 
 use super::coalescing::{self, POLICY};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
 use crate::experiments::settings;
@@ -104,7 +104,7 @@ fn setup(
     Ok(ServerSetup { traffic: ClientTraffic::Silent, inside: Some(inside), eoi, ..setup })
 }
 
-fn fig10(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig10(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let policy = coalescing::policy(at.axes.text("policy")?, context)?;
     let inside = InternalTraffic {
         from: InternalSender::ServiceDomain,
@@ -125,7 +125,7 @@ fn fig10(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunErr
     Ok(outcome)
 }
 
-fn fig12(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig12(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let transmit_interval_us = settings::interval(context)?;
     let inside = InternalTraffic { transmit_interval_us, ..between_guests(at, context)? };
     let setup = setup(context, settings::adaptive(context)?, inside)?;
@@ -134,12 +134,12 @@ fn fig12(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunErr
 }
 
 /// Runs two guests over the split driver; no card is involved.
-fn fig13(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig13(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let setup = setup(context, ModerationPolicy::Fixed(0), between_guests(at, context)?)?;
     receive(ServerSetup { network: NetworkPath::Split { workers: 1 }, ..setup }, context)
 }
 
-fn between_guests(at: &Point, context: &PointContext) -> Result<InternalTraffic, PointRunError> {
+fn between_guests(at: &ExperimentPoint, context: &PointContext) -> Result<InternalTraffic, PointRunError> {
     let bytes = at.axes.int("message_bytes")?;
     let message_bytes =
         u16::try_from(bytes).ok().filter(|bytes| (1..=60_000).contains(bytes)).ok_or_else(|| {

@@ -1,8 +1,8 @@
 //! Cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, count, metric};
 use crate::experiments::settings;
@@ -56,7 +56,7 @@ pub(crate) const FIG06: Experiment = Experiment {
     run: fig06,
 };
 
-fn fig06(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig06(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.spec = KernelConfig::linux_2_6_18(ProgramWorkload::Udp);
     setup.guests = count(at, "vms")?;
@@ -118,7 +118,7 @@ pub(crate) const FIG07: Experiment = Experiment {
     run: fig07,
 };
 
-fn fig07(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig07(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = count(at, "vms")?;
     setup.eoi = if at.axes.bool("eoi_accel")? {

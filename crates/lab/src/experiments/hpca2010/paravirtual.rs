@@ -2,8 +2,8 @@
 
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, Point, PointCombinations, PointContext, PointOutcome,
-    PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, PointCombinations, PointContext,
+    PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, count};
 use crate::experiments::settings;
@@ -48,12 +48,12 @@ pub(crate) const FIG17: Experiment = Experiment {
     ..FIG16
 };
 
-fn fig16(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig16(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let setup = point::setup(context, settings::fixed(context)?)?;
     scale(at, context, ServerSetup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
-fn fig17(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig17(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let spec = KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp);
     scale(
         at,
@@ -62,7 +62,11 @@ fn fig17(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunErr
     )
 }
 
-fn scale(at: &Point, context: &PointContext, guests: ServerSetup) -> Result<PointOutcome, PointRunError> {
+fn scale(
+    at: &ExperimentPoint,
+    context: &PointContext,
+    guests: ServerSetup,
+) -> Result<PointOutcome, PointRunError> {
     let workers = count(at, THREADS.name)?;
     let setup = ServerSetup {
         ports: PORTS,

@@ -2,8 +2,8 @@
 //! throughput (fig14, fig15).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, count, metric};
 use crate::experiments::settings;
@@ -74,7 +74,7 @@ pub(crate) const FIG11: Experiment = Experiment {
     run: fig11,
 };
 
-fn fig11(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig11(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (guest, opts) = (at.axes.text("guest")?, at.axes.text("opts")?);
     let moderation = match (guest, opts) {
         (_, "aic") => settings::adaptive(context)?,
@@ -135,18 +135,22 @@ pub(crate) const FIG15: Experiment = Experiment {
     ..FIG14
 };
 
-fn fig14(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig14(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let setup = point::setup(context, settings::adaptive(context)?)?;
     scale(at, context, ServerSetup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
-fn fig15(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig15(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let spec = KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp);
     let setup = point::setup(context, settings::adaptive(context)?)?;
     scale(at, context, ServerSetup { kind: DomainKind::Pvm, spec, ..setup })
 }
 
-fn scale(at: &Point, context: &PointContext, guests: ServerSetup) -> Result<PointOutcome, PointRunError> {
+fn scale(
+    at: &ExperimentPoint,
+    context: &PointContext,
+    guests: ServerSetup,
+) -> Result<PointOutcome, PointRunError> {
     let setup = ServerSetup { ports: PORTS, guests: count(at, "vms")?, ..guests };
     let setup = settings::with_clients(setup, context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;

@@ -3,8 +3,8 @@
 
 use super::{DISPATCHER, policy, setup, thresholds};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{self, DOM0, metric};
 use crate::machine::{ClientTraffic, ServerResults};
@@ -106,7 +106,7 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
     run: sensitivity,
 };
 
-fn latency(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn latency(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let (measured, mut outcome) = run(at, policy(at.axes.text(DISPATCHER.name)?)?, context)?;
     outcome.metrics = outcome
         .metrics
@@ -115,7 +115,7 @@ fn latency(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunE
     Ok(outcome)
 }
 
-fn sensitivity(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn sensitivity(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let high = amount(at, "high_kfps", 10_000)? * 1_000;
     let low = high * amount(at, "low_pct", 100)? / 100;
     let (measured, mut outcome) = run(at, DispatchPolicy::Balanced(thresholds(low, high)?), context)?;
@@ -129,7 +129,7 @@ fn sensitivity(at: &Point, context: &PointContext) -> Result<PointOutcome, Point
 
 /// Runs one client with requests while others load the wires.
 fn run(
-    at: &Point,
+    at: &ExperimentPoint,
     dispatch: DispatchPolicy,
     context: &PointContext,
 ) -> Result<(ServerResults, PointOutcome), PointRunError> {
@@ -140,7 +140,7 @@ fn run(
     point::run(&setup, context)
 }
 
-fn amount(at: &Point, axis: &str, most: u64) -> Result<u64, PointRunError> {
+fn amount(at: &ExperimentPoint, axis: &str, most: u64) -> Result<u64, PointRunError> {
     let value = at.axes.int(axis)?;
     let found = u64::try_from(value).ok().filter(|value| *value <= most);
     found.ok_or_else(|| PointRunError::Refused(format!("{axis} is {value}; it must be from 0 to {most}")))

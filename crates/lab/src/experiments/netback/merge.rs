@@ -3,8 +3,8 @@
 
 use super::{policy, setup};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::scaling::{RIGHT, THROUGHPUT};
 use crate::experiments::point::{self, count, metric};
@@ -67,7 +67,7 @@ pub(super) const MERGE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let is_stock = at.axes.text("backend")? == "stock";
     let (workers, dispatcher) = if is_stock { (1, "vcpu0") } else { (4, "balanced") };
     let mut setup = setup(context, workers, policy(dispatcher)?)?;

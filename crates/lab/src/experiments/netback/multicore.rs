@@ -2,8 +2,8 @@
 
 use super::{DISPATCHER, policy, setup};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Metric, Point, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
+    PointCombinations, PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::hpca2010::scaling::THROUGHPUT;
 use crate::experiments::point::{self, DOM0, count, metric};
@@ -82,7 +82,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let policy = policy(at.axes.text(DISPATCHER.name)?)?;
     let mut setup = setup(context, count(at, "tasklets")?, policy)?;
     setup.guests = count(at, "guests")?;

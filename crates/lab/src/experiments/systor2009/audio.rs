@@ -1,8 +1,8 @@
 //! Audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::metric;
 use crate::machine::quality::audio::{AudioSetup, WORK, run};
@@ -62,7 +62,7 @@ const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
 /// Student's t for 95 % and 31 degrees of freedom.
 const T: f64 = 2.040;
 
-fn audio(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn audio(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let tick = at.axes.int("tick_ms")?;
     let tick_ms = u16::try_from(tick)
         .ok()

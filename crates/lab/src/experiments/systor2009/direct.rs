@@ -1,8 +1,8 @@
 //! An assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{TOTAL, metric, timed, times};
 use crate::experiments::settings;
@@ -86,7 +86,7 @@ pub(super) const DISK: Experiment = Experiment {
     run: disk,
 };
 
-fn path(at: &Point) -> Result<DevicePath, PointRunError> {
+fn path(at: &ExperimentPoint) -> Result<DevicePath, PointRunError> {
     Ok(match at.axes.text("path")? {
         "pv" => DevicePath::Pv,
         "vmdq" => DevicePath::Vmdq,
@@ -94,7 +94,7 @@ fn path(at: &Point) -> Result<DevicePath, PointRunError> {
     })
 }
 
-fn net(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn net(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let table = settings::table_or(context, CostTable::server_2009)?;
     let mut machine =
         NetworkSimulation::new(&net::NetworkSetup { table, path: path(at)?, seed: context.seed });
@@ -106,7 +106,7 @@ fn net(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn disk(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn disk(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let block_kb = at.axes.int("block_kb")?;
     let block = u32::try_from(block_kb)
         .ok()

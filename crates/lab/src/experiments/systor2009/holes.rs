@@ -1,8 +1,8 @@
 //! Device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::holes::{AuditedDevice, found_and_closed};
@@ -55,7 +55,7 @@ pub(super) const HOLES: Experiment = Experiment {
     run: holes,
 };
 
-fn holes(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn holes(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let device = match at.axes.text("device")? {
         "radeon-like" => AuditedDevice::RadeonLike,
         "e1000e-like" => AuditedDevice::E1000eLike,

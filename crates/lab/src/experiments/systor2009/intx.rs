@@ -1,8 +1,8 @@
 //! Emulation of a guest's interrupt line from a device's messages (intx-emulation).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::metric;
 use crate::machine::quality::intx::{IntxSetup, run};
@@ -70,7 +70,7 @@ pub(super) const INTX: Experiment = Experiment {
 /// Time during which devices send.
 const SPAN: VirtualDuration = VirtualDuration::from_millis(500);
 
-fn intx(at: &Point, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn intx(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let amount = |name: &str, range: std::ops::RangeInclusive<u32>| {
         let value = at.axes.int(name)?;
         u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {

@@ -1,8 +1,8 @@
 //! Effective memory types of a guest's MTRR and PAT under the host's (memory-types).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::memory_types::{HOST_PAT, MemoryType, effective, entry};
@@ -68,7 +68,7 @@ pub(super) const TYPES: Experiment = Experiment {
     run: types,
 };
 
-fn types(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn types(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let of = |axis: &str| {
         Ok::<_, PointRunError>(match at.axes.text(axis)? {
             "UC" => MemoryType::Uc,

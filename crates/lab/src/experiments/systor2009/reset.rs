@@ -1,8 +1,8 @@
 //! Reset of devices before they change owners (reset-ladder).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, Figure, FigureKind, FigureScale, Point, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
+    PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::reset::{ResetCapabilities, plan, run};
@@ -56,7 +56,7 @@ pub(super) const RESET: Experiment = Experiment {
     run: reset,
 };
 
-fn reset(at: &Point, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn reset(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let device = match at.axes.text("device")? {
         "flr" => ResetCapabilities { flr: true, power: Some(true), bus: Some(false) },
         "d3hot" => ResetCapabilities { flr: false, power: Some(false), bus: Some(false) },

@@ -14,7 +14,7 @@ use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
 use hypervisor::domain::DomainId;
 use i82576::{MacAddress, Time, VfIndex};
 use iovm::{BusRouting, SrIovManager, VfOwner};
-use nic::{Budget, Nic};
+use nic::{Nic, PollBudget};
 use pcie::{ConfigAccess, Function, Rid};
 use policy::{PortPolicy, VfPolicy};
 use sim::{RandomStream, VirtualInstant};
@@ -119,7 +119,7 @@ impl NicPort {
     ) -> Result<Self, String> {
         let vfs = recipients.len() as u8;
         let mac = MacAddress([0x02, 0xaa, number, 0, 0, 0]);
-        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback });
+        let mut nic = Nic::new(nic::NicConfig { mac, iov: true, loopback });
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
@@ -163,9 +163,9 @@ impl NicPort {
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let mut bus = PortBus { functions: &mut self.functions, chipset };
-        let mut poll = self.nic.poll(card_time(now), Budget::default(), &mut bus, &mut self.line);
+        let mut poll = self.nic.poll(card_time(now), PollBudget::default(), &mut bus, &mut self.line);
         while poll.more {
-            poll = self.nic.poll(card_time(now), Budget::default(), &mut bus, &mut self.line);
+            poll = self.nic.poll(card_time(now), PollBudget::default(), &mut bus, &mut self.line);
         }
         self.waiting |= self.line.delivered;
         self.waiting &= !core::mem::take(&mut self.functions.received);

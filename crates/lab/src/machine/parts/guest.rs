@@ -6,7 +6,7 @@ use crate::machine::invariant::InvariantViolation;
 use crate::machine::vectors::{VECTORS, message};
 use driver::vf::Vf;
 use guest::kernel::KernelCounters;
-use guest::{Kernel, SenderConfig};
+use guest::{KernelModel, SenderConfig};
 use hypervisor::cpu::{BufferRing, VcpuId};
 use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::evtchn::EventChannels;
@@ -30,9 +30,9 @@ pub(crate) struct ServerGuest {
 #[derive(Debug)]
 pub(crate) enum GuestKernel {
     /// Kernel of a guest with a VF.
-    Direct { kernel: Box<Kernel<Vf>>, vf: u8 },
+    Direct { kernel: Box<KernelModel<Vf>>, vf: u8 },
     /// Kernel of a guest with a front end.
-    Split(Box<Kernel<NetworkFrontend>>),
+    Split(Box<KernelModel<NetworkFrontend>>),
 }
 
 impl ServerGuest {

@@ -15,7 +15,7 @@ use crate::machine::parts::guest::{GuestHardware, RING};
 use crate::machine::parts::wire::{ClientTraffic, ClientWire};
 use crate::machine::topology::WireProperties;
 use guest::packet::UDP_PAYLOAD;
-use guest::{Kernel, KernelConfig, ProgramWorkload as Program, SenderConfig};
+use guest::{KernelConfig, KernelModel, ProgramWorkload as Program, SenderConfig};
 use hypervisor::cost::CostConstant;
 use hypervisor::cpu::{HardwareThreadId, HostMachine, LastLevelCache, ProcessorConfig};
 use hypervisor::domain::{DomainId, DomainKind};
@@ -121,7 +121,7 @@ impl MultiqueueMachine {
         let channels = &mut self.chipset.channels;
         let controller = InterruptController::direct(DomainKind::Hvm, domain, (code, spec.tick), channels);
         let hardware = GuestHardware::bare(DomainKind::Hvm, (domain, vcpu), controller, RING.into());
-        let mut kernel = Kernel::new(spec, VfQueuePair::new(number, ADDRESS));
+        let mut kernel = KernelModel::new(spec, VfQueuePair::new(number, ADDRESS));
         if plan.load == MultiqueueTraffic::Datagrams {
             let message_bytes = UDP_PAYLOAD as u32;
             let buffers = SOCKET;

@@ -27,7 +27,7 @@ use super::parts::avf::AvfPort;
 use super::parts::avf::pair::{DoorbellCounters, VfQueuePair};
 use super::parts::guest::GuestHardware;
 use driver::avf::vf::AvfDriver;
-use guest::Kernel;
+use guest::KernelModel;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{LastLevelCache, VcpuId, VcpuStep};
@@ -79,7 +79,7 @@ type MultiqueueCore = super::engine::SimulationCore<MultiqueueEvent>;
 /// Processor of the guest, with its kernel.
 #[derive(Debug)]
 struct GuestProcessor {
-    kernel: Kernel<VfQueuePair>,
+    kernel: KernelModel<VfQueuePair>,
     hardware: GuestHardware,
     timer: Option<EventKey>,
     /// Register writes that the processor has sent and that are not carried out.

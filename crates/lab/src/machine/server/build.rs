@@ -11,7 +11,7 @@ use crate::machine::parts::guest::{GuestHardware, GuestKernel, RING, ServerGuest
 use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
 use crate::machine::parts::split::SplitNetwork;
-use guest::Kernel;
+use guest::KernelModel;
 use hypervisor::cost::CostConstant;
 use hypervisor::cpu::{LastLevelCache, ProcessorConfig, VcpuId};
 use hypervisor::domain::DomainKind;
@@ -138,7 +138,7 @@ impl ServerMachine {
             let controller =
                 InterruptController::direct(kind, recipient.domain, code, &mut self.chipset.channels);
             let hardware = GuestHardware::direct(kind, (recipient.domain, vcpu), setup.msix, controller);
-            let kernel = Box::new(Kernel::new(spec, driver));
+            let kernel = Box::new(KernelModel::new(spec, driver));
             self.vms.push(ServerGuest {
                 system: GuestKernel::Direct { kernel, vf },
                 port: port.into(),
@@ -178,7 +178,7 @@ impl ServerMachine {
             let (code, ends) = ((code, spec.tick), (guest.domain, event));
             let controller = InterruptController::split(setup.kind, ends, code, &mut self.chipset.channels);
             let hardware = GuestHardware::split(setup.kind, (guest.domain, vcpu), controller);
-            let system = GuestKernel::Split(Box::new(Kernel::new(spec, front)));
+            let system = GuestKernel::Split(Box::new(KernelModel::new(spec, front)));
             self.vms.push(ServerGuest { system, port: port.into(), hardware });
         }
         Ok(())

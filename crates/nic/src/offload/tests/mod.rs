@@ -13,11 +13,11 @@ mod transmit;
 
 use super::transmit::request;
 use i82576::descriptor::tx::{self, AdvancedContextDescriptor, AdvancedDataDescriptor, AnyTxDescriptor};
-use offload::Headers;
+use offload::FrameHeaders;
 use offload::segment::{SegmentationError, Segmenter, TcpFlagMasks};
 
-pub(super) fn parsed(frame: &[u8]) -> Headers {
-    Headers::parse(frame)
+pub(super) fn parsed(frame: &[u8]) -> FrameHeaders {
+    FrameHeaders::parse(frame)
 }
 
 /// Prepares a packet for cutting as its first data descriptor and its context request.

@@ -12,7 +12,7 @@ use i82576::descriptor::DD;
 use i82576::descriptor::rx::{AdvancedRxWriteBack, status};
 use offload::plain;
 use plane::bytes::be16;
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use rings::{RunProperties, RxFormat};
 
@@ -88,7 +88,10 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 
 /// Draws a sealed checksum of a frame, right or wrong.
 fn seal() -> impl Strategy<Value = Option<TrustedChecksum>> {
-    let transport = prop_oneof![(0..1u8).prop_map(|_| Transport::Tcp), (0..1u8).prop_map(|_| Transport::Udp)];
+    let transport = prop_oneof![
+        (0..1u8).prop_map(|_| TransportProtocol::Tcp),
+        (0..1u8).prop_map(|_| TransportProtocol::Udp)
+    ];
     proptest::option::of(
         (33usize..36, 34usize..120, transport, any::<u16>())
             .prop_map(|(start, end, transport, seed)| TrustedChecksum { start, end, transport, seed }),
@@ -108,7 +111,7 @@ proptest! {
         agrees(&frame, rxcsum::TUOFL, seal);
         // The sum of the pseudo header, or a number beside it.
         let pseudo = (end as u16).wrapping_sub(34).wrapping_add(0x1409 + seed);
-        let right = TrustedChecksum { start: 34, end, transport: Transport::Tcp, seed: pseudo.wrapping_sub(4) };
+        let right = TrustedChecksum { start: 34, end, transport: TransportProtocol::Tcp, seed: pseudo.wrapping_sub(4) };
         agrees(&frame, rxcsum::TUOFL, Some(right));
     }
 }

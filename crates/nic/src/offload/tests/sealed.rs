@@ -8,7 +8,7 @@ use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{L4CS, L4E};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
-use plane::frame::{Transport, TrustedChecksum};
+use plane::frame::{TransportProtocol, TrustedChecksum};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::Index;
 
@@ -89,7 +89,7 @@ fn senders_checksum_over_a_wrong_seed_is_an_error() {
 
 #[test]
 fn senders_checksum_offsets_move_with_the_frame_start() {
-    let seal = TrustedChecksum { start: 34, end: 60, transport: Transport::Tcp, seed: 7 };
+    let seal = TrustedChecksum { start: 34, end: 60, transport: TransportProtocol::Tcp, seed: 7 };
     assert_eq!(seal.before(4), TrustedChecksum { start: 30, end: 56, ..seal });
     assert_eq!(seal.before(4).behind(4), seal);
 }

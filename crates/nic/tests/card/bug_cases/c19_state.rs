@@ -106,7 +106,7 @@ fn copied_card_keeps_the_time_of_a_delayed_interrupt() {
 /// Memory requests, messages and frames of a card.
 type CardTrace = (Vec<MemoryRequest>, Vec<(Function, u16)>, Vec<Vec<u8>>);
 
-/// Makes a step of a run. Most steps end while the card has frames that it has not moved.
+/// Sends, receives, throttles or polls, in turn by `step`. Most steps end while frames wait in the card.
 fn step(bench: &mut CardFixture, step: usize) {
     match step % 6 {
         0 => {

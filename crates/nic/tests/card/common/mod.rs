@@ -17,7 +17,7 @@ use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl}
 use i82576::config::{MSIX, pf::SRIOV};
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
-use nic::{Budget, Nic, PollResult};
+use nic::{Nic, PollBudget, PollResult};
 use pages::MappedPages;
 use pcie::capability::{msix, sriov};
 use pcie::config::offset;
@@ -37,7 +37,7 @@ pub(crate) struct CardFixture {
     pub(crate) nic: Nic,
     pub(crate) world: CardSurroundings,
     pub(crate) now: Time,
-    pub(crate) budget: Budget,
+    pub(crate) budget: PollBudget,
     rings: [RingPositions; 9],
     /// VFs whose BAR0 pages are mapped as memory.
     mapped: Vec<(u8, MappedPages)>,
@@ -64,19 +64,19 @@ fn slot(function: Function) -> usize {
 impl CardFixture {
     /// Creates a card after power-on, with the link up and bus mastering of the PF on.
     pub(crate) fn bare() -> Self {
-        Self::powered(nic::Config { mac: PORT, iov: true, loopback: None })
+        Self::powered(nic::NicConfig { mac: PORT, iov: true, loopback: None })
     }
 
     /// Creates a card like [`CardFixture::new`], with a limit of `loopback` bits per second between pools.
     pub(crate) fn with_loopback(vfs: u8, loopback: Option<NonZeroU64>) -> Self {
-        let mut bench = Self::powered(nic::Config { mac: PORT, iov: true, loopback });
+        let mut bench = Self::powered(nic::NicConfig { mac: PORT, iov: true, loopback });
         bench.config(Function::Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
         bench.enable_vfs(vfs);
         bench.set_up_port(vfs);
         bench
     }
 
-    fn powered(config: nic::Config) -> Self {
+    fn powered(config: nic::NicConfig) -> Self {
         let mut nic = Nic::new(config);
         let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
@@ -86,7 +86,7 @@ impl CardFixture {
             nic,
             world: CardSurroundings::new(),
             now: Time::ZERO,
-            budget: Budget::default(),
+            budget: PollBudget::default(),
             rings,
             mapped: Vec::new(),
         }

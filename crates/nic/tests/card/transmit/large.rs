@@ -71,7 +71,7 @@ fn segments_of_a_packet_are_copied_once_to_the_receiver() {
 }
 
 #[test]
-fn full_receiver_costs_a_segmenting_sender_one_burst() {
+fn segmenting_for_a_full_receiver_stops_after_one_burst() {
     let mut bench = pair();
     // Each buffer begins 10 bytes before the VF's memory, so that payloads fit and headers do not.
     for i in 0..40_u64 {

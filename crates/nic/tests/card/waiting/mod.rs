@@ -11,7 +11,7 @@ use i82576::PoolIndex;
 use i82576::bits::{mrqc, srrctl, vlvf, vmolr};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf, vf_stats};
-use nic::Budget;
+use nic::PollBudget;
 use pcie::Function::{Pf, Vf};
 
 /// Returns a card whose VFs 0 to 2 have rings of `descriptors` descriptors, one less of them posted. Their queues do not drop.
@@ -294,7 +294,7 @@ fn poll_delivers_waiting_frames_within_its_budget() {
     burst(&mut bench, 0, 0..100, 100);
     got(&mut bench, 0);
     bench.vf(0).post(63);
-    bench.budget = Budget { frames: 10 };
+    bench.budget = PollBudget { frames: 10 };
     for _ in 0..3 {
         assert!(bench.poll_once().more);
         assert_eq!(got(&mut bench, 0).len(), 10);

@@ -5,7 +5,7 @@ use super::{bench, frame, number, waiting};
 use crate::common::CardFixture;
 use i82576::bits::{ctrl, dctl, srrctl};
 use i82576::register::{self as r, rx, vf};
-use nic::{Budget, Nic};
+use nic::{Nic, PollBudget};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
@@ -133,7 +133,7 @@ impl WaitingScenario {
     }
 
     fn poll(&mut self, frames: usize) {
-        self.bench.budget = Budget { frames };
+        self.bench.budget = PollBudget { frames };
         self.bench.poll_once();
         let taken = self.on_wire.len() - self.bench.world.wire.incoming.len();
         self.on_wire.drain(..taken).for_each(|to| self.taken[usize::from(to)] += 1);

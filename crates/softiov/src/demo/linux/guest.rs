@@ -3,7 +3,7 @@
 use crate::demo::report;
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::config::VfConfig;
-use linux_guest::{Accel, Assets, LinuxGuest};
+use linux_guest::{Accelerator, BootFiles, LinuxGuest};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) struct DemoGuest {
 
 impl DemoGuest {
     /// Starts a guest without waiting for it. `vfs` are by port and have the same index.
-    pub(super) fn boot(assets: &Assets, vfs: &[&VfConfig], accel: Accel) -> Result<Self> {
+    pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: Accelerator) -> Result<Self> {
         let first = vfs.first().context("a guest needs a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
         let linux = vfs.iter().fold(builder, |builder, vf| builder.vf_socket(&vf.socket)).spawn(assets)?;

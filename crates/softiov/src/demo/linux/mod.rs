@@ -13,7 +13,7 @@ use super::report::{DemoOutcome, DemoReport, FamilyPerformance, PingResult, TcpF
 use anyhow::{Context, Result};
 use guest::{DemoGuest, GuestInterface};
 use interrupt::SignalHandler;
-use linux_guest::{Accel, Assets, KernelSeries};
+use linux_guest::{Accelerator, BootFiles, KernelSeries};
 use uplink::UplinkNamespace;
 
 const GUESTS: usize = 2;
@@ -29,12 +29,12 @@ const BASELINE: &str = "82576";
 /// Runs the demo with virtual machines; each flow takes `seconds`.
 pub(super) fn run(seconds: u64, card: DemoCard<'_>) -> Result<DemoOutcome> {
     print_progress("preparing QEMU, kernel and initramfs (downloaded once, then cached)");
-    let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+    let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
     let beside = Some(DemoCard { family: BASELINE, ..card }).filter(|beside| beside.family != card.family);
     let cards: Vec<DemoCard<'_>> = [card].into_iter().chain(beside).collect();
     // Locals are dropped last to first: signals, guests, host, uplink.
     let (uplink, host) = start_host(&cards)?;
-    let accel = Accel::choose(&assets);
+    let accel = Accelerator::choose(&assets);
     print_progress(format_args!("booting {GUESTS} Debian guests on {}", accel.name()));
     let vfs = |guest: usize| (0..cards.len()).map(|port| &host.vfs(port)[guest]).collect::<Vec<_>>();
     let guests = (0..GUESTS).map(|guest| DemoGuest::boot(&assets, &vfs(guest), accel));

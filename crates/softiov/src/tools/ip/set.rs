@@ -5,7 +5,7 @@ use super::ToolExit;
 use super::attributes::VfAttributes;
 use super::words::{CommandWords, matches};
 use daemon::control::client::{self, ControlClientError};
-use daemon::control::protocol::{Change as Setting, ControlRequest};
+use daemon::control::protocol::{ControlRequest, SettingsCommand as Setting};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Statistics of links and VFs, as iproute2's `print_stats64` and `print_vf_stats64` print them.
 
 use super::options::IpOutputFormat;
-use daemon::control::status::{Traffic, VfStatus};
+use daemon::control::status::{TrafficCounts, VfStatus};
 use daemon::control::uplink::UplinkStatus;
 use serde::Serialize;
 use std::fmt::Write;
@@ -271,8 +271,8 @@ struct VfTxJson {
 }
 
 impl VfStatisticsJson {
-    pub(super) fn of(rx: Traffic, tx: Traffic) -> Self {
-        let Traffic { packets, bytes, multicast, broadcast, dropped } = rx;
+    pub(super) fn of(rx: TrafficCounts, tx: TrafficCounts) -> Self {
+        let TrafficCounts { packets, bytes, multicast, broadcast, dropped } = rx;
         Self {
             rx: VfRxJson { bytes, packets, multicast, broadcast, dropped },
             tx: VfTxJson { tx_bytes: tx.bytes, tx_packets: tx.packets, dropped: tx.dropped },

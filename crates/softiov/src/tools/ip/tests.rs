@@ -3,7 +3,7 @@
 use super::show::LinkSelection;
 use super::{CommandWords, IpOutputFormat, LinkCommand, ToolExit, json, parse, show};
 use crate::sample;
-use daemon::control::status::{PortStatus, Traffic, VfStatus};
+use daemon::control::status::{PortStatus, TrafficCounts, VfStatus};
 use daemon::settings::{LinkState, VfSettings};
 use serde_json::json;
 
@@ -243,8 +243,8 @@ fn ports() -> Vec<PortStatus> {
     vec![port]
 }
 
-fn traffic(first: u64) -> Traffic {
-    Traffic {
+fn traffic(first: u64) -> TrafficCounts {
+    TrafficCounts {
         packets: first,
         bytes: first + 1,
         multicast: first + 2,
@@ -296,7 +296,7 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
     let mut ports = ports();
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
-        Traffic { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
+        TrafficCounts { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
     let links = LinkSelection::default().choose(&ports).expect("all");
     let human = IpOutputFormat { statistics: 1, human: true, ..IpOutputFormat::default() };
     let text = show::print(&links, human);

@@ -11,8 +11,8 @@ use bench::contender::switch::{SwitchConfig, SwitchPort, SwitchProcess};
 use bench::machine::cycles::time;
 use bench::machine::huge_pages::{self, HugePages};
 use bench::machine::processors::ProcessorAssignment;
-use daemon::control::status::{Interventions, VfStatus};
-use linux_guest::{Assets, GuestBuilder, HostDpdk, LinuxGuest};
+use daemon::control::status::{VfStatus, VmmInterventions};
+use linux_guest::{BootFiles, GuestBuilder, HostDpdk, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -81,7 +81,7 @@ impl GuestContender {
         name: &'static str,
         family: &str,
         (number, cpus): (u8, u32),
-        assets: &Assets,
+        assets: &BootFiles,
         wire: &WireNamespace,
     ) -> Result<Self> {
         let tap = wire.tap(number);
@@ -96,7 +96,7 @@ impl GuestContender {
 
     /// Boots a guest with virtio-net that Open vSwitch reaches by vhost-user, with the switch's own interface as the
     /// uplink.
-    fn on_switch(assets: &Assets, wire: &WireNamespace) -> Result<Self> {
+    fn on_switch(assets: &BootFiles, wire: &WireNamespace) -> Result<Self> {
         let (dpdk, folder) = (HostDpdk::prepare()?, TempDir::new()?);
         let huge = huge_pages::reserve(true);
         let switch = SwitchProcess::start(&SwitchConfig {
@@ -123,7 +123,7 @@ impl GuestContender {
         name: &'static str,
         number: u8,
         options: &str,
-        assets: &Assets,
+        assets: &BootFiles,
         wire: &WireNamespace,
     ) -> Result<Self> {
         wire.return_tap(number)?;
@@ -247,7 +247,7 @@ fn status(served: &HostWithKeeper) -> Result<VfStatus> {
 
 /// Returns the register reads and writes that reached a host.
 fn accesses(served: &HostWithKeeper) -> Result<u64> {
-    let Interventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
+    let VmmInterventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
     Ok(reads + posted_writes + synchronous_writes)
 }
 

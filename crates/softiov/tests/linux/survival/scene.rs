@@ -7,7 +7,7 @@ use crate::served::HostWithKeeper;
 use crate::stream::IperfStream;
 use crate::wire::WireNamespace;
 use anyhow::{Context, Result, ensure};
-use linux_guest::{Assets, GuestBuilder, LinuxGuest};
+use linux_guest::{BootFiles, GuestBuilder, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::ExitStatus;
@@ -36,7 +36,7 @@ pub(crate) struct SurvivalTestbed {
 
 impl SurvivalTestbed {
     /// Starts the host and boots both guests.
-    pub(super) fn start(assets: &Assets, wire: Option<&WireNamespace>) -> Result<Self> {
+    pub(super) fn start(assets: &BootFiles, wire: Option<&WireNamespace>) -> Result<Self> {
         let uplink = wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}\n", wire.tap(TAP)));
         let served = HostWithKeeper::start(&format!(
             "[[port]]\n{uplink}[[port]]\n\
@@ -150,7 +150,7 @@ impl SurvivalTestbed {
     }
 }
 
-fn boot(served: &HostWithKeeper, assets: &Assets, name: &str, vf: u8) -> Result<ScenarioGuest> {
+fn boot(served: &HostWithKeeper, assets: &BootFiles, name: &str, vf: u8) -> Result<ScenarioGuest> {
     let eth0 = if vf == 0 { "pf0vf0" } else { "pf0vf1" };
     let builder = LinuxGuest::builder(name).vf_socket(served.socket(eth0));
     let builder = builder.vf_socket(served.socket(&format!("pf1vf{vf}")));

@@ -1,7 +1,7 @@
 //! Histogram of delays, with two significant digits, from 0.1 us to 10 s. One class holds longer delays. The
 //! longest delay is kept exactly.
 
-use crate::control::status::{Answers, AtMost};
+use crate::control::status::{AtMost, PfAnswerStatus};
 use crate::totals::AnswerDelayTotals;
 use std::time::Duration;
 
@@ -105,15 +105,15 @@ impl MailboxDelays {
     }
 
     /// Returns the status of the delays of mailbox answers. The caller adds the other fields.
-    pub(super) fn status(&self) -> Answers {
-        Answers {
+    pub(super) fn status(&self) -> PfAnswerStatus {
+        PfAnswerStatus {
             requests: self.counts.iter().sum(),
             p50_ns: self.percentile(50),
             p99_ns: self.percentile(99),
             max_ns: self.max_ns,
             sum_ns: self.sum_ns,
             at_most: BOUNDS_NS.map(|ns| AtMost { ns, requests: self.up_to(ns) }).to_vec(),
-            ..Answers::default()
+            ..PfAnswerStatus::default()
         }
     }
 }

@@ -11,7 +11,7 @@
 
 mod delays;
 
-use crate::control::status::Answers as Status;
+use crate::control::status::PfAnswerStatus as Status;
 use crate::totals::AnswerDelayTotals;
 use delays::MailboxDelays;
 use i82576::Time;

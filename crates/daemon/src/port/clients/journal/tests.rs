@@ -1,5 +1,5 @@
-//! Tests of the journal: a process may end between any two stores. Its successor finds the state before the current
-//! step or after it.
+//! Tests of the journal of clients: a process may end between any two stores to it. Its successor finds the state before
+//! the current step or after it.
 
 use super::function::SavedClient;
 use super::*;

@@ -176,8 +176,8 @@ impl PortCard for AvfCard {
         }
     }
 
-    fn family(&self) -> config::file::Family {
-        config::file::Family::Avf
+    fn family(&self) -> config::file::CardFamily {
+        config::file::CardFamily::Avf
     }
 
     fn is_hosted(&self) -> bool {
@@ -258,7 +258,7 @@ impl PortCard for AvfCard {
         self.enforce(vf, bus, now)
     }
 
-    /// Does nothing: showing a VF another link notifies its driver already.
+    /// Does nothing: a change of the link state that a VF sees already notifies the VF's driver.
     fn notify(&mut self, _: VfIndex, _: &mut GuestBus, _: Time) {}
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {

@@ -1,7 +1,7 @@
 //! Counters and states of an AVF port's VFs, for the status and the log.
 
 use super::AvfCard;
-use crate::control::status::{Filters, Mailbox};
+use crate::control::status::{VfFilterStatus, VfMailboxStatus};
 use crate::port::engine::family::{REASONS, VfCardState, VfDriverState, conduct, offence_counts};
 use crate::settings::VfSettings;
 use avf::virtchnl::VirtchnlOpcode;
@@ -63,24 +63,24 @@ impl AvfCard {
 
     /// Returns the filters of a VF. iavf does not repeat a request for a refused address, so one refusal means that
     /// the list is cut.
-    fn filters(&self, vf: u8) -> Filters {
+    fn filters(&self, vf: u8) -> VfFilterStatus {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
         let refused = self
             .pf
             .counters(vf)
             .map_or(0, |counters| counters.refused_for(VirtchnlRefusal::TooManyAddresses));
-        Filters { used: used as u16, most: most as u16, cut: refused > 0 && self.pf.vf_is_active(vf) }
+        VfFilterStatus { used: used as u16, most: most as u16, cut: refused > 0 && self.pf.vf_is_active(vf) }
     }
 }
 
-fn mailbox(counters: &VirtchnlCounters) -> Mailbox {
+fn mailbox(counters: &VirtchnlCounters) -> VfMailboxStatus {
     let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
     let requests = VirtchnlOpcode::ALL.iter().filter_map(|op| some(op.name(), counters.requests(*op)));
     let refused =
         VirtchnlRefusal::NAMES.iter().zip(counters.refused()).filter_map(|(name, n)| some(name, *n));
     let asked: u64 = VirtchnlOpcode::ALL.iter().map(|op| counters.requests(*op)).sum();
     let denied: u64 = counters.refused().iter().sum();
-    Mailbox {
+    VfMailboxStatus {
         requests: requests.collect(),
         granted: (asked + counters.unknown).saturating_sub(denied),
         refused: refused.collect(),

@@ -5,7 +5,7 @@ use crate::port::engine::bus::GuestBus;
 use crate::port::engine::uplink::PortUplink;
 use driver::Hal;
 use i82576::Time;
-use nic::{Budget, Nic};
+use nic::{Nic, PollBudget};
 use pcie::Function;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Hal for RunningCardHal<'_> {
         let end = self.now + time;
         loop {
             self.uplink.set_time(self.now);
-            self.nic.poll(self.now, Budget::default(), self.bus, self.uplink);
+            self.nic.poll(self.now, PollBudget::default(), self.bus, self.uplink);
             let left = end.since(self.now);
             if left.is_zero() {
                 return;

@@ -13,7 +13,7 @@ use super::family::{
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use crate::config;
-use crate::control::status::{Filters, Mailbox, Waiting};
+use crate::control::status::{PacketBufferStatus, VfFilterStatus, VfMailboxStatus};
 use crate::settings::{PortSettings, VfSettings};
 use crate::state::port::{ClientState, I82576PortState};
 use crate::state::{self, CardState, SavedStateError};
@@ -30,7 +30,7 @@ use i82576::window::MAPPED;
 use i82576::{PoolIndex, QueueIndex, Time};
 use iovm::VirtualFunctionState;
 use nic::doorbell::Doorbells;
-use nic::{Budget, Nic, PollResult, PoolCounters};
+use nic::{Nic, PollBudget, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
@@ -139,8 +139,8 @@ impl PortCard for I82576Card {
         }
     }
 
-    fn family(&self) -> config::file::Family {
-        config::file::Family::I82576
+    fn family(&self) -> config::file::CardFamily {
+        config::file::CardFamily::I82576
     }
 
     fn is_hosted(&self) -> bool {
@@ -166,7 +166,7 @@ impl PortCard for I82576Card {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        self.nic.poll(now, Budget::default(), bus, uplink)
+        self.nic.poll(now, PollBudget::default(), bus, uplink)
     }
 
     fn link(&self) -> bool {
@@ -262,11 +262,11 @@ impl PortCard for I82576Card {
         }
     }
 
-    fn waiting(&self, function: Function) -> Waiting {
+    fn waiting(&self, function: Function) -> PacketBufferStatus {
         let of = |pool: &PoolIndex| vf(function).is_none_or(|vf| vf.index() == pool.index());
-        PoolIndex::EVERY.iter().filter(|pool| of(pool)).fold(Waiting::default(), |sum, pool| {
+        PoolIndex::EVERY.iter().filter(|pool| of(pool)).fold(PacketBufferStatus::default(), |sum, pool| {
             let (frames, bytes) = self.nic.waiting(*pool);
-            Waiting { frames: sum.frames + frames as u64, bytes: sum.bytes + bytes as u64 }
+            PacketBufferStatus { frames: sum.frames + frames as u64, bytes: sum.bytes + bytes as u64 }
         })
     }
 
@@ -358,13 +358,13 @@ fn card_vf(vf: VfIndex) -> Option<i82576::VfIndex> {
     vf.try_into().ok()
 }
 
-fn filters((used, cut): (usize, bool)) -> Filters {
-    Filters { used: used as u16, most: MAX_MULTICAST as u16, cut }
+fn filters((used, cut): (usize, bool)) -> VfFilterStatus {
+    VfFilterStatus { used: used as u16, most: MAX_MULTICAST as u16, cut }
 }
 
-fn mailbox(counters: &MailboxCounters) -> Mailbox {
+fn mailbox(counters: &MailboxCounters) -> VfMailboxStatus {
     let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
-    Mailbox {
+    VfMailboxStatus {
         requests: MailboxMessageKind::ALL
             .into_iter()
             .filter_map(|k| some(k.name(), counters.messages(k)))

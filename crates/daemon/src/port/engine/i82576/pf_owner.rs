@@ -43,7 +43,7 @@ impl PfOwner {
     /// card is as after power-on.
     pub(super) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<(Nic, Self), EngineError> {
         let hosted = config.pf_socket.is_none();
-        let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
+        let mut nic = Nic::new(nic::NicConfig { mac: config.mac, iov: hosted, loopback: None });
         // By igb's rules a rate needs a link. The configured rates must apply from the start, whatever the uplink's
         // link.
         nic.set_link(link || hosted);

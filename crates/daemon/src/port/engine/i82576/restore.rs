@@ -75,7 +75,7 @@ impl I82576Card {
                 slot.function = function;
             }
         }
-        let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted.is_some(), loopback: None });
+        let mut nic = Nic::new(nic::NicConfig { mac: config.mac, iov: hosted.is_some(), loopback: None });
         // The PF driver accepts rates only with a link, as at a new card.
         nic.set_link(link || hosted.is_some());
         let pf_owner = match (hosted, guest) {

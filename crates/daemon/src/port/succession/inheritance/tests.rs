@@ -18,13 +18,13 @@ const VF: VfIndex = VfIndex::of_field(5);
 /// Memory and bus master enable of the command register.
 const ENABLED: [u8; 2] = [6, 0];
 
-fn config(family: Family, settings: &str) -> HostConfig {
-    let name = if family == Family::Avf { "avf" } else { "82576" };
+fn config(family: CardFamily, settings: &str) -> HostConfig {
+    let name = if family == CardFamily::Avf { "avf" } else { "82576" };
     let text = format!("[[port]]\nfamily = \"{name}\"\nvfs = {VFS}\n{settings}");
     HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap()
 }
 
-fn port(family: Family) -> (PortConfig, GuestBus) {
+fn port(family: CardFamily) -> (PortConfig, GuestBus) {
     let mut config = config(family, "");
     let threads = ThreadSandboxes::prepare(&config).unwrap();
     let bus = GuestBus::new(("pf0", VFS), 1 << 30, &threads.helper, family).unwrap();
@@ -39,7 +39,7 @@ fn read<const N: usize>(card: &mut dyn family::PortCard, region: u32, offset: u6
 
 #[test]
 fn pci_configuration_write_saves_state_of_its_function_only() {
-    for family in [Family::I82576, Family::Avf] {
+    for family in [CardFamily::I82576, CardFamily::Avf] {
         let (config, mut bus) = port(family);
         let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
         let journal = PortJournal::new(family.limits().vfs).unwrap();
@@ -69,7 +69,7 @@ fn pci_configuration_write_saves_state_of_its_function_only() {
 
 #[test]
 fn damaged_saved_configuration_of_a_function_is_ignored() {
-    let (config, mut bus) = port(Family::Avf);
+    let (config, mut bus) = port(CardFamily::Avf);
     let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
     let journal = PortJournal::new(64).unwrap();
     note_software(&journal, &mut *card);
@@ -84,7 +84,7 @@ fn mac_addresses_of_vfs_may_be_swapped_before_a_hand_over() {
             |n: usize, mac: u8| format!("[[port.vf]]\nindex = {n}\nmac = \"02:00:00:00:00:{mac:02x}\"\n");
         vf(0, one) + &vf(1, two)
     };
-    for family in [Family::I82576, Family::Avf] {
+    for family in [CardFamily::I82576, CardFamily::Avf] {
         let (_, mut bus) = port(family);
         let [before, after] =
             [(1, 2), (2, 1)].map(|(one, two)| config(family, &swapped(one, two)).ports.remove(0));

@@ -2,7 +2,7 @@
 //! the state of the eight. The files are those of `tests/states`.
 
 use super::{AvfCard, GuestBus, InheritedCard};
-use crate::config::file::Family as Name;
+use crate::config::file::CardFamily as Name;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
 use crate::port::engine::family::{PortCard, VfCardState};
