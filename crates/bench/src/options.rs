@@ -1,7 +1,7 @@
 //! Options of the command line.
 
-use crate::contender::ContenderKind;
 use crate::contender::card::CardVariant;
+use crate::contender::{self, ContenderKind};
 use anyhow::{Context, Result};
 use linux_guest::HostDpdk;
 use std::path::PathBuf;
@@ -57,6 +57,10 @@ pub struct BenchmarkOptions {
     /// Measure the served card and the raw limits only.
     #[arg(long)]
     pub no_peers: bool,
+    /// Measure the served cards against this contender only; may be repeated. Slices that follow each other closely are
+    /// more often comparable.
+    #[arg(long, value_name = "CONTENDER", value_parser = clap::builder::PossibleValuesParser::new(contender::NAMES))]
+    pub against: Vec<String>,
 }
 
 impl BenchmarkOptions {
@@ -70,6 +74,11 @@ impl BenchmarkOptions {
     #[must_use]
     pub fn card(&self) -> CardVariant {
         self.cards.first().copied().unwrap_or(CardVariant::I82576)
+    }
+
+    /// Returns true if the contender beside the served cards is to be measured.
+    pub(crate) fn measures(&self, name: &str) -> bool {
+        self.against.is_empty() || self.against.iter().any(|wanted| wanted == name)
     }
 
     /// Returns the port's setting `wait` for a mode.

@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Name of the contender in reports.
+pub(super) const NAME: &str = "bare path";
+
 /// Frames taken from a ring at once.
 const BURST: usize = 32;
 /// Distance in frames at which a buffer is prefetched, the same as in the card.
@@ -199,7 +202,7 @@ impl BareContender {
 
 impl Contender for BareContender {
     fn name(&self) -> &str {
-        "bare path"
+        NAME
     }
 
     fn mode(&self) -> ContenderKind {

@@ -110,6 +110,12 @@ pub trait Contender {
 /// Contenders that take turns.
 pub type Contenders = Vec<Box<dyn Contender>>;
 
+/// Names of the contenders beside the served cards.
+pub(crate) const NAMES: [&str; 8] = {
+    let [a, b, c, d, e, f] = peers::NAMES;
+    [bare::NAME, a, b, c, d, e, f, bridge::NAME]
+};
+
 /// Time for which a contender runs before it is measured.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 
@@ -131,18 +137,22 @@ pub fn all(
             contenders.push(Box::new(served::ServedHost::start(options, card, mode, processors, work)?));
         }
     }
-    contenders.push(Box::new(bare::BareContender::new(processors, work)));
+    if options.measures(bare::NAME) {
+        contenders.push(Box::new(bare::BareContender::new(processors, work)));
+    }
     let mut skipped = Vec::new();
     // Without DPDK no peers are wanted.
     let Some(dpdk) = dpdk else { return Ok((contenders, skipped)) };
-    for recipe in peers::RECIPES.iter().filter(|recipe| recipe.does(work)) {
+    for recipe in peers::RECIPES.iter().filter(|recipe| recipe.does(work) && options.measures(recipe.name)) {
         match peers::PeerContender::start(recipe, dpdk, huge, processors, work) {
             Ok(peer) => contenders.push(Box::new(peer)),
             Err(error) if recipe.takes_root() => skipped.push(format!("{}: {error:#}", recipe.name)),
             Err(error) => return Err(error.context(format!("cannot start the peer {}", recipe.name))),
         }
     }
-    if let Workload::Frames(size) = work {
+    if let Workload::Frames(size) = work
+        && options.measures(bridge::NAME)
+    {
         match bridge::LinuxBridge::start(processors, size) {
             Ok(bridge) => contenders.push(Box::new(bridge)),
             Err(error) => skipped.push(format!("{}: {error:#}", bridge::NAME)),

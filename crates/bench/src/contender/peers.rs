@@ -112,6 +112,17 @@ pub(super) const RECIPES: [PeerConfig; 6] = [
     },
 ];
 
+/// Names of the compared forwarders.
+pub(super) const NAMES: [&str; RECIPES.len()] = {
+    let mut names = [""; RECIPES.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = RECIPES[at].name;
+        at += 1;
+    }
+    names
+};
+
 /// Peer with its programs, which are stopped between slices.
 #[derive(Debug)]
 pub(super) struct PeerContender {
