@@ -36,8 +36,16 @@ pub fn comparable(
     one: usize,
     other: usize,
 ) -> impl Iterator<Item = (&MeasuredSlice, &MeasuredSlice)> {
-    let pairs = rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)));
-    pairs.filter(|(one, other)| alike(one.reference, other.reference))
+    pairs(rounds, one, other).filter(|(one, other)| alike(one.reference, other.reference))
+}
+
+/// Returns the turns of two contenders in all rounds.
+fn pairs(
+    rounds: &[RoundMeasurements],
+    one: usize,
+    other: usize,
+) -> impl Iterator<Item = (&MeasuredSlice, &MeasuredSlice)> {
+    rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)))
 }
 
 /// Returns a row for each contender.
@@ -55,14 +63,17 @@ pub fn rows(
     let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == ContenderKind::Peer);
     let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
     let ratio = |at: usize, other: usize| {
-        let mut ratios: Vec<f64> =
-            comparable(rounds, at, other).map(|(own, other)| own.slice.mpps() / other.slice.mpps()).collect();
+        let divide = |(own, other): (&MeasuredSlice, &MeasuredSlice)| own.slice.mpps() / other.slice.mpps();
+        let mut ratios: Vec<f64> = comparable(rounds, at, other).map(divide).collect();
+        let mut all: Vec<f64> = pairs(rounds, at, other).map(divide).collect();
         RateRatio {
             to: contenders[other].name().to_owned(),
             mode: contenders[other].mode(),
             median: median(&mut ratios),
             spread: quantile(&mut ratios, 0.25).zip(quantile(&mut ratios, 0.75)),
             pairs: ratios.len(),
+            median_of_all: median(&mut all),
+            spread_of_all: quantile(&mut all, 0.25).zip(quantile(&mut all, 0.75)),
         }
     };
     let is = |at: usize, modes: &[ContenderKind]| modes.contains(&contenders[at].mode());
@@ -167,6 +178,8 @@ mod tests {
         let row = &rows("", &contenders(), &rounds, 64)[0];
         assert_eq!((row.ratio_to_best_peer, row.pairs), (None, Some(0)));
         assert!(row.mpps.is_some(), "the rate needs no pair");
+        let all: Vec<_> = row.ratios.iter().map(|ratio| (ratio.median, ratio.median_of_all)).collect();
+        assert_eq!(all, [(None, Some(3.0)), (None, Some(1.5))], "without the reference, every round counts");
     }
 
     #[test]

@@ -75,6 +75,11 @@ pub struct RateRatio {
     pub spread: Option<(f64, f64)>,
     /// Number of comparable pairs of slices.
     pub pairs: usize,
+    /// Median over all rounds, comparable or not. A machine that changes its speed more often than a slice ends has few
+    /// comparable pairs; its changes affect both slices of a round equally often.
+    pub median_of_all: Option<f64>,
+    /// Bounds of the middle half of the ratios of all rounds.
+    pub spread_of_all: Option<(f64, f64)>,
 }
 
 /// Interrupts and losses of a receiver that acts on interrupts.

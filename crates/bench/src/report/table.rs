@@ -38,9 +38,13 @@ impl fmt::Display for BenchmarkRow {
             }
             write!(f, " p50 {p50} p99 {p99} p99.9 {p999} us")?;
         }
-        for RateRatio { to, mode, median, spread, pairs } in &self.ratios {
+        for ratio in &self.ratios {
+            let RateRatio { to, mode, median, spread, pairs, median_of_all, spread_of_all } = ratio;
             if let (Some(median), Some((low, high))) = (median, spread) {
                 write!(f, "\n{:36}{median:.2} of {to} ({mode}): {low:.2} to {high:.2}, {pairs} slices", "")?;
+            }
+            if let (Some(median), Some((low, high))) = (median_of_all, spread_of_all) {
+                write!(f, "\n{:36}{median:.2} of {to} ({mode}) in all rounds: {low:.2} to {high:.2}", "")?;
             }
         }
         Ok(())
