@@ -6,7 +6,7 @@ use crate::holding::{ProcessResources, ProcessorTicks};
 use crate::machines::MachineGroup;
 use crate::random::RandomGenerator;
 use crate::report::{CampaignFailure, CampaignInterruptions, CampaignOutcome};
-use crate::served::Served;
+use crate::served::HostWithKeeper;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(crate) struct SoakCampaign {
     kills: u32,
     embedded: EmbeddedGuests,
     machines: MachineGroup,
-    served: Served,
+    served: HostWithKeeper,
     host: Pid,
     before: [ProcessResources; 2],
     ticks: ProcessorTicks,
@@ -74,7 +74,7 @@ pub(crate) struct SoakCampaign {
 impl SoakCampaign {
     /// Starts host and guests.
     pub(crate) fn begin(options: &CampaignOptions, seed: u64) -> Result<Self> {
-        let served = Served::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
+        let served = HostWithKeeper::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
         let machines =
             if options.embedded_only { MachineGroup::none() } else { MachineGroup::boot(&served)? };
         let embedded = EmbeddedGuests::attach(&served)?;

@@ -1,6 +1,6 @@
 //! The embedded guests: a pair that exchanges a request and an answer every millisecond, and a pair that sends streams.
 
-use crate::served::Served;
+use crate::served::HostWithKeeper;
 use anyhow::{Result, ensure};
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, InterruptionMeasurement};
 use std::net::Ipv4Addr;
@@ -35,7 +35,7 @@ pub(crate) struct EmbeddedGuests {
 }
 
 impl EmbeddedGuests {
-    pub(crate) fn attach(served: &Served) -> Result<Self> {
+    pub(crate) fn attach(served: &HostWithKeeper) -> Result<Self> {
         let guests = VFS.map(|vf| {
             let config = EmbeddedGuestConfig {
                 socket: served.socket(&format!("pf0vf{vf}")),

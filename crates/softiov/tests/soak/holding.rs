@@ -1,6 +1,6 @@
 //! Resources of keeper and host, and the machine's processor time.
 
-use crate::served::Served;
+use crate::served::HostWithKeeper;
 use anyhow::{Context, Result};
 use rustix::process::Pid;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub(crate) struct ProcessResources {
 
 impl ProcessResources {
     /// Reads the resources of keeper and host.
-    pub(crate) fn of(served: &Served, host: Pid) -> Result<[Self; 2]> {
+    pub(crate) fn of(served: &HostWithKeeper, host: Pid) -> Result<[Self; 2]> {
         Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
     }
 

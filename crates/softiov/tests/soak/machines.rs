@@ -2,7 +2,7 @@
 //! survive the campaign. A copy of this program inside each compares the bytes.
 
 use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
-use crate::served::Served;
+use crate::served::HostWithKeeper;
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::{BackgroundScript, BootFiles, GuestError, KernelSeries, LinuxGuest};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl MachineGroup {
     }
 
     /// Boots a virtual machine for each VF, and opens a TCP flow from each to the next.
-    pub(crate) fn boot(served: &Served) -> Result<Self> {
+    pub(crate) fn boot(served: &HostWithKeeper) -> Result<Self> {
         let this = std::env::current_exe()?;
         let program = this.file_name().and_then(|name| name.to_str()).context("this program has no name")?;
         let assets = BootFiles::prepare(KernelSeries::Bookworm61)?.with_program(&this)?;

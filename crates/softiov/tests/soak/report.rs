@@ -37,12 +37,12 @@ impl CampaignInterruptions {
     pub(crate) fn distributions(&self) -> Vec<InterruptionDistribution> {
         let all_kills = [&self.kills[..], &self.kills_with_wait].concat();
         vec![
-            Distribution::of("hand-over", &self.hand_overs),
-            Distribution::of("crash", &all_kills),
-            Distribution::of("- started at once", &self.kills),
-            Distribution::of("- keeper waited", &self.kills_with_wait),
-            Distribution::of("nothing done", &self.quiet),
-            Distribution::of("Linux guests go on", &self.recoveries),
+            InterruptionDistribution::of("hand-over", &self.hand_overs),
+            InterruptionDistribution::of("crash", &all_kills),
+            InterruptionDistribution::of("- started at once", &self.kills),
+            InterruptionDistribution::of("- keeper waited", &self.kills_with_wait),
+            InterruptionDistribution::of("nothing done", &self.quiet),
+            InterruptionDistribution::of("Linux guests go on", &self.recoveries),
         ]
     }
 }
@@ -108,9 +108,9 @@ impl CampaignOutcome {
     fn lost(&self) -> [usize; 3] {
         let count = |is: fn(&CampaignFailure) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
         [
-            count(|loss| matches!(loss, Loss::Machine(_))),
-            count(|loss| matches!(loss, Loss::Connection(_))),
-            count(|loss| matches!(loss, Loss::Other(_))),
+            count(|loss| matches!(loss, CampaignFailure::Machine(_))),
+            count(|loss| matches!(loss, CampaignFailure::Connection(_))),
+            count(|loss| matches!(loss, CampaignFailure::Other(_))),
         ]
     }
 }

@@ -70,7 +70,8 @@ impl SurvivalTestbed {
     /// Starts a connection in each direction between the guests, and one from beyond the uplink.
     pub(super) fn traffic(&self, wire: Option<&WireNamespace>) -> Result<Vec<IperfStream<'_>>> {
         let (erin, frank) = (&self.erin, &self.frank);
-        let mut streams = vec![Stream::open(erin, &frank.address())?, Stream::open(frank, &erin.address())?];
+        let mut streams =
+            vec![IperfStream::open(erin, &frank.address())?, IperfStream::open(frank, &erin.address())?];
         if let Some(wire) = wire {
             erin.reach(&wire.address())?;
             streams.push(IperfStream::open(erin, &wire.address())?);
