@@ -243,7 +243,7 @@ impl<'a> PlainFrame<'a> {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
     }
 
-    /// Creates the properties of the frame from a sum of its bytes from [`SUM_FROM`] on. The addresses of the pseudo
+    /// Starts the checksums of the frame with a sum of its bytes from [`SUM_FROM`] on. The addresses of the pseudo
     /// header stand just before the transport header.
     #[inline(always)]
     fn glance(&self, payload: PartialChecksum) -> UnsummedFrame {
