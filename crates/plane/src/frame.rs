@@ -112,7 +112,7 @@ pub struct Frame<'a> {
     head: usize,
     /// Number of bytes of the frame check sequence at the frame's end; 0 without one.
     trailer: usize,
-    /// True if the tag is in the bytes now, so that `head` is [`TAG`] bytes before `start`.
+    /// True if the tag is in the frame's bytes now, so that `head` is [`TAG`] bytes before `start`.
     tag_in_place: bool,
     /// Ether type that the tag gets when it is inserted into the bytes.
     kind: u16,
@@ -242,7 +242,7 @@ impl<'a> Frame<'a> {
         &self.buffer[self.head..self.buffer.len() - self.trailer + trailer]
     }
 
-    /// Inserts the tag into the bytes, or strips it.
+    /// Moves the frame's tag into its bytes, or out of them.
     #[inline(always)]
     fn move_tag(&mut self) {
         let inserts = self.tag.filter(|_| !self.tag_in_place);
