@@ -1,4 +1,5 @@
-//! The starter: a process that starts hosts for the keeper, whose seccomp filter forbids it.
+//! The starter: a process that starts hosts for the keeper, since the keeper's seccomp filter forbids it to start
+//! processes.
 //!
 //! ```text
 //!   keeper ---- forks, before it gives anything up ----> starter
@@ -98,7 +99,7 @@ impl StarterConnection {
         }
     }
 
-    /// Returns the starter process, to wait for its end.
+    /// Returns the starter process, so that the keeper can wait for its end.
     pub(super) fn process(&self) -> &ChildProcess {
         &self.process
     }

@@ -26,20 +26,20 @@ pub struct DurationProbe {
     pub name: &'static str,
     /// Unit of the measured figure.
     pub unit: &'static str,
-    /// Description of the measurement in a few words.
+    /// Description of the measured operation in a few words.
     pub what: &'static str,
     /// Function that takes the measurement.
     pub run: fn() -> Result<ProbeResult, ProbeError>,
 }
 
-/// Result of repeated measurements, in the probe's unit.
+/// Result of repeated measurements of a duration, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeResult {
     /// Median of the repeated measurements.
     pub median: f64,
-    /// Smallest of the repeated measurements.
+    /// Smallest value of the repeated measurements.
     pub least: f64,
-    /// Largest of the repeated measurements.
+    /// Largest value of the repeated measurements.
     pub most: f64,
 }
 

@@ -77,7 +77,7 @@ impl PacketSocketError {
     }
 }
 
-/// Receive buffer of the socket in bytes, for a port that reads late. The kernel may grant less.
+/// Receive buffer of the socket in bytes, for a port that is late to read frames. The kernel may grant less.
 const BACKLOG: libc::c_int = 4 << 20;
 
 /// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface

@@ -4,7 +4,7 @@ use super::PciAddress;
 use std::io;
 use std::path::PathBuf;
 
-/// Reason why Linux does not provide a function by VFIO.
+/// Reason why a PCI function is not available by VFIO.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioError {
     /// No PCI function has this address.
@@ -30,7 +30,7 @@ pub enum VfioError {
          (intel_iommu=on) and bind the function again"
     )]
     NoIommuGroup(PciAddress),
-    /// The function is bound to another driver, or to none.
+    /// The function is bound to a driver other than vfio-pci, or to none.
     #[error(
         "function {address} is bound to {}, not to vfio-pci; `modprobe vfio-pci`, then in \
          /sys/bus/pci/devices/{address} write vfio-pci to driver_override and {address} to driver/unbind, \
@@ -84,7 +84,7 @@ pub enum VfioError {
     Unexpected {
         /// Address of the function.
         address: PciAddress,
-        /// Property that the function lacks.
+        /// Property that the function lacks, in words.
         what: &'static str,
     },
     /// The kernel refused to change the number of VFs.
