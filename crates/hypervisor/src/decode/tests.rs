@@ -13,12 +13,12 @@ use iced_x86::Mnemonic;
 use proptest::prelude::*;
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Physical address of the APIC page, its address in Linux, and those of the test's code and data.
+/// Physical address of the APIC page; below, its linear address in Linux, and those of the test's code and data.
 const APIC_PAGE: u64 = 0xfee0_0000;
 const APIC: u64 = 0xffff_ffff_ff5f_d000;
 const CODE: u64 = 0xffff_ffff_8020_0000;
 const DATA: u64 = 0xffff_8800_0000_5000;
-/// Physical pages of the test: two of code, one of data; the tables follow.
+/// Physical addresses of the test's pages: two of code, one of data; the page tables follow.
 const CODE_PAGE: u64 = 0x3000;
 const DATA_PAGE: u64 = 0x5000;
 const TABLES: u64 = 0x1_0000;
@@ -32,7 +32,7 @@ struct EmulatedVcpu {
 }
 
 impl EmulatedVcpu {
-    /// Creates a kernel at `rip` with this code, vector 41h in service and 31h requested.
+    /// Creates a guest kernel that executes `code` at `rip`, with vector 41h in service and 31h requested.
     fn at(rip: u64, code: &[u8]) -> Self {
         let mut memory = FlatGuestMemory::new(0x2_0000);
         let mut tables = PageTableBuilder::new(TABLES);
