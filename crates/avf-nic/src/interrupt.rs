@@ -59,8 +59,7 @@ const fn all_vectors() -> u32 {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [InterruptVector; MAX_VECTORS],
-    /// Vectors that `send` has to check for an enabled, pending cause, a bit each. All bits are set after a state is
-    /// restored.
+    /// Vectors that the next `send` checks for a due interrupt, a bit each: all vectors, after a state is restored.
     #[serde(skip, default = "all_vectors")]
     pending: u32,
     /// Values of registers VFINT_ICR01 (causes) and VFINT_ICR0_ENA1 (enabled causes).
