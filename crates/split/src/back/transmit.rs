@@ -42,7 +42,7 @@ struct FrameRequests {
     segment: Option<u16>,
 }
 
-/// Error of requests that do not delimit a frame, so the ring is unusable.
+/// Error: the requests on the transmit ring do not delimit a frame, so the ring is unusable.
 struct MalformedTransmitRequests;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
