@@ -166,7 +166,7 @@ mod tests {
         (ring, VfMessageInbox::new(queue, limits, VFS))
     }
 
-    /// Creates an inbox in mid-visit: three descriptors taken, of which one was dropped and one was invalid; two
+    /// Creates an inbox that has taken three descriptors, of which one was dropped and one was invalid. Two are
     /// pending, one of them voided by its VF's reset.
     fn midway() -> (Vec<u8>, VfMessageInbox) {
         let (mut ring, mut inbox) = new(InboxLimits { messages: 3, ..LIMITS });
