@@ -1,4 +1,4 @@
-//! Types that client and server share, without wire layout.
+//! Types that vfio-user client and server share, without wire layout.
 
 /// Contents of the reply to `DEVICE_GET_INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Parses replies, without trusting the server's lengths or offsets.
+//! Parses the replies of a vfio-user server, without trusting their lengths or offsets.
 
 use alloc::vec::Vec;
 
@@ -49,7 +49,7 @@ pub enum ReplyContents<'a> {
     Data(&'a [u8]),
 }
 
-/// Region as the server describes it.
+/// Properties of a region, as the server describes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionLayout {
     /// Bytes of the full reply about the region; if they exceed the room, request again with that much.
