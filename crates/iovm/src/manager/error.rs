@@ -60,7 +60,7 @@ pub enum VfAssignmentError {
         /// Number of VFs that are enabled.
         enabled: u16,
     },
-    /// The VF was removed.
+    /// The VF was removed by the manager.
     #[error("{0} was removed: add it first")]
     Absent(VfIndex),
     /// The VF is already present.
@@ -80,7 +80,7 @@ pub enum VfAssignmentError {
     /// The last reset of the VF failed.
     #[error("{0} is quarantined because its last reset failed: reset the VF first")]
     Quarantined(VfIndex),
-    /// The VF could not be reset safely, and is quarantined.
+    /// The VF could not be reset between two owners, and is quarantined.
     #[error(transparent)]
     Ladder(#[from] FunctionResetError),
 }
@@ -99,7 +99,7 @@ pub enum ManagerRestoreError {
         /// Number of VFs that are enabled.
         enabled: u16,
     },
-    /// The state has a configuration space with bytes beyond the last.
+    /// The saved configuration space of a VF has bytes beyond the last one.
     #[error(
         "the saved state of {0} is damaged: bytes lie beyond the 4096 of configuration space; restart the \
          port without the saved state"

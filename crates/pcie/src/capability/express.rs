@@ -1,5 +1,5 @@
-//! PCI Express capability, version 2, of an endpoint (PCIe base specification, 7.5.3). The link never retrains: its
-//! status is constant.
+//! PCI Express capability, version 2, of an endpoint (PCIe base specification, 7.5.3). The link never retrains, so the
+//! link status is constant.
 
 use super::Capability;
 use crate::config::ConfigRegister;

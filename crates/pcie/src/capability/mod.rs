@@ -16,7 +16,7 @@ mod tests;
 use crate::config::ConfigRegister;
 use alloc::vec::Vec;
 
-/// Capability of the list that begins at offset 34h.
+/// Capability in the list of a configuration space that begins at offset 34h.
 #[derive(Debug, Clone)]
 pub struct Capability {
     /// Capability id.
@@ -25,7 +25,7 @@ pub struct Capability {
     pub body: Vec<ConfigRegister>,
 }
 
-/// Capability of the list that begins at offset 100h.
+/// Extended capability in the list of a configuration space that begins at offset 100h.
 #[derive(Debug, Clone)]
 pub struct ExtendedCapability {
     /// Extended capability id.

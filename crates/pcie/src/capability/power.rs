@@ -28,9 +28,9 @@ pub const CONTROL_PME_STATUS: u16 = 1 << 15;
 /// Power states that functions support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
-    /// The function works.
+    /// The function works normally.
     D0,
-    /// The function accepts configuration requests only.
+    /// The function accepts only configuration requests.
     D3Hot,
 }
 

@@ -1,7 +1,7 @@
 //! Register of configuration space as data: reset value and the effect of writes on each bit. Side effects belong
 //! to the device.
 
-/// Register of one, two or four bytes. Bits in no mask are read-only.
+/// Register of configuration space, of one, two or four bytes. Bits in no mask are read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigRegister {
     pub(super) offset: u16,
