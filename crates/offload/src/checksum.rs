@@ -163,9 +163,9 @@ fn leading<const N: usize>(sum: u64, bytes: &[u8]) -> (u64, &[u8]) {
     }
 }
 
-/// Returns the last bytes of a sum, fewer than eight, as a little-endian number. It loads pieces of 4, 2 and 1 bytes,
-/// none of which overlaps bytes that were summed before: a load that spans two stores of a copy has to wait for both to
-/// reach the cache.
+/// Returns fewer than eight remaining bytes as a little-endian number. It loads pieces of 4, 2 and 1 bytes, none of
+/// which overlaps bytes that were summed before: a load that spans two stores of a copy has to wait for both to reach
+/// the cache.
 #[inline(always)]
 fn last(rest: &[u8]) -> u64 {
     let (mut number, mut at) = (0, 0);

@@ -266,7 +266,8 @@ impl<'a> PlainFrame<'a> {
         }
     }
 
-    /// Returns the properties of a frame by its seal; `None` if the seal is of another range or transport.
+    /// Returns the properties of a frame with a trusted checksum; `None` if that checksum is of another range or
+    /// transport.
     #[must_use]
     #[inline(always)]
     pub fn find_sealed(&self, sealed: &TrustedChecksum) -> Option<PlainFrameKind> {

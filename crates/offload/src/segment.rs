@@ -146,7 +146,8 @@ impl<'a> Segmenter<'a> {
         self.cut.write_next(self.packet, buffer)
     }
 
-    /// Returns the transport checksum of the last written segment, for a receiver that need not sum the segment again.
+    /// Returns the transport checksum of the last written segment as a trusted one: its receiver need not sum the
+    /// segment.
     #[must_use]
     pub fn sealed(&self) -> Option<TrustedChecksum> {
         self.cut.sealed

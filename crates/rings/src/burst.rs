@@ -295,7 +295,7 @@ fn send_first<C: BurstCard, L: FrameForwarder>(
 
 /// Copies the first frame of a range to private memory and sends it. Inserts the requested checksums if the frame is
 /// `SUMMED`. Returns `false` if the frame cannot be read, or does not fit its checksum request. Most frames request no
-/// checksum, and have a copy of this function without a seal.
+/// checksum, and have a copy of this function without a trusted checksum.
 #[inline(never)]
 fn send_alone<C: BurstCard, L: FrameForwarder, const SUMMED: bool>(
     card: &mut C,

@@ -53,7 +53,7 @@ pub struct RunProperties {
 /// Receive queue of a frame that takes the path in bursts, and its hash if the port hashes its type.
 pub type QueueAndHash = (u8, Option<u32>);
 
-/// A receive queue that takes plain frames.
+/// Receive queue to which plain frames are delivered in bursts, each into one buffer.
 #[derive(Debug)]
 pub struct PlainReceiver<'a, B, S> {
     /// Posted descriptors of the receive queue.

@@ -226,8 +226,8 @@ mod tests {
     use crate::moderation::ReceivedTotals;
     use i82576::Time;
 
-    /// Handles the interrupts of some measurements, as many as the interval allows, with packets of 1,500 bytes at a
-    /// rate.
+    /// Has the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
+    /// packets of 1,500 bytes.
     fn run(
         dynamic: &mut DynamicModeration,
         at: &mut (u64, ReceivedTotals),

@@ -46,7 +46,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Sets a policy of a VF that has been checked and admitted before.
+    /// Sets the policy of a VF, which has been checked and admitted before.
     pub(super) fn apply_policy<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, policy: VfPolicy) {
         let old = self.state(vf).policy;
         self.state_mut(vf).policy = policy;

@@ -103,7 +103,7 @@ struct AvfVfState {
     /// The VF's running queues, a bit each.
     rx: u16,
     tx: u16,
-    /// True if the card strips tags of received frames, and true if it inserts tags into sent ones.
+    /// True if the card strips tags of received frames; `insert` is true if it inserts tags into sent ones.
     strip: bool,
     insert: bool,
     counters: VirtchnlCounters,
