@@ -27,7 +27,7 @@ pub type SingleBusOwner = bool;
 /// Reset method of a device, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceResetMethod {
-    /// Function-level reset.
+    /// Function-level reset (FLR).
     Function = 1,
     /// Transition to D3hot and back.
     Power = 2,

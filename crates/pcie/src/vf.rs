@@ -41,7 +41,7 @@ impl VfIndex {
         self.0
     }
 
-    /// Returns the VF's index for arrays.
+    /// Returns the VF's index for use as an array index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -85,7 +85,7 @@ pub enum MapRegionError {
         /// First I/O virtual address of the existing region that the refused one overlaps.
         existing: u64,
     },
-    /// [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
+    /// The client's [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
     #[error("the client has reached its limit of DMA regions, mappings or files")]
     LimitReached,
     /// The client would have more bytes mapped than [`DmaLimits::bytes`].
@@ -95,7 +95,7 @@ pub enum MapRegionError {
         size: u64,
         /// Bytes that the client has mapped already.
         mapped: u64,
-        /// Bytes that the client may map.
+        /// Maximum number of bytes that the client may map.
         limit: u64,
     },
     /// The descriptor that the client sent cannot be mapped.

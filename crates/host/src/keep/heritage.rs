@@ -27,7 +27,7 @@ use super::store::{KeeperConnection, PATIENCE};
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
 pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
-/// First descriptor that systemd passes (`SD_LISTEN_FDS_START`).
+/// Number of the first descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
 /// Message by which the next process announces itself, with its process id, before it takes the kept descriptors.
 pub const STARTED: &str = "STARTED";
@@ -61,7 +61,7 @@ pub enum DescriptorSender {
     Predecessor(HandOverChannel),
 }
 
-/// Kept descriptors and their sender.
+/// Descriptors that were kept for this process, and their sender.
 #[derive(Debug)]
 pub struct InheritedDescriptors {
     /// Kept descriptors by their names.

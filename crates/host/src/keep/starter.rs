@@ -42,7 +42,7 @@ const NAME: &CStr = c"softiov-starter";
 /// Replies of the starter: with the host's pidfd, or with an errno.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
-/// Time limit of a starter's reply, generous for a machine that swaps: after it no host can be started any more.
+/// Timeout of the starter's reply, generous for a machine that swaps: after a timeout no host can be started any more.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;

@@ -80,7 +80,7 @@ const fn probe(
     DurationProbe { name, unit, what, run }
 }
 
-/// All measurements of this machine's costs. VM exits are measured on x86-64 only.
+/// All measurements of durations on this machine. VM exits are measured on x86-64 only.
 pub const PROBES: &[DurationProbe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),

@@ -58,7 +58,7 @@ pub enum FileMapError {
     /// The file offset to map is not a multiple of the page size.
     #[error("file offset {offset:#x} of a mapping is not page aligned")]
     Unaligned {
-        /// Requested file offset in bytes.
+        /// File offset in bytes of the refused mapping.
         offset: u64,
     },
     /// The file is too short for the range to map.
@@ -66,15 +66,15 @@ pub enum FileMapError {
     OutsideFile {
         /// File offset of the first requested byte.
         offset: u64,
-        /// Number of requested bytes.
+        /// Number of bytes that were to be mapped.
         len: u64,
-        /// Size of the file in bytes.
+        /// Size in bytes of the file that is too short.
         size: u64,
     },
     /// The process-wide table of mappings is full.
     #[error("the mapping table of this process is full")]
     TooManyMappings,
-    /// The kernel refused the mapping.
+    /// The kernel refused to map the descriptor.
     #[error("the kernel refused the mapping: {0}")]
     System(Errno),
 }

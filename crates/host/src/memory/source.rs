@@ -21,9 +21,9 @@ pub(super) struct FileExtent {
     pub(super) offset: u64,
     /// Number of bytes to map.
     pub(super) len: usize,
-    /// Mapped bytes before the requested range.
+    /// Number of mapped bytes before the requested range.
     pub(super) lead: usize,
-    /// Number of requested bytes.
+    /// Number of bytes in the requested range.
     pub(super) visible: usize,
     /// Size of the mapped file's pages in bytes.
     pub(super) page: u64,

@@ -56,7 +56,7 @@ impl Default for ReceiveBurst {
 }
 
 impl ReceiveBurst {
-    /// Returns the next received frame.
+    /// Returns the next received frame of the burst, or `None` if every frame was taken.
     pub fn pop(&mut self) -> Option<PacketReceived<'_>> {
         if self.next == self.count {
             return None;
@@ -76,7 +76,7 @@ impl ReceiveBurst {
         self.next == self.count
     }
 
-    /// Discards the remaining received frames.
+    /// Discards the remaining received frames of the burst.
     pub fn clear(&mut self) {
         (self.next, self.count) = (0, 0);
     }

@@ -36,7 +36,7 @@ use request::FrameSelection;
 /// Reason why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PacketSocketError {
-    /// The process lacks CAP_NET_RAW.
+    /// The process lacks CAP_NET_RAW, which a packet socket requires.
     #[error(
         "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has created needs neither"
     )]

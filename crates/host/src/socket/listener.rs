@@ -35,7 +35,7 @@ pub enum SocketFileError {
     /// A running process listens on the socket's path.
     #[error("socket {} is in use by another process", path.display())]
     AddrInUse {
-        /// Path of the socket in use.
+        /// Path of the socket on which a running process listens.
         path: PathBuf,
     },
     /// The path holds a file that is not a socket, which stays.

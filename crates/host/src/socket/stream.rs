@@ -25,9 +25,9 @@ use super::{MAX_FDS, ReceivedFds};
 pub enum SocketReceived {
     /// Number of bytes received, at least one.
     Bytes(usize),
-    /// No bytes are pending.
+    /// No bytes are pending in the socket.
     WouldBlock,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Closed,
 }
 
@@ -38,7 +38,7 @@ pub enum SocketSent {
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the descriptors.
     WouldBlock,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Closed,
 }
 

@@ -76,7 +76,7 @@ pub enum TapError {
     NoDeviceFile {
         /// Name of the macvtap's interface.
         name: InterfaceName,
-        /// Path of the device file.
+        /// Path at which the macvtap's device file was expected.
         path: String,
     },
     /// The device file of a macvtap may not be opened.
@@ -85,7 +85,7 @@ pub enum TapError {
          only a file that existed when the host started"
     )]
     NoFileAccess {
-        /// Path of the device file.
+        /// Path of the device file that may not be opened.
         path: String,
     },
     /// The kernel refused to open or set up the tap.
@@ -106,7 +106,7 @@ pub enum TapError {
 pub enum TapReceived {
     /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
-    /// No frame is pending.
+    /// No frame of the host is pending.
     Empty,
 }
 
@@ -287,7 +287,7 @@ impl Tap {
         }
     }
 
-    /// Sends a frame to the host.
+    /// Sends a frame over the tap to the host.
     ///
     /// # Errors
     /// `InvalidInput` for a frame shorter than its header; the interface was deleted; another error of the kernel.

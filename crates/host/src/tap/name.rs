@@ -10,7 +10,7 @@ const MAX: usize = 15;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceName(String);
 
-/// Invalid interface name.
+/// Error: the text is no valid name of a network interface.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} cannot name an interface: 1 to {MAX} printable ASCII characters, \

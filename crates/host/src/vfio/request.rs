@@ -21,7 +21,7 @@ use vfio_bindings::bindings::vfio::{
 
 use crate::memory::MappedFile;
 
-/// Request numbers, relative to [`VFIO_BASE`] (linux/vfio.h).
+/// Numbers of VFIO requests, relative to [`VFIO_BASE`] (linux/vfio.h).
 const GET_API_VERSION: u32 = 0;
 const CHECK_EXTENSION: u32 = 1;
 const SET_IOMMU: u32 = 2;
@@ -89,7 +89,7 @@ pub(super) fn set_type1(container: impl AsFd) -> Result<()> {
     call_number(container, SET_IOMMU, VFIO_TYPE1v2_IOMMU).map(drop)
 }
 
-/// Returns the flags of a group.
+/// Returns the flags of an IOMMU group (`VFIO_GROUP_FLAGS_*`).
 pub(super) fn group_flags(group: impl AsFd) -> Result<u32> {
     let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
     // SAFETY: the request reads and writes one `vfio_group_status`.
@@ -126,7 +126,7 @@ pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_i
     Ok(info)
 }
 
-/// `vfio_irq_set` with its descriptors.
+/// Request that assigns eventfds to vectors: `vfio_irq_set` with its descriptors.
 #[repr(C)]
 struct VfioIrqSet {
     head: vfio_irq_set,
@@ -158,7 +158,7 @@ pub(super) fn reset(device: impl AsFd) -> Result<()> {
 /// Maximum number of functions that a bus reset may affect.
 const MOST_ON_A_BUS: usize = 64;
 
-/// `vfio_pci_hot_reset_info` with its functions.
+/// Reply about a bus reset: `vfio_pci_hot_reset_info` with the affected functions.
 #[repr(C)]
 struct HotResetInfo {
     head: vfio_pci_hot_reset_info,
@@ -181,7 +181,7 @@ pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     Ok(functions.map(|function| unsafe { function.__bindgen_anon_1.group_id }).collect())
 }
 
-/// `vfio_pci_hot_reset` with one group's descriptor.
+/// Request for a bus reset: `vfio_pci_hot_reset` with one group's descriptor.
 #[repr(C)]
 struct HotResetRequest {
     head: vfio_pci_hot_reset,

@@ -218,7 +218,7 @@ impl XdpInterface {
     }
 }
 
-/// Readable when a frame has arrived.
+/// Readable when a frame has arrived on the interface.
 impl AsFd for XdpInterface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()

@@ -86,7 +86,7 @@ struct XdpSendState {
     left: bool,
 }
 
-/// Result of receiving from a queue.
+/// Result of receiving a frame from a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpReceived {
     /// Received frame, of this length in bytes.

@@ -125,7 +125,7 @@ impl<T: Copy> XdpRing<T, ProducerSide> {
         true
     }
 
-    /// Publishes the written entries.
+    /// Publishes the written entries to the kernel.
     pub(super) fn publish(&self) {
         self.word(self.layout.producer).store(self.ours, Ordering::Release);
     }

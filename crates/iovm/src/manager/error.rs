@@ -52,7 +52,7 @@ pub enum VfEnableError {
 /// Reason why a VF cannot be added, removed, assigned or taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfAssignmentError {
-    /// The VF is not enabled.
+    /// The VF to add, remove, assign or take back is not enabled.
     #[error("{vf} does not exist: {enabled} VFs are enabled")]
     NotEnabled {
         /// Index of the VF that is not enabled.
@@ -66,7 +66,7 @@ pub enum VfAssignmentError {
     /// The VF is already present.
     #[error("{0} is already present")]
     AlreadyPresent(VfIndex),
-    /// The VF has an owner.
+    /// The VF has an owner, and must be taken back first.
     #[error("{vf} is assigned to {owner}: take the VF back first")]
     Assigned {
         /// Index of the VF that has an owner.

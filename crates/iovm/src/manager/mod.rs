@@ -136,7 +136,7 @@ impl SrIovManager {
         Ok(())
     }
 
-    /// Returns the state of a VF.
+    /// Returns the assignment state of a VF.
     #[must_use]
     pub fn state(&self, vf: VfIndex) -> VfAssignmentState {
         self.slots.get(vf.index()).map_or(VfAssignmentState::Absent, |slot| slot.state)

@@ -44,7 +44,7 @@ pub const CONTROL_ARI: u16 = 1 << 4;
 /// Values of the SR-IOV capability that differ between devices.
 #[derive(Debug, Clone)]
 pub struct SrIovParameters {
-    /// Maximum number of VFs.
+    /// Maximum number of VFs that the device supports.
     pub total_vfs: u16,
     /// Number of the PF among the device's functions.
     pub function: u8,

@@ -31,9 +31,9 @@ pub struct FunctionIds {
 #[derive(Clone)]
 pub struct ConfigSpaceBuilder {
     layout: Box<ConfigLayout>,
-    /// Offset of the pointer to the next capability.
+    /// Offset of the pointer that the next added capability is linked to.
     link: u16,
-    /// Offset of the last extended capability.
+    /// Offset of the extended capability that was added last.
     last_extended: Option<u16>,
 }
 

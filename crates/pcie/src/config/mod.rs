@@ -91,13 +91,13 @@ impl ConfigSpace {
         }
     }
 
-    /// Returns the 16-bit word at `offset`.
+    /// Returns the 16-bit word of the configuration space at `offset`.
     #[must_use]
     pub fn word(&self, offset: u16) -> u16 {
         self.read(offset, 2) as u16
     }
 
-    /// Returns the configuration dword at `offset`.
+    /// Returns the dword of the configuration space at `offset`.
     #[must_use]
     pub fn dword(&self, offset: u16) -> u32 {
         self.read(offset, 4)
@@ -171,13 +171,13 @@ impl ConfigSpace {
         self.layout.writable[i] | self.layout.clearable[i]
     }
 
-    /// Returns the offset of capability `id`.
+    /// Returns the offset of capability `id`, if the configuration space has it.
     #[must_use]
     pub fn find(&self, id: u8) -> Option<u16> {
         crate::walk::find(|at| self.dword(at), id)
     }
 
-    /// Returns the offset of extended capability `id`.
+    /// Returns the offset of extended capability `id`, if the configuration space has it.
     #[must_use]
     pub fn find_extended(&self, id: u16) -> Option<u16> {
         crate::walk::find_extended(|at| self.dword(at), id)

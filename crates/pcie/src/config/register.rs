@@ -35,7 +35,7 @@ impl ConfigRegister {
         Self { offset, size, reset, writable: 0, clearable: 0, sticky: 0 }
     }
 
-    /// Sets the mask of writable bits.
+    /// Sets the mask of the register's writable bits.
     #[must_use]
     pub const fn writable(mut self, mask: u32) -> Self {
         self.writable = mask;

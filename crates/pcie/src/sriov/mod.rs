@@ -12,9 +12,9 @@ use crate::config::ConfigSpace;
 /// Settings of an SR-IOV capability by software: its control bits, and the number of VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SrIovSettings {
-    /// True if VFs are enabled.
+    /// True if software has enabled the VFs.
     pub enabled: bool,
-    /// True if VFs accept memory requests.
+    /// True if the VFs accept memory requests.
     pub memory: bool,
     /// True if the bus above the device routes by ARI.
     pub ari: bool,

@@ -25,7 +25,7 @@ pub struct ServerReply<'a, F> {
     pub fds: Vec<F>,
 }
 
-/// Contents of a successful reply.
+/// Contents of a reply to a successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyContents<'a> {
     /// The request succeeded; the reply has no data.
@@ -39,13 +39,13 @@ pub enum ReplyContents<'a> {
         /// Capabilities that the server accepted.
         capabilities: VersionCapabilities,
     },
-    /// Reply to `device_info`.
+    /// Reply to `device_info`: the properties of the device.
     DeviceInfo(DeviceInfo),
-    /// Reply to `region_info`.
+    /// Reply to `region_info`: the properties of a region.
     Region(RegionLayout),
-    /// Reply to `irq_info`.
+    /// Reply to `irq_info`: the properties of an interrupt type.
     Irq(IrqInfo),
-    /// Reply to `read`.
+    /// Reply to `read`: the bytes of the region.
     Data(&'a [u8]),
 }
 
