@@ -31,7 +31,7 @@ pub struct RunConstants {
 }
 
 impl RunConstants {
-    /// Returns the constants of a run without settings.
+    /// Returns the calibrated constants, which a run without settings uses.
     #[must_use]
     pub fn calibrated() -> Self {
         // A table that rejects its fit is reported when a point is run.
@@ -99,12 +99,13 @@ fn every<'a>(
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 
-/// Returns the indices of points with different metrics.
+/// Returns the indices of the points whose metrics differ between `base` and `found`.
 fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
     (0..base.len()).filter(|&at| base[at] != found[at]).collect()
 }
 
-/// Returns the metrics of all points with other constants, running only the affected ones.
+/// Returns the metrics of all points with the given constants: runs the points `felt`, and copies the others
+/// from `base`.
 fn instead(
     bench: &CalibrationRunner,
     base: &[Metrics],

@@ -112,7 +112,7 @@ const fn fitted(
     CalibrationTarget { name, points, formula, weight: 1.0 }
 }
 
-/// Creates a value that nothing is fitted to.
+/// Creates a target that is only reported: no constant is fitted to it.
 pub(crate) const fn reported(
     name: &'static str,
     points: &'static [PointRef],

@@ -22,7 +22,7 @@ const ONE_THREAD: &[PointRef] =
 const THREADS: &[PointRef] =
     &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
-/// Throughput and processor use of each set-up.
+/// Throughput and processor use of each set-up, as targets to compute.
 static COMPARED: [[CalibrationTarget; 2]; 3] = [
     [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
     [

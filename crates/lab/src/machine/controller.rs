@@ -60,7 +60,7 @@ pub(crate) enum InterruptController {
     },
 }
 
-/// Path of a write to the APIC.
+/// Path of a guest's write to its APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApicWritePath {
     /// The write does not exit: a bare machine, or APIC virtualization.
@@ -72,7 +72,7 @@ pub(crate) enum ApicWritePath {
 }
 
 impl InterruptController {
-    /// Creates the controller of a guest with a VF, as its kernel has set it up.
+    /// Creates the interrupt controller of a guest with a VF, in the state that the guest's kernel sets up.
     pub(crate) fn direct(
         kind: DomainKind,
         domain: DomainId,
@@ -90,7 +90,7 @@ impl InterruptController {
         Self::Events { domain, ports, timer: ParavirtualTimer::default() }
     }
 
-    /// Creates the controller of a guest with a front end and its event channel.
+    /// Creates the interrupt controller of a guest with a front end and its event channel.
     pub(crate) fn split(
         kind: DomainKind,
         (domain, event): (DomainId, u16),
@@ -131,7 +131,7 @@ impl InterruptController {
         }
     }
 
-    /// Requests the device's interrupt of a vector.
+    /// Makes the device's interrupt with this vector pending in the controller.
     pub(crate) fn request(&mut self, vector: u8, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {
@@ -166,7 +166,7 @@ impl InterruptController {
         }
     }
 
-    /// Advances the guest's timer to `now`.
+    /// Advances the guest's timer to `now`, and makes its interrupt pending if it has expired.
     pub(crate) fn run_timer(&mut self, now: VirtualInstant, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {

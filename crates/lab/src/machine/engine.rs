@@ -24,14 +24,14 @@ pub trait Actor: Sized {
     /// Executes a step of a virtual CPU, and finishes it with [`SimulationCore`].
     fn execute(&mut self, step: VcpuStep, core: &mut SimulationCore<Self::Event>);
 
-    /// Checks equations that hold at any time, such as frames sent and frames found.
+    /// Checks the actor's conservation equations, such as that of frames sent and frames found.
     fn check_books(&self, books: &mut ConservationChecks);
 }
 
 /// Event in the simulation engine's queue.
 #[derive(Debug, Clone, Copy)]
 enum QueuedEvent<E> {
-    /// The scheduler has to visit this thread.
+    /// The hardware thread is due a visit, which runs the thread's next step.
     Visit(HardwareThreadId),
     /// The scheduler's clocks have reached a deadline.
     Scheduler,
@@ -88,7 +88,7 @@ impl<E: Copy> SimulationCore<E> {
         self.queue.schedule(at, QueuedEvent::Own(event))
     }
 
-    /// Replaces an event by another, or by none.
+    /// Replaces the event `old` by `event` at time `at`, or by none if `at` is `None`.
     pub(crate) fn replace(
         &mut self,
         old: Option<EventKey>,
@@ -104,7 +104,7 @@ impl<E: Copy> SimulationCore<E> {
         self.expect(visit);
     }
 
-    /// Finishes an executed step, and schedules the visit that follows.
+    /// Finishes an executed step, and schedules the next visit of its thread.
     pub(crate) fn finish(&mut self, step: VcpuStep, then: VcpuStepOutcome) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);
@@ -179,8 +179,8 @@ impl<A: Actor> Simulation<A> {
         }
     }
 
-    /// Runs for `warm_up`, reads `counts`, and runs for `span`. Returns these counts, and the cycles used in
-    /// `span`. Violated conservation is an error.
+    /// Runs the system for `warm_up`, calls `counts`, and runs the system for `span`. Returns these counts,
+    /// and the cycles used in `span`. Violated conservation is an error.
     pub(crate) fn observe<C>(
         &mut self,
         (warm_up, span): (VirtualDuration, VirtualDuration),

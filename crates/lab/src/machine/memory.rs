@@ -11,7 +11,7 @@ pub(crate) struct DomainMemoryRegion {
 }
 
 impl DomainMemoryRegion {
-    /// Returns the region of guest `guest`.
+    /// Returns the memory region of the guest with index `guest`.
     pub(crate) const fn of(guest: usize) -> Self {
         Self { host: guest as u64 * GUEST_MEMORY, length: GUEST_MEMORY }
     }

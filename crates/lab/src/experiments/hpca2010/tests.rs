@@ -57,8 +57,8 @@ fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     assert!(hypervisor > 50.0 && hypervisor > 3.0 * guests, "{hypervisor} {guests}");
 }
 
-/// Checks that both steps save about as much: the guests' kernel has the same driver as the bare machine, which starts
-/// at 2 kHz.
+/// Checks that adaptive coalescing and fast EOI save about as much: the guests' kernel has the same driver as the bare
+/// machine, which starts at 2 kHz.
 #[test]
 fn adaptive_coalescing_saves_about_as_much_as_fast_eoi() {
     let total =

@@ -6,7 +6,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use std::collections::VecDeque;
 
-/// State of a virtual CPU of the service domain.
+/// State of a virtual CPU of the service domain: pending ticks, device accesses and interrupts.
 #[derive(Debug)]
 pub(crate) struct ServiceCpu {
     pub(crate) vcpu: VcpuId,
@@ -23,7 +23,7 @@ impl ServiceCpu {
         Self { vcpu, ticks: 0, requests: VecDeque::new(), called: false }
     }
 
-    /// Executes one step of the virtual CPU. Returns the guest to unblock, if any.
+    /// Executes one step of the service domain's virtual CPU. Returns the guest to unblock, if any.
     pub(crate) fn step(
         &mut self,
         step: &mut VcpuStep,

@@ -186,7 +186,8 @@ impl ServerSetup {
         ExternalNetwork { traffic, wire: self.topology.wire, loopback, limits, seed }
     }
 
-    /// Returns the kind and kernel of a port's function: the configured guest, or the service domain.
+    /// Returns the kind and kernel of the domain that owns a port's function: the configured guest, or the
+    /// service domain.
     pub(super) fn system_of(&self, port: u8, guest: bool) -> (DomainKind, KernelConfig) {
         let spec = self.spec_of(port);
         if guest { (self.kind, spec) } else { (DomainKind::Pvm, KernelConfig::xenlinux_2_6_18(spec.load)) }
@@ -198,8 +199,8 @@ impl ServerSetup {
         KernelConfig { load, ..self.spec }
     }
 
-    /// Returns the number of functions the service domain has for itself. It is interrupted through only one
-    /// of them.
+    /// Returns the number of VFs through which the service domain sends: 1 if it is the internal sender, else
+    /// 0. The service domain takes interrupts of only one VF.
     pub(super) fn service_functions(&self) -> Result<usize, ServerBuildError> {
         let sends = self.inside.is_some_and(|inside| inside.from == InternalSender::ServiceDomain);
         match (sends, self.ports) {

@@ -45,7 +45,7 @@ impl ServerMachine {
         touched
     }
 
-    /// Wakes virtual CPUs whose workers were given frames: one that sleeps is sent one interrupt; one about to sleep
+    /// Wakes the virtual CPUs whose workers were given frames. A sleeping one is sent one interrupt; one about to sleep
     /// checks its queues again.
     fn interrupt_workers(&mut self, cpu: usize, step: &mut VcpuStep, core: &mut ServerCore) {
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
@@ -82,7 +82,7 @@ impl ServerMachine {
         core.wake(self.service[cpu].vcpu, now);
     }
 
-    /// Handles a virtual CPU's timer for withheld events.
+    /// Handles the timer of a virtual CPU that withholds events, and wakes the virtual CPU to send them.
     pub(super) fn tell_guests(&mut self, cpu: usize, now: VirtualInstant, core: &mut ServerCore) {
         if let Some(split) = &mut self.split {
             split.timer(cpu);
@@ -132,7 +132,7 @@ impl ServerMachine {
         self.upcall_service(raised, core.table[CostConstant::EventSend], now, core);
     }
 
-    /// Delivers an upcall to a virtual CPU of the service domain, including the cycles of sending.
+    /// Delivers an event-channel upcall to a virtual CPU of the service domain, and charges the cycles of sending it.
     fn upcall_service(
         &mut self,
         notified: Result<EventDelivery, EventChannelError>,

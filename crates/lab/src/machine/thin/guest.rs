@@ -21,7 +21,7 @@ const SLEEPER: u64 = 9_000_000;
 /// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
 pub(super) const BUSY: CycleCategory = CycleCategory::DeviceModel;
 
-/// State of the thin-hypervisor machine's guest.
+/// State of the guest: pending interrupts, received frames, and cycles of its two programs.
 #[derive(Debug)]
 pub(super) struct ThinHypervisorGuest {
     pub(super) vcpu: VcpuId,
@@ -58,7 +58,7 @@ impl ThinHypervisorGuest {
         }
     }
 
-    /// Returns the number of frames on the ring, of `arrived` frames in total.
+    /// Returns the number of frames on the receive ring, of `arrived` frames in total.
     pub(super) fn on_ring(&self, arrived: u64) -> u64 {
         arrived.saturating_sub(self.polled)
     }

@@ -44,7 +44,7 @@ enum LivenessEvent {
 /// Mean interval between bursts of requests.
 const BETWEEN: VirtualDuration = VirtualDuration::from_millis(50);
 
-/// Runs a card, its queue and the monitor thread.
+/// Simulates VF requests to a PF driver that a monitor thread runs at exits of the guest.
 #[must_use]
 pub fn run(plan: &LivenessSetup) -> LivenessResults {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];

@@ -47,7 +47,7 @@ impl PageBuffer {
 /// Bytes of a page of memory.
 pub(crate) const PAGE: u64 = 4_096;
 
-/// Slot of a ring: memory, and its sequence number.
+/// Descriptor in a slot of a ring: a buffer, and its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SequencedDescriptor {
     pub(crate) buffer: PageBuffer,

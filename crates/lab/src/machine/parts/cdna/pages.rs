@@ -75,7 +75,7 @@ impl PageOwners {
         }
     }
 
-    /// Returns the references to all pages together.
+    /// Returns the number of descriptor references to all pages together.
     pub(crate) fn references(&self) -> u64 {
         self.0.iter().map(|page| u64::from(page.references)).sum()
     }

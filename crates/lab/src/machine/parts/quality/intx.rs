@@ -95,8 +95,8 @@ enum IntxEvent {
 /// Time from an interrupt until its handlers check their devices.
 const ENTRY: VirtualDuration = VirtualDuration::from_micros(1);
 
-/// Runs devices that send, and a guest whose handlers check every device of the line and then end the
-/// interrupt.
+/// Simulates devices that send messages, and a guest whose handlers check every device of the line and then
+/// end the interrupt.
 #[must_use]
 pub fn run(plan: &IntxSetup) -> IntxResults {
     let mut line = IntxLine::new(plan.sharers);

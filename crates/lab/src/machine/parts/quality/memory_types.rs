@@ -80,8 +80,8 @@ pub struct PatEntry {
     pub is_fallback: bool,
 }
 
-/// Returns the entry for a page whose guest wants `wanted`, under the host's MTRR. Returns `None` if that is
-/// not a valid MTRR type.
+/// Returns the host's PAT entry for a page whose guest requests the type `wanted`. Returns `None` if `host_mtrr` is not
+/// a valid MTRR type.
 #[must_use]
 pub fn entry(wanted: MemoryType, host_mtrr: MemoryType, host_pat: &[MemoryType; 8]) -> Option<PatEntry> {
     effective(host_mtrr, Uc)?;

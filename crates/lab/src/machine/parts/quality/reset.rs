@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Shows why the steps have their order: without the first ones, writes arrive late.
+    /// Checks that writes of the device arrive late if the first actions of a reset are left out.
     #[test]
     fn device_reset_without_its_first_steps_allows_late_writes() {
         use ResetAction::{BusMasterOff, HandOver, Unmap, Wait};

@@ -16,7 +16,7 @@ pub(crate) struct VfMessage {
     pub(crate) length: u16,
 }
 
-/// The card's side of the queue: position of the next message, and the end of the posted buffers.
+/// The card's side of the admin receive queue: position of the next message, and the end of the posted buffers.
 #[derive(Debug)]
 pub(crate) struct AdminQueueFirmware {
     slots: u16,
