@@ -17,7 +17,7 @@ use vfio_client::VfBus;
 const PINGS: u16 = 20;
 /// Bytes that the TCP check sends.
 const BYTES: u64 = 1 << 20;
-/// Address of the first guest in runs without a station on the wire; the others follow it in its /24.
+/// Address of the first guest in runs without a station on the wire. The second guest has the next address.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 82, 57, 1);
 
 /// Error of a TCP/IP stack on a VF.
