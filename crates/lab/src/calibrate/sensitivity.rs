@@ -14,14 +14,14 @@ use crate::row::rounded;
 use crate::runner::LabError;
 use crate::runner::plan::SettingAssignment;
 
-/// Effects below this percentage are omitted.
+/// Smallest effect of a constant on a value that is listed, in percent.
 const WORTH: f64 = 0.5;
 
 /// Settings of a short run, long enough to detect whether a constant is used; most are not, in most
 /// experiments.
 const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
-/// Cost table of a run, with the settings that produce it.
+/// Cost table of runs, with the settings that produce it.
 #[derive(Clone, Debug)]
 pub struct RunConstants {
     /// Cost table that the run uses.

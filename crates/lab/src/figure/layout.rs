@@ -66,7 +66,7 @@ impl ChartLayout {
         }
     }
 
-    /// Returns the x coordinate of a position's centre.
+    /// Returns the x coordinate of the centre of position `at`.
     pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
             (XPositions::Numbers(numbers), Some((low, high))) => {

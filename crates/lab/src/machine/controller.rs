@@ -17,7 +17,7 @@ use hypervisor::lapic::{ApicWriteEffect, EoiEffect, Lapic};
 use hypervisor::memory::HostMemory;
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Number of the timer's virtual interrupt.
+/// Number of the timer's virtual interrupt (VIRQ) of an event-channel domain.
 const VIRQ_TIMER: u8 = 0;
 
 /// Clock of the APIC timer: a bus of 100 MHz (Xen's virtual one; a real Nehalem has 133), divided by 16 as in
@@ -30,7 +30,7 @@ const COUNT: VirtualDuration = BUS_TICK.times(16);
 const ENABLE: u32 = 0x1ff;
 const PERIODIC: u32 = 1 << 17;
 
-/// Local APIC, virtual or not, with the guest code that writes to it.
+/// Local APIC, virtual or physical, with the guest code that writes to it.
 #[derive(Debug)]
 pub(crate) struct Apic {
     pub(crate) lapic: Lapic,
@@ -49,7 +49,7 @@ pub(crate) struct ParavirtualTimer {
 /// Interrupt controller of a guest: local APIC or event channels.
 #[derive(Debug)]
 pub(crate) enum InterruptController {
-    /// Local APIC of the guest, virtual or not.
+    /// Local APIC of the guest, virtual or physical.
     Apic(Box<Apic>),
     /// Event channels of the guest: a port for the timer and for each interrupt of the device.
     Events {

@@ -18,7 +18,7 @@ pub trait Actor: Sized {
     /// Event that the simulated actor handles.
     type Event: Copy + Debug;
 
-    /// Handles an event of the actor at its time.
+    /// Handles an event of the actor at the event's time `now`.
     fn handle(&mut self, event: Self::Event, now: VirtualInstant, core: &mut SimulationCore<Self::Event>);
 
     /// Executes a step of a virtual CPU, and finishes it with [`SimulationCore`].
@@ -145,7 +145,7 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    /// Runs the scheduler at its wake-up.
+    /// Runs the processors' scheduler at its wake-up, and schedules the visits that follow.
     fn run_scheduler(&mut self, now: VirtualInstant) {
         (self.due, self.time) = (None, None);
         for visit in self.processors.run_scheduler(now) {
@@ -161,7 +161,7 @@ impl<E: Copy> SimulationCore<E> {
 }
 
 impl<A: Actor> Simulation<A> {
-    /// Runs all events before `end`.
+    /// Runs the system: handles all events before `end`.
     pub fn run(&mut self, end: VirtualInstant) {
         let Self { core, system } = self;
         core.schedule_wake_up();

@@ -53,9 +53,9 @@ pub struct ExperimentReport {
 struct ReportSection {
     experiment: &'static Experiment,
     changed: Params,
-    /// Rows of the section, in the order of the points.
+    /// Rows of the section, in the order of the experiment's points.
     rows: Vec<ResultRow>,
-    /// Number of points of the sweep that have no row.
+    /// Number of points of the experiment's sweep that have no row.
     missing: usize,
 }
 
@@ -168,12 +168,12 @@ impl ExperimentReport {
         self.spreads.iter().find(|spread| spread.is_of(row)).map(|spread| &spread.half)
     }
 
-    /// Returns the seeds of the rows, for the command line.
+    /// Returns the range of seeds of the rows, for the command line.
     fn seeds(&self) -> SeedRange {
         SeedRange { first: self.seed, count: self.seeds }
     }
 
-    /// Returns the stated values of a section. They apply only to unchanged settings.
+    /// Returns the values that papers state for a section. They apply only to unchanged settings.
     fn stated_of(&self, section: &ReportSection) -> &[StatedValue] {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
@@ -218,7 +218,7 @@ impl ExperimentReport {
 }
 
 impl ReportSection {
-    /// Returns the identifier of the section in the page.
+    /// Returns the section's identifier in the HTML page.
     fn id(&self) -> String {
         let name = format!("{} {}", self.experiment.name, self.changed);
         let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };

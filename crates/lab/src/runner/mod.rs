@@ -29,7 +29,7 @@ use crate::row::{ResultRow, rounded};
 use plan::{ExperimentSelection, PlannedPoint, RunPlanError, SettingAssignment, Shard};
 use store::{RowRecord, RowStore, RowStoreError};
 
-/// Options of an experiment run.
+/// Options of a run of experiments.
 #[derive(Clone, Debug)]
 pub struct ExperimentOptions {
     /// Seed from which every point's seed is derived.
@@ -46,7 +46,7 @@ pub struct ExperimentOptions {
     pub out: Option<PathBuf>,
 }
 
-/// Result of an experiment run.
+/// Result of a run of experiments.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// Records of all points, in the order of the points.
@@ -108,7 +108,7 @@ pub enum LabError {
         failures: Vec<FailedPoint>,
         /// Number of points that were to be run.
         points: usize,
-        /// Result of the other points.
+        /// Result of the points that did not fail.
         run: Box<RunResult>,
     },
     /// Result rows cannot be written to the output.

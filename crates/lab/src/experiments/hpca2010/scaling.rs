@@ -1,5 +1,5 @@
-//! Ten ports: savings of each optimisation at ten gigabits (fig11), and cost of further guests at the same
-//! throughput (fig14, fig15).
+//! Experiments with ten ports: savings of each optimisation at ten gigabits (fig11), and cost of further
+//! guests at the same throughput (fig14, fig15).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,

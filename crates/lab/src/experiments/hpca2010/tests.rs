@@ -6,8 +6,8 @@ fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
     *found(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
-/// Checks the cost of masking: more guests on a wire have shorter bursts of frames each, so there are more interrupts
-/// to mask.
+/// Checks the service domain's cost of masking: more guests on a wire have shorter bursts of frames each, so there are
+/// more interrupts to mask.
 #[test]
 fn dom0_cost_grows_per_guest_without_msi_acceleration() {
     let dom0 = |vms: u8| {

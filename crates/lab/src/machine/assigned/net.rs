@@ -107,7 +107,7 @@ pub struct NetworkResults {
 }
 
 impl NetworkSimulation {
-    /// Creates the machine with idle processors.
+    /// Creates the machine with idle processors; the stream starts at a random time.
     #[must_use]
     pub fn new(plan: &NetworkSetup) -> Self {
         let (mut core, domains) = DomainPair::build(&plan.table, plan.path);

@@ -1,5 +1,5 @@
 //! The platform of a guest's kernel: charges its operations to the step, including the traps of a hypervisor.
-//! Device models are run by the world; [`super::split`] has the front end's side.
+//! The machine runs device models; [`super::split`] has the front end's side.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::controller::ApicWritePath;

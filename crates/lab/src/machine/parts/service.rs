@@ -1,5 +1,5 @@
-//! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] and
-//! [`super::monitor`] have its network side and PF drivers.
+//! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] has
+//! the service domain's network side, and [`super::monitor`] has the PF drivers.
 
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};

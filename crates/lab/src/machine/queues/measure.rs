@@ -25,7 +25,7 @@ pub struct MultiqueueResults {
     pub guest_pct: f64,
 }
 
-/// Sums of counters over all processors.
+/// Counters of the machine at one instant, summed over all processors.
 #[derive(Debug, Clone, Copy, Default)]
 struct MultiqueueCounters {
     bytes: u64,

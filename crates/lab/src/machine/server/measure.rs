@@ -34,7 +34,7 @@ pub struct ServerResults {
     before: ServerCounters,
 }
 
-/// Sums of counters over all guests.
+/// Counters of all guests, ports and the back end at one instant.
 #[derive(Debug, Clone, Default)]
 struct ServerCounters {
     read_bytes: u64,

@@ -1,4 +1,4 @@
-//! Parameters of a server, the paper's by default.
+//! Parameters of a modelled server; by default those of the paper's server.
 
 use crate::machine::parts::card::{ExternalNetwork, TrafficLimits};
 use crate::machine::parts::wire::ClientTraffic;
@@ -193,7 +193,7 @@ impl ServerSetup {
         if guest { (self.kind, spec) } else { (DomainKind::Pvm, KernelConfig::xenlinux_2_6_18(spec.load)) }
     }
 
-    /// Returns the kernel of a port's guests.
+    /// Returns the kernel configuration of a port's guests.
     pub(super) fn spec_of(&self, port: u8) -> KernelConfig {
         let load = self.first.filter(|_| port == 0).map_or(self.spec.load, |(_, load)| load);
         KernelConfig { load, ..self.spec }

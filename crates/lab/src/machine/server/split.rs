@@ -1,4 +1,4 @@
-//! The split driver's events and steps in a server: the service domain's turns, its interrupts, and events in
+//! The split driver's events and steps in a server: network steps of the service domain, its interrupts, and events in
 //! both directions.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
@@ -63,8 +63,8 @@ impl ServerMachine {
         }
     }
 
-    /// Samples the load for the dispatcher. If it requires moves, wakes every virtual CPU to perform its
-    /// part.
+    /// Counts a tick for the dispatcher, which samples the load. If the load requires moves, wakes every virtual CPU to
+    /// perform its own.
     pub(super) fn dispatch(&mut self, now: VirtualInstant, core: &mut ServerCore) {
         if self.split.as_mut().is_some_and(SplitNetwork::tick) {
             core.trace.note(now, SPLIT, REDIRECTED, &[]);
@@ -72,8 +72,7 @@ impl ServerMachine {
         }
     }
 
-    /// Completes a move of a part of the back end to another virtual CPU or worker, and wakes the virtual CPU that now
-    /// has the part.
+    /// Completes a move of a worker, card or interface, and wakes the virtual CPU that now has it.
     pub(super) fn arrived(&mut self, what: MovablePart, now: VirtualInstant, core: &mut ServerCore) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);

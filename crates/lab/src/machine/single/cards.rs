@@ -60,7 +60,7 @@ impl SingleCpuMachine {
         self.ports[port].sending = Some(next);
     }
 
-    /// Takes the next frame that the card has to send.
+    /// Takes the next frame that a card has to send: from a context, or from the driver domain's queue.
     fn next_frame(&mut self, at: usize) -> Option<OutgoingFrame> {
         if self.drive == CardDriver::Xen {
             return self.driver.to_card[at].pop_front();

@@ -52,7 +52,7 @@ pub enum WireTraffic {
     Requests,
 }
 
-/// Parameters of the thin-hypervisor machine.
+/// Parameters of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone)]
 pub struct ThinHypervisorSetup {
     /// Cost table of the machine's processor.

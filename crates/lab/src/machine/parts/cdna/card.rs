@@ -71,7 +71,7 @@ impl CdnaCard {
         true
     }
 
-    /// Returns `true` if a context has a descriptor to process.
+    /// Returns `true` if the card has not yet taken all published descriptors of a context in this direction.
     pub(crate) fn has(&self, context: usize, direction: usize) -> bool {
         self.context(context).is_some_and(|found| {
             let queue = &found.queues[direction & 1];
@@ -79,7 +79,8 @@ impl CdnaCard {
         })
     }
 
-    /// Takes a context's next descriptor from its ring.
+    /// Takes the next descriptor of a context from its ring, or stops the context if the descriptor's
+    /// sequence number is wrong.
     pub(crate) fn take(
         &mut self,
         context: usize,

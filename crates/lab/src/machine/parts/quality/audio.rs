@@ -13,7 +13,7 @@ use hypervisor::cpu::{
 use hypervisor::domain::DomainKind;
 use sim::{Frequency, RandomStream, VirtualDuration, VirtualInstant};
 
-/// Parameters of an audio run.
+/// Parameters of a simulated guest that plays audio.
 #[derive(Debug, Clone, Copy)]
 pub struct AudioSetup {
     /// The guest is in the scheduler's real-time class.

@@ -29,7 +29,7 @@ const PAGE: u32 = 0x1000;
 pub const SPACE: u32 = 0x6000;
 
 impl AuditedDevice {
-    /// Returns a register's value at a location.
+    /// Returns the value of the register at `offset`, for a device at this location.
     #[must_use]
     pub fn read(self, location: DeviceLocation, offset: u32) -> u32 {
         let function = u32::from(location.function);

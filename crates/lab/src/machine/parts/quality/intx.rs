@@ -20,7 +20,7 @@ struct IntxSource {
 }
 
 impl IntxLine {
-    /// Creates a line shared by `sources` devices.
+    /// Creates a de-asserted interrupt line, shared by `sources` devices.
     #[must_use]
     pub fn new(sources: usize) -> Self {
         Self { sources: vec![IntxSource::default(); sources], in_service: false }
@@ -57,7 +57,7 @@ impl IntxLine {
     }
 }
 
-/// Parameters of an INTx run.
+/// Parameters of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy)]
 pub struct IntxSetup {
     /// Messages per second of each device; at least 1.
@@ -72,7 +72,7 @@ pub struct IntxSetup {
     pub span: VirtualDuration,
 }
 
-/// Results of an INTx run.
+/// Results of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntxResults {
     /// Number of messages whose work no handler found.

@@ -69,7 +69,7 @@ pub fn effective(mtrr: MemoryType, pat: MemoryType) -> Option<MemoryType> {
 /// PAT of the host, as Linux programs the register.
 pub const HOST_PAT: [MemoryType; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
-/// PAT entry of a shadow or nested page-table entry.
+/// Entry of the host's PAT that a shadow or nested page-table entry selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatEntry {
     /// Index into the host's PAT.

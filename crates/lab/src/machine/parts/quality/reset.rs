@@ -3,7 +3,7 @@
 pub use pcie::ladder::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Results of resetting a device that is writing.
+/// Results of resetting a device that may be writing to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResetResults {
     /// Method by which the device was reset.

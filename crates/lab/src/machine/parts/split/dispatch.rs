@@ -103,7 +103,7 @@ impl BackEndPlacement {
         PartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records a worker's turn and whether it overlaps the previous one.
+    /// Records the time of a worker's turn, and counts a turn that overlaps the worker's previous one.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;

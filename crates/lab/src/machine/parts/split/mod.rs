@@ -46,7 +46,7 @@ pub(crate) struct SplitNetwork {
     duties: Vec<PendingCpuWork>,
     /// Virtual CPUs of workers, and workers of interfaces, now and after their moves.
     placement: BackEndPlacement,
-    /// Buffer for a frame that is being sent to a card.
+    /// Buffer in which a frame is assembled for a card.
     staging: Box<[u8]>,
     counts: BridgeFrameCounters,
 }
@@ -114,7 +114,7 @@ struct PendingCpuWork {
     has_timer: bool,
 }
 
-/// Frame counters that belong to no interface or card.
+/// Counters of frames on the bridges, beyond those of interfaces and cards.
 #[derive(Debug, Clone, Copy, Default)]
 struct BridgeFrameCounters {
     /// Number of frames received from cards.

@@ -33,7 +33,7 @@ impl AdminQueueFirmware {
         Self { slots, head: 0, tail: slots - 1, written: 0, refused: 0 }
     }
 
-    /// Handles the driver's write to the tail register.
+    /// Handles the PF driver's write to the queue's tail register, which posts buffers.
     pub(crate) fn set_tail(&mut self, tail: u16) {
         self.tail = tail % self.slots;
     }
