@@ -108,7 +108,7 @@ pub struct VifCounters {
     pub unwritable: u64,
 }
 
-/// State of an interface in the back end.
+/// State of a guest's interface in the back end.
 #[derive(Debug)]
 struct VifState {
     worker: usize,

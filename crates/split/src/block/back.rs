@@ -113,7 +113,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         self.counters
     }
 
-    /// Returns the number of requests at the disk.
+    /// Returns the number of block requests that the disk has not completed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.pending.iter().flatten().count()
