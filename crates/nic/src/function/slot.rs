@@ -1,5 +1,5 @@
-//! Reads and writes of a register's bits, for PF and VFs alike: in the register file, and in the part of the card that
-//! has their side effects. Effects for the PF alone are in `pf`.
+//! Reads and writes of a register's bits by PF or VFs: in the register file, and then their side effects in the card.
+//! Effects for the PF alone are in `pf`.
 
 use crate::Nic;
 use i82576::Time;

@@ -15,7 +15,7 @@ use rings::Ring;
 
 impl TransmitQueue {
     /// Returns up to `most` data descriptors of the next plain frames, from one fetched burst. There are none while a
-    /// packet waits between segments or is dropped up to its end, and none if the ring cannot be read:
+    /// packet waits between segments or is dropped up to its end. If the ring cannot be read there are none:
     /// [`TransmitQueue::take`] then finds the fault. The ring was opened after the queue's registers were written the
     /// last time.
     ///
