@@ -151,8 +151,8 @@ fn first_look(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
     [BAR0, BAR3, CONFIG].map(look).into()
 }
 
-/// Writes ones into every byte of a function's BARs and configuration space, except the ranges `left_out` of BAR 0 and
-/// the bit for a function level reset.
+/// Writes ones into every byte of a function's BARs and configuration space. Omits the ranges `left_out` of BAR 0, and
+/// the bit that starts a function level reset.
 fn use_up(machine: &mut MachineWithFunction<QemuClient>, shape: ExpectedFunction, left_out: &[Range<u32>]) {
     let is_left_out = |offset: u64| left_out.iter().any(|range| range.contains(&(offset as u32)));
     for offset in (0..shape.size(BAR0) as u64).step_by(4).filter(|offset| !is_left_out(*offset)) {
