@@ -56,7 +56,8 @@ pub fn degrees_of_freedom() -> usize {
 }
 
 impl ConstantGroup {
-    /// Returns the factors at which all members have reached the lower and the upper end of their ranges.
+    /// Returns the factors that scale all members to, or below, the lower ends of their ranges, and to, or
+    /// above, the upper ends.
     fn factors(&self, seeds: &CostTable) -> (f64, f64) {
         let rows = self.members.iter().map(|&cost| seeds.row(cost));
         rows.fold((1.0, 1.0), |(least, most): (f64, f64), row| {

@@ -15,7 +15,7 @@ pub(crate) const MAX_SECTORS: u32 = 256;
 const SURFACE: u64 = 100_000_000;
 const CABLE: u64 = 300_000_000;
 const BUFFER: u64 = 16 << 20;
-/// Overhead of a command and its completion, and time that a seek takes.
+/// Overhead of a disk command and its completion; then the time of a seek.
 const COMMAND: VirtualDuration = VirtualDuration::from_micros(40);
 const SEEK: VirtualDuration = VirtualDuration::from_millis(8);
 

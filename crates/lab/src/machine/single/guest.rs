@@ -103,7 +103,7 @@ struct GuestTurn<'a> {
     offloads: bool,
     /// Waking a program flushes the TLB.
     flushes: bool,
-    /// Slots that the guest processes per direction and port in a turn, at most.
+    /// Maximum number of ring slots that the guest processes per turn, direction and port.
     most: u32,
 }
 

@@ -16,7 +16,7 @@ const POLL: u64 = 64;
 const READ: u64 = 16;
 /// Cycles of a turn of the busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
-/// Cycles by which a woken sleeper may lag, at most: 3 ms at 3 GHz, half a latency.
+/// Maximum cycles by which a woken receiver may lag behind the busy program: 3 ms at 3 GHz, half a scheduler latency.
 const SLEEPER: u64 = 9_000_000;
 /// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
 pub(super) const BUSY: CycleCategory = CycleCategory::DeviceModel;

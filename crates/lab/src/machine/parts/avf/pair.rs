@@ -105,7 +105,7 @@ impl DmaHal for GuestPlatform<'_, VfQueuePairView<'_>> {
     }
 }
 
-/// Queue pair of the VF, by its number. Its vector is the next number.
+/// Queue pair of the VF, as one processor's network device. Its interrupt vector is the pair's number plus 1.
 #[derive(Debug)]
 pub(crate) struct VfQueuePair {
     number: u8,

@@ -130,7 +130,8 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
     assert_eq!(change(|it| it.offload.segment = Some(40)), Some(ChannelRequestError::Segment), "150 of them");
 }
 
-/// Checks the length of packets that are not segmented, so the lengths in their headers do not matter.
+/// Checks the maximum length with packets that are not segmented, as the channel ignores the lengths in their
+/// headers.
 #[test]
 fn channel_limits_the_packet_length() {
     let found = |change: &dyn Fn(&mut ChannelRequest)| {

@@ -164,8 +164,8 @@ mod tests {
         assert!(!line.message(7), "no such device");
     }
 
-    /// Tries every order of messages of two devices and of a guest's steps: its handlers check both, then it
-    /// ends.
+    /// Tries every order of two devices' messages and of a guest's steps, in which handlers check both
+    /// devices and then end the interrupt.
     #[test]
     fn no_order_of_intx_messages_and_eois_loses_a_message() {
         for order in 0..3u32.pow(10) {

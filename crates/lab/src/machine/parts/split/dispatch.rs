@@ -153,7 +153,8 @@ impl SplitNetwork {
         (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(VifIndex(vif)));
     }
 
-    /// Starts to move an interface to its assigned worker. An interface already moving starts again after it arrived.
+    /// Starts to move an interface to its assigned worker. An interface that is already moving starts again after its
+    /// arrival.
     fn reassign(&mut self, vif: VifIndex) {
         let worker = self.placement.assigned[usize::from(vif.0)];
         if self.backend.start_move(vif, worker) {
