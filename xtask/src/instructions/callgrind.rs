@@ -85,9 +85,9 @@ pub(super) fn parse(text: &str) -> InstructionCounts {
     counts
 }
 
-/// File name that callgrind writes for functions without debug information, such as libc's. The stop of functions that
-/// move bytes follows.
+/// File name that callgrind writes for functions without debug information, such as libc's.
 const NAMELESS: &str = "???";
+/// Stop of the functions that move bytes.
 const COPIES: &str = "copies";
 
 /// Returns the stop of a source file: a module of a card, the plane or the drivers; a crate below them; or the standard

@@ -19,10 +19,11 @@ const LOOK: Duration = Duration::from_micros(100);
 const MASKED_FRAMES: usize = 64;
 /// Offset of the register with the minimum interval between two signals of the receive vector.
 const RECEIVE_INTERVAL: u32 = vf::VTEITR + 4 * RECEIVE_VECTOR as u32;
-/// Minimum interval between receive signals that the check sets. Time of observation, and permitted additional signals
-/// at its ends, follow.
+/// Minimum interval between receive signals that the check of moderation sets.
 const INTERVAL: Duration = Duration::from_millis(8);
+/// Time for which the check of moderation counts signals.
 const MODERATED: Duration = Duration::from_millis(400);
+/// Permitted additional signals at the ends of the time of observation.
 const SLACK: u64 = 2;
 /// Maximum number of frames in flight: fewer than the ring holds.
 const MOST_PENDING: usize = 64;

@@ -9,12 +9,14 @@ use i82576::ids::FCS;
 
 /// Lengths of frames in bytes, from the shortest on the wire to the longest ordinary frame.
 const LENGTHS: [usize; 7] = [60, 61, 64, 128, 576, 1513, 1514];
-/// Longest frame that a VF requests, in bytes. Lengths that fill buffers of 2 KB to the last byte, or nearly, follow.
+/// Longest frame that a VF requests, in bytes.
 const JUMBO: usize = 9_000;
+/// Lengths of long frames in bytes, some of which fill buffers of 2 KB to the last byte, or nearly.
 const LONG_LENGTHS: [usize; 6] = [1_515, 2_047, 2_048, 2_049, 4_096, JUMBO];
 const ORDINARY: usize = 1_514;
-/// Number of frames that fill the rings four times. The frames sent per doorbell follow.
+/// Number of frames that fill the rings four times.
 const BURST: u32 = 1_024;
+/// Number of frames sent per doorbell.
 const BATCH: usize = 32;
 
 pub(super) fn unicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {

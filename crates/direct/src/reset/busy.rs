@@ -19,9 +19,9 @@ const RDLEN: u32 = 0x2808;
 const RDT: u32 = 0x2818;
 const RXDCTL: u32 = 0x2828;
 
-/// Bit of `CTRL` that sets the link up. The bits of `RCTL` that enable the receiver, for every address and with buffers
-/// of 2 KiB, follow.
+/// Bit of `CTRL` that sets the link up.
 const SET_LINK_UP: u32 = 1 << 6;
+/// Bits of `RCTL` that enable the receiver, for every address and with buffers of 2 KiB.
 const EVERYTHING: u32 = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 15;
 /// Value of `MDIC` that starts the PHY's autonegotiation, which some PHYs need.
 const NEGOTIATE: u32 = mdic::WRITE

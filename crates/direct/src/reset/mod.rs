@@ -26,8 +26,9 @@ use pcie::ladder::{ResetAction, ResetCapabilities, plan};
 use std::time::Duration;
 use steps::FunctionTransfer;
 
-/// Timeout until the device writes for its old owner. The time for which the new owner's pages are watched follows.
+/// Timeout until the device writes for its old owner.
 const BUSY_PATIENCE: Duration = Duration::from_secs(4);
+/// Time for which the new owner's pages are watched.
 const WATCH: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(1);
 

@@ -33,12 +33,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Maximum number of frames that a round takes from the driver. The maximum number of packets that the stack sends in a
-/// round follows.
+/// Maximum number of frames that a round takes from the driver.
 const INGRESS: usize = 128;
+/// Maximum number of packets that the stack sends in a round.
 const EGRESS: usize = 512;
-/// Period of the driver's watchdog, in nanoseconds. Its period while the link is down follows.
+/// Period of the driver's watchdog while the link is up, in nanoseconds.
 const WATCHDOG_NS: u64 = 2_000_000_000;
+/// Period of the driver's watchdog while the link is down, in nanoseconds.
 const LINK_DOWN_NS: u64 = 50_000_000;
 /// Longest sleep while only the full transmit ring delays frames, in case its interrupt was lost.
 const RING_FULL: Duration = Duration::from_millis(1);
@@ -46,8 +47,9 @@ const RING_FULL: Duration = Duration::from_millis(1);
 /// timeout.
 const CLOSING_NS: u64 = 100_000_000;
 const PREFIX: u8 = 24;
-/// First local port of test flows. The number of local ports follows.
+/// First local port of test flows.
 const EPHEMERAL: u16 = 49_152;
+/// Number of local ports of test flows.
 const PORTS: u16 = u16::MAX - EPHEMERAL;
 
 /// Number of the poller's tokens that stand for interrupt vectors. A vector's token is its number, which is a bit of a

@@ -13,14 +13,19 @@ use iced_x86::Mnemonic;
 use proptest::prelude::*;
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Physical address of the APIC page; below, its linear address in Linux, and those of the test's code and data.
+/// Physical address of the APIC page.
 const APIC_PAGE: u64 = 0xfee0_0000;
+/// Linear address of the APIC page in Linux.
 const APIC: u64 = 0xffff_ffff_ff5f_d000;
+/// Linear address of the test's code.
 const CODE: u64 = 0xffff_ffff_8020_0000;
+/// Linear address of the test's data.
 const DATA: u64 = 0xffff_8800_0000_5000;
-/// Physical addresses of the test's pages: two of code, one of data; the page tables follow.
+/// Physical address of the first of two pages with the test's code.
 const CODE_PAGE: u64 = 0x3000;
+/// Physical address of the page with the test's data.
 const DATA_PAGE: u64 = 0x5000;
+/// Physical address of the guest's first page table.
 const TABLES: u64 = 0x1_0000;
 /// Exit qualification of a write at the EOI register.
 const WRITES_EOI: u64 = 0x10b0;
